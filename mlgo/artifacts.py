@@ -1,0 +1,287 @@
+"""Files the pipeline leaves behind: Parquet with a written schema and provenance, small JSON and CSV beside it.
+
+Every writer is atomic (temporary name, then rename) and deterministic (same content, same bytes). Wall-clock
+figures never enter an artifact, because two runs would differ; they go to ``data/work/timings``.
+"""
+
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mlgo import __version__
+from mlgo.errors import ArtifactError
+
+_METADATA_KEY = b"mlgo"
+
+
+def _field(name: str, kind: pa.DataType, meaning: str, unit: str = "", nullable: bool = False) -> pa.Field:
+    return pa.field(name, kind, nullable, {"meaning": meaning, "unit": unit})
+
+
+_MODULE_KEY = [
+    _field("project", pa.string(), "project the module belongs to"),
+    _field("module", pa.string(), "source path within the project"),
+]
+
+PROJECT = pa.schema(
+    [
+        *_MODULE_KEY,
+        _field("language", pa.string(), "c or c++"),
+        _field("licence", pa.string(), "SPDX identifier"),
+        _field("ir_sha256", pa.string(), "hash of the module's IR without its name; empty without bitcode"),
+        _field("skip_reason", pa.string(), "why the source did not become a module; empty if it did"),
+        _field("bitcode", pa.binary(), "LLVM bitcode before optimization", nullable=True),
+        _field("function_hashes", pa.list_(pa.uint64()), "hash of each function body, ascending"),
+        _field("function_sizes", pa.list_(pa.int32()), "length of each function body, in hash order", "instructions"),
+    ]
+)
+"""One project's sources: what became of each, with bitcode."""
+
+MODULES = pa.schema(
+    [
+        *_MODULE_KEY,
+        _field("language", pa.string(), "c or c++"),
+        _field("licence", pa.string(), "SPDX identifier"),
+        _field("split", pa.string(), "train, validation or test"),
+        _field("bitcode_sha256", pa.string(), "hash of the bitcode, names its unpacked file; empty without bitcode"),
+        _field("bitcode_bytes", pa.int64(), "size of the bitcode", "bytes"),
+        _field("num_functions", pa.int32(), "defined functions"),
+        _field("num_instructions", pa.int64(), "instructions in all function bodies"),
+        _field("shared_functions", pa.int32(), "functions whose body also occurs in another split"),
+        _field("shared_instructions", pa.int64(), "instructions in those functions"),
+        _field("skip_reason", pa.string(), "why the source is not a module of the corpus; empty if it is"),
+    ]
+)
+"""The corpus manifest: one row per source, modules and skipped ones alike."""
+
+SCORES = pa.schema(
+    [
+        *_MODULE_KEY,
+        _field("advisor", pa.string(), "heuristic, never, random or echo"),
+        _field("exec_bytes", pa.int64(), "executable sections of the object", "bytes", nullable=True),
+        _field("text_bytes", pa.int64(), "Berkeley text of the object", "bytes", nullable=True),
+        _field("num_questions", pa.int64(), "questions the compiler asked", nullable=True),
+        _field("truncated", pa.bool_(), "the size stop ended the questions early", nullable=True),
+        _field("object_sha256", pa.string(), "hash of the object file; empty on failure"),
+        _field("failure", pa.string(), "kind of failure; empty on success"),
+        _field("message", pa.string(), "what went wrong; empty on success"),
+    ]
+)
+"""Compiles under fixed advisors, one row per module and advisor."""
+
+RESULTS = pa.schema(
+    [
+        *_MODULE_KEY,
+        _field("language", pa.string(), "c or c++"),
+        _field("split", pa.string(), "train, validation or test"),
+        _field("policy", pa.string(), "name of the policy"),
+        _field("seed", pa.int64(), "seed it was trained with"),
+        _field("exec_bytes", pa.int64(), "executable sections under the policy", "bytes", nullable=True),
+        _field("text_bytes", pa.int64(), "Berkeley text under the policy", "bytes", nullable=True),
+        _field("baseline_exec_bytes", pa.int64(), "executable sections under the heuristic", "bytes", nullable=True),
+        _field("baseline_text_bytes", pa.int64(), "Berkeley text under the heuristic", "bytes", nullable=True),
+        _field("num_questions", pa.int64(), "questions the compiler asked", nullable=True),
+        _field("num_inlined", pa.int64(), "questions answered with inlining", nullable=True),
+        _field("truncated", pa.bool_(), "the size stop ended the questions early", nullable=True),
+        _field("failure", pa.string(), "kind of failure; empty on success"),
+        _field("message", pa.string(), "what went wrong; empty on success"),
+    ]
+)
+"""Evaluation: one row per module, policy and seed."""
+
+VOCABULARY = pa.schema(
+    [
+        _field("feature", pa.string(), "feature name"),
+        _field("quantiles", pa.list_(pa.float64()), "quantiles 0 to 1 in equal steps over the training trace"),
+        _field("num_distinct", pa.int64(), "distinct values in the training trace"),
+    ]
+)
+"""Per-feature quantiles of the default policy's questions."""
+
+TIMINGS = pa.schema(
+    [
+        *_MODULE_KEY,
+        _field("advisor", pa.string(), "advisor or policy that answered"),
+        _field("seconds", pa.float64(), "wall time of the compile", "s"),
+    ]
+)
+"""Measured compile times. Not reproducible, so never an input or output of a stage."""
+
+
+def trace_schema(feature_names: Iterable[str]) -> pa.Schema:
+    """Schema of a trace of an all-int64 task: key, step, the features by name, and the built-in answer."""
+    return pa.schema(
+        [
+            *_MODULE_KEY,
+            _field("context", pa.string(), "scope of the decision; empty for a whole module"),
+            _field("step", pa.int32(), "number of the question within its context, from 0"),
+            *(_field(name, pa.int64(), "feature") for name in feature_names),
+            _field("answer", pa.int64(), "what the built-in heuristic decided"),
+        ]
+    )
+
+
+def provenance(**inputs: Any) -> dict[str, Any]:
+    """Describe where an artifact comes from; pass plain JSON values (compiler, flags, seed, hashes of inputs)."""
+    return {"package": f"mlgo {__version__}", **inputs}
+
+
+def write_table(path: Path, table: pa.Table, schema: pa.Schema, origin: Mapping[str, Any]) -> None:
+    """Write a table as Parquet, checked against its schema, provenance in the file's metadata.
+
+    Args:
+        path: file to replace.
+        table: rows, columns in any order.
+        schema: required columns; also fixes their order.
+        origin: provenance, see `provenance`.
+
+    Raises:
+        ArtifactError: columns do not fit the schema, or the file cannot be written.
+    """
+    try:
+        table = table.select(schema.names).cast(schema.remove_metadata())
+    except (KeyError, pa.ArrowInvalid, ValueError) as error:
+        raise ArtifactError(f"rows for {path} do not fit their schema: {error}") from error
+    metadata = {_METADATA_KEY: canonical_json(origin).encode()}
+    table = pa.Table.from_arrays(table.columns, schema=schema.with_metadata(metadata))
+    write_atomically(
+        path,
+        lambda temporary: pq.write_table(
+            table, temporary, compression="zstd", compression_level=6, row_group_size=1 << 17, write_statistics=True
+        ),
+    )
+
+
+def write_rows(path: Path, rows: list[dict[str, Any]], schema: pa.Schema, origin: Mapping[str, Any]) -> None:
+    """Write dictionaries as Parquet; see `write_table`."""
+    try:
+        table = pa.Table.from_pylist(rows, schema=schema.remove_metadata())
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise ArtifactError(f"rows for {path} do not fit their schema: {error}") from error
+    write_table(path, table, schema, origin)
+
+
+def read_table(path: Path, schema: pa.Schema | None = None, columns: list[str] | None = None) -> pa.Table:
+    """Read a Parquet artifact.
+
+    Args:
+        path: file to read.
+        schema: when given, every column of it must be there with its type.
+        columns: when given, read only these.
+
+    Raises:
+        ArtifactError: missing, not Parquet, damaged, or of another schema.
+    """
+    try:
+        table = pq.read_table(path, columns=columns)
+    except FileNotFoundError as error:
+        raise ArtifactError(f"{path} is missing; run the stage that makes it") from error
+    except (OSError, pa.ArrowException) as error:
+        raise ArtifactError(f"{path} is not a readable Parquet file ({error}); delete it and run its stage") from error
+    if schema is not None:
+        for field in schema:
+            if columns is not None and field.name not in columns:
+                continue
+            if field.name not in table.column_names or table.schema.field(field.name).type != field.type:
+                raise ArtifactError(f"{path} has no column {field.name!r} of type {field.type}; run its stage again")
+    return table
+
+
+def read_provenance(path: Path) -> dict[str, Any]:
+    """Return the provenance stored in a Parquet artifact.
+
+    Raises:
+        ArtifactError: unreadable, or written by something else.
+    """
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+        return dict(json.loads(metadata[_METADATA_KEY]))
+    except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+        raise ArtifactError(f"{path} carries no provenance of this package") from error
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write indented JSON with a closing line feed, keys in the given order."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    write_text(path, text)
+
+
+def read_json(path: Path) -> Any:
+    """Read JSON.
+
+    Raises:
+        ArtifactError: missing or not JSON.
+    """
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError as error:
+        raise ArtifactError(f"{path} is missing; run the stage that makes it") from error
+    except ValueError as error:
+        raise ArtifactError(f"{path} is not JSON ({error})") from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write UTF-8 text atomically."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write bytes atomically."""
+    write_atomically(path, lambda temporary: _write_whole(temporary, data))
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Let ``write`` fill a temporary file beside ``path``, then rename it into place.
+
+    Raises:
+        ArtifactError: the disk is full or the place is not writable. Nothing half-written stays behind.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(temporary)
+        os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        if error.errno == errno.ENOSPC:
+            raise ArtifactError(f"no space left on the device while writing {path}; free some and run again") from error
+        raise ArtifactError(f"cannot write {path}: {error.strerror or error}") from error
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys and no spaces: equal values give equal text."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def content_hash(value: Any) -> str:
+    """Short hash of a JSON value, for keys and folder names."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:16]
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's bytes, hexadecimal.
+
+    Raises:
+        ArtifactError: the file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ArtifactError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _write_whole(temporary: Path, data: bytes) -> None:
+    with temporary.open("wb") as file:
+        file.write(data)
+        file.flush()

@@ -1,0 +1,1 @@
+"""Programs for people and for the workflow."""

@@ -1,0 +1,35 @@
+"""What all programs share: one-line errors, exit status, clean ends on signals."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+from mlgo.errors import MlgoError
+
+
+def run_program(main: Callable[[], int | None]) -> None:
+    """Run a program and exit.
+
+    Mistakes of the user print one line and give their status, an interruption gives 130 (Ctrl-C) or 143 (SIGTERM);
+    either way all context managers are left in order, so nothing stays behind.
+    """
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        status = main() or 0
+        sys.stdout.flush()
+    except MlgoError as error:
+        print(f"error: {error}", file=sys.stderr)
+        status = error.exit_status
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        status = 128 + signal.SIGINT
+    except BrokenPipeError:  # the reader of our output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 1
+    sys.exit(status)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)

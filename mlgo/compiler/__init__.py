@@ -1,0 +1,1 @@
+"""One compile: finding the compiler, running it bounded, asking and answering, measuring what comes out."""

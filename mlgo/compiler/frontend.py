@@ -1,0 +1,65 @@
+"""From sources to bitcode before optimization, with the toolchain's own front end."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlgo.compiler.process import run_bounded
+from mlgo.compiler.toolchain import Toolchain
+from mlgo.config import CompileConfig
+from mlgo.errors import CompilerExit, CompileTimeout
+
+# -Oz must be given here as well: it sets function attributes that are part of the bitcode. -g0 because zig would
+# add debug information; no UBSan, which zig adds to unoptimized builds.
+_TO_BITCODE = ("-g0", "-w", "-fno-sanitize=all", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c")
+
+
+@dataclass(frozen=True)
+class FrontEnd:
+    """Compiles single sources of a project.
+
+    Attributes:
+        toolchain: compiler to use.
+        settings: level and deadline.
+        cache_dir: folder for zig's caches.
+    """
+
+    toolchain: Toolchain
+    settings: CompileConfig
+    cache_dir: Path
+
+    def compile_to_bitcode(
+        self, root: Path, language: str, arguments: Sequence[str], source: str, output: Path
+    ) -> None:
+        """Compile ``source`` (relative to ``root``, where the compiler runs) to unoptimized bitcode.
+
+        Raises:
+            CompileError: it does not compile, or not in time; the message holds the first error.
+        """
+        command = [*self.toolchain.front_end(language), self.settings.optimization, *_TO_BITCODE, *arguments]
+        self._run([*command, source, "-o", str(output)], root)
+
+    def print_ir(self, bitcode: Path, output: Path) -> None:
+        """Print bitcode as textual IR, unchanged.
+
+        Raises:
+            CompileError: the bitcode cannot be read.
+        """
+        options = (self.settings.optimization, "-x", "ir", str(bitcode), "-Xclang", "-disable-llvm-passes", "-S")
+        self._run([*self.toolchain.back_end, *options, "-emit-llvm", "-o", str(output)], bitcode.parent)
+
+    def _run(self, command: list[str], cwd: Path) -> None:
+        environment = self.toolchain.front_end_environment(self.cache_dir)
+        run = run_bounded(command, self.settings.compile_timeout_s, cwd=cwd, env=environment)
+        if run.returncode is None:
+            raise CompileTimeout(f"no end within {self.settings.compile_timeout_s:g} s")
+        if run.returncode != 0:
+            raise CompilerExit(_first_error(run.stderr, run.returncode))
+
+
+def _first_error(stderr: str, returncode: int) -> str:
+    lines = stderr.splitlines()
+    errors = [line for line in lines if "error:" in line] or lines[-1:]
+    return errors[0][:300] if errors else f"the compiler ended with status {returncode}"
+
+

@@ -1,0 +1,70 @@
+"""Sizes of an ELF object by section flags.
+
+Two measures (both in bytes), after the section header table of the ELF specification:
+
+- ``exec_bytes``: sections with SHF_EXECINSTR.
+- ``text_bytes``: sections with SHF_ALLOC that are executable or not writable, the first column of ``llvm-size``
+  and GNU ``size`` (code, constants, unwind tables). This is what MLGO's inlining reward counts.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlgo.errors import ObjectError
+
+_SHF_WRITE, _SHF_ALLOC, _SHF_EXECINSTR = 1, 2, 4
+_SHT_NULL, _SHT_NOBITS = 0, 8
+_SECTION64 = np.dtype(
+    [
+        ("name", "<u4"),
+        ("type", "<u4"),
+        ("flags", "<u8"),
+        ("addr", "<u8"),
+        ("offset", "<u8"),
+        ("size", "<u8"),
+        ("link", "<u4"),
+        ("info", "<u4"),
+        ("addralign", "<u8"),
+        ("entsize", "<u8"),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class ObjectSize:
+    """Sizes of one object file in bytes."""
+
+    exec_bytes: int
+    text_bytes: int
+
+
+def object_size(data: bytes) -> ObjectSize:
+    """Measure a 64-bit little-endian ELF object.
+
+    Raises:
+        ObjectError: other format, or cut short.
+    """
+    if data[:4] != b"\x7fELF":
+        raise ObjectError("the compiler's output is not an ELF object; choose an ELF target")
+    if data[4:6] != b"\x02\x01":
+        raise ObjectError("the object is not 64-bit little-endian ELF; choose such a target")
+    if len(data) < 64:
+        raise ObjectError(f"the object is cut short at {len(data)} bytes")
+    table, entry_bytes = int.from_bytes(data[40:48], "little"), int.from_bytes(data[58:60], "little")
+    if entry_bytes != _SECTION64.itemsize or table + entry_bytes > len(data):
+        raise ObjectError("the object has no complete section table")
+    first = np.frombuffer(data, _SECTION64, 1, table)
+    # With 65,280 sections or more (-ffunction-sections) the count moves into the first entry.
+    count = int.from_bytes(data[60:62], "little") or int(first["size"][0])
+    if table + count * entry_bytes > len(data):
+        raise ObjectError("the object's section table is cut short")
+    sections = np.frombuffer(data, _SECTION64, count, table)
+    sections = sections[sections["type"] != _SHT_NULL]
+    stored = sections[sections["type"] != _SHT_NOBITS]
+    if np.any(stored["offset"] + stored["size"] > len(data)):
+        raise ObjectError("a section of the object reaches beyond its end")
+    flags, size = sections["flags"], sections["size"]
+    executable = (flags & _SHF_EXECINSTR) != 0
+    text = ((flags & _SHF_ALLOC) != 0) & (executable | ((flags & _SHF_WRITE) == 0))
+    return ObjectSize(int(size[executable].sum()), int(size[text].sum()))

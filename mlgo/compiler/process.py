@@ -1,0 +1,149 @@
+"""A child process that cannot hang, flood or outlive its parent."""
+
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from mlgo.errors import ToolchainError
+
+_PR_SET_PDEATHSIG = 1
+_TAIL_BYTES = 1 << 14
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def die_with_parent() -> None:
+    """Ask the kernel to kill the calling process when the thread that started it ends."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+class Child:
+    """A process in a group of its own, killed with its parent, stderr drained without blocking.
+
+    Attributes:
+        pidfd: descriptor that becomes readable when the process ends.
+        stderr_fd: non-blocking read end of its stderr.
+        num_matches: how often ``watch_for`` was seen on stderr.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        watch_for: bytes = b"",
+    ) -> None:
+        try:
+            self._process = subprocess.Popen(
+                command,
+                cwd=cwd,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                process_group=0,
+                preexec_fn=die_with_parent,
+            )
+        except OSError as error:
+            raise ToolchainError(f"cannot start {command[0]}: {error.strerror}") from error
+        assert self._process.stderr is not None
+        self.stderr_fd = self._process.stderr.fileno()
+        os.set_blocking(self.stderr_fd, False)
+        self.pidfd = os.pidfd_open(self._process.pid)
+        self._watch_for = watch_for
+        self._tail = b""
+        self.num_matches = 0
+
+    def drain_stderr(self) -> bool:
+        """Read what is on stderr now, keep its tail; return False once it is at its end."""
+        while True:
+            try:
+                data = os.read(self.stderr_fd, 1 << 16)
+            except BlockingIOError:
+                return True
+            if not data:
+                return False
+            if self._watch_for:
+                # The last bytes seen before may hold the first half of a match, never a whole one.
+                seen = self._tail[-(len(self._watch_for) - 1) :] + data
+                self.num_matches += seen.count(self._watch_for)
+            self._tail = (self._tail + data)[-_TAIL_BYTES:]
+
+    @property
+    def stderr_tail(self) -> str:
+        """Last few kilobytes of stderr."""
+        return self._tail.decode(errors="replace")
+
+    def wait(self, deadline: float) -> int | None:
+        """Wait until the process ends or ``time.monotonic()`` passes the deadline.
+
+        Returns:
+            Its return code (negative: the signal that ended it), or None when time ran out.
+        """
+        poller = select.poll()
+        poller.register(self.stderr_fd, select.POLLIN)
+        poller.register(self.pidfd, select.POLLIN)
+        while (left := deadline - time.monotonic()) > 0:
+            ready = dict(poller.poll(left * 1000))
+            if self.stderr_fd in ready and not self.drain_stderr():
+                poller.unregister(self.stderr_fd)
+            if self.pidfd in ready:
+                return self.reap()
+        return None
+
+    def reap(self) -> int:
+        """Collect the return code of a process that has ended."""
+        self.drain_stderr()
+        return self._process.wait()
+
+    def close(self) -> None:
+        """Kill the whole group if anything of it is left, and release all descriptors."""
+        if self._process.returncode is None:
+            try:
+                os.killpg(self._process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            self._process.wait()
+        assert self._process.stderr is not None
+        self._process.stderr.close()
+        os.close(self.pidfd)
+
+    def __enter__(self) -> "Child":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+@dataclass(frozen=True)
+class Completed:
+    """End of a bounded run.
+
+    Attributes:
+        returncode: exit status, negative for a signal, None when the deadline passed.
+        stderr: last few kilobytes of stderr.
+        seconds: wall time.
+    """
+
+    returncode: int | None
+    stderr: str
+    seconds: float
+
+
+def run_bounded(
+    command: Sequence[str], timeout_s: float, *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> Completed:
+    """Run a command to its end or to its deadline, whichever comes first; never leaves anything running."""
+    start = time.monotonic()
+    with Child(command, cwd=cwd, env=env) as child:
+        returncode = child.wait(start + timeout_s)
+    return Completed(returncode, child.stderr_tail, time.monotonic() - start)

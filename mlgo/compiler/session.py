@@ -1,0 +1,242 @@
+"""One compile: plain, or under advice over the interactive channel."""
+
+import hashlib
+import select
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlgo.artifacts import write_bytes
+from mlgo.compiler.measure import object_size
+from mlgo.compiler.process import Child
+from mlgo.scratch import scratch_directory
+from mlgo.compiler.toolchain import Toolchain
+from mlgo.config import CompileConfig
+from mlgo.errors import ChannelTimeout, CompilerExit, CompileTimeout, ObjectError, ProtocolError
+from mlgo.tasks import Advisor, Responder, Task
+from mlgo.wire.channel import Channel
+from mlgo.wire.log import Context, Header, LogParser, Observation
+
+
+@dataclass(frozen=True)
+class CompileResult:
+    """What one compile gave.
+
+    Attributes:
+        exec_bytes: executable sections of the object, in bytes.
+        text_bytes: Berkeley text of the object, in bytes.
+        object_sha256: hash of the object file.
+        seconds: wall time from start to exit of the compiler.
+        truncated: the compiler stopped asking because the module had grown too much.
+        header: what the compiler sent; None for a plain compile.
+        contexts: name and number of questions of each context line, in order.
+        answers: raw answers, concatenated.
+        observations: raw observations, concatenated; empty unless they were recorded.
+    """
+
+    exec_bytes: int
+    text_bytes: int
+    object_sha256: str
+    seconds: float
+    truncated: bool = False
+    header: Header | None = None
+    contexts: tuple[tuple[str, int], ...] = ()
+    answers: bytes = b""
+    observations: bytes = b""
+
+    @property
+    def num_questions(self) -> int:
+        """Questions asked in all contexts."""
+        return sum(count for _, count in self.contexts)
+
+
+def compile_plain(
+    toolchain: Toolchain, module: Path, settings: CompileConfig, object_path: Path | None = None
+) -> CompileResult:
+    """Compile a module with the compiler's own heuristics, no channel.
+
+    Args:
+        toolchain: compiler to use.
+        module: bitcode or textual IR.
+        settings: level and deadlines.
+        object_path: where to keep the object file.
+
+    Raises:
+        CompileError: the compile failed or took too long.
+    """
+    with scratch_directory() as directory:
+        output = directory / "module.o"
+        start = time.monotonic()
+        with Child(_command(toolchain, module, settings, output)) as child:
+            returncode = child.wait(start + settings.compile_timeout_s)
+            seconds = time.monotonic() - start
+            if returncode is None:
+                raise CompileTimeout(f"no end within {settings.compile_timeout_s:g} s")
+            _check_exit(returncode, child)
+        return _measured(output, object_path, seconds)
+
+
+def compile_under_advice(
+    toolchain: Toolchain,
+    task: Task,
+    module: Path,
+    advisor: Advisor,
+    settings: CompileConfig,
+    *,
+    with_default: bool = False,
+    record: bool = False,
+    object_path: Path | None = None,
+) -> CompileResult:
+    """Compile a module while an advisor makes the task's decisions.
+
+    Args:
+        toolchain: compiler to use.
+        task: decision problem to take over.
+        module: bitcode or textual IR.
+        advisor: answers the questions.
+        settings: level, size stop and deadlines.
+        with_default: ask for the heuristic's decision as an additional feature.
+        record: keep the raw observations in the result.
+        object_path: where to keep the object file.
+
+    Raises:
+        CompileError: the compile failed, took too long, or broke the protocol.
+        PolicyError: the advisor does not fit what the compiler offers.
+    """
+    with scratch_directory() as directory, Channel(directory) as channel:
+        output = directory / "module.o"
+        flags = task.flags(channel.base, settings.size_stop_factor, with_default=with_default)
+        start = time.monotonic()
+        with Child(_command(toolchain, module, settings, output, flags), watch_for=task.stop_message) as child:
+            talk = _Conversation(channel, child, advisor, settings, start, record)
+            returncode = talk.run()
+            seconds = time.monotonic() - start
+            _check_exit(returncode, child)
+        if talk.header is None:
+            raise ProtocolError("the compiler ended without opening the channel")
+        if talk.parser.pending_bytes:
+            raise ProtocolError("the compiler ended in the middle of a message")
+        return _measured(
+            output,
+            object_path,
+            seconds,
+            truncated=child.num_matches > 0,
+            header=talk.header,
+            contexts=tuple((name, count) for name, count in talk.contexts),
+            answers=b"".join(talk.answers),
+            observations=b"".join(talk.observations),
+        )
+
+
+class _Conversation:
+    """Questions and answers of one compile, until its process ends."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        child: Child,
+        advisor: Advisor,
+        settings: CompileConfig,
+        start: float,
+        record: bool,
+    ) -> None:
+        self.header: Header | None = None
+        self.parser = LogParser()
+        self.contexts: list[list] = []
+        self.answers: list[bytes] = []
+        self.observations: list[bytes] = []
+        self._channel, self._child, self._advisor, self._record = channel, child, advisor, record
+        self._respond: Responder = _no_header
+        self._settings = settings
+        self._end = start + settings.compile_timeout_s
+
+    def run(self) -> int:
+        channel, child, poller = self._channel, self._child, select.poll()
+        for descriptor in (channel.out_fd, child.stderr_fd, child.pidfd):
+            poller.register(descriptor, select.POLLIN)
+        while True:
+            ready = poller.poll(self._patience_ms())
+            if not ready:
+                self._give_up()
+            for descriptor, _ in ready:
+                if descriptor == channel.out_fd:
+                    if not self._receive():
+                        poller.unregister(descriptor)
+                elif descriptor == child.stderr_fd:
+                    if not child.drain_stderr():
+                        poller.unregister(descriptor)
+                else:  # the process has ended; what it wrote before is still in the pipe
+                    while self._receive():
+                        pass
+                    return child.reap()
+
+    def _receive(self) -> bool:
+        """Handle what is in the pipe; False when there is nothing (more) to read."""
+        data = self._channel.read()
+        if not data:
+            return False
+        for event in self.parser.feed(data):
+            if isinstance(event, Observation):
+                if not self.contexts:
+                    self.contexts.append(["", 0])
+                advice = self._respond(event.payload)
+                self._channel.answer(advice)
+                self.contexts[-1][1] += 1
+                self.answers.append(advice)
+                if self._record:
+                    self.observations.append(event.payload)
+            elif isinstance(event, Context):
+                self.contexts.append([event.name, 0])
+            elif isinstance(event, Header):
+                if event.advice is None:
+                    raise ProtocolError("the header announces no advice: this is a training log, not a channel")
+                self.header = event
+                self._respond = self._advisor.respond_to(event)
+        return True
+
+    def _patience_ms(self) -> float:
+        left = min(self._settings.answer_timeout_s, self._end - time.monotonic())
+        return max(left, 0.0) * 1000
+
+    def _give_up(self) -> None:
+        if time.monotonic() >= self._end:
+            raise CompileTimeout(
+                f"no end within {self._settings.compile_timeout_s:g} s, after {len(self.answers)} answers"
+            )
+        raise ChannelTimeout(
+            f"silent for {self._settings.answer_timeout_s:g} s, after {len(self.answers)} answers"
+        )
+
+
+def _no_header(payload: bytes) -> bytes:
+    raise ProtocolError("a question before the header")
+
+
+def _command(
+    toolchain: Toolchain, module: Path, settings: CompileConfig, output: Path, flags: list[str] | None = None
+) -> list[str]:
+    return [
+        *toolchain.back_end,
+        settings.optimization,
+        *(flags or ()),
+        *("-x", "ir", str(module), "-c", "-o", str(output)),
+    ]
+
+
+def _check_exit(returncode: int, child: Child) -> None:
+    if returncode != 0:
+        how = f"signal {-returncode}" if returncode < 0 else f"status {returncode}"
+        lines = [line for line in child.stderr_tail.splitlines() if not line.startswith("remark:")]
+        raise CompilerExit(f"the compiler ended with {how}: {' | '.join(lines[-3:])[-500:]}")
+
+
+def _measured(output: Path, object_path: Path | None, seconds: float, **talk: object) -> CompileResult:
+    try:
+        data = output.read_bytes()
+    except FileNotFoundError:
+        raise ObjectError("the compiler ended well but wrote no object file") from None
+    size = object_size(data)
+    if object_path is not None:
+        write_bytes(object_path, data)
+    digest = hashlib.sha256(data).hexdigest()
+    return CompileResult(size.exec_bytes, size.text_bytes, digest, seconds, **talk)  # type: ignore[arg-type]

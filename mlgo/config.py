@@ -1,0 +1,269 @@
+"""The configuration: every setting with its type, range, unit and meaning.
+
+``config/config.yaml`` states all of them; the presets state only what they change. Unknown keys are errors.
+``workflow/schemas/config.schema.json`` is generated from this file (``mlgo config schema``).
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mlgo.errors import ConfigError
+
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Positive = Annotated[int, Field(ge=1)]
+PositiveFloat = Annotated[float, Field(gt=0.0)]
+
+
+class Section(BaseModel):
+    """Base of all sections: frozen, strict about types, no unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+
+
+class CompileConfig(Section):
+    """How every module is compiled and scored."""
+
+    objective: Literal["text_bytes", "exec_bytes"]
+    """Score that learning minimises: Berkeley text (code, constants, unwind tables) or executable sections."""
+    optimization: Literal["-Oz", "-Os"]
+    """Optimization level, given to the front end and to every later compile."""
+    size_stop_factor: Annotated[float, Field(gt=1.0)]
+    """LLVM stops asking when a module's IR has grown by this factor. LLVM's own default is 2."""
+    compile_timeout_s: PositiveFloat
+    """Deadline of one compile, in seconds."""
+    answer_timeout_s: PositiveFloat
+    """Longest silence between two questions, in seconds."""
+
+
+class Splits(Section):
+    """Which projects serve which purpose; no project may serve two."""
+
+    train: list[str] = Field(min_length=1)
+    """Projects that policies learn from."""
+    validation: list[str] = Field(min_length=1)
+    """Projects that choose between policies."""
+    test: list[str] = Field(min_length=1)
+    """Projects that nothing is ever tuned on."""
+
+
+class CorpusConfig(Section):
+    """What is compiled."""
+
+    recipes: str
+    """Folder of recipes, one ``<project>.yaml`` each."""
+    splits: Splits
+    """Projects by purpose."""
+    max_modules_per_project: Positive
+    """Larger projects are sampled down to this many sources, reproducibly."""
+    max_failed_share: Share
+    """A project with a larger share of sources that do not compile ends the run."""
+
+
+class BaselineConfig(Section):
+    """Reference scores and the default policy's trace."""
+
+    random_inline_share: Share
+    """Probability that the random advisor inlines."""
+    num_quantiles: Annotated[int, Field(ge=2)]
+    """Quantiles per feature in the vocabulary."""
+    max_failed_share: Share
+    """A larger share of modules that cannot be scored ends the run."""
+
+
+class PolicyConfig(Section):
+    """Shape of the policy network."""
+
+    hidden: list[Positive]
+    """Units of each hidden layer."""
+
+
+class TrainConfig(Section):
+    """Which policies are trained."""
+
+    algorithms: list[Literal["bc", "es"]] = Field(min_length=1)
+    """Learners to run; es starts from bc."""
+    seeds: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
+    """One policy per learner and seed."""
+
+
+class BCConfig(Section):
+    """Behavioural cloning of the default policy."""
+
+    max_epochs: Positive
+    """Upper limit of passes over the trace."""
+    patience: Positive
+    """Passes without progress on the validation projects before it stops."""
+    batch_size: Positive
+    """Questions per gradient step."""
+    learning_rate: PositiveFloat
+    """Adam step size."""
+    max_steps_per_module: Positive
+    """Questions taken from one module at most, so that large modules do not rule."""
+
+
+class ESConfig(Section):
+    """Evolution strategies on compile results."""
+
+    generations: Annotated[int, Field(ge=0)]
+    """Updates of the mean policy."""
+    pairs: Positive
+    """Antithetic pairs per generation: twice as many candidates."""
+    modules: Positive
+    """Training modules each candidate compiles in a generation; all candidates get the same ones."""
+    max_questions: Positive
+    """Training modules with more questions under the heuristic are left out."""
+    perturbation: PositiveFloat
+    """Standard deviation of the noise, relative to each layer's root mean square weight."""
+    step_size: PositiveFloat
+    """Adam step size, relative to each layer's root mean square weight."""
+    trainable_layers: Positive
+    """How many of the last layers are varied; the others keep their cloned weights."""
+    shaping: Literal["rank", "zscore"]
+    """How rewards become weights of the perturbations."""
+    weight_decay: Annotated[float, Field(ge=0.0)]
+    """Pull towards the cloned weights, per update."""
+    min_success_share: Share
+    """A generation with a smaller share of usable pairs is skipped."""
+    validate_every: Positive
+    """Generations between two validations of the mean policy."""
+    validation_modules: Positive
+    """Validation modules used for that, at most."""
+
+
+class EvaluateConfig(Section):
+    """How policies are judged."""
+
+    splits: list[Literal["train", "validation", "test"]] = Field(min_length=1)
+    """Splits to compile; the headline always comes from test."""
+    max_train_modules: Positive
+    """Training modules evaluated at most, sampled reproducibly."""
+    resamples: Annotated[int, Field(ge=100)]
+    """Bootstrap resamples."""
+    confidence: Annotated[float, Field(gt=0.5, lt=1.0)]
+    """Coverage of the intervals."""
+    max_failed_share: Share
+    """A larger share of modules that cannot be evaluated ends the run."""
+
+
+class Config(Section):
+    """The whole configuration."""
+
+    seed: Annotated[int, Field(ge=0)]
+    """Root of all randomness outside training."""
+    task: Literal["inline-size"]
+    """Decision problem."""
+    toolchain: str = Field(min_length=1)
+    """``auto`` and ``ziglang`` take the compiler inside the ziglang wheel; else the path of a clang, 17 or newer."""
+    target: str = Field(min_length=1)
+    """Target triple of all code, so that every machine makes the same bytes."""
+    compile: CompileConfig
+    corpus: CorpusConfig
+    baseline: BaselineConfig
+    policy: PolicyConfig
+    train: TrainConfig
+    bc: BCConfig
+    es: ESConfig
+    evaluate: EvaluateConfig
+
+
+SectionType = TypeVar("SectionType", bound=Section)
+
+
+def parse_config(values: Any, source: str = "configuration") -> Config:
+    """Validate a whole configuration.
+
+    Raises:
+        ConfigError: with one line per mistake, each naming the key.
+    """
+    config = _validate(Config, values, source)
+    owners: dict[str, str] = {}
+    for split, projects in config.corpus.splits.model_dump().items():
+        for project in projects:
+            if project in owners:
+                raise ConfigError(
+                    f"{source}: project {project!r} is named twice in corpus.splits ({owners[project]} and {split}); "
+                    "take it out of one of them"
+                )
+            owners[project] = split
+    return config
+
+
+def parse_section(section: type[SectionType], text: str) -> SectionType:
+    """Validate one section given as JSON text, the form in which workflow rules hand it to programs.
+
+    Raises:
+        ConfigError: not JSON, or not this section.
+    """
+    try:
+        values = yaml.safe_load(text)  # JSON is YAML
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{section.__name__}: neither JSON nor YAML: {error}") from error
+    return _validate(section, values, section.__name__)
+
+
+def load_config(path: Path, *overlays: Path) -> Config:
+    """Read a configuration file, with overlays (presets) laid over it in order.
+
+    Raises:
+        ConfigError: unreadable or invalid.
+    """
+    values = read_yaml(path)
+    for overlay in overlays:
+        values = merge(values, read_yaml(overlay))
+    return parse_config(values, " + ".join(str(p) for p in (path, *overlays)))
+
+
+def merge(base: Any, overlay: Any) -> Any:
+    """Lay one nested mapping over another; lists and scalars are replaced."""
+    if isinstance(base, dict) and isinstance(overlay, dict):
+        merged = {key: merge(value, overlay[key]) if key in overlay else value for key, value in base.items()}
+        return merged | {key: value for key, value in overlay.items() if key not in base}
+    return overlay
+
+
+def read_yaml(path: Path) -> Any:
+    """Read a YAML file.
+
+    Raises:
+        ConfigError: missing or not YAML.
+    """
+    try:
+        return yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not YAML: {error}") from error
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON schema of a whole configuration."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Config.model_json_schema()}
+
+
+def _validate(section: type[SectionType], values: Any, source: str) -> SectionType:
+    try:
+        return section.model_validate(values)
+    except ValidationError as error:
+        lines = [_explain(item, section) for item in error.errors()]
+        raise ConfigError(f"{source}: " + "; ".join(lines)) from None
+
+
+def _explain(item: Any, section: type[Section]) -> str:
+    key = ".".join(str(part) for part in item["loc"]) or "the whole"
+    if item["type"] == "extra_forbidden":
+        return f"unknown key {key!r}; known here: {', '.join(_siblings(section, item['loc']))}"
+    if item["type"] == "missing":
+        return f"key {key!r} is missing"
+    return f"{key}: {item['msg'][0].lower()}{item['msg'][1:]}, got {item['input']!r:.80}"
+
+
+def _siblings(section: type[BaseModel], location: tuple[str | int, ...]) -> list[str]:
+    for part in location[:-1]:
+        annotation = section.model_fields[str(part)].annotation
+        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+            return []
+        section = annotation
+    return sorted(section.model_fields)

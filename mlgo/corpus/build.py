@@ -1,0 +1,152 @@
+"""One project: from its recipe to rows with bitcode."""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from tqdm import tqdm
+
+from mlgo.corpus.fetch import copy_local, fetch_sources, unpack
+from mlgo.corpus.functions import hash_functions
+from mlgo.corpus.recipe import Recipe, Unit, find_sources, write_generated_files
+from mlgo.errors import CompileError, CorpusError
+from mlgo.scratch import scratch_directory
+from mlgo.seeding import generator
+
+
+class SourceCompiler(Protocol):
+    """What building a corpus needs of a compiler."""
+
+    def compile_to_bitcode(
+        self, root: Path, language: str, arguments: Sequence[str], source: str, output: Path
+    ) -> None:
+        """Compile one source to unoptimized bitcode or raise `CompileError`."""
+
+    def print_ir(self, bitcode: Path, output: Path) -> None:
+        """Print bitcode as textual IR or raise `CompileError`."""
+
+
+@dataclass(frozen=True)
+class BuildLimits:
+    """How much of a project is taken.
+
+    Attributes:
+        max_modules: larger projects are sampled down to this many sources.
+        max_failed_share: a larger share of failing sources is an error.
+        seed: root seed of the sampling.
+        num_threads: compiles at a time.
+    """
+
+    max_modules: int
+    max_failed_share: float
+    seed: int
+    num_threads: int
+
+
+def build_project(
+    project: str,
+    recipe: Recipe,
+    compiler: SourceCompiler,
+    limits: BuildLimits,
+    cache_dir: Path,
+) -> list[dict[str, Any]]:
+    """Compile a project's sources to bitcode.
+
+    Args:
+        project: name in the corpus.
+        recipe: how it is built.
+        compiler: front end.
+        limits: how much of it is taken.
+        cache_dir: folder of downloaded source distributions.
+
+    Returns:
+        A row of ``artifacts.PROJECT`` per source, failed and left-out ones with their reason, sorted by path.
+
+    Raises:
+        CorpusError: the sources cannot be had, or more of them fail than the limit allows.
+    """
+    with scratch_directory() as folder, _source_folder(recipe, cache_dir, folder) as root:
+        write_generated_files(recipe, root)
+        sources = find_sources(recipe, root)
+        chosen = _sample(sources, limits, project)
+
+        def build(job: tuple[Unit, str]) -> dict[str, Any]:
+            return _build_source(project, recipe, compiler, root, folder, *job)
+
+        with ThreadPoolExecutor(limits.num_threads) as pool:
+            built = pool.map(build, [job for job in sources if job[1] in chosen])
+            progress = tqdm(built, project, len(chosen), unit="module", disable=None)
+            by_source = {row["module"]: row for row in progress}
+    rows = [by_source.get(source) or _left_out(project, recipe, unit, source, limits) for unit, source in sources]
+    _check_failures(project, list(by_source.values()), limits)
+    return rows
+
+
+@contextmanager
+def _source_folder(recipe: Recipe, cache_dir: Path, folder: Path) -> Iterator[Path]:
+    if recipe.path is not None:
+        yield copy_local(recipe, folder / "sources")
+    else:
+        yield unpack(fetch_sources(recipe, cache_dir), folder / "sources")
+
+
+def _sample(sources: list[tuple[Unit, str]], limits: BuildLimits, project: str) -> set[str]:
+    names = [source for _, source in sources]
+    if len(names) <= limits.max_modules:
+        return set(names)
+    rng = generator(limits.seed, "corpus-sample", project)
+    return {names[i] for i in rng.choice(len(names), limits.max_modules, replace=False)}
+
+
+def _build_source(
+    project: str, recipe: Recipe, compiler: SourceCompiler, root: Path, folder: Path, unit: Unit, source: str
+) -> dict[str, Any]:
+    stem = folder / source.replace("/", "__")
+    bitcode, text = stem.with_name(stem.name + ".bc"), stem.with_name(stem.name + ".ll")
+    try:
+        compiler.compile_to_bitcode(root, unit.language, unit.arguments(), source, bitcode)
+        compiler.print_ir(bitcode, text)
+        functions = hash_functions(text.read_bytes())
+        data = bitcode.read_bytes()
+    except CompileError as error:
+        return _row(project, recipe, unit, source, f"{error.kind}: {str(error).replace(str(root) + '/', '')}")
+    finally:
+        text.unlink(missing_ok=True)
+        bitcode.unlink(missing_ok=True)
+    return _row(project, recipe, unit, source, "") | {
+        "bitcode": data,
+        "ir_sha256": functions.module_hash,
+        "function_hashes": functions.hashes,
+        "function_sizes": functions.sizes,
+    }
+
+
+def _left_out(project: str, recipe: Recipe, unit: Unit, source: str, limits: BuildLimits) -> dict[str, Any]:
+    return _row(project, recipe, unit, source, f"sampled: the project was cut to {limits.max_modules} sources")
+
+
+def _row(project: str, recipe: Recipe, unit: Unit, source: str, skip_reason: str) -> dict[str, Any]:
+    return {
+        "project": project,
+        "module": source,
+        "language": unit.language,
+        "licence": recipe.license,
+        "ir_sha256": "",
+        "skip_reason": skip_reason,
+        "bitcode": None,
+        "function_hashes": [],
+        "function_sizes": [],
+    }
+
+
+def _check_failures(project: str, built: list[dict[str, Any]], limits: BuildLimits) -> None:
+    failed = [row for row in built if row["skip_reason"]]
+    if len(failed) > limits.max_failed_share * len(built):
+        first = failed[0]
+        raise CorpusError(
+            f"{project}: {len(failed)} of {len(built)} sources do not compile, more than corpus.max_failed_share "
+            f"allows ({limits.max_failed_share:g}); the first is {first['module']}: {first['skip_reason']}"
+        )

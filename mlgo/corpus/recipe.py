@@ -1,0 +1,164 @@
+"""How a project's sources become modules, as data: one ``config/corpora/<project>.yaml`` each."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from mlgo.config import read_yaml
+from mlgo.errors import ConfigError, CorpusError
+
+
+def _stays_inside(path: str) -> str:
+    if not path or path.startswith("/") or ".." in path.split("/"):
+        raise ValueError("must be a relative path inside the sources")
+    return path
+
+
+RelativePath = Annotated[str, AfterValidator(_stays_inside)]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class GeneratedFile(_Record):
+    """A file that the project's own build would generate; made by exactly one of three ways."""
+
+    path: RelativePath
+    """Where it goes, relative to the source folder."""
+    content: str | None = None
+    """Its text."""
+    template: RelativePath | None = None
+    """A template of the project with @NAME@, ${NAME}, #cmakedefine and #cmakedefine01."""
+    values: dict[str, str | int | bool | None] = {}
+    """What the template's names stand for."""
+    copy_of: RelativePath | None = Field(None, alias="copy")
+    """A file of the project to copy."""
+
+
+class Unit(_Record):
+    """Sources that are compiled with the same flags."""
+
+    language: Literal["c", "c++"]
+    standard: str
+    """Value of ``-std``."""
+    sources: list[RelativePath] = Field(min_length=1)
+    """Globs relative to the source folder; ``**`` crosses folders."""
+    exclude: list[RelativePath] = []
+    """Globs of sources to leave out."""
+    include: list[RelativePath] = []
+    """Folders for ``-I``."""
+    defines: dict[str, str | int | None] = {}
+    """Macros for ``-D``; null defines without a value."""
+    flags: list[str] = []
+    """Further options."""
+
+    def arguments(self) -> list[str]:
+        """Front-end options of this unit."""
+        defines = [f"-D{name}" if value is None else f"-D{name}={value}" for name, value in self.defines.items()]
+        return [f"-std={self.standard}", *(f"-I{folder}" for folder in self.include), *defines, *self.flags]
+
+
+class Recipe(_Record):
+    """One project: where its sources are and how they are compiled."""
+
+    name: str
+    """Name on the package index, or of the local project."""
+    license: str
+    """SPDX expression of the compiled sources."""
+    version: str | None = None
+    """Pinned version of the source distribution."""
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
+    """Pinned hash of the source distribution."""
+    path: str | None = None
+    """Folder with the sources, for a project that is not fetched; relative to the working directory."""
+    files: list[GeneratedFile] = []
+    """Generated files."""
+    units: list[Unit] = Field(min_length=1)
+    """Groups of sources."""
+
+
+def load_recipe(path: Path) -> Recipe:
+    """Read a recipe.
+
+    Raises:
+        ConfigError: missing, not YAML, or not a recipe.
+    """
+    try:
+        recipe = Recipe.model_validate(read_yaml(path))
+    except ValidationError as error:
+        mistakes = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise ConfigError(f"{path}: {mistakes}") from None
+    pinned = recipe.version is not None and recipe.sha256 is not None
+    if pinned == (recipe.path is not None):
+        raise ConfigError(f"{path}: give either version and sha256 of a source distribution, or path")
+    for generated in recipe.files:
+        if sum(way is not None for way in (generated.content, generated.template, generated.copy_of)) != 1:
+            raise ConfigError(f"{path}: file {generated.path} needs exactly one of content, template and copy")
+    return recipe
+
+
+def write_generated_files(recipe: Recipe, root: Path) -> None:
+    """Create the recipe's generated files in a source folder.
+
+    Raises:
+        CorpusError: a template or a file to copy is missing.
+    """
+    for generated in recipe.files:
+        target = root / generated.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if generated.content is not None:
+            target.write_text(generated.content)
+            continue
+        original = root / str(generated.template or generated.copy_of)
+        if not original.is_file():
+            raise CorpusError(f"{recipe.name}: {original.relative_to(root)} is not in the sources; mend the recipe")
+        if generated.copy_of is not None:
+            target.write_bytes(original.read_bytes())
+        else:
+            target.write_text(fill_template(original.read_text(errors="replace"), generated.values))
+
+
+def fill_template(text: str, values: dict[str, str | int | bool | None]) -> str:
+    """Fill a configure or CMake header template.
+
+    ``@NAME@`` and ``${NAME}`` become the value (empty when unknown). ``#cmakedefine NAME rest`` becomes a define
+    when the value is neither missing, null nor false; ``#cmakedefine01 NAME`` becomes 0 or 1.
+    """
+
+    def define(match: re.Match[str]) -> str:
+        kind, name, rest = match.groups()
+        value = values.get(name)
+        if kind == "cmakedefine01":
+            return f"#define {name} {1 if value else 0}"
+        if value is None or value is False:
+            return f"/* #undef {name} */"
+        return f"#define {name}{rest}" if value is True or rest.strip() else f"#define {name} {value}"
+
+    text = re.sub(r"@(\w+)@|\$\{(\w+)\}", lambda match: str(values.get(match[1] or match[2], "")), text)
+    return re.sub(r"^[ \t]*#[ \t]*(cmakedefine01|cmakedefine)[ \t]+(\w+)(.*)$", define, text, flags=re.MULTILINE)
+
+
+def find_sources(recipe: Recipe, root: Path) -> list[tuple[Unit, str]]:
+    """List a project's sources with their units, sorted by path.
+
+    Raises:
+        CorpusError: a glob matches nothing, or a source belongs to two units.
+    """
+    owner: dict[str, Unit] = {}
+    for unit in recipe.units:
+        excluded = {path for pattern in unit.exclude for path in _glob(root, pattern)}
+        for pattern in unit.sources:
+            matches = _glob(root, pattern)
+            if not matches:
+                raise CorpusError(f"{recipe.name}: no source matches {pattern!r}; mend the recipe")
+            for source in sorted(matches - excluded):
+                if owner.setdefault(source, unit) is not unit:
+                    raise CorpusError(f"{recipe.name}: {source} belongs to two units; exclude it from one")
+    return [(owner[source], source) for source in sorted(owner)]
+
+
+def _glob(root: Path, pattern: str) -> set[str]:
+    return {path.relative_to(root).as_posix() for path in root.glob(pattern) if path.is_file()}

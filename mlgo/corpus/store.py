@@ -1,0 +1,94 @@
+"""The corpus on disk: manifest, bitcode shards, and single bitcode files where a compiler can read them."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from mlgo.artifacts import MODULES, PROJECT, read_table, write_bytes
+from mlgo.errors import CorpusError
+from mlgo.seeding import generator
+
+
+@dataclass(frozen=True)
+class Module:
+    """One compilation unit.
+
+    Attributes:
+        project: project it belongs to.
+        name: source path within the project.
+        language: ``c`` or ``c++``.
+        split: ``train``, ``validation`` or ``test``.
+        sha256: hash of its bitcode.
+    """
+
+    project: str
+    name: str
+    language: str
+    split: str
+    sha256: str
+
+    @property
+    def key(self) -> str:
+        """Name that is unique in the corpus."""
+        return f"{self.project}/{self.name}"
+
+
+def load_modules(
+    corpus_dir: Path, *, project: str | None = None, splits: Iterable[str] | None = None
+) -> list[Module]:
+    """List the corpus's modules, in manifest order.
+
+    Args:
+        corpus_dir: folder with ``modules.parquet``.
+        project: only this project.
+        splits: only these splits.
+
+    Raises:
+        ArtifactError: no usable manifest.
+    """
+    table = read_table(corpus_dir / "modules.parquet", MODULES).filter(pc.field("skip_reason") == "")
+    wanted = None if splits is None else set(splits)
+    return [
+        Module(row["project"], row["module"], row["language"], row["split"], row["bitcode_sha256"])
+        for row in table.to_pylist()
+        if (project is None or row["project"] == project) and (wanted is None or row["split"] in wanted)
+    ]
+
+
+def unpack_bitcode(corpus_dir: Path, modules: Iterable[Module], bitcode_dir: Path) -> dict[str, Path]:
+    """Make sure that each module lies as a file in ``bitcode_dir``, named by its hash.
+
+    Returns:
+        Path by module key.
+
+    Raises:
+        ArtifactError: a shard is missing or unreadable.
+        CorpusError: a shard does not hold what the manifest says.
+    """
+    modules = list(modules)
+    paths = {module.key: bitcode_dir / f"{module.sha256}.bc" for module in modules}
+    missing = {module.project: True for module in modules if not paths[module.key].exists()}
+    for project in missing:
+        table = read_table(corpus_dir / "projects" / f"{project}.parquet", PROJECT, columns=["module", "bitcode"])
+        shard = dict(zip(table["module"].to_pylist(), table["bitcode"], strict=True))
+        for module in modules:
+            if module.project == project and not paths[module.key].exists():
+                data = shard[module.name].as_py() if module.name in shard else None
+                if data is None or hashlib.sha256(data).hexdigest() != module.sha256:
+                    raise CorpusError(
+                        f"{module.key}: its shard does not hold the bitcode that the manifest names; "
+                        "delete the corpus folder and make it again"
+                    )
+                write_bytes(paths[module.key], data)
+    return paths
+
+
+def sample_modules(modules: list[Module], count: int, seed: int, *purpose: str | int) -> list[Module]:
+    """Draw modules without replacement, reproducibly, in manifest order; all of them when there are no more."""
+    if len(modules) <= count:
+        return modules
+    chosen = generator(seed, "module-sample", *purpose).choice(len(modules), count, replace=False)
+    return [modules[i] for i in sorted(chosen)]

@@ -1,0 +1,81 @@
+"""Every failure a user can cause or meet, as one tree of exceptions.
+
+A message names the thing that is wrong and what to do about it. Programs print the message alone and
+exit with ``exit_status``; a traceback means a defect in this package.
+"""
+
+
+class MlgoError(Exception):
+    """Base of all errors raised on purpose."""
+
+    exit_status = 1
+
+
+class ConfigError(MlgoError):
+    """The configuration holds an unknown key, a wrong type or a value out of range."""
+
+
+class ArtifactError(MlgoError):
+    """A file of the pipeline is missing, damaged, of another schema, or cannot be written."""
+
+
+class CorpusError(MlgoError):
+    """A recipe, a source distribution or the corpus made of them cannot be used."""
+
+
+class ToolchainError(MlgoError):
+    """No usable compiler: missing, too old, or without the interactive channel."""
+
+
+class PolicyError(MlgoError):
+    """A policy does not fit the task or the compiler's features."""
+
+
+class TrainingError(MlgoError):
+    """Learning cannot go on: no data, every candidate failed, or the loss is not a number."""
+
+
+class CompileError(MlgoError):
+    """One compile failed. Rollouts turn it into a row; it never ends a run.
+
+    Attributes:
+        kind: short machine-readable reason, as stored in the ``failure`` columns.
+    """
+
+    kind = "compile"
+
+
+class CompilerExit(CompileError):
+    """The compiler ended with a non-zero status or by a signal."""
+
+    kind = "exit"
+
+
+class CompileTimeout(CompileError):
+    """The compile as a whole exceeded its deadline."""
+
+    kind = "timeout"
+
+
+class ObjectError(CompileError):
+    """The compiler ended well but its object file is missing or malformed."""
+
+    kind = "object"
+
+
+class ChannelError(CompileError):
+    """The conversation over the FIFO pair failed."""
+
+    kind = "channel"
+
+
+class ChannelTimeout(ChannelError):
+    """The compiler neither asked nor ended within the deadline of one answer."""
+
+    kind = "silent"
+
+
+class ProtocolError(ChannelError):
+    """Bytes from the compiler that are not the interactive protocol."""
+
+    kind = "protocol"

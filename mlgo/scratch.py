@@ -1,0 +1,68 @@
+"""Temporary folders that do not outlive their process, even one killed by SIGKILL.
+
+Each process owns ``$TMPDIR/mlgo-<uid>/<random>/`` and holds a lock on a file in it. A clean exit removes the
+folder; folders of dead processes are recognised by their free lock and removed by the next process that starts.
+"""
+
+import atexit
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_LOCK_NAME = "owner.lock"
+_owned: dict[int, tuple[Path, int]] = {}
+
+
+@contextmanager
+def scratch_directory() -> Iterator[Path]:
+    """Yield a fresh empty directory and remove it with all content afterwards."""
+    directory = Path(tempfile.mkdtemp(dir=_process_root()))
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def sweep_abandoned(parent: Path) -> int:
+    """Remove folders whose owners are dead; return how many."""
+    removed = 0
+    for folder in parent.iterdir():
+        try:
+            lock = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            continue  # being set up right now, or gone
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+            removed += 1
+        except BlockingIOError:
+            pass
+        finally:
+            os.close(lock)
+    return removed
+
+
+def _process_root() -> Path:
+    pid = os.getpid()
+    if pid not in _owned:
+        parent = Path(tempfile.gettempdir()) / f"mlgo-{os.getuid()}"
+        parent.mkdir(mode=0o700, exist_ok=True)
+        sweep_abandoned(parent)
+        # Made under a name of its own and locked before it appears among the others.
+        root = Path(tempfile.mkdtemp(prefix=".new-", dir=parent))
+        lock = os.open(root / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _owned[pid] = (root.rename(root.with_name(root.name.removeprefix(".new-"))), lock)
+        atexit.register(_remove_process_root)
+    return _owned[pid][0]
+
+
+def _remove_process_root() -> None:
+    root, lock = _owned.pop(os.getpid(), (None, -1))
+    if root is not None:
+        shutil.rmtree(root, ignore_errors=True)
+        os.close(lock)

@@ -1,0 +1,21 @@
+"""Decision problems: what is asked, what an answer may be, how the result is scored."""
+
+from mlgo.errors import ConfigError
+from mlgo.tasks.base import Advisor, Responder, Task
+from mlgo.tasks.inline_size import INLINE_SIZE
+
+TASKS: dict[str, Task] = {task.name: task for task in (INLINE_SIZE,)}
+
+
+def get_task(name: str) -> Task:
+    """Look a task up by its name.
+
+    Raises:
+        ConfigError: unknown name.
+    """
+    if name not in TASKS:
+        raise ConfigError(f"unknown task {name!r}; known: {', '.join(sorted(TASKS))}")
+    return TASKS[name]
+
+
+__all__ = ["TASKS", "Advisor", "Responder", "Task", "get_task"]

@@ -1,0 +1,59 @@
+"""What a decision problem consists of, and what answers it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from mlgo.wire.log import Header
+
+Responder = Callable[[bytes], bytes]
+"""Maps one observation's raw tensors to the raw answer."""
+
+
+class Advisor(Protocol):
+    """Something that can answer a compiler's questions: a policy, a constant, the echo of the default."""
+
+    def respond_to(self, header: Header) -> Responder:
+        """Bind to what this compiler sends; called once per compile, before the first question.
+
+        Raises:
+            PolicyError: the advisor needs a feature that the header lacks, or another kind of answer.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Task:
+    """A decision problem that a stock compiler hands out.
+
+    Attributes:
+        name: as in the configuration.
+        mode_flags: options that make the compiler ask, without the channel.
+        channel_option: option that takes the channel's base path, ending in ``=``.
+        default_flags: options that add the heuristic's own decision as a feature.
+        default_feature: name of that feature.
+        decision: name of the answer tensor.
+        stop_message: text on stderr when the compiler gives up asking early; needs ``stop_flags``.
+        stop_flags: options that make the compiler report it.
+    """
+
+    name: str
+    mode_flags: tuple[str, ...]
+    channel_option: str
+    default_flags: tuple[str, ...]
+    default_feature: str
+    decision: str
+    stop_message: bytes
+    stop_flags: tuple[str, ...]
+    size_stop_option: str
+
+    def flags(self, channel_base: Path, size_stop_factor: float, *, with_default: bool) -> list[str]:
+        """Compiler options for one compile under advice."""
+        options = [
+            *self.mode_flags,
+            f"{self.channel_option}{channel_base}",
+            f"{self.size_stop_option}{size_stop_factor:g}",
+            *(self.default_flags if with_default else ()),
+        ]
+        return [*(part for option in options for part in ("-mllvm", option)), *self.stop_flags]

@@ -1,0 +1,27 @@
+"""Inlining for size.
+
+Data sheet (LLVM 17 to 22; llvm/lib/Analysis/MLInlineAdvisor.cpp, InlineModelFeatureMaps.h):
+
+- Question: should this call be replaced by the callee's body? Asked bottom-up over the call graph, once per call
+  that may but need not be inlined; inlining makes new questions.
+- Observation: 35 (LLVM 17, 18) or 38 (19 and newer) scalars, int64.
+- Answer: ``inlining_decision``, int64 [1]; non-zero inlines. Every value is legal.
+- Context: one for the whole module, the empty string.
+- Score: size of the object in bytes, lower is better; see mlgo/compiler/measure.py for the two measures.
+- Early end: when the module's IR exceeds ``-ml-advisor-size-increase-threshold`` times its first size, nothing
+  more is asked and nothing more is inlined. Seen only in the remark ``ForceStop`` of the pass ``inline-ml``.
+"""
+
+from mlgo.tasks.base import Task
+
+INLINE_SIZE = Task(
+    name="inline-size",
+    mode_flags=("-enable-ml-inliner=release",),
+    channel_option="-inliner-interactive-channel-base=",
+    default_flags=("-inliner-interactive-include-default",),
+    default_feature="inlining_default",
+    decision="inlining_decision",
+    stop_message=b"module size grew too much",
+    stop_flags=("-Rpass-missed=inline-ml",),
+    size_stop_option="-ml-advisor-size-increase-threshold=",
+)

@@ -1,0 +1,1 @@
+"""The bytes between host and compiler: log format and FIFO channel."""

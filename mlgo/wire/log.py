@@ -1,0 +1,256 @@
+r"""LLVM's log format: header, contexts, observations, outcomes.
+
+Format (llvm/lib/Analysis/TrainingLogger.cpp, llvm/lib/Analysis/InteractiveModelRunner.cpp)::
+
+    stream      = header LF { context | observation }
+    header      = '{"features":[SPEC,...],"advice":SPEC}'       interactive, or ..."score":SPEC in a training log
+    context     = '{"context":"NAME"}' LF
+    observation = '{"observation":N}' LF tensor... LF [ '{"outcome":N}' LF score LF ]
+
+Tensors follow each other raw, row-major, in the byte order of the machine; lengths come from the header.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlgo.errors import ProtocolError
+from mlgo.types import MAX_TENSOR_BYTES, TensorSpec
+
+_OBSERVATION = b'{"observation":'
+_MAX_LINE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the compiler will send and expects back.
+
+    Attributes:
+        features: specs of the tensors of one observation, in wire order.
+        advice: spec of the answer; ``None`` in a training log.
+        score: spec of the reward; ``None`` on the interactive channel.
+    """
+
+    features: tuple[TensorSpec, ...]
+    advice: TensorSpec | None = None
+    score: TensorSpec | None = None
+
+    @property
+    def payload_bytes(self) -> int:
+        """Bytes of one observation's tensors, without the closing line feed."""
+        return sum(spec.num_bytes for spec in self.features)
+
+    def index(self, name: str) -> int:
+        """Position of a feature.
+
+        Raises:
+            ProtocolError: there is no such feature.
+        """
+        for position, spec in enumerate(self.features):
+            if spec.name == name:
+                return position
+        raise ProtocolError(f"the compiler does not offer feature {name!r}")
+
+    def offset(self, name: str) -> int:
+        """Byte offset of a feature within an observation's payload."""
+        return sum(spec.num_bytes for spec in self.features[: self.index(name)])
+
+    def unpack(self, payload: bytes) -> dict[str, np.ndarray]:
+        """Split a payload into named arrays of the header's dtypes and shapes."""
+        arrays, offset = {}, 0
+        for spec in self.features:
+            flat = np.frombuffer(payload, spec.dtype, spec.num_elements, offset)
+            arrays[spec.name] = flat.reshape(spec.shape)
+            offset += spec.num_bytes
+        return arrays
+
+    def scalars(self, payloads: bytes) -> np.ndarray:
+        """View concatenated payloads of an all-int64-scalar task as ``int64 [num_steps, num_features]``.
+
+        Raises:
+            ProtocolError: some feature is not one int64.
+        """
+        odd = [spec.name for spec in self.features if spec.dtype != np.int64 or spec.num_elements != 1]
+        if odd:
+            raise ProtocolError(f"features that are not one int64: {', '.join(odd[:5])}")
+        return np.frombuffer(payloads, np.int64).reshape(-1, len(self.features))
+
+
+@dataclass(frozen=True)
+class Context:
+    """Start or resumption of a named scope of decisions."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One question: its number within the context and its raw tensors."""
+
+    number: int
+    payload: bytes
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Reward of an observation in a training log."""
+
+    number: int
+    payload: bytes
+
+
+Event = Header | Context | Observation | Outcome
+
+
+def parse_header(line: bytes) -> Header:
+    """Parse the first line of a stream.
+
+    Raises:
+        ProtocolError: not JSON, not a header, or tensors of absurd size.
+    """
+    record = _parse_json(line, "header")
+    features = record.get("features")
+    if not isinstance(features, list) or not features:
+        raise ProtocolError(f"header without features: {line[:200]!r}")
+    advice, score = record.get("advice"), record.get("score")
+    header = Header(
+        tuple(TensorSpec.from_json(spec) for spec in features),
+        None if advice is None else TensorSpec.from_json(advice),
+        None if score is None else TensorSpec.from_json(score),
+    )
+    names = [spec.name for spec in header.features]
+    if len(set(names)) != len(names):
+        raise ProtocolError("header names a feature twice")
+    if header.payload_bytes > MAX_TENSOR_BYTES:
+        raise ProtocolError(f"header claims {header.payload_bytes} bytes an observation")
+    return header
+
+
+class LogParser:
+    """Incremental parser: feed it bytes as they come, get complete events.
+
+    Observation numbers must start at 0 in each context and rise by one, also across a context that is resumed.
+    """
+
+    def __init__(self) -> None:
+        self.header: Header | None = None
+        self._buffer = b""
+        self._context = ""
+        self._next_number: dict[str, int] = {}
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of an event that is not complete yet."""
+        return len(self._buffer)
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take bytes and return the events they complete, in order.
+
+        Raises:
+            ProtocolError: the bytes are not the log format.
+        """
+        self._buffer = self._buffer + data if self._buffer else data
+        return list(self._events())
+
+    def _events(self) -> Iterator[Event]:
+        position = 0
+        try:
+            while (found := self._event_at(position)) is not None:
+                event, position = found
+                yield event
+        finally:
+            self._buffer = self._buffer[position:]
+
+    def _event_at(self, start: int) -> tuple[Event, int] | None:
+        buffer = self._buffer
+        line_end = buffer.find(b"\n", start)
+        if line_end < 0:
+            if len(buffer) - start > _MAX_LINE_BYTES:
+                raise ProtocolError(f"a line of more than {_MAX_LINE_BYTES} bytes: {buffer[start : start + 80]!r}")
+            return None
+        line = buffer[start:line_end]
+        if self.header is None:
+            self.header = parse_header(line)
+            return self.header, line_end + 1
+        if line.startswith(_OBSERVATION):  # by far the most frequent: no JSON parser
+            number = _parse_int(line[len(_OBSERVATION) : -1], line)
+            body = self._block(line_end + 1, self.header.payload_bytes)
+            if body is None:
+                return None
+            self._check_number(number)
+            return Observation(number, body), line_end + 2 + len(body)
+        record = _parse_json(line, "line")
+        if isinstance(record.get("context"), str):
+            self._context = record["context"]
+            return Context(self._context), line_end + 1
+        if isinstance(record.get("outcome"), int) and self.header.score is not None:
+            body = self._block(line_end + 1, self.header.score.num_bytes)
+            return None if body is None else (Outcome(record["outcome"], body), line_end + 2 + len(body))
+        raise ProtocolError(f"unexpected line {line[:200]!r}")
+
+    def _block(self, start: int, num_bytes: int) -> bytes | None:
+        end = start + num_bytes
+        if len(self._buffer) <= end:
+            return None
+        if self._buffer[end] != 0x0A:
+            raise ProtocolError("tensors are not followed by a line feed: lengths and header disagree")
+        return self._buffer[start:end]
+
+    def _check_number(self, number: int) -> None:
+        expected = self._next_number.get(self._context, 0)
+        if number != expected:
+            raise ProtocolError(f"observation {number} where {expected} was due in context {self._context!r}")
+        self._next_number[self._context] = number + 1
+
+
+def write_header(header: Header) -> bytes:
+    """Encode a header as LLVM does: compact JSON and a line feed."""
+
+    def encode(spec: TensorSpec) -> dict[str, Any]:
+        return {"name": spec.name, "type": _type_name(spec), "port": 0, "shape": list(spec.shape)}
+
+    record: dict[str, Any] = {"features": [encode(spec) for spec in header.features]}
+    if header.advice is not None:
+        record["advice"] = encode(header.advice)
+    if header.score is not None:
+        record["score"] = encode(header.score)
+    return json.dumps(record, separators=(",", ":")).encode() + b"\n"
+
+
+def write_context(name: str) -> bytes:
+    """Encode a context line."""
+    return json.dumps({"context": name}, separators=(",", ":")).encode() + b"\n"
+
+
+def write_observation(number: int, payload: bytes) -> bytes:
+    """Encode an observation with its raw tensors."""
+    return b'{"observation":%d}\n%b\n' % (number, payload)
+
+
+def write_outcome(number: int, payload: bytes) -> bytes:
+    """Encode a reward record of a training log."""
+    return b'{"outcome":%d}\n%b\n' % (number, payload)
+
+
+def _type_name(spec: TensorSpec) -> str:
+    names = {"float32": "float", "float64": "double"}
+    return names.get(spec.dtype.name, spec.dtype.name + "_t")
+
+
+def _parse_int(digits: bytes, line: bytes) -> int:
+    if not digits.isdigit():
+        raise ProtocolError(f"unexpected line {line[:200]!r}")
+    return int(digits)
+
+
+def _parse_json(line: bytes, what: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise ProtocolError(f"{what} is not JSON: {line[:200]!r}") from error
+    if not isinstance(record, dict):
+        raise ProtocolError(f"{what} is not a JSON object: {line[:200]!r}")
+    return record
