@@ -27,10 +27,10 @@ def scratch_directory() -> Iterator[Path]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def sweep_abandoned(parent: Path) -> int:
+def sweep_abandoned() -> int:
     """Remove folders whose owners are dead; return how many."""
     removed = 0
-    for folder in parent.iterdir():
+    for folder in _parent().iterdir():
         try:
             lock = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CLOEXEC)
         except OSError:
@@ -46,23 +46,29 @@ def sweep_abandoned(parent: Path) -> int:
     return removed
 
 
+def remove_own_scratch() -> None:
+    """Remove the calling process's folder now; `atexit` does it where it runs at all."""
+    root, lock = _owned.pop(os.getpid(), (None, -1))
+    if root is not None:
+        shutil.rmtree(root, ignore_errors=True)
+        os.close(lock)
+
+
 def _process_root() -> Path:
     pid = os.getpid()
     if pid not in _owned:
-        parent = Path(tempfile.gettempdir()) / f"mlgo-{os.getuid()}"
-        parent.mkdir(mode=0o700, exist_ok=True)
-        sweep_abandoned(parent)
+        parent = _parent()
+        sweep_abandoned()
         # Made under a name of its own and locked before it appears among the others.
         root = Path(tempfile.mkdtemp(prefix=".new-", dir=parent))
         lock = os.open(root / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
         _owned[pid] = (root.rename(root.with_name(root.name.removeprefix(".new-"))), lock)
-        atexit.register(_remove_process_root)
+        atexit.register(remove_own_scratch)
     return _owned[pid][0]
 
 
-def _remove_process_root() -> None:
-    root, lock = _owned.pop(os.getpid(), (None, -1))
-    if root is not None:
-        shutil.rmtree(root, ignore_errors=True)
-        os.close(lock)
+def _parent() -> Path:
+    parent = Path(tempfile.gettempdir()) / f"mlgo-{os.getuid()}"
+    parent.mkdir(mode=0o700, exist_ok=True)
+    return parent

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 
 from mlgo.errors import MlgoError
@@ -13,14 +14,21 @@ def run_program(main: Callable[[], int | None]) -> None:
     """Run a program and exit.
 
     Mistakes of the user print one line and give their status, an interruption gives 130 (Ctrl-C) or 143 (SIGTERM);
-    either way all context managers are left in order, so nothing stays behind.
+    either way all context managers are left in order, so nothing stays behind. With the environment variable
+    ``MLGO_LOG`` set, the error also goes to that file.
     """
     signal.signal(signal.SIGTERM, _terminate)
+    log = Path(os.environ["MLGO_LOG"]) if "MLGO_LOG" in os.environ else None
+    if log is not None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text("")
     try:
         status = main() or 0
         sys.stdout.flush()
     except MlgoError as error:
         print(f"error: {error}", file=sys.stderr)
+        if log is not None:
+            log.write_text(f"error: {error}\n")
         status = error.exit_status
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

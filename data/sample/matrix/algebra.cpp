@@ -29,8 +29,6 @@ private:
 
 double sign(Size n) { return n % 2 ? -1.0 : 1.0; }
 
-double minors(const Fixed<double, 1, 1> &m) { return m(0, 0); }
-
 double minors(const Matrix2 &m) { return m(0, 0) * m(1, 1) - m(0, 1) * m(1, 0); }
 
 template <Size N> double minors(const Fixed<double, N, N> &m);

@@ -1,0 +1,20 @@
+# corpus -> baseline -> train -> export -> evaluate -> report.
+# Every stage also runs alone: snakemake -s workflow/rules/<stage>.smk
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/corpus.smk"
+include: "workflow/rules/baseline.smk"
+include: "workflow/rules/train.smk"
+include: "workflow/rules/export.smk"
+include: "workflow/rules/evaluate.smk"
+include: "workflow/rules/report.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        rules.report.input,

@@ -1,0 +1,1 @@
+"""Learning algorithms on arrays and callables; no compiler in sight."""

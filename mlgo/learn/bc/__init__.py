@@ -1,0 +1,5 @@
+"""Behavioural cloning: imitate recorded answers."""
+
+from mlgo.learn.bc.loop import CloneData, CloneResult, clone
+
+__all__ = ["CloneData", "CloneResult", "clone"]

@@ -1,0 +1,45 @@
+"""From a recorded trace to arrays for cloning."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mlgo.learn.bc.loop import CloneData
+from mlgo.policy.features import Normalisation, check_features
+from mlgo.seeding import generator
+
+
+def clone_data(
+    trace: pa.Table, projects: set[str], normalise: Normalisation, max_steps_per_module: int, seed: int
+) -> CloneData:
+    """Select a trace's questions of some projects, a bounded number per module, and normalise them.
+
+    Args:
+        trace: ``artifacts.trace_schema`` rows.
+        projects: projects to take.
+        normalise: from raw features to inputs; its features must all be in the trace.
+        max_steps_per_module: larger modules are sampled, reproducibly.
+        seed: root seed of the sampling.
+
+    Raises:
+        PolicyError: the trace lacks a feature.
+    """
+    check_features(normalise.features, trace.column_names, "the trace")
+    trace = trace.filter(pc.is_in(trace["project"], pa.array(sorted(projects), pa.string())))
+    rows = _bounded_rows(trace, max_steps_per_module, seed)
+    observations = np.column_stack([trace[name].to_numpy()[rows] for name in normalise.features])
+    return CloneData(normalise(observations), trace["answer"].to_numpy()[rows].astype(np.float32))
+
+
+def _bounded_rows(trace: pa.Table, max_steps: int, seed: int) -> np.ndarray:
+    """Positions of the rows to keep, ascending."""
+    keys = pc.binary_join_element_wise(trace["project"], trace["module"], "/").combine_chunks()
+    starts = np.flatnonzero(np.r_[True, keys[1:].to_numpy(False) != keys[:-1].to_numpy(False)]) if len(keys) else []
+    chosen = []
+    for start, stop in zip(starts, [*starts[1:], len(keys)], strict=True):
+        steps = np.arange(start, stop)
+        if len(steps) > max_steps:
+            rng = generator(seed, "clone-sample", keys[int(start)].as_py())
+            steps = np.sort(rng.choice(steps, max_steps, replace=False))
+        chosen.append(steps)
+    return np.concatenate(chosen) if chosen else np.zeros(0, np.int64)

@@ -1,0 +1,110 @@
+"""Behavioural cloning with Keras: logistic regression of the answers on the normalised features."""
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlgo.config import BCConfig
+from mlgo.errors import TrainingError
+
+
+@dataclass(frozen=True)
+class CloneData:
+    """Questions and answers to imitate.
+
+    Attributes:
+        inputs: float32 [num_steps, num_features], normalised.
+        answers: float32 [num_steps], 0 or 1.
+    """
+
+    inputs: np.ndarray
+    answers: np.ndarray
+
+
+@dataclass(frozen=True)
+class CloneResult:
+    """A cloned network.
+
+    Attributes:
+        layers: ``(matrix, bias)`` of each layer, from the epoch with the lowest validation loss.
+        history: one record per epoch: ``epoch``, ``loss``, ``validation_loss``, ``validation_accuracy``.
+    """
+
+    layers: list[tuple[np.ndarray, np.ndarray]]
+    history: list[dict[str, float]]
+
+
+def clone(train: CloneData, validation: CloneData, hidden: list[int], config: BCConfig, seed: int) -> CloneResult:
+    """Fit a network to recorded answers, stop when validation no longer improves.
+
+    Args:
+        train: what to imitate.
+        validation: questions of other projects.
+        hidden: units of each hidden layer.
+        config: epochs, patience, batches, step size.
+        seed: of the initial weights and of the order of the batches.
+
+    Raises:
+        TrainingError: no data, only one kind of answer, or a loss that is not a number.
+    """
+    _check(train, "training")
+    _check(validation, "validation", both_answers=False)
+    keras = _import_keras(seed)
+    network = keras.Sequential(
+        [
+            keras.Input((train.inputs.shape[1],)),
+            *(keras.layers.Dense(units, activation="relu") for units in hidden),
+            keras.layers.Dense(1),
+        ]
+    )
+    network.compile(
+        optimizer=keras.optimizers.Adam(config.learning_rate),
+        loss=keras.losses.BinaryCrossentropy(from_logits=True),
+        metrics=[keras.metrics.BinaryAccuracy(threshold=0.0)],
+    )
+    stop = keras.callbacks.EarlyStopping("val_loss", patience=config.patience, restore_best_weights=True)
+    fit = network.fit(
+        train.inputs,
+        train.answers[:, None],
+        validation_data=(validation.inputs, validation.answers[:, None]),
+        epochs=config.max_epochs,
+        batch_size=config.batch_size,
+        callbacks=[stop],
+        verbose=0,
+    )
+    history = _history(fit.history)
+    if not all(np.isfinite(record["loss"]) for record in history):
+        raise TrainingError("the cloning loss is not a number; lower bc.learning_rate")
+    weights = [np.asarray(array) for array in network.get_weights()]
+    return CloneResult(list(zip(weights[::2], weights[1::2], strict=True)), history)
+
+
+def _check(data: CloneData, what: str, *, both_answers: bool = True) -> None:
+    if not len(data.answers):
+        raise TrainingError(f"the {what} trace holds no question; add {what} projects with calls that may be inlined")
+    if both_answers and len(np.unique(data.answers)) < 2:
+        raise TrainingError(f"the {what} trace holds only one kind of answer; there is nothing to learn from it")
+
+
+def _import_keras(seed: int) -> Any:
+    """Import Keras on TensorFlow, quiet and deterministic. Costs seconds, so never at the top of a module."""
+    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+    import keras
+    import tensorflow as tf
+
+    keras.utils.set_random_seed(seed)
+    tf.config.experimental.enable_op_determinism()
+    return keras
+
+
+def _history(logs: dict[str, list[float]]) -> list[dict[str, float]]:
+    columns = zip(logs["loss"], logs["val_loss"], logs["val_binary_accuracy"], strict=True)
+    return [
+        {"epoch": epoch, "loss": loss, "validation_loss": validation_loss, "validation_accuracy": accuracy}
+        for epoch, (loss, validation_loss, accuracy) in enumerate(columns, 1)
+    ]

@@ -1,0 +1,42 @@
+"""Training curves: CSV as an artifact, TensorBoard for watching."""
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+from mlgo.artifacts import write_text
+
+
+def write_history(path: Path, history: list[dict[str, Any]]) -> None:
+    """Write records as CSV; columns in the order of their first appearance, empty where a record has none."""
+    columns = list(dict.fromkeys(name for record in history for name in record))
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(history)
+    write_text(path, buffer.getvalue())
+
+
+class TensorBoardLog:
+    """Scalars of a run for TensorBoard.
+
+    Args:
+        folder: log folder of this run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        from tensorboard.summary import Writer  # costs a second
+
+        self._writer = Writer(str(folder))
+
+    def add(self, record: dict[str, Any], step: int) -> None:
+        """Log all numbers of a record."""
+        for name, value in record.items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                self._writer.add_scalar(name, value, step)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Write what is buffered."""
+        self._writer.close()

@@ -1,0 +1,69 @@
+"""A multi-layer perceptron as one flat vector of weights."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlgo.errors import PolicyError
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Layer widths of a perceptron with ReLU between layers and one output.
+
+    The flat vector holds, layer by layer, the matrix ``[inputs, outputs]`` row-major and then the bias.
+
+    Attributes:
+        widths: inputs, hidden layers, 1.
+    """
+
+    widths: tuple[int, ...]
+
+    @property
+    def shapes(self) -> list[tuple[int, int]]:
+        """``(inputs, outputs)`` of each layer."""
+        return list(zip(self.widths[:-1], self.widths[1:], strict=True))
+
+    @property
+    def num_params(self) -> int:
+        """Length of the flat vector."""
+        return sum(inputs * outputs + outputs for inputs, outputs in self.shapes)
+
+    def layer_slices(self) -> list[slice]:
+        """Part of the flat vector that belongs to each layer."""
+        slices, start = [], 0
+        for inputs, outputs in self.shapes:
+            slices.append(slice(start, start + inputs * outputs + outputs))
+            start = slices[-1].stop
+        return slices
+
+    def unflatten(self, vector: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """View a flat vector as ``(matrix [inputs, outputs], bias [outputs])`` per layer.
+
+        Raises:
+            PolicyError: wrong length.
+        """
+        if vector.shape != (self.num_params,):
+            raise PolicyError(f"{vector.size} weights where layers {self.widths} need {self.num_params}")
+        layers = []
+        for (inputs, outputs), part in zip(self.shapes, self.layer_slices(), strict=True):
+            weights = vector[part]
+            layers.append((weights[: inputs * outputs].reshape(inputs, outputs), weights[inputs * outputs :]))
+        return layers
+
+
+def flatten(layers: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """Join matrices and biases into one flat float32 vector."""
+    return np.concatenate([part.astype(np.float32).ravel() for layer in layers for part in layer])
+
+
+def logits(layers: Sequence[tuple[np.ndarray, np.ndarray]], inputs: np.ndarray) -> np.ndarray:
+    """Forward pass: ``float32 [..., num_inputs]`` to ``float32 [...]``; above 0 means inline."""
+    values = inputs
+    for matrix, bias in layers[:-1]:
+        values = values @ matrix
+        values += bias
+        np.maximum(values, 0.0, out=values)
+    matrix, bias = layers[-1]
+    return (values @ matrix + bias)[..., 0]

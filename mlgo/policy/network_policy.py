@@ -1,0 +1,117 @@
+"""A trained policy: network, normalisation and provenance; as an advisor and on disk."""
+
+import io
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlgo.artifacts import read_json, write_bytes, write_json
+from mlgo.errors import ArtifactError, PolicyError
+from mlgo.policy.advisors import answer_dtype
+from mlgo.policy.features import Normalisation, check_features
+from mlgo.policy.network import Architecture, logits
+from mlgo.tasks import Responder
+from mlgo.wire.log import Header
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class NetworkPolicy:
+    """Inlines where the network's output is above 0.
+
+    Attributes:
+        task: decision problem it was trained for.
+        normalisation: from raw features to the network's inputs.
+        architecture: layer widths.
+        weights: float32 [num_params].
+        origin: provenance.
+    """
+
+    task: str
+    normalisation: Normalisation
+    architecture: Architecture
+    weights: np.ndarray
+    origin: dict[str, Any] = field(default_factory=dict)
+
+    def with_weights(self, weights: np.ndarray) -> "NetworkPolicy":
+        """The same policy with other weights, ``float32 [num_params]``."""
+        return replace(self, weights=weights.astype(np.float32))
+
+    def decide(self, observations: np.ndarray) -> np.ndarray:
+        """Logits of ``int64 [num_steps, num_features]`` in the order of the policy's features: ``float32 [num_steps]``."""
+        return logits(self.architecture.unflatten(self.weights), self.normalisation(observations))
+
+    def respond_to(self, header: Header) -> Responder:
+        """Bind to the compiler's features, by name.
+
+        Raises:
+            PolicyError: a feature is missing.
+        """
+        offered = [spec.name for spec in header.features]
+        check_features(self.normalisation.features, offered, "the compiler")
+        header.scalars(b"")  # refuses features that are not one int64
+        columns = np.array([offered.index(name) for name in self.normalisation.features])
+        advice = answer_dtype(header)
+        yes, no = advice.type(1).tobytes(), advice.type(0).tobytes()
+        layers, normalise = self.architecture.unflatten(self.weights), self.normalisation
+        frombuffer, int64 = np.frombuffer, np.int64
+
+        def respond(payload: bytes) -> bytes:
+            return yes if logits(layers, normalise(frombuffer(payload, int64)[columns])) > 0.0 else no
+
+        return respond
+
+
+def save_policy(policy: NetworkPolicy, folder: Path) -> None:
+    """Write ``policy.json`` and ``weights.npy``; the same policy gives the same bytes."""
+    buffer = io.BytesIO()
+    np.save(buffer, policy.weights)
+    write_bytes(folder / "weights.npy", buffer.getvalue())
+    scaling = policy.normalisation
+    write_json(
+        folder / "policy.json",
+        {
+            "format": _FORMAT,
+            "task": policy.task,
+            "widths": list(policy.architecture.widths),
+            "features": list(scaling.features),
+            "centre": [float(value) for value in scaling.centre],
+            "scale": [float(value) for value in scaling.scale],
+            "provenance": policy.origin,
+        },
+    )
+
+
+def load_policy(folder: Path) -> NetworkPolicy:
+    """Read a policy.
+
+    Raises:
+        ArtifactError: files are missing or damaged.
+        PolicyError: the files contradict each other.
+    """
+    record = read_json(folder / "policy.json")
+    try:
+        if record["format"] != _FORMAT:
+            raise PolicyError(f"{folder} has policy format {record['format']}, this version reads {_FORMAT}")
+        weights = np.load(folder / "weights.npy", allow_pickle=False)
+        policy = NetworkPolicy(
+            record["task"],
+            Normalisation(
+                tuple(record["features"]),
+                np.array(record["centre"], np.float32),
+                np.array(record["scale"], np.float32),
+            ),
+            Architecture(tuple(record["widths"])),
+            weights,
+            record["provenance"],
+        )
+    except (KeyError, TypeError, OSError, ValueError, json.JSONDecodeError) as error:
+        raise ArtifactError(f"{folder} does not hold a readable policy ({error})") from error
+    policy.architecture.unflatten(weights)
+    if policy.architecture.widths[0] != len(policy.normalisation.features):
+        raise PolicyError(f"{folder}: {policy.architecture.widths[0]} inputs for {len(record['features'])} features")
+    return policy

@@ -1,0 +1,171 @@
+"""The references every policy is held against: the heuristic, never, random; and the heuristic's own questions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from mlgo.artifacts import trace_schema
+from mlgo.compiler.session import CompileResult
+from mlgo.compiler.toolchain import Quirks
+from mlgo.corpus.store import Module
+from mlgo.errors import ArtifactError
+from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor, RecordedAdvisor
+from mlgo.rollout.compiles import CompileHost, CompileJob, CompileOutcome
+from mlgo.tasks import Task
+
+ADVISORS = ("heuristic", "echo", "never", "random")
+"""Reference advisors: plain compile; echo of the default decision; inlining nothing; inlining at random."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """References of some modules.
+
+    Attributes:
+        scores: rows of ``artifacts.SCORES``, by module and advisor.
+        trace: rows of ``artifacts.trace_schema``, by module and step; None when no module could be traced.
+        timings: rows of ``artifacts.TIMINGS``.
+    """
+
+    scores: list[dict[str, Any]]
+    trace: pa.Table | None
+    timings: list[dict[str, Any]]
+
+
+def score_references(
+    host: CompileHost,
+    task: Task,
+    quirks: Quirks,
+    modules: Sequence[Module],
+    bitcode: Mapping[str, Path],
+    random_inline_share: float,
+    seed: int,
+    label: str = "",
+) -> Baseline:
+    """Compile modules under all reference advisors and record what the heuristic was asked.
+
+    Args:
+        host: runs the compiles.
+        task: decision problem.
+        quirks: of the host's compiler.
+        modules: what to compile.
+        bitcode: file by module key.
+        random_inline_share: probability that the random advisor inlines.
+        seed: root seed of the random advisor.
+        label: title of the progress bar.
+    """
+
+    def job(module: Module, advisor: str) -> CompileJob:
+        path = bitcode[module.key]
+        if advisor == "heuristic":
+            return CompileJob(module.key, path, None)
+        if advisor == "echo":
+            return CompileJob(module.key, path, EchoAdvisor(quirks.default_slot), with_default=True, record=True)
+        if advisor == "never":
+            return CompileJob(module.key, path, ConstantAdvisor(0))
+        return CompileJob(module.key, path, RandomAdvisor(random_inline_share, seed, module.key))
+
+    pairs = [(module, advisor) for module in modules for advisor in ADVISORS]
+    outcomes = host.compile_all([job(*pair) for pair in pairs], label)
+    echoes = {module.key: o for (module, advisor), o in zip(pairs, outcomes, strict=True) if advisor == "echo"}
+    if quirks.default_hides_a_feature:
+        echoes = _trace_without_default(host, modules, bitcode, echoes)
+    return Baseline(
+        [_score_row(*pair, outcome) for pair, outcome in zip(pairs, outcomes, strict=True)],
+        _trace(task, modules, echoes),
+        [
+            {"project": module.project, "module": module.name, "advisor": advisor, "seconds": outcome.result.seconds}
+            for (module, advisor), outcome in zip(pairs, outcomes, strict=True)
+            if outcome.result is not None
+        ],
+    )
+
+
+def self_test_failures(scores: pa.Table) -> list[dict[str, str]]:
+    """Modules whose echo compile differs from the plain one, with the likely cause.
+
+    Args:
+        scores: ``artifacts.SCORES``.
+
+    Returns:
+        ``{"module": ..., "cause": ...}`` per difference; empty when the self-test holds everywhere.
+    """
+    by_module: dict[str, dict[str, Any]] = {}
+    for row in scores.to_pylist():
+        by_module.setdefault(f"{row['project']}/{row['module']}", {})[row["advisor"]] = row
+    found = []
+    for key, rows in by_module.items():
+        plain, echo = rows["heuristic"], rows["echo"]
+        if plain["failure"] or echo["failure"]:
+            cause = f"did not compile: {plain['message'] or echo['message']}"
+        elif plain["object_sha256"] == echo["object_sha256"]:
+            continue
+        elif echo["truncated"]:
+            cause = "the size stop ended the questions; raise compile.size_stop_factor"
+        else:
+            cause = f"other object, text {echo['text_bytes']} instead of {plain['text_bytes']} bytes"
+        found.append({"module": key, "cause": cause})
+    return found
+
+
+def _trace_without_default(
+    host: CompileHost, modules: Sequence[Module], bitcode: Mapping[str, Path], echoes: Mapping[str, CompileOutcome]
+) -> dict[str, CompileOutcome]:
+    """Ask again with the same answers but without the default, which had taken another feature's place."""
+    keys = [module.key for module in modules if echoes[module.key].result is not None]
+    jobs = []
+    for key in keys:
+        result = echoes[key].result
+        assert result is not None
+        jobs.append(CompileJob(key, bitcode[key], RecordedAdvisor(result.answers), record=True))
+    return dict(zip(keys, host.compile_all(jobs), strict=True))
+
+
+def _score_row(module: Module, advisor: str, outcome: CompileOutcome) -> dict[str, Any]:
+    result = outcome.result
+    return {
+        "project": module.project,
+        "module": module.name,
+        "advisor": advisor,
+        "exec_bytes": result and result.exec_bytes,
+        "text_bytes": result and result.text_bytes,
+        "num_questions": result and result.num_questions,
+        "truncated": result and result.truncated,
+        "object_sha256": result.object_sha256 if result else "",
+        "failure": outcome.failure,
+        "message": outcome.message,
+    }
+
+
+def _trace(task: Task, modules: Sequence[Module], echoes: Mapping[str, CompileOutcome]) -> pa.Table | None:
+    tables = [
+        _module_trace(task, module, outcome.result)
+        for module in modules
+        if (outcome := echoes.get(module.key)) is not None and outcome.result is not None
+    ]
+    if not tables:
+        return None
+    if any(table.schema != tables[0].schema for table in tables):
+        raise ArtifactError("the compiler offered different features for different modules")
+    return pa.concat_tables(tables)
+
+
+def _module_trace(task: Task, module: Module, result: CompileResult) -> pa.Table:
+    assert result.header is not None
+    observations = result.header.scalars(result.observations)
+    names = [spec.name for spec in result.header.features]
+    features = {name: observations[:, i] for i, name in enumerate(names) if name != task.default_feature}
+    num_steps = len(observations)
+    columns = {
+        "project": pa.repeat(module.project, num_steps),
+        "module": pa.repeat(module.name, num_steps),
+        "context": pa.repeat("", num_steps),
+        "step": np.arange(num_steps, dtype=np.int32),
+        **features,
+        "answer": np.frombuffer(result.answers, np.int64),
+    }
+    return pa.table(columns).cast(trace_schema(features).remove_metadata())

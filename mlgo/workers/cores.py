@@ -1,0 +1,36 @@
+"""One core for each worker and its compiler.
+
+Host and compiler alternate, they never run at once, so a pair is fastest on one core (no wake-up across cores).
+Workers of all runs on a machine share its cores through lock files: a core belongs to whoever holds its lock, and
+the kernel releases a dead worker's.
+"""
+
+import fcntl
+import os
+import tempfile
+from pathlib import Path
+
+_held: list[int] = []
+
+
+def claim_core() -> int | None:
+    """Bind the calling process to a core that no other worker has claimed.
+
+    Returns:
+        The core, or None when all are taken or the system does not allow it; the process then runs anywhere.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        return None
+    folder = Path(tempfile.gettempdir()) / f"mlgo-cores-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for core in sorted(os.sched_getaffinity(0)):
+        lock = os.open(folder / str(core), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.sched_setaffinity(0, {core})
+        except OSError:  # taken, or no permission
+            os.close(lock)
+            continue
+        _held.append(lock)
+        return core
+    return None

@@ -1,0 +1,43 @@
+"""Join projects into a corpus: remove duplicates, assign splits, write the manifest.
+
+Example:
+    python scripts/assemble_corpus.py --corpus data/corpus --splits '{"train": [...], "validation": [...], "test": [...]}'
+"""
+
+import argparse
+from collections import Counter
+from pathlib import Path
+
+from mlgo.artifacts import MODULES, PROJECT, provenance, read_provenance, read_table, write_json, write_rows
+from mlgo.cli.program import run_program
+from mlgo.config import Splits, parse_section
+from mlgo.corpus.assemble import assemble, shared_bodies
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", type=Path, required=True, help="folder with projects/, gets modules.parquet")
+    parser.add_argument("--splits", required=True, help="section corpus.splits of the configuration, as JSON")
+    args = parser.parse_args()
+
+    splits = parse_section(Splits, args.splits).model_dump()
+    shards = {name: args.corpus / "projects" / f"{name}.parquet" for names in splits.values() for name in names}
+    projects = {name: read_table(path, PROJECT) for name, path in shards.items()}
+    rows = assemble(projects, splits)
+    origin = provenance(splits=splits, projects={name: read_provenance(path) for name, path in sorted(shards.items())})
+    write_rows(args.corpus / "modules.parquet", rows, MODULES, origin)
+
+    modules = [row for row in rows if not row["skip_reason"]]
+    summary = {
+        "modules": len(modules),
+        "by_split": Counter(row["split"] for row in modules),
+        "by_language": Counter(row["language"] for row in modules),
+        "by_project": {name: sum(row["project"] == name for row in modules) for name in sorted(shards)},
+        "skipped": Counter(row["skip_reason"].split(":")[0] for row in rows if row["skip_reason"]),
+        "bodies_shared_between_splits": shared_bodies(projects, rows),
+    }
+    write_json(args.corpus / "summary.json", summary)
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,91 @@
+"""Join the projects' baselines, check the self-test, and build the vocabulary from the training trace.
+
+Example:
+    python scripts/merge_baseline.py --corpus data/corpus --parts data/baseline/parts --projects zstandard brotli \
+        --num-quantiles 1001 --max-failed-share 0.05 --output data/baseline
+"""
+
+import argparse
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mlgo.artifacts import (
+    MODULES,
+    SCORES,
+    VOCABULARY,
+    provenance,
+    read_provenance,
+    read_table,
+    trace_schema,
+    write_json,
+    write_table,
+)
+from mlgo.cli.program import run_program
+from mlgo.errors import MlgoError
+from mlgo.policy.features import build_vocabulary
+from mlgo.rollout.baseline import ADVISORS, self_test_failures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--parts", type=Path, required=True)
+    parser.add_argument("--projects", nargs="+", required=True)
+    parser.add_argument("--num-quantiles", type=int, required=True)
+    parser.add_argument("--max-failed-share", type=float, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    args = parser.parse_args()
+
+    projects = sorted(args.projects)
+    score_paths = [args.parts / f"{name}.scores.parquet" for name in projects]
+    scores = pa.concat_tables([read_table(path, SCORES) for path in score_paths])
+    origin = provenance(**{k: v for k, v in read_provenance(score_paths[0]).items() if k != "package"})
+    _check_failures(scores, args.max_failed_share)
+    traces = [read_table(args.parts / f"{name}.trace.parquet") for name in projects]
+    trace = pa.concat_tables([table for table in traces if table.num_rows])
+    features = [name for name in trace.column_names if name not in trace_schema([]).names]
+    modules = read_table(args.corpus / "modules.parquet", MODULES)
+    train_projects = pc.unique(modules.filter(pc.field("split") == "train")["project"])
+    train = trace.filter(pc.is_in(trace["project"], train_projects))
+    vocabulary = build_vocabulary({name: train[name].to_numpy() for name in features}, args.num_quantiles)
+
+    write_table(args.output / "scores.parquet", scores, SCORES, origin)
+    write_table(args.output / "trace.parquet", trace, trace_schema(features), origin)
+    write_table(args.output / "vocabulary.parquet", vocabulary, VOCABULARY, origin)
+    differences = self_test_failures(scores)
+    num_modules = scores.num_rows // len(ADVISORS)
+    write_json(
+        args.output / "summary.json",
+        {
+            "modules": num_modules,
+            "questions": trace.num_rows,
+            "self_test_passed": num_modules - len(differences),
+            "self_test_failed": differences,
+            "text_bytes": {name: _total(scores, name) for name in ADVISORS},
+            "truncated": {name: _count_truncated(scores, name) for name in ADVISORS},
+        },
+    )
+
+
+def _check_failures(scores: pa.Table, max_share: float) -> None:
+    failed = scores.filter((pc.field("failure") != "") & (pc.field("advisor") == "heuristic")).to_pylist()
+    if len(failed) > max_share * scores.num_rows / len(ADVISORS):
+        first = failed[0]
+        raise MlgoError(
+            f"{len(failed)} modules cannot be compiled, more than baseline.max_failed_share allows ({max_share:g}); "
+            f"the first is {first['project']}/{first['module']}: {first['failure']}: {first['message']}"
+        )
+
+
+def _total(scores: pa.Table, advisor: str) -> int:
+    return pc.sum(scores.filter(pc.field("advisor") == advisor)["text_bytes"]).as_py() or 0
+
+
+def _count_truncated(scores: pa.Table, advisor: str) -> int:
+    return pc.sum(scores.filter(pc.field("advisor") == advisor)["truncated"]).as_py() or 0
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,64 @@
+"""Score one project's modules under the reference advisors and record the heuristic's questions.
+
+Example:
+    python scripts/score_project.py --project zstandard --corpus data/corpus --task inline-size \
+        --toolchain auto --target x86_64-linux-gnu --compile "$(cat compile.json)" \
+        --random-inline-share 0.5 --seed 0 --workers 2 --work data/work \
+        --scores data/baseline/parts/zstandard.scores.parquet --trace data/baseline/parts/zstandard.trace.parquet
+"""
+
+import argparse
+from pathlib import Path
+
+from mlgo.artifacts import SCORES, TIMINGS, provenance, trace_schema, write_rows, write_table
+from mlgo.cli.program import run_program
+from mlgo.compiler.toolchain import find_toolchain
+from mlgo.config import CompileConfig, parse_section
+from mlgo.corpus.store import load_modules, unpack_bitcode
+from mlgo.rollout import CompileHost
+from mlgo.rollout.baseline import score_references
+from mlgo.tasks import get_task
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--project", required=True)
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--task", required=True)
+    parser.add_argument("--toolchain", default="auto")
+    parser.add_argument("--target", required=True)
+    parser.add_argument("--compile", required=True, help="section compile of the configuration, as JSON")
+    parser.add_argument("--random-inline-share", type=float, required=True)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--work", type=Path, required=True, help="folder for unpacked bitcode and timings")
+    parser.add_argument("--scores", type=Path, required=True, help="output")
+    parser.add_argument("--trace", type=Path, required=True, help="output")
+    args = parser.parse_args()
+
+    settings = parse_section(CompileConfig, args.compile)
+    toolchain, task = find_toolchain(args.toolchain, args.target), get_task(args.task)
+    modules = load_modules(args.corpus, project=args.project)
+    bitcode = unpack_bitcode(args.corpus, modules, args.work / "bitcode")
+    with CompileHost(toolchain, task.name, settings, args.workers) as host:
+        baseline = score_references(
+            host, task, toolchain.quirks, modules, bitcode, args.random_inline_share, args.seed, args.project
+        )
+    origin = provenance(
+        compiler=toolchain.name,
+        compiler_sha256=toolchain.sha256,
+        target=toolchain.target,
+        task=task.name,
+        compile=settings.model_dump(),
+        random_inline_share=args.random_inline_share,
+        seed=args.seed,
+    )
+    write_rows(args.scores, baseline.scores, SCORES, origin)
+    trace = baseline.trace if baseline.trace is not None else trace_schema([]).empty_table()
+    features = [name for name in trace.column_names if name not in trace_schema([]).names]
+    write_table(args.trace, trace, trace_schema(features), origin)
+    write_rows(args.work / "timings" / "baseline" / f"{args.project}.parquet", baseline.timings, TIMINGS, origin)
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,73 @@
+"""Clone the built-in heuristic from its trace.
+
+Example:
+    python scripts/train_bc.py --seed 0 --task inline-size --bc "$(cat bc.json)" --policy "$(cat policy.json)" \
+        --corpus data/corpus --baseline data/baseline --work data/work --output data/policies/bc-s0
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from mlgo.artifacts import VOCABULARY, file_sha256, provenance, read_provenance, read_table
+from mlgo.cli.program import run_program
+from mlgo.config import BCConfig, PolicyConfig, parse_section
+from mlgo.corpus.store import load_modules
+from mlgo.learn.bc import clone
+from mlgo.learn.bc.dataset import clone_data
+from mlgo.learn.history import TensorBoardLog, write_history
+from mlgo.policy.features import normalisation
+from mlgo.policy.network import Architecture, flatten
+from mlgo.policy.network_policy import NetworkPolicy, save_policy
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--task", required=True)
+    parser.add_argument("--bc", required=True, help="section bc of the configuration, as JSON")
+    parser.add_argument("--policy", required=True, help="section policy of the configuration, as JSON")
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--baseline", type=Path, required=True)
+    parser.add_argument("--work", type=Path, required=True, help="folder for TensorBoard logs")
+    parser.add_argument("--output", type=Path, required=True)
+    args = parser.parse_args()
+
+    config, shape = parse_section(BCConfig, args.bc), parse_section(PolicyConfig, args.policy)
+    vocabulary = read_table(args.baseline / "vocabulary.parquet", VOCABULARY)
+    trace = read_table(args.baseline / "trace.parquet")
+    scaling = normalisation(vocabulary)
+    train, validation = (
+        clone_data(
+            trace,
+            {module.project for module in load_modules(args.corpus, splits=[split])},
+            scaling,
+            config.max_steps_per_module,
+            args.seed,
+        )
+        for split in ("train", "validation")
+    )
+    result = clone(train, validation, shape.hidden, config, args.seed)
+    baseline_origin = read_provenance(args.baseline / "trace.parquet")
+    origin = provenance(
+        algorithm="bc",
+        seed=args.seed,
+        bc=config.model_dump(),
+        compiler=baseline_origin.get("compiler"),
+        trace_sha256=file_sha256(args.baseline / "trace.parquet"),
+        train_questions=len(train.answers),
+        train_inline_share=float(np.mean(train.answers)),
+        validation_accuracy=max(record["validation_accuracy"] for record in result.history),
+    )
+    architecture = Architecture((len(scaling.features), *shape.hidden, 1))
+    save_policy(NetworkPolicy(args.task, scaling, architecture, flatten(result.layers), origin), args.output)
+    write_history(args.output / "history.csv", result.history)
+    board = TensorBoardLog(args.work / "tensorboard" / args.output.name)
+    for record in result.history:
+        board.add(record, int(record["epoch"]))
+    board.close()
+
+
+if __name__ == "__main__":
+    run_program(main)

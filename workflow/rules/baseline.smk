@@ -1,0 +1,57 @@
+# Modules -> reference scores, trace of the built-in heuristic, vocabulary.
+include: "common.smk"
+
+
+rule baseline:
+    input:
+        "data/baseline/scores.parquet",
+        "data/baseline/trace.parquet",
+        "data/baseline/vocabulary.parquet",
+        "data/baseline/summary.json",
+
+
+rule score_project:
+    input:
+        script="scripts/score_project.py",
+        code=code("compiler", "wire", "tasks", "rollout"),
+        modules="data/corpus/modules.parquet",
+        bitcode="data/corpus/projects/{project}.parquet",
+    output:
+        scores=temp("data/baseline/parts/{project}.scores.parquet"),
+        trace=temp("data/baseline/parts/{project}.trace.parquet"),
+    params:
+        settings(
+            **COMPILER,
+            task=config["task"],
+            seed=config["seed"],
+            random_inline_share=config["baseline"]["random_inline_share"],
+        ),
+    threads: 8
+    log:
+        "data/work/logs/score_project/{project}.log",
+    shell:
+        "MLGO_LOG={log} python {input.script} --project {wildcards.project} --corpus data/corpus {params} "
+        "--workers {threads} --work data/work --scores {output.scores} --trace {output.trace}"
+
+
+rule merge_baseline:
+    input:
+        script="scripts/merge_baseline.py",
+        code=code("policy"),
+        modules="data/corpus/modules.parquet",
+        parts=expand("data/baseline/parts/{project}.{kind}.parquet", project=PROJECTS, kind=["scores", "trace"]),
+    output:
+        "data/baseline/scores.parquet",
+        "data/baseline/trace.parquet",
+        "data/baseline/vocabulary.parquet",
+        "data/baseline/summary.json",
+    params:
+        settings(
+            num_quantiles=config["baseline"]["num_quantiles"],
+            max_failed_share=config["baseline"]["max_failed_share"],
+        ),
+    log:
+        "data/work/logs/merge_baseline.log",
+    shell:
+        "MLGO_LOG={log} python {input.script} --corpus data/corpus --parts data/baseline/parts "
+        "--projects {PROJECTS} {params} --output data/baseline"

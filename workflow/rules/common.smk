@@ -1,0 +1,44 @@
+# Configuration and names that all stages share. Included by every rules file, so that each of them runs alone.
+import json
+import shlex
+from pathlib import Path
+
+from mlgo.config import parse_config
+from mlgo.errors import ConfigError
+
+
+configfile: "config/config.yaml"
+
+
+try:
+    parse_config(config)
+except ConfigError as error:
+    raise WorkflowError(str(error)) from None
+
+SPLITS = config["corpus"]["splits"]
+PROJECTS = sorted(project for projects in SPLITS.values() for project in projects)
+POLICIES = [f"{algorithm}-s{seed}" for algorithm in config["train"]["algorithms"] for seed in config["train"]["seeds"]]
+
+
+wildcard_constraints:
+    project=r"[\w.+-]+",
+    seed=r"\d+",
+    policy=r"[a-z]+-s\d+",
+
+
+def settings(**options):
+    """Command-line options with their values quoted; mappings become JSON. As a rule's parameter, a change reruns it."""
+    words = []
+    for name, value in options.items():
+        text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+        words += ["--" + name.replace("_", "-"), text]
+    return shlex.join(words)
+
+
+def code(*packages):
+    """Python files of parts of mlgo: no engine follows imports, so rules name what their programs run."""
+    return sorted(str(path) for name in packages for path in Path("mlgo").glob(f"{name}*/**/*.py"))
+
+
+# What every program that compiles needs to know.
+COMPILER = {"toolchain": config["toolchain"], "target": config["target"], "compile": config["compile"]}
