@@ -1,8 +1,12 @@
 """One root seed, many independent named generators."""
 
 import hashlib
+from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
+
+Item = TypeVar("Item")
 
 
 def generator(seed: int, *names: str | int) -> np.random.Generator:
@@ -17,3 +21,18 @@ def generator(seed: int, *names: str | int) -> np.random.Generator:
     digest = hashlib.sha256("\0".join(str(name) for name in names).encode()).digest()
     words = [int.from_bytes(digest[i : i + 4], "little") for i in range(0, 16, 4)]
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *words])))
+
+
+def sample(items: Sequence[Item], count: int, seed: int, *names: str | int) -> list[Item]:
+    """Draw ``count`` items without replacement, in their given order; all of them when there are no more.
+
+    Args:
+        items: what to draw from.
+        count: how many.
+        seed: root seed of the run.
+        names: path of the purpose, see `generator`.
+    """
+    if len(items) <= count:
+        return list(items)
+    chosen = generator(seed, "sample", *names).choice(len(items), count, replace=False)
+    return [items[int(i)] for i in sorted(chosen)]

@@ -63,10 +63,9 @@ def main() -> None:
     architecture = Architecture((len(scaling.features), *shape.hidden, 1))
     save_policy(NetworkPolicy(args.task, scaling, architecture, flatten(result.layers), origin), args.output)
     write_history(args.output / "history.csv", result.history)
-    board = TensorBoardLog(args.work / "tensorboard" / args.output.name)
-    for record in result.history:
-        board.add(record, int(record["epoch"]))
-    board.close()
+    with TensorBoardLog(args.work / "tensorboard" / args.output.name) as board:
+        for record in result.history:
+            board.add(record, int(record["epoch"]))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Improve a cloned policy by evolution strategies on compile results. Resumes where an earlier run was stopped.
+"""Improve a cloned policy by evolution strategies on compile results. Goes on where an earlier run was stopped.
 
 Example:
     python scripts/train_es.py --seed 0 --es "$(cat es.json)" --compile "$(cat compile.json)" --toolchain auto \
@@ -8,24 +8,25 @@ Example:
 
 import argparse
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow.compute as pc
 from tqdm import tqdm
 
-from mlgo.artifacts import SCORES, content_hash, file_sha256, provenance, read_table
+from mlgo.artifacts import content_hash, file_sha256, provenance
 from mlgo.cli.program import run_program
 from mlgo.compiler.toolchain import find_toolchain
 from mlgo.config import CompileConfig, ESConfig, parse_section
-from mlgo.corpus.store import Module, load_modules, sample_modules, unpack_bitcode
-from mlgo.errors import TrainingError
+from mlgo.corpus.store import unpack_bitcode
 from mlgo.learn.es import Coordinates, EsState, evolve
 from mlgo.learn.es.checkpoint import load_state, save_state
 from mlgo.learn.history import TensorBoardLog, write_history
 from mlgo.policy.network_policy import load_policy, save_policy
 from mlgo.rollout import CompileHost
 from mlgo.rollout.candidates import CandidateEvaluator
+from mlgo.rollout.scored import load_scored_modules, with_questions
+from mlgo.seeding import sample
 
 
 def main() -> None:
@@ -44,29 +45,13 @@ def main() -> None:
     args = parser.parse_args()
 
     config, settings = parse_section(ESConfig, args.es), parse_section(CompileConfig, args.compile)
-    toolchain = find_toolchain(args.toolchain, args.target)
-    start = load_policy(args.start)
-    scores = read_table(args.baseline / "scores.parquet", SCORES).filter(
-        (pc.field("advisor") == "heuristic") & (pc.field("failure") == "")
+    toolchain, start = find_toolchain(args.toolchain, args.target), load_policy(args.start)
+    train, validation = (
+        with_questions(load_scored_modules(args.corpus, args.baseline, split), config.max_questions, split)
+        for split in ("train", "validation")
     )
-    keys = [f"{project}/{module}" for project, module in zip(*_columns(scores, "project", "module"), strict=True)]
-    baseline = dict(zip(keys, _columns(scores, settings.objective)[0], strict=True))
-    questions = _questions(args.baseline)
-    train = [
-        module
-        for module in load_modules(args.corpus, splits=["train"])
-        if module.key in baseline and 0 < questions.get(module.key, 0) <= config.max_questions
-    ]
-    validation = [
-        module
-        for module in load_modules(args.corpus, splits=["validation"])
-        if module.key in baseline and 0 < questions.get(module.key, 0) <= config.max_questions
-    ]
-    if not train or not validation:
-        raise TrainingError("no module asks between 1 and es.max_questions questions in train or validation")
-    validation = sample_modules(validation, config.validation_modules, args.seed, "es", "validation")
-    bitcode = unpack_bitcode(args.corpus, [*train, *validation], args.work / "bitcode")
-
+    validation = sample(validation, config.validation_modules, args.seed, "es", "validation")
+    bitcode = unpack_bitcode(args.corpus, [one.module for one in (*train, *validation)], args.work / "bitcode")
     origin = provenance(
         algorithm="es",
         seed=args.seed,
@@ -79,63 +64,43 @@ def main() -> None:
         scores_sha256=file_sha256(args.baseline / "scores.parquet"),
         corpus_sha256=file_sha256(args.corpus / "modules.parquet"),
     )
-    # Everything that decides the result, bar the number of generations: a longer run may go on from a shorter one.
-    key = content_hash({**origin, "es": {k: v for k, v in origin["es"].items() if k != "generations"}})
-    checkpoint = args.work / "checkpoints" / f"{args.output.name}-{key}.npz"
+    checkpoint = args.work / "checkpoints" / f"{args.output.name}-{content_hash(origin)}.npz"
     coordinates = Coordinates.last_layers(start.weights, start.architecture.layer_slices(), config.trainable_layers)
-
-    board = TensorBoardLog(args.work / "tensorboard" / args.output.name)
     state = load_state(checkpoint)
-    if state is not None and state.generation > config.generations:
-        state = None
+
     with (
         CompileHost(toolchain, start.task, settings, args.workers) as host,
-        tqdm(total=config.generations, desc=args.output.name, unit="generation", disable=None) as progress,
+        TensorBoardLog(args.work / "tensorboard" / args.output.name) as board,
+        tqdm(
+            total=config.generations,
+            initial=state.generation if state else 0,
+            desc=args.output.name,
+            unit="generation",
+            disable=None,
+        ) as progress,
     ):
-        evaluator = CandidateEvaluator(host, start, bitcode, baseline, settings.objective)
-        progress.update(state.generation if state else 0)
+        evaluator = CandidateEvaluator(host, start, bitcode, settings.objective)
+        clock = time.monotonic()
 
         def evaluate(candidates: np.ndarray, generation: int) -> np.ndarray:
-            modules = sample_modules(train, config.modules, args.seed, "es", "modules", generation)
+            modules = sample(train, config.modules, args.seed, "es", "modules", generation)
             return evaluator.rewards(candidates, modules).mean(axis=1)
 
         def validate(weights: np.ndarray) -> float:
             return float(np.nanmean(evaluator.rewards(weights[None], validation)))
 
-        clock = time.monotonic()
-
         def after_generation(state: EsState) -> None:
-            nonlocal clock
             save_state(state, checkpoint)
-            now = time.monotonic()
-            speed = {"seconds": now - clock, "compiles": evaluator.num_compiles}
-            clock = now
-            board.add({**state.history[-1], **speed}, state.generation)
+            elapsed = time.monotonic() - clock
+            rate = {"compiles": evaluator.num_compiles, "compiles_per_second": evaluator.num_compiles / elapsed}
+            board.add({**state.history[-1], **rate}, state.generation)
             progress.update()
             progress.set_postfix(best=f"{state.best_reward:+.4f}", compiles=evaluator.num_compiles)
 
         state = evolve(coordinates, evaluate, validate, config, args.seed, state, after_generation)
-    board.close()
-    origin["best_validation_reward"] = state.best_reward
     policy = start.with_weights(coordinates.weights(state.best))
-    save_policy(type(policy)(policy.task, policy.normalisation, policy.architecture, policy.weights, origin), args.output)
+    save_policy(replace(policy, origin={**origin, "validation_reward": state.best_reward}), args.output)
     write_history(args.output / "history.csv", list(state.history))
-
-
-def _columns(table, *names: str) -> list[list]:
-    return [table[name].to_pylist() for name in names]
-
-
-def _questions(baseline: Path) -> dict[str, int]:
-    """Questions that each module asks under the heuristic."""
-    echo = read_table(baseline / "scores.parquet", SCORES).filter(
-        (pc.field("advisor") == "echo") & (pc.field("failure") == "")
-    )
-    rows = zip(*_columns(echo, "project", "module", "num_questions"), strict=True)
-    return {f"{project}/{module}": count for project, module, count in rows}
-
-
-def _unused(module: Module) -> None: ...
 
 
 if __name__ == "__main__":

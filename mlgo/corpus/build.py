@@ -14,7 +14,7 @@ from mlgo.corpus.functions import hash_functions
 from mlgo.corpus.recipe import Recipe, Unit, find_sources, write_generated_files
 from mlgo.errors import CompileError, CorpusError
 from mlgo.scratch import scratch_directory
-from mlgo.seeding import generator
+from mlgo.seeding import sample
 
 
 class SourceCompiler(Protocol):
@@ -71,7 +71,7 @@ def build_project(
     with scratch_directory() as folder, _source_folder(recipe, cache_dir, folder) as root:
         write_generated_files(recipe, root)
         sources = find_sources(recipe, root)
-        chosen = _sample(sources, limits, project)
+        chosen = set(sample([source for _, source in sources], limits.max_modules, limits.seed, "corpus", project))
 
         def build(job: tuple[Unit, str]) -> dict[str, Any]:
             return _build_source(project, recipe, compiler, root, folder, *job)
@@ -91,14 +91,6 @@ def _source_folder(recipe: Recipe, cache_dir: Path, folder: Path) -> Iterator[Pa
         yield copy_local(recipe, folder / "sources")
     else:
         yield unpack(fetch_sources(recipe, cache_dir), folder / "sources")
-
-
-def _sample(sources: list[tuple[Unit, str]], limits: BuildLimits, project: str) -> set[str]:
-    names = [source for _, source in sources]
-    if len(names) <= limits.max_modules:
-        return set(names)
-    rng = generator(limits.seed, "corpus-sample", project)
-    return {names[i] for i in rng.choice(len(names), limits.max_modules, replace=False)}
 
 
 def _build_source(

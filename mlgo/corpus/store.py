@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 
 from mlgo.artifacts import MODULES, PROJECT, read_table, write_bytes
 from mlgo.errors import CorpusError
-from mlgo.seeding import generator
 
 
 @dataclass(frozen=True)
@@ -84,11 +83,3 @@ def unpack_bitcode(corpus_dir: Path, modules: Iterable[Module], bitcode_dir: Pat
                     )
                 write_bytes(paths[module.key], data)
     return paths
-
-
-def sample_modules(modules: list[Module], count: int, seed: int, *purpose: str | int) -> list[Module]:
-    """Draw modules without replacement, reproducibly, in manifest order; all of them when there are no more."""
-    if len(modules) <= count:
-        return modules
-    chosen = generator(seed, "module-sample", *purpose).choice(len(modules), count, replace=False)
-    return [modules[i] for i in sorted(chosen)]

@@ -3,6 +3,7 @@
 import csv
 import io
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from mlgo.artifacts import write_text
@@ -37,6 +38,10 @@ class TensorBoardLog:
                 self._writer.add_scalar(name, value, step)
         self._writer.flush()
 
-    def close(self) -> None:
-        """Write what is buffered."""
+    def __enter__(self) -> "TensorBoardLog":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._writer.close()

@@ -9,7 +9,8 @@ import pyarrow as pa
 from mlgo.artifacts import VOCABULARY
 from mlgo.errors import PolicyError, TrainingError
 
-_CLIP = 5.0
+CLIP = 5.0
+"""Inputs of a network stay within plus and minus this."""
 
 
 def build_vocabulary(features: dict[str, np.ndarray], num_quantiles: int) -> pa.Table:
@@ -59,7 +60,7 @@ class Normalisation:
         values = signed_log(observations)
         values -= self.centre
         values /= self.scale
-        return np.clip(values, -_CLIP, _CLIP, out=values)
+        return np.clip(values, -CLIP, CLIP, out=values)
 
 
 def normalisation(vocabulary: pa.Table) -> Normalisation:

@@ -30,7 +30,7 @@ def settings(**options):
     """Command-line options with their values quoted; mappings become JSON. As a rule's parameter, a change reruns it."""
     words = []
     for name, value in options.items():
-        text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+        text = str(value) if isinstance(value, str | int | float) else json.dumps(value, sort_keys=True)
         words += ["--" + name.replace("_", "-"), text]
     return shlex.join(words)
 

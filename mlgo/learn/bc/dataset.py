@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 
 from mlgo.learn.bc.loop import CloneData
 from mlgo.policy.features import Normalisation, check_features
-from mlgo.seeding import generator
+from mlgo.seeding import sample
 
 
 def clone_data(
@@ -35,11 +35,7 @@ def _bounded_rows(trace: pa.Table, max_steps: int, seed: int) -> np.ndarray:
     """Positions of the rows to keep, ascending."""
     keys = pc.binary_join_element_wise(trace["project"], trace["module"], "/").combine_chunks()
     starts = np.flatnonzero(np.r_[True, keys[1:].to_numpy(False) != keys[:-1].to_numpy(False)]) if len(keys) else []
-    chosen = []
+    chosen: list[int] = []
     for start, stop in zip(starts, [*starts[1:], len(keys)], strict=True):
-        steps = np.arange(start, stop)
-        if len(steps) > max_steps:
-            rng = generator(seed, "clone-sample", keys[int(start)].as_py())
-            steps = np.sort(rng.choice(steps, max_steps, replace=False))
-        chosen.append(steps)
-    return np.concatenate(chosen) if chosen else np.zeros(0, np.int64)
+        chosen += sample(range(start, stop), max_steps, seed, "clone", keys[int(start)].as_py())
+    return np.array(chosen, np.int64)

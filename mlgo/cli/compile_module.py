@@ -1,0 +1,127 @@
+"""`mlgo compile`: one module under one policy."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlgo.cli.options import add_config_options, read_config
+from mlgo.compiler.frontend import FrontEnd
+from mlgo.compiler.session import compile_under_advice
+from mlgo.compiler.toolchain import Toolchain, find_toolchain
+from mlgo.config import Config
+from mlgo.corpus.store import load_modules, unpack_bitcode
+from mlgo.errors import ConfigError, CorpusError, PolicyError
+from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor
+from mlgo.policy.network_policy import load_policy
+from mlgo.scratch import scratch_directory
+from mlgo.tasks import TASKS, Advisor, Task, get_task
+
+_EPILOG = """\
+examples:
+  mlgo compile data/sample/json/parser.cpp
+  mlgo compile data/sample/json/parser.cpp --policy never --json
+  mlgo compile lupa/third-party/lua54/lapi.c --policy data/policies/es-s0 -o lapi.o
+"""
+_LANGUAGES = {".c": "c", ".cc": "c++", ".cpp": "c++", ".cxx": "c++"}
+
+
+def add_parser(commands: Any) -> None:
+    """Register the sub-command."""
+    parser = commands.add_parser(
+        "compile",
+        help="compile one module under a policy and print its sizes",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("module", help="bitcode (.bc, .ll), a C or C++ source, or PROJECT/PATH of the corpus")
+    parser.add_argument("--task", choices=sorted(TASKS), default="inline-size")
+    parser.add_argument(
+        "--policy", default="default", metavar="P", help="default, never, always, random:SEED, or a policy's folder"
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="OBJ", help="keep the object file")
+    parser.add_argument("--corpus", type=Path, default=Path("data/corpus"), help="where PROJECT/PATH is looked up")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_config_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Compile and print."""
+    config = read_config(args)
+    task, toolchain = get_task(args.task), find_toolchain(config.toolchain, config.target)
+    advisor = parse_policy(args.policy, task, toolchain, args.module)
+    with scratch_directory() as folder:
+        bitcode = find_bitcode(args.module, args.corpus, config, toolchain, folder)
+        result = compile_under_advice(
+            toolchain,
+            task,
+            bitcode,
+            advisor,
+            config.compile,
+            with_default=args.policy == "default",
+            object_path=args.output,
+        )
+    record = {
+        "module": args.module,
+        "policy": args.policy,
+        "compiler": toolchain.name,
+        "exec_bytes": result.exec_bytes,
+        "text_bytes": result.text_bytes,
+        "questions": result.num_questions,
+        "inlined": int(np.count_nonzero(np.frombuffer(result.answers, np.int64))),
+        "truncated": result.truncated,
+        "seconds": round(result.seconds, 4),
+    }
+    if args.json:
+        print(json.dumps(record, indent=2))
+    else:
+        print("\n".join(f"{name:<10} {value}" for name, value in record.items()))
+
+
+def parse_policy(text: str, task: Task, toolchain: Toolchain, stream: str) -> Advisor:
+    """Turn the value of ``--policy`` into an advisor.
+
+    Raises:
+        ConfigError: not a known word and not a folder.
+        PolicyError: a policy of another task.
+    """
+    if text == "default":
+        return EchoAdvisor(toolchain.quirks.default_slot)
+    if text in ("never", "always"):
+        return ConstantAdvisor(int(text == "always"))
+    word, _, seed = text.partition(":")
+    if word == "random":
+        if not seed.isdigit():
+            raise ConfigError("--policy random needs a seed, for example random:1")
+        return RandomAdvisor(0.5, int(seed), stream)
+    if not Path(text).is_dir():
+        raise ConfigError(f"--policy {text}: neither default, never, always, random:SEED nor a policy's folder")
+    policy = load_policy(Path(text))
+    if policy.task != task.name:
+        raise PolicyError(f"{text} was trained for task {policy.task}, not {task.name}")
+    return policy
+
+
+def find_bitcode(module: str, corpus: Path, config: Config, toolchain: Toolchain, folder: Path) -> Path:
+    """Find or make the bitcode that the user means.
+
+    Raises:
+        CorpusError: no such file and no such module in the corpus.
+        CompileError: a source that does not compile.
+    """
+    path = Path(module)
+    if path.is_file() and path.suffix in _LANGUAGES:
+        bitcode = folder / "module.bc"
+        front_end = FrontEnd(toolchain, config.compile, folder)
+        front_end.compile_to_bitcode(Path.cwd(), _LANGUAGES[path.suffix], [], str(path.absolute()), bitcode)
+        return bitcode
+    if path.is_file():
+        return path
+    if (corpus / "modules.parquet").exists():
+        for candidate in load_modules(corpus):
+            if candidate.key == module:
+                return unpack_bitcode(corpus, [candidate], folder)[module]
+    raise CorpusError(f"{module} is neither a file nor PROJECT/PATH of a module in {corpus}")

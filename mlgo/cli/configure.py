@@ -1,0 +1,66 @@
+"""`mlgo config`: look at, check and change the configuration."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mlgo.artifacts import write_json, write_text
+from mlgo.cli.options import DEFAULT_CONFIG, add_config_options, read_config
+from mlgo.config import json_schema, load_config, merge, read_yaml
+from mlgo.errors import ConfigError
+
+SCHEMA_PATH = Path("workflow/schemas/config.schema.json")
+PRESETS = Path("config/presets")
+
+_EPILOG = """\
+examples:
+  mlgo config show                   the configuration, checked
+  mlgo config use tiny               write preset tiny into config/config.yaml, for dvc
+  mlgo config use --list             presets there are
+  mlgo config schema                 write workflow/schemas/config.schema.json anew
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Register the sub-command."""
+    parser = commands.add_parser(
+        "config",
+        help="show, check or change the configuration",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
+    show = actions.add_parser("show", help="print the checked configuration")
+    show.add_argument("--json", action="store_true", help="print JSON instead of YAML")
+    add_config_options(show)
+    show.set_defaults(run=_show)
+    use = actions.add_parser("use", help="write a preset into the configuration")
+    use.add_argument("preset", nargs="?", help="name in config/presets, or a file")
+    use.add_argument("--list", action="store_true", help="list the presets")
+    use.add_argument("--config", type=Path, default=DEFAULT_CONFIG)
+    use.set_defaults(run=_use)
+    schema = actions.add_parser("schema", help="write the JSON schema")
+    schema.add_argument("--output", type=Path, default=SCHEMA_PATH)
+    schema.set_defaults(run=lambda args: write_json(args.output, json_schema()))
+
+
+def _show(args: argparse.Namespace) -> None:
+    values = read_config(args).model_dump()
+    print(json.dumps(values, indent=2) if args.json else yaml.safe_dump(values, sort_keys=False), end="")
+
+
+def _use(args: argparse.Namespace) -> None:
+    presets = {path.stem: path for path in sorted(PRESETS.glob("*.yaml"))}
+    if args.list:
+        print("\n".join(presets))
+        return
+    if args.preset is None:
+        raise ConfigError("name a preset; mlgo config use --list shows them")
+    path = presets.get(args.preset, Path(args.preset))
+    load_config(args.config, path)  # refuses what does not fit before anything is written
+    values = merge(read_yaml(args.config), read_yaml(path))
+    write_text(args.config, yaml.safe_dump(values, sort_keys=False, width=120))
+    print(f"{args.config} now holds preset {path.stem}")

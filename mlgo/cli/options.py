@@ -1,0 +1,25 @@
+"""Options that several sub-commands share."""
+
+import argparse
+from pathlib import Path
+
+from mlgo.config import Config, load_config
+
+DEFAULT_CONFIG = Path("config/config.yaml")
+
+
+def add_config_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--config``, ``--preset`` and ``--toolchain``."""
+    parser.add_argument("--config", type=Path, default=DEFAULT_CONFIG, help="configuration (default: %(default)s)")
+    parser.add_argument("--preset", type=Path, action="append", default=[], help="file laid over it; may be repeated")
+    parser.add_argument("--toolchain", help="auto, ziglang, or a clang; instead of the configuration's")
+
+
+def read_config(args: argparse.Namespace) -> Config:
+    """Load the configuration that the options name.
+
+    Raises:
+        ConfigError: unreadable or invalid.
+    """
+    config = load_config(args.config, *args.preset)
+    return config.model_copy(update={"toolchain": args.toolchain}) if args.toolchain else config

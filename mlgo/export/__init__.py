@@ -1,0 +1,1 @@
+"""Policies in the forms that LLVM can be built with."""

@@ -1,0 +1,79 @@
+"""Compile times under each advisor. They differ from run to run, so they have a page of their own."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from mlgo.artifacts import TIMINGS, read_table, write_json, write_text
+from mlgo.report.pages import render
+
+_ORDER = ("heuristic", "echo", "never", "random")
+
+
+@dataclass(frozen=True)
+class CompileTime:
+    """Compile times of all modules under one advisor.
+
+    Attributes:
+        advisor: reference advisor or policy with its seed.
+        num_modules: modules timed.
+        median_seconds: median wall time of a compile.
+        p99_seconds: 99th percentile.
+        num_ratios: modules that were also timed under the heuristic.
+        median_ratio: median of the time over that of the heuristic's plain compile of the module; None without any.
+        p99_ratio: 99th percentile of that.
+    """
+
+    advisor: str
+    num_modules: int
+    median_seconds: float
+    p99_seconds: float
+    num_ratios: int
+    median_ratio: float | None
+    p99_ratio: float | None
+
+
+def read_timings(folder: Path) -> pa.Table:
+    """Join all measured times below a folder: ``artifacts.TIMINGS``, without rows where nothing was timed here."""
+    tables = [read_table(path, TIMINGS).select(TIMINGS.names) for path in sorted(folder.rglob("*.parquet"))]
+    schema = TIMINGS.remove_metadata()
+    return pa.concat_tables([table.replace_schema_metadata().cast(schema) for table in tables] or [schema.empty_table()])
+
+
+def compile_times(timings: pa.Table) -> list[CompileTime]:
+    """Summarise by advisor: references first, then policies by name.
+
+    Args:
+        timings: ``artifacts.TIMINGS``; of several times of one module under one advisor the last counts.
+    """
+    seconds: dict[str, dict[tuple[str, str], float]] = {}
+    for row in timings.to_pylist():
+        seconds.setdefault(row["advisor"], {})[row["project"], row["module"]] = row["seconds"]
+    plain = seconds.get("heuristic", {})
+    names = [*(name for name in _ORDER if name in seconds), *sorted(seconds.keys() - set(_ORDER))]
+    return [_summary(name, seconds[name], plain) for name in names]
+
+
+def write_compile_times(folder: Path, timings: pa.Table) -> None:
+    """Write ``compile_time.html`` and ``compile_time.json``."""
+    times = compile_times(timings)
+    write_json(folder / "compile_time.json", {time.advisor: asdict(time) for time in times})
+    write_text(folder / "compile_time.html", render("compile_time.html.jinja", times=times))
+
+
+def _summary(
+    advisor: str, seconds: dict[tuple[str, str], float], plain: dict[tuple[str, str], float]
+) -> CompileTime:
+    values = np.array(list(seconds.values()), np.float64)
+    ratios = np.array([time / plain[key] for key, time in seconds.items() if plain.get(key, 0.0) > 0.0], np.float64)
+    return CompileTime(
+        advisor=advisor,
+        num_modules=len(values),
+        median_seconds=float(np.median(values)),
+        p99_seconds=float(np.percentile(values, 99)),
+        num_ratios=len(ratios),
+        median_ratio=float(np.median(ratios)) if len(ratios) else None,
+        p99_ratio=float(np.percentile(ratios, 99)) if len(ratios) else None,
+    )

@@ -1,0 +1,232 @@
+"""Interactive figures. The same numbers give the same bytes: no random identifiers, no clock."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import pyarrow as pa
+import pyarrow.compute as pc
+from plotly.subplots import make_subplots
+
+from mlgo.report.curves import Curve
+from mlgo.report.measured import contenders, sizes
+from mlgo.report.tables import Row, ratios
+
+# Okabe and Ito's palette: distinct for all common kinds of colour vision, readable on light and dark.
+_POLICY_COLOURS = ("#E69F00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+_SPLIT_COLOURS = {"test": "#0072B2", "validation": "#E69F00", "train": "#8C8C8C"}
+_DASHES = ("solid", "dash", "dot", "dashdot")
+_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+_GRID = "rgba(128, 128, 128, 0.25)"
+_ZERO_LINE = {"color": "#808080", "width": 1.5}
+_PANELS_PER_ROW = 3
+_AXIS = {
+    "gridcolor": _GRID,
+    "zeroline": False,
+    "linecolor": _GRID,
+    "ticks": "outside",
+    "tickcolor": _GRID,
+    "automargin": True,
+}
+
+
+def distribution(measured: pa.Table, measure: str) -> go.Figure:
+    """Share of the test modules up to each change in size, one line per policy."""
+    figure = _figure(430)
+    changes = []
+    for i, name in enumerate(contenders(measured, policies=True)):
+        keys, values = ratios(measured, name, "test", measure)
+        change = 100.0 * (values - 1.0)
+        changes.append(change)
+        figure.add_scatter(
+            x=change.tolist(),
+            y=(100.0 * np.arange(1, len(change) + 1) / max(1, len(change))).tolist(),
+            mode="lines",
+            name=name,
+            line={"shape": "hv", "width": 2.5, **_style(i)},
+            text=keys,
+            hovertemplate="%{text}<br>%{x:+.2f} %<extra>" + name + "</extra>",
+        )
+    figure.add_vline(x=0, line=_ZERO_LINE)
+    figure.update_xaxes(title="change in size against the heuristic (%)", range=_central_range(changes))
+    figure.update_yaxes(title="share of modules (%)", range=[0, 101])
+    return figure
+
+
+def size_scatter(measured: pa.Table, measure: str) -> go.Figure:
+    """Change in size of each test module over its size under the heuristic."""
+    figure = _figure(430)
+    changes = []
+    for i, name in enumerate(contenders(measured, policies=True)):
+        rows = measured.filter((pc.field("contender") == name) & (pc.field("split") == "test"))
+        policy, baseline = sizes(rows, measure)
+        good = (policy > 0) & (baseline > 0)
+        change = 100.0 * (policy[good] / baseline[good] - 1.0)
+        changes.append(change)
+        keys = [f"{p}/{m}" for p, m in zip(rows["project"].to_pylist(), rows["module"].to_pylist(), strict=True)]
+        figure.add_scatter(
+            x=baseline[good].tolist(),
+            y=change.tolist(),
+            mode="markers",
+            name=name,
+            marker={"size": 6, "opacity": 0.65, "color": _POLICY_COLOURS[i % len(_POLICY_COLOURS)]},
+            text=[key for key, fine in zip(keys, good, strict=True) if fine],
+            hovertemplate="%{text}<br>%{x:,} bytes, %{y:+.2f} %<extra>" + name + "</extra>",
+        )
+    figure.add_hline(y=0, line=_ZERO_LINE)
+    figure.update_xaxes(title="size under the heuristic (bytes)", type="log", dtick=1)
+    figure.update_yaxes(title="change in size (%)", range=_central_range(changes))
+    return figure
+
+
+def project_bars(rows: Sequence[Row], measure: str, policies: Sequence[str]) -> go.Figure:
+    """Gain of each project with its interval, one panel per policy, colour by split."""
+    labels = list(dict.fromkeys((row.split, row.scope) for row in rows))
+    panel_height = 26 * len(labels)
+    num_columns = min(_PANELS_PER_ROW, len(policies))
+    num_rows = -(-len(policies) // num_columns)
+    height = num_rows * (panel_height + 60) + 90
+    figure = make_subplots(
+        num_rows,
+        num_columns,
+        subplot_titles=list(policies),
+        shared_yaxes=True,
+        horizontal_spacing=0.03,
+        vertical_spacing=80 / height / max(1, num_rows - 1) if num_rows > 1 else 0,
+    )
+    figure.update_layout(_layout(height))
+    for i, policy in enumerate(policies):
+        place = {"row": i // num_columns + 1, "col": i % num_columns + 1}
+        for split in dict.fromkeys(split for split, _ in labels):
+            chosen = [row for row in rows if row.contender == policy and row.split == split]
+            figure.add_trace(_bars(chosen, measure, split, show_legend=i == 0), **place)
+        figure.add_vline(x=0, line=_ZERO_LINE, **place)
+    order = [project for _, project in reversed(labels)]
+    figure.update_yaxes(categoryorder="array", categoryarray=order, showgrid=False, **_without(_AXIS, "gridcolor"))
+    figure.update_xaxes(title="gain (%)", **_AXIS)
+    figure.update_layout(bargap=0.35, legend={"y": 1 + 48 / (height - 100)})
+    return figure
+
+
+def rewards(curves: Sequence[Curve]) -> go.Figure | None:
+    """Mean reward of each generation's candidates and reward on the validation modules; None without such runs."""
+    chosen = [(i, curve) for i, curve in enumerate(curves) if curve.points("generation", "mean_reward")[0]]
+    if not chosen:
+        return None
+    figure = _figure(400)
+    for i, curve in chosen:
+        colour = _POLICY_COLOURS[i % len(_POLICY_COLOURS)]
+        for column, label, style in [
+            ("mean_reward", "candidates, training", {"mode": "lines", "line": {"color": colour, "width": 1.5}}),
+            (
+                "validation_reward",
+                "policy, validation",
+                {
+                    "mode": "lines+markers",
+                    "line": {"color": colour, "width": 2.5, "dash": "dot"},
+                    "marker": {"size": 8, "color": colour},
+                },
+            ),
+        ]:
+            x, y = curve.points("generation", column, 100.0)
+            figure.add_scatter(x=x, y=y, name=f"{curve.policy}: {label}", **style)
+    figure.add_hline(y=0, line=_ZERO_LINE)
+    figure.update_xaxes(title="generation")
+    figure.update_yaxes(title="mean reward (% fewer bytes)")
+    return figure
+
+
+def losses(curves: Sequence[Curve]) -> go.Figure | None:
+    """Loss of cloning over the epochs, training and validation; None without such runs."""
+    chosen = [(i, curve) for i, curve in enumerate(curves) if curve.points("epoch", "loss")[0]]
+    if not chosen:
+        return None
+    figure = _figure(400)
+    for i, curve in chosen:
+        colour = _POLICY_COLOURS[i % len(_POLICY_COLOURS)]
+        for column, label, dash in [("loss", "training", "solid"), ("validation_loss", "validation", "dot")]:
+            x, y = curve.points("epoch", column)
+            line = {"color": colour, "width": 2.5, "dash": dash}
+            figure.add_scatter(x=x, y=y, mode="lines", name=f"{curve.policy}: {label}", line=line)
+    figure.update_xaxes(title="epoch")
+    figure.update_yaxes(title="cross-entropy (nats per question)", rangemode="tozero")
+    return figure
+
+
+def to_html(figure: go.Figure, name: str) -> str:
+    """The figure as an element without plotly.js; ``name`` becomes its identifier."""
+    html: str = figure.to_html(
+        full_html=False,
+        include_plotlyjs=False,
+        div_id=f"figure-{name}",
+        config={"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["select2d", "lasso2d"]},
+    )
+    return html
+
+
+def _figure(height: int) -> go.Figure:
+    figure = go.Figure(layout=_layout(height))
+    figure.update_xaxes(**_AXIS)
+    figure.update_yaxes(**_AXIS)
+    return figure
+
+
+def _layout(height: int) -> dict[str, Any]:
+    return {
+        "template": None,
+        "height": height,
+        "autosize": True,
+        "font": {"family": _FONT, "size": 13},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "margin": {"l": 60, "r": 15, "t": 50, "b": 50},
+        "legend": {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"},
+        "hoverlabel": {"font": {"family": _FONT}},
+    }
+
+
+def _bars(rows: Sequence[Row], measure: str, split: str, show_legend: bool) -> go.Bar:
+    shown = [(row.scope, row.by(measure)) for row in rows if row.by(measure).geomean is not None]
+    gain, low, high = (
+        np.array([getattr(comparison, name) for _, comparison in shown], np.float64) * 100.0
+        for name in ("geomean", "geomean_low", "geomean_high")
+    )
+    return go.Bar(
+        y=[project for project, _ in shown],
+        x=gain.tolist(),
+        orientation="h",
+        name=split,
+        legendgroup=split,
+        showlegend=show_legend,
+        marker={"color": _SPLIT_COLOURS[split]},
+        error_x={
+            "type": "data",
+            "symmetric": False,
+            "array": np.nan_to_num(high - gain).tolist(),
+            "arrayminus": np.nan_to_num(gain - low).tolist(),
+            "color": "#808080",
+            "thickness": 1.5,
+            "width": 3,
+        },
+        text=[f"{comparison.num_modules} modules" for _, comparison in shown],
+        textposition="none",
+        hovertemplate="%{y}: %{x:+.2f} %<br>%{text}<extra>" + split + "</extra>",
+    )
+
+
+def _style(index: int) -> dict[str, str]:
+    dash = _DASHES[index // len(_POLICY_COLOURS) % len(_DASHES)]
+    return {"color": _POLICY_COLOURS[index % len(_POLICY_COLOURS)], "dash": dash}
+
+
+def _central_range(changes: Sequence[np.ndarray]) -> list[float]:
+    """Range that holds 98 percent of the changes of every policy and 0, with a margin."""
+    ends = [float(np.percentile(change, q)) for change in changes if len(change) for q in (1, 99)]
+    low, high = min([-1.0, *ends]), max([1.0, *ends])
+    margin = 0.05 * (high - low)
+    return [low - margin, high + margin]
+
+
+def _without(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key != name}

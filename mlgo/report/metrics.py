@@ -1,0 +1,82 @@
+"""Numbers for DVC: nested metrics and the data of its plots."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mlgo.report.compare import Comparison
+from mlgo.report.measured import MEASURES, contenders
+from mlgo.report.tables import SPLITS, Row, ratios
+
+_DIGITS = 4
+"""Decimals of percentages; what lies beyond is noise and may differ between machines."""
+
+
+def metrics(rows: Iterable[Row]) -> dict[str, dict[str, dict[str, float]]]:
+    """Metrics by split and contender, for example ``{"test": {"es-s0": {"text_geomean_gain_percent": 1.5, ...}}}``.
+
+    Args:
+        rows: comparisons; only those of whole splits are taken.
+
+    Returns:
+        Numbers only; a gain without modules or an interval with fewer than two is left out.
+    """
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for row in rows:
+        if row.scope == "all":
+            numbers = {k: v for measure in MEASURES for k, v in _numbers(row.by(measure), measure).items()}
+            found.setdefault(row.split, {})[row.contender] = {**numbers, "truncated": row.num_truncated}
+    return found
+
+
+def projects_csv(rows: Iterable[Row], measure: str) -> str:
+    """Gain of the geometric mean by policy and project, in percent, as CSV."""
+    records = [
+        [row.contender, row.split, row.scope, *map(_percent, (c.geomean, c.geomean_low, c.geomean_high))]
+        for row in rows
+        for c in [row.by(measure)]
+    ]
+    return _csv(["policy", "split", "project", "gain_percent", "low", "high"], records)
+
+
+def ratios_csv(measured: pa.Table, measure: str) -> str:
+    """Size under the policy over size under the heuristic, module by module, as CSV; by policy, split and ratio."""
+    present = set(pc.unique(measured["split"]).to_pylist())
+    records = [
+        [name, split, key, round(float(ratio), 6)]
+        for name in contenders(measured, policies=True)
+        for split in SPLITS
+        if split in present
+        for key, ratio in zip(*ratios(measured, name, split, measure), strict=True)
+    ]
+    return _csv(["policy", "split", "module", "ratio"], records)
+
+
+def _numbers(comparison: Comparison, measure: str) -> dict[str, float]:
+    prefix = measure.removesuffix("_bytes")
+    percentages = {
+        f"{kind}_{name}_percent": _percent(getattr(comparison, kind if name == "gain" else f"{kind}_{name}"))
+        for kind in ("geomean", "total")
+        for name in ("gain", "low", "high")
+    }
+    counts = ("num_modules", "num_failed", "wins", "losses", "ties", "worse_than_2_percent")
+    return {
+        **{f"{prefix}_{name}": value for name, value in percentages.items() if value is not None},
+        **{f"{prefix}_{name.removeprefix('num_')}": getattr(comparison, name) for name in counts},
+    }
+
+
+def _percent(gain: float | None) -> float | None:
+    return None if gain is None else round(100.0 * gain, _DIGITS) + 0.0  # + 0.0 turns a negative zero into 0
+
+
+def _csv(header: Sequence[str], records: Iterable[Sequence[Any]]) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(records)  # None becomes an empty field
+    return buffer.getvalue()

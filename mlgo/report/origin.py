@@ -1,0 +1,54 @@
+"""Where the numbers come from: compiler, settings, seeds and hashes, as pairs of name and value."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mlgo.artifacts import canonical_json, file_sha256, read_json, read_provenance
+from mlgo.errors import ArtifactError
+
+Facts = dict[str, str]
+"""Values by dotted name, as text."""
+
+_ABSOLUTE = re.compile(r"(?<![\w.~/])/(?:[^\s/:;,'\"]+/)+([^\s/:;,'\"]*)")
+
+
+def without_folders(text: str) -> str:
+    """Cut absolute paths in a text down to their last part: they tell about one machine only."""
+    return _ABSOLUTE.sub(r"\1", text)
+
+
+def flatten(value: Any, prefix: str = "") -> Facts:
+    """Turn nested mappings into dotted names; lists become JSON."""
+    if isinstance(value, Mapping):
+        nested = (flatten(item, f"{prefix}.{key}" if prefix else str(key)) for key, item in value.items())
+        return {name: text for facts in nested for name, text in facts.items()}
+    return {prefix: without_folders(value if isinstance(value, str) else canonical_json(value))}
+
+
+def measurement_facts(scores: Path) -> Facts:
+    """Compiler, target, flags and seed of the baseline, from its provenance."""
+    return flatten(read_provenance(scores))
+
+
+def policy_facts(folder: Path, policies: Sequence[str]) -> dict[str, Facts]:
+    """Provenance of each policy.
+
+    Raises:
+        ArtifactError: a policy is missing or has none.
+    """
+    found = {}
+    for name in policies:
+        path = folder / name / "policy.json"
+        record = read_json(path)
+        if not isinstance(record, dict) or not isinstance(record.get("provenance"), dict):
+            raise ArtifactError(f"{path} carries no provenance; train the policy again")
+        shape = {key: record[key] for key in ("task", "widths", "features") if key in record}
+        found[name] = flatten({**shape, **record["provenance"]})
+    return found
+
+
+def input_hashes(paths: Mapping[str, Path]) -> Facts:
+    """SHA-256 of the files the page is made from, by the name to show."""
+    return {name: file_sha256(path) for name, path in paths.items()}

@@ -1,0 +1,48 @@
+"""Filling the HTML templates of this package."""
+
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+_FOLDER = Path(__file__).parent
+_MINUS = "\N{MINUS SIGN}"
+_NONE = "\N{EN DASH}"
+
+
+def render(template: str, **values: Any) -> str:
+    """Fill a template of this folder; text is escaped, and every name the template uses must be given."""
+    environment = Environment(
+        loader=FileSystemLoader(_FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters.update(gain=format_gain, interval=format_interval, count=format_count, share=format_share)
+    return environment.get_template(template).render(style=Markup((_FOLDER / "page.css").read_text()), **values)
+
+
+def format_gain(gain: float | None) -> str:
+    """A share as a signed percentage, for example ``+1.25 %``; a dash for None."""
+    if gain is None:
+        return _NONE
+    text = f"{100.0 * gain:+.2f}"
+    return text.replace("-0.00", "0.00").replace("+0.00", "0.00").replace("-", _MINUS) + "\N{NO-BREAK SPACE}%"
+
+
+def format_interval(low: float | None, high: float | None) -> str:
+    """Two shares as an interval of percentages; a dash for None."""
+    return _NONE if low is None or high is None else f"{format_gain(low)} to {format_gain(high)}"
+
+
+def format_count(number: int) -> str:
+    """A whole number with its thousands set apart."""
+    return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+def format_share(share: float) -> str:
+    """A share as an unsigned percentage with one decimal."""
+    return f"{100.0 * share:.1f}\N{NO-BREAK SPACE}%"

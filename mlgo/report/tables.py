@@ -1,0 +1,183 @@
+"""Comparisons by policy, split, language and project, and the modules that stand out."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mlgo.report.compare import Bootstrap, Comparison
+from mlgo.report.measured import MEASURES, sizes
+
+SPLITS = ("test", "validation", "train")
+"""Splits in the order in which they are shown."""
+
+SCOPES = {
+    "all": "all modules",
+    "c": "C",
+    "c++": "C++",
+    "unshared": "no function shared with another split",
+}
+"""Parts of a split that are compared by themselves, with their titles."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One contender on one set of modules.
+
+    Attributes:
+        contender: policy with its seed, or reference advisor.
+        split: train, validation or test.
+        scope: key of `SCOPES`, or a project.
+        num_truncated: modules where the size stop ended the questions early.
+        text_bytes: comparison of Berkeley text.
+        exec_bytes: comparison of executable sections.
+    """
+
+    contender: str
+    split: str
+    scope: str
+    num_truncated: int
+    text_bytes: Comparison
+    exec_bytes: Comparison
+
+    def by(self, measure: str) -> Comparison:
+        """Comparison of one of `MEASURES`."""
+        comparison: Comparison = getattr(self, measure)
+        return comparison
+
+
+@dataclass(frozen=True)
+class Standout:
+    """One module whose size changed a lot.
+
+    Attributes:
+        project: its project.
+        module: source path within the project.
+        policy_bytes: size under the policy.
+        baseline_bytes: size under the heuristic.
+        ratio: policy over heuristic.
+        num_questions: questions the compiler asked.
+        num_inlined: of these, answered with inlining.
+    """
+
+    project: str
+    module: str
+    policy_bytes: int
+    baseline_bytes: int
+    ratio: float
+    num_questions: int
+    num_inlined: int
+
+
+def split_rows(measured: pa.Table, names: Iterable[str], bootstrap: Bootstrap) -> list[Row]:
+    """Compare each contender on each split and its scopes; empty scopes are left out.
+
+    Args:
+        measured: ``measured.MEASURED``.
+        names: contenders.
+        bootstrap: makes the intervals.
+    """
+    found = []
+    for name in names:
+        for split in _splits(measured):
+            part = measured.filter((pc.field("contender") == name) & (pc.field("split") == split))
+            for scope in SCOPES:
+                rows = part.filter(_in_scope(scope))
+                if rows.num_rows:
+                    found.append(_row(rows, name, split, scope, bootstrap))
+    return found
+
+
+def project_rows(measured: pa.Table, names: Iterable[str], bootstrap: Bootstrap) -> list[Row]:
+    """Compare each contender on each project; by split (test first), project and contender.
+
+    Args:
+        measured: ``measured.MEASURED``.
+        names: contenders.
+        bootstrap: makes the intervals.
+    """
+    chosen = list(names)
+    found = []
+    for split in _splits(measured):
+        part = measured.filter(pc.field("split") == split)
+        for project in sorted(pc.unique(part["project"]).to_pylist()):
+            for name in chosen:
+                rows = part.filter((pc.field("project") == project) & (pc.field("contender") == name))
+                if rows.num_rows:
+                    found.append(_row(rows, name, split, project, bootstrap))
+    return found
+
+
+def standouts(
+    measured: pa.Table, name: str, split: str, measure: str, count: int
+) -> tuple[list[Standout], list[Standout]]:
+    """Modules that grew most and modules that shrank most, in relative terms.
+
+    Args:
+        measured: ``measured.MEASURED``.
+        name: contender.
+        split: where to look.
+        measure: one of ``MEASURES``.
+        count: modules of each kind at most.
+
+    Returns:
+        Worst first; best first. Modules of unchanged size are in neither.
+    """
+    rows = measured.filter((pc.field("contender") == name) & (pc.field("split") == split)).to_pylist()
+    found = [_standout(row, measure) for row in rows if row[measure] and row[f"baseline_{measure}"]]
+    found.sort(key=lambda one: (one.ratio, one.project, one.module))
+    worst = [one for one in reversed(found) if one.ratio > 1.0]
+    best = [one for one in found if one.ratio < 1.0]
+    return worst[:count], best[:count]
+
+
+def failures(measured: pa.Table) -> list[dict[str, Any]]:
+    """Rows of ``measured.MEASURED`` whose compile failed."""
+    return measured.filter(pc.field("failure") != "").to_pylist()
+
+
+def ratios(measured: pa.Table, name: str, split: str, measure: str) -> tuple[list[str], np.ndarray]:
+    """Module keys and policy over heuristic, float64 [num_modules], of a contender; by ratio, then key.
+
+    Modules without code under either, and those that failed, are left out.
+    """
+    rows = measured.filter((pc.field("contender") == name) & (pc.field("split") == split))
+    policy, baseline = sizes(rows, measure)
+    keys = [f"{p}/{m}" for p, m in zip(rows["project"].to_pylist(), rows["module"].to_pylist(), strict=True)]
+    good = (policy > 0) & (baseline > 0)  # False for NaN
+    pairs = sorted((policy[i] / baseline[i], keys[i]) for i in np.flatnonzero(good))
+    return [key for _, key in pairs], np.array([ratio for ratio, _ in pairs], np.float64)
+
+
+def _splits(measured: pa.Table) -> list[str]:
+    present = set(pc.unique(measured["split"]).to_pylist())
+    return [split for split in SPLITS if split in present]
+
+
+def _in_scope(scope: str) -> pc.Expression:
+    if scope == "all":
+        return pc.scalar(True)
+    return ~pc.field("shares_functions") if scope == "unshared" else pc.field("language") == scope
+
+
+def _row(rows: pa.Table, name: str, split: str, scope: str, bootstrap: Bootstrap) -> Row:
+    comparisons = {
+        measure: bootstrap.compare(*sizes(rows, measure), name, split, scope, measure) for measure in MEASURES
+    }
+    return Row(name, split, scope, pc.sum(rows["truncated"]).as_py() or 0, **comparisons)
+
+
+def _standout(row: dict[str, Any], measure: str) -> Standout:
+    policy, baseline = row[measure], row[f"baseline_{measure}"]
+    return Standout(
+        row["project"],
+        row["module"],
+        policy,
+        baseline,
+        policy / baseline,
+        row["num_questions"] or 0,
+        row["num_inlined"] or 0,
+    )

@@ -1,0 +1,56 @@
+"""Modules together with their scores under the heuristic."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from mlgo.artifacts import SCORES, read_table
+from mlgo.corpus.store import Module, load_modules
+from mlgo.errors import TrainingError
+
+
+@dataclass(frozen=True)
+class ScoredModule:
+    """A module that compiles under the heuristic.
+
+    Attributes:
+        module: the module.
+        exec_bytes: executable sections under the heuristic, in bytes.
+        text_bytes: Berkeley text under the heuristic, in bytes.
+        num_questions: what the heuristic was asked.
+    """
+
+    module: Module
+    exec_bytes: int
+    text_bytes: int
+    num_questions: int
+
+
+def load_scored_modules(corpus_dir: Path, baseline_dir: Path, split: str) -> list[ScoredModule]:
+    """List a split's modules that compiled both plain and under the echo of the default, in manifest order.
+
+    Raises:
+        ArtifactError: corpus or baseline are missing.
+    """
+    rows = read_table(baseline_dir / "scores.parquet", SCORES).filter(pc.field("failure") == "").to_pylist()
+    by_advisor = {(row["advisor"], row["project"], row["module"]): row for row in rows}
+    scored = []
+    for module in load_modules(corpus_dir, splits=[split]):
+        plain = by_advisor.get(("heuristic", module.project, module.name))
+        echo = by_advisor.get(("echo", module.project, module.name))
+        if plain is not None and echo is not None:
+            scored.append(ScoredModule(module, plain["exec_bytes"], plain["text_bytes"], echo["num_questions"]))
+    return scored
+
+
+def with_questions(scored: list[ScoredModule], max_questions: int, purpose: str) -> list[ScoredModule]:
+    """Keep modules that ask at least one question and at most ``max_questions``.
+
+    Raises:
+        TrainingError: none is left.
+    """
+    kept = [one for one in scored if 0 < one.num_questions <= max_questions]
+    if not kept:
+        raise TrainingError(f"no {purpose} module asks between 1 and {max_questions} questions; raise es.max_questions")
+    return kept

@@ -1,0 +1,31 @@
+"""Join the results of all policies.
+
+Example:
+    python scripts/merge_evaluation.py --parts data/evaluation/parts --policies bc-s0 es-s0 \
+        --output data/evaluation/results.parquet
+"""
+
+import argparse
+from pathlib import Path
+
+import pyarrow as pa
+
+from mlgo.artifacts import RESULTS, provenance, read_provenance, read_table, write_table
+from mlgo.cli.program import run_program
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", type=Path, required=True)
+    parser.add_argument("--policies", nargs="+", required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    args = parser.parse_args()
+
+    parts = {name: args.parts / f"{name}.parquet" for name in args.policies}
+    results = pa.concat_tables([read_table(path, RESULTS) for path in parts.values()])
+    origin = provenance(policies={name: read_provenance(path) for name, path in parts.items()})
+    write_table(args.output, results, RESULTS, origin)
+
+
+if __name__ == "__main__":
+    run_program(main)

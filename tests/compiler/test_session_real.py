@@ -1,0 +1,292 @@
+"""Compiles with the real compiler. What is expected comes from /work/shared/reference and from LLVM's own notes."""
+
+import hashlib
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlgo.compiler.session import compile_plain, compile_under_advice
+from mlgo.errors import CompileError, CompilerExit, CompileTimeout, ObjectError, PolicyError, ProtocolError
+from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor, RecordedAdvisor
+
+ECHO = EchoAdvisor("inlining_default")
+SOURCES = [
+    "codec/base64.c",
+    "lz/match.c",
+    "calc/parse.c",
+    "json/parser.cpp",
+    "graph/paths.cpp",
+    "geometry/bvh.cpp",
+]
+
+# LLVM 19 and newer, in wire order: the table of section 2.1 of the fact sheet.
+FEATURES = """sroa_savings sroa_losses load_elimination call_penalty call_argument_setup load_relative_intrinsic
+lowered_call_arg_setup indirect_call_penalty jump_table_penalty case_cluster_penalty switch_default_dest_penalty
+switch_penalty unsimplified_common_instructions num_loops dead_blocks simplified_instructions constant_args
+constant_offset_ptr_args callsite_cost cold_cc_penalty last_call_to_static_bonus is_multiple_blocks nested_inlines
+nested_inline_cost_estimate threshold callee_basic_block_count callsite_height node_count nr_ctant_params
+cost_estimate edge_count caller_users caller_conditionally_executed_blocks caller_basic_block_count
+callee_conditionally_executed_blocks callee_users is_callee_avail_external is_caller_avail_external""".split()
+
+TWO_CALLS = """
+static int helper(int x, int y) { return x * y + (x ^ y); }
+int first(int a) { return helper(a, 3) + 1; }
+int second(int a, int b) { return helper(a, b) - 1; }
+"""
+
+NO_CALLS = "int f(int x) { return x * 3; } int g(int x) { return x - 1; }"
+
+# Each level calls the one below it twice, so inlining everything doubles the code at every level.
+TOWER = """
+extern void sink(int);
+static void l0(int x) { sink(x); sink(x + 1); sink(x * 7); sink(x ^ 5); sink(x - 9); sink(x | 3); }
+static void l1(int x) { l0(x); l0(x + 11); }
+static void l2(int x) { l1(x); l1(x + 13); }
+static void l3(int x) { l2(x); l2(x + 17); }
+void top(int x) { l3(x); l3(x + 19); }
+"""
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_echo_of_the_default_reproduces_the_plain_object(source, sample, toolchain, task, settings, tmp_path):
+    module = sample(source)
+    plain = compile_plain(toolchain, module, settings, tmp_path / "plain.o")
+    echo = compile_under_advice(
+        toolchain, task, module, ECHO, settings, with_default=True, object_path=tmp_path / "echo.o"
+    )
+    assert (tmp_path / "plain.o").read_bytes() == (tmp_path / "echo.o").read_bytes()
+    assert echo.object_sha256 == plain.object_sha256
+    assert echo.object_sha256 == hashlib.sha256((tmp_path / "echo.o").read_bytes()).hexdigest()
+    assert (echo.text_bytes, echo.exec_bytes) == (plain.text_bytes, plain.exec_bytes)
+    assert echo.num_questions > 0
+    assert not echo.truncated
+    assert plain.num_questions == 0
+    assert plain.header is None
+
+
+def test_features_and_advice_are_what_llvm_documents(sample, toolchain, task, settings):
+    result = compile_under_advice(toolchain, task, sample("lz/match.c"), ConstantAdvisor(0), settings)
+    assert len(FEATURES) == 38
+    assert [spec.name for spec in result.header.features] == FEATURES
+    assert all(spec.dtype == np.int64 and spec.shape == (1,) for spec in result.header.features)
+    assert result.header.payload_bytes == 304
+    assert (result.header.advice.name, result.header.advice.dtype, result.header.advice.shape) == (
+        "inlining_decision",
+        np.int64,
+        (1,),
+    )
+    assert result.header.score is None
+
+
+def test_the_default_comes_last_when_asked_for(sample, toolchain, task, settings):
+    result = compile_under_advice(toolchain, task, sample("lz/match.c"), ECHO, settings, with_default=True)
+    assert [spec.name for spec in result.header.features] == [*FEATURES, "inlining_default"]
+    assert result.header.payload_bytes == 312
+
+
+def test_two_calls_give_two_questions_with_readable_features(bitcode, toolchain, task, settings):
+    result = compile_under_advice(
+        toolchain, task, bitcode(TWO_CALLS), ConstantAdvisor(0), settings, record=True, with_default=True
+    )
+    assert result.contexts == (("", 2),)
+    observations = result.header.scalars(result.observations)
+    assert observations.shape == (2, 39)
+
+    def column(name):
+        return observations[:, result.header.index(name)].tolist()
+
+    assert column("node_count") == [3, 3]  # helper, first, second
+    assert column("edge_count") == [2, 2]
+    assert column("callee_users") == [2, 2]  # two calls, not visible outside
+    assert column("callee_basic_block_count") == [1, 1]
+    assert column("caller_basic_block_count") == [1, 1]
+    assert sorted(column("nr_ctant_params")) == [0, 1]  # helper(a, 3) has one constant argument
+    assert set(column("inlining_default")) <= {0, 1}
+    assert result.answers == bytes(16)
+
+
+def test_a_module_without_calls_asks_nothing(bitcode, toolchain, task, settings):
+    result = compile_under_advice(toolchain, task, bitcode(NO_CALLS), ConstantAdvisor(1), settings, record=True)
+    assert result.num_questions == 0
+    assert result.answers == b""
+    assert result.observations == b""
+    assert result.header is not None
+    assert result.object_sha256 == compile_plain(toolchain, bitcode(NO_CALLS), settings).object_sha256
+
+
+def test_forced_and_forbidden_inlining_is_not_asked_about(bitcode, toolchain, task, settings):
+    source = """
+    static __attribute__((always_inline)) inline int must(int x) { return x * 5; }
+    static __attribute__((noinline)) int never(int x) { return x * 7; }
+    int f(int x) { return must(x) + never(x); }
+    """
+    result = compile_under_advice(toolchain, task, bitcode(source), ConstantAdvisor(1), settings)
+    assert result.num_questions == 0
+
+
+@pytest.mark.parametrize("source", ["json/parser.cpp", "lz/match.c"])
+def test_advisors_differ_as_they_must(source, sample, toolchain, task, settings):
+    module = sample(source)
+
+    def run(advisor):
+        result = compile_under_advice(toolchain, task, module, advisor, settings)
+        decisions = np.frombuffer(result.answers, np.int64)
+        assert len(decisions) == result.num_questions
+        return result, int(decisions.sum())
+
+    never, num_never = run(ConstantAdvisor(0))
+    always, num_always = run(ConstantAdvisor(1))
+    some, num_some = run(RandomAdvisor(0.5, 0, "x"))
+    assert num_never == 0
+    assert num_always == always.num_questions
+    assert 0 < num_some < some.num_questions
+    assert abs(num_some / some.num_questions - 0.5) < 0.25
+    assert always.text_bytes > never.text_bytes
+    assert len({never.object_sha256, always.object_sha256, some.object_sha256}) == 3
+
+
+def test_any_non_zero_answer_inlines(bitcode, toolchain, task, settings):
+    module = bitcode(TWO_CALLS)
+    digests = {
+        value: compile_under_advice(toolchain, task, module, ConstantAdvisor(value), settings).object_sha256
+        for value in (0, 1, 2, -1)
+    }
+    assert digests[1] == digests[2] == digests[-1] != digests[0]
+
+
+def test_a_random_advisor_is_reproducible_and_its_record_replays(sample, toolchain, task, settings):
+    module = sample("graph/paths.cpp")
+    first = compile_under_advice(toolchain, task, module, RandomAdvisor(0.5, 7, "m"), settings, record=True)
+    again = compile_under_advice(toolchain, task, module, RandomAdvisor(0.5, 7, "m"), settings, record=True)
+    other = compile_under_advice(toolchain, task, module, RandomAdvisor(0.5, 8, "m"), settings)
+    replay = compile_under_advice(toolchain, task, module, RecordedAdvisor(first.answers), settings, record=True)
+    assert first.answers == again.answers != other.answers
+    assert first.object_sha256 == again.object_sha256 == replay.object_sha256
+    assert first.observations == replay.observations
+    assert len(first.observations) == first.num_questions * 304
+    assert replay.answers == first.answers
+
+
+def test_a_record_that_is_too_short_is_refused(bitcode, toolchain, task, settings, leaves_nothing):
+    module = bitcode(TWO_CALLS)
+    with leaves_nothing(), pytest.raises(PolicyError, match="only 1 answers"):
+        compile_under_advice(toolchain, task, module, RecordedAdvisor(bytes(8)), settings)
+
+
+def test_size_stop_is_recorded(bitcode, toolchain, task, settings):
+    module = bitcode(TOWER)
+    tight = settings.model_copy(update={"size_stop_factor": 1.01})
+    stopped = compile_under_advice(toolchain, task, module, ConstantAdvisor(1), tight)
+    free = compile_under_advice(toolchain, task, module, ConstantAdvisor(1), settings)
+    assert stopped.truncated
+    assert not free.truncated
+    assert stopped.num_questions < free.num_questions
+    never = compile_under_advice(toolchain, task, module, ConstantAdvisor(0), tight)
+    assert not never.truncated  # what never grows never stops
+
+
+def test_recording_is_optional(bitcode, toolchain, task, settings):
+    result = compile_under_advice(toolchain, task, bitcode(TWO_CALLS), ConstantAdvisor(1), settings)
+    assert result.observations == b""
+    assert result.num_questions == 2
+
+
+def test_an_unknown_feature_is_a_named_failure(bitcode, toolchain, task, settings, leaves_nothing):
+    module = bitcode(TWO_CALLS)
+    with leaves_nothing(), pytest.raises(ProtocolError, match="'no_such_feature'"):
+        compile_under_advice(toolchain, task, module, EchoAdvisor("no_such_feature"), settings)
+
+
+def test_an_advisor_that_raises_leaves_nothing(bitcode, toolchain, task, settings, leaves_nothing):
+    class Broken:
+        def respond_to(self, header):
+            def respond(payload):
+                raise ZeroDivisionError
+
+            return respond
+
+    module = bitcode(TWO_CALLS)
+    with leaves_nothing(), pytest.raises(ZeroDivisionError):
+        compile_under_advice(toolchain, task, module, Broken(), settings)
+
+
+@pytest.mark.parametrize("advised", [False, True])
+@pytest.mark.parametrize("damage", ["missing", "cut", "flipped"])
+def test_damaged_bitcode_fails_with_a_reason(
+    damage, advised, sample, toolchain, task, settings, tmp_path, leaves_nothing
+):
+    module = tmp_path / "damaged.bc"
+    data = sample("lz/match.c").read_bytes()
+    if damage == "cut":
+        module.write_bytes(data[: len(data) // 2])
+    elif damage == "flipped":
+        module.write_bytes(data[:8] + bytes(200) + data[208:])
+    with leaves_nothing(), pytest.raises(CompilerExit, match="error: "):
+        if advised:
+            compile_under_advice(toolchain, task, module, ConstantAdvisor(1), settings)
+        else:
+            compile_plain(toolchain, module, settings)
+
+
+def test_a_deadline_that_is_too_short(sample, toolchain, task, settings, leaves_nothing):
+    hasty = settings.model_copy(update={"compile_timeout_s": 0.001})
+    module = sample("json/parser.cpp")
+    with leaves_nothing(), pytest.raises(CompileTimeout):
+        compile_plain(toolchain, module, hasty)
+    with leaves_nothing(), pytest.raises(CompileError):
+        compile_under_advice(toolchain, task, module, ConstantAdvisor(1), hasty)
+
+
+def test_a_target_without_elf_is_refused(bitcode, toolchain, task, settings, leaves_nothing):
+    windows = type(toolchain)(toolchain.binary, True, toolchain.version, "x86_64-windows-gnu")
+    module = bitcode(NO_CALLS)
+    with leaves_nothing(), pytest.raises(ObjectError, match="ELF"):
+        compile_plain(windows, module, settings)
+
+
+def test_many_compiles_leak_nothing(bitcode, toolchain, task, settings, leaves_nothing):
+    module = bitcode(TWO_CALLS)
+    with leaves_nothing():
+        for _ in range(20):
+            compile_under_advice(toolchain, task, module, ConstantAdvisor(1), settings)
+
+
+@pytest.mark.skipif(shutil.which("size") is None, reason="binutils not installed")
+@pytest.mark.parametrize("source", SOURCES)
+def test_text_bytes_is_the_first_column_of_gnu_size(source, sample, toolchain, settings, tmp_path):
+    path = tmp_path / "module.o"
+    result = compile_plain(toolchain, sample(source), settings, path)
+    listing = subprocess.run(["size", path], capture_output=True, text=True, check=True).stdout
+    assert result.text_bytes == int(listing.splitlines()[1].split()[0])
+
+
+@pytest.mark.skipif(shutil.which("readelf") is None, reason="binutils not installed")
+@pytest.mark.parametrize("source", SOURCES)
+def test_sizes_agree_with_readelf(source, sample, toolchain, settings, tmp_path):
+    path = tmp_path / "module.o"
+    result = compile_plain(toolchain, sample(source), settings, path)
+    listing = subprocess.run(["readelf", "-S", "-W", path], capture_output=True, text=True, check=True).stdout
+    executable = text = 0
+    for line in listing.splitlines():
+        columns = line.partition("]")[2].split()
+        if not line.lstrip().startswith("[") or len(columns) < 10:
+            continue
+        size = int(columns[4], 16)
+        flags = columns[6] if len(columns) == 10 else ""  # a section without flags has one column less
+        executable += size if "X" in flags else 0
+        text += size if "A" in flags and ("X" in flags or "W" not in flags) else 0
+    assert (result.exec_bytes, result.text_bytes) == (executable, text)
+    assert 0 < executable < text
+
+
+@given(data=st.data())
+def test_cut_bitcode_never_escapes_as_another_error(data, sample, toolchain, settings, tmp_path_factory):
+    whole = sample("calc/lex.c").read_bytes()
+    path = tmp_path_factory.mktemp("cut") / "cut.bc"
+    path.write_bytes(whole[: data.draw(st.integers(1, len(whole) - 1))])
+    with pytest.raises(CompileError):
+        compile_plain(toolchain, path, settings)

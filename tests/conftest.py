@@ -1,0 +1,149 @@
+"""What the tests share: the real compiler, small modules, and a check that nothing stays behind."""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
+
+from mlgo.compiler.frontend import FrontEnd
+from mlgo.compiler.toolchain import Toolchain, find_toolchain
+from mlgo.config import CompileConfig
+from mlgo.scratch import scratch_directory
+from mlgo.tasks import Task, get_task
+
+REPOSITORY = Path(__file__).parent.parent
+SAMPLE = REPOSITORY / "data" / "sample"
+FLAGS = {
+    "c": ["-std=c11", "-nostdinc"],
+    "c++": ["-std=c++17", "-fno-exceptions", "-fno-rtti", "-nostdinc", "-nostdinc++"],
+}
+
+hypothesis_settings.register_profile(
+    "mlgo", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+hypothesis_settings.load_profile("mlgo")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Keep scratch folders and core claims of the tests apart from those of real runs."""
+    folder = tmp_path_factory.mktemp("tmp")
+    before = os.environ.get("TMPDIR")
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+    yield folder
+    tempfile.tempdir = None
+    if before is None:
+        del os.environ["TMPDIR"]
+    else:
+        os.environ["TMPDIR"] = before
+
+
+@pytest.fixture(scope="session")
+def toolchain() -> Toolchain:
+    return find_toolchain("auto", "x86_64-linux-gnu")
+
+
+@pytest.fixture(scope="session")
+def settings() -> CompileConfig:
+    return CompileConfig(
+        objective="text_bytes",
+        optimization="-Oz",
+        size_stop_factor=1000.0,
+        compile_timeout_s=60.0,
+        answer_timeout_s=30.0,
+    )
+
+
+@pytest.fixture(scope="session")
+def task() -> Task:
+    return get_task("inline-size")
+
+
+@pytest.fixture(scope="session")
+def front_end(toolchain: Toolchain, settings: CompileConfig, tmp_path_factory: pytest.TempPathFactory) -> FrontEnd:
+    return FrontEnd(toolchain, settings, tmp_path_factory.mktemp("zig-cache"))
+
+
+@pytest.fixture(scope="session")
+def sample(front_end: FrontEnd, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Bitcode of a source of data/sample by its path there."""
+    folder = tmp_path_factory.mktemp("sample")
+
+    def compile_sample(source: str) -> Path:
+        output = folder / (source.replace("/", "-") + ".bc")
+        if not output.exists():
+            language = "c" if source.endswith(".c") else "c++"
+            front_end.compile_to_bitcode(SAMPLE, language, FLAGS[language], source, output)
+        return output
+
+    return compile_sample
+
+
+@pytest.fixture
+def bitcode(front_end: FrontEnd, tmp_path: Path) -> Callable[..., Path]:
+    """Bitcode of a source text."""
+    count = 0
+
+    def compile_text(text: str, language: str = "c") -> Path:
+        nonlocal count
+        count += 1
+        source = tmp_path / f"text{count}.{'c' if language == 'c' else 'cpp'}"
+        source.write_text(text)
+        output = source.with_suffix(".bc")
+        front_end.compile_to_bitcode(tmp_path, language, FLAGS[language], source.name, output)
+        return output
+
+    return compile_text
+
+
+def children() -> set[int]:
+    """Process ids whose parent is this process."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[1]) == os.getpid():
+                found.add(int(entry.name))
+    return found
+
+
+def processes_naming(text: str) -> set[int]:
+    """Process ids with a text in their command line."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                if text.encode() in (entry / "cmdline").read_bytes():
+                    found.add(int(entry.name))
+            except OSError:
+                continue
+    return found
+
+
+@pytest.fixture
+def leaves_nothing() -> Callable[[], AbstractContextManager[None]]:
+    """A block that must leave no child process, descriptor, scratch folder or FIFO behind."""
+
+    @contextmanager
+    def check() -> Iterator[None]:
+        with scratch_directory() as directory:
+            root = directory.parent
+        before = (os.listdir("/proc/self/fd"), sorted(os.listdir(root)), children())  # noqa: PTH208
+        yield
+        end = time.monotonic() + 2.0
+        while children() - before[2] and time.monotonic() < end:
+            time.sleep(0.02)
+        assert children() == before[2]
+        assert sorted(os.listdir(root)) == before[1]  # noqa: PTH208
+        assert len(os.listdir("/proc/self/fd")) == len(before[0])  # noqa: PTH208
+
+    return check

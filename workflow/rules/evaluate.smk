@@ -1,0 +1,39 @@
+# Policies on held-out projects -> sizes beside the heuristic's.
+include: "common.smk"
+
+
+rule evaluate:
+    input:
+        "data/evaluation/results.parquet",
+
+
+rule evaluate_policy:
+    input:
+        script="scripts/evaluate_policy.py",
+        code=code("compiler", "wire", "tasks", "policy", "rollout"),
+        policy=expand("data/policies/{{policy}}/{file}", file=["policy.json", "weights.npy"]),
+        modules="data/corpus/modules.parquet",
+        bitcode=expand("data/corpus/projects/{project}.parquet", project=PROJECTS),
+        scores="data/baseline/scores.parquet",
+    output:
+        temp("data/evaluation/parts/{policy}.parquet"),
+    params:
+        settings(**COMPILER, seed=config["seed"], evaluate=config["evaluate"]),
+    threads: 64
+    log:
+        "data/work/logs/evaluate_policy/{policy}.log",
+    shell:
+        "MLGO_LOG={log} python {input.script} --policy data/policies/{wildcards.policy} {params} --corpus data/corpus "
+        "--baseline data/baseline --workers {threads} --work data/work --output {output}"
+
+
+rule merge_evaluation:
+    input:
+        script="scripts/merge_evaluation.py",
+        parts=expand("data/evaluation/parts/{policy}.parquet", policy=POLICIES),
+    output:
+        "data/evaluation/results.parquet",
+    log:
+        "data/work/logs/merge_evaluation.log",
+    shell:
+        "MLGO_LOG={log} python {input.script} --parts data/evaluation/parts --policies {POLICIES} --output {output}"

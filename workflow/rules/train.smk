@@ -1,0 +1,50 @@
+# Trace -> cloned policy -> evolved policy.
+include: "common.smk"
+
+
+rule train:
+    input:
+        expand("data/policies/{policy}/{file}", policy=POLICIES, file=["policy.json", "weights.npy", "history.csv"]),
+
+
+rule train_bc:
+    input:
+        script="scripts/train_bc.py",
+        code=code("policy", "learn/bc"),
+        modules="data/corpus/modules.parquet",
+        trace="data/baseline/trace.parquet",
+        vocabulary="data/baseline/vocabulary.parquet",
+    output:
+        "data/policies/bc-s{seed}/policy.json",
+        "data/policies/bc-s{seed}/weights.npy",
+        "data/policies/bc-s{seed}/history.csv",
+    params:
+        settings(task=config["task"], bc=config["bc"], policy=config["policy"]),
+    log:
+        "data/work/logs/train_bc/s{seed}.log",
+    shell:
+        "MLGO_LOG={log} python {input.script} --seed {wildcards.seed} {params} --corpus data/corpus "
+        "--baseline data/baseline --work data/work --output data/policies/bc-s{wildcards.seed}"
+
+
+rule train_es:
+    input:
+        script="scripts/train_es.py",
+        code=code("compiler", "wire", "tasks", "policy", "rollout", "learn/es"),
+        modules="data/corpus/modules.parquet",
+        bitcode=expand("data/corpus/projects/{project}.parquet", project=PROJECTS),
+        scores="data/baseline/scores.parquet",
+        start=expand("data/policies/bc-s{{seed}}/{file}", file=["policy.json", "weights.npy"]),
+    output:
+        "data/policies/es-s{seed}/policy.json",
+        "data/policies/es-s{seed}/weights.npy",
+        "data/policies/es-s{seed}/history.csv",
+    params:
+        settings(**COMPILER, es=config["es"]),
+    threads: 64
+    log:
+        "data/work/logs/train_es/s{seed}.log",
+    shell:
+        "MLGO_LOG={log} python {input.script} --seed {wildcards.seed} {params} --start data/policies/bc-s{wildcards.seed} "
+        "--corpus data/corpus --baseline data/baseline --workers {threads} --work data/work "
+        "--output data/policies/es-s{wildcards.seed}"
