@@ -3,6 +3,7 @@
 import hashlib
 import select
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from mlgo.scratch import scratch_directory
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import CompileConfig
 from mlgo.errors import ChannelTimeout, CompilerExit, CompileTimeout, ObjectError, ProtocolError
-from mlgo.tasks import Advisor, Responder, Task
+from mlgo.tasks import Advisor, Remark, Responder, Task
 from mlgo.wire.channel import Channel
 from mlgo.wire.log import Context, Header, LogParser, Observation
 
@@ -28,6 +29,7 @@ class CompileResult:
         object_sha256: hash of the object file.
         seconds: wall time from start to exit of the compiler.
         truncated: the compiler stopped asking because the module had grown too much.
+        num_remarks: how often the compiler reported the remark that was asked for.
         header: what the compiler sent; None for a plain compile.
         contexts: name and number of questions of each context line, in order.
         answers: raw answers, concatenated.
@@ -39,6 +41,7 @@ class CompileResult:
     object_sha256: str
     seconds: float
     truncated: bool = False
+    num_remarks: int = 0
     header: Header | None = None
     contexts: tuple[tuple[str, int], ...] = ()
     answers: bytes = b""
@@ -51,7 +54,12 @@ class CompileResult:
 
 
 def compile_plain(
-    toolchain: Toolchain, module: Path, settings: CompileConfig, object_path: Path | None = None
+    toolchain: Toolchain,
+    module: Path,
+    settings: CompileConfig,
+    *,
+    remark: Remark | None = None,
+    object_path: Path | None = None,
 ) -> CompileResult:
     """Compile a module with the compiler's own heuristics, no channel.
 
@@ -59,6 +67,7 @@ def compile_plain(
         toolchain: compiler to use.
         module: bitcode or textual IR.
         settings: level and deadlines.
+        remark: reports to count.
         object_path: where to keep the object file.
 
     Raises:
@@ -67,13 +76,15 @@ def compile_plain(
     with scratch_directory() as directory:
         output = directory / "module.o"
         start = time.monotonic()
-        with Child(_command(toolchain, module, settings, output)) as child:
+        flags = remark.flags if remark else ()
+        marker = remark.marker if remark else b""
+        with Child(_command(toolchain, module, settings, output, flags), watch_for=marker) as child:
             returncode = child.wait(start + settings.compile_timeout_s)
             seconds = time.monotonic() - start
             if returncode is None:
                 raise CompileTimeout(f"no end within {settings.compile_timeout_s:g} s")
             _check_exit(returncode, child)
-        return _measured(output, object_path, seconds)
+        return _measured(output, object_path, seconds, num_remarks=child.num_matches)
 
 
 def compile_under_advice(
@@ -85,6 +96,7 @@ def compile_under_advice(
     *,
     with_default: bool = False,
     record: bool = False,
+    remark: Remark | None = None,
     object_path: Path | None = None,
 ) -> CompileResult:
     """Compile a module while an advisor makes the task's decisions.
@@ -97,6 +109,7 @@ def compile_under_advice(
         settings: level, size stop and deadlines.
         with_default: ask for the heuristic's decision as an additional feature.
         record: keep the raw observations in the result.
+        remark: reports to count, instead of watching for an early stop.
         object_path: where to keep the object file.
 
     Raises:
@@ -105,9 +118,10 @@ def compile_under_advice(
     """
     with scratch_directory() as directory, Channel(directory) as channel:
         output = directory / "module.o"
-        flags = task.flags(channel.base, settings.size_stop_factor, with_default=with_default)
+        watched = remark or task.stop_remark
+        flags = [*task.flags(channel.base, settings.size_stop_factor, with_default=with_default), *watched.flags]
         start = time.monotonic()
-        with Child(_command(toolchain, module, settings, output, flags), watch_for=task.stop_message) as child:
+        with Child(_command(toolchain, module, settings, output, flags), watch_for=watched.marker) as child:
             talk = _Conversation(channel, child, advisor, settings, start, record)
             returncode = talk.run()
             seconds = time.monotonic() - start
@@ -120,7 +134,8 @@ def compile_under_advice(
             output,
             object_path,
             seconds,
-            truncated=child.num_matches > 0,
+            truncated=remark is None and child.num_matches > 0,
+            num_remarks=child.num_matches,
             header=talk.header,
             contexts=tuple((name, count) for name, count in talk.contexts),
             answers=b"".join(talk.answers),
@@ -213,12 +228,12 @@ def _no_header(payload: bytes) -> bytes:
 
 
 def _command(
-    toolchain: Toolchain, module: Path, settings: CompileConfig, output: Path, flags: list[str] | None = None
+    toolchain: Toolchain, module: Path, settings: CompileConfig, output: Path, flags: Sequence[str]
 ) -> list[str]:
     return [
         *toolchain.back_end,
         settings.optimization,
-        *(flags or ()),
+        *flags,
         *("-x", "ir", str(module), "-c", "-o", str(output)),
     ]
 

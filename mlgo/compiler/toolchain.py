@@ -93,14 +93,15 @@ def find_toolchain(setting: str, target: str) -> Toolchain:
     """Find the compiler that the configuration names and read its version.
 
     Args:
-        setting: ``auto`` or ``ziglang`` for the wheel, else the name or path of a clang.
+        setting: ``auto`` or ``ziglang`` for the wheel, else the name or path of a clang, or of a ``zig``.
         target: triple to compile for.
 
     Raises:
         ToolchainError: missing, not a clang, or older than LLVM 17.
     """
-    is_zig = setting in ("auto", "ziglang")
-    binary = _ziglang_binary() if is_zig else _clang_binary(setting)
+    from_wheel = setting in ("auto", "ziglang")
+    binary = _ziglang_binary() if from_wheel else _clang_binary(setting)
+    is_zig = from_wheel or binary.name == "zig"
     version = _read_version([str(binary), "clang"] if is_zig else [str(binary)])
     if version[0] < OLDEST_LLVM:
         raise ToolchainError(

@@ -94,7 +94,11 @@ def compare(
     logs = log_ratios(policy, baseline)
     num = len(policy)
     point = _gains(policy, baseline, logs) if num else None
-    low, high = (None, None) if point is None or num < 2 else _interval(point, policy, baseline, logs, rng, resamples, confidence)
+    low, high = (
+        (None, None)
+        if point is None or num < 2
+        else _interval(point, policy, baseline, logs, rng, resamples, confidence)
+    )
     total, geomean = _pair(point)
     (total_low, geomean_low), (total_high, geomean_high) = _pair(low), _pair(high)
     return Comparison(

@@ -39,7 +39,9 @@ def read_timings(folder: Path) -> pa.Table:
     """Join all measured times below a folder: ``artifacts.TIMINGS``, without rows where nothing was timed here."""
     tables = [read_table(path, TIMINGS).select(TIMINGS.names) for path in sorted(folder.rglob("*.parquet"))]
     schema = TIMINGS.remove_metadata()
-    return pa.concat_tables([table.replace_schema_metadata().cast(schema) for table in tables] or [schema.empty_table()])
+    return pa.concat_tables(
+        [table.replace_schema_metadata().cast(schema) for table in tables] or [schema.empty_table()]
+    )
 
 
 def compile_times(timings: pa.Table) -> list[CompileTime]:
@@ -63,9 +65,7 @@ def write_compile_times(folder: Path, timings: pa.Table) -> None:
     write_text(folder / "compile_time.html", render("compile_time.html.jinja", times=times))
 
 
-def _summary(
-    advisor: str, seconds: dict[tuple[str, str], float], plain: dict[tuple[str, str], float]
-) -> CompileTime:
+def _summary(advisor: str, seconds: dict[tuple[str, str], float], plain: dict[tuple[str, str], float]) -> CompileTime:
     values = np.array(list(seconds.values()), np.float64)
     ratios = np.array([time / plain[key] for key, time in seconds.items() if plain.get(key, 0.0) > 0.0], np.float64)
     return CompileTime(

@@ -58,7 +58,7 @@ class Corpus:
     splits: list[Share]
     projects: list[Share]
     skipped: list[tuple[str, int]]
-    shared: dict[str, dict[str, int]]
+    shared: dict[str, tuple[int, int]]
 
 
 def describe_corpus(modules: pa.Table, summary: Any) -> Corpus:
@@ -72,8 +72,9 @@ def describe_corpus(modules: pa.Table, summary: Any) -> Corpus:
         ArtifactError: the summary does not tell the shared bodies.
     """
     try:
-        shared = dict(summary["bodies_shared_between_splits"])
-    except (KeyError, TypeError, ValueError) as error:
+        counts = summary["bodies_shared_between_splits"]
+        shared = {pair: (int(both["bodies"]), int(both["instructions"])) for pair, both in counts.items()}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ArtifactError("the corpus summary does not count shared bodies; run the corpus stage again") from error
     rows = modules.drop_columns(["bitcode_sha256"]).to_pylist()
     by_split = {split: [row for row in rows if row["split"] == split] for split in SPLITS}

@@ -21,6 +21,9 @@ _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 
 _GRID = "rgba(128, 128, 128, 0.25)"
 _ZERO_LINE = {"color": "#808080", "width": 1.5}
 _PANELS_PER_ROW = 3
+_BAR_HEIGHT = 26  # pixels
+_PANEL_GAP = 110
+_TICK_BYTES = [digit * 10**power for power in range(1, 8) for digit in (1, 2, 5)]
 _AXIS = {
     "gridcolor": _GRID,
     "zeroline": False,
@@ -40,12 +43,12 @@ def distribution(measured: pa.Table, measure: str) -> go.Figure:
         change = 100.0 * (values - 1.0)
         changes.append(change)
         figure.add_scatter(
-            x=change.tolist(),
-            y=(100.0 * np.arange(1, len(change) + 1) / max(1, len(change))).tolist(),
+            x=change[[0, *range(len(change))]].tolist() if len(change) else [],
+            y=np.linspace(0.0, 100.0, len(change) + 1).tolist(),
             mode="lines",
             name=name,
             line={"shape": "hv", "width": 2.5, **_style(i)},
-            text=keys,
+            text=[*keys[:1], *keys],
             hovertemplate="%{text}<br>%{x:+.2f} %<extra>" + name + "</extra>",
         )
     figure.add_vline(x=0, line=_ZERO_LINE)
@@ -70,12 +73,17 @@ def size_scatter(measured: pa.Table, measure: str) -> go.Figure:
             y=change.tolist(),
             mode="markers",
             name=name,
-            marker={"size": 6, "opacity": 0.65, "color": _POLICY_COLOURS[i % len(_POLICY_COLOURS)]},
+            marker={"size": 6, "opacity": 0.8, "color": _POLICY_COLOURS[i % len(_POLICY_COLOURS)]},
             text=[key for key, fine in zip(keys, good, strict=True) if fine],
             hovertemplate="%{text}<br>%{x:,} bytes, %{y:+.2f} %<extra>" + name + "</extra>",
         )
     figure.add_hline(y=0, line=_ZERO_LINE)
-    figure.update_xaxes(title="size under the heuristic (bytes)", type="log", dtick=1)
+    figure.update_xaxes(
+        title="size under the heuristic (bytes)",
+        type="log",
+        tickvals=_TICK_BYTES,
+        ticktext=[f"{n:,}" for n in _TICK_BYTES],
+    )
     figure.update_yaxes(title="change in size (%)", range=_central_range(changes))
     return figure
 
@@ -83,18 +91,19 @@ def size_scatter(measured: pa.Table, measure: str) -> go.Figure:
 def project_bars(rows: Sequence[Row], measure: str, policies: Sequence[str]) -> go.Figure:
     """Gain of each project with its interval, one panel per policy, colour by split."""
     labels = list(dict.fromkeys((row.split, row.scope) for row in rows))
-    panel_height = 26 * len(labels)
     num_columns = min(_PANELS_PER_ROW, len(policies))
     num_rows = -(-len(policies) // num_columns)
-    height = num_rows * (panel_height + 60) + 90
+    area = num_rows * _BAR_HEIGHT * len(labels) + (num_rows - 1) * _PANEL_GAP
     figure = make_subplots(
         num_rows,
         num_columns,
         subplot_titles=list(policies),
         shared_yaxes=True,
         horizontal_spacing=0.03,
-        vertical_spacing=80 / height / max(1, num_rows - 1) if num_rows > 1 else 0,
+        vertical_spacing=_PANEL_GAP / area if num_rows > 1 else 0,
     )
+    margin = {"l": 60, "r": 15, "t": 75, "b": 50}
+    height = area + margin["t"] + margin["b"]
     figure.update_layout(_layout(height))
     for i, policy in enumerate(policies):
         place = {"row": i // num_columns + 1, "col": i % num_columns + 1}
@@ -104,8 +113,8 @@ def project_bars(rows: Sequence[Row], measure: str, policies: Sequence[str]) -> 
         figure.add_vline(x=0, line=_ZERO_LINE, **place)
     order = [project for _, project in reversed(labels)]
     figure.update_yaxes(categoryorder="array", categoryarray=order, showgrid=False, **_without(_AXIS, "gridcolor"))
-    figure.update_xaxes(title="gain (%)", **_AXIS)
-    figure.update_layout(bargap=0.35, legend={"y": 1 + 48 / (height - 100)})
+    figure.update_xaxes(title="gain (%)", matches="x", nticks=9, **_AXIS)
+    figure.update_layout(bargap=0.35, margin=margin, legend={"y": 1 + 30 / area})
     return figure
 
 
@@ -132,7 +141,7 @@ def rewards(curves: Sequence[Curve]) -> go.Figure | None:
             x, y = curve.points("generation", column, 100.0)
             figure.add_scatter(x=x, y=y, name=f"{curve.policy}: {label}", **style)
     figure.add_hline(y=0, line=_ZERO_LINE)
-    figure.update_xaxes(title="generation")
+    figure.update_xaxes(title="generation", dtick=_step_distance(chosen, "generation"))
     figure.update_yaxes(title="mean reward (% fewer bytes)")
     return figure
 
@@ -149,7 +158,7 @@ def losses(curves: Sequence[Curve]) -> go.Figure | None:
             x, y = curve.points("epoch", column)
             line = {"color": colour, "width": 2.5, "dash": dash}
             figure.add_scatter(x=x, y=y, mode="lines", name=f"{curve.policy}: {label}", line=line)
-    figure.update_xaxes(title="epoch")
+    figure.update_xaxes(title="epoch", dtick=_step_distance(chosen, "epoch"))
     figure.update_yaxes(title="cross-entropy (nats per question)", rangemode="tozero")
     return figure
 
@@ -160,7 +169,7 @@ def to_html(figure: go.Figure, name: str) -> str:
         full_html=False,
         include_plotlyjs=False,
         div_id=f"figure-{name}",
-        config={"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["select2d", "lasso2d"]},
+        config={"displayModeBar": False, "responsive": True},
     )
     return html
 
@@ -220,9 +229,15 @@ def _style(index: int) -> dict[str, str]:
     return {"color": _POLICY_COLOURS[index % len(_POLICY_COLOURS)], "dash": dash}
 
 
+def _step_distance(curves: Sequence[tuple[int, Curve]], step: str) -> int:
+    """Whole distance of the ticks of an axis of steps."""
+    longest = max((x[-1] for _, curve in curves if (x := curve.points(step, step)[0])), default=1.0)
+    return max(1, round(longest / 12))
+
+
 def _central_range(changes: Sequence[np.ndarray]) -> list[float]:
-    """Range that holds 98 percent of the changes of every policy and 0, with a margin."""
-    ends = [float(np.percentile(change, q)) for change in changes if len(change) for q in (1, 99)]
+    """Range that holds 96 percent of the changes of every policy and 0, with a margin."""
+    ends = [float(np.percentile(change, q)) for change in changes if len(change) for q in (2, 98)]
     low, high = min([-1.0, *ends]), max([1.0, *ends])
     margin = 0.05 * (high - low)
     return [low - margin, high + margin]

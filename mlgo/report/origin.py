@@ -32,8 +32,13 @@ def measurement_facts(scores: Path) -> Facts:
     return flatten(read_provenance(scores))
 
 
-def policy_facts(folder: Path, policies: Sequence[str]) -> dict[str, Facts]:
+def policy_facts(folder: Path, policies: Sequence[str], evaluation: Mapping[str, Any]) -> dict[str, Facts]:
     """Provenance of each policy.
+
+    Args:
+        folder: holds a folder per policy.
+        policies: policies with their seeds.
+        evaluation: provenance of the results, knows the hash of the weights that were evaluated.
 
     Raises:
         ArtifactError: a policy is missing or has none.
@@ -45,7 +50,8 @@ def policy_facts(folder: Path, policies: Sequence[str]) -> dict[str, Facts]:
         if not isinstance(record, dict) or not isinstance(record.get("provenance"), dict):
             raise ArtifactError(f"{path} carries no provenance; train the policy again")
         shape = {key: record[key] for key in ("task", "widths", "features") if key in record}
-        found[name] = flatten({**shape, **record["provenance"]})
+        weights = evaluation.get("policies", {}).get(name, {}).get("policy_sha256", "unknown")
+        found[name] = flatten({**record["provenance"], **shape, "weights_sha256": weights})
     return found
 
 

@@ -27,15 +27,12 @@ def render(template: str, **values: Any) -> str:
 
 def format_gain(gain: float | None) -> str:
     """A share as a signed percentage, for example ``+1.25 %``; a dash for None."""
-    if gain is None:
-        return _NONE
-    text = f"{100.0 * gain:+.2f}"
-    return text.replace("-0.00", "0.00").replace("+0.00", "0.00").replace("-", _MINUS) + "\N{NO-BREAK SPACE}%"
+    return _NONE if gain is None else _signed(gain) + "\N{NO-BREAK SPACE}%"
 
 
 def format_interval(low: float | None, high: float | None) -> str:
-    """Two shares as an interval of percentages; a dash for None."""
-    return _NONE if low is None or high is None else f"{format_gain(low)} to {format_gain(high)}"
+    """Two shares as an interval in percent, for example ``-0.50 to +1.25``; a dash for None."""
+    return _NONE if low is None or high is None else f"{_signed(low)} to {_signed(high)}"
 
 
 def format_count(number: int) -> str:
@@ -46,3 +43,8 @@ def format_count(number: int) -> str:
 def format_share(share: float) -> str:
     """A share as an unsigned percentage with one decimal."""
     return f"{100.0 * share:.1f}\N{NO-BREAK SPACE}%"
+
+
+def _signed(share: float) -> str:
+    text = f"{100.0 * share:+.2f}"
+    return "0.00" if text in ("-0.00", "+0.00") else text.replace("-", _MINUS)

@@ -18,7 +18,7 @@ SCOPES = {
     "all": "all modules",
     "c": "C",
     "c++": "C++",
-    "unshared": "no function shared with another split",
+    "unshared": "nothing shared",
 }
 """Parts of a split that are compared by themselves, with their titles."""
 

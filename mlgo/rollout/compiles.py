@@ -27,6 +27,7 @@ class CompileJob:
         advisor: answers the questions; None compiles without a channel.
         with_default: ask for the heuristic's decision as a feature.
         record: bring the raw observations back.
+        count_done: count the changes made in ``num_remarks``, instead of watching for an early stop.
     """
 
     module: str
@@ -34,6 +35,7 @@ class CompileJob:
     advisor: Advisor | None
     with_default: bool = False
     record: bool = False
+    count_done: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,9 +136,10 @@ def _make_handler(
     task = get_task(task_name)
 
     def handle(job: CompileJob) -> CompileOutcome:
+        remark = task.done_remark if job.count_done else None
         try:
             if job.advisor is None:
-                return CompileOutcome(compile_plain(toolchain, job.bitcode, settings))
+                return CompileOutcome(compile_plain(toolchain, job.bitcode, settings, remark=remark))
             return CompileOutcome(
                 compile_under_advice(
                     toolchain,
@@ -146,6 +149,7 @@ def _make_handler(
                     settings,
                     with_default=job.with_default,
                     record=job.record,
+                    remark=remark,
                 )
             )
         except CompileError as error:

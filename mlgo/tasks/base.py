@@ -24,6 +24,19 @@ class Advisor(Protocol):
 
 
 @dataclass(frozen=True)
+class Remark:
+    """Something the compiler can be made to report on stderr.
+
+    Attributes:
+        flags: options that make it report.
+        marker: text that occurs once in each report.
+    """
+
+    flags: tuple[str, ...]
+    marker: bytes
+
+
+@dataclass(frozen=True)
 class Task:
     """A decision problem that a stock compiler hands out.
 
@@ -34,8 +47,9 @@ class Task:
         default_flags: options that add the heuristic's own decision as a feature.
         default_feature: name of that feature.
         decision: name of the answer tensor.
-        stop_message: text on stderr when the compiler gives up asking early; needs ``stop_flags``.
-        stop_flags: options that make the compiler report it.
+        size_stop_option: option that takes the factor of growth at which the compiler stops asking.
+        stop_remark: reported when it has stopped asking.
+        done_remark: reported for each change made, whether by advice or by the built-in heuristic.
     """
 
     name: str
@@ -44,16 +58,16 @@ class Task:
     default_flags: tuple[str, ...]
     default_feature: str
     decision: str
-    stop_message: bytes
-    stop_flags: tuple[str, ...]
     size_stop_option: str
+    stop_remark: Remark
+    done_remark: Remark
 
     def flags(self, channel_base: Path, size_stop_factor: float, *, with_default: bool) -> list[str]:
-        """Compiler options for one compile under advice."""
+        """Compiler options for one compile under advice, without remarks."""
         options = [
             *self.mode_flags,
             f"{self.channel_option}{channel_base}",
             f"{self.size_stop_option}{size_stop_factor:g}",
             *(self.default_flags if with_default else ()),
         ]
-        return [*(part for option in options for part in ("-mllvm", option)), *self.stop_flags]
+        return [part for option in options for part in ("-mllvm", option)]

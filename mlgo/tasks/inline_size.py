@@ -12,7 +12,7 @@ Data sheet (LLVM 17 to 22; llvm/lib/Analysis/MLInlineAdvisor.cpp, InlineModelFea
   more is asked and nothing more is inlined. Seen only in the remark ``ForceStop`` of the pass ``inline-ml``.
 """
 
-from mlgo.tasks.base import Task
+from mlgo.tasks.base import Remark, Task
 
 INLINE_SIZE = Task(
     name="inline-size",
@@ -21,7 +21,7 @@ INLINE_SIZE = Task(
     default_flags=("-inliner-interactive-include-default",),
     default_feature="inlining_default",
     decision="inlining_decision",
-    stop_message=b"module size grew too much",
-    stop_flags=("-Rpass-missed=inline-ml",),
     size_stop_option="-ml-advisor-size-increase-threshold=",
+    stop_remark=Remark(("-Rpass-missed=inline-ml",), b"module size grew too much"),
+    done_remark=Remark(("-Rpass=inline",), b"[-Rpass=inline"),  # of the passes inline and inline-ml
 )

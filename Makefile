@@ -1,0 +1,60 @@
+# make            set up everything, run the main job, say what it found
+# make test       run the tests
+# make help       everything else
+PYTHON ?= python3
+CORES ?= all
+PRESET ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
+SNAKEMAKE := $(RUN) snakemake --workflow-profile workflow/profiles/default --cores $(CORES) \
+	$(if $(PRESET),--configfile config/presets/$(PRESET).yaml)
+RULES := corpus baseline train export evaluate report
+
+.DEFAULT_GOAL := main
+.PHONY: main setup test test-slow check format tiny dry-run clean help
+
+main: setup  ## set up everything, run the main job, print what it found
+	$(SNAKEMAKE)
+	@$(RUN) mlgo report
+
+setup: $(VENV)/installed  ## make .venv with the pinned packages
+
+$(VENV)/installed: requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; set PYTHON=...") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+test: setup  ## run the tests
+	$(RUN) pytest -m "not slow"
+
+test-slow: setup  ## run the slow tests as well
+	$(RUN) pytest
+
+check: setup  ## linters, formatters, types, workflow
+	$(RUN) ruff check .
+	$(RUN) ruff format --check .
+	$(RUN) mypy
+	$(RUN) snakefmt --check Snakefile workflow
+	$(RUN) snakemake --lint
+	for rules in $(RULES); do $(RUN) snakemake --lint -s workflow/rules/$$rules.smk || exit 1; done
+
+format: setup  ## format everything
+	$(RUN) ruff check --fix .
+	$(RUN) ruff format .
+	$(RUN) snakefmt Snakefile workflow
+
+tiny:  ## the main job on the sample corpus, in about a minute
+	$(MAKE) main PRESET=tiny
+
+dry-run: setup  ## what the main job would do
+	$(SNAKEMAKE) --dry-run
+
+clean:  ## remove results (downloads, checkpoints and compiled packages stay)
+	rm -rf data/corpus data/baseline data/policies data/export data/evaluation data/report
+
+help:  ## show this
+	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 12

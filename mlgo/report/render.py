@@ -1,0 +1,127 @@
+"""The report as one self-contained page: the same inputs give the same bytes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from mlgo.report import figures
+from mlgo.report.compare import Bootstrap, Comparison, Verdict, verdict
+from mlgo.report.corpus import Corpus
+from mlgo.report.curves import Curve
+from mlgo.report.measured import MEASURES, contenders
+from mlgo.report.origin import Facts, without_folders
+from mlgo.report.pages import render
+from mlgo.report.selftest import SelfTest
+from mlgo.report.tables import SCOPES, Row, Standout, failures, standouts
+
+_NUM_STANDOUTS = 10
+
+_MEASURE_TITLES = {"text_bytes": "text", "exec_bytes": "executable sections"}
+_TONES: dict[Verdict, str] = {"smaller": "good", "larger": "bad", "no difference shown": "plain"}
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything the page shows.
+
+    Attributes:
+        measured: ``measured.MEASURED``.
+        split_rows: comparisons of policies and references by split and scope.
+        project_rows: comparisons of policies by project.
+        measure: measure of the headline.
+        bootstrap: how the intervals were made.
+        corpus: numbers of the corpus.
+        self_test: does echoing the heuristic change nothing.
+        curves: training histories.
+        measurement: facts about the compiler and its settings.
+        policies: facts about each policy.
+        hashes: SHA-256 of the inputs by name.
+    """
+
+    measured: pa.Table
+    split_rows: Sequence[Row]
+    project_rows: Sequence[Row]
+    measure: str
+    bootstrap: Bootstrap
+    corpus: Corpus
+    self_test: SelfTest
+    curves: Sequence[Curve]
+    measurement: Facts
+    policies: Mapping[str, Facts]
+    hashes: Facts
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What the page says first about one policy.
+
+    Attributes:
+        policy: policy with its seed.
+        tone: ``good``, ``bad`` or ``plain``, by the verdict.
+        sentence: the verdict in words.
+        comparison: numbers behind it.
+    """
+
+    policy: str
+    tone: str
+    sentence: str
+    comparison: Comparison
+
+
+def headlines(rows: Sequence[Row], measure: str, policies: Sequence[str]) -> list[Headline]:
+    """Verdict on the test modules, one per policy; a direction is named only as `compare.verdict` allows."""
+    found = []
+    for row in rows:
+        if row.contender in policies and row.split == "test" and row.scope == "all":
+            comparison = row.by(measure)
+            word = verdict(comparison)
+            if word == "no difference shown":
+                sentence = f"{row.contender}: {word} against the built-in heuristic"
+            else:
+                sentence = f"{row.contender} makes the code {word} than the built-in heuristic does"
+            found.append(Headline(row.contender, _TONES[word], sentence, comparison))
+    return found
+
+
+def render_page(report: Report) -> str:
+    """Return the page as HTML."""
+    policies = contenders(report.measured, policies=True)
+    references = contenders(report.measured, policies=False)
+    test = report.measured.filter(pc.field("split") == "test")
+    return render(
+        "page.html.jinja",
+        report=report,
+        measures=[report.measure, *(name for name in MEASURES if name != report.measure)],
+        titles=_MEASURE_TITLES,
+        scopes=SCOPES,
+        coverage=f"{100.0 * report.bootstrap.confidence:g}\N{NO-BREAK SPACE}%",
+        headlines=headlines(report.split_rows, report.measure, policies),
+        test_projects=sorted(pc.unique(test["project"]).to_pylist()),
+        whole_rows=[row for row in report.split_rows if row.contender in policies and row.scope == "all"],
+        part_rows=[row for row in report.split_rows if row.contender in policies and row.scope != "all"],
+        reference_rows=[row for row in report.split_rows if row.contender in references and row.scope == "all"],
+        standouts=_standouts(report, policies),
+        failures=[{**row, "message": without_folders(row["message"])} for row in failures(report.measured)],
+        figures=_figures(report, policies),
+        plotly=Markup(get_plotlyjs()),
+    )
+
+
+def _standouts(report: Report, policies: Sequence[str]) -> dict[str, tuple[list[Standout], list[Standout]]]:
+    return {name: standouts(report.measured, name, "test", report.measure, _NUM_STANDOUTS) for name in policies}
+
+
+def _figures(report: Report, policies: Sequence[str]) -> dict[str, Markup]:
+    """Figures as HTML by name; those without data are missing."""
+    made = {
+        "distribution": figures.distribution(report.measured, report.measure),
+        "sizes": figures.size_scatter(report.measured, report.measure),
+        "projects": figures.project_bars(report.project_rows, report.measure, policies),
+        "rewards": figures.rewards(report.curves),
+        "losses": figures.losses(report.curves),
+    }
+    return {name: Markup(figures.to_html(figure, name)) for name, figure in made.items() if figure is not None}

@@ -1,0 +1,77 @@
+"""Make the page for people, the metrics and plot data for DVC, and the page of compile times.
+
+Example:
+    python scripts/make_report.py --corpus data/corpus --baseline data/baseline --policies data/policies \
+        --evaluation data/evaluation --evaluate "$(cat evaluate.json)" --seed 0 --objective text_bytes \
+        --work data/work --output data/report
+"""
+
+import argparse
+from pathlib import Path
+
+from mlgo.artifacts import MODULES, RESULTS, SCORES, read_json, read_provenance, read_table, write_json, write_text
+from mlgo.cli.program import run_program
+from mlgo.config import EvaluateConfig, parse_section
+from mlgo.report.compare import Bootstrap
+from mlgo.report.compile_time import read_timings, write_compile_times
+from mlgo.report.corpus import describe_corpus
+from mlgo.report.curves import read_curves
+from mlgo.report.measured import MEASURES, contenders, measured_table
+from mlgo.report.metrics import metrics, projects_csv, ratios_csv
+from mlgo.report.origin import input_hashes, measurement_facts, policy_facts
+from mlgo.report.render import Report, render_page
+from mlgo.report.selftest import read_self_test
+from mlgo.report.tables import project_rows, split_rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--baseline", type=Path, required=True)
+    parser.add_argument("--policies", type=Path, required=True, help="folder with one folder per policy")
+    parser.add_argument("--evaluation", type=Path, required=True)
+    parser.add_argument("--evaluate", required=True, help="section evaluate of the configuration, as JSON")
+    parser.add_argument("--seed", type=int, required=True, help="of the bootstrap")
+    parser.add_argument("--objective", choices=MEASURES, required=True, help="measure of the headline")
+    parser.add_argument("--work", type=Path, required=True, help="folder with timings/, gets report/compile_time.*")
+    parser.add_argument("--output", type=Path, required=True)
+    args = parser.parse_args()
+
+    config = parse_section(EvaluateConfig, args.evaluate)
+    report = _collect(args, config)
+    write_text(args.output / "report.html", render_page(report))
+    write_json(args.output / "metrics.json", metrics(report.split_rows))
+    write_text(args.output / "projects.csv", projects_csv(report.project_rows, args.objective))
+    write_text(args.output / "ratios.csv", ratios_csv(report.measured, args.objective))
+    write_compile_times(args.work / "report", read_timings(args.work / "timings"))
+
+
+def _collect(args: argparse.Namespace, config: EvaluateConfig) -> Report:
+    inputs = {
+        "evaluation/results.parquet": args.evaluation / "results.parquet",
+        "baseline/scores.parquet": args.baseline / "scores.parquet",
+        "corpus/modules.parquet": args.corpus / "modules.parquet",
+    }
+    results, scores, modules = (
+        read_table(path, schema) for path, schema in zip(inputs.values(), (RESULTS, SCORES, MODULES), strict=True)
+    )
+    measured = measured_table(results, scores, modules)
+    policies = contenders(measured, policies=True)
+    bootstrap = Bootstrap(config.resamples, config.confidence, args.seed)
+    return Report(
+        measured=measured,
+        split_rows=split_rows(measured, [*policies, *contenders(measured, policies=False)], bootstrap),
+        project_rows=project_rows(measured, policies, bootstrap),
+        measure=args.objective,
+        bootstrap=bootstrap,
+        corpus=describe_corpus(modules, read_json(args.corpus / "summary.json")),
+        self_test=read_self_test(read_json(args.baseline / "summary.json")),
+        curves=read_curves(args.policies, policies),
+        measurement=measurement_facts(inputs["baseline/scores.parquet"]),
+        policies=policy_facts(args.policies, policies, read_provenance(inputs["evaluation/results.parquet"])),
+        hashes=input_hashes(inputs),
+    )
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,108 @@
+"""Sizes of ELF objects, against objects made by hand."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlgo.compiler.measure import ObjectSize, object_size
+from mlgo.compiler.session import compile_plain
+from mlgo.errors import ObjectError
+from tests.fakes.elf import ALLOC, EXEC, NOBITS, NULL, PROGBITS, WRITE, elf_object
+
+TYPICAL = [
+    (PROGBITS, ALLOC | EXEC, 100),  # .text
+    (PROGBITS, ALLOC | EXEC, 20),  # .text.startup
+    (PROGBITS, ALLOC, 30),  # .rodata
+    (PROGBITS, ALLOC, 7),  # .eh_frame
+    (PROGBITS, ALLOC | WRITE, 1000),  # .data
+    (NOBITS, ALLOC | WRITE, 5000),  # .bss
+    (PROGBITS, 0, 300),  # .symtab
+    (PROGBITS, ALLOC | EXEC | WRITE, 3),  # odd but legal: executable counts although writable
+]
+
+
+def test_sums_by_hand():
+    assert object_size(elf_object(TYPICAL)) == ObjectSize(exec_bytes=123, text_bytes=160)
+
+
+@pytest.mark.parametrize(
+    ("section", "expected"),
+    [
+        ((PROGBITS, ALLOC | EXEC, 5), (5, 5)),
+        ((PROGBITS, ALLOC, 5), (0, 5)),
+        ((PROGBITS, ALLOC | WRITE, 5), (0, 0)),
+        ((PROGBITS, 0, 5), (0, 0)),
+        ((NOBITS, ALLOC | WRITE, 5), (0, 0)),
+        ((NULL, ALLOC | EXEC, 0), (0, 0)),
+    ],
+)
+def test_one_section(section, expected):
+    size = object_size(elf_object([section]))
+    assert (size.exec_bytes, size.text_bytes) == expected
+
+
+def test_no_section():
+    assert object_size(elf_object([])) == ObjectSize(0, 0)
+
+
+def test_count_of_sections_in_the_first_entry():
+    assert object_size(elf_object(TYPICAL, count_in_first=True)) == ObjectSize(123, 160)
+
+
+def test_more_sections_than_fit_into_the_header():
+    many = [(PROGBITS, ALLOC | EXEC, 1)] * 65_300
+    assert object_size(elf_object(many, count_in_first=True)) == ObjectSize(65_300, 65_300)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x7fEL", b"MZ" + bytes(100), b"BC\xc0\xde" + bytes(100), bytes(200)])
+def test_not_elf(data):
+    with pytest.raises(ObjectError, match="not an ELF"):
+        object_size(data)
+
+
+def test_not_64_bit_little_endian():
+    with pytest.raises(ObjectError, match="64-bit"):
+        object_size(elf_object(TYPICAL, bits=32))
+    big_endian = bytearray(elf_object(TYPICAL))
+    big_endian[5] = 2
+    with pytest.raises(ObjectError, match="little-endian"):
+        object_size(bytes(big_endian))
+
+
+def test_every_truncation_of_a_hand_made_object():
+    whole = elf_object(TYPICAL[2:4])
+    for length in range(len(whole)):
+        with pytest.raises(ObjectError):
+            object_size(whole[:length])
+
+
+@given(data=st.data())
+def test_truncations_of_a_real_object(data, sample, toolchain, settings, tmp_path_factory):
+    path = tmp_path_factory.mktemp("object") / "m.o"
+    compile_plain(toolchain, sample("codec/base64.c"), settings, path)
+    whole = path.read_bytes()
+    with pytest.raises(ObjectError):
+        object_size(whole[: data.draw(st.integers(0, len(whole) - 1))])
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([PROGBITS, NOBITS]), st.integers(0, 7), st.integers(0, 50)),
+        max_size=20,
+    )
+)
+def test_sums_are_those_of_the_flag_rule(sections):
+    size = object_size(elf_object(sections))
+    assert size.exec_bytes == sum(n for _, flags, n in sections if flags & EXEC)
+    assert size.text_bytes == sum(n for _, flags, n in sections if flags & ALLOC and (flags & EXEC or not flags & WRITE))
+
+
+@given(position=st.integers(16, 10_000), value=st.binary(min_size=1, max_size=8))
+def test_damage_is_either_harmless_or_an_object_error(position, value):
+    whole = bytearray(elf_object(TYPICAL[:4]))
+    position %= len(whole) - 8
+    whole[position : position + len(value)] = value
+    try:
+        object_size(bytes(whole))
+    except ObjectError:
+        pass

@@ -1,0 +1,110 @@
+"""Children that hang, flood, crash or have children of their own."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from mlgo.compiler.process import Child, run_bounded
+from mlgo.errors import ToolchainError
+from tests.conftest import processes_naming
+
+
+@pytest.mark.parametrize("status", [0, 1, 42, 255])
+def test_exit_codes(status, leaves_nothing):
+    with leaves_nothing():
+        run = run_bounded(["sh", "-c", f"exit {status}"], 10.0)
+    assert run.returncode == status
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGABRT])
+def test_signals(number, leaves_nothing):
+    with leaves_nothing():
+        run = run_bounded(["sh", "-c", f"kill -{number} $$"], 10.0)
+    assert run.returncode == -number
+
+
+def test_deadline_kills_grandchildren_too(leaves_nothing):
+    with leaves_nothing():
+        start = time.monotonic()
+        run = run_bounded(["sh", "-c", "sleep 123.25 & sleep 123.25"], 0.3)
+        assert 0.3 <= time.monotonic() - start < 2.0
+    assert run.returncode is None
+    assert run.seconds >= 0.3
+    time.sleep(0.1)
+    assert not processes_naming("123.25")
+
+
+def test_a_child_that_ignores_sigterm(leaves_nothing):
+    with leaves_nothing():
+        run = run_bounded(["sh", "-c", "trap '' TERM INT HUP; sleep 123.5; sleep 123.5"], 0.3)
+    assert run.returncode is None
+    time.sleep(0.1)
+    assert not processes_naming("123.5")
+
+
+def test_stderr_is_kept_to_its_tail(leaves_nothing):
+    with leaves_nothing():
+        run = run_bounded(["sh", "-c", "yes noise | head -c 3000000 >&2; echo the end >&2; exit 7"], 20.0)
+    assert run.returncode == 7
+    assert run.stderr.endswith("the end\n")
+    assert 100 < len(run.stderr) <= 1 << 14
+
+
+def test_stderr_that_is_not_text(leaves_nothing):
+    with leaves_nothing():
+        run = run_bounded(["sh", "-c", r"printf 'a\377b' >&2"], 10.0)
+    assert run.stderr == "a\ufffdb"
+
+
+def test_stdin_and_stdout_are_out_of_reach(leaves_nothing):
+    with leaves_nothing():
+        run = run_bounded(["sh", "-c", "cat; yes | head -c 1000000; echo done >&2"], 20.0)
+    assert (run.returncode, run.stderr) == (0, "done\n")
+
+
+def test_folder_and_environment(tmp_path):
+    run = run_bounded(["sh", "-c", "pwd -P >&2; echo $NAME >&2"], 10.0, cwd=tmp_path, env={"NAME": "value"})
+    assert run.stderr == f"{tmp_path.resolve()}\nvalue\n"
+
+
+def test_a_command_that_cannot_start(tmp_path, leaves_nothing):
+    (tmp_path / "text").write_text("hello")
+    for command in (tmp_path / "missing", tmp_path / "text", tmp_path):
+        with leaves_nothing(), pytest.raises(ToolchainError, match="cannot start"):
+            run_bounded([str(command)], 1.0)
+
+
+def test_matches_are_counted_across_pieces(leaves_nothing):
+    script = "printf 'needle nee' >&2; sleep 0.1; printf 'dle needl' >&2; sleep 0.1; printf 'e needl' >&2"
+    with leaves_nothing(), Child(["sh", "-c", script], watch_for=b"needle") as child:
+        assert child.wait(time.monotonic() + 10.0) == 0
+        assert child.num_matches == 3
+
+
+def test_leaving_the_block_kills(leaves_nothing):
+    with leaves_nothing():
+        with pytest.raises(KeyboardInterrupt), Child(["sleep", "123.75"]) as child:
+            assert processes_naming("123.75")
+            raise KeyboardInterrupt
+        assert child.pidfd >= 0
+    assert not processes_naming("123.75")
+
+
+def test_children_die_with_a_parent_killed_by_sigkill(tmp_path):
+    program = (
+        "from mlgo.compiler.process import Child\nimport time\n"
+        "with Child(['sleep', '124.25']):\n    print('ready', flush=True)\n    time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout.readline() == b"ready\n"
+        assert processes_naming("sleep\x00124.25")
+        os.kill(parent.pid, signal.SIGKILL)
+        parent.wait()
+    end = time.monotonic() + 3.0
+    while processes_naming("sleep\x00124.25") and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not processes_naming("sleep\x00124.25")

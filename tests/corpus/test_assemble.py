@@ -1,0 +1,138 @@
+"""The manifest, its duplicates and shared bodies; all numbers counted by hand."""
+
+import hashlib
+
+import pyarrow as pa
+import pytest
+
+from mlgo.artifacts import MODULES, PROJECT, write_rows
+from mlgo.corpus.assemble import assemble, shared_bodies
+from mlgo.corpus.store import load_modules, unpack_bitcode
+from mlgo.errors import ArtifactError, CorpusError
+
+
+def row(project, module, ir, bodies, skip=""):
+    """A source row; bodies as {hash: instructions}."""
+    return {
+        "project": project,
+        "module": module,
+        "language": "c",
+        "licence": "MIT",
+        "ir_sha256": "" if skip else ir,
+        "skip_reason": skip,
+        "bitcode": None if skip else f"bitcode of {ir}".encode(),
+        "function_hashes": sorted(bodies),
+        "function_sizes": [bodies[key] for key in sorted(bodies)],
+    }
+
+
+PROJECTS = {
+    "alpha": [
+        row("alpha", "a.c", "A", {1: 10, 2: 20, 3: 30}),
+        row("alpha", "b.c", "B", {4: 5, 2: 20}),
+        row("alpha", "broken.c", "", {}, "exit: error"),
+    ],
+    "beta": [row("beta", "x.c", "A", {1: 10, 2: 20, 3: 30}), row("beta", "y.c", "Y", {2: 20, 7: 100})],
+    "gamma": [row("gamma", "z.c", "Z", {7: 100, 3: 30, 9: 2**31 - 1}), row("gamma", "z2.c", "Z", {7: 100})],
+    "unused": [row("unused", "u.c", "U", {9: 1})],
+}
+SPLITS = {"train": ["alpha"], "validation": ["beta"], "test": ["gamma"]}
+
+
+@pytest.fixture
+def projects():
+    return {name: pa.Table.from_pylist(rows, PROJECT.remove_metadata()) for name, rows in PROJECTS.items()}
+
+
+def test_the_manifest_by_hand(projects):
+    manifest = assemble(projects, SPLITS)
+    assert [(r["split"], r["project"], r["module"]) for r in manifest] == [
+        ("train", "alpha", "a.c"),
+        ("train", "alpha", "b.c"),
+        ("train", "alpha", "broken.c"),
+        ("validation", "beta", "x.c"),
+        ("validation", "beta", "y.c"),
+        ("test", "gamma", "z.c"),
+        ("test", "gamma", "z2.c"),
+    ]
+    a, b, broken, x, y, z, z2 = manifest
+    assert x["skip_reason"] == "duplicate: same code as alpha/a.c"
+    assert z2["skip_reason"] == "duplicate: same code as gamma/z.c"
+    assert broken["skip_reason"] == "exit: error"
+    # Bodies 2 (alpha a, b and beta y), 3 (alpha a, gamma z) and 7 (beta y, gamma z) are in two splits; 1 is only in
+    # alpha, as beta/x.c is skipped.
+    assert (a["shared_functions"], a["shared_instructions"]) == (2, 50)
+    assert (b["shared_functions"], b["shared_instructions"]) == (1, 20)
+    assert (y["shared_functions"], y["shared_instructions"]) == (2, 120)
+    assert (z["shared_functions"], z["shared_instructions"]) == (2, 130)
+    assert (a["num_functions"], a["num_instructions"]) == (3, 60)
+    assert (z["num_functions"], z["num_instructions"]) == (3, 2**31 - 1 + 130)  # more than 32 bits hold
+    assert (x["num_functions"], x["num_instructions"], x["shared_functions"]) == (0, 0, 0)
+    assert a["bitcode_sha256"] == hashlib.sha256(b"bitcode of A").hexdigest()
+    assert (a["bitcode_bytes"], x["bitcode_bytes"], x["bitcode_sha256"]) == (12, 0, "")
+
+
+def test_the_manifest_fits_its_schema(projects, tmp_path):
+    write_rows(tmp_path / "modules.parquet", assemble(projects, SPLITS), MODULES, {})
+
+
+def test_shared_bodies_by_hand(projects):
+    assert shared_bodies(projects, assemble(projects, SPLITS)) == {
+        "train/validation": {"bodies": 1, "instructions": 20},
+        "train/test": {"bodies": 1, "instructions": 30},
+        "validation/test": {"bodies": 1, "instructions": 100},
+    }
+
+
+def test_the_order_of_the_configuration_does_not_matter(projects):
+    splits = {"train": ["unused", "alpha"], "validation": ["beta"], "test": ["gamma"]}
+    turned = {"test": ["gamma"], "validation": ["beta"], "train": ["alpha", "unused"]}
+    assert assemble(projects, splits) == assemble(dict(reversed(projects.items())), turned)
+
+
+def test_an_empty_split(projects):
+    splits = {"train": ["alpha"], "validation": ["beta"], "test": ["gone"]}
+    projects["gone"] = pa.Table.from_pylist([row("gone", "g.c", "", {}, "exit: x")], PROJECT.remove_metadata())
+    with pytest.raises(CorpusError, match=r"no test module.*'exit': 1.*corpus\.splits\.test"):
+        assemble(projects, splits)
+    projects["gone"] = pa.Table.from_pylist([row("gone", "g.c", "A", {1: 10})], PROJECT.remove_metadata())
+    with pytest.raises(CorpusError, match=r"no test module.*'duplicate': 1"):
+        assemble(projects, splits)
+    projects["gone"] = PROJECT.remove_metadata().empty_table()
+    with pytest.raises(CorpusError, match="none found"):
+        assemble(projects, splits)
+
+
+@pytest.fixture
+def stored(projects, tmp_path):
+    write_rows(tmp_path / "modules.parquet", assemble(projects, SPLITS), MODULES, {})
+    for name, rows in PROJECTS.items():
+        write_rows(tmp_path / "projects" / f"{name}.parquet", rows, PROJECT, {})
+    return tmp_path
+
+
+def test_loading_modules(stored):
+    modules = load_modules(stored)
+    assert [m.key for m in modules] == ["alpha/a.c", "alpha/b.c", "beta/y.c", "gamma/z.c"]
+    assert [m.key for m in load_modules(stored, project="alpha")] == ["alpha/a.c", "alpha/b.c"]
+    assert [m.key for m in load_modules(stored, splits=["test", "validation"])] == ["beta/y.c", "gamma/z.c"]
+    assert load_modules(stored, project="alpha", splits=["test"]) == []
+
+
+def test_unpacking_bitcode(stored, tmp_path):
+    modules = load_modules(stored)
+    paths = unpack_bitcode(stored, modules, tmp_path / "bitcode")
+    assert paths["beta/y.c"].read_bytes() == b"bitcode of Y"
+    assert {path.name for path in (tmp_path / "bitcode").iterdir()} == {f"{m.sha256}.bc" for m in modules}
+    (stored / "projects" / "alpha.parquet").unlink()
+    assert unpack_bitcode(stored, modules, tmp_path / "bitcode") == paths  # all there already
+    paths["alpha/a.c"].unlink()
+    with pytest.raises(ArtifactError, match=r"alpha\.parquet is missing"):
+        unpack_bitcode(stored, modules, tmp_path / "bitcode")
+
+
+def test_a_shard_that_does_not_fit_the_manifest(stored, tmp_path):
+    write_rows(stored / "projects" / "beta.parquet", [row("beta", "y.c", "changed", {})], PROJECT, {})
+    with pytest.raises(CorpusError, match=r"beta/y\.c"):
+        unpack_bitcode(stored, load_modules(stored), tmp_path / "bitcode")
+

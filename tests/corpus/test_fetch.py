@@ -1,0 +1,182 @@
+"""Source distributions: cached, fetched from an index on this machine, damaged, out of reach."""
+
+import functools
+import hashlib
+import http.server
+import io
+import tarfile
+import threading
+import time
+import zipfile
+
+import pytest
+
+from mlgo.corpus.fetch import copy_local, fetch_sources, unpack
+from mlgo.corpus.recipe import Recipe
+from mlgo.errors import CorpusError
+
+NOWHERE = "http://127.0.0.1:9/"
+
+
+def make_archive(files: dict[str, str]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        for name, text in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(text)
+            tar.addfile(info, io.BytesIO(text.encode()))
+    return buffer.getvalue()
+
+
+ARCHIVE = make_archive({"thing-1.0/a.c": "int a;\n", "thing-1.0/PKG-INFO": "Name: thing\n"})
+SHA256 = hashlib.sha256(ARCHIVE).hexdigest()
+
+
+def recipe(sha256: str = SHA256, **changes) -> Recipe:
+    units = [{"language": "c", "standard": "c11", "sources": ["*.c"]}]
+    values = {"name": "thing", "version": "1.0", "sha256": sha256, "license": "MIT", "units": units}
+    return Recipe.model_validate(values | changes)
+
+
+@pytest.fixture
+def index(tmp_path, monkeypatch):
+    """A package index with one project, as PEP 503 describes it."""
+    folder = tmp_path / "index"
+    (folder / "thing").mkdir(parents=True)
+    (folder / "thing-1.0.tar.gz").write_bytes(ARCHIVE)
+    page = f'<a href="../thing-1.0.tar.gz#sha256={SHA256}">thing-1.0.tar.gz</a>'
+    (folder / "thing" / "index.html").write_text(f"<!DOCTYPE html><html><body>{page}</body></html>")
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *arguments):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder)) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{server.server_port}/")
+        yield folder
+        server.shutdown()
+
+
+def test_cached_archives_need_no_network(tmp_path, monkeypatch):
+    monkeypatch.setenv("PIP_INDEX_URL", NOWHERE)
+    cached = tmp_path / f"{SHA256}-thing-1.0.tar.gz"
+    cached.write_bytes(ARCHIVE)
+    assert fetch_sources(recipe(), tmp_path) == cached
+    root = unpack(cached, tmp_path / "out")
+    assert root == tmp_path / "out" / "thing-1.0"
+    assert (root / "a.c").read_text() == "int a;\n"
+
+
+def test_a_cached_archive_of_another_hash(tmp_path, monkeypatch):
+    monkeypatch.setenv("PIP_INDEX_URL", NOWHERE)
+    (tmp_path / f"{SHA256}-thing-1.0.tar.gz").write_bytes(ARCHIVE + b"x")
+    with pytest.raises(CorpusError, match=f"recipe pins {SHA256}"):
+        fetch_sources(recipe(), tmp_path)
+
+
+def test_no_network_and_no_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("PIP_INDEX_URL", NOWHERE)
+    start = time.monotonic()
+    with pytest.raises(CorpusError, match=f"cannot be reached.*put the archive there as {SHA256}-"):
+        fetch_sources(recipe(), tmp_path / "cache")
+    assert time.monotonic() - start < 10.0
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_fetching_and_keeping(tmp_path, index, monkeypatch):
+    cache = tmp_path / "cache"
+    path = fetch_sources(recipe(), cache)
+    assert path == cache / f"{SHA256}-thing-1.0.tar.gz"
+    assert path.read_bytes() == ARCHIVE
+    assert list(cache.iterdir()) == [path]
+    monkeypatch.setenv("PIP_INDEX_URL", NOWHERE)
+    assert fetch_sources(recipe(), cache) == path
+
+
+def test_an_index_with_another_hash_than_the_recipe(tmp_path, index):
+    cache = tmp_path / "cache"
+    with pytest.raises(CorpusError, match="the recipe pins 1111"):
+        fetch_sources(recipe("1" * 64), cache)
+    assert list(cache.iterdir()) == []
+
+
+def test_a_download_that_arrives_damaged(tmp_path, index):
+    (index / "thing-1.0.tar.gz").write_bytes(ARCHIVE[:-3])
+    cache = tmp_path / "cache"
+    with pytest.raises(CorpusError):
+        fetch_sources(recipe(), cache)
+    assert list(cache.iterdir()) == []
+
+
+def test_unknown_project_and_version(tmp_path, index):
+    with pytest.raises(CorpusError, match="knows no project 'other'"):
+        fetch_sources(recipe(name="other"), tmp_path)
+    with pytest.raises(CorpusError, match=r"thing 2\.0 has no source distribution"):
+        fetch_sources(recipe(version="2.0"), tmp_path)
+
+
+def test_the_file_vanished_from_the_index(tmp_path, index):
+    (index / "thing-1.0.tar.gz").unlink()
+    with pytest.raises(CorpusError):
+        fetch_sources(recipe(), tmp_path / "cache")
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_zip_archives(tmp_path):
+    with zipfile.ZipFile(tmp_path / "thing.zip", "w") as zipped:
+        zipped.writestr("thing-1.0/a.c", "int a;")
+    assert (unpack(tmp_path / "thing.zip", tmp_path / "out") / "a.c").read_text() == "int a;"
+
+
+def test_archives_that_write_outside_are_refused(tmp_path):
+    for name in ("../evil.c", "/evil.c", "thing/../../evil.c"):
+        (tmp_path / "bad.tar.gz").write_bytes(make_archive({"thing/a.c": "", name: "evil"}))
+        try:
+            unpack(tmp_path / "bad.tar.gz", tmp_path / "deep" / "out")
+        except CorpusError:
+            pass
+        assert not list(tmp_path.rglob("evil.c")) or all(
+            path.is_relative_to(tmp_path / "deep" / "out") for path in tmp_path.rglob("evil.c")
+        )
+
+
+def test_links_that_point_outside_are_refused(tmp_path):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        link = tarfile.TarInfo("thing/link")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+    (tmp_path / "bad.tar.gz").write_bytes(buffer.getvalue())
+    with pytest.raises(CorpusError, match="cannot be unpacked"):
+        unpack(tmp_path / "bad.tar.gz", tmp_path / "out")
+
+
+@pytest.mark.parametrize("files", [{}, {"a/x.c": "", "b/x.c": ""}, {"x.c": ""}])
+def test_archives_without_exactly_one_folder(files, tmp_path):
+    (tmp_path / "a.tar.gz").write_bytes(make_archive(files))
+    (tmp_path / "out").mkdir()
+    with pytest.raises(CorpusError, match=r"a\.tar\.gz holds \d folders"):
+        unpack(tmp_path / "a.tar.gz", tmp_path / "out")
+
+
+@pytest.mark.parametrize("data", [b"", b"hello", ARCHIVE[:50], ARCHIVE[:100]])
+def test_what_is_no_archive(data, tmp_path):
+    for name in ("a.tar.gz", "a.zip"):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(CorpusError, match="cannot be unpacked"):
+            unpack(tmp_path / name, tmp_path / "out")
+
+
+def test_local_projects_are_copied(tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "a.c").write_text("int a;")
+    local = recipe(path=str(source), version=None, sha256=None)
+    copy = copy_local(local, tmp_path / "copies")
+    (copy / "generated.h").write_text("")
+    assert (copy / "a.c").read_text() == "int a;"
+    assert [path.name for path in source.iterdir()] == ["a.c"]
+    with pytest.raises(CorpusError, match="is not a folder"):
+        copy_local(recipe(path=str(tmp_path / "none"), version=None, sha256=None), tmp_path / "copies")

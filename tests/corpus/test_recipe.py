@@ -1,0 +1,217 @@
+"""Recipes: what is refused, how templates are filled, which sources are found."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mlgo.corpus.recipe import fill_template, find_sources, load_recipe, write_generated_files
+from mlgo.errors import ConfigError, CorpusError
+from tests.conftest import REPOSITORY
+
+GOOD = {
+    "name": "thing",
+    "version": "1.0",
+    "sha256": "0" * 64,
+    "license": "MIT",
+    "units": [{"language": "c", "standard": "c11", "sources": ["src/*.c"]}],
+}
+
+
+@pytest.fixture
+def load(tmp_path):
+    def go(**changes):
+        values = {key: value for key, value in (GOOD | changes).items() if value != "absent"}
+        path = tmp_path / "thing.yaml"
+        path.write_text(yaml.safe_dump(values, sort_keys=False))
+        return load_recipe(path)
+
+    return go
+
+
+def unit(**changes):
+    return [GOOD["units"][0] | changes]
+
+
+def test_a_good_recipe(load):
+    recipe = load()
+    assert (recipe.name, recipe.version, recipe.license, recipe.path) == ("thing", "1.0", "MIT", None)
+    assert recipe.units[0].arguments() == ["-std=c11"]
+
+
+def test_arguments_of_a_unit(load):
+    recipe = load(
+        units=unit(include=["inc", "src"], defines={"NDEBUG": None, "N": 3, "S": '"a b"', "E": ""}, flags=["-pthread"])
+    )
+    assert recipe.units[0].arguments() == [
+        "-std=c11",
+        "-Iinc",
+        "-Isrc",
+        "-DNDEBUG",
+        "-DN=3",
+        '-DS="a b"',
+        "-DE=",
+        "-pthread",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"licence": "MIT"}, "licence"),
+        ({"units": []}, "units"),
+        ({"units": unit(language="fortran")}, "language"),
+        ({"units": unit(sources=[])}, "sources"),
+        ({"units": unit(sauces=["x"])}, "sauces"),
+        ({"name": "absent"}, "name"),
+        ({"license": "absent"}, "license"),
+        ({"sha256": "0" * 63}, "sha256"),
+        ({"sha256": "X" * 64}, "sha256"),
+        ({"sha256": "absent"}, "either version and sha256"),
+        ({"version": "absent"}, "either version and sha256"),
+        ({"version": "absent", "sha256": "absent"}, "either version and sha256"),
+        ({"path": "somewhere"}, "or path"),
+        ({"units": unit(sources=["../evil.c"])}, "relative path inside"),
+        ({"units": unit(sources=["a/../../evil.c"])}, "relative path inside"),
+        ({"units": unit(sources=["/etc/passwd"])}, "relative path inside"),
+        ({"units": unit(sources=[""])}, "relative path inside"),
+        ({"units": unit(exclude=["../x.c"])}, "relative path inside"),
+        ({"units": unit(include=["/usr/include"])}, "relative path inside"),
+        ({"files": [{"path": "../x.h", "content": ""}]}, "relative path inside"),
+        ({"files": [{"path": "x.h", "copy": "../y"}]}, "relative path inside"),
+        ({"files": [{"path": "x.h", "template": "/y"}]}, "relative path inside"),
+        ({"files": [{"path": "x.h"}]}, "exactly one of content, template and copy"),
+        ({"files": [{"path": "x.h", "content": "", "copy": "y"}]}, "exactly one of content, template and copy"),
+    ],
+)
+def test_mistakes_are_named(changes, message, load):
+    with pytest.raises(ConfigError, match=message):
+        load(**changes)
+
+
+def test_not_a_recipe_at_all(tmp_path):
+    path = tmp_path / "x.yaml"
+    for text in ("", "[]", "3", "a: [", "\0"):
+        path.write_text(text)
+        with pytest.raises(ConfigError, match=r"x\.yaml"):
+            load_recipe(path)
+    with pytest.raises(ConfigError, match="cannot read"):
+        load_recipe(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize("path", sorted((REPOSITORY / "config" / "corpora").glob("*.yaml")), ids=lambda p: p.stem)
+def test_the_recipes_of_this_repository(path):
+    recipe = load_recipe(path)
+    assert recipe.license
+    assert recipe.path is not None or recipe.name.lower().replace("_", "-") == path.stem.lower().replace("_", "-")
+
+
+VALUES = {"NAME": "value", "NUM": 7, "YES": True, "NO": False, "NIL": None, "ZERO": 0}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a @NAME@ b", "a value b"),
+        ("a ${NAME} b", "a value b"),
+        ("@NUM@.@ZERO@", "7.0"),
+        ("[@UNKNOWN@][${UNKNOWN}]", "[][]"),
+        ("user@example.org and @ alone @", "user@example.org and @ alone @"),
+        ("$NAME ${} @not a name@", "$NAME ${} @not a name@"),
+        ("#cmakedefine YES", "#define YES"),
+        ("#cmakedefine NO", "/* #undef NO */"),
+        ("#cmakedefine NIL", "/* #undef NIL */"),
+        ("#cmakedefine UNKNOWN", "/* #undef UNKNOWN */"),
+        ("#cmakedefine UNKNOWN 1", "/* #undef UNKNOWN */"),
+        ("#cmakedefine YES 1", "#define YES 1"),
+        ("#cmakedefine NUM @NUM@", "#define NUM 7"),
+        ('#cmakedefine NAME "@NAME@"', '#define NAME "value"'),
+        ("#cmakedefine01 YES", "#define YES 1"),
+        ("#cmakedefine01 NO", "#define NO 0"),
+        ("#cmakedefine01 UNKNOWN", "#define UNKNOWN 0"),
+        ("#cmakedefine01 NUM", "#define NUM 1"),
+        ("  #  cmakedefine YES", "#define YES"),
+        ("// see #cmakedefine YES", "// see #cmakedefine YES"),
+        ("#define OTHER 1", "#define OTHER 1"),
+        ("#cmakedefine YES\n#cmakedefine NO\nend\n", "#define YES\n/* #undef NO */\nend\n"),
+    ],
+)
+def test_templates_by_hand(text, expected):
+    assert fill_template(text, VALUES) == expected
+
+
+def test_generated_files(load, tmp_path):
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "config.h.in").write_text("#cmakedefine YES\n#define V \"@NAME@\"\n")
+    (root / "raw.bin").write_bytes(b"\x00\xff\r\n")
+    files = [
+        {"path": "new/config.h", "template": "config.h.in", "values": {"YES": True, "NAME": "n"}},
+        {"path": "version.h", "content": "#define X 1\n"},
+        {"path": "deep/er/raw.bin", "copy": "raw.bin"},
+    ]
+    write_generated_files(load(files=files), root)
+    assert (root / "new/config.h").read_text() == '#define YES\n#define V "n"\n'
+    assert (root / "version.h").read_text() == "#define X 1\n"
+    assert (root / "deep/er/raw.bin").read_bytes() == b"\x00\xff\r\n"
+    with pytest.raises(CorpusError, match=r"thing: none\.h is not in the sources"):
+        write_generated_files(load(files=[{"path": "x.h", "copy": "none.h"}]), root)
+
+
+@pytest.fixture
+def tree(tmp_path) -> Path:
+    root = tmp_path / "tree"
+    for name in ("src/b.c", "src/a.c", "src/a.h", "src/deep/c.c", "src/skip_me.c", "lib/d.cc"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("")
+    (root / "src" / "folder.c").mkdir()
+    return root
+
+
+def found(recipe, root):
+    return [source for _, source in find_sources(recipe, root)]
+
+
+def test_sources_are_sorted_and_only_files(load, tree):
+    assert found(load(), tree) == ["src/a.c", "src/b.c", "src/skip_me.c"]
+
+
+def test_globs_that_cross_folders(load, tree):
+    assert found(load(units=unit(sources=["src/**/*.c"])), tree) == [
+        "src/a.c",
+        "src/b.c",
+        "src/deep/c.c",
+        "src/skip_me.c",
+    ]
+
+
+def test_excluded_sources(load, tree):
+    assert found(load(units=unit(exclude=["src/skip_*.c", "src/nothing.c"])), tree) == ["src/a.c", "src/b.c"]
+
+
+def test_two_globs_of_one_unit_may_overlap(load, tree):
+    assert found(load(units=unit(sources=["src/a.c", "src/*.c"])), tree) == ["src/a.c", "src/b.c", "src/skip_me.c"]
+
+
+def test_each_source_has_its_unit(load, tree):
+    units = [*unit(), {"language": "c++", "standard": "c++17", "sources": ["lib/*.cc"]}]
+    pairs = find_sources(load(units=units), tree)
+    assert [(u.language, s) for u, s in pairs] == [
+        ("c++", "lib/d.cc"),
+        ("c", "src/a.c"),
+        ("c", "src/b.c"),
+        ("c", "src/skip_me.c"),
+    ]
+
+
+def test_a_source_in_two_units(load, tree):
+    units = [*unit(), *unit(sources=["src/a.c"], flags=["-O3"])]
+    with pytest.raises(CorpusError, match=r"src/a\.c belongs to two units"):
+        find_sources(load(units=units), tree)
+    units[0] = units[0] | {"exclude": ["src/a.c"]}
+    assert found(load(units=units), tree) == ["src/a.c", "src/b.c", "src/skip_me.c"]
+
+
+def test_a_glob_without_a_match(load, tree):
+    with pytest.raises(CorpusError, match=r"'src/\*\.cpp'"):
+        find_sources(load(units=unit(sources=["src/*.c", "src/*.cpp"])), tree)

@@ -1,0 +1,147 @@
+"""A small made-up world: two projects per split, two policies, all files the report reads."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mlgo.artifacts import MODULES, RESULTS, SCORES, TIMINGS, write_json, write_rows, write_text
+
+SPLITS = {"train": ["anvil", "bellows"], "validation": ["crucible"], "test": ["drill", "easel"]}
+LICENCES = {"anvil": "MIT", "bellows": "Apache-2.0", "crucible": "Zlib", "drill": "BSD-3-Clause", "easel": "MIT"}
+ORIGIN = {
+    "compiler": "ziglang clang 22.1.8",
+    "compiler_sha256": "ab" * 32,
+    "target": "x86_64-linux-gnu",
+    "compile": {"optimization": "-Oz", "objective": "text_bytes"},
+    "seed": 0,
+}
+
+
+@dataclass
+class World:
+    """Rows of all inputs, to be changed by a test before `write`."""
+
+    root: Path
+    modules: list[dict[str, Any]] = field(default_factory=list)
+    scores: list[dict[str, Any]] = field(default_factory=list)
+    results: list[dict[str, Any]] = field(default_factory=list)
+    policies: tuple[str, ...] = ("bc-s0", "es-s0")
+
+    def write(self) -> Path:
+        """Write everything below the root and return it."""
+        write_rows(self.root / "corpus/modules.parquet", self.modules, MODULES, {})
+        write_json(self.root / "corpus/summary.json", corpus_summary())
+        write_rows(self.root / "baseline/scores.parquet", self.scores, SCORES, ORIGIN)
+        num = len(self.modules) - 1
+        summary = {"modules": num, "self_test_passed": num, "self_test_failed": []}
+        write_json(self.root / "baseline/summary.json", summary)
+        origin = {"policies": {name: {"policy_sha256": "cd" * 32} for name in self.policies}}
+        write_rows(self.root / "evaluation/results.parquet", self.results, RESULTS, origin)
+        for name in self.policies:
+            write_policy(self.root / "policies" / name)
+        write_timings(self.root / "work/timings", self.modules)
+        return self.root
+
+    def arguments(self) -> list[str]:
+        """Command line of ``scripts/make_report.py``."""
+        evaluate = {
+            "splits": ["test", "train"],
+            "max_train_modules": 10,
+            "resamples": 200,
+            "confidence": 0.95,
+            "max_failed_share": 0.1,
+        }
+        folders = [f"--{name}={self.root / name}" for name in ("corpus", "baseline", "policies", "evaluation", "work")]
+        output = f"--output={self.root / 'report'}"
+        return [*folders, "--evaluate", json.dumps(evaluate), "--seed=0", "--objective=text_bytes", output]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """A world in which es-s0 gains 5 percent on every module and bc-s0 is good and bad by turns."""
+    return make_world(tmp_path, 6)
+
+
+def make_world(root: Path, per_project: int) -> World:
+    made = World(root)
+    rng = np.random.default_rng(7)
+    for split, projects in SPLITS.items():
+        for project in projects:
+            for i in range(per_project):
+                _add_module(made, split, project, i, int(rng.integers(10, 400)) * 100)
+    made.modules.append({**made.modules[0], "module": "left-out.c", "skip_reason": "duplicate: same code as another"})
+    made.results.sort(key=lambda row: row["policy"])
+    return made
+
+
+def _add_module(made: World, split: str, project: str, i: int, size: int) -> None:
+    language = "c" if i % 2 else "c++"
+    key = {"project": project, "module": f"src/part{i}.{'c' if i % 2 else 'cc'}"}
+    made.modules.append(
+        {
+            **key,
+            "language": language,
+            "licence": LICENCES[project],
+            "split": split,
+            "bitcode_sha256": "00",
+            "bitcode_bytes": size,
+            "num_functions": 4,
+            "num_instructions": size,
+            "shared_functions": int(i == 0),
+            "shared_instructions": size // 2 if i == 0 else 0,
+            "skip_reason": "",
+        }
+    )
+    for advisor, factor in [("heuristic", 1.0), ("echo", 1.0), ("never", 1.2), ("random", 1.5)]:
+        measured = {"text_bytes": int(size * factor), "exec_bytes": int(size * factor / 2)}
+        rest = {"num_questions": 9, "truncated": False, "object_sha256": "ef", "failure": "", "message": ""}
+        made.scores.append({**key, "advisor": advisor, **measured, **rest})
+    if split == "validation":
+        return
+    for policy, factor in [("bc", 1.03 if i % 2 else 0.97), ("es", 0.95)]:
+        made.results.append(
+            {
+                **key,
+                "language": language,
+                "split": split,
+                "policy": policy,
+                "seed": 0,
+                "text_bytes": round(size * factor),
+                "exec_bytes": round(size * factor / 2),
+                "baseline_text_bytes": size,
+                "baseline_exec_bytes": size // 2,
+                "num_questions": 9,
+                "num_inlined": 3,
+                "truncated": False,
+                "failure": "",
+                "message": "",
+            }
+        )
+
+
+def corpus_summary() -> dict[str, Any]:
+    return {"bodies_shared_between_splits": {"train/test": {"bodies": 3, "instructions": 70}}}
+
+
+def write_policy(folder: Path) -> None:
+    algorithm = folder.name.split("-")[0]
+    record = {"task": "inline-size", "widths": [2, 1], "features": ["a", "b"], "centre": [0, 0], "scale": [1, 1]}
+    write_json(folder / "policy.json", {**record, "provenance": {"algorithm": algorithm, "seed": 0}})
+    if algorithm == "bc":
+        text = "epoch,loss,validation_loss,validation_accuracy\n1,0.6,0.61,0.7\n2,0.4,0.5,0.8\n"
+    else:
+        text = "generation,validation_reward,skipped,mean_reward\n1,,0,0.001\n2,0.004,0,0.003\n3,,1,\n"
+    write_text(folder / "history.csv", text)
+
+
+def write_timings(folder: Path, modules: list[dict[str, Any]]) -> None:
+    keys = [{"project": row["project"], "module": row["module"]} for row in modules if not row["skip_reason"]]
+    for path, advisor, seconds in [
+        ("baseline/all.parquet", "heuristic", 0.5),
+        ("evaluation/es-s0.parquet", "es-s0", 1.0),
+    ]:
+        write_rows(folder / path, [{**key, "advisor": advisor, "seconds": seconds} for key in keys], TIMINGS, {})

@@ -1,0 +1,160 @@
+"""Gains by hand, and what must hold for any sizes."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlgo.report.compare import Bootstrap, Comparison, compare, verdict
+
+SIZES = st.lists(st.tuples(st.integers(1, 10**6), st.integers(1, 10**6)), min_size=1, max_size=25)
+
+
+def compared(policy, baseline, resamples=150, confidence=0.95, seed=0) -> Comparison:
+    rng = np.random.default_rng(seed)
+    return compare(np.array(policy, np.float64), np.array(baseline, np.float64), rng, resamples, confidence)
+
+
+def with_interval(low: float | None, high: float | None) -> Comparison:
+    point = None if low is None or high is None else (low + high) / 2
+    return Comparison(3, 0, 0, 0, 0, 0, 1, 1, point, low, high, point, low, high)
+
+
+def test_gains_by_hand():
+    found = compared([50, 200, 100], [100, 100, 100])
+    assert found.total == pytest.approx(1 - 350 / 300)
+    assert found.geomean == pytest.approx(0.0)  # one half and two cancel
+    assert (found.num_modules, found.wins, found.losses, found.ties) == (3, 1, 1, 1)
+    assert (found.policy_bytes, found.baseline_bytes) == (350, 300)
+
+
+def test_large_modules_count_more_in_total_only():
+    found = compared([900, 10], [1000, 10])
+    assert found.total == pytest.approx(1 - 910 / 1010)
+    assert found.geomean == pytest.approx(1 - math.sqrt(0.9))
+
+
+def test_over_two_percent_is_exact():
+    assert compared([102, 103, 51, 1021], [100, 100, 50, 1000]).worse_than_2_percent == 2
+
+
+def test_failed_modules_are_left_out_and_counted():
+    found = compared([90, math.nan, 90, 90], [100, 100, math.nan, 100])
+    assert (found.num_modules, found.num_failed) == (2, 2)
+    assert found.total == pytest.approx(0.1)
+
+
+def test_modules_without_code_are_ties_but_one_sided_zeros_have_no_ratio():
+    found = compared([0, 0, 5, 90], [0, 7, 0, 100])
+    assert (found.num_modules, found.num_failed, found.ties) == (2, 2, 1)
+    assert found.geomean == pytest.approx(1 - math.sqrt(0.9))
+
+
+def test_all_without_code_gives_zero():
+    found = compared([0, 0], [0, 0])
+    assert (found.total, found.geomean, found.geomean_low, found.geomean_high) == (0.0, 0.0, 0.0, 0.0)
+
+
+def test_one_module_has_no_interval():
+    found = compared([90], [100])
+    assert found.geomean == pytest.approx(0.1)
+    assert found.geomean_low is found.geomean_high is found.total_low is found.total_high is None
+    assert verdict(found) == "no difference shown"
+
+
+def test_no_module_has_no_gain():
+    found = compared([math.nan], [100])
+    assert (found.num_modules, found.num_failed, found.total, found.geomean) == (0, 1, None, None)
+    assert verdict(found) == "no difference shown"
+
+
+def test_all_ties_have_a_point_as_interval():
+    found = compared([10, 20, 30], [10, 20, 30])
+    assert found.total == found.total_low == found.total_high == 0.0
+    assert found.geomean == found.geomean_low == found.geomean_high == 0.0
+    assert math.copysign(1.0, found.geomean) == 1.0
+    assert verdict(found) == "no difference shown"
+
+
+def test_equal_ratios_have_a_point_as_interval():
+    found = compared([90, 180, 27], [100, 200, 30])
+    assert found.geomean_low == pytest.approx(0.1)
+    assert found.geomean_high == pytest.approx(0.1)
+
+
+def test_interval_has_the_width_of_the_normal_one():
+    rng = np.random.default_rng(1)
+    logs = rng.normal(-0.01, 0.02, 400)
+    found = compared(1e6 * np.exp(logs), np.full(400, 1e6), resamples=4000)
+    half = 1.96 * logs.std() / math.sqrt(400)
+    assert found.geomean_low == pytest.approx(1 - math.exp(logs.mean() + half), abs=3e-4)
+    assert found.geomean_high == pytest.approx(1 - math.exp(logs.mean() - half), abs=3e-4)
+
+
+def test_memory_batches_do_not_change_the_draws(monkeypatch):
+    policy, baseline = [90, 120, 100, 70], [100, 100, 100, 80]
+    whole = compared(policy, baseline)
+    monkeypatch.setattr("mlgo.report.compare._BATCH_ELEMENTS", 8)
+    assert compared(policy, baseline) == whole
+
+
+def test_draws_depend_on_seed_and_name():
+    policy, baseline = np.array([90.0, 130, 100, 71, 55]), np.array([100.0, 100, 100, 80, 81])
+    first = Bootstrap(100, 0.9, 0).compare(policy, baseline, "a")
+    assert first == Bootstrap(100, 0.9, 0).compare(policy, baseline, "a")
+    others = [
+        Bootstrap(100, 0.9, 0).compare(policy, baseline, "b"),
+        Bootstrap(100, 0.9, 1).compare(policy, baseline, "a"),
+    ]
+    assert all(other.geomean == first.geomean and other.geomean_low != first.geomean_low for other in others)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (0.001, 0.02, "smaller"),
+        (-0.02, -0.001, "larger"),
+        (-0.01, 0.03, "no difference shown"),
+        (0.0, 0.03, "no difference shown"),
+        (-0.03, 0.0, "no difference shown"),
+        (None, None, "no difference shown"),
+    ],
+)
+def test_verdict(low, high, expected):
+    assert verdict(with_interval(low, high)) == expected
+
+
+@given(SIZES)
+def test_exchange_flips_the_sign(pairs):
+    policy, baseline = zip(*pairs, strict=True)
+    there, back = compared(policy, baseline), compared(baseline, policy)
+    assert math.log1p(-there.geomean) == pytest.approx(-math.log1p(-back.geomean), abs=1e-9)
+    assert (there.wins, there.losses, there.ties) == (back.losses, back.wins, back.ties)
+
+
+@given(SIZES)
+def test_interval_contains_the_gain(pairs):
+    found = compared(*zip(*pairs, strict=True))
+    if len(pairs) > 1:
+        assert found.total_low <= found.total <= found.total_high
+        assert found.geomean_low <= found.geomean <= found.geomean_high
+
+
+@given(SIZES)
+def test_smaller_is_never_said_lightly(pairs):
+    found = compared(*zip(*pairs, strict=True))
+    if verdict(found) == "smaller":
+        assert 0.0 < found.geomean_low <= found.geomean
+        assert found.wins > 0
+    if found.geomean_low is None or found.geomean_low <= 0.0:
+        assert verdict(found) != "smaller"
+
+
+@given(SIZES, st.integers(2, 50))
+def test_unit_of_size_does_not_matter(pairs, factor):
+    policy, baseline = (np.array(side, np.float64) for side in zip(*pairs, strict=True))
+    one, many = compared(policy, baseline), compared(factor * policy, factor * baseline)
+    assert one.total == pytest.approx(many.total)
+    assert one.geomean == pytest.approx(many.geomean)

@@ -1,0 +1,159 @@
+"""The whole program on a made-up world."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "make_report.py"
+OUTPUTS = ("report.html", "metrics.json", "projects.csv", "ratios.csv")
+
+
+def run(world) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(SCRIPT), *world.arguments()]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def made(world) -> str:
+    """The page without plotly.js."""
+    world.write()
+    done = run(world)
+    assert (done.returncode, done.stderr) == (0, "")
+    page = (world.root / "report/report.html").read_text()
+    return re.sub(r"<script>.*?</script>", "", page, count=1, flags=re.DOTALL)
+
+
+def headline(page: str) -> list[str]:
+    return re.findall(r'<p class="sentence">(.*?)</p>', page)
+
+
+def test_same_inputs_give_the_same_bytes(world):
+    made(world)
+    first = [(world.root / "report" / name).read_bytes() for name in OUTPUTS]
+    assert run(world).returncode == 0
+    assert [(world.root / "report" / name).read_bytes() for name in OUTPUTS] == first
+
+
+def test_page_stands_alone(world):
+    page = made(world)
+    assert not re.search(r"""(src|href)\s*=\s*["']?\s*(https?:)?//""", page)
+    assert "@import" not in page
+    assert "url(" not in page
+    whole = (world.root / "report/report.html").read_text()
+    assert whole.count("plotly.js v") == 1
+    assert not re.search(r"<(script|img|iframe|link)[^>]*(src|href)=.https?:", whole)
+
+
+def test_page_tells_nothing_about_the_machine(world):
+    page = made(world)
+    assert str(world.root) not in page
+    assert str(Path.home()) + "/" not in page
+
+
+def test_headline_follows_the_verdict(world):
+    page = made(world)
+    assert headline(page) == [
+        "bc-s0: no difference shown against the built-in heuristic",
+        "es-s0 makes the code smaller than the built-in heuristic does",
+    ]
+    assert page.count("smaller") == 1
+
+
+def test_nobody_says_smaller_without_a_gain(world):
+    for row in world.results:
+        row["text_bytes"] = row["baseline_text_bytes"] + (1 if row["policy"] == "bc" else 0)
+    page = made(world)
+    assert "smaller" not in page
+    assert headline(page)[0] == "bc-s0 makes the code larger than the built-in heuristic does"
+
+
+def test_page_holds_all_sections(world):
+    page = made(world)
+    for text in [
+        "ziglang clang 22.1.8",
+        "x86_64-linux-gnu",
+        "1 duplicate",
+        "BSD-3-Clause",
+        "train/test 3 (70 instructions)",
+        "It does for 30 of 30 modules.",
+        "data/work/report/compile_time.html",
+        "cd" * 32,
+        *(f'id="figure-{name}"' for name in ("distribution", "sizes", "projects", "rewards", "losses")),
+    ]:
+        assert text in page
+
+
+def test_failures_are_shown_without_paths(world):
+    row = next(row for row in world.results if row["split"] == "test")
+    row.update(text_bytes=None, exec_bytes=None, num_questions=None, num_inlined=None, truncated=None)
+    row.update(failure="exit", message="clang died on /tmp/secret/place/module.bc <&>")
+    page = made(world)
+    assert "clang died on module.bc &lt;&amp;&gt;" in page
+    assert "/tmp/secret" not in page
+
+
+def test_metrics_and_compile_times(world):
+    made(world)
+    metrics = json.loads((world.root / "report/metrics.json").read_text())
+    assert metrics["test"]["es-s0"]["text_wins"] == 12
+    times = json.loads((world.root / "work/report/compile_time.json").read_text())
+    assert (times["es-s0"]["median_ratio"], times["heuristic"]["num_modules"]) == (2.0, 30)
+    assert "es-s0" in (world.root / "work/report/compile_time.html").read_text()
+
+
+def test_one_policy_and_few_modules(world):
+    keep = {("drill", "src/part0.cc"), ("anvil", "src/part1.c")}
+    world.results = [row for row in world.results if (row["project"], row["module"]) in keep and row["policy"] == "bc"]
+    world.policies = ("bc-s0",)
+    assert headline(made(world)) == ["bc-s0: no difference shown against the built-in heuristic"]
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("evaluation/results.parquet", "is missing"),
+        ("baseline/scores.parquet", "is missing"),
+        ("baseline/summary.json", "is missing"),
+        ("corpus/modules.parquet", "is missing"),
+        ("corpus/summary.json", "is missing"),
+        ("policies/es-s0/history.csv", "is missing"),
+        ("policies/es-s0/policy.json", "is missing"),
+    ],
+)
+def test_missing_input_is_one_line(world, path, message):
+    (world.write() / path).unlink()
+    fails_with(world, path, message)
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "message"),
+    [
+        ("evaluation/results.parquet", "PAR1", "not a readable Parquet file"),
+        ("baseline/summary.json", "{}", "self-test"),
+        ("baseline/summary.json", "[", "not JSON"),
+        ("corpus/summary.json", "[]", "shared bodies"),
+        ("policies/es-s0/history.csv", "generation,mean_reward\n1,many\n", "not a table of numbers"),
+        ("policies/es-s0/policy.json", "{}", "no provenance"),
+    ],
+)
+def test_damaged_input_is_one_line(world, path, content, message):
+    (world.write() / path).write_text(content)
+    fails_with(world, "", message)
+
+
+def test_empty_results_are_one_line(world):
+    world.results = []
+    world.write()
+    fails_with(world, "", "no test module")
+
+
+def fails_with(world, *parts: str) -> None:
+    done = run(world)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    assert all(part in done.stderr for part in parts)
+    assert not (world.root / "report/report.html").exists()

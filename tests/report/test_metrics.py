@@ -1,0 +1,56 @@
+"""Numbers for DVC."""
+
+import csv
+import io
+import json
+
+import pyarrow as pa
+import pytest
+
+from mlgo.artifacts import MODULES, RESULTS, SCORES
+from mlgo.report.compare import Bootstrap
+from mlgo.report.measured import measured_table
+from mlgo.report.metrics import metrics, projects_csv, ratios_csv
+from mlgo.report.tables import project_rows, split_rows
+
+BOOTSTRAP = Bootstrap(200, 0.95, 0)
+
+
+@pytest.fixture
+def measured(world) -> pa.Table:
+    tables = [(world.results, RESULTS), (world.scores, SCORES), (world.modules, MODULES)]
+    return measured_table(*(pa.Table.from_pylist(rows, schema) for rows, schema in tables))
+
+
+def test_metrics_are_nested_numbers(measured):
+    found = metrics(split_rows(measured, ["es-s0", "never"], BOOTSTRAP))
+    assert set(found) == {"test", "train"}
+    assert set(found["test"]) == {"es-s0", "never"}
+    numbers = found["test"]["es-s0"]
+    assert numbers["text_geomean_gain_percent"] == pytest.approx(5.0, abs=0.1)
+    assert numbers["text_geomean_low_percent"] <= numbers["text_geomean_gain_percent"]
+    assert numbers["text_total_gain_percent"] <= numbers["text_total_high_percent"]
+    assert (numbers["text_modules"], numbers["text_wins"], numbers["exec_failed"]) == (12, 12, 0)
+    assert all(isinstance(value, int | float) for value in numbers.values())
+    json.dumps(found, allow_nan=False)
+
+
+def test_metrics_leave_unknown_intervals_out(measured):
+    one = measured.filter(pa.array([i == 0 for i in range(measured.num_rows)]))
+    numbers = metrics(split_rows(one, ["bc-s0"], BOOTSTRAP))["train"]["bc-s0"]
+    assert "text_geomean_gain_percent" in numbers
+    assert "text_geomean_low_percent" not in numbers
+
+
+def test_projects_csv(measured):
+    rows = list(csv.DictReader(io.StringIO(projects_csv(project_rows(measured, ["es-s0"], BOOTSTRAP), "text_bytes"))))
+    assert list(rows[0]) == ["policy", "split", "project", "gain_percent", "low", "high"]
+    assert [row["project"] for row in rows] == ["drill", "easel", "anvil", "bellows"]
+    assert float(rows[0]["low"]) <= float(rows[0]["gain_percent"]) <= float(rows[0]["high"])
+
+
+def test_ratios_csv(measured):
+    rows = list(csv.DictReader(io.StringIO(ratios_csv(measured, "text_bytes"))))
+    assert list(rows[0]) == ["policy", "split", "module", "ratio"]
+    assert len(rows) == 2 * 24
+    assert {row["policy"] for row in rows} == {"bc-s0", "es-s0"}

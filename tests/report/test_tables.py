@@ -1,0 +1,106 @@
+"""From Parquet rows to comparisons."""
+
+import pyarrow as pa
+import pytest
+
+from mlgo.artifacts import MODULES, RESULTS, SCORES
+from mlgo.errors import ArtifactError
+from mlgo.report.compare import Bootstrap
+from mlgo.report.measured import contenders, measured_table
+from mlgo.report.tables import failures, project_rows, ratios, split_rows, standouts
+
+BOOTSTRAP = Bootstrap(200, 0.95, 0)
+
+
+def table(world) -> pa.Table:
+    tables = [(world.results, RESULTS), (world.scores, SCORES), (world.modules, MODULES)]
+    return measured_table(*(pa.Table.from_pylist(rows, schema) for rows, schema in tables))
+
+
+def test_policies_and_references_stand_side_by_side(world):
+    measured = table(world)
+    assert contenders(measured, policies=True) == ["bc-s0", "es-s0"]
+    assert contenders(measured, policies=False) == ["never", "random"]
+    assert measured.num_rows == 4 * 24  # 4 projects of 6 modules; validation was not evaluated
+    assert set(measured["split"].to_pylist()) == {"train", "test"}
+
+
+def test_split_rows_cover_scopes(world):
+    rows = split_rows(table(world), ["es-s0"], BOOTSTRAP)
+    assert [(row.split, row.scope) for row in rows] == [
+        (split, scope) for split in ("test", "train") for scope in ("all", "c", "c++", "unshared")
+    ]
+    counts = {row.scope: row.text_bytes.num_modules for row in rows if row.split == "test"}
+    assert counts == {"all": 12, "c": 6, "c++": 6, "unshared": 10}
+    assert rows[0].text_bytes.geomean == pytest.approx(0.05, abs=1e-3)
+    assert rows[0].by("exec_bytes") is rows[0].exec_bytes
+
+
+def test_references_are_compared_with_the_heuristic(world):
+    rows = split_rows(table(world), ["never", "random"], BOOTSTRAP)
+    gains = {row.contender: row.text_bytes.total for row in rows if row.split == "test" and row.scope == "all"}
+    assert gains == {"never": pytest.approx(-0.2), "random": pytest.approx(-0.5)}
+
+
+def test_project_rows_start_with_test(world):
+    rows = project_rows(table(world), ["bc-s0", "es-s0"], BOOTSTRAP)
+    assert [row.scope for row in rows][::2] == ["drill", "easel", "anvil", "bellows"]
+    assert [row.contender for row in rows[:2]] == ["bc-s0", "es-s0"]
+    assert (rows[0].text_bytes.wins, rows[0].text_bytes.losses) == (3, 3)
+
+
+def test_failures_are_counted_and_listed(world):
+    row = next(row for row in world.results if row["policy"] == "es" and row["split"] == "test")
+    row.update(text_bytes=None, exec_bytes=None, num_questions=None, num_inlined=None, truncated=None)
+    row.update(failure="timeout", message="no end")
+    measured = table(world)
+    found = split_rows(measured, ["es-s0"], BOOTSTRAP)[0].text_bytes
+    assert (found.num_modules, found.num_failed) == (11, 1)
+    assert [(one["contender"], one["failure"]) for one in failures(measured)] == [("es-s0", "timeout")]
+
+
+def test_a_failed_heuristic_leaves_the_references_out(world):
+    for row in world.scores:
+        if row["project"] == "drill" and row["advisor"] == "heuristic":
+            row.update(text_bytes=None, exec_bytes=None, failure="exit")
+    row = split_rows(table(world), ["never"], BOOTSTRAP)[0]
+    assert (row.text_bytes.num_modules, row.text_bytes.num_failed) == (6, 6)
+
+
+def test_truncated_modules_are_counted(world):
+    for row in world.scores:
+        if row["advisor"] == "random" and row["project"] == "easel":
+            row["truncated"] = True
+    rows = split_rows(table(world), ["random"], BOOTSTRAP)
+    assert {row.split: row.num_truncated for row in rows if row.scope == "all"} == {"test": 6, "train": 0}
+
+
+def test_standouts_are_ordered(world):
+    row = next(row for row in world.results if row["policy"] == "bc" and row["project"] == "drill")
+    row["text_bytes"] = 3 * row["baseline_text_bytes"]
+    worst, best = standouts(table(world), "bc-s0", "test", "text_bytes", 4)
+    assert (worst[0].project, worst[0].module, worst[0].ratio) == ("drill", row["module"], pytest.approx(3.0))
+    assert [one.ratio for one in worst] == sorted((one.ratio for one in worst), reverse=True)
+    assert [one.ratio for one in best] == sorted(one.ratio for one in best)
+    assert len(worst) == len(best) == 4
+    assert all(one.ratio < 1.0 for one in best)
+    assert (worst[0].num_questions, worst[0].num_inlined) == (9, 3)
+
+
+def test_ratios_are_ascending(world):
+    keys, values = ratios(table(world), "bc-s0", "test", "text_bytes")
+    assert len(keys) == len(values) == 12
+    assert list(values) == sorted(values)
+    assert all(key.startswith(("drill/", "easel/")) for key in keys)
+
+
+def test_no_test_module_is_an_error(world):
+    world.results = [row for row in world.results if row["split"] != "test"]
+    with pytest.raises(ArtifactError, match=r"no test module.*evaluate\.splits"):
+        table(world)
+
+
+def test_a_module_of_another_corpus_is_an_error(world):
+    world.results[0]["module"] = "elsewhere.c"
+    with pytest.raises(ArtifactError, match=r"elsewhere\.c"):
+        table(world)

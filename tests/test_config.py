@@ -1,0 +1,175 @@
+"""The configuration: mistakes are named, presets are laid over it."""
+
+import copy
+import json
+import re
+
+import pytest
+import yaml
+
+from mlgo.config import CompileConfig, ESConfig, json_schema, load_config, merge, parse_config, parse_section
+from mlgo.errors import ConfigError
+from tests.conftest import REPOSITORY
+
+PATH = REPOSITORY / "config" / "config.yaml"
+
+
+@pytest.fixture
+def values():
+    return copy.deepcopy(yaml.safe_load(PATH.read_text()))
+
+
+def put(values, key, value):
+    *path, last = key.split(".")
+    for part in path:
+        values = values[part]
+    values[last] = value
+
+
+def test_the_repositorys_configuration_is_valid():
+    config = load_config(PATH)
+    assert config.task == "inline-size"
+    assert config.compile.optimization == "-Oz"
+    projects = [p for split in config.corpus.splits.model_dump().values() for p in split]
+    for project in projects:
+        assert (REPOSITORY / config.corpus.recipes / f"{project}.yaml").is_file()
+
+
+def test_every_preset_is_valid():
+    presets = sorted((REPOSITORY / "config" / "presets").glob("*.yaml"))
+    for preset in presets:
+        load_config(PATH, preset)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("es.pears", 3, r"unknown key 'es\.pears'; known here: .*generations.*pairs.*step_size"),
+        ("sede", 3, r"unknown key 'sede'; known here: .*seed, target"),
+        ("corpus.splits.training", [], r"unknown key 'corpus\.splits\.training'; known here: test, train, validation"),
+        ("es.pairs", "8", r"es\.pairs: .*integer.*'8'"),
+        ("es.pairs", 8.5, r"es\.pairs: .*integer"),
+        ("es.pairs", True, r"es\.pairs: "),
+        ("es.pairs", None, r"es\.pairs: "),
+        ("es.pairs", 0, r"es\.pairs: .*greater than or equal to 1, got 0"),
+        ("seed", -1, r"seed: .*greater than or equal to 0"),
+        ("seed", "0", r"seed: "),
+        ("corpus.max_failed_share", 1.5, r"corpus\.max_failed_share: .*less than or equal to 1"),
+        ("corpus.max_failed_share", -0.1, r"corpus\.max_failed_share: "),
+        ("compile.compile_timeout_s", 0.0, r"compile\.compile_timeout_s: .*greater than 0"),
+        ("compile.compile_timeout_s", float("nan"), r"compile\.compile_timeout_s: "),
+        ("compile.size_stop_factor", 1.0, r"compile\.size_stop_factor: .*greater than 1"),
+        ("compile.objective", "speed", r"compile\.objective: .*text_bytes"),
+        ("compile.optimization", "-O2", r"compile\.optimization: "),
+        ("task", "regalloc", r"task: .*inline-size"),
+        ("toolchain", "", r"toolchain: "),
+        ("train.algorithms", ["ppo"], r"train\.algorithms\.0: "),
+        ("train.algorithms", [], r"train\.algorithms: "),
+        ("train.seeds", [0, -1], r"train\.seeds\.1: "),
+        ("train.seeds", 0, r"train\.seeds: "),
+        ("policy.hidden", [32, 0], r"policy\.hidden\.1: "),
+        ("evaluate.confidence", 1.0, r"evaluate\.confidence: "),
+        ("evaluate.splits", ["tset"], r"evaluate\.splits\.0: "),
+        ("corpus.splits.test", [], r"corpus\.splits\.test: "),
+        ("corpus", 3, r"corpus: "),
+    ],
+)
+def test_mistakes_name_their_key(key, value, message, values):
+    put(values, key, value)
+    with pytest.raises(ConfigError, match=message):
+        parse_config(values)
+
+
+def test_missing_keys_are_named(values):
+    del values["es"]["pairs"]
+    del values["seed"]
+    with pytest.raises(ConfigError) as caught:
+        parse_config(values, "my.yaml")
+    assert "key 'es.pairs' is missing" in str(caught.value)
+    assert "key 'seed' is missing" in str(caught.value)
+    assert str(caught.value).startswith("my.yaml: ")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("first", "second"), [("train", "test"), ("train", "validation"), ("validation", "test")])
+def test_a_project_in_two_splits(first, second, values):
+    project = values["corpus"]["splits"][first][0]
+    values["corpus"]["splits"][second].append(project)
+    with pytest.raises(ConfigError, match=f"'{project}' is named twice in corpus.splits \\({first} and {second}\\)"):
+        parse_config(values)
+
+
+def test_a_project_twice_in_one_split(values):
+    values["corpus"]["splits"]["train"].append(values["corpus"]["splits"]["train"][0])
+    with pytest.raises(ConfigError, match="train and train"):
+        parse_config(values)
+
+
+@pytest.mark.parametrize("value", [None, [], 3, "text"])
+def test_not_a_mapping(value):
+    with pytest.raises(ConfigError):
+        parse_config(value)
+
+
+def test_whole_numbers_do_for_seconds_but_not_the_reverse(values):
+    values["compile"]["compile_timeout_s"] = 90
+    assert parse_config(values).compile.compile_timeout_s == 90.0
+
+
+def test_presets_are_laid_over_in_order(tmp_path, values):
+    (tmp_path / "one.yaml").write_text("es: {pairs: 2, modules: 3}\ncorpus: {splits: {train: [zopfli]}}\n")
+    (tmp_path / "two.yaml").write_text("es: {modules: 5}\n")
+    config = load_config(PATH, tmp_path / "one.yaml", tmp_path / "two.yaml")
+    assert (config.es.pairs, config.es.modules) == (2, 5)
+    assert config.es.generations == values["es"]["generations"]
+    assert config.corpus.splits.train == ["zopfli"]  # lists are replaced, not joined
+    assert config.corpus.splits.test == values["corpus"]["splits"]["test"]
+
+
+def test_a_mistake_in_a_preset_names_the_files(tmp_path):
+    (tmp_path / "bad.yaml").write_text("es: {pairz: 2}\n")
+    with pytest.raises(ConfigError, match=r"config\.yaml \+ .*bad\.yaml: unknown key 'es\.pairz'"):
+        load_config(PATH, tmp_path / "bad.yaml")
+
+
+def test_unreadable_files(tmp_path):
+    with pytest.raises(ConfigError, match=r"cannot read .*none\.yaml"):
+        load_config(tmp_path / "none.yaml")
+    with pytest.raises(ConfigError, match="cannot read"):
+        load_config(tmp_path)
+    for data in (b"a: [", b"\xff\xfe\xfa", b"a: b: c", b"\0"):
+        (tmp_path / "x.yaml").write_bytes(data)
+        with pytest.raises(ConfigError, match=r"x\.yaml"):
+            load_config(tmp_path / "x.yaml")
+
+
+def test_merge_by_hand():
+    base = {"a": 1, "b": {"c": 2, "d": [1, 2]}, "e": {"f": 3}}
+    overlay = {"b": {"d": [9], "new": 5}, "e": 7, "g": 8}
+    merged = merge(base, overlay)
+    assert merged == {"a": 1, "b": {"c": 2, "d": [9], "new": 5}, "e": 7, "g": 8}
+    assert base == {"a": 1, "b": {"c": 2, "d": [1, 2]}, "e": {"f": 3}}
+
+
+def test_sections_as_workflow_rules_hand_them_over(values):
+    section = parse_section(ESConfig, json.dumps(values["es"]))
+    assert section.pairs == values["es"]["pairs"]
+    for text in ("{", "[]", "", '{"pairs": 1}'):
+        with pytest.raises(ConfigError, match="ESConfig"):
+            parse_section(ESConfig, text)
+    with pytest.raises(ConfigError, match="unknown key 'extra'"):
+        parse_section(CompileConfig, json.dumps(values["compile"] | {"extra": 1}))
+
+
+def test_sections_are_frozen():
+    config = load_config(PATH)
+    with pytest.raises(ValueError, match="frozen"):
+        config.es.pairs = 9
+
+
+def test_every_setting_is_explained():
+    schema = json_schema()
+    for definition in schema["$defs"].values():
+        for name, setting in definition["properties"].items():
+            assert setting.get("description"), name
+    assert re.match("https://json-schema.org/", schema["$schema"])

@@ -1,0 +1,80 @@
+"""The order of the packages: an import goes down, never up or sideways."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "mlgo"
+LEVELS = [
+    {"errors", "types", "config", "artifacts", "seeding", "scratch"},
+    {"wire", "tasks"},
+    {"compiler", "corpus", "policy"},
+    {"replay"},
+    {"workers"},
+    {"rollout", "envs"},
+    {"learn"},
+    {"export", "report"},
+    {"cli"},
+]
+PEERS_ALLOWED = {("tasks", "wire")} | {(a, b) for a in LEVELS[0] for b in LEVELS[0]}
+LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
+
+
+def imported_modules(path: Path) -> list[tuple[str, int]]:
+    """Names under mlgo that a file imports anywhere in it, with line numbers."""
+    found = []
+    own = ["mlgo", *path.relative_to(PACKAGE).with_suffix("").parts]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                base = ".".join([*own[: -node.level], *([base] if base else [])])
+            if base == "mlgo":
+                found += [(f"mlgo.{alias.name}", node.lineno) for alias in node.names]
+            else:
+                found.append((base, node.lineno))
+    return [(name, line) for name, line in found if name.split(".")[0] == "mlgo"]
+
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_down(path):
+    own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    if own == "__init__":
+        assert imported_modules(path) == []
+        return
+    assert own in LEVEL, f"mlgo/{own} has no level; add it to LEVELS"
+    for name, line in imported_modules(path):
+        other = name.split(".")[1] if "." in name else "__version__"
+        if other in (own, "__version__"):
+            continue
+        assert other in LEVEL, f"{path}:{line} imports {name}, which has no level"
+        down = LEVEL[other] < LEVEL[own]
+        assert down or (own, other) in PEERS_ALLOWED, f"{path}:{line}: {own} must not import {other}"
+
+
+def modules_after(imports: str) -> set[str]:
+    program = f"{imports}\nimport sys\nprint(*sys.modules)"
+    return set(
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    )
+
+
+HEAVY = {"tensorflow", "keras", "tensorboard", "plotly", "scipy", "requests"}
+
+
+def test_rollouts_do_not_import_what_only_learning_needs():
+    loaded = modules_after("import mlgo.rollout, mlgo.rollout.baseline, mlgo.rollout.candidates")
+    assert not loaded & HEAVY
+
+
+def test_the_learners_import_tensorflow_only_when_they_run():
+    loaded = modules_after("import mlgo.learn.bc, mlgo.learn.es, mlgo.learn.history")
+    assert not loaded & HEAVY
