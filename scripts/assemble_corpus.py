@@ -1,7 +1,7 @@
 """Join projects into a corpus: remove duplicates, assign splits, write the manifest.
 
 Example:
-    python scripts/assemble_corpus.py --corpus data/corpus --splits '{"train": [...], "validation": [...], "test": [...]}'
+    python scripts/assemble_corpus.py --corpus data/corpus --splits "$(cat splits.json)"
 """
 
 import argparse

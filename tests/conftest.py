@@ -25,7 +25,11 @@ FLAGS = {
 }
 
 hypothesis_settings.register_profile(
-    "mlgo", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example], derandomize=True
+    "mlgo",
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example],
+    derandomize=True,
 )
 hypothesis_settings.load_profile("mlgo")
 

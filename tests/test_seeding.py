@@ -43,7 +43,7 @@ def test_streams_do_not_depend_on_the_process():
 
 
 def test_negative_seeds_are_refused():
-    with pytest.raises(ValueError, match=""):
+    with pytest.raises(ValueError, match="non-negative"):
         generator(-1)
 
 

@@ -61,5 +61,3 @@ def _first_error(stderr: str, returncode: int) -> str:
     lines = stderr.splitlines()
     errors = [line for line in lines if "error:" in line] or lines[-1:]
     return errors[0][:300] if errors else f"the compiler ended with status {returncode}"
-
-

@@ -1,5 +1,6 @@
 """A child process that cannot hang, flood or outlive its parent."""
 
+import contextlib
 import ctypes
 import os
 import select
@@ -106,10 +107,8 @@ class Child:
     def close(self) -> None:
         """Kill the whole group if anything of it is left, and release all descriptors."""
         if self._process.returncode is None:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
             self._process.wait()
         assert self._process.stderr is not None
         self._process.stderr.close()

@@ -10,10 +10,10 @@ from pathlib import Path
 from mlgo.artifacts import write_bytes
 from mlgo.compiler.measure import object_size
 from mlgo.compiler.process import Child
-from mlgo.scratch import scratch_directory
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import CompileConfig
 from mlgo.errors import ChannelTimeout, CompilerExit, CompileTimeout, ObjectError, ProtocolError
+from mlgo.scratch import scratch_directory
 from mlgo.tasks import Advisor, Remark, Responder, Task
 from mlgo.wire.channel import Channel
 from mlgo.wire.log import Context, Header, LogParser, Observation
@@ -218,9 +218,7 @@ class _Conversation:
             raise CompileTimeout(
                 f"no end within {self._settings.compile_timeout_s:g} s, after {len(self.answers)} answers"
             )
-        raise ChannelTimeout(
-            f"silent for {self._settings.answer_timeout_s:g} s, after {len(self.answers)} answers"
-        )
+        raise ChannelTimeout(f"silent for {self._settings.answer_timeout_s:g} s, after {len(self.answers)} answers")
 
 
 def _no_header(payload: bytes) -> bytes:

@@ -1,10 +1,9 @@
 """From projects to a corpus: duplicates out, splits in, shared function bodies counted."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
-
-import hashlib
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +29,8 @@ def assemble(projects: Mapping[str, pa.Table], splits: Mapping[str, list[str]]) 
     Raises:
         CorpusError: no module is left in some split.
     """
-    rows, seen = [], {}
+    rows: list[tuple[str, dict[str, Any]]] = []
+    seen: dict[str, str] = {}
     for split in SPLITS:
         for project in sorted(splits[split]):
             for source in projects[project].to_pylist():

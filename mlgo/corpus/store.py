@@ -35,9 +35,7 @@ class Module:
         return f"{self.project}/{self.name}"
 
 
-def load_modules(
-    corpus_dir: Path, *, project: str | None = None, splits: Iterable[str] | None = None
-) -> list[Module]:
+def load_modules(corpus_dir: Path, *, project: str | None = None, splits: Iterable[str] | None = None) -> list[Module]:
     """List the corpus's modules, in manifest order.
 
     Args:

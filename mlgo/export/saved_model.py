@@ -88,7 +88,7 @@ def import_tensorflow() -> Any:
 def _policy_module(tf: Any, policy: NetworkPolicy, decision: str) -> tuple[Any, Any]:
     features = policy.normalisation.features
 
-    class PolicyModule(tf.Module):  # type: ignore[misc]
+    class PolicyModule(tf.Module):
         def __init__(self) -> None:
             super().__init__()
             # Plain variables: a Keras model kept here would be saved with a second, unrestored set of them.

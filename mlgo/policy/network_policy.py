@@ -42,7 +42,7 @@ class NetworkPolicy:
         return replace(self, weights=weights.astype(np.float32))
 
     def decide(self, observations: np.ndarray) -> np.ndarray:
-        """Logits of ``int64 [num_steps, num_features]`` in the order of the policy's features: ``float32 [num_steps]``."""
+        """Map ``int64 [num_steps, num_features]``, columns in the policy's order, to logits ``float32 [num_steps]``."""
         return logits(self.architecture.unflatten(self.weights), self.normalisation(observations))
 
     def respond_to(self, header: Header) -> Responder:

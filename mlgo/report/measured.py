@@ -11,8 +11,8 @@ from mlgo.errors import ArtifactError
 MEASURES = ("text_bytes", "exec_bytes")
 """Sizes that are compared."""
 
-REFERENCES = ("never", "random")
-"""Advisors that show what careless answers cost."""
+REFERENCES = ("echo", "never", "random")
+"""Advisors beside the policies: the heuristic's own answers, and what careless answers cost."""
 
 MEASURED = pa.schema(
     [

@@ -24,9 +24,7 @@ class CandidateEvaluator:
         objective: which size counts, ``text_bytes`` or ``exec_bytes``.
     """
 
-    def __init__(
-        self, host: CompileHost, policy: NetworkPolicy, bitcode: Mapping[str, Path], objective: str
-    ) -> None:
+    def __init__(self, host: CompileHost, policy: NetworkPolicy, bitcode: Mapping[str, Path], objective: str) -> None:
         self._host, self._policy, self._bitcode, self._objective = host, policy, bitcode, objective
         self.num_compiles = 0
 

@@ -49,9 +49,7 @@ def test_a_missing_source_or_header(front_end, tmp_path):
 
 
 def test_the_deadline(front_end, tmp_path, leaves_nothing):
-    hasty = dataclasses.replace(
-        front_end, settings=front_end.settings.model_copy(update={"compile_timeout_s": 0.001})
-    )
+    hasty = dataclasses.replace(front_end, settings=front_end.settings.model_copy(update={"compile_timeout_s": 0.001}))
     with leaves_nothing(), pytest.raises(CompileTimeout):
         hasty.compile_to_bitcode(SAMPLE, "c++", FLAGS["c++"], "json/parser.cpp", tmp_path / "o.bc")
 
@@ -63,6 +61,6 @@ def test_printing_what_is_not_bitcode(front_end, tmp_path):
 
 
 def test_c_library_headers_are_there(front_end, tmp_path):
-    (tmp_path / "a.c").write_text("#include <stdio.h>\n#include <pthread.h>\nint f(void) { return puts(\"x\"); }\n")
+    (tmp_path / "a.c").write_text('#include <stdio.h>\n#include <pthread.h>\nint f(void) { return puts("x"); }\n')
     front_end.compile_to_bitcode(tmp_path, "c", ["-std=gnu11"], "a.c", tmp_path / "a.bc")
     assert (tmp_path / "a.bc").stat().st_size > 0

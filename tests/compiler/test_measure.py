@@ -94,7 +94,9 @@ def test_truncations_of_a_real_object(data, sample, toolchain, settings, tmp_pat
 def test_sums_are_those_of_the_flag_rule(sections):
     size = object_size(elf_object(sections))
     assert size.exec_bytes == sum(n for _, flags, n in sections if flags & EXEC)
-    assert size.text_bytes == sum(n for _, flags, n in sections if flags & ALLOC and (flags & EXEC or not flags & WRITE))
+    assert size.text_bytes == sum(
+        n for _, flags, n in sections if flags & ALLOC and (flags & EXEC or not flags & WRITE)
+    )
 
 
 @given(position=st.integers(16, 10_000), value=st.binary(min_size=1, max_size=8))

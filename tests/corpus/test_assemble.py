@@ -135,4 +135,3 @@ def test_a_shard_that_does_not_fit_the_manifest(stored, tmp_path):
     write_rows(stored / "projects" / "beta.parquet", [row("beta", "y.c", "changed", {})], PROJECT, {})
     with pytest.raises(CorpusError, match=r"beta/y\.c"):
         unpack_bitcode(stored, load_modules(stored), tmp_path / "bitcode")
-

@@ -21,7 +21,9 @@ def project(tmp_path):
     root = tmp_path / "project"
     root.mkdir()
     for i in range(4):
-        (root / f"good{i}.c").write_text(f"static int h(int x) {{ return x * {i + 2}; }}\nint f{i}(int x) {{ return h(x); }}\n")
+        (root / f"good{i}.c").write_text(
+            f"static int h(int x) {{ return x * {i + 2}; }}\nint f{i}(int x) {{ return h(x); }}\n"
+        )
     (root / "bad.c").write_text("int f(void) { return }\n")
     return root
 
@@ -68,7 +70,9 @@ def test_two_folders_and_two_thread_counts_give_identical_rows(front_end, tmp_pa
     for a, b in zip(first, second, strict=True):
         assert a["bitcode"] == b["bitcode"]
         assert a["function_hashes"].tolist() == b["function_hashes"].tolist()
-        assert {k: v for k, v in a.items() if k[:8] != "function"} == {k: v for k, v in b.items() if k[:8] != "function"}
+        assert {k: v for k, v in a.items() if k[:8] != "function"} == {
+            k: v for k, v in b.items() if k[:8] != "function"
+        }
 
 
 def test_reasons_do_not_name_the_folder(project, front_end, tmp_path):

@@ -143,7 +143,7 @@ def test_templates_by_hand(text, expected):
 def test_generated_files(load, tmp_path):
     root = tmp_path / "root"
     root.mkdir()
-    (root / "config.h.in").write_text("#cmakedefine YES\n#define V \"@NAME@\"\n")
+    (root / "config.h.in").write_text('#cmakedefine YES\n#define V "@NAME@"\n')
     (root / "raw.bin").write_bytes(b"\x00\xff\r\n")
     files = [
         {"path": "new/config.h", "template": "config.h.in", "values": {"YES": True, "NAME": "n"}},

@@ -95,6 +95,17 @@ def test_failures_are_shown_without_paths(world):
     assert "/tmp/secret" not in page
 
 
+def test_self_test_differences_are_listed(world):
+    world.write()
+    cause = "inlined 9 calls instead of 8; text 90 instead of 92 bytes"
+    summary = {"modules": 30, "self_test_passed": 29, "self_test_failed": [{"module": "drill/x.cc", "cause": cause}]}
+    (world.root / "baseline/summary.json").write_text(json.dumps(summary))
+    assert run(world).returncode == 0
+    page = (world.root / "report/report.html").read_text()
+    assert "It does for 29 of 30 modules." in page
+    assert cause in page
+
+
 def test_metrics_and_compile_times(world):
     made(world)
     metrics = json.loads((world.root / "report/metrics.json").read_text())

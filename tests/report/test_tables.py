@@ -20,8 +20,8 @@ def table(world) -> pa.Table:
 def test_policies_and_references_stand_side_by_side(world):
     measured = table(world)
     assert contenders(measured, policies=True) == ["bc-s0", "es-s0"]
-    assert contenders(measured, policies=False) == ["never", "random"]
-    assert measured.num_rows == 4 * 24  # 4 projects of 6 modules; validation was not evaluated
+    assert contenders(measured, policies=False) == ["echo", "never", "random"]
+    assert measured.num_rows == 5 * 24  # 4 projects of 6 modules; validation was not evaluated
     assert set(measured["split"].to_pylist()) == {"train", "test"}
 
 
@@ -37,9 +37,9 @@ def test_split_rows_cover_scopes(world):
 
 
 def test_references_are_compared_with_the_heuristic(world):
-    rows = split_rows(table(world), ["never", "random"], BOOTSTRAP)
+    rows = split_rows(table(world), ["echo", "never", "random"], BOOTSTRAP)
     gains = {row.contender: row.text_bytes.total for row in rows if row.split == "test" and row.scope == "all"}
-    assert gains == {"never": pytest.approx(-0.2), "random": pytest.approx(-0.5)}
+    assert gains == {"echo": 0.0, "never": pytest.approx(-0.2), "random": pytest.approx(-0.5)}
 
 
 def test_project_rows_start_with_test(world):

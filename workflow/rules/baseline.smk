@@ -19,6 +19,9 @@ rule score_project:
     output:
         scores=temp("data/baseline/parts/{project}.scores.parquet"),
         trace=temp("data/baseline/parts/{project}.trace.parquet"),
+    log:
+        "data/work/logs/score_project/{project}.log",
+    threads: 8
     params:
         settings(
             **COMPILER,
@@ -26,9 +29,6 @@ rule score_project:
             seed=config["seed"],
             random_inline_share=config["baseline"]["random_inline_share"],
         ),
-    threads: 8
-    log:
-        "data/work/logs/score_project/{project}.log",
     shell:
         "MLGO_LOG={log} python {input.script} --project {wildcards.project} --corpus data/corpus {params} "
         "--workers {threads} --work data/work --scores {output.scores} --trace {output.trace}"
@@ -39,19 +39,24 @@ rule merge_baseline:
         script="scripts/merge_baseline.py",
         code=code("policy"),
         modules="data/corpus/modules.parquet",
-        parts=expand("data/baseline/parts/{project}.{kind}.parquet", project=PROJECTS, kind=["scores", "trace"]),
+        parts=expand(
+            "data/baseline/parts/{project}.{kind}.parquet",
+            project=PROJECTS,
+            kind=["scores", "trace"],
+        ),
     output:
         "data/baseline/scores.parquet",
         "data/baseline/trace.parquet",
         "data/baseline/vocabulary.parquet",
         "data/baseline/summary.json",
+    log:
+        "data/work/logs/merge_baseline.log",
     params:
         settings(
+            projects=PROJECTS,
             num_quantiles=config["baseline"]["num_quantiles"],
             max_failed_share=config["baseline"]["max_failed_share"],
         ),
-    log:
-        "data/work/logs/merge_baseline.log",
     shell:
         "MLGO_LOG={log} python {input.script} --corpus data/corpus --parts data/baseline/parts "
-        "--projects {PROJECTS} {params} --output data/baseline"
+        "{params} --output data/baseline"

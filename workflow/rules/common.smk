@@ -17,7 +17,11 @@ except ConfigError as error:
 
 SPLITS = config["corpus"]["splits"]
 PROJECTS = sorted(project for projects in SPLITS.values() for project in projects)
-POLICIES = [f"{algorithm}-s{seed}" for algorithm in config["train"]["algorithms"] for seed in config["train"]["seeds"]]
+POLICIES = [
+    f"{algorithm}-s{seed}"
+    for algorithm in config["train"]["algorithms"]
+    for seed in config["train"]["seeds"]
+]
 
 
 wildcard_constraints:
@@ -27,18 +31,25 @@ wildcard_constraints:
 
 
 def settings(**options):
-    """Command-line options with their values quoted; mappings become JSON. As a rule's parameter, a change reruns it."""
+    """Command-line options, quoted; mappings become JSON, lists several words. A change of them reruns the rule."""
     words = []
     for name, value in options.items():
-        text = str(value) if isinstance(value, str | int | float) else json.dumps(value, sort_keys=True)
-        words += ["--" + name.replace("_", "-"), text]
+        values = value if isinstance(value, list) else [value]
+        texts = [json.dumps(one, sort_keys=True) if isinstance(one, dict) else str(one) for one in values]
+        words += [f"--{name.replace('_', '-')}", *texts]
     return shlex.join(words)
 
 
 def code(*packages):
     """Python files of parts of mlgo: no engine follows imports, so rules name what their programs run."""
-    return sorted(str(path) for name in packages for path in Path("mlgo").glob(f"{name}*/**/*.py"))
+    return sorted(
+        str(path) for name in packages for path in Path("mlgo").glob(f"{name}*/**/*.py")
+    )
 
 
 # What every program that compiles needs to know.
-COMPILER = {"toolchain": config["toolchain"], "target": config["target"], "compile": config["compile"]}
+COMPILER = {
+    "toolchain": config["toolchain"],
+    "target": config["target"],
+    "compile": config["compile"],
+}

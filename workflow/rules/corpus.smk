@@ -12,9 +12,12 @@ rule build_project:
     input:
         script="scripts/build_project.py",
         code=code("corpus", "compiler"),
-        recipe=config["corpus"]["recipes"] + "/{project}.yaml",
+        recipe=f"{config['corpus']['recipes']}/{{project}}.yaml",
     output:
         "data/corpus/projects/{project}.parquet",
+    log:
+        "data/work/logs/build_project/{project}.log",
+    threads: 8
     params:
         settings(
             **COMPILER,
@@ -22,9 +25,6 @@ rule build_project:
             max_modules=config["corpus"]["max_modules_per_project"],
             max_failed_share=config["corpus"]["max_failed_share"],
         ),
-    threads: 8
-    log:
-        "data/work/logs/build_project/{project}.log",
     shell:
         "MLGO_LOG={log} python {input.script} --project {wildcards.project} --recipe {input.recipe} {params} "
         "--threads {threads} --cache data/work --output {output}"
@@ -38,9 +38,9 @@ rule assemble_corpus:
     output:
         "data/corpus/modules.parquet",
         "data/corpus/summary.json",
-    params:
-        settings(splits=SPLITS),
     log:
         "data/work/logs/assemble_corpus.log",
+    params:
+        settings(splits=SPLITS),
     shell:
         "MLGO_LOG={log} python {input.script} --corpus data/corpus {params}"

@@ -11,17 +11,19 @@ rule evaluate_policy:
     input:
         script="scripts/evaluate_policy.py",
         code=code("compiler", "wire", "tasks", "policy", "rollout"),
-        policy=expand("data/policies/{{policy}}/{file}", file=["policy.json", "weights.npy"]),
+        policy=expand(
+            "data/policies/{{policy}}/{file}", file=["policy.json", "weights.npy"]
+        ),
         modules="data/corpus/modules.parquet",
         bitcode=expand("data/corpus/projects/{project}.parquet", project=PROJECTS),
         scores="data/baseline/scores.parquet",
     output:
         temp("data/evaluation/parts/{policy}.parquet"),
-    params:
-        settings(**COMPILER, seed=config["seed"], evaluate=config["evaluate"]),
-    threads: 64
     log:
         "data/work/logs/evaluate_policy/{policy}.log",
+    threads: 64
+    params:
+        settings(**COMPILER, seed=config["seed"], evaluate=config["evaluate"]),
     shell:
         "MLGO_LOG={log} python {input.script} --policy data/policies/{wildcards.policy} {params} --corpus data/corpus "
         "--baseline data/baseline --workers {threads} --work data/work --output {output}"
@@ -33,7 +35,9 @@ rule merge_evaluation:
         parts=expand("data/evaluation/parts/{policy}.parquet", policy=POLICIES),
     output:
         "data/evaluation/results.parquet",
+    params:
+        settings(policies=POLICIES),
     log:
         "data/work/logs/merge_evaluation.log",
     shell:
-        "MLGO_LOG={log} python {input.script} --parts data/evaluation/parts --policies {POLICIES} --output {output}"
+        "MLGO_LOG={log} python {input.script} --parts data/evaluation/parts {params} --output {output}"

@@ -11,15 +11,17 @@ rule export_policy:
     input:
         script="scripts/export_policy.py",
         code=code("policy", "export"),
-        policy=expand("data/policies/{{policy}}/{file}", file=["policy.json", "weights.npy"]),
+        policy=expand(
+            "data/policies/{{policy}}/{file}", file=["policy.json", "weights.npy"]
+        ),
         trace="data/baseline/trace.parquet",
     output:
         model=directory("data/export/{policy}/saved_model"),
         parity="data/export/{policy}/parity.json",
-    params:
-        settings(seed=config["seed"]),
     log:
         "data/work/logs/export_policy/{policy}.log",
+    params:
+        settings(seed=config["seed"]),
     shell:
         "MLGO_LOG={log} python {input.script} --policy data/policies/{wildcards.policy} {params} "
         "--trace {input.trace} --model {output.model} --parity {output.parity}"

@@ -15,21 +15,30 @@ rule make_report:
     input:
         script="scripts/make_report.py",
         code=code("report"),
+        templates=[str(path) for path in sorted(Path("mlgo/report").glob("*.*")) if path.suffix != ".py"],
         results="data/evaluation/results.parquet",
         scores="data/baseline/scores.parquet",
         baseline="data/baseline/summary.json",
         modules="data/corpus/modules.parquet",
         corpus="data/corpus/summary.json",
-        policies=expand("data/policies/{policy}/{file}", policy=POLICIES, file=["policy.json", "history.csv"]),
+        policies=expand(
+            "data/policies/{policy}/{file}",
+            policy=POLICIES,
+            file=["policy.json", "history.csv"],
+        ),
     output:
         "data/report/report.html",
         "data/report/metrics.json",
         "data/report/projects.csv",
         "data/report/ratios.csv",
-    params:
-        settings(evaluate=config["evaluate"], seed=config["seed"], objective=config["compile"]["objective"]),
     log:
         "data/work/logs/make_report.log",
+    params:
+        settings(
+            evaluate=config["evaluate"],
+            seed=config["seed"],
+            objective=config["compile"]["objective"],
+        ),
     shell:
         "MLGO_LOG={log} python {input.script} --corpus data/corpus --baseline data/baseline --policies data/policies "
         "--evaluation data/evaluation {params} --work data/work --output data/report"

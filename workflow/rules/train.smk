@@ -4,7 +4,11 @@ include: "common.smk"
 
 rule train:
     input:
-        expand("data/policies/{policy}/{file}", policy=POLICIES, file=["policy.json", "weights.npy", "history.csv"]),
+        expand(
+            "data/policies/{policy}/{file}",
+            policy=POLICIES,
+            file=["policy.json", "weights.npy", "history.csv"],
+        ),
 
 
 rule train_bc:
@@ -18,10 +22,10 @@ rule train_bc:
         "data/policies/bc-s{seed}/policy.json",
         "data/policies/bc-s{seed}/weights.npy",
         "data/policies/bc-s{seed}/history.csv",
-    params:
-        settings(task=config["task"], bc=config["bc"], policy=config["policy"]),
     log:
         "data/work/logs/train_bc/s{seed}.log",
+    params:
+        settings(task=config["task"], bc=config["bc"], policy=config["policy"]),
     shell:
         "MLGO_LOG={log} python {input.script} --seed {wildcards.seed} {params} --corpus data/corpus "
         "--baseline data/baseline --work data/work --output data/policies/bc-s{wildcards.seed}"
@@ -34,16 +38,18 @@ rule train_es:
         modules="data/corpus/modules.parquet",
         bitcode=expand("data/corpus/projects/{project}.parquet", project=PROJECTS),
         scores="data/baseline/scores.parquet",
-        start=expand("data/policies/bc-s{{seed}}/{file}", file=["policy.json", "weights.npy"]),
+        start=expand(
+            "data/policies/bc-s{{seed}}/{file}", file=["policy.json", "weights.npy"]
+        ),
     output:
         "data/policies/es-s{seed}/policy.json",
         "data/policies/es-s{seed}/weights.npy",
         "data/policies/es-s{seed}/history.csv",
-    params:
-        settings(**COMPILER, es=config["es"]),
-    threads: 64
     log:
         "data/work/logs/train_es/s{seed}.log",
+    threads: 64
+    params:
+        settings(**COMPILER, es=config["es"]),
     shell:
         "MLGO_LOG={log} python {input.script} --seed {wildcards.seed} {params} --start data/policies/bc-s{wildcards.seed} "
         "--corpus data/corpus --baseline data/baseline --workers {threads} --work data/work "

@@ -1,5 +1,7 @@
 """From a recorded trace to arrays for cloning."""
 
+import itertools
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,9 +35,8 @@ def clone_data(
 
 def _bounded_rows(trace: pa.Table, max_steps: int, seed: int) -> np.ndarray:
     """Positions of the rows to keep, ascending."""
-    keys = pc.binary_join_element_wise(trace["project"], trace["module"], "/").combine_chunks()
-    starts = np.flatnonzero(np.r_[True, keys[1:].to_numpy(False) != keys[:-1].to_numpy(False)]) if len(keys) else []
+    keys = pc.binary_join_element_wise(trace["project"], trace["module"], "/").to_pylist()
     chosen: list[int] = []
-    for start, stop in zip(starts, [*starts[1:], len(keys)], strict=True):
-        chosen += sample(range(start, stop), max_steps, seed, "clone", keys[int(start)].as_py())
+    for key, run in itertools.groupby(range(len(keys)), key=keys.__getitem__):
+        chosen += sample(list(run), max_steps, seed, "clone", key)
     return np.array(chosen, np.int64)

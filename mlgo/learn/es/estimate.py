@@ -39,6 +39,7 @@ def shape_rewards(rewards: np.ndarray, shaping: Literal["rank", "zscore"]) -> np
 
     Args:
         rewards: float64 [num], finite.
+        shaping: which of the two.
     """
     if np.ptp(rewards) == 0.0:
         return np.zeros_like(rewards)

@@ -1,0 +1,163 @@
+"""Behavioural cloning. TensorFlow runs in processes of its own: it is large and its determinism is global."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mlgo.artifacts import trace_schema
+from mlgo.config import BCConfig
+from mlgo.errors import PolicyError, TrainingError
+from mlgo.learn.bc import CloneData, clone
+from mlgo.learn.bc.dataset import clone_data
+from mlgo.learn.history import write_history
+from mlgo.policy.features import Normalisation
+
+CONFIG = BCConfig(max_epochs=3, patience=2, batch_size=16, learning_rate=0.01, max_steps_per_module=100)
+
+PROGRAM = """
+import hashlib, json
+import numpy as np
+from mlgo.config import BCConfig
+from mlgo.errors import TrainingError
+from mlgo.learn.bc import CloneData, clone
+from mlgo.policy.network import flatten, logits
+
+config = BCConfig(max_epochs=25, patience=5, batch_size=64, learning_rate=0.01, max_steps_per_module=100)
+rng = np.random.default_rng(0)
+
+def data(count):
+    inputs = rng.uniform(-2, 2, (count, 3)).astype(np.float32)
+    return CloneData(inputs, (inputs @ np.array([1.0, -2.0, 0.5]) > 0.3).astype(np.float32))
+
+train, validation, unseen = data(600), data(200), data(1000)
+first = clone(train, validation, [8], config, 1)
+again = clone(train, validation, [8], config, 1)
+other = clone(train, validation, [8], config, 2)
+correct = (logits(first.layers, unseen.inputs) > 0) == (unseen.answers > 0)
+constant = CloneData(validation.inputs, np.ones_like(validation.answers))
+one_sided = clone(train, constant, [], config.model_copy(update={"max_epochs": 2}), 1)
+best = min(first.history, key=lambda record: record["validation_loss"])
+scores = np.logaddexp(0, logits(first.layers, validation.inputs)) - validation.answers * logits(first.layers, validation.inputs)
+try:
+    clone(CloneData(train.inputs * np.nan, train.answers), validation, [8], config, 1)
+    message = ""
+except TrainingError as error:
+    message = str(error)
+print(json.dumps({
+    "accuracy": float(correct.mean()),
+    "digests": [hashlib.sha256(flatten(run.layers).tobytes()).hexdigest() for run in (first, again, other)],
+    "shapes": [[list(m.shape), list(b.shape)] for m, b in first.layers],
+    "history": first.history,
+    "same_history": first.history == again.history,
+    "no_hidden": len(one_sided.layers),
+    "best_loss": best["validation_loss"],
+    "loss_of_result": float(scores.mean()),
+    "nan": message,
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def report():
+    run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr[-2000:]
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+@pytest.mark.slow
+def test_a_separable_toy_is_learnt(report):
+    assert report["accuracy"] > 0.97
+    assert report["shapes"] == [[[3, 8], [8]], [[8, 1], [1]]]
+    assert report["no_hidden"] == 1
+
+
+@pytest.mark.slow
+def test_the_same_seed_gives_the_same_weights(report):
+    first, again, other = report["digests"]
+    assert first == again != other
+    assert report["same_history"]
+
+
+@pytest.mark.slow
+def test_history_and_the_epoch_that_is_kept(report):
+    history = report["history"]
+    assert [record["epoch"] for record in history] == list(range(1, len(history) + 1))
+    assert history[-1]["loss"] < history[0]["loss"]
+    assert 0.97 < max(record["validation_accuracy"] for record in history) <= 1.0
+    assert report["loss_of_result"] == pytest.approx(report["best_loss"], rel=1e-3)
+
+
+@pytest.mark.slow
+def test_a_loss_that_is_not_a_number(report):
+    assert "not a number" in report["nan"]
+
+
+def data(answers):
+    return CloneData(np.zeros((len(answers), 2), np.float32), np.array(answers, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("train", "validation", "message"),
+    [
+        (data([]), data([0, 1]), "the training trace holds no question"),
+        (data([0, 1]), data([]), "the validation trace holds no question"),
+        (data([1, 1]), data([0, 1]), "only one kind of answer"),
+        (data([0, 0]), data([0, 1]), "only one kind of answer"),
+    ],
+)
+def test_data_without_anything_to_learn(train, validation, message):
+    with pytest.raises(TrainingError, match=message):
+        clone(train, validation, [4], CONFIG, 0)
+    assert "tensorflow" not in sys.modules  # found out before anything large is loaded
+
+
+SCALING = Normalisation(("b", "a"), np.zeros(2, np.float32), np.ones(2, np.float32))
+
+
+def trace(rows):
+    """Rows of (project, module, step, a, b, answer)."""
+    names = ["project", "module", "step", "a", "b", "answer"]
+    dictionaries = [dict(zip(names, row, strict=True)) | {"context": ""} for row in rows]
+    return pa.Table.from_pylist(dictionaries, schema=trace_schema(["a", "b"]).remove_metadata())
+
+
+ROWS = [
+    *(("p", "m", i, i, 100 + i, i % 2) for i in range(10)),
+    *(("p", "n", i, 50 + i, 0, 1) for i in range(2)),
+    *(("q", "m", i, 70 + i, 0, 0) for i in range(3)),
+]
+
+
+def test_dataset_takes_projects_and_orders_features():
+    found = clone_data(trace(ROWS), {"q"}, SCALING, 100, 0)
+    assert found.inputs[:, 0].tolist() == [0.0, 0.0, 0.0]  # b comes first
+    assert found.inputs[:, 1] == pytest.approx(np.log([71, 72, 73]), rel=1e-5)
+    assert found.answers.tolist() == [0.0, 0.0, 0.0]
+    assert found.answers.dtype == found.inputs.dtype == np.float32
+    assert len(clone_data(trace(ROWS), {"p", "q"}, SCALING, 100, 0).answers) == 15
+
+
+def test_dataset_bounds_each_module():
+    found = clone_data(trace(ROWS), {"p", "q"}, SCALING, 4, 0)
+    assert len(found.answers) == 4 + 2 + 3
+    again = clone_data(trace(ROWS), {"p", "q"}, SCALING, 4, 0)
+    assert np.array_equal(found.inputs, again.inputs)
+    other = clone_data(trace(ROWS), {"p", "q"}, SCALING, 4, 1)
+    assert not np.array_equal(found.inputs, other.inputs)
+    alone = clone_data(trace(ROWS), {"p"}, SCALING, 4, 0)
+    assert np.array_equal(alone.inputs, found.inputs[:6])  # other projects do not change what is drawn
+
+
+def test_dataset_without_a_feature():
+    odd = Normalisation(("a", "z"), SCALING.centre, SCALING.scale)
+    with pytest.raises(PolicyError, match=r"the trace lacks 1 .* \(z\)"):
+        clone_data(trace(ROWS), {"p"}, odd, 4, 0)
+
+
+def test_history_as_csv(tmp_path):
+    write_history(tmp_path / "h.csv", [{"a": 1, "b": 0.5}, {"b": None, "c": "x,y"}])
+    assert (tmp_path / "h.csv").read_text() == 'a,b,c\n1,0.5,\n,,"x,y"\n'

@@ -1,0 +1,129 @@
+"""Vocabulary and normalisation, by hand."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlgo.artifacts import VOCABULARY, read_table, write_table
+from mlgo.errors import PolicyError, TrainingError
+from mlgo.policy.features import Normalisation, build_vocabulary, check_features, normalisation, signed_log
+
+
+def rows(table):
+    return {row["feature"]: row for row in table.to_pylist()}
+
+
+def test_vocabulary_by_hand():
+    values = {
+        "flag": np.array([0, 0, 0, 1], np.int64),
+        "count": np.array([40, 10, 30, 20], np.int64),
+        "same": np.array([7, 7, 7, 7], np.int64),
+    }
+    found = rows(build_vocabulary(values, 5))
+    assert list(found) == ["flag", "count", "same"]
+    # The quantile p is the smallest value with at least the share p of all values at or below it.
+    assert found["count"]["quantiles"] == [10.0, 10.0, 20.0, 30.0, 40.0]
+    assert found["flag"]["quantiles"] == [0.0, 0.0, 0.0, 0.0, 1.0]
+    assert found["same"]["quantiles"] == [7.0] * 5
+    assert [found[name]["num_distinct"] for name in values] == [2, 4, 1]
+
+
+@given(st.lists(st.integers(0, 1), min_size=1, max_size=50), st.integers(2, 60))
+def test_a_feature_of_0_and_1_has_only_these_as_quantiles(flags, num_quantiles):
+    found = rows(build_vocabulary({"f": np.array(flags, np.int64)}, num_quantiles))["f"]
+    assert set(found["quantiles"]) <= {0.0, 1.0}
+    assert found["quantiles"][0] == min(flags)
+    assert found["quantiles"][-1] == max(flags)
+    assert len(found["quantiles"]) == num_quantiles
+
+
+@given(st.lists(st.integers(-(2**40), 2**40), min_size=1, max_size=50))
+def test_quantiles_rise_and_occur(values):
+    quantiles = rows(build_vocabulary({"f": np.array(values, np.int64)}, 11))["f"]["quantiles"]
+    assert quantiles == sorted(quantiles)
+    assert set(quantiles) <= {float(value) for value in values}
+
+
+def test_the_vocabulary_fits_its_schema(tmp_path):
+    table = build_vocabulary({"f": np.array([1, 2], np.int64)}, 3)
+    write_table(tmp_path / "v.parquet", table, VOCABULARY, {})
+    assert read_table(tmp_path / "v.parquet", VOCABULARY).to_pylist() == table.to_pylist()
+
+
+@pytest.mark.parametrize("features", [{}, {"a": np.zeros(0, np.int64)}])
+def test_no_questions(features):
+    with pytest.raises(TrainingError, match="no question"):
+        build_vocabulary(features, 5)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0, 0.0),
+        (1, math.log(2)),
+        (-1, -math.log(2)),
+        (99, math.log(100)),
+        (-14950, -math.log(14951)),
+        (2**62, 62 * math.log(2)),
+    ],
+)
+def test_signed_log(value, expected):
+    assert signed_log(np.array([value]))[0] == pytest.approx(expected, rel=1e-4)
+
+
+def test_normalisation_by_hand():
+    scaling = Normalisation(("a", "b"), np.array([math.log(2), 0.0], np.float32), np.array([0.5, 2.0], np.float32))
+    result = scaling(np.array([[1, 0], [3, -1], [10**9, -(10**9)]]))
+    assert result.dtype == np.float32
+    expected = [
+        [0.0, 0.0],
+        [(math.log(4) - math.log(2)) / 0.5, -math.log(2) / 2],
+        [5.0, -5.0],
+    ]
+    assert result == pytest.approx(np.array(expected), abs=1e-5)
+    assert scaling(np.array([3, -1])) == pytest.approx(np.array(expected[1]), abs=1e-5)
+
+
+def test_the_input_is_left_alone():
+    observations = np.array([[1, 2], [3, 4]])
+    scaling = Normalisation(("a", "b"), np.ones(2, np.float32), np.ones(2, np.float32))
+    scaling(observations)
+    assert observations.tolist() == [[1, 2], [3, 4]]
+
+
+def test_scale_from_quantiles_by_hand():
+    # With 5 quantiles one is cut off at each end: 10, 20, 30 remain of "count".
+    table = build_vocabulary({"count": np.array([10, 20, 30, 10**6]), "same": np.array([7, 7, 7, 7])}, 5)
+    scaling = normalisation(table)
+    logs = [math.log(11), math.log(21), math.log(31)]
+    inner = [logs[0], logs[1], logs[2]]
+    assert scaling.features == ("count", "same")
+    assert scaling.centre == pytest.approx([np.mean(inner), math.log(8)], rel=1e-5)
+    assert scaling.scale == pytest.approx([np.std(inner), 1.0], rel=1e-5)
+    assert scaling.centre.dtype == scaling.scale.dtype == np.float32
+
+
+def test_an_outlier_does_not_set_the_scale():
+    calm = np.tile(np.arange(10), 1000)
+    wild = calm.copy()
+    wild[0] = 10**12
+    scales = [normalisation(build_vocabulary({"f": values}, 1001)).scale[0] for values in (calm, wild)]
+    assert scales[0] == pytest.approx(scales[1], rel=0.01)
+
+
+@given(st.lists(st.lists(st.integers(-(2**62), 2**62), min_size=3, max_size=3), min_size=1, max_size=20))
+def test_inputs_are_finite_and_bounded(observations):
+    values = np.array(observations, np.int64)
+    scaling = normalisation(build_vocabulary({name: values[:, i] for i, name in enumerate("abc")}, 11))
+    result = scaling(values)
+    assert np.all(np.isfinite(result))
+    assert np.all(np.abs(result) <= 5.0)
+
+
+def test_missing_features_are_named():
+    check_features(["a", "b"], ["b", "c", "a"], "the trace")
+    with pytest.raises(PolicyError, match=r"the trace lacks 2 of the policy's features \(b, d\)"):
+        check_features(["a", "b", "d"], ["a"], "the trace")

@@ -1,0 +1,67 @@
+"""The perceptron as a flat vector."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlgo.errors import PolicyError
+from mlgo.policy.network import Architecture, flatten, logits
+
+widths = st.lists(st.integers(1, 6), min_size=1, max_size=4).map(lambda hidden: (*hidden, 1))
+
+
+def test_layout_by_hand():
+    architecture = Architecture((2, 3, 1))
+    assert architecture.shapes == [(2, 3), (3, 1)]
+    assert architecture.num_params == 2 * 3 + 3 + 3 + 1
+    assert architecture.layer_slices() == [slice(0, 9), slice(9, 13)]
+    (first, bias), (last, final) = architecture.unflatten(np.arange(13, dtype=np.float32))
+    assert first.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert bias.tolist() == [6, 7, 8]
+    assert last.tolist() == [[9], [10], [11]]
+    assert final.tolist() == [12]
+
+
+def test_forward_pass_by_hand():
+    layers = [
+        (np.array([[1, -1, 2], [0, 1, -1]], np.float32), np.array([0, 0.5, -1], np.float32)),
+        (np.array([[1], [2], [-1]], np.float32), np.array([0.25], np.float32)),
+    ]
+    # Input (1, 2): hidden (1, 1.5, -1) -> ReLU (1, 1.5, 0) -> 1 + 3 + 0.25
+    # Input (3, 0): hidden (3, -2.5, 5) -> ReLU (3, 0, 5) -> 3 - 5 + 0.25
+    inputs = np.array([[1, 2], [3, 0]], np.float32)
+    assert logits(layers, inputs).tolist() == [4.25, -1.75]
+    assert float(logits(layers, inputs[0])) == 4.25
+    assert inputs.tolist() == [[1, 2], [3, 0]]
+
+
+def test_without_hidden_layers():
+    layers = [(np.array([[2], [-1]], np.float32), np.array([1], np.float32))]
+    assert logits(layers, np.array([[3.0, 4.0]], np.float32)).tolist() == [3.0]
+
+
+@given(widths, st.integers(0, 2**32))
+def test_unflatten_then_flatten(layer_widths, seed):
+    architecture = Architecture(layer_widths)
+    vector = np.random.default_rng(seed).standard_normal(architecture.num_params).astype(np.float32)
+    assert np.array_equal(flatten(architecture.unflatten(vector)), vector)
+    parts = architecture.layer_slices()
+    assert parts[0].start == 0 if parts else True
+    assert [part.stop for part in parts[:-1]] == [part.start for part in parts[1:]]
+
+
+@given(widths, st.integers(0, 2**32))
+def test_one_question_at_a_time_gives_the_same(layer_widths, seed):
+    rng = np.random.default_rng(seed)
+    architecture = Architecture(layer_widths)
+    layers = architecture.unflatten(rng.standard_normal(architecture.num_params).astype(np.float32))
+    inputs = rng.standard_normal((5, layer_widths[0])).astype(np.float32)
+    one_by_one = [float(logits(layers, row)) for row in inputs]
+    assert logits(layers, inputs) == pytest.approx(np.array(one_by_one), abs=1e-4)
+
+
+@pytest.mark.parametrize("size", [0, 12, 14])
+def test_wrong_number_of_weights(size):
+    with pytest.raises(PolicyError, match=f"{size} weights where layers .* need 13"):
+        Architecture((2, 3, 1)).unflatten(np.zeros(size, np.float32))

@@ -1,0 +1,178 @@
+"""Policies as advisors and on disk."""
+
+import json
+
+import numpy as np
+import pytest
+
+from mlgo.compiler.session import compile_under_advice
+from mlgo.errors import ArtifactError, PolicyError, ProtocolError
+from mlgo.policy.features import Normalisation
+from mlgo.policy.network import Architecture
+from mlgo.policy.network_policy import NetworkPolicy, load_policy, save_policy
+from mlgo.types import TensorSpec
+from mlgo.wire.log import Header
+
+
+def int64(name, shape=(1,)):
+    return TensorSpec(name, np.dtype(np.int64), shape)
+
+
+HEADER = Header((int64("other"), int64("b"), int64("a")), int64("inlining_decision"))
+
+
+@pytest.fixture
+def policy():
+    """Inlines when slog(a) - slog(b) is above 0: weights 1 and -1, no hidden layer."""
+    return NetworkPolicy(
+        "inline-size",
+        Normalisation(("a", "b"), np.zeros(2, np.float32), np.ones(2, np.float32)),
+        Architecture((2, 1)),
+        np.array([1, -1, 0], np.float32),
+        {"seed": 3},
+    )
+
+
+def payload(other, b, a):
+    return np.array([other, b, a], np.int64).tobytes()
+
+
+YES, NO = np.int64(1).tobytes(), np.int64(0).tobytes()
+
+
+def test_features_are_found_by_name(policy):
+    respond = policy.respond_to(HEADER)
+    assert respond(payload(100, 1, 2)) == YES
+    assert respond(payload(-100, 2, 1)) == NO
+    assert respond(payload(0, 3, 3)) == NO  # exactly 0 does not inline
+
+
+def test_decide_agrees_with_respond(policy):
+    rng = np.random.default_rng(0)
+    observations = rng.integers(-50, 50, (200, 3))
+    respond = policy.respond_to(HEADER)
+    one_by_one = [respond(row.tobytes()) == YES for row in observations]
+    assert (policy.decide(observations[:, [2, 1]]) > 0).tolist() == one_by_one
+
+
+def test_other_weights(policy):
+    turned = policy.with_weights(-policy.weights.astype(np.float64))
+    assert turned.weights.dtype == np.float32
+    assert turned.respond_to(HEADER)(payload(0, 1, 2)) == NO
+    assert policy.respond_to(HEADER)(payload(0, 1, 2)) == YES
+
+
+def test_missing_features_are_named(policy):
+    with pytest.raises(PolicyError, match=r"the compiler lacks 1 of the policy's features \(b\)"):
+        policy.respond_to(Header((int64("a"),), int64("inlining_decision")))
+
+
+def test_headers_of_another_kind(policy):
+    vector = Header((int64("a"), int64("b"), TensorSpec("mask", np.dtype(np.int64), (33,))), int64("d"))
+    with pytest.raises(ProtocolError, match="mask"):
+        policy.respond_to(vector)
+    for advice in (None, int64("d", (2,))):
+        with pytest.raises(PolicyError, match="single number"):
+            policy.respond_to(Header(HEADER.features, advice))
+
+
+def test_answers_have_the_headers_type(policy):
+    respond = policy.respond_to(Header(HEADER.features, TensorSpec("d", np.dtype(np.float32), (1,))))
+    assert respond(payload(0, 1, 2)) == np.float32(1).tobytes()
+
+
+def test_saved_policies_come_back_and_save_to_the_same_bytes(policy, tmp_path):
+    save_policy(policy, tmp_path / "one")
+    again = load_policy(tmp_path / "one")
+    save_policy(again, tmp_path / "two")
+    for name in ("policy.json", "weights.npy"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    assert (again.task, again.architecture, again.origin) == (policy.task, policy.architecture, policy.origin)
+    assert again.normalisation.features == ("a", "b")
+    assert np.array_equal(again.weights, policy.weights)
+    assert np.array_equal(again.normalisation.scale, policy.normalisation.scale)
+
+
+def test_odd_floats_survive(policy, tmp_path):
+    centre = np.array([1 / 3, 1e-30], np.float32)
+    odd = NetworkPolicy(policy.task, Normalisation(("a", "b"), centre, centre), policy.architecture, policy.weights)
+    save_policy(odd, tmp_path)
+    assert np.array_equal(load_policy(tmp_path).normalisation.centre, centre)
+
+
+def test_missing_files(policy, tmp_path):
+    with pytest.raises(ArtifactError, match="is missing"):
+        load_policy(tmp_path / "none")
+    save_policy(policy, tmp_path)
+    (tmp_path / "weights.npy").unlink()
+    with pytest.raises(ArtifactError):
+        load_policy(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", "{}", '{"format": 1}', "null"])
+def test_damaged_description(text, policy, tmp_path):
+    save_policy(policy, tmp_path)
+    (tmp_path / "policy.json").write_text(text)
+    with pytest.raises(ArtifactError):
+        load_policy(tmp_path)
+
+
+@pytest.mark.parametrize("length", [1, 20, 100, -1])
+def test_truncated_weights(length, policy, tmp_path):
+    save_policy(policy, tmp_path)
+    data = (tmp_path / "weights.npy").read_bytes()
+    (tmp_path / "weights.npy").write_bytes(data[:length])
+    with pytest.raises(ArtifactError):
+        load_policy(tmp_path)
+
+
+def test_pickles_are_refused(policy, tmp_path):
+    save_policy(policy, tmp_path)
+    np.save(tmp_path / "weights.npy", np.array([print], object), allow_pickle=True)
+    with pytest.raises(ArtifactError):
+        load_policy(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("format", 2, "policy format 2"),
+        ("widths", [2, 4, 1], "3 weights where layers"),
+        ("widths", [1, 1], "weights where layers"),
+        ("features", ["a"], "2 inputs for 1 features"),
+        ("features", ["a", "b", "c"], "2 inputs for 3 features"),
+    ],
+)
+def test_files_that_contradict_each_other(key, value, message, policy, tmp_path):
+    save_policy(policy, tmp_path)
+    record = json.loads((tmp_path / "policy.json").read_text())
+    (tmp_path / "policy.json").write_text(json.dumps(record | {key: value}))
+    with pytest.raises(PolicyError, match=message):
+        load_policy(tmp_path)
+
+
+def test_a_policy_drives_the_real_compiler(sample, toolchain, task, settings):
+    names = ("callee_basic_block_count", "callsite_cost", "nr_ctant_params")
+    always = NetworkPolicy(
+        task.name,
+        Normalisation(names, np.zeros(3, np.float32), np.ones(3, np.float32)),
+        Architecture((3, 1)),
+        np.array([0, 0, 0, 1], np.float32),
+    )
+    single_block = always.with_weights(np.array([-1, 0, 0, 0.8]))  # log(1 + blocks) < 0.8: one block
+    module = sample("lz/match.c")
+    everything = compile_under_advice(toolchain, task, module, always, settings)
+    assert np.all(np.frombuffer(everything.answers, np.int64) == 1)
+    result = compile_under_advice(toolchain, task, module, single_block, settings, record=True)
+    blocks = result.header.scalars(result.observations)[:, result.header.index("callee_basic_block_count")]
+    answers = np.frombuffer(result.answers, np.int64)
+    assert answers.tolist() == (blocks == 1).astype(int).tolist()
+    assert 0 < answers.sum() < len(answers)
+    with pytest.raises(PolicyError, match="no_such"):
+        bad = NetworkPolicy(
+            task.name,
+            Normalisation(("no_such",), np.zeros(1), np.ones(1)),
+            Architecture((1, 1)),
+            np.zeros(2, np.float32),
+        )
+        compile_under_advice(toolchain, task, module, bad, settings)

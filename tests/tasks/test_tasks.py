@@ -1,0 +1,41 @@
+"""Decision problems and the reward."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mlgo.errors import ConfigError
+from mlgo.tasks import get_task
+from mlgo.tasks.reward import relative_reward
+
+
+def test_unknown_tasks_are_named():
+    with pytest.raises(ConfigError, match=r"'regalloc'; known: inline-size"):
+        get_task("regalloc")
+
+
+def test_flags_of_inlining():
+    # Section 2.1 of the fact sheet; every LLVM option goes through -mllvm.
+    flags = get_task("inline-size").flags(Path("/x/channel"), 10.0, with_default=False)
+    assert flags == [
+        "-mllvm",
+        "-enable-ml-inliner=release",
+        "-mllvm",
+        "-inliner-interactive-channel-base=/x/channel",
+        "-mllvm",
+        "-ml-advisor-size-increase-threshold=10",
+        "-Rpass-missed=inline-ml",
+    ]
+    more = get_task("inline-size").flags(Path("/x/channel"), 1.5, with_default=True)
+    assert "-inliner-interactive-include-default" in more
+    assert "-ml-advisor-size-increase-threshold=1.5" in more
+
+
+def test_reward_by_hand():
+    score = np.array([90.0, 100.0, 125.0, np.nan])
+    baseline = np.array([100.0, 100.0, 100.0, 100.0])
+    assert relative_reward(score, baseline)[:3].tolist() == pytest.approx([0.1, 0.0, -0.25])
+    assert np.isnan(relative_reward(score, baseline)[3])
+    table = relative_reward(np.array([[50.0, 10.0], [100.0, 20.0]]), np.array([100.0, 10.0]))
+    assert table.tolist() == [[0.5, 0.0], [0.0, -1.0]]

@@ -1,0 +1,71 @@
+"""Handlers for workers; spawned processes import them by name."""
+
+import os
+import resource
+import signal
+import sys
+import time
+
+
+def make_square():
+    return lambda job: job * job
+
+
+def make_misbehaving():
+    """Jobs: a number to square, "die", "raise", "sleep", "exit", "pid", "huge", "unpicklable"."""
+
+    def handle(job):
+        if job == "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if job == "exit":
+            os._exit(7)
+        if job == "raise":
+            raise LookupError("from the handler")
+        if job == "sleep":
+            time.sleep(60)
+        if job == "slow":
+            time.sleep(0.3)
+            return "slow"
+        if job == "pid":
+            return os.getpid()
+        if job == "huge":
+            return b"x" * 5_000_000
+        if job == "affinity":
+            return sorted(os.sched_getaffinity(0))
+        if job == "spawn":
+            from mlgo.compiler.process import run_bounded
+
+            run_bounded(["sleep", "126.5"], 100.0)
+        if job == "scratch":
+            from mlgo.scratch import scratch_directory
+
+            with scratch_directory() as folder:
+                return str(folder)
+        return job * job
+
+    return handle
+
+
+def make_inspector():
+    def handle(job):
+        resident = 0
+        with open("/proc/self/status") as file:
+            for line in file:
+                if line.startswith("VmRSS:"):
+                    resident = int(line.split()[1])
+        return {
+            "tensorflow": "tensorflow" in sys.modules,
+            "keras": "keras" in sys.modules,
+            "resident_kb": resident,
+            "peak_kb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        }
+
+    return handle
+
+
+def make_compile_inspector():
+    """As `make_inspector`, in a process that has imported what a compile worker imports."""
+    import mlgo.policy.network_policy
+    import mlgo.rollout.compiles  # noqa: F401
+
+    return make_inspector()
