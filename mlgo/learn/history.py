@@ -10,12 +10,13 @@ from mlgo.artifacts import write_text
 
 
 def write_history(path: Path, history: list[dict[str, Any]]) -> None:
-    """Write records as CSV; columns in the order of their first appearance, empty where a record has none."""
+    """Write records as CSV: columns in the order of their first appearance, gaps empty, truth values as 0 and 1."""
     columns = list(dict.fromkeys(name for record in history for name in record))
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, columns, restval="", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(history)
+    for record in history:
+        writer.writerow({name: int(value) if isinstance(value, bool) else value for name, value in record.items()})
     write_text(path, buffer.getvalue())
 
 

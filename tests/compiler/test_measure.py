@@ -79,7 +79,7 @@ def test_every_truncation_of_a_hand_made_object():
 @given(data=st.data())
 def test_truncations_of_a_real_object(data, sample, toolchain, settings, tmp_path_factory):
     path = tmp_path_factory.mktemp("object") / "m.o"
-    compile_plain(toolchain, sample("codec/base64.c"), settings, path)
+    compile_plain(toolchain, sample("codec/base64.c"), settings, object_path=path)
     whole = path.read_bytes()
     with pytest.raises(ObjectError):
         object_size(whole[: data.draw(st.integers(0, len(whole) - 1))])

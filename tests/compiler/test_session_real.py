@@ -87,7 +87,7 @@ void top(int x) { l3(x); l3(x + 19); }
 @pytest.mark.parametrize("source", SOURCES)
 def test_echo_of_the_default_reproduces_the_plain_object(source, sample, toolchain, task, settings, tmp_path):
     module = sample(source)
-    plain = compile_plain(toolchain, module, settings, tmp_path / "plain.o")
+    plain = compile_plain(toolchain, module, settings, object_path=tmp_path / "plain.o")
     echo = compile_under_advice(
         toolchain, task, module, ECHO, settings, with_default=True, object_path=tmp_path / "echo.o"
     )
@@ -229,6 +229,22 @@ def test_recording_is_optional(bitcode, toolchain, task, settings):
     assert result.num_questions == 2
 
 
+def test_remarks_count_what_was_inlined(bitcode, sample, toolchain, task, settings):
+    module = bitcode(TWO_CALLS)
+    done = task.done_remark
+    always = compile_under_advice(toolchain, task, module, ConstantAdvisor(1), settings, remark=done)
+    never = compile_under_advice(toolchain, task, module, ConstantAdvisor(0), settings, remark=done)
+    assert (always.num_remarks, never.num_remarks) == (2, 0)
+    assert not always.truncated
+    quiet = compile_under_advice(toolchain, task, module, ConstantAdvisor(1), settings)
+    assert always.object_sha256 == quiet.object_sha256  # asking for remarks changes nothing
+    module = sample("lz/match.c")
+    plain = compile_plain(toolchain, module, settings, remark=done)
+    echo = compile_under_advice(toolchain, task, module, ECHO, settings, with_default=True, remark=done)
+    assert plain.num_remarks == echo.num_remarks == int(np.frombuffer(echo.answers, np.int64).sum()) > 0
+    assert plain.object_sha256 == compile_plain(toolchain, module, settings).object_sha256
+
+
 def test_an_unknown_feature_is_a_named_failure(bitcode, toolchain, task, settings, leaves_nothing):
     module = bitcode(TWO_CALLS)
     with leaves_nothing(), pytest.raises(ProtocolError, match="'no_such_feature'"):
@@ -293,7 +309,7 @@ def test_many_compiles_leak_nothing(bitcode, toolchain, task, settings, leaves_n
 @pytest.mark.parametrize("source", SOURCES)
 def test_text_bytes_is_the_first_column_of_gnu_size(source, sample, toolchain, settings, tmp_path):
     path = tmp_path / "module.o"
-    result = compile_plain(toolchain, sample(source), settings, path)
+    result = compile_plain(toolchain, sample(source), settings, object_path=path)
     listing = subprocess.run(["size", path], capture_output=True, text=True, check=True).stdout
     assert result.text_bytes == int(listing.splitlines()[1].split()[0])
 
@@ -302,7 +318,7 @@ def test_text_bytes_is_the_first_column_of_gnu_size(source, sample, toolchain, s
 @pytest.mark.parametrize("source", SOURCES)
 def test_sizes_agree_with_readelf(source, sample, toolchain, settings, tmp_path):
     path = tmp_path / "module.o"
-    result = compile_plain(toolchain, sample(source), settings, path)
+    result = compile_plain(toolchain, sample(source), settings, object_path=path)
     listing = subprocess.run(["readelf", "-S", "-W", path], capture_output=True, text=True, check=True).stdout
     executable = text = 0
     for line in listing.splitlines():

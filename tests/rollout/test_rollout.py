@@ -1,5 +1,7 @@
 """Many compiles in worker processes, with the real compiler."""
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -89,14 +91,24 @@ def test_the_self_test_holds(baseline):
     assert broken["cause"].startswith("did not compile")
 
 
-@pytest.mark.parametrize(("truncated", "cause"), [(True, "size stop"), (False, "text 99 instead of 1[0-9]+ bytes")])
-def test_the_self_test_names_the_cause(truncated, cause, baseline):
+def test_the_self_test_names_the_cause(baseline):
     rows = [dict(row) for row in baseline.scores if row["module"] == "base64.c"]
     echo = next(row for row in rows if row["advisor"] == "echo")
-    echo |= {"object_sha256": "other", "truncated": truncated, "text_bytes": 99}
+    echo |= {"object_sha256": "other", "message": "the cause", "text_bytes": 99}
     (found,) = self_test_failures(pa.Table.from_pylist(rows, schema=SCORES.remove_metadata()))
     assert found["module"] == "codec/base64.c"
-    assert pytest.importorskip("re").search(cause, found["cause"])
+    assert re.fullmatch(r"the cause; text 99 instead of \d+ bytes", found["cause"])
+
+
+def test_the_size_stop_explains_a_difference(toolchain, settings, task, modules, bitcode):
+    tight = settings.model_copy(update={"size_stop_factor": 1.0001})
+    with CompileHost(toolchain, "inline-size", tight, 1) as host:
+        stopped = score_references(host, task, Quirks(), modules, bitcode, 0.5, 0)
+    found = self_test_failures(pa.Table.from_pylist(stopped.scores, schema=SCORES.remove_metadata()))
+    truncated = [row for row in stopped.scores if row["advisor"] == "echo" and row["truncated"]]
+    for row in truncated:
+        assert row["message"] == "" or "raise compile.size_stop_factor" in row["message"]
+    assert len(found) <= len(truncated)
 
 
 def test_the_trace_is_what_the_heuristic_was_asked(baseline, modules, bitcode, toolchain, task, settings, tmp_path):
@@ -233,7 +245,7 @@ class Deadly:
 def test_a_lost_worker_is_an_outcome(toolchain, settings, bitcode, modules, leaves_nothing):
     path = bitcode[modules[0].key]
     jobs = [CompileJob("m", path, None), CompileJob("m", path, Deadly()), CompileJob("m", path, None)]
-    with leaves_nothing(), CompileHost(toolchain, "inline-size", settings, 1) as host:
+    with leaves_nothing(descriptors=False), CompileHost(toolchain, "inline-size", settings, 1) as host:
         first, lost, last = host.compile_all(jobs)
     assert first.result.object_sha256 == last.result.object_sha256
     assert (lost.result, lost.failure) == (None, "worker")

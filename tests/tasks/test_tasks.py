@@ -25,7 +25,6 @@ def test_flags_of_inlining():
         "-inliner-interactive-channel-base=/x/channel",
         "-mllvm",
         "-ml-advisor-size-increase-threshold=10",
-        "-Rpass-missed=inline-ml",
     ]
     more = get_task("inline-size").flags(Path("/x/channel"), 1.5, with_default=True)
     assert "-inliner-interactive-include-default" in more

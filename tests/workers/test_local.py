@@ -22,11 +22,20 @@ def collect(pool, jobs):
 
 @pytest.mark.parametrize("num_workers", [1, 3])
 def test_results_keep_their_positions(num_workers, leaves_nothing):
-    with leaves_nothing(), LocalPool(num_workers, make_square) as pool:
+    with leaves_nothing(descriptors=False), LocalPool(num_workers, make_square) as pool:
         assert pool.num_workers == num_workers
         assert collect(pool, list(range(20))) == [i * i for i in range(20)]
         assert collect(pool, []) == []
         assert collect(pool, [7]) == [49]  # again with the same workers
+
+
+def test_descriptors_go_with_the_pool(leaves_nothing):
+    def use():
+        with LocalPool(2, make_misbehaving) as pool:
+            collect(pool, [1, 2, "die", 3])
+
+    with leaves_nothing():
+        use()
 
 
 def test_slow_jobs_do_not_hold_others_back():
@@ -43,14 +52,14 @@ def test_processes_are_reused():
 
 
 def test_no_process_before_the_first_job(leaves_nothing):
-    with leaves_nothing():
+    with leaves_nothing(descriptors=False):
         before = children()
         with LocalPool(3, make_square):
             assert children() == before
 
 
 def test_a_killed_worker_loses_only_its_job(leaves_nothing):
-    with leaves_nothing(), LocalPool(2, make_misbehaving) as pool:
+    with leaves_nothing(descriptors=False), LocalPool(2, make_misbehaving) as pool:
         results = collect(pool, [1, 2, "die", 3, 4, "die", 5])
         lost = [result for result in results if isinstance(result, WorkerLost)]
         assert [result.exit_code for result in lost] == [-signal.SIGKILL] * 2
@@ -60,7 +69,7 @@ def test_a_killed_worker_loses_only_its_job(leaves_nothing):
 
 
 def test_a_worker_killed_from_outside(leaves_nothing):
-    with leaves_nothing(), LocalPool(1, make_misbehaving) as pool:
+    with leaves_nothing(descriptors=False), LocalPool(1, make_misbehaving) as pool:
         (pid,) = collect(pool, ["pid"])
         os.kill(pid, signal.SIGKILL)
         time.sleep(0.1)
@@ -70,21 +79,21 @@ def test_a_worker_killed_from_outside(leaves_nothing):
 
 
 def test_a_worker_that_exits(leaves_nothing):
-    with leaves_nothing(), LocalPool(1, make_misbehaving) as pool:
+    with leaves_nothing(descriptors=False), LocalPool(1, make_misbehaving) as pool:
         lost, good = collect(pool, ["exit", 2])
         assert lost.exit_code == 7
         assert good == 4
 
 
 def test_what_a_handler_raises_reaches_the_caller_and_the_pool_goes_on(leaves_nothing):
-    with leaves_nothing(), LocalPool(2, make_misbehaving) as pool:
+    with leaves_nothing(descriptors=False), LocalPool(2, make_misbehaving) as pool:
         with pytest.raises(LookupError, match="from the handler"):
             collect(pool, [1, "raise", 2, 3])
         assert collect(pool, [4, 5, 6]) == [16, 25, 36]
 
 
 def test_a_caller_that_gives_up_gets_no_old_answers_later(leaves_nothing):
-    with leaves_nothing(), LocalPool(2, make_misbehaving) as pool:
+    with leaves_nothing(descriptors=False), LocalPool(2, make_misbehaving) as pool:
         collect(pool, [1, 1])
         answers = pool.map(["sleep", 5, 6])
         assert next(answers) == (1, 25)
@@ -95,26 +104,19 @@ def test_a_caller_that_gives_up_gets_no_old_answers_later(leaves_nothing):
 
 
 def test_large_results(leaves_nothing):
-    with leaves_nothing(), LocalPool(2, make_misbehaving) as pool:
+    with leaves_nothing(descriptors=False), LocalPool(2, make_misbehaving) as pool:
         assert [len(result) for result in collect(pool, ["huge", "huge"])] == [5_000_000] * 2
 
 
-def test_closing_ends_busy_workers_and_their_children(leaves_nothing, own_temporary_folder):
-    with leaves_nothing():
-        pool = LocalPool(1, make_misbehaving)
-        assert collect(pool, [2]) == [4]
-        answers = pool.map(["spawn"])
-        import threading
-
-        thread = threading.Thread(target=lambda: list(answers), daemon=True)
-        pool._workers[0].send("spawn")
+def test_giving_up_ends_busy_workers_and_their_children(leaves_nothing):
+    with leaves_nothing(descriptors=False), LocalPool(2, make_misbehaving) as pool:
+        answers = pool.map(["spawn", 2])
+        assert next(answers) == (1, 4)
         end = time.monotonic() + 10.0
         while not processes_naming("sleep\x00126.5") and time.monotonic() < end:
             time.sleep(0.02)
         assert processes_naming("sleep\x00126.5")
-        pool._workers[0].kill()
-        pool.close()
-        del thread
+        answers.close()
         time.sleep(0.2)
         assert not processes_naming("sleep\x00126.5")
 
