@@ -142,6 +142,7 @@ def leaves_nothing() -> Callable[..., AbstractContextManager[None]]:
     @contextmanager
     def check(*, descriptors: bool = True) -> Iterator[None]:
         resource_tracker.ensure_running()  # multiprocessing starts one for all
+        gc.collect()
         with scratch_directory() as directory:
             root = directory.parent
         before = (os.listdir("/proc/self/fd"), sorted(os.listdir(root)), children())  # noqa: PTH208

@@ -14,6 +14,10 @@ _BATCH_ELEMENTS = 1 << 20
 """Sizes that one batch of resamples draws at most; bounds memory to some 10 MB per array."""
 
 
+MIN_MODULES = 6
+"""Fewest modules that allow a verdict: 2 * 0.5 ** 6 < 0.05 <= 2 * 0.5 ** 5."""
+
+
 @dataclass(frozen=True)
 class Comparison:
     """One set of modules under a policy and under the baseline.
@@ -125,7 +129,13 @@ def log_ratios(policy: np.ndarray, baseline: np.ndarray) -> np.ndarray:
 
 
 def verdict(comparison: Comparison) -> Verdict:
-    """What the interval of the geometric mean allows to say: a direction only if all of it lies on one side of 0."""
+    """What the interval of the geometric mean allows to say: a direction only if all of it lies on one side of 0.
+
+    With fewer than `MIN_MODULES` modules no direction is named: even if all of them went one way, a two-sided sign
+    test would not call it significant at 5 %, and a percentile bootstrap of so few is too narrow.
+    """
+    if comparison.num_modules < MIN_MODULES:
+        return "no difference shown"
     low, high = comparison.geomean_low, comparison.geomean_high
     if low is not None and low > 0.0:
         return "smaller"

@@ -8,28 +8,32 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.report.compare import Comparison
+from mlgo.report.compare import Comparison, verdict
 from mlgo.report.measured import MEASURES, contenders
 from mlgo.report.tables import SPLITS, Row, ratios
 
+_SCOPES = {"all": "", "c": "c", "c++": "c++"}
 _DIGITS = 4
 """Decimals of percentages; what lies beyond is noise and may differ between machines."""
 
 
-def metrics(rows: Iterable[Row]) -> dict[str, dict[str, dict[str, float]]]:
+def metrics(rows: Iterable[Row]) -> dict[str, dict[str, dict[str, float | str]]]:
     """Metrics by split and contender, for example ``{"test": {"es-s0": {"text_geomean_gain_percent": 1.5, ...}}}``.
+
+    The modules of one language stand under the contender's name with the language, ``"es-s0 c++"``.
 
     Args:
         rows: comparisons; only those of whole splits are taken.
 
     Returns:
-        Numbers only; a gain without modules or an interval with fewer than two is left out.
+        Numbers and verdicts; a gain without modules or an interval with fewer than two is left out.
     """
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    found: dict[str, dict[str, dict[str, float | str]]] = {}
     for row in rows:
-        if row.scope == "all":
+        if row.scope in _SCOPES:
             numbers = {k: v for measure in MEASURES for k, v in _numbers(row.by(measure), measure).items()}
-            found.setdefault(row.split, {})[row.contender] = {**numbers, "truncated": row.num_truncated}
+            name = f"{row.contender} {_SCOPES[row.scope]}".strip()
+            found.setdefault(row.split, {})[name] = {**numbers, "truncated": row.num_truncated}
     return found
 
 
@@ -56,7 +60,7 @@ def ratios_csv(measured: pa.Table, measure: str) -> str:
     return _csv(["policy", "split", "module", "ratio"], records)
 
 
-def _numbers(comparison: Comparison, measure: str) -> dict[str, float]:
+def _numbers(comparison: Comparison, measure: str) -> dict[str, float | str]:
     prefix = measure.removesuffix("_bytes")
     percentages = {
         f"{kind}_{name}_percent": _percent(getattr(comparison, kind if name == "gain" else f"{kind}_{name}"))
@@ -67,6 +71,7 @@ def _numbers(comparison: Comparison, measure: str) -> dict[str, float]:
     return {
         **{f"{prefix}_{name}": value for name, value in percentages.items() if value is not None},
         **{f"{prefix}_{name.removeprefix('num_')}": getattr(comparison, name) for name in counts},
+        f"{prefix}_verdict": verdict(comparison),
     }
 
 

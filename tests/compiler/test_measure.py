@@ -76,13 +76,17 @@ def test_every_truncation_of_a_hand_made_object():
             object_size(whole[:length])
 
 
-@given(data=st.data())
-def test_truncations_of_a_real_object(data, sample, toolchain, settings, tmp_path_factory):
+@pytest.fixture(scope="module")
+def real_object(sample, toolchain, settings, tmp_path_factory):
     path = tmp_path_factory.mktemp("object") / "m.o"
     compile_plain(toolchain, sample("codec/base64.c"), settings, object_path=path)
-    whole = path.read_bytes()
+    return path.read_bytes()
+
+
+@given(data=st.data())
+def test_truncations_of_a_real_object(data, real_object):
     with pytest.raises(ObjectError):
-        object_size(whole[: data.draw(st.integers(0, len(whole) - 1))])
+        object_size(real_object[: data.draw(st.integers(0, len(real_object) - 1))])
 
 
 @given(

@@ -28,14 +28,14 @@ from tests.fakes.elf import ALLOC, EXEC, PROGBITS, elf_object
 
 # Bytes as section 1.2 of the fact sheet gives them, written by hand.
 SPEC = '{"name":"%s","type":"int64_t","port":0,"shape":[1]}'
-HEADER = '{"features":[%s,%s],"advice":%s}\n' % (SPEC % "a", SPEC % "b", SPEC % "inlining_decision")
+HEADER = f'{{"features":[{SPEC % "a"},{SPEC % "b"}],"advice":{SPEC % "inlining_decision"}}}\n'
 CONTEXT = '{"context":""}\n'
 OBJECT = elf_object([(PROGBITS, ALLOC | EXEC, 10), (PROGBITS, ALLOC, 6)]).decode("latin-1")
 
 
 def observation(number: int, a: int = 0, b: int = 0) -> str:
     tensors = np.array([a, b], "<i8").tobytes().decode("latin-1")
-    return '{"observation":%d}\n%s\n' % (number, tensors)
+    return f'{{"observation":{number}}}\n{tensors}\n'
 
 
 START = [["open"], ["send", HEADER], ["send", CONTEXT]]
@@ -154,7 +154,7 @@ BAD_HEADERS = {
     "JSON but no object": "[1,2]\n",
     "no features": '{"features":[],"advice":%s}\n' % (SPEC % "d"),
     "no advice": '{"features":[%s]}\n' % (SPEC % "a"),
-    "training log": '{"features":[%s],"score":%s}\n' % (SPEC % "a", SPEC % "reward"),
+    "training log": f'{{"features":[{SPEC % "a"}],"score":{SPEC % "reward"}}}\n',
     "unknown type": HEADER.replace("int64_t", "int128_t", 1),
     "huge shape": HEADER.replace("[1]", "[1000000000]", 1),
     "no shape": HEADER.replace("shape", "form", 1),

@@ -23,6 +23,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 
 def read_exactly(fd: int, count: int) -> bytes:
@@ -41,8 +42,7 @@ def main() -> None:
     arguments = sys.argv[1:]
     output = arguments[arguments.index("-o") + 1]
     base = next((a.partition("=")[2] for a in arguments if a.startswith("-inliner-interactive-channel-base=")), "")
-    with open(arguments[arguments.index("ir") + 1]) as file:
-        steps = json.load(file)
+    steps = json.loads(Path(arguments[arguments.index("ir") + 1]).read_text())
     answers = b""
     inbound = outbound = -1
     for name, *values in steps:
@@ -54,8 +54,7 @@ def main() -> None:
         elif name == "answer":
             answers += read_exactly(inbound, 8)
         elif name == "log_answers":
-            with open(values[0], "wb") as file:
-                file.write(answers)
+            Path(values[0]).write_bytes(answers)
         elif name == "close":
             os.close(inbound)
             os.close(outbound)
@@ -80,8 +79,7 @@ def main() -> None:
                 write_all(2, b"still here\n")
                 time.sleep(values[0])
         elif name == "object":
-            with open(output, "wb") as file:
-                file.write(values[0].encode("latin-1"))
+            Path(output).write_bytes(values[0].encode("latin-1"))
         elif name == "spawn":
             subprocess.Popen(["sleep", "300"], stdin=subprocess.DEVNULL)
         elif name == "exit":

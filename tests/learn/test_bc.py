@@ -41,7 +41,8 @@ correct = (logits(first.layers, unseen.inputs) > 0) == (unseen.answers > 0)
 constant = CloneData(validation.inputs, np.ones_like(validation.answers))
 one_sided = clone(train, constant, [], config.model_copy(update={"max_epochs": 2}), 1)
 best = min(first.history, key=lambda record: record["validation_loss"])
-scores = np.logaddexp(0, logits(first.layers, validation.inputs)) - validation.answers * logits(first.layers, validation.inputs)
+outputs = logits(first.layers, validation.inputs)
+scores = np.logaddexp(0, outputs) - validation.answers * outputs
 try:
     clone(CloneData(train.inputs * np.nan, train.answers), validation, [8], config, 1)
     message = ""

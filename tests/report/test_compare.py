@@ -1,5 +1,6 @@
 """Gains by hand, and what must hold for any sizes."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -19,7 +20,7 @@ def compared(policy, baseline, resamples=150, confidence=0.95, seed=0) -> Compar
 
 def with_interval(low: float | None, high: float | None) -> Comparison:
     point = None if low is None or high is None else (low + high) / 2
-    return Comparison(3, 0, 0, 0, 0, 0, 1, 1, point, low, high, point, low, high)
+    return Comparison(30, 0, 0, 0, 0, 0, 1, 1, point, low, high, point, low, high)
 
 
 def test_gains_by_hand():
@@ -124,6 +125,11 @@ def test_draws_depend_on_seed_and_name():
 )
 def test_verdict(low, high, expected):
     assert verdict(with_interval(low, high)) == expected
+
+
+def test_fewer_than_six_modules_allow_no_verdict():
+    assert verdict(dataclasses.replace(with_interval(0.001, 0.02), num_modules=5)) == "no difference shown"
+    assert verdict(dataclasses.replace(with_interval(0.001, 0.02), num_modules=6)) == "smaller"
 
 
 @given(SIZES)

@@ -25,12 +25,14 @@ def measured(world) -> pa.Table:
 def test_metrics_are_nested_numbers(measured):
     found = metrics(split_rows(measured, ["es-s0", "never"], BOOTSTRAP))
     assert set(found) == {"test", "train"}
-    assert set(found["test"]) == {"es-s0", "never"}
+    assert set(found["test"]) == {"es-s0", "es-s0 c", "es-s0 c++", "never", "never c", "never c++"}
     numbers = found["test"]["es-s0"]
     assert numbers["text_geomean_gain_percent"] == pytest.approx(5.0, abs=0.1)
     assert numbers["text_geomean_low_percent"] <= numbers["text_geomean_gain_percent"]
     assert numbers["text_total_gain_percent"] <= numbers["text_total_high_percent"]
     assert (numbers["text_modules"], numbers["text_wins"], numbers["exec_failed"]) == (12, 12, 0)
+    assert numbers.pop("text_verdict") == "smaller"
+    assert numbers.pop("exec_verdict") in ("smaller", "larger", "no difference shown")
     assert all(isinstance(value, int | float) for value in numbers.values())
     json.dumps(found, allow_nan=False)
 

@@ -5,6 +5,7 @@ import resource
 import signal
 import sys
 import time
+from pathlib import Path
 
 
 def make_square():
@@ -48,11 +49,8 @@ def make_misbehaving():
 
 def make_inspector():
     def handle(job):
-        resident = 0
-        with open("/proc/self/status") as file:
-            for line in file:
-                if line.startswith("VmRSS:"):
-                    resident = int(line.split()[1])
+        status = Path("/proc/self/status").read_text().splitlines()
+        resident = next(int(line.split()[1]) for line in status if line.startswith("VmRSS:"))
         return {
             "tensorflow": "tensorflow" in sys.modules,
             "keras": "keras" in sys.modules,

@@ -1,0 +1,56 @@
+"""`mlgo report`: where the report is and what it found."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from mlgo.artifacts import read_json
+
+_EPILOG = """\
+examples:
+  mlgo report
+  mlgo report --json
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Register the sub-command."""
+    parser = commands.add_parser(
+        "report",
+        help="say where the report is and what it found",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the results (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print the metrics as JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print what ``metrics.json`` says."""
+    metrics = read_json(args.data / "report" / "metrics.json")
+    if args.json:
+        print(json.dumps(metrics, indent=2))
+        return
+    policies = [name for name in metrics["test"] if "-s" in name]
+    for name in policies:
+        print(f"{name}, test projects: {summarise(metrics['test'][name])}")
+    pages = {"report": args.data / "report/report.html", "compile times": args.data / "work/report/compile_time.html"}
+    for what, path in pages.items():
+        if path.exists():
+            print(f"{what}: {path}")
+
+
+def summarise(figures: dict[str, Any]) -> str:
+    """One line about one policy; says "smaller" or "larger" only when the interval excludes zero."""
+    gain = figures.get("text_geomean_gain_percent")
+    low, high = figures.get("text_geomean_low_percent"), figures.get("text_geomean_high_percent")
+    counts = f"{figures['text_wins']} smaller, {figures['text_losses']} larger, {figures['text_ties']} equal"
+    if gain is None or low is None or high is None:
+        return f"no interval can be given ({counts})"
+    verdict = figures["text_verdict"]
+    interval = f"95 % interval of the gain {low:+.2f} to {high:+.2f} %"
+    if verdict == "no difference shown":
+        return f"no difference shown in text size (geometric mean {gain:+.2f} %, {interval}; modules: {counts})"
+    return f"text {abs(gain):.2f} % {verdict} than the heuristic's (geometric mean; {interval}; modules: {counts})"
