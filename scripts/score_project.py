@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mlgo.artifacts import SCORES, TIMINGS, provenance, trace_schema, write_rows, write_table
 from mlgo.cli.program import run_program
+from mlgo.compiler.probe import probe_channel
 from mlgo.compiler.toolchain import find_toolchain
 from mlgo.config import CompileConfig, parse_section
 from mlgo.corpus.store import load_modules, unpack_bitcode
@@ -38,6 +39,7 @@ def main() -> None:
 
     settings = parse_section(CompileConfig, args.compile)
     toolchain, task = find_toolchain(args.toolchain, args.target), get_task(args.task)
+    probe_channel(toolchain, task, settings)
     modules = load_modules(args.corpus, project=args.project)
     bitcode = unpack_bitcode(args.corpus, modules, args.work / "bitcode")
     with CompileHost(toolchain, task.name, settings, args.workers) as host:

@@ -1,5 +1,6 @@
 """What all programs share: one-line errors, exit status, clean ends on signals."""
 
+import errno
 import os
 import signal
 import sys
@@ -7,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
+from mlgo.compiler.process import die_with_parent
 from mlgo.errors import MlgoError
 
 
@@ -18,6 +20,8 @@ def run_program(main: Callable[[], int | None]) -> None:
     ``MLGO_LOG`` set, the error also goes to that file.
     """
     signal.signal(signal.SIGTERM, _terminate)
+    if "MLGO_LOG" in os.environ:  # started by a workflow rule: do not outlive the workflow
+        die_with_parent(signal.SIGTERM)
     log = Path(os.environ["MLGO_LOG"]) if "MLGO_LOG" in os.environ else None
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -35,6 +39,11 @@ def run_program(main: Callable[[], int | None]) -> None:
         status = 128 + signal.SIGINT
     except BrokenPipeError:  # the reader of our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 1
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        print(f"error: no space left on the device ({error.filename or 'temporary folder'})", file=sys.stderr)
         status = 1
     sys.exit(status)
 

@@ -19,9 +19,9 @@ _TAIL_BYTES = 1 << 14
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def die_with_parent() -> None:
-    """Ask the kernel to kill the calling process when the thread that started it ends."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+def die_with_parent(signal_number: int = signal.SIGKILL) -> None:
+    """Ask the kernel to send the calling process a signal when the thread that started it ends."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0)
 
 
 class Child:

@@ -30,7 +30,7 @@ rule score_project:
             random_inline_share=config["baseline"]["random_inline_share"],
         ),
     shell:
-        "MLGO_LOG={log} python {input.script} --project {wildcards.project} --corpus data/corpus {params} "
+        "MLGO_LOG={log} exec python {input.script} --project {wildcards.project} --corpus data/corpus {params} "
         "--workers {threads} --work data/work --scores {output.scores} --trace {output.trace}"
 
 
@@ -58,5 +58,5 @@ rule merge_baseline:
             max_failed_share=config["baseline"]["max_failed_share"],
         ),
     shell:
-        "MLGO_LOG={log} python {input.script} --corpus data/corpus --parts data/baseline/parts "
+        "MLGO_LOG={log} exec python {input.script} --corpus data/corpus --parts data/baseline/parts "
         "{params} --output data/baseline"

@@ -35,7 +35,10 @@ def settings(**options):
     words = []
     for name, value in options.items():
         values = value if isinstance(value, list) else [value]
-        texts = [json.dumps(one, sort_keys=True) if isinstance(one, dict) else str(one) for one in values]
+        texts = [
+            json.dumps(one, sort_keys=True) if isinstance(one, dict) else str(one)
+            for one in values
+        ]
         words += [f"--{name.replace('_', '-')}", *texts]
     return shlex.join(words)
 

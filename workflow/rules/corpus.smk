@@ -26,7 +26,7 @@ rule build_project:
             max_failed_share=config["corpus"]["max_failed_share"],
         ),
     shell:
-        "MLGO_LOG={log} python {input.script} --project {wildcards.project} --recipe {input.recipe} {params} "
+        "MLGO_LOG={log} exec python {input.script} --project {wildcards.project} --recipe {input.recipe} {params} "
         "--threads {threads} --cache data/work --output {output}"
 
 
@@ -43,4 +43,4 @@ rule assemble_corpus:
     params:
         settings(splits=SPLITS),
     shell:
-        "MLGO_LOG={log} python {input.script} --corpus data/corpus {params}"
+        "MLGO_LOG={log} exec python {input.script} --corpus data/corpus {params}"

@@ -25,7 +25,7 @@ rule evaluate_policy:
     params:
         settings(**COMPILER, seed=config["seed"], evaluate=config["evaluate"]),
     shell:
-        "MLGO_LOG={log} python {input.script} --policy data/policies/{wildcards.policy} {params} --corpus data/corpus "
+        "MLGO_LOG={log} exec python {input.script} --policy data/policies/{wildcards.policy} {params} --corpus data/corpus "
         "--baseline data/baseline --workers {threads} --work data/work --output {output}"
 
 
@@ -35,9 +35,9 @@ rule merge_evaluation:
         parts=expand("data/evaluation/parts/{policy}.parquet", policy=POLICIES),
     output:
         "data/evaluation/results.parquet",
-    params:
-        settings(policies=POLICIES),
     log:
         "data/work/logs/merge_evaluation.log",
+    params:
+        settings(policies=POLICIES),
     shell:
-        "MLGO_LOG={log} python {input.script} --parts data/evaluation/parts {params} --output {output}"
+        "MLGO_LOG={log} exec python {input.script} --parts data/evaluation/parts {params} --output {output}"

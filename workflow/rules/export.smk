@@ -23,5 +23,5 @@ rule export_policy:
     params:
         settings(seed=config["seed"]),
     shell:
-        "MLGO_LOG={log} python {input.script} --policy data/policies/{wildcards.policy} {params} "
+        "MLGO_LOG={log} exec python {input.script} --policy data/policies/{wildcards.policy} {params} "
         "--trace {input.trace} --model {output.model} --parity {output.parity}"

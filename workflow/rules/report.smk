@@ -15,7 +15,11 @@ rule make_report:
     input:
         script="scripts/make_report.py",
         code=code("report"),
-        templates=[str(path) for path in sorted(Path("mlgo/report").glob("*.*")) if path.suffix != ".py"],
+        templates=[
+            str(path)
+            for path in sorted(Path("mlgo/report").glob("*.*"))
+            if path.suffix != ".py"
+        ],
         results="data/evaluation/results.parquet",
         scores="data/baseline/scores.parquet",
         baseline="data/baseline/summary.json",
@@ -40,5 +44,5 @@ rule make_report:
             objective=config["compile"]["objective"],
         ),
     shell:
-        "MLGO_LOG={log} python {input.script} --corpus data/corpus --baseline data/baseline --policies data/policies "
+        "MLGO_LOG={log} exec python {input.script} --corpus data/corpus --baseline data/baseline --policies data/policies "
         "--evaluation data/evaluation {params} --work data/work --output data/report"

@@ -27,7 +27,7 @@ rule train_bc:
     params:
         settings(task=config["task"], bc=config["bc"], policy=config["policy"]),
     shell:
-        "MLGO_LOG={log} python {input.script} --seed {wildcards.seed} {params} --corpus data/corpus "
+        "MLGO_LOG={log} exec python {input.script} --seed {wildcards.seed} {params} --corpus data/corpus "
         "--baseline data/baseline --work data/work --output data/policies/bc-s{wildcards.seed}"
 
 
@@ -51,6 +51,6 @@ rule train_es:
     params:
         settings(**COMPILER, es=config["es"]),
     shell:
-        "MLGO_LOG={log} python {input.script} --seed {wildcards.seed} {params} --start data/policies/bc-s{wildcards.seed} "
+        "MLGO_LOG={log} exec python {input.script} --seed {wildcards.seed} {params} --start data/policies/bc-s{wildcards.seed} "
         "--corpus data/corpus --baseline data/baseline --workers {threads} --work data/work "
         "--output data/policies/es-s{wildcards.seed}"

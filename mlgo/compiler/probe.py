@@ -1,0 +1,51 @@
+"""Does this compiler offer a task's interactive channel? Asked of the compiler, never assumed."""
+
+from mlgo.compiler.session import compile_under_advice
+from mlgo.compiler.toolchain import Toolchain
+from mlgo.config import CompileConfig
+from mlgo.errors import CompileError, ToolchainError
+from mlgo.scratch import scratch_directory
+from mlgo.tasks import Responder, Task
+from mlgo.wire.log import Header
+
+# One call that may be inlined.
+_MODULE = """\
+define internal i32 @callee(i32 %x) minsize optsize {
+  %y = mul i32 %x, 3
+  ret i32 %y
+}
+define i32 @caller(i32 %x) minsize optsize {
+  %y = call i32 @callee(i32 %x)
+  ret i32 %y
+}
+"""
+
+
+class _Zero:
+    """Answers every question with zero bytes."""
+
+    def respond_to(self, header: Header) -> Responder:
+        assert header.advice is not None
+        answer = bytes(header.advice.num_bytes)
+        return lambda payload: answer
+
+
+def probe_channel(toolchain: Toolchain, task: Task, settings: CompileConfig) -> Header:
+    """Compile a two-function module under advice and return what the compiler says it will send.
+
+    Raises:
+        ToolchainError: the compiler does not take the options, does not open the channel, or asks nothing.
+    """
+    with scratch_directory() as folder:
+        module = folder / "probe.ll"
+        module.write_text(_MODULE)
+        try:
+            result = compile_under_advice(toolchain, task, module, _Zero(), settings, with_default=True)
+        except CompileError as error:
+            raise ToolchainError(
+                f"{toolchain.name} does not offer the interactive channel of task {task.name} ({error}); "
+                "set toolchain: auto, or name a released clang"
+            ) from error
+    if not result.num_questions or result.header is None:
+        raise ToolchainError(f"{toolchain.name} opens the channel of task {task.name} but asks nothing")
+    return result.header
