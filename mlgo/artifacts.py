@@ -4,6 +4,7 @@ Every writer is atomic (temporary name, then rename) and deterministic (same con
 figures never enter an artifact, because two runs would differ; they go to ``data/work/timings``.
 """
 
+import contextlib
 import errno
 import hashlib
 import json
@@ -163,7 +164,7 @@ def write_rows(path: Path, rows: list[dict[str, Any]], schema: pa.Schema, origin
     """Write dictionaries as Parquet; see `write_table`."""
     try:
         table = pa.Table.from_pylist(rows, schema=schema.remove_metadata())
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise ArtifactError(f"rows for {path} do not fit their schema: {error}") from error
     write_table(path, table, schema, origin)
 
@@ -249,7 +250,8 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         write(temporary)
         temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
         if error.errno == errno.ENOSPC:
             raise ArtifactError(f"no space left on the device while writing {path}; free some and run again") from error
         raise ArtifactError(f"cannot write {path}: {error.strerror or error}") from error

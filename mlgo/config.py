@@ -20,7 +20,9 @@ PositiveFloat = Annotated[float, Field(gt=0.0)]
 class Section(BaseModel):
     """Base of all sections: frozen, strict about types, no unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
 
 class CompileConfig(Section):
@@ -85,7 +87,7 @@ class TrainConfig(Section):
 
     algorithms: list[Literal["bc", "es"]] = Field(min_length=1)
     """Learners to run; es starts from bc."""
-    seeds: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
+    seeds: list[Annotated[int, Field(ge=0, lt=2**32)]] = Field(min_length=1)
     """One policy per learner and seed."""
 
 

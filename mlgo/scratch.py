@@ -29,8 +29,15 @@ def scratch_directory() -> Iterator[Path]:
 
 def sweep_abandoned() -> int:
     """Remove folders whose owners are dead; return how many."""
+    with _setting_up():
+        return _sweep()
+
+
+def _sweep() -> int:
     removed = 0
     for folder in _parent().iterdir():
+        if not folder.is_dir():
+            continue
         try:
             lock = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CLOEXEC)
         except OSError:
@@ -59,13 +66,24 @@ def _process_root() -> Path:
     if pid not in _owned:
         parent = _parent()
         sweep_abandoned()
-        # Made under a name of its own and locked before it appears among the others.
-        root = Path(tempfile.mkdtemp(prefix=".new-", dir=parent))
-        lock = os.open(root / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        _owned[pid] = (root.rename(root.with_name(root.name.removeprefix(".new-"))), lock)
+        with _setting_up():  # nobody sweeps between the making of the folder and its lock
+            root = Path(tempfile.mkdtemp(dir=parent))
+            lock = os.open(root / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            _owned[pid] = (root, lock)
         atexit.register(remove_own_scratch)
     return _owned[pid][0]
+
+
+@contextmanager
+def _setting_up() -> Iterator[None]:
+    """Hold the one lock under which folders are made and swept."""
+    lock = os.open(_parent() / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def _parent() -> Path:

@@ -61,11 +61,11 @@ class TensorSpec:
             name, type_name, shape = spec["name"], spec["type"], spec["shape"]
         except (TypeError, KeyError) as error:
             raise ProtocolError(f"tensor spec without name, type or shape: {str(spec)[:200]}") from error
-        if type_name not in DTYPES:
+        if not isinstance(type_name, str) or type_name not in DTYPES:
             raise ProtocolError(f"tensor {name!r} has unknown type {type_name!r}")
-        if not isinstance(shape, list) or not all(isinstance(n, int) and n > 0 for n in shape):
+        if not isinstance(shape, list) or not all(type(n) is int and 0 < n <= MAX_TENSOR_BYTES for n in shape):
             raise ProtocolError(f"tensor {name!r} has unusable shape {str(shape)[:200]}")
         result = cls(str(name), DTYPES[type_name], tuple(shape))
         if result.num_bytes > MAX_TENSOR_BYTES:
-            raise ProtocolError(f"tensor {name!r} claims {result.num_bytes} bytes, more than {MAX_TENSOR_BYTES}")
+            raise ProtocolError(f"tensor {name!r} claims more than {MAX_TENSOR_BYTES} bytes: {str(shape)[:200]}")
         return result

@@ -10,8 +10,17 @@ from mlgo.config import CompileConfig
 from mlgo.errors import CompilerExit, CompileTimeout
 
 # -Oz must be given here as well: it sets function attributes that are part of the bitcode. -g0 because zig would
-# add debug information; no UBSan, which zig adds to unoptimized builds.
-_TO_BITCODE = ("-g0", "-w", "-fno-sanitize=all", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c")
+# add debug information; no UBSan and no frame pointers, which zig adds and clang by itself does not.
+_TO_BITCODE = (
+    "-g0",
+    "-w",
+    "-fno-sanitize=all",
+    "-fomit-frame-pointer",
+    "-Xclang",
+    "-disable-llvm-passes",
+    "-emit-llvm",
+    "-c",
+)
 
 
 @dataclass(frozen=True)
@@ -36,7 +45,9 @@ class FrontEnd:
         Raises:
             CompileError: it does not compile, or not in time; the message holds the first error.
         """
-        command = [*self.toolchain.front_end(language), self.settings.optimization, *_TO_BITCODE, *arguments]
+        # zig's driver takes -Oz for -Os, so the level goes to clang's own front end as well.
+        level = (self.settings.optimization, "-Xclang", self.settings.optimization)
+        command = [*self.toolchain.front_end(language), *level, *_TO_BITCODE, *arguments]
         self._run([*command, source, "-o", str(output)], root)
 
     def print_ir(self, bitcode: Path, output: Path) -> None:

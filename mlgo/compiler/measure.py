@@ -62,7 +62,7 @@ def object_size(data: bytes) -> ObjectSize:
     sections = np.frombuffer(data, _SECTION64, count, table)
     sections = sections[sections["type"] != _SHT_NULL]
     stored = sections[sections["type"] != _SHT_NOBITS]
-    if np.any(stored["offset"] + stored["size"] > len(data)):
+    if np.any(stored["offset"] > len(data)) or np.any(stored["size"] > len(data) - stored["offset"]):
         raise ObjectError("a section of the object reaches beyond its end")
     flags, size = sections["flags"], sections["size"]
     executable = (flags & _SHF_EXECINSTR) != 0

@@ -16,6 +16,7 @@ from mlgo.errors import ToolchainError
 
 _PR_SET_PDEATHSIG = 1
 _TAIL_BYTES = 1 << 14
+_READS_AT_ONCE = 16
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -63,8 +64,8 @@ class Child:
         self.num_matches = 0
 
     def drain_stderr(self) -> bool:
-        """Read what is on stderr now, keep its tail; return False once it is at its end."""
-        while True:
+        """Read a bounded part of what is on stderr now, keep its tail; return False once it is at its end."""
+        for _ in range(_READS_AT_ONCE):
             try:
                 data = os.read(self.stderr_fd, 1 << 16)
             except BlockingIOError:
@@ -73,9 +74,10 @@ class Child:
                 return False
             if self._watch_for:
                 # The last bytes seen before may hold the first half of a match, never a whole one.
-                seen = self._tail[-(len(self._watch_for) - 1) :] + data
+                seen = self._tail[max(0, len(self._tail) - len(self._watch_for) + 1) :] + data
                 self.num_matches += seen.count(self._watch_for)
             self._tail = (self._tail + data)[-_TAIL_BYTES:]
+        return True
 
     @property
     def stderr_tail(self) -> str:
@@ -100,19 +102,23 @@ class Child:
         return None
 
     def reap(self) -> int:
-        """Collect the return code of a process that has ended."""
+        """Collect the return code of a process that has ended, and kill what it left running."""
         self.drain_stderr()
+        self._kill_group()  # before the wait: until then the number of the group cannot be another's
         return self._process.wait()
 
     def close(self) -> None:
         """Kill the whole group if anything of it is left, and release all descriptors."""
         if self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            self._kill_group()
             self._process.wait()
         assert self._process.stderr is not None
         self._process.stderr.close()
         os.close(self.pidfd)
+
+    def _kill_group(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def __enter__(self) -> "Child":
         return self

@@ -12,7 +12,7 @@ from mlgo.compiler.measure import object_size
 from mlgo.compiler.process import Child
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import CompileConfig
-from mlgo.errors import ChannelTimeout, CompilerExit, CompileTimeout, ObjectError, ProtocolError
+from mlgo.errors import ChannelTimeout, CompilerExit, CompileTimeout, ObjectError, PolicyError, ProtocolError
 from mlgo.scratch import scratch_directory
 from mlgo.tasks import Advisor, Remark, Responder, Task
 from mlgo.wire.channel import Channel
@@ -162,8 +162,10 @@ class _Conversation:
         self.observations: list[bytes] = []
         self._channel, self._child, self._advisor, self._record = channel, child, advisor, record
         self._respond: Responder = _no_header
+        self._advice_bytes = 0
         self._settings = settings
         self._end = start + settings.compile_timeout_s
+        self._heard = start
 
     def run(self) -> int:
         channel, child, poller = self._channel, self._child, select.poll()
@@ -171,7 +173,7 @@ class _Conversation:
             poller.register(descriptor, select.POLLIN)
         while True:
             ready = poller.poll(self._patience_ms())
-            if not ready:
+            if not ready or time.monotonic() >= self._end:
                 self._give_up()
             for descriptor, _ in ready:
                 if descriptor == channel.out_fd:
@@ -195,6 +197,8 @@ class _Conversation:
                 if not self.contexts:
                     self.contexts.append(["", 0])
                 advice = self._respond(event.payload)
+                if len(advice) != self._advice_bytes:
+                    raise PolicyError(f"an answer of {len(advice)} bytes where {self._advice_bytes} are due")
                 self._channel.answer(advice)
                 self.contexts[-1][1] += 1
                 self.answers.append(advice)
@@ -206,11 +210,13 @@ class _Conversation:
                 if event.advice is None:
                     raise ProtocolError("the header announces no advice: this is a training log, not a channel")
                 self.header = event
+                self._advice_bytes = event.advice.num_bytes
                 self._respond = self._advisor.respond_to(event)
+        self._heard = time.monotonic()  # after the answers: the advisor's time is not the compiler's
         return True
 
     def _patience_ms(self) -> float:
-        left = min(self._settings.answer_timeout_s, self._end - time.monotonic())
+        left = min(self._heard + self._settings.answer_timeout_s, self._end) - time.monotonic()
         return max(left, 0.0) * 1000
 
     def _give_up(self) -> None:
@@ -228,6 +234,8 @@ def _no_header(payload: bytes) -> bytes:
 def _command(
     toolchain: Toolchain, module: Path, settings: CompileConfig, output: Path, flags: Sequence[str]
 ) -> list[str]:
+    if module.exists() and not module.stat().st_size:  # clang takes an empty file for an empty module
+        raise CompilerExit(f"error: {module.name} is empty")
     return [
         *toolchain.back_end,
         settings.optimization,
@@ -240,7 +248,8 @@ def _check_exit(returncode: int, child: Child) -> None:
     if returncode != 0:
         how = f"signal {-returncode}" if returncode < 0 else f"status {returncode}"
         lines = [line for line in child.stderr_tail.splitlines() if not line.startswith("remark:")]
-        raise CompilerExit(f"the compiler ended with {how}: {' | '.join(lines[-3:])[-500:]}")
+        errors = [line for line in lines if "error:" in line] or lines[-3:]
+        raise CompilerExit(f"the compiler ended with {how}: {' | '.join(errors[:3])[:500]}")
 
 
 def _measured(output: Path, object_path: Path | None, seconds: float, **talk: object) -> CompileResult:

@@ -1,5 +1,6 @@
 """One project: from its recipe to rows with bitcode."""
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -96,7 +97,7 @@ def _source_folder(recipe: Recipe, cache_dir: Path, folder: Path) -> Iterator[Pa
 def _build_source(
     project: str, recipe: Recipe, compiler: SourceCompiler, root: Path, folder: Path, unit: Unit, source: str
 ) -> dict[str, Any]:
-    stem = folder / source.replace("/", "__")
+    stem = folder / hashlib.sha256(source.encode()).hexdigest()
     bitcode, text = stem.with_name(stem.name + ".bc"), stem.with_name(stem.name + ".ll")
     try:
         compiler.compile_to_bitcode(root, unit.language, unit.arguments(), source, bitcode)

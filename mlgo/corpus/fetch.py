@@ -1,9 +1,11 @@
 """Source distributions from the Python package index: pinned, verified, kept for offline work."""
 
+import lzma
 import os
 import shutil
 import tarfile
 import zipfile
+import zlib
 from pathlib import Path
 
 from mlgo.artifacts import file_sha256
@@ -46,7 +48,7 @@ def unpack(archive: Path, folder: Path) -> Path:
         else:
             with tarfile.open(archive) as tar:
                 tar.extractall(folder, filter="data")
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError) as error:
         raise CorpusError(f"{archive.name} cannot be unpacked ({error}); delete it and run again") from error
     folders = [entry for entry in folder.iterdir() if entry.is_dir()]
     if len(folders) != 1:

@@ -11,8 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 _DEFINITION = re.compile(rb"^define [^\n]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
-_PRIVATE = re.compile(rb"@(\.str|__const|switch\.table|constinit|anon)[\w.]*")
-_TYPE_NUMBER = re.compile(rb"(%(?:struct|class|union)\.[\w.:$]*?)\.\d+\b")
+_PRIVATE = re.compile(rb"@(\.str|__const|switch\.table|constinit|anon)(?:\.[\w.]*)?(?![\w.$-])")
+_TYPE_NUMBER = re.compile(
+    rb'(%(?:"(?:struct|class|union)\.[^"\n]*?|(?:struct|class|union)\.[\w.$]*?))\.\d+(?="|[^\w.$"])'
+)
+_INSTRUCTION = re.compile(rb"^  [^ \]]", re.MULTILINE)
 _METADATA = re.compile(rb"(?:, )?![\w.]+ !\d+|![0-9]+| #\d+")
 _MODULE_NAME = re.compile(rb"^(?:; ModuleID = |source_filename = )[^\n]*\n", re.MULTILINE)
 
@@ -38,7 +41,7 @@ def hash_functions(ir: bytes) -> FunctionBodies:
     for match in _DEFINITION.finditer(ir):
         body = normalise_body(match[1])
         hashes.append(int.from_bytes(hashlib.blake2b(body, digest_size=8).digest(), "little"))
-        sizes.append(sum(line.startswith(b"  ") for line in body.split(b"\n")))
+        sizes.append(len(_INSTRUCTION.findall(body)))
     order = np.argsort(np.array(hashes, np.uint64), kind="stable")
     return FunctionBodies(
         hashlib.sha256(_MODULE_NAME.sub(b"", ir)).hexdigest(),

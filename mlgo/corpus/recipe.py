@@ -91,8 +91,8 @@ def load_recipe(path: Path) -> Recipe:
     except ValidationError as error:
         mistakes = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise ConfigError(f"{path}: {mistakes}") from None
-    pinned = recipe.version is not None and recipe.sha256 is not None
-    if pinned == (recipe.path is not None):
+    ways = {recipe.version is not None, recipe.sha256 is not None, recipe.path is None}
+    if len(ways) != 1:
         raise ConfigError(f"{path}: give either version and sha256 of a source distribution, or path")
     for generated in recipe.files:
         if sum(way is not None for way in (generated.content, generated.template, generated.copy_of)) != 1:
@@ -137,7 +137,11 @@ def fill_template(text: str, values: dict[str, str | int | bool | None]) -> str:
             return f"/* #undef {name} */"
         return f"#define {name}{rest}" if value is True or rest.strip() else f"#define {name} {value}"
 
-    text = re.sub(r"@(\w+)@|\$\{(\w+)\}", lambda match: str(values.get(match[1] or match[2], "")), text)
+    def value(match: re.Match[str]) -> str:
+        found = values.get(match[1] or match[2])
+        return "" if found is None else str(found)
+
+    text = re.sub(r"@(\w+)@|\$\{(\w+)\}", value, text)
     return re.sub(r"^[ \t]*#[ \t]*(cmakedefine01|cmakedefine)[ \t]+(\w+)(.*)$", define, text, flags=re.MULTILINE)
 
 

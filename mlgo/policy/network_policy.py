@@ -1,7 +1,7 @@
 """A trained policy: network, normalisation and provenance; as an advisor and on disk."""
 
 import io
-import json
+import zipfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -109,9 +109,20 @@ def load_policy(folder: Path) -> NetworkPolicy:
             weights,
             record["provenance"],
         )
-    except (KeyError, TypeError, OSError, ValueError, json.JSONDecodeError) as error:
+        if not isinstance(weights, np.ndarray) or weights.dtype != np.float32:
+            raise ValueError("weights.npy is not a float32 array")
+        if not all(type(width) is int and width > 0 for width in record["widths"]):
+            raise ValueError(f"unusable widths {record['widths']}")
+        if not isinstance(record["features"], list):
+            raise ValueError("features is not a list")
+    except (KeyError, TypeError, OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ArtifactError(f"{folder} does not hold a readable policy ({error})") from error
+    scaling, widths = policy.normalisation, policy.architecture.widths
+    if len(widths) < 2 or widths[-1] != 1:
+        raise PolicyError(f"{folder}: layers {widths} do not end in one output")
     policy.architecture.unflatten(weights)
     if policy.architecture.widths[0] != len(policy.normalisation.features):
         raise PolicyError(f"{folder}: {policy.architecture.widths[0]} inputs for {len(record['features'])} features")
+    if not len(scaling.features) == scaling.centre.size == scaling.scale.size or not np.all(scaling.scale > 0):
+        raise PolicyError(f"{folder}: centre and scale do not fit {len(scaling.features)} features")
     return policy

@@ -22,6 +22,7 @@ from mlgo.types import MAX_TENSOR_BYTES, TensorSpec
 
 _OBSERVATION = b'{"observation":'
 _MAX_LINE_BYTES = 1 << 20
+_MAX_DIGITS = 18
 
 
 @dataclass(frozen=True)
@@ -167,16 +168,16 @@ class LogParser:
     def _event_at(self, start: int) -> tuple[Event, int] | None:
         buffer = self._buffer
         line_end = buffer.find(b"\n", start)
+        if (len(buffer) if line_end < 0 else line_end) - start > _MAX_LINE_BYTES:
+            raise ProtocolError(f"a line of more than {_MAX_LINE_BYTES} bytes: {buffer[start : start + 80]!r}")
         if line_end < 0:
-            if len(buffer) - start > _MAX_LINE_BYTES:
-                raise ProtocolError(f"a line of more than {_MAX_LINE_BYTES} bytes: {buffer[start : start + 80]!r}")
             return None
         line = buffer[start:line_end]
         if self.header is None:
             self.header = parse_header(line)
             return self.header, line_end + 1
         if line.startswith(_OBSERVATION):  # by far the most frequent: no JSON parser
-            number = _parse_int(line[len(_OBSERVATION) : -1], line)
+            number = _parse_int(line.removeprefix(_OBSERVATION).removesuffix(b"}"), line)
             body = self._block(line_end + 1, self.header.payload_bytes)
             if body is None:
                 return None
@@ -241,7 +242,7 @@ def _type_name(spec: TensorSpec) -> str:
 
 
 def _parse_int(digits: bytes, line: bytes) -> int:
-    if not digits.isdigit():
+    if not digits.isdigit() or len(digits) > _MAX_DIGITS or not line.endswith(b"}"):
         raise ProtocolError(f"unexpected line {line[:200]!r}")
     return int(digits)
 
@@ -249,7 +250,7 @@ def _parse_int(digits: bytes, line: bytes) -> int:
 def _parse_json(line: bytes, what: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ProtocolError(f"{what} is not JSON: {line[:200]!r}") from error
     if not isinstance(record, dict):
         raise ProtocolError(f"{what} is not a JSON object: {line[:200]!r}")

@@ -130,8 +130,10 @@ class _Worker:
 
     def kill(self) -> None:
         if self._process.pid is not None:
-            self._process.kill()
-            self._process.join()
+            with contextlib.suppress(ValueError):  # closed before
+                self._process.kill()
+                self._process.join()
+                self._process.close()
         self._theirs.close()
         self.pipe.close()
 
