@@ -17,7 +17,7 @@ from mlgo.report.compile_time import read_timings, write_compile_times
 from mlgo.report.corpus import describe_corpus
 from mlgo.report.curves import read_curves
 from mlgo.report.measured import MEASURES, contenders, measured_table
-from mlgo.report.metrics import metrics, projects_csv, ratios_csv
+from mlgo.report.metrics import headline_metrics, learning_csv, metrics, projects_csv, ratios_csv
 from mlgo.report.origin import input_hashes, measurement_facts, policy_facts
 from mlgo.report.render import Report, render_page
 from mlgo.report.selftest import read_self_test
@@ -40,7 +40,10 @@ def main() -> None:
     config = parse_section(EvaluateConfig, args.evaluate)
     report = _collect(args, config)
     write_text(args.output / "report.html", render_page(report))
-    write_json(args.output / "metrics.json", metrics(report.split_rows))
+    write_json(args.output / "comparisons.json", metrics(report.split_rows))
+    policies = contenders(report.measured, policies=True)
+    write_json(args.output / "metrics.json", headline_metrics(report.split_rows, policies, args.objective))
+    write_text(args.output / "learning.csv", learning_csv(report.curves))
     write_text(args.output / "projects.csv", projects_csv(report.project_rows, args.objective))
     write_text(args.output / "ratios.csv", ratios_csv(report.measured, args.objective))
     write_compile_times(args.work / "report", read_timings(args.work / "timings"))

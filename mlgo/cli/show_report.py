@@ -28,14 +28,16 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print what ``metrics.json`` says."""
-    metrics = read_json(args.data / "report" / "metrics.json")
+    """Print what ``comparisons.json`` says."""
+    metrics = read_json(args.data / "report" / "comparisons.json")
     if args.json:
         print(json.dumps(metrics, indent=2))
         return
-    policies = [name for name in metrics["test"] if "-s" in name]
+    policies = [name for name in metrics["test"] if "-s" in name and " " not in name]
     for name in policies:
-        print(f"{name}, test projects: {summarise(metrics['test'][name])}")
+        for part, title in (("", "test projects"), (" c++", "their C++ modules"), (" c", "their C modules")):
+            if f"{name}{part}" in metrics["test"]:
+                print(f"{name}, {title}: {summarise(metrics['test'][f'{name}{part}'])}")
     pages = {"report": args.data / "report/report.html", "compile times": args.data / "work/report/compile_time.html"}
     for what, path in pages.items():
         if path.exists():

@@ -9,12 +9,46 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mlgo.report.compare import Comparison, verdict
+from mlgo.report.curves import Curve
 from mlgo.report.measured import MEASURES, contenders
 from mlgo.report.tables import SPLITS, Row, ratios
 
 _SCOPES = {"all": "", "c": "c", "c++": "c++"}
 _DIGITS = 4
 """Decimals of percentages; what lies beyond is noise and may differ between machines."""
+
+
+def headline_metrics(rows: Iterable[Row], policies: Sequence[str], measure: str) -> dict[str, dict[str, Any]]:
+    """The few numbers to compare experiments by: gain of each learner, averaged over its seeds.
+
+    Named by learner, not by seed, so that experiments with other seeds fall into the same columns.
+
+    Args:
+        rows: comparisons; only those of the policies on whole splits and single languages are taken.
+        policies: contenders that are policies, ``<learner>-s<seed>``.
+        measure: size that is compared.
+
+    Returns:
+        ``{"test": {"es": {"gain_percent": ..., "low_percent": ..., "high_percent": ..., "wins": ..., "losses": ...},
+        "es c++": ...}}``; the ends are means of the seeds' interval ends.
+    """
+    by_learner: dict[tuple[str, str], list[Comparison]] = {}
+    for row in rows:
+        if row.contender in policies and row.scope in _SCOPES:
+            name = f"{row.contender.rpartition('-s')[0]} {_SCOPES[row.scope]}".strip()
+            by_learner.setdefault((row.split, name), []).append(row.by(measure))
+    found: dict[str, dict[str, Any]] = {}
+    for (split, name), comparisons in by_learner.items():
+        figures = {
+            "gain_percent": _mean([c.geomean for c in comparisons], 100.0),
+            "low_percent": _mean([c.geomean_low for c in comparisons], 100.0),
+            "high_percent": _mean([c.geomean_high for c in comparisons], 100.0),
+            "total_gain_percent": _mean([c.total for c in comparisons], 100.0),
+            "wins": _mean([c.wins for c in comparisons]),
+            "losses": _mean([c.losses for c in comparisons]),
+        }
+        found.setdefault(split, {})[name] = {key: value for key, value in figures.items() if value is not None}
+    return found
 
 
 def metrics(rows: Iterable[Row]) -> dict[str, dict[str, dict[str, float | str]]]:
@@ -47,6 +81,16 @@ def projects_csv(rows: Iterable[Row], measure: str) -> str:
     return _csv(["policy", "split", "project", "gain_percent", "low", "high"], records)
 
 
+def learning_csv(curves: Iterable[Curve]) -> str:
+    """Reward on the validation projects over the generations of each evolved policy, as CSV."""
+    records = [
+        [curve.policy, int(step), round(reward, 6)]
+        for curve in curves
+        for step, reward in zip(*curve.points("generation", "validation_reward"), strict=True)
+    ]
+    return _csv(["policy", "generation", "validation_reward"], records)
+
+
 def ratios_csv(measured: pa.Table, measure: str) -> str:
     """Size under the policy over size under the heuristic, module by module, as CSV; by policy, split and ratio."""
     present = set(pc.unique(measured["split"]).to_pylist())
@@ -73,6 +117,11 @@ def _numbers(comparison: Comparison, measure: str) -> dict[str, float | str]:
         **{f"{prefix}_{name.removeprefix('num_')}": getattr(comparison, name) for name in counts},
         f"{prefix}_verdict": verdict(comparison),
     }
+
+
+def _mean(values: Sequence[float | None], factor: float = 1.0) -> float | None:
+    known = [value for value in values if value is not None]
+    return round(factor * sum(known) / len(known), _DIGITS) + 0.0 if len(known) == len(values) else None
 
 
 def _percent(gain: float | None) -> float | None:

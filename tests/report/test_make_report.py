@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "make_report.py"
-OUTPUTS = ("report.html", "metrics.json", "projects.csv", "ratios.csv")
+OUTPUTS = ("report.html", "comparisons.json", "metrics.json", "learning.csv", "projects.csv", "ratios.csv")
 
 
 def run(world) -> subprocess.CompletedProcess[str]:
@@ -108,8 +108,11 @@ def test_self_test_differences_are_listed(world):
 
 def test_metrics_and_compile_times(world):
     made(world)
+    comparisons = json.loads((world.root / "report/comparisons.json").read_text())
+    assert comparisons["test"]["es-s0"]["text_wins"] == 12
     metrics = json.loads((world.root / "report/metrics.json").read_text())
-    assert metrics["test"]["es-s0"]["text_wins"] == 12
+    assert metrics["test"]["es"]["wins"] == 12
+    assert metrics["test"]["es"]["gain_percent"] == comparisons["test"]["es-s0"]["text_geomean_gain_percent"]
     times = json.loads((world.root / "work/report/compile_time.json").read_text())
     assert (times["es-s0"]["median_ratio"], times["heuristic"]["num_modules"]) == (2.0, 30)
     assert "es-s0" in (world.root / "work/report/compile_time.html").read_text()

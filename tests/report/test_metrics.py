@@ -2,6 +2,7 @@
 
 import csv
 import io
+import dataclasses
 import json
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pytest
 from mlgo.artifacts import MODULES, RESULTS, SCORES
 from mlgo.report.compare import Bootstrap
 from mlgo.report.measured import measured_table
-from mlgo.report.metrics import metrics, projects_csv, ratios_csv
+from mlgo.report.metrics import headline_metrics, metrics, projects_csv, ratios_csv
 from mlgo.report.tables import project_rows, split_rows
 
 BOOTSTRAP = Bootstrap(200, 0.95, 0)
@@ -35,6 +36,16 @@ def test_metrics_are_nested_numbers(measured):
     assert numbers.pop("exec_verdict") in ("smaller", "larger", "no difference shown")
     assert all(isinstance(value, int | float) for value in numbers.values())
     json.dumps(found, allow_nan=False)
+
+
+def test_headline_metrics_average_over_seeds(measured):
+    rows = split_rows(measured, ["bc-s0", "es-s0"], BOOTSTRAP)
+    both = [*rows, *(dataclasses.replace(row, contender="es-s1") for row in rows if row.contender == "bc-s0")]
+    found = headline_metrics(both, ["es-s0", "es-s1"], "text_bytes")["test"]
+    single = metrics(rows)["test"]
+    expected = [single[name]["text_geomean_gain_percent"] for name in ("es-s0", "bc-s0")]
+    assert found["es"]["gain_percent"] == pytest.approx(sum(expected) / 2, abs=1e-3)
+    assert set(found) == {"es", "es c", "es c++"}
 
 
 def test_metrics_leave_unknown_intervals_out(measured):

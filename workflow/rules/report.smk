@@ -5,7 +5,9 @@ include: "common.smk"
 rule report:
     input:
         "data/report/report.html",
+        "data/report/comparisons.json",
         "data/report/metrics.json",
+        "data/report/learning.csv",
         "data/report/projects.csv",
         "data/report/ratios.csv",
         expand("data/export/{policy}/parity.json", policy=POLICIES),
@@ -32,7 +34,9 @@ rule make_report:
         ),
     output:
         "data/report/report.html",
+        "data/report/comparisons.json",
         "data/report/metrics.json",
+        "data/report/learning.csv",
         "data/report/projects.csv",
         "data/report/ratios.csv",
     log:
