@@ -1,8 +1,8 @@
 """Numbers for DVC."""
 
 import csv
-import io
 import dataclasses
+import io
 import json
 
 import pyarrow as pa

@@ -1,0 +1,88 @@
+"""A copy of the checkout in which whole pipelines run."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+STAGES = ("corpus", "baseline", "policies", "export", "evaluation", "report")
+
+
+class Checkout:
+    """A working copy with its own data folder, run by this Python and its programs."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        listing = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT,
+            capture_output=True,
+            check=True,
+        )
+        for name in listing.stdout.decode().split("\0"):
+            if name and (ROOT / name).is_file():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, root / name)
+        programs = Path(sys.executable).parent
+        self.environment = {
+            **os.environ,
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "PYTHONPATH": str(root),
+            "GIT_AUTHOR_NAME": "test",
+            "GIT_AUTHOR_EMAIL": "test@example.invalid",
+            "GIT_COMMITTER_NAME": "test",
+            "GIT_COMMITTER_EMAIL": "test@example.invalid",
+        }
+
+    def start(self, *command: str, **options) -> subprocess.Popen:
+        return subprocess.Popen(
+            command,
+            cwd=self.root,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            **options,
+        )
+
+    def run(self, *command: str) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            command, cwd=self.root, env=self.environment, capture_output=True, text=True, timeout=280, check=False
+        )
+
+    def snakemake(self, *options: str) -> list[str]:
+        profile = ["--workflow-profile", "workflow/profiles/default"]
+        return ["snakemake", *profile, "--cores", "2", "--configfile", "config/presets/tiny.yaml", *options]
+
+    def hashes(self) -> dict[str, str]:
+        """Hash of every artifact; what lies in data/work is no artifact."""
+        data = self.root / "data"
+        files = [path for stage in STAGES for path in sorted((data / stage).rglob("*")) if path.is_file()]
+        return {str(path.relative_to(data)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+    def processes(self) -> list[str]:
+        """Command lines of running processes that work in this copy."""
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                if (entry / "cwd").resolve() == self.root and entry.name != str(os.getpid()):
+                    command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                    if command:
+                        found.append(command)
+            except OSError:
+                continue
+        return found
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Checkout:
+    """A copy in which the tiny preset ran to its end under Snakemake."""
+    checkout = Checkout(tmp_path_factory.mktemp("snakemake"))
+    run = checkout.run(*checkout.snakemake())
+    assert run.returncode == 0, run.stderr[-3000:]
+    return checkout

@@ -1,0 +1,100 @@
+"""The tiny preset from sources to report, under both engines, disturbed and undisturbed."""
+
+import json
+import os
+import signal
+import time
+
+import pytest
+from tests.pipeline.conftest import STAGES, Checkout
+
+from mlgo.artifacts import MODULES, RESULTS, SCORES, read_provenance, read_table
+
+
+def test_every_stage_leaves_its_artifacts(finished):
+    assert {name.split("/")[0] for name in finished.hashes()} == set(STAGES)
+    data = finished.root / "data"
+    modules = read_table(data / "corpus/modules.parquet", MODULES)
+    assert modules.num_rows == 24
+    scores = read_table(data / "baseline/scores.parquet", SCORES).to_pylist()
+    assert len(scores) == 4 * 24
+    assert {row["failure"] for row in scores} == {""}
+    results = read_table(data / "evaluation/results.parquet", RESULTS).to_pylist()
+    assert {row["policy"] for row in results} == {"bc", "es"}
+    assert {row["project"] for row in results if row["split"] == "test"} == {"calc", "geometry"}
+    assert read_provenance(data / "evaluation/results.parquet")["package"].startswith("mlgo ")
+
+
+def test_self_test_holds_for_the_samples(finished):
+    summary = json.loads((finished.root / "data/baseline/summary.json").read_text())
+    assert summary["self_test_passed"] == summary["modules"] == 24
+    assert summary["self_test_failed"] == []
+
+
+def test_exported_models_decide_as_the_policies(finished):
+    for name in ("bc-s0", "es-s0"):
+        parity = json.loads((finished.root / f"data/export/{name}/parity.json").read_text())
+        assert parity["mismatches"] == 0
+        assert parity["questions"] == 1000
+
+
+def test_second_run_has_nothing_to_do(finished):
+    run = finished.run(*finished.snakemake("--dry-run"))
+    assert run.returncode == 0
+    assert "Nothing to be done" in run.stdout + run.stderr
+
+
+def test_report_is_said(finished):
+    run = finished.run("mlgo", "report")
+    assert run.returncode == 0
+    assert "data/report/report.html" in run.stdout
+    assert "es-s0, test projects:" in run.stdout
+
+
+def test_nothing_is_left_running(finished):
+    assert finished.processes() == []
+
+
+def test_unknown_key_is_one_clear_message(finished):
+    run = finished.run("snakemake", "--cores", "1", "--config", "es={generatoins: 3}", "--dry-run")
+    assert run.returncode != 0
+    assert "unknown key 'es.generatoins'" in run.stderr + run.stdout
+
+
+@pytest.mark.slow
+def test_dvc_gives_the_same_bytes(finished, tmp_path):
+    checkout = Checkout(tmp_path)
+    assert checkout.run("mlgo", "config", "use", "tiny").returncode == 0
+    for command in (["git", "init", "-q"], ["git", "add", "-A"], ["git", "commit", "-qm", "copy"]):
+        assert checkout.run(*command).returncode == 0
+    run = checkout.run("dvc", "repro")
+    assert run.returncode == 0, run.stderr[-3000:]
+    assert checkout.hashes() == finished.hashes()
+    again = checkout.run("dvc", "status")
+    assert "up to date" in again.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_a_disturbed_run_ends_as_an_undisturbed_one(finished, tmp_path, number):
+    checkout = Checkout(tmp_path)
+    checkpoints = checkout.root / "data/work/checkpoints"
+    child = checkout.start(*checkout.snakemake(), start_new_session=True)
+    deadline = time.monotonic() + 200
+    while not list(checkpoints.glob("*.npz")):  # in the middle of training
+        assert child.poll() is None, child.communicate()[0][-3000:]
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    if number == signal.SIGINT:
+        os.killpg(child.pid, number)  # as a terminal does
+    else:
+        child.send_signal(number)
+    child.communicate(timeout=60)
+    deadline = time.monotonic() + 20
+    while checkout.processes() and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert checkout.processes() == []
+    checkout.run(*checkout.snakemake("--unlock"))
+    run = checkout.run(*checkout.snakemake())
+    assert run.returncode == 0, run.stderr[-3000:]
+    assert checkout.hashes() == finished.hashes()
