@@ -270,6 +270,12 @@ def content_hash(value: Any) -> str:
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:16]
 
 
+def source_hash() -> str:
+    """Hash of this package's own source, for what must not outlive a change of the code."""
+    root = Path(__file__).parent
+    return content_hash([[str(path.relative_to(root)), file_sha256(path)] for path in sorted(root.rglob("*.py"))])
+
+
 def file_sha256(path: Path) -> str:
     """SHA-256 of a file's bytes, hexadecimal.
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from mlgo.artifacts import content_hash, file_sha256, provenance
+from mlgo.artifacts import content_hash, file_sha256, provenance, source_hash
 from mlgo.cli.program import run_program
 from mlgo.compiler.toolchain import find_toolchain
 from mlgo.config import CompileConfig, ESConfig, parse_section
@@ -64,7 +64,7 @@ def main() -> None:
         scores_sha256=file_sha256(args.baseline / "scores.parquet"),
         corpus_sha256=file_sha256(args.corpus / "modules.parquet"),
     )
-    checkpoint = args.work / "checkpoints" / f"{args.output.name}-{content_hash(origin)}.npz"
+    checkpoint = args.work / "checkpoints" / f"{args.output.name}-{content_hash([origin, source_hash()])}.npz"
     coordinates = Coordinates.last_layers(start.weights, start.architecture.layer_slices(), config.trainable_layers)
     state = load_state(checkpoint)
 

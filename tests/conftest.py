@@ -108,6 +108,28 @@ def bitcode(front_end: FrontEnd, tmp_path: Path) -> Callable[..., Path]:
     return compile_text
 
 
+@pytest.fixture
+def script(tmp_path: Path) -> Callable[[str], str]:
+    """An executable that runs a shell text."""
+
+    def make(text: str) -> str:
+        path = tmp_path / "some-clang"
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+        return str(path)
+
+    return make
+
+
+@pytest.fixture
+def old_style_clang(script: Callable[[str], str]) -> str:
+    """A clang of a new version that was built without the interactive channel."""
+    message = "clang (LLVM option parsing): Unknown command line argument '-enable-ml-inliner=release'."
+    return script(
+        f'case "$1" in --version) echo clang version 22.1.8;; *) echo "error: {message}" >&2; exit 1;; esac'
+    )
+
+
 def children() -> set[int]:
     """Process ids whose parent is this process."""
     found = set()

@@ -115,6 +115,12 @@ def test_rows_that_do_not_fit(change, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_numbers_that_do_not_fit(tmp_path):
+    with pytest.raises(ArtifactError, match="do not fit"):
+        write_rows(tmp_path / "t.parquet", [SCORE | {"exec_bytes": 2**70}], SCORES, {})
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_missing_columns(tmp_path):
     with pytest.raises(ArtifactError, match="do not fit"):
         write_table(tmp_path / "t.parquet", pa.table({"project": ["p"]}), TIMINGS, {})
@@ -232,7 +238,10 @@ def test_a_place_that_cannot_be_written(tmp_path):
     (tmp_path / "folder").mkdir()
     with pytest.raises(ArtifactError, match="cannot write"):
         write_text(tmp_path / "folder", "text")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["folder"]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ArtifactError, match="cannot write"):
+        write_text(tmp_path / "file" / "x", "text")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "folder"]
 
 
 def test_a_kill_while_writing_leaves_the_old(tmp_path):

@@ -58,6 +58,9 @@ def test_every_preset_is_valid():
         ("corpus.max_failed_share", -0.1, r"corpus\.max_failed_share: "),
         ("compile.compile_timeout_s", 0.0, r"compile\.compile_timeout_s: .*greater than 0"),
         ("compile.compile_timeout_s", float("nan"), r"compile\.compile_timeout_s: "),
+        ("compile.compile_timeout_s", float("inf"), r"compile\.compile_timeout_s: "),
+        ("compile.answer_timeout_s", float("inf"), r"compile\.answer_timeout_s: "),
+        ("compile.size_stop_factor", float("inf"), r"compile\.size_stop_factor: "),
         ("compile.size_stop_factor", 1.0, r"compile\.size_stop_factor: .*greater than 1"),
         ("compile.objective", "speed", r"compile\.objective: .*text_bytes"),
         ("compile.optimization", "-O2", r"compile\.optimization: "),
@@ -67,6 +70,7 @@ def test_every_preset_is_valid():
         ("train.algorithms", [], r"train\.algorithms: "),
         ("train.seeds", [0, -1], r"train\.seeds\.1: "),
         ("train.seeds", 0, r"train\.seeds: "),
+        ("train.seeds", [2**40], r"train\.seeds\.0: "),  # Keras takes 32 bits
         ("policy.hidden", [32, 0], r"policy\.hidden\.1: "),
         ("evaluate.confidence", 1.0, r"evaluate\.confidence: "),
         ("evaluate.splits", ["tset"], r"evaluate\.splits\.0: "),

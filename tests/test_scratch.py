@@ -82,6 +82,16 @@ def test_the_own_folder_is_not_swept():
         assert folder.exists()
 
 
+def test_processes_that_start_together_do_not_sweep_each_other():
+    program = (
+        "import time\nfrom mlgo.scratch import remove_own_scratch, scratch_directory\nend = time.monotonic() + 3\n"
+        "while time.monotonic() < end:\n    with scratch_directory() as folder:\n        assert folder.exists()\n"
+        "    remove_own_scratch()\n"
+    )
+    runs = [subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True) for _ in range(6)]
+    assert [run.communicate()[1] for run in runs] == [""] * 6
+
+
 def test_a_forked_child_has_a_folder_of_its_own():
     with scratch_directory() as folder:
         pid = os.fork()

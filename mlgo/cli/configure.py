@@ -18,7 +18,8 @@ PRESETS = Path("config/presets")
 _EPILOG = """\
 examples:
   mlgo config show                   the configuration, checked
-  mlgo config use tiny               write preset tiny into config/config.yaml, for dvc
+  mlgo config use tiny               write preset tiny, laid over laptop, into config/config.yaml, for dvc
+  mlgo config use laptop             the default again
   mlgo config use --list             presets there are
   mlgo config schema                 write workflow/schemas/config.schema.json anew
 """
@@ -60,7 +61,9 @@ def _use(args: argparse.Namespace) -> None:
     if args.preset is None:
         raise ConfigError("name a preset; mlgo config use --list shows them")
     path = presets.get(args.preset, Path(args.preset))
-    load_config(args.config, path)  # refuses what does not fit before anything is written
-    values = merge(read_yaml(args.config), read_yaml(path))
-    write_text(args.config, yaml.safe_dump(values, sort_keys=False, width=120))
+    default = PRESETS / "laptop.yaml"
+    load_config(default, path)  # refuses what does not fit before anything is written
+    values = merge(read_yaml(default), read_yaml(path))
+    text = default.read_text() if path == default else yaml.safe_dump(values, sort_keys=False, width=120)
+    write_text(args.config, text)
     print(f"{args.config} now holds preset {path.stem}")

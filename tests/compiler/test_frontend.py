@@ -15,7 +15,9 @@ def test_bitcode_is_unoptimised(front_end, bitcode, tmp_path):
     text = (tmp_path / "m.ll").read_text()
     assert "define internal i32 @f" in text  # nothing inlined, nothing removed
     assert "alloca" in text
+    assert "minsize" in text
     assert "optsize" in text
+    assert '"frame-pointer"="all"' not in text
     assert "optnone" not in text
     assert "!dbg" not in text
     assert "ubsan" not in text

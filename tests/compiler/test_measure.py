@@ -76,6 +76,14 @@ def test_every_truncation_of_a_hand_made_object():
             object_size(whole[:length])
 
 
+def test_a_section_whose_end_wraps_around():
+    data = bytearray(elf_object([(PROGBITS, ALLOC | EXEC, 10)]))
+    offset_field = len(data) - 64 + 24  # of the last section's entry
+    data[offset_field : offset_field + 8] = (2**64 - 4).to_bytes(8, "little")
+    with pytest.raises(ObjectError):
+        object_size(bytes(data))
+
+
 @pytest.fixture(scope="module")
 def real_object(sample, toolchain, settings, tmp_path_factory):
     path = tmp_path_factory.mktemp("object") / "m.o"

@@ -46,6 +46,22 @@ def test_a_child_that_ignores_sigterm(leaves_nothing):
     assert not processes_naming("123.5")
 
 
+def test_nothing_runs_on_after_a_normal_end(leaves_nothing):
+    with leaves_nothing():
+        run = run_bounded(["sh", "-c", "sleep 125.25 & exit 0"], 5.0)
+    assert run.returncode == 0
+    time.sleep(0.1)
+    assert not processes_naming("sleep\x00125.25")
+
+
+@pytest.mark.timeout(20)
+def test_a_flood_on_stderr_meets_the_deadline(leaves_nothing):
+    with leaves_nothing():
+        run = run_bounded(["sh", "-c", "yes >&2"], 0.5)
+    assert run.returncode is None
+    assert 0.5 <= run.seconds < 2.5
+
+
 def test_stderr_is_kept_to_its_tail(leaves_nothing):
     with leaves_nothing():
         run = run_bounded(["sh", "-c", "yes noise | head -c 3000000 >&2; echo the end >&2; exit 7"], 20.0)
@@ -83,6 +99,13 @@ def test_matches_are_counted_across_pieces(leaves_nothing):
     with leaves_nothing(), Child(["sh", "-c", script], watch_for=b"needle") as child:
         assert child.wait(time.monotonic() + 10.0) == 0
         assert child.num_matches == 3
+
+
+def test_markers_of_one_byte_are_counted_once(leaves_nothing):
+    script = "printf x >&2; sleep 0.1; printf y >&2"
+    with leaves_nothing(), Child(["sh", "-c", script], watch_for=b"x") as child:
+        assert child.wait(time.monotonic() + 10.0) == 0
+        assert child.num_matches == 1
 
 
 def test_leaving_the_block_kills(leaves_nothing):

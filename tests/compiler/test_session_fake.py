@@ -4,9 +4,7 @@ import json
 import resource
 import shutil
 import signal
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +17,7 @@ from mlgo.errors import (
     CompilerExit,
     CompileTimeout,
     ObjectError,
+    PolicyError,
     ProtocolError,
     ToolchainError,
 )
@@ -54,15 +53,6 @@ CUTS = {
     "after the last answer": [*START, *FIRST, *SECOND],
     "after the object": [*START, *FIRST, *SECOND, *END],
 }
-
-
-@pytest.fixture
-def fake(tmp_path: Path) -> Toolchain:
-    binary = tmp_path / "fake-clang"
-    script = Path(__file__).parent.parent / "fakes" / "fake_clang.py"
-    binary.write_text(f"#!{sys.executable} -IS\n{script.read_text()}")
-    binary.chmod(0o755)
-    return Toolchain(binary=binary, is_zig=False, version=(22, 1, 8), target="x86_64-linux-gnu")
 
 
 @pytest.fixture
@@ -138,6 +128,20 @@ def test_silence_ends_at_the_deadline_of_the_compile(cut, run):
     with pytest.raises(CompileTimeout, match=r"0\.4 s"):
         run([*CUTS[cut], ["hang"]], compile_timeout_s=0.4)
     assert time.monotonic() - start < 2.4
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("step", ["flood_stderr", "flood_questions"])
+def test_an_endlessly_busy_compiler_meets_its_deadline(step, run):
+    start = time.monotonic()
+    with pytest.raises(CompileTimeout):
+        run([*START, [step]], compile_timeout_s=0.5, answer_timeout_s=0.5)
+    assert time.monotonic() - start < 2.5
+
+
+def test_chatter_on_stderr_is_not_an_answer(run):
+    with pytest.raises(ChannelTimeout):
+        run([*START, *FIRST, ["chatter", 0.1]], answer_timeout_s=0.5, compile_timeout_s=3.0)
 
 
 def test_closing_the_channel_and_hanging(run):
@@ -220,6 +224,16 @@ def test_no_object(run):
 def test_truncated_object(length, run):
     with pytest.raises(ObjectError):
         run([*START, *FIRST, ["object", OBJECT[:length]]])
+
+
+@pytest.mark.parametrize("length", [0, 4, 16])
+def test_answers_of_the_wrong_length_are_refused(length, run, leaves_nothing):
+    class Wrong:
+        def respond_to(self, header):
+            return lambda payload: bytes(length)
+
+    with leaves_nothing(), pytest.raises(PolicyError, match=f"an answer of {length} bytes where 8 are due"):
+        run([*START, *FIRST, *END], Wrong(), answer_timeout_s=0.5)
 
 
 def test_a_compiler_that_does_not_read_its_answers(run):

@@ -265,13 +265,17 @@ def test_an_advisor_that_raises_leaves_nothing(bitcode, toolchain, task, setting
 
 
 @pytest.mark.parametrize("advised", [False, True])
-@pytest.mark.parametrize("damage", ["missing", "cut", "flipped"])
+@pytest.mark.parametrize("damage", ["missing", "empty", "garbage", "cut", "flipped"])
 def test_damaged_bitcode_fails_with_a_reason(
     damage, advised, sample, toolchain, task, settings, tmp_path, leaves_nothing
 ):
     module = tmp_path / "damaged.bc"
     data = sample("lz/match.c").read_bytes()
-    if damage == "cut":
+    if damage == "empty":
+        module.write_bytes(b"")
+    elif damage == "garbage":
+        module.write_bytes(b"\x00garbage")
+    elif damage == "cut":
         module.write_bytes(data[: len(data) // 2])
     elif damage == "flipped":
         module.write_bytes(data[:8] + bytes(200) + data[208:])
@@ -337,6 +341,6 @@ def test_sizes_agree_with_readelf(source, sample, toolchain, settings, tmp_path)
 def test_cut_bitcode_never_escapes_as_another_error(data, sample, toolchain, settings, tmp_path_factory):
     whole = sample("calc/lex.c").read_bytes()
     path = tmp_path_factory.mktemp("cut") / "cut.bc"
-    path.write_bytes(whole[: data.draw(st.integers(1, len(whole) - 1))])
+    path.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 1))])
     with pytest.raises(CompileError):
         compile_plain(toolchain, path, settings)

@@ -12,19 +12,6 @@ from mlgo.errors import ToolchainError
 TARGET = "x86_64-linux-gnu"
 
 
-@pytest.fixture
-def script(tmp_path: Path):
-    """An executable that runs a shell text."""
-
-    def make(text: str) -> str:
-        path = tmp_path / "some-clang"
-        path.write_text(f"#!/bin/sh\n{text}\n")
-        path.chmod(0o755)
-        return str(path)
-
-    return make
-
-
 @pytest.mark.parametrize("setting", ["auto", "ziglang"])
 def test_the_wheel(setting):
     toolchain = find_toolchain(setting, TARGET)

@@ -75,6 +75,17 @@ def test_two_folders_and_two_thread_counts_give_identical_rows(front_end, tmp_pa
         }
 
 
+def test_sources_whose_names_agree_up_to_separators(front_end, tmp_path):
+    root = tmp_path / "p"
+    (root / "a").mkdir(parents=True)
+    for path, name in (("a/b.c", "first"), ("a__b.c", "second")):
+        (root / path).write_text("".join(f"int {name}{i}(int x) {{ return x * {i}; }}\n" for i in range(300)))
+    limits = BuildLimits(10, 0.0, 0, 2)
+    for _ in range(5):
+        rows = build_project("p", local(root, sources=["**/*.c"]), front_end, limits, tmp_path / "cache")
+        assert len({row["bitcode"] for row in rows}) == 2
+
+
 def test_reasons_do_not_name_the_folder(project, front_end, tmp_path):
     rows = build_project("p", local(project), front_end, LIMITS, tmp_path / "cache")
     assert "/" not in rows[0]["skip_reason"]

@@ -9,6 +9,7 @@ import threading
 import time
 import zipfile
 
+import numpy as np
 import pytest
 
 from mlgo.corpus.fetch import copy_local, fetch_sources, unpack
@@ -167,6 +168,19 @@ def test_what_is_no_archive(data, tmp_path):
         (tmp_path / name).write_bytes(data)
         with pytest.raises(CorpusError, match="cannot be unpacked"):
             unpack(tmp_path / name, tmp_path / "out")
+
+
+def test_damage_inside_an_archive(tmp_path):
+    digits = np.random.default_rng(0).integers(0, 9, 20000)
+    whole = make_archive({"thing/a.c": "".join(map(str, digits))})
+    for position in range(20, len(whole), 397):
+        data = bytearray(whole)
+        data[position] ^= 0x55
+        (tmp_path / "a.tar.gz").write_bytes(data)
+        try:
+            unpack(tmp_path / "a.tar.gz", tmp_path / f"out{position}")
+        except CorpusError:
+            pass
 
 
 def test_local_projects_are_copied(tmp_path):

@@ -87,6 +87,19 @@ def test_the_modules_own_name_is_not_hashed_but_all_else_is():
     assert hash_functions(MODULE.replace(b'c"a\\00"', b'c"b\\00"')).module_hash != hash_functions(MODULE).module_hash
 
 
+def test_user_functions_that_begin_like_private_constants_are_not_the_same():
+    ir = b"define void @f() {\n  call void @%b()\n  ret void\n}\n"
+    assert body_hashes(ir % b"anon_open") != body_hashes(ir % b"anon_close")
+
+
+def test_instructions_are_counted_not_lines():
+    ir = (
+        b"define i32 @f(i32 %0) {\n  switch i32 %0, label %4 [\n    i32 1, label %2\n    i32 2, label %3\n  ]\n\n"
+        b"2:                                                ; preds = %1\n  ret i32 5\n\n3:\n  ret i32 6\n\n4:\n  ret i32 7\n}\n"
+    )
+    assert hash_functions(ir).sizes.tolist() == [4]  # one switch, three ret
+
+
 SHARED = """
 struct pair { int a; int b; };
 static int helper(struct pair *p, int k) { puts("shared"); return p->a * k + p->b; }
@@ -118,6 +131,14 @@ def test_the_same_function_in_two_real_modules(hashes):
     assert alone.module_hash != together.module_hash
     changed = hashes(shared.replace("41", "42"))
     assert len(set(alone.hashes.tolist()) & set(changed.hashes.tolist())) == 1  # helper is the same, entry is not
+
+
+def test_numbered_template_types_do_not_matter(hashes):
+    box = "namespace n { template <class T> struct Box { T a, b; T sum() const { return a + b; } }; }\n"
+    use = "int entry(int x) { n::Box<short> s; s.a = x; s.b = 2; return s.sum() + (int)sizeof(n::Box<short>); }\n"
+    noise = "long other(long x) { n::Box<long> l; l.a = x; l.b = 3; return l.sum(); }\n"
+    alone, together = hashes(box + use, "c++"), hashes(box + noise + use, "c++")
+    assert set(alone.hashes.tolist()) < set(together.hashes.tolist())
 
 
 def test_hashing_twice_gives_the_same(hashes):

@@ -3,10 +3,13 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mlgo.artifacts import trace_schema
 from mlgo.config import BCConfig
@@ -151,6 +154,32 @@ def test_dataset_bounds_each_module():
     assert not np.array_equal(found.inputs, other.inputs)
     alone = clone_data(trace(ROWS), {"p"}, SCALING, 4, 0)
     assert np.array_equal(alone.inputs, found.inputs[:6])  # other projects do not change what is drawn
+
+
+module_sizes = st.dictionaries(st.tuples(st.sampled_from("pq"), st.sampled_from("mno")), st.integers(1, 12))
+
+
+@given(module_sizes, st.integers(1, 8), st.integers(0, 5))
+def test_dataset_keeps_a_bounded_ordered_part_of_each_module(sizes, bound, seed):
+    rows, number = [], 0
+    for (project, module), size in sorted(sizes.items()):
+        rows += [(project, module, step, number + step, number + step, step % 2) for step in range(size)]
+        number += size
+    found, again = (clone_data(trace(rows), {"p", "q"}, SCALING, bound, seed) for _ in range(2))
+    assert np.array_equal(found.inputs, again.inputs)
+    assert np.array_equal(found.answers, again.answers)
+    assert len(found.answers) == sum(min(size, bound) for size in sizes.values())
+    assert np.all(np.diff(found.inputs[:, 0]) > 0)  # in the trace's order, none twice
+    values = np.rint(np.expm1(found.inputs[:, 0])).astype(int)  # b, the row's number
+    assert found.answers.tolist() == [float(rows[value][5]) for value in values]
+    kept = Counter(rows[value][:2] for value in values)
+    assert kept == {key: min(size, bound) for key, size in sizes.items()}
+
+
+def test_dataset_without_rows():
+    found = clone_data(trace(ROWS), {"other"}, SCALING, 4, 0)
+    assert found.inputs.shape == (0, 2)
+    assert found.answers.shape == (0,)
 
 
 def test_dataset_without_a_feature():

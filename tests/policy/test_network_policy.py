@@ -117,11 +117,19 @@ def test_damaged_description(text, policy, tmp_path):
         load_policy(tmp_path)
 
 
-@pytest.mark.parametrize("length", [1, 20, 100, -1])
+@pytest.mark.parametrize("length", [0, 1, 20, 100, -1])
 def test_truncated_weights(length, policy, tmp_path):
     save_policy(policy, tmp_path)
     data = (tmp_path / "weights.npy").read_bytes()
     (tmp_path / "weights.npy").write_bytes(data[:length])
+    with pytest.raises(ArtifactError):
+        load_policy(tmp_path)
+
+
+def test_weights_file_of_another_kind(policy, tmp_path):
+    save_policy(policy, tmp_path)
+    np.savez(tmp_path / "x.npz", a=policy.weights)
+    (tmp_path / "x.npz").rename(tmp_path / "weights.npy")
     with pytest.raises(ArtifactError):
         load_policy(tmp_path)
 
@@ -148,6 +156,36 @@ def test_files_that_contradict_each_other(key, value, message, policy, tmp_path)
     record = json.loads((tmp_path / "policy.json").read_text())
     (tmp_path / "policy.json").write_text(json.dumps(record | {key: value}))
     with pytest.raises(PolicyError, match=message):
+        load_policy(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "error"),
+    [
+        ("centre", [0.0], PolicyError),
+        ("centre", [0.0, 0.0, 0.0], PolicyError),
+        ("scale", [1.0], PolicyError),
+        ("scale", [0.0, 1.0], PolicyError),
+        ("widths", [], PolicyError),
+        ("widths", ["2", "1"], ArtifactError),
+        ("widths", [2.0, 1.0], ArtifactError),
+        ("features", "ab", ArtifactError),
+    ],
+)
+def test_contradictions_in_the_description(key, value, error, policy, tmp_path):
+    save_policy(policy, tmp_path)
+    record = json.loads((tmp_path / "policy.json").read_text())
+    (tmp_path / "policy.json").write_text(json.dumps(record | {key: value}))
+    with pytest.raises(error):
+        load_policy(tmp_path)
+
+
+def test_another_number_of_outputs(policy, tmp_path):
+    save_policy(policy, tmp_path)
+    record = json.loads((tmp_path / "policy.json").read_text())
+    (tmp_path / "policy.json").write_text(json.dumps(record | {"widths": [2, 2]}))
+    np.save(tmp_path / "weights.npy", np.zeros(6, np.float32))
+    with pytest.raises(PolicyError, match="do not end in one output"):
         load_policy(tmp_path)
 
 

@@ -183,6 +183,8 @@ def test_an_outcome_without_a_score_in_the_header():
         with_spec(type="int128_t"),
         with_spec(type="half"),
         with_spec(type=None),
+        with_spec(type=[]),
+        with_spec(type={}),
         with_spec(shape=[0]),
         with_spec(shape=[-1]),
         with_spec(shape=[1.5]),
@@ -191,6 +193,10 @@ def test_an_outcome_without_a_score_in_the_header():
         with_spec(shape=[10**9]),
         with_spec(shape=[2**40, 2**40]),
         with_spec(shape=[10**6] * 20),
+        with_spec(shape=[True]),
+        pytest.param(with_spec(shape=[10**9] * 600), id="product of 5400 digits"),
+        pytest.param(b"[" * 100_000, id="nested"),
+        pytest.param(b'{"features":' + b"[" * 100_000, id="nested features"),
         INTERACTIVE.replace(b"weight", b"li_size"),
         INTERACTIVE.replace(b'"advice":{"name"', b'"advice":{"nom"'),
     ],
@@ -206,7 +212,21 @@ def test_many_features_of_middling_size_are_refused_together():
         parse_header(json.dumps({"features": specs}).encode())
 
 
-@pytest.mark.parametrize("line", [b"x", b"{}", b"[]", b'{"context":3}', b'{"observation":x}', b'{"observation":-1}'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"x",
+        b"{}",
+        b"[]",
+        b'{"context":3}',
+        b'{"observation":x}',
+        b'{"observation":-1}',
+        b'{"observation":0x',
+        b'{"observation":0]',
+        pytest.param(b'{"observation":' + b"1" * 5000 + b"}", id="5000 digits"),
+        pytest.param(b"[" * 100_000, id="nested"),
+    ],
+)
 def test_bad_lines(line):
     with pytest.raises(ProtocolError):
         LogParser().feed(INTERACTIVE + line + b"\n" + PAYLOAD + b"\n")
@@ -228,6 +248,11 @@ def test_an_endless_line_is_refused_before_memory_runs_out():
     with pytest.raises(ProtocolError, match="a line of more than"):
         for _ in range(40):
             parser.feed(b"x" * (1 << 16))
+
+
+def test_the_limit_of_a_line_does_not_depend_on_the_pieces():
+    with pytest.raises(ProtocolError, match="a line of more than"):
+        LogParser().feed(INTERACTIVE + b'{"context":"' + b"x" * (1 << 20) + b'"}\n')
 
 
 def test_incomplete_events_stay_pending():

@@ -38,6 +38,11 @@ def test_descriptors_go_with_the_pool(leaves_nothing):
         use()
 
 
+def test_a_closed_pool_holds_no_descriptors(leaves_nothing):
+    with leaves_nothing(), LocalPool(2, make_misbehaving) as pool:
+        collect(pool, [1, 2])
+
+
 def test_slow_jobs_do_not_hold_others_back():
     with LocalPool(2, make_misbehaving) as pool:
         collect(pool, [1, 1])

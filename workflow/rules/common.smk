@@ -45,8 +45,10 @@ def settings(**options):
 
 def code(*packages):
     """Python files of parts of mlgo: no engine follows imports, so rules name what their programs run."""
+    files = [path for name in packages for path in Path("mlgo", name).rglob("*.py")]
     return sorted(
-        str(path) for name in packages for path in Path("mlgo").glob(f"{name}*/**/*.py")
+        str(path)
+        for path in [*files, Path("mlgo/artifacts.py"), Path("mlgo/seeding.py")]
     )
 
 
