@@ -1,6 +1,7 @@
 """Source distributions from the Python package index: pinned, verified, kept for offline work."""
 
 import lzma
+import errno
 import os
 import shutil
 import tarfile
@@ -49,6 +50,8 @@ def unpack(archive: Path, folder: Path) -> Path:
             with tarfile.open(archive) as tar:
                 tar.extractall(folder, filter="data")
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise  # not the archive's fault
         raise CorpusError(f"{archive.name} cannot be unpacked ({error}); delete it and run again") from error
     folders = [entry for entry in folder.iterdir() if entry.is_dir()]
     if len(folders) != 1:
