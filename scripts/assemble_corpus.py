@@ -4,18 +4,18 @@ Example:
     python scripts/assemble_corpus.py --corpus data/corpus --splits "$(cat splits.json)"
 """
 
-import argparse
 from collections import Counter
 from pathlib import Path
 
 from mlgo.artifacts import MODULES, PROJECT, provenance, read_provenance, read_table, write_json, write_rows
+from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
 from mlgo.config import Splits, parse_section
 from mlgo.corpus.assemble import assemble, shared_bodies
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = stage_parser(__doc__)
     parser.add_argument("--corpus", type=Path, required=True, help="folder with projects/, gets modules.parquet")
     parser.add_argument("--splits", required=True, help="section corpus.splits of the configuration, as JSON")
     args = parser.parse_args()

@@ -6,13 +6,12 @@ Example:
         --baseline data/baseline --workers 2 --work data/work --output data/evaluation/parts/es-s0.parquet
 """
 
-import argparse
 from pathlib import Path
 
 from mlgo.artifacts import RESULTS, TIMINGS, file_sha256, provenance, write_rows
+from mlgo.cli.arguments import add_compiler_arguments, compiler_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.compiler.toolchain import find_toolchain
-from mlgo.config import CompileConfig, EvaluateConfig, parse_section
+from mlgo.config import EvaluateConfig, parse_section
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.policy.network_policy import load_policy
 from mlgo.rollout import CompileHost
@@ -22,22 +21,19 @@ from mlgo.seeding import sample
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = stage_parser(__doc__)
     parser.add_argument("--policy", type=Path, required=True, help="folder named <algorithm>-s<seed>")
     parser.add_argument("--evaluate", required=True, help="section evaluate of the configuration, as JSON")
-    parser.add_argument("--compile", required=True, help="section compile of the configuration, as JSON")
-    parser.add_argument("--toolchain", default="auto")
-    parser.add_argument("--target", required=True)
+    add_compiler_arguments(parser)
     parser.add_argument("--seed", type=int, required=True, help="chooses the training modules")
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--baseline", type=Path, required=True)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--work", type=Path, required=True, help="folder for unpacked bitcode and timings")
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
 
-    config, settings = parse_section(EvaluateConfig, args.evaluate), parse_section(CompileConfig, args.compile)
-    toolchain, policy = find_toolchain(args.toolchain, args.target), load_policy(args.policy)
+    config, (toolchain, settings) = parse_section(EvaluateConfig, args.evaluate), compiler_of(args)
+    policy = load_policy(args.policy)
     by_split = {split: load_scored_modules(args.corpus, args.baseline, split) for split in config.splits}
     if "train" in by_split:
         by_split["train"] = sample(by_split["train"], config.max_train_modules, args.seed, "evaluate", "train")

@@ -5,12 +5,12 @@ Example:
         --model data/export/es-s0/saved_model --parity data/export/es-s0/parity.json
 """
 
-import argparse
 from pathlib import Path
 
 import numpy as np
 
 from mlgo.artifacts import file_sha256, read_table, write_json
+from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
 from mlgo.errors import ArtifactError
 from mlgo.export.parity import compare_decisions
@@ -24,7 +24,7 @@ PARITY_QUESTIONS = 1000
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = stage_parser(__doc__)
     parser.add_argument("--policy", type=Path, required=True)
     parser.add_argument("--trace", type=Path, required=True, help="recorded questions for the parity check")
     parser.add_argument("--seed", type=int, required=True, help="chooses the questions")

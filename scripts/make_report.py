@@ -10,6 +10,7 @@ import argparse
 from pathlib import Path
 
 from mlgo.artifacts import MODULES, RESULTS, SCORES, read_json, read_provenance, read_table, write_json, write_text
+from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
 from mlgo.config import EvaluateConfig, parse_section
 from mlgo.report.compare import Bootstrap
@@ -25,7 +26,7 @@ from mlgo.report.tables import project_rows, split_rows
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = stage_parser(__doc__)
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--baseline", type=Path, required=True)
     parser.add_argument("--policies", type=Path, required=True, help="folder with one folder per policy")

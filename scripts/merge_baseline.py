@@ -5,7 +5,6 @@ Example:
         --num-quantiles 1001 --max-failed-share 0.05 --output data/baseline
 """
 
-import argparse
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,6 +21,7 @@ from mlgo.artifacts import (
     write_json,
     write_table,
 )
+from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
 from mlgo.errors import MlgoError
 from mlgo.policy.features import build_vocabulary
@@ -29,7 +29,7 @@ from mlgo.rollout.baseline import ADVISORS, self_test_failures
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = stage_parser(__doc__)
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--parts", type=Path, required=True)
     parser.add_argument("--projects", nargs="+", required=True)

@@ -5,17 +5,17 @@ Example:
         --output data/evaluation/results.parquet
 """
 
-import argparse
 from pathlib import Path
 
 import pyarrow as pa
 
 from mlgo.artifacts import RESULTS, provenance, read_provenance, read_table, write_table
+from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = stage_parser(__doc__)
     parser.add_argument("--parts", type=Path, required=True)
     parser.add_argument("--policies", nargs="+", required=True)
     parser.add_argument("--output", type=Path, required=True)

@@ -7,14 +7,12 @@ Example:
         --scores data/baseline/parts/zstandard.scores.parquet --trace data/baseline/parts/zstandard.trace.parquet
 """
 
-import argparse
 from pathlib import Path
 
 from mlgo.artifacts import SCORES, TIMINGS, provenance, trace_schema, write_rows, write_table
+from mlgo.cli.arguments import add_compiler_arguments, compiler_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.compiler.probe import probe_channel
-from mlgo.compiler.toolchain import find_toolchain
-from mlgo.config import CompileConfig, parse_section
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.rollout import CompileHost
 from mlgo.rollout.baseline import score_references
@@ -22,23 +20,19 @@ from mlgo.tasks import get_task
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = stage_parser(__doc__)
     parser.add_argument("--project", required=True)
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--task", required=True)
-    parser.add_argument("--toolchain", default="auto")
-    parser.add_argument("--target", required=True)
-    parser.add_argument("--compile", required=True, help="section compile of the configuration, as JSON")
+    add_compiler_arguments(parser)
     parser.add_argument("--random-inline-share", type=float, required=True)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--work", type=Path, required=True, help="folder for unpacked bitcode and timings")
     parser.add_argument("--scores", type=Path, required=True, help="output")
     parser.add_argument("--trace", type=Path, required=True, help="output")
     args = parser.parse_args()
 
-    settings = parse_section(CompileConfig, args.compile)
-    toolchain, task = find_toolchain(args.toolchain, args.target), get_task(args.task)
+    (toolchain, settings), task = compiler_of(args), get_task(args.task)
     probe_channel(toolchain, task, settings)
     modules = load_modules(args.corpus, project=args.project)
     bitcode = unpack_bitcode(args.corpus, modules, args.work / "bitcode")

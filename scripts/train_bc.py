@@ -5,12 +5,12 @@ Example:
         --corpus data/corpus --baseline data/baseline --work data/work --output data/policies/bc-s0
 """
 
-import argparse
 from pathlib import Path
 
 import numpy as np
 
 from mlgo.artifacts import VOCABULARY, file_sha256, provenance, read_provenance, read_table
+from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
 from mlgo.config import BCConfig, PolicyConfig, parse_section
 from mlgo.corpus.store import load_modules
@@ -23,7 +23,7 @@ from mlgo.policy.network_policy import NetworkPolicy, save_policy
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = stage_parser(__doc__)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--task", required=True)
     parser.add_argument("--bc", required=True, help="section bc of the configuration, as JSON")

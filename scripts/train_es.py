@@ -6,7 +6,6 @@ Example:
         --workers 2 --work data/work --output data/policies/es-s0
 """
 
-import argparse
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +14,9 @@ import numpy as np
 from tqdm import tqdm
 
 from mlgo.artifacts import content_hash, file_sha256, provenance, source_hash
+from mlgo.cli.arguments import add_compiler_arguments, compiler_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.compiler.toolchain import find_toolchain
-from mlgo.config import CompileConfig, ESConfig, parse_section
+from mlgo.config import ESConfig, parse_section
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.learn.es import Coordinates, EsState, evolve
 from mlgo.learn.es.checkpoint import load_state, save_state
@@ -30,22 +29,19 @@ from mlgo.seeding import sample
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = stage_parser(__doc__)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--es", required=True, help="section es of the configuration, as JSON")
-    parser.add_argument("--compile", required=True, help="section compile of the configuration, as JSON")
-    parser.add_argument("--toolchain", default="auto")
-    parser.add_argument("--target", required=True)
+    add_compiler_arguments(parser)
     parser.add_argument("--start", type=Path, required=True, help="policy to start from")
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--baseline", type=Path, required=True)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--work", type=Path, required=True, help="folder for checkpoints and TensorBoard logs")
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
 
-    config, settings = parse_section(ESConfig, args.es), parse_section(CompileConfig, args.compile)
-    toolchain, start = find_toolchain(args.toolchain, args.target), load_policy(args.start)
+    config, (toolchain, settings) = parse_section(ESConfig, args.es), compiler_of(args)
+    start = load_policy(args.start)
     train, validation = (
         with_questions(load_scored_modules(args.corpus, args.baseline, split), config.max_questions, split)
         for split in ("train", "validation")

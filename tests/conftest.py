@@ -122,12 +122,10 @@ def script(tmp_path: Path) -> Callable[[str], str]:
 
 
 @pytest.fixture
-def old_style_clang(script: Callable[[str], str]) -> str:
+def clang_without_channel(script: Callable[[str], str]) -> str:
     """A clang of a new version that was built without the interactive channel."""
     message = "clang (LLVM option parsing): Unknown command line argument '-enable-ml-inliner=release'."
-    return script(
-        f'case "$1" in --version) echo clang version 22.1.8;; *) echo "error: {message}" >&2; exit 1;; esac'
-    )
+    return script(f'case "$1" in --version) echo clang version 22.1.8;; *) echo "error: {message}" >&2; exit 1;; esac')
 
 
 def children() -> set[int]:

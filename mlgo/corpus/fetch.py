@@ -1,7 +1,7 @@
 """Source distributions from the Python package index: pinned, verified, kept for offline work."""
 
-import lzma
 import errno
+import lzma
 import os
 import shutil
 import tarfile

@@ -95,7 +95,8 @@ def test_user_functions_that_begin_like_private_constants_are_not_the_same():
 def test_instructions_are_counted_not_lines():
     ir = (
         b"define i32 @f(i32 %0) {\n  switch i32 %0, label %4 [\n    i32 1, label %2\n    i32 2, label %3\n  ]\n\n"
-        b"2:                                                ; preds = %1\n  ret i32 5\n\n3:\n  ret i32 6\n\n4:\n  ret i32 7\n}\n"
+        b"2:                                                ; preds = %1\n  ret i32 5\n\n"
+        b"3:\n  ret i32 6\n\n4:\n  ret i32 7\n}\n"
     )
     assert hash_functions(ir).sizes.tolist() == [4]  # one switch, three ret
 

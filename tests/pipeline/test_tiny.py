@@ -6,9 +6,9 @@ import signal
 import time
 
 import pytest
-from tests.pipeline.conftest import STAGES, Checkout
 
 from mlgo.artifacts import MODULES, RESULTS, SCORES, read_provenance, read_table
+from tests.pipeline.conftest import STAGES, Checkout
 
 
 def test_every_stage_leaves_its_artifacts(finished):

@@ -27,7 +27,7 @@ rule build_project:
         ),
     shell:
         "MLGO_LOG={log} exec python {input.script} --project {wildcards.project} --recipe {input.recipe} {params} "
-        "--threads {threads} --cache data/work --output {output}"
+        "--threads {threads} --work data/work --output {output}"
 
 
 rule assemble_corpus:

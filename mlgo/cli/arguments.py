@@ -1,0 +1,31 @@
+"""Arguments and set-up that the stage programs share."""
+
+import argparse
+from pathlib import Path
+
+from mlgo.compiler.toolchain import Toolchain, find_toolchain
+from mlgo.config import CompileConfig, parse_section
+
+
+def stage_parser(description: str | None) -> argparse.ArgumentParser:
+    """A parser that shows a program's docstring, example included, as its help."""
+    return argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+def add_compiler_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what every program that compiles must know; see `compiler_of`."""
+    parser.add_argument("--toolchain", default="auto", help="auto, ziglang, or a clang")
+    parser.add_argument("--target", required=True, help="target triple")
+    parser.add_argument("--compile", required=True, help="section compile of the configuration, as JSON")
+    parser.add_argument("--work", type=Path, required=True, help="folder for what is neither in Git nor in DVC")
+
+
+def compiler_of(args: argparse.Namespace) -> tuple[Toolchain, CompileConfig]:
+    """Toolchain and compile settings that the arguments name.
+
+    Raises:
+        ConfigError: bad settings.
+        ToolchainError: no usable compiler.
+    """
+    settings = parse_section(CompileConfig, args.compile)
+    return find_toolchain(args.toolchain, args.target), settings

@@ -1,0 +1,148 @@
+"""`mlgo compile`: sizes of one module, and one-line errors."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from mlgo.compiler.measure import ObjectSize, object_size
+from mlgo.policy.features import Normalisation
+from mlgo.policy.network import Architecture
+from mlgo.policy.network_policy import NetworkPolicy, save_policy
+
+PARSER = "data/sample/json/parser.cpp"
+
+
+@pytest.fixture(scope="module")
+def measure(mlgo):
+    """What ``--json`` prints for a policy."""
+
+    def go(*arguments, module=PARSER):
+        run = mlgo("compile", module, "--json", *arguments)
+        assert (run.returncode, run.stderr) == (0, "")
+        return json.loads(run.stdout)
+
+    return go
+
+
+@pytest.fixture(scope="module")
+def default(measure):
+    return measure()
+
+
+def sizes(record):
+    return ObjectSize(record["exec_bytes"], record["text_bytes"])
+
+
+def timeless(record):
+    return {key: value for key, value in record.items() if key not in ("seconds", "policy")}
+
+
+def test_keys_and_their_values(default):
+    assert set(default) == {
+        *("module", "policy", "compiler", "exec_bytes", "text_bytes"),
+        *("questions", "inlined", "truncated", "seconds"),
+    }
+    assert (default["module"], default["policy"]) == (PARSER, "default")
+    assert 0 < default["exec_bytes"] < default["text_bytes"]
+    assert 0 < default["inlined"] < default["questions"]
+    assert default["truncated"] is False
+    assert default["seconds"] > 0
+
+
+def test_the_object_that_is_kept_has_these_sizes(measure, default, tmp_path):
+    record = measure("--policy", "default", "-o", tmp_path / "parser.o")
+    assert timeless(record) == timeless(default)
+    assert object_size((tmp_path / "parser.o").read_bytes()) == sizes(record)
+
+
+def test_never_differs_from_the_default(measure, default):
+    never = measure("--policy", "never")
+    assert never["inlined"] == 0
+    assert sizes(never) != sizes(default)
+
+
+def test_random_is_reproducible(measure):
+    first, again, other = (measure("--policy", f"random:{seed}") for seed in (1, 1, 2))
+    assert timeless(first) == timeless(again)
+    assert sizes(first) != sizes(other)
+    assert 0 < first["inlined"] < first["questions"]
+
+
+def test_bitcode_is_compiled_as_it_is(measure, sample):
+    record = measure("--policy", "never", module=sample("lz/match.c"))
+    assert record["questions"] > 0
+    assert record["text_bytes"] > 0
+
+
+def test_as_text(mlgo):
+    run = mlgo("compile", PARSER, "--policy", "never")
+    assert (run.returncode, run.stderr) == (0, "")
+    names = [line.split()[0] for line in run.stdout.splitlines()]
+    assert names[:5] == ["module", "policy", "compiler", "exec_bytes", "text_bytes"]
+
+
+@pytest.fixture
+def always(task):
+    names = ("callee_basic_block_count", "callsite_cost")
+    return NetworkPolicy(
+        task.name,
+        Normalisation(names, np.zeros(2, np.float32), np.ones(2, np.float32)),
+        Architecture((2, 1)),
+        np.array([0, 0, 1], np.float32),
+    )
+
+
+def test_a_policys_folder(always, measure, tmp_path):
+    save_policy(always, tmp_path / "policy")
+    assert timeless(measure("--policy", tmp_path / "policy")) == timeless(measure("--policy", "always"))
+
+
+@pytest.fixture
+def fails(mlgo):
+    """The one line on stderr of a failing run."""
+
+    def go(*arguments):
+        run = mlgo("compile", *arguments)
+        assert run.returncode == 1
+        assert run.stdout == ""
+        assert run.stderr.startswith("error: ")
+        assert run.stderr.count("\n") == 1
+        assert run.stderr.endswith("\n")
+        return run.stderr
+
+    return go
+
+
+def test_a_missing_module(fails):
+    assert "no/such/module.c is neither a file nor PROJECT/PATH" in fails("no/such/module.c")
+
+
+@pytest.mark.parametrize("policy", ["sometimes", "random", "random:", "random:x", "random:-1", "no/such/folder"])
+def test_unknown_policies(policy, fails):
+    assert "--policy" in fails(PARSER, "--policy", policy)
+
+
+def test_a_compiler_that_is_not_executable(fails, tmp_path):
+    (tmp_path / "clang").write_text("")
+    assert f"{tmp_path / 'clang'} is not an executable" in fails(PARSER, "--toolchain", tmp_path / "clang")
+
+
+def test_a_policy_of_another_task(always, fails, tmp_path):
+    save_policy(dataclasses.replace(always, task="regalloc"), tmp_path / "policy")
+    assert "was trained for task regalloc, not inline-size" in fails(PARSER, "--policy", tmp_path / "policy")
+
+
+def test_a_folder_without_a_policy(fails, tmp_path):
+    assert "policy.json is missing" in fails(PARSER, "--policy", tmp_path)
+
+
+def test_a_source_with_a_mistake(fails, tmp_path):
+    (tmp_path / "bad.c").write_text("int f(void) { return }\n")
+    assert "error: expected expression" in fails(tmp_path / "bad.c")
+
+
+def test_what_is_neither_source_nor_bitcode(fails, tmp_path):
+    (tmp_path / "text").write_text("hello\n")
+    assert "the compiler ended with status 1" in fails(tmp_path / "text")

@@ -1,0 +1,58 @@
+"""`mlgo config`: show, use, schema."""
+
+import json
+
+import pytest
+import yaml
+
+from mlgo.config import load_config
+from tests.conftest import REPOSITORY
+
+PATH = REPOSITORY / "config" / "config.yaml"
+PRESETS = REPOSITORY / "config" / "presets"
+SCHEMA = REPOSITORY / "workflow" / "schemas" / "config.schema.json"
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A configuration that may be changed."""
+    path = tmp_path / "config.yaml"
+    path.write_text(PATH.read_text())
+    return path
+
+
+@pytest.mark.parametrize("preset", sorted(path.stem for path in PRESETS.glob("*.yaml")))
+def test_using_a_preset_gives_a_valid_configuration(preset, mlgo, copy):
+    run = mlgo("config", "use", preset, "--config", copy)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout == f"{copy} now holds preset {preset}\n"
+    assert load_config(copy) == load_config(PATH, PRESETS / f"{preset}.yaml")
+
+
+def test_a_preset_that_does_not_fit_changes_nothing(mlgo, copy, tmp_path):
+    (tmp_path / "bad.yaml").write_text("es: {pairz: 2}\n")
+    for preset, message in ((tmp_path / "bad.yaml", "es.pairz"), ("no-such", "no-such")):
+        run = mlgo("config", "use", preset, "--config", copy)
+        assert run.returncode == 1
+        assert run.stderr.startswith("error: ")
+        assert run.stderr.count("\n") == 1
+        assert message in run.stderr
+        assert copy.read_text() == PATH.read_text()
+
+
+def test_presets_are_listed(mlgo):
+    run = mlgo("config", "use", "--list")
+    assert run.stdout.splitlines() == sorted(path.stem for path in PRESETS.glob("*.yaml"))
+
+
+def test_what_is_shown_is_the_checked_configuration(mlgo):
+    values = load_config(PATH, PRESETS / "tiny.yaml").model_dump()
+    arguments = ("config", "show", "--preset", PRESETS / "tiny.yaml")
+    assert json.loads(mlgo(*arguments, "--json").stdout) == values
+    assert yaml.safe_load(mlgo(*arguments).stdout) == values
+
+
+def test_the_committed_schema_is_up_to_date(mlgo, tmp_path):
+    run = mlgo("config", "schema", "--output", tmp_path / "schema.json")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert (tmp_path / "schema.json").read_bytes() == SCHEMA.read_bytes()
