@@ -94,7 +94,7 @@ def parse_policy(text: str, task: Task, toolchain: Toolchain, stream: str) -> Ad
         return ConstantAdvisor(int(text == "always"))
     word, _, seed = text.partition(":")
     if word == "random":
-        if not seed.isdigit():
+        if not (seed.isascii() and seed.isdigit()):
             raise ConfigError("--policy random needs a seed, for example random:1")
         return RandomAdvisor(0.5, int(seed), stream)
     if not Path(text).is_dir():

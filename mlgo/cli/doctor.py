@@ -165,14 +165,16 @@ def _sample_modules(config: Config, toolchain: Toolchain, folder: Path) -> tuple
     recipes = sorted((CHECKOUT / "config/corpora/sample").glob("*.yaml"))
     modules = []
     for path in recipes:
-        recipe = load_recipe(path)
-        root = CHECKOUT / str(recipe.path)
-        unit, source = find_sources(recipe, root)[0]
-        bitcode = folder / f"{recipe.name}.bc"
+        bitcode = folder / f"{path.stem}.bc"
         try:
+            recipe = load_recipe(path)
+            root = CHECKOUT / str(recipe.path)
+            unit, source = find_sources(recipe, root)[0]
             front_end.compile_to_bitcode(root, unit.language, unit.arguments(), source, bitcode)
         except CompileError as error:
-            return [], Check("front end", False, f"{recipe.name}: {error}", "set toolchain: auto")
+            return [], Check("front end", False, f"{path.stem}: {error}", "set toolchain: auto")
+        except MlgoError as error:
+            return [], Check("front end", False, str(error), "restore config/corpora/sample and data/sample")
         modules.append(bitcode)
     if not modules:
         return [], Check("front end", False, "the sample corpus is missing", "run from a complete checkout")

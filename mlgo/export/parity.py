@@ -38,6 +38,8 @@ def compare_decisions(policy_logits: np.ndarray, decisions: np.ndarray) -> Parit
     Raises:
         PolicyError: nothing to compare, or they differ: the export must not be used.
     """
+    if not np.isfinite(policy_logits).all():
+        raise PolicyError("the policy's output is not a number; train it again")
     clear = np.abs(policy_logits) >= AMBIGUOUS_LOGIT
     if not clear.any():
         raise PolicyError("no recorded question has a clear decision; parity cannot be shown")

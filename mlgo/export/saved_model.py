@@ -42,8 +42,9 @@ def export_saved_model(policy: NetworkPolicy, decision: str, folder: Path) -> No
         _make_reproducible(temporary)
         shutil.rmtree(folder, ignore_errors=True)
         temporary.rename(folder)
-    except OSError as error:
-        raise ArtifactError(f"cannot write {folder}: {error.strerror or error}") from error
+    except (OSError, tf.errors.OpError) as error:
+        why = getattr(error, "strerror", None) or getattr(error, "message", None) or error
+        raise ArtifactError(f"cannot write {folder}: {why}") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

@@ -26,7 +26,13 @@ def test_using_a_preset_gives_a_valid_configuration(preset, mlgo, copy):
     run = mlgo("config", "use", preset, "--config", copy)
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout == f"{copy} now holds preset {preset}\n"
-    assert load_config(copy) == load_config(PATH, PRESETS / f"{preset}.yaml")
+    assert load_config(copy) == load_config(PRESETS / "laptop.yaml", PRESETS / f"{preset}.yaml")
+
+
+def test_nothing_of_an_earlier_preset_is_left(mlgo, copy):
+    for preset in ("workstation", "tiny", "laptop"):
+        assert mlgo("config", "use", preset, "--config", copy).returncode == 0
+    assert load_config(copy) == load_config(PRESETS / "laptop.yaml")
 
 
 def test_a_preset_that_does_not_fit_changes_nothing(mlgo, copy, tmp_path):
