@@ -24,7 +24,12 @@ def test_wrong_decisions_are_an_error(decisions, count):
         compare_decisions(LOGITS, np.array(decisions))
 
 
-@pytest.mark.parametrize("logits", [[], [0.0, 0.00009], [np.nan]])
+def test_an_output_that_is_not_a_number_is_an_error():
+    with pytest.raises(PolicyError, match="not a number"):
+        compare_decisions(np.array([1.0, np.nan], np.float32), np.array([1, 0]))
+
+
+@pytest.mark.parametrize("logits", [[], [0.0, 0.00009]])
 def test_nothing_to_compare(logits):
     with pytest.raises(PolicyError, match="parity cannot be shown"):
         compare_decisions(np.array(logits, np.float32), np.zeros(len(logits), np.int64))
