@@ -79,7 +79,7 @@ class PolicyConfig(Section):
     """Shape of the policy network."""
 
     hidden: list[Positive]
-    """Units of each hidden layer."""
+    """Units of each hidden layer; none makes the policy linear in the normalised features."""
 
 
 class TrainConfig(Section):
