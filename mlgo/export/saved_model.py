@@ -14,6 +14,7 @@ import numpy as np
 
 from mlgo.artifacts import write_bytes
 from mlgo.errors import ArtifactError
+from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.features import CLIP
 from mlgo.policy.network_policy import NetworkPolicy
 
@@ -73,17 +74,6 @@ def run_saved_model(folder: Path, features: tuple[str, ...], decision: str, obse
         inputs = {name: tf.constant([value], tf.int64) for name, value in zip(features, row, strict=True)}
         answers.append(int(action(**inputs, **ignored)[decision][0]))
     return np.array(answers, np.int64)
-
-
-def import_tensorflow() -> Any:
-    """Import TensorFlow, quiet and on the CPU. Costs seconds, so never at the top of a module."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
-    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
-    import tensorflow as tf
-
-    tf.get_logger().setLevel("ERROR")
-    return tf
 
 
 def _policy_module(tf: Any, policy: NetworkPolicy, decision: str) -> tuple[Any, Any]:

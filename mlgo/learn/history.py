@@ -2,8 +2,9 @@
 
 import csv
 import io
+import sys
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any
 
 from mlgo.artifacts import write_text
@@ -28,7 +29,9 @@ class TensorBoardLog:
     """
 
     def __init__(self, folder: Path) -> None:
-        from tensorboard.summary import Writer  # costs a second
+        # TensorBoard takes its own small stand-in for TensorFlow where this module exists; the real one costs seconds.
+        sys.modules.setdefault("tensorboard.compat.notf", ModuleType("tensorboard.compat.notf"))
+        from tensorboard.summary import Writer
 
         self._writer = Writer(str(folder))
 

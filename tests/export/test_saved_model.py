@@ -21,7 +21,8 @@ PROGRAM = """
 import json, sys
 from pathlib import Path
 import numpy as np
-from mlgo.export.saved_model import SIGNATURE, export_saved_model, import_tensorflow, run_saved_model
+from mlgo.export.saved_model import SIGNATURE, export_saved_model, run_saved_model
+from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network_policy import load_policy
 
 folder, decision, name = Path(sys.argv[1]), sys.argv[2], sys.argv[3]

@@ -10,7 +10,7 @@ rule export:
 rule export_policy:
     input:
         script="scripts/export_policy.py",
-        code=code("policy", "export"),
+        code=code("policy", "export", "learn"),
         policy=expand(
             "data/policies/{{policy}}/{file}", file=["policy.json", "weights.npy"]
         ),

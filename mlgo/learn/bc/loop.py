@@ -1,6 +1,5 @@
 """Behavioural cloning with Keras: logistic regression of the answers on the normalised features."""
 
-import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 
 from mlgo.config import BCConfig
 from mlgo.errors import TrainingError
+from mlgo.learn.tensorflow import import_tensorflow
 
 
 @dataclass(frozen=True)
@@ -89,16 +89,10 @@ def _check(data: CloneData, what: str, *, both_answers: bool = True) -> None:
 
 
 def _import_keras(seed: int) -> Any:
-    """Import Keras on TensorFlow, quiet and deterministic. Costs seconds, so never at the top of a module."""
-    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
-    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+    import_tensorflow()
     import keras
-    import tensorflow as tf
 
     keras.utils.set_random_seed(seed)
-    tf.config.experimental.enable_op_determinism()
     return keras
 
 

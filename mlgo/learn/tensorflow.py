@@ -1,0 +1,39 @@
+"""TensorFlow, imported late, quietly and deterministically.
+
+The import costs seconds and half a gigabyte, so it happens inside functions, never in a process that hosts compiles.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+def import_tensorflow() -> Any:
+    """Import TensorFlow for the CPU, with deterministic operations and nothing on stderr."""
+    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+    with _silent_stderr():
+        import tensorflow as tf
+
+        tf.config.list_physical_devices()  # looks for drivers and says so
+    tf.get_logger().setLevel("ERROR")
+    tf.config.experimental.enable_op_determinism()
+    return tf
+
+
+@contextmanager
+def _silent_stderr() -> Iterator[None]:
+    """Silence the process's stderr: the library writes there before it reads its log level."""
+    sys.stderr.flush()
+    saved, sink = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(sink, 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+        os.close(sink)
