@@ -119,7 +119,9 @@ def test_a_missing_module(fails):
     assert "no/such/module.c is neither a file nor PROJECT/PATH" in fails("no/such/module.c")
 
 
-@pytest.mark.parametrize("policy", ["sometimes", "random", "random:", "random:x", "random:²", "random:-1", "no/such/folder"])
+@pytest.mark.parametrize(
+    "policy", ["sometimes", "random", "random:", "random:x", "random:²", "random:-1", "no/such/folder"]
+)
 def test_unknown_policies(policy, fails):
     assert "--policy" in fails(PARSER, "--policy", policy)
 
