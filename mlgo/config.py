@@ -135,6 +135,15 @@ class ESConfig(Section):
     """Validation modules used for that, at most."""
 
 
+class ReplayConfig(Section):
+    """Decision trees: compiles kept so that none is done twice."""
+
+    enabled: bool
+    """Walk policies down known trees before compiling. Results are the same either way."""
+    max_disk_gb: PositiveFloat
+    """Trees on disk beyond this are deleted before training, least recently used first, in 10^9 bytes."""
+
+
 class EvaluateConfig(Section):
     """How policies are judged."""
 
@@ -168,6 +177,7 @@ class Config(Section):
     train: TrainConfig
     bc: BCConfig
     es: ESConfig
+    replay: ReplayConfig
     evaluate: EvaluateConfig
 
 

@@ -79,3 +79,7 @@ class ProtocolError(ChannelError):
     """Bytes from the compiler that are not the interactive protocol."""
 
     kind = "protocol"
+
+
+class ReplayMismatch(MlgoError):
+    """A compile contradicts what an earlier one with the same key and answers has shown."""

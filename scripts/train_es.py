@@ -1,11 +1,13 @@
 """Improve a cloned policy by evolution strategies on compile results. Goes on where an earlier run was stopped.
 
 Example:
-    python scripts/train_es.py --seed 0 --es "$(cat es.json)" --compile "$(cat compile.json)" --toolchain auto \
+    python scripts/train_es.py --seed 0 --es "$(cat es.json)" --replay "$(cat replay.json)" \
+        --compile "$(cat compile.json)" --toolchain auto \
         --target x86_64-linux-gnu --start data/policies/bc-s0 --corpus data/corpus --baseline data/baseline \
         --workers 2 --work data/work --output data/policies/es-s0
 """
 
+import argparse
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,14 +18,17 @@ from tqdm import tqdm
 from mlgo.artifacts import content_hash, file_sha256, provenance, source_hash
 from mlgo.cli.arguments import add_compiler_arguments, compiler_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.config import ESConfig, parse_section
+from mlgo.compiler.toolchain import Toolchain
+from mlgo.config import CompileConfig, ESConfig, ReplayConfig, parse_section
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.learn.es import Coordinates, EsState, evolve
 from mlgo.learn.es.checkpoint import load_state, save_state
 from mlgo.learn.history import TensorBoardLog, write_history
 from mlgo.policy.network_policy import load_policy, save_policy
+from mlgo.replay import ReplayStore, TreeKey, prune
 from mlgo.rollout import CompileHost
 from mlgo.rollout.candidates import CandidateEvaluator
+from mlgo.rollout.memory import TreeMemory
 from mlgo.rollout.scored import load_scored_modules, with_questions
 from mlgo.seeding import sample
 
@@ -31,6 +36,7 @@ from mlgo.seeding import sample
 def main() -> None:
     parser = stage_parser(__doc__)
     parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--replay", required=True, help="section replay of the configuration, as JSON")
     parser.add_argument("--es", required=True, help="section es of the configuration, as JSON")
     add_compiler_arguments(parser)
     parser.add_argument("--start", type=Path, required=True, help="policy to start from")
@@ -60,12 +66,13 @@ def main() -> None:
         scores_sha256=file_sha256(args.baseline / "scores.parquet"),
         corpus_sha256=file_sha256(args.corpus / "modules.parquet"),
     )
+    memory = open_memory(args, toolchain, start.task, settings)
     checkpoint = args.work / "checkpoints" / f"{args.output.name}-{content_hash([origin, source_hash()])}.npz"
     coordinates = Coordinates.last_layers(start.weights, start.architecture.layer_slices(), config.trainable_layers)
     state = load_state(checkpoint)
 
     with (
-        CompileHost(toolchain, start.task, settings, args.workers) as host,
+        CompileHost(toolchain, start.task, settings, args.workers, memory) as host,
         TensorBoardLog(args.work / "tensorboard" / args.output.name) as board,
         tqdm(
             total=config.generations,
@@ -88,15 +95,33 @@ def main() -> None:
         def after_generation(state: EsState) -> None:
             save_state(state, checkpoint)
             elapsed = time.monotonic() - clock
-            rate = {"compiles": evaluator.num_compiles, "compiles_per_second": evaluator.num_compiles / elapsed}
+            compiles = memory.num_compiled if memory else evaluator.num_evaluations
+            rate = {
+                "evaluations": evaluator.num_evaluations,
+                "compiles": compiles,
+                "evaluations_per_second": evaluator.num_evaluations / elapsed,
+                "recalled_share": 1.0 - compiles / evaluator.num_evaluations,
+            }
             board.add({**state.history[-1], **rate}, state.generation)
             progress.update()
-            progress.set_postfix(best=f"{state.best_reward:+.4f}", compiles=evaluator.num_compiles)
+            progress.set_postfix(best=f"{state.best_reward:+.4f}", compiles=compiles, recalled=rate["recalled_share"])
 
         state = evolve(coordinates, evaluate, validate, config, args.seed, state, after_generation)
     policy = start.with_weights(coordinates.weights(state.best))
     save_policy(replace(policy, origin={**origin, "validation_reward": state.best_reward}), args.output)
     write_history(args.output / "history.csv", list(state.history))
+
+
+def open_memory(
+    args: argparse.Namespace, toolchain: Toolchain, task: str, settings: CompileConfig
+) -> TreeMemory | None:
+    config = parse_section(ReplayConfig, args.replay)
+    if not config.enabled:
+        return None
+    folder = args.work / "replay"
+    prune(folder, int(config.max_disk_gb * 1e9))
+    key = TreeKey(toolchain.sha256, toolchain.target, task, settings.optimization, settings.size_stop_factor)
+    return TreeMemory(ReplayStore(folder, key))
 
 
 if __name__ == "__main__":

@@ -3,20 +3,44 @@
 import hashlib
 import select
 import time
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from mlgo.artifacts import write_bytes
 from mlgo.compiler.measure import object_size
 from mlgo.compiler.process import Child
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import CompileConfig
-from mlgo.errors import ChannelTimeout, CompilerExit, CompileTimeout, ObjectError, PolicyError, ProtocolError
+from mlgo.errors import (
+    ChannelTimeout,
+    CompilerExit,
+    CompileTimeout,
+    ObjectError,
+    PolicyError,
+    ProtocolError,
+    ReplayMismatch,
+)
 from mlgo.scratch import scratch_directory
 from mlgo.tasks import Advisor, Remark, Responder, Task
 from mlgo.wire.channel import Channel
 from mlgo.wire.log import Context, Header, LogParser, Observation
+
+
+@dataclass(frozen=True)
+class KnownPath:
+    """Questions that are known in advance, because an earlier compile gave the same answers.
+
+    Attributes:
+        checks: uint32 [num_known], CRC-32 of each observation.
+        answers: raw answers, concatenated.
+    """
+
+    checks: np.ndarray
+    answers: bytes
 
 
 @dataclass(frozen=True)
@@ -33,7 +57,7 @@ class CompileResult:
         header: what the compiler sent; None for a plain compile.
         contexts: name and number of questions of each context line, in order.
         answers: raw answers, concatenated.
-        observations: raw observations, concatenated; empty unless they were recorded.
+        observations: raw observations after the known path, concatenated; empty unless they were recorded.
     """
 
     exec_bytes: int
@@ -97,6 +121,7 @@ def compile_under_advice(
     with_default: bool = False,
     record: bool = False,
     remark: Remark | None = None,
+    known: KnownPath | None = None,
     object_path: Path | None = None,
 ) -> CompileResult:
     """Compile a module while an advisor makes the task's decisions.
@@ -110,11 +135,13 @@ def compile_under_advice(
         with_default: ask for the heuristic's decision as an additional feature.
         record: keep the raw observations in the result.
         remark: reports to count, instead of watching for an early stop.
+        known: first questions, answered without waiting for them.
         object_path: where to keep the object file.
 
     Raises:
         CompileError: the compile failed, took too long, or broke the protocol.
         PolicyError: the advisor does not fit what the compiler offers.
+        ReplayMismatch: the known questions were not the ones that came.
     """
     with scratch_directory() as directory, Channel(directory) as channel:
         output = directory / "module.o"
@@ -122,12 +149,14 @@ def compile_under_advice(
         flags = [*task.flags(channel.base, settings.size_stop_factor, with_default=with_default), *watched.flags]
         start = time.monotonic()
         with Child(_command(toolchain, module, settings, output, flags), watch_for=watched.marker) as child:
-            talk = _Conversation(channel, child, advisor, settings, start, record)
+            talk = _Conversation(channel, child, advisor, settings, start, record, known or _NOTHING_KNOWN)
             returncode = talk.run()
             seconds = time.monotonic() - start
             _check_exit(returncode, child)
         if talk.header is None:
             raise ProtocolError("the compiler ended without opening the channel")
+        if talk.num_answered < len(talk.known.checks):
+            raise ReplayMismatch(f"{module.name}: only {talk.num_answered} of {len(talk.known.checks)} known questions")
         if talk.parser.pending_bytes:
             raise ProtocolError("the compiler ended in the middle of a message")
         return _measured(
@@ -143,6 +172,9 @@ def compile_under_advice(
         )
 
 
+_NOTHING_KNOWN = KnownPath(np.zeros(0, np.uint32), b"")
+
+
 class _Conversation:
     """Questions and answers of one compile, until its process ends."""
 
@@ -154,11 +186,15 @@ class _Conversation:
         settings: CompileConfig,
         start: float,
         record: bool,
+        known: KnownPath,
     ) -> None:
         self.header: Header | None = None
         self.parser = LogParser()
         self.contexts: list[list] = []
-        self.answers: list[bytes] = []
+        self.known = known
+        self.num_answered = 0
+        self.answers: list[bytes] = [known.answers]
+        self._ahead = known.answers
         self.observations: list[bytes] = []
         self._channel, self._child, self._advisor, self._record = channel, child, advisor, record
         self._respond: Responder = _no_header
@@ -172,6 +208,7 @@ class _Conversation:
         for descriptor in (channel.out_fd, child.stderr_fd, child.pidfd):
             poller.register(descriptor, select.POLLIN)
         while True:
+            self._ahead = channel.answer_ahead(self._ahead)
             ready = poller.poll(self._patience_ms())
             if not ready or time.monotonic() >= self._end:
                 self._give_up()
@@ -196,14 +233,9 @@ class _Conversation:
             if isinstance(event, Observation):
                 if not self.contexts:
                     self.contexts.append(["", 0])
-                advice = self._respond(event.payload)
-                if len(advice) != self._advice_bytes:
-                    raise PolicyError(f"an answer of {len(advice)} bytes where {self._advice_bytes} are due")
-                self._channel.answer(advice)
                 self.contexts[-1][1] += 1
-                self.answers.append(advice)
-                if self._record:
-                    self.observations.append(event.payload)
+                self._answer(event.payload)
+                self.num_answered += 1
             elif isinstance(event, Context):
                 self.contexts.append([event.name, 0])
             elif isinstance(event, Header):
@@ -215,6 +247,19 @@ class _Conversation:
         self._heard = time.monotonic()  # after the answers: the advisor's time is not the compiler's
         return True
 
+    def _answer(self, payload: bytes) -> None:
+        if self.num_answered < len(self.known.checks):  # answered in advance
+            if zlib.crc32(payload) != self.known.checks[self.num_answered]:
+                raise ReplayMismatch(f"question {self.num_answered} is not the known one")
+            return
+        advice = self._respond(payload)
+        if len(advice) != self._advice_bytes:
+            raise PolicyError(f"an answer of {len(advice)} bytes where {self._advice_bytes} are due")
+        self._channel.answer(advice)
+        self.answers.append(advice)
+        if self._record:
+            self.observations.append(payload)
+
     def _patience_ms(self) -> float:
         left = min(self._heard + self._settings.answer_timeout_s, self._end) - time.monotonic()
         return max(left, 0.0) * 1000
@@ -222,9 +267,9 @@ class _Conversation:
     def _give_up(self) -> None:
         if time.monotonic() >= self._end:
             raise CompileTimeout(
-                f"no end within {self._settings.compile_timeout_s:g} s, after {len(self.answers)} answers"
+                f"no end within {self._settings.compile_timeout_s:g} s, after {self.num_answered} answers"
             )
-        raise ChannelTimeout(f"silent for {self._settings.answer_timeout_s:g} s, after {len(self.answers)} answers")
+        raise ChannelTimeout(f"silent for {self._settings.answer_timeout_s:g} s, after {self.num_answered} answers")
 
 
 def _no_header(payload: bytes) -> bytes:

@@ -6,7 +6,7 @@ import numpy as np
 
 from mlgo.errors import PolicyError
 from mlgo.seeding import generator
-from mlgo.tasks import Responder
+from mlgo.tasks import Decide, Responder
 from mlgo.wire.log import Header
 
 
@@ -32,6 +32,11 @@ class ConstantAdvisor:
     """Always gives the same answer."""
 
     value: int
+
+    def decide_for(self, header: Header) -> Decide:
+        """The same answer for every observation."""
+        value = int(answer_dtype(header).type(self.value))
+        return lambda payloads: np.full(len(payloads), value, np.int64)
 
     def respond_to(self, header: Header) -> Responder:
         """Encode the answer once."""

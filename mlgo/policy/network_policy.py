@@ -13,10 +13,11 @@ from mlgo.errors import ArtifactError, PolicyError
 from mlgo.policy.advisors import answer_dtype
 from mlgo.policy.features import Normalisation, check_features
 from mlgo.policy.network import Architecture, logits
-from mlgo.tasks import Responder
+from mlgo.tasks import Decide, Responder
 from mlgo.wire.log import Header
 
 _FORMAT = 1
+_CLOSE_LOGIT = 1e-3
 
 
 @dataclass(frozen=True)
@@ -45,16 +46,37 @@ class NetworkPolicy:
         """Map ``int64 [num_steps, num_features]``, columns in the policy's order, to logits ``float32 [num_steps]``."""
         return logits(self.architecture.unflatten(self.weights), self.normalisation(observations))
 
+    def decide_for(self, header: Header) -> Decide:
+        """Answers for many observations at once, equal to those of `respond_to`.
+
+        A product of matrices may round otherwise than one of a vector and a matrix, so logits close to zero are
+        computed again one by one.
+        """
+        columns = self._columns(header)
+        layers, normalise = self.architecture.unflatten(self.weights), self.normalisation
+
+        def decide(payloads: np.ndarray) -> np.ndarray:
+            rows = normalise(np.ascontiguousarray(payloads).view(np.int64)[:, columns])
+            values = logits(layers, rows)
+            for i in np.flatnonzero(np.abs(values) < _CLOSE_LOGIT):
+                values[i] = logits(layers, rows[i])
+            return (values > 0.0).astype(np.int64)
+
+        return decide
+
+    def _columns(self, header: Header) -> np.ndarray:
+        offered = [spec.name for spec in header.features]
+        check_features(self.normalisation.features, offered, "the compiler")
+        header.scalars(b"")  # refuses features that are not one int64
+        return np.array([offered.index(name) for name in self.normalisation.features])
+
     def respond_to(self, header: Header) -> Responder:
         """Bind to the compiler's features, by name.
 
         Raises:
             PolicyError: a feature is missing.
         """
-        offered = [spec.name for spec in header.features]
-        check_features(self.normalisation.features, offered, "the compiler")
-        header.scalars(b"")  # refuses features that are not one int64
-        columns = np.array([offered.index(name) for name in self.normalisation.features])
+        columns = self._columns(header)
         advice = answer_dtype(header)
         yes, no = advice.type(1).tobytes(), advice.type(0).tobytes()
         layers, normalise = self.architecture.unflatten(self.weights), self.normalisation

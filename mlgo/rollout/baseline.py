@@ -14,7 +14,8 @@ from mlgo.compiler.toolchain import Quirks
 from mlgo.corpus.store import Module
 from mlgo.errors import ArtifactError
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor, RecordedAdvisor
-from mlgo.rollout.compiles import CompileHost, CompileJob, CompileOutcome
+from mlgo.rollout.compiles import CompileHost, CompileOutcome
+from mlgo.rollout.jobs import CompileJob
 from mlgo.tasks import Task
 
 ADVISORS = ("heuristic", "echo", "never", "random")

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from mlgo.policy.network_policy import NetworkPolicy
-from mlgo.rollout.compiles import CompileHost, CompileJob
+from mlgo.rollout.compiles import CompileHost
+from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.scored import ScoredModule
 from mlgo.tasks.reward import relative_reward
 
@@ -15,7 +16,7 @@ class CandidateEvaluator:
     """Compiles modules under candidates and compares with the heuristic.
 
     Attributes:
-        num_compiles: compiles done so far.
+        num_evaluations: candidates times modules so far.
 
     Args:
         host: runs the compiles.
@@ -26,7 +27,7 @@ class CandidateEvaluator:
 
     def __init__(self, host: CompileHost, policy: NetworkPolicy, bitcode: Mapping[str, Path], objective: str) -> None:
         self._host, self._policy, self._bitcode, self._objective = host, policy, bitcode, objective
-        self.num_compiles = 0
+        self.num_evaluations = 0
 
     def rewards(self, candidates: np.ndarray, modules: Sequence[ScoredModule]) -> np.ndarray:
         """Relative rewards of every candidate on every module.
@@ -38,13 +39,14 @@ class CandidateEvaluator:
         Returns:
             float64 [num_candidates, num_modules], NaN where a compile failed.
         """
-        keys = [scored.module.key for scored in modules]
         jobs = [
-            CompileJob(key, self._bitcode[key], self._policy.with_weights(candidate))
-            for candidate in candidates
-            for key in keys
+            CompileJob(one.module.key, self._bitcode[one.module.key], policy, sha256=one.module.sha256)
+            for policy in map(self._policy.with_weights, candidates)
+            for one in modules
         ]
         outcomes = self._host.compile_all(jobs)
-        self.num_compiles += len(jobs)
-        scores = np.array([outcome.score(self._objective) for outcome in outcomes]).reshape(len(candidates), len(keys))
+        self.num_evaluations += len(jobs)
+        scores = np.array([outcome.score(self._objective) for outcome in outcomes]).reshape(
+            len(candidates), len(modules)
+        )
         return relative_reward(scores, np.array([float(getattr(one, self._objective)) for one in modules]))

@@ -1,9 +1,9 @@
 """Compiles in worker processes: one job, one outcome, whatever happens."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 
 import numpy as np
@@ -13,29 +13,10 @@ from mlgo.compiler.session import CompileResult, compile_plain, compile_under_ad
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import CompileConfig
 from mlgo.errors import CompileError, MlgoError
-from mlgo.tasks import Advisor, get_task
+from mlgo.rollout.jobs import CompileJob
+from mlgo.rollout.memory import TreeMemory
+from mlgo.tasks import get_task
 from mlgo.workers import LocalPool, WorkerLost
-
-
-@dataclass(frozen=True)
-class CompileJob:
-    """One compile to do.
-
-    Attributes:
-        module: key of the module, for messages.
-        bitcode: its file.
-        advisor: answers the questions; None compiles without a channel.
-        with_default: ask for the heuristic's decision as a feature.
-        record: bring the raw observations back.
-        count_done: count the changes made in ``num_remarks``, instead of watching for an early stop.
-    """
-
-    module: str
-    bitcode: Path
-    advisor: Advisor | None
-    with_default: bool = False
-    record: bool = False
-    count_done: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,11 +27,13 @@ class CompileOutcome:
         result: sizes and answers; None when the compile failed.
         failure: kind of failure, empty on success.
         message: what went wrong.
+        recalled: found in the module's tree, without a compile; ``seconds`` is then 0.
     """
 
     result: CompileResult | None
     failure: str = ""
     message: str = ""
+    recalled: bool = False
 
     def score(self, objective: str) -> float:
         """Size in bytes by the name of the objective; NaN when the compile failed."""
@@ -65,9 +48,18 @@ class CompileHost:
         task_name: decision problem.
         settings: level, size stop and deadlines.
         num_workers: processes.
+        memory: decision trees; policies are walked down them before anything is compiled.
     """
 
-    def __init__(self, toolchain: Toolchain, task_name: str, settings: CompileConfig, num_workers: int) -> None:
+    def __init__(
+        self,
+        toolchain: Toolchain,
+        task_name: str,
+        settings: CompileConfig,
+        num_workers: int,
+        memory: TreeMemory | None = None,
+    ) -> None:
+        self._memory = memory
         self._pool: LocalPool[CompileJob, CompileOutcome] = LocalPool(
             num_workers, partial(_make_handler, toolchain, task_name, settings)
         )
@@ -83,11 +75,29 @@ class CompileHost:
 
     def compile_each(self, jobs: Iterable[CompileJob]) -> Iterator[tuple[int, CompileOutcome]]:
         """Do jobs and yield ``(position, outcome)`` as they end."""
-        for position, outcome in self._pool.map(jobs):
+        recalled: deque[tuple[int, CompileOutcome]] = deque()
+        needed: list[tuple[int, CompileJob]] = []
+
+        def needing_a_compile() -> Iterator[CompileJob]:
+            for position, job in enumerate(jobs):  # at the moment a worker is free, so trees are as full as can be
+                found = self._memory.recall(job) if self._memory else job
+                if isinstance(found, CompileJob):
+                    needed.append((position, found))
+                    yield found
+                else:
+                    recalled.append((position, CompileOutcome(found, recalled=True)))
+
+        for order, outcome in self._pool.map(needing_a_compile()):
+            position, job = needed[order]
             if isinstance(outcome, WorkerLost):
                 lost = f"its worker died with exit code {outcome.exit_code}"
                 outcome = CompileOutcome(None, "worker", lost)
+            if self._memory and outcome.result is not None:
+                self._memory.keep(job, outcome.result)
             yield position, outcome
+            while recalled:
+                yield recalled.popleft()
+        yield from recalled
 
     def close(self) -> None:
         """Stop the workers."""
@@ -150,6 +160,7 @@ def _make_handler(
                     with_default=job.with_default,
                     record=job.record,
                     remark=remark,
+                    known=job.known,
                 )
             )
         except CompileError as error:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from mlgo.policy.network_policy import NetworkPolicy
-from mlgo.rollout.compiles import CompileHost, CompileJob, CompileOutcome, check_failures
+from mlgo.rollout.compiles import CompileHost, CompileOutcome, check_failures
+from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.scored import ScoredModule
 
 

@@ -1,7 +1,7 @@
 """Decision problems: what is asked, what an answer may be, how the result is scored."""
 
 from mlgo.errors import ConfigError
-from mlgo.tasks.base import Advisor, Remark, Responder, Task
+from mlgo.tasks.base import Advisor, Decide, PureAdvisor, Remark, Responder, Task
 from mlgo.tasks.inline_size import INLINE_SIZE
 
 TASKS: dict[str, Task] = {task.name: task for task in (INLINE_SIZE,)}
@@ -18,4 +18,4 @@ def get_task(name: str) -> Task:
     return TASKS[name]
 
 
-__all__ = ["TASKS", "Advisor", "Remark", "Responder", "Task", "get_task"]
+__all__ = ["TASKS", "Advisor", "Decide", "PureAdvisor", "Remark", "Responder", "Task", "get_task"]

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
+
+import numpy as np
 
 from mlgo.wire.log import Header
 
@@ -19,6 +21,23 @@ class Advisor(Protocol):
 
         Raises:
             PolicyError: the advisor needs a feature that the header lacks, or another kind of answer.
+        """
+        ...
+
+
+Decide = Callable[[np.ndarray], np.ndarray]
+"""Maps raw observations, uint8 [num, payload_bytes], to answers, int64 [num]."""
+
+
+@runtime_checkable
+class PureAdvisor(Advisor, Protocol):
+    """An advisor whose answer depends on the observation alone, so that known questions need no compiler."""
+
+    def decide_for(self, header: Header) -> Decide:
+        """The same answers as `respond_to` gives, for many observations at once.
+
+        Raises:
+            PolicyError: as `respond_to`.
         """
         ...
 

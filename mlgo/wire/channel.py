@@ -50,6 +50,13 @@ class Channel:
         if written != len(advice):
             raise ChannelError("the compiler does not read its answers")
 
+    def answer_ahead(self, advice: bytes) -> bytes:
+        """Send answers to questions that will come; return what the pipe has no room for yet."""
+        try:
+            return advice[os.write(self._in_fd, advice) :] if advice else advice
+        except BlockingIOError:
+            return advice
+
     def close(self) -> None:
         """Close both ends and remove the FIFOs; safe to call twice."""
         for fd in (self._in_fd, self.out_fd):

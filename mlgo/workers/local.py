@@ -53,16 +53,17 @@ class LocalPool(Generic[JobType, ResultType]):
         Raises:
             Exception: whatever a handler raised; such an exception is a defect, not a failed compile.
         """
-        waiting = deque(enumerate(jobs))
+        waiting = enumerate(jobs)  # taken one by one, so that a job may depend on what earlier ones gave
         busy: dict[Connection, tuple[_Worker, int]] = {}
         idle = deque(self._workers)
         try:
-            while waiting or busy:
-                while waiting and idle:
+            while True:
+                while idle and (following := next(waiting, None)) is not None:
                     worker = idle.popleft()
-                    position, job = waiting.popleft()
-                    worker.send(job)
-                    busy[worker.pipe] = (worker, position)
+                    worker.send(following[1])
+                    busy[worker.pipe] = (worker, following[0])
+                if not busy:
+                    return
                 for pipe in wait(list(busy)):
                     assert isinstance(pipe, Connection)
                     worker, position = busy.pop(pipe)

@@ -34,7 +34,7 @@ rule train_bc:
 rule train_es:
     input:
         script="scripts/train_es.py",
-        code=code("compiler", "wire", "tasks", "policy", "rollout", "learn"),
+        code=code("compiler", "wire", "tasks", "policy", "replay", "rollout", "learn"),
         modules="data/corpus/modules.parquet",
         bitcode=expand("data/corpus/projects/{project}.parquet", project=PROJECTS),
         scores="data/baseline/scores.parquet",
@@ -49,7 +49,7 @@ rule train_es:
         "data/work/logs/train_es/s{seed}.log",
     threads: 64
     params:
-        settings(**COMPILER, es=config["es"]),
+        settings(**COMPILER, es=config["es"], replay=config["replay"]),
     shell:
         "MLGO_LOG={log} exec python {input.script} --seed {wildcards.seed} {params} --start data/policies/bc-s{wildcards.seed} "
         "--corpus data/corpus --baseline data/baseline --workers {threads} --work data/work "

@@ -1,0 +1,202 @@
+"""Decision trees on disk, shared by processes and runs.
+
+One file per module and key, only ever appended to. A writer holds a lock on the file, first reads what others have
+appended, then adds its own branch; so node numbers mean the same to everybody. A writer killed in the middle leaves a
+record cut short, which the next one removes.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mlgo.artifacts import content_hash
+from mlgo.compiler.session import CompileResult
+from mlgo.errors import ArtifactError, ReplayMismatch
+from mlgo.replay.record import decode_branch, encode_branch, frame, is_cut_short, read_records
+from mlgo.replay.tree import Branch, DecisionTree, Leaf
+from mlgo.wire.log import Header, parse_header, write_header
+
+
+@dataclass(frozen=True)
+class TreeKey:
+    """Everything but the module that decides a compile.
+
+    Attributes:
+        compiler_sha256: hash of the compiler's executable.
+        target: target triple.
+        task: decision problem.
+        optimization: level.
+        size_stop_factor: growth at which the compiler stops asking.
+    """
+
+    compiler_sha256: str
+    target: str
+    task: str
+    optimization: str
+    size_stop_factor: float
+
+    @property
+    def folder(self) -> str:
+        """Name of the folder that holds this key's trees."""
+        return content_hash(self.__dict__)
+
+
+@dataclass
+class _OpenTree:
+    path: Path
+    header: Header | None = None
+    tree: DecisionTree | None = None
+    offset: int = 0
+
+
+class ReplayStore:
+    """Trees of one key.
+
+    Args:
+        root: folder of all keys.
+        key: what decides compiles besides the module.
+        max_loaded_bytes: memory for loaded trees; the least recently used are dropped beyond it.
+    """
+
+    def __init__(self, root: Path, key: TreeKey, max_loaded_bytes: int = 2 << 30) -> None:
+        self._folder = root / key.folder
+        self._max_loaded_bytes = max_loaded_bytes
+        self._loaded: dict[str, _OpenTree] = {}
+
+    def load(self, module_sha256: str) -> tuple[Header, DecisionTree] | None:
+        """The tree of a module with all that is on disk; None when nothing is known.
+
+        Raises:
+            ArtifactError: the file is damaged.
+        """
+        entry = self._entry(module_sha256)
+        try:
+            if entry.path.stat().st_size > entry.offset:
+                with entry.path.open("rb") as file:
+                    self._catch_up(entry, file.fileno())
+                os.utime(entry.path)  # recently used
+        except FileNotFoundError:
+            return None
+        if entry.header is None or entry.tree is None:
+            return None
+        return entry.header, entry.tree
+
+    def insert(self, module_sha256: str, result: CompileResult, num_known: int = 0) -> None:
+        """Add a finished compile, recorded with its observations.
+
+        Args:
+            module_sha256: hash of the module's bitcode.
+            result: a recorded compile.
+            num_known: first questions that were answered in advance; their observations are not in the result.
+
+        Raises:
+            ReplayMismatch: it contradicts an earlier compile.
+            ArtifactError: the file is damaged or cannot be written.
+        """
+        header = result.header
+        assert header is not None
+        assert header.advice is not None
+        answers = np.frombuffer(result.answers, header.advice.dtype).astype(np.int64)
+        observations = np.frombuffer(result.observations, np.uint8).reshape(-1, header.payload_bytes)
+        leaf = Leaf(result.exec_bytes, result.text_bytes, result.object_sha256, result.truncated)
+        entry = self._entry(module_sha256)
+        try:
+            with _locked(entry.path) as descriptor:
+                self._catch_up(entry, descriptor)
+                self._append(entry, descriptor, header, observations, answers, leaf, num_known)
+        except ReplayMismatch as error:
+            raise ReplayMismatch(f"module {module_sha256[:16]}: {error}") from error
+        except OSError as error:
+            raise ArtifactError(f"cannot write {entry.path}: {error.strerror or error}") from error
+
+    def _append(
+        self,
+        entry: _OpenTree,
+        descriptor: int,
+        header: Header,
+        observations: np.ndarray,
+        answers: np.ndarray,
+        leaf: Leaf,
+        num_known: int,
+    ) -> None:
+        data = b""
+        if entry.tree is None:
+            entry.header, entry.tree = header, DecisionTree(header.payload_bytes)
+            data = frame(write_header(header))
+        elif entry.header != header:
+            raise ReplayMismatch("the compiler offers other features than before")
+        branch: Branch | None = entry.tree.branch_of(observations, answers, leaf, num_known)
+        if branch is not None:
+            data += frame(encode_branch(branch))
+        if data:
+            os.ftruncate(descriptor, entry.offset)  # what a killed writer left unfinished
+            os.pwrite(descriptor, data, entry.offset)
+            entry.offset += len(data)
+        if branch is not None:
+            entry.tree.add(branch)
+
+    def _catch_up(self, entry: _OpenTree, descriptor: int) -> None:
+        """Read what has been appended since the last look; cut off a record that was never finished."""
+        size = os.fstat(descriptor).st_size
+        data = os.pread(descriptor, size - entry.offset, entry.offset)
+        read = 0
+        for record in read_records(data):
+            if entry.tree is None:
+                entry.header = parse_header(record.payload)
+                entry.tree = DecisionTree(entry.header.payload_bytes)
+            else:
+                entry.tree.add(decode_branch(record.payload, entry.tree.payload_bytes))
+            read = record.end
+        entry.offset += read
+        if read < len(data) and not is_cut_short(data, read):
+            raise ArtifactError(f"{entry.path} is damaged at byte {entry.offset}; delete it, it will be made anew")
+
+    def _entry(self, module_sha256: str) -> _OpenTree:
+        entry = self._loaded.pop(module_sha256, None) or _OpenTree(self._folder / f"{module_sha256}.tree")
+        self._loaded[module_sha256] = entry  # most recently used last
+        self._drop_least_recent()
+        return entry
+
+    def _drop_least_recent(self) -> None:
+        sizes = {name: one.tree.num_bytes if one.tree else 0 for name, one in self._loaded.items()}
+        excess = sum(sizes.values()) - self._max_loaded_bytes
+        for name in list(sizes)[:-1]:
+            if excess <= 0:
+                return
+            excess -= sizes[name]
+            del self._loaded[name]
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def tree_files(root: Path) -> list[Path]:
+    """All trees of all keys, least recently used first."""
+    return sorted(root.glob("*/*.tree"), key=lambda path: (path.stat().st_mtime_ns, path.name))
+
+
+def prune(root: Path, max_bytes: int) -> list[Path]:
+    """Delete the least recently used trees until the rest is at most ``max_bytes``; return what was deleted."""
+    files = tree_files(root)
+    excess = sum(path.stat().st_size for path in files) - max_bytes
+    deleted = []
+    for path in files:
+        if excess <= 0:
+            break
+        excess -= path.stat().st_size
+        path.unlink()
+        deleted.append(path)
+    return deleted

@@ -1,0 +1,195 @@
+"""The decision tree of one module.
+
+A compile is a pure function of (compiler, module, flags, answers), and the next observation is a function of the
+answers so far. So all compiles of a module form a tree: observations at its nodes, answers on its edges, scores at
+its leaves.
+
+Nodes are stored in the order in which compiles brought them. The nodes that one compile added follow each other, so
+most edges lead from a node to the next one; only where a later compile branched off is an edge written down.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlgo.errors import ReplayMismatch
+
+Decide = Callable[[np.ndarray], np.ndarray]
+"""``observations uint8 [num, payload_bytes] -> answers int64 [num]``; a pure function of each row."""
+
+_BLOCK = 256
+_ROOT = -1
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """What a finished compile gave.
+
+    Attributes:
+        exec_bytes: executable sections of the object, in bytes.
+        text_bytes: Berkeley text of the object, in bytes.
+        object_sha256: hash of the object file, hexadecimal.
+        truncated: the size stop ended the questions.
+    """
+
+    exec_bytes: int
+    text_bytes: int
+    object_sha256: str
+    truncated: bool
+
+
+@dataclass(frozen=True)
+class Walk:
+    """How far the tree answers for a policy.
+
+    Attributes:
+        nodes: int64 [num_known], nodes visited, from the root.
+        answers: int64 [num_known], the policy's answers there.
+        leaf: what the compile would give; None when the tree ends before the compile does.
+    """
+
+    nodes: np.ndarray
+    answers: np.ndarray
+    leaf: Leaf | None
+
+
+@dataclass(frozen=True)
+class Branch:
+    """What one compile adds to a tree.
+
+    Attributes:
+        node: node from which it leaves the known part; -1 for the root.
+        answer: answer given there; 0 at the root.
+        observations: uint8 [num_new, payload_bytes].
+        answers: int64 [num_new].
+        leaf: its result.
+    """
+
+    node: int
+    answer: int
+    observations: np.ndarray
+    answers: np.ndarray
+    leaf: Leaf
+
+
+class DecisionTree:
+    """Observations, answers and results of all known compiles of one module.
+
+    Args:
+        payload_bytes: size of one observation.
+    """
+
+    def __init__(self, payload_bytes: int) -> None:
+        self.payload_bytes = payload_bytes
+        self.num_nodes = 0
+        self.leaves: list[Leaf] = []
+        self._observations = np.zeros((0, payload_bytes), np.uint8)
+        self._answers = np.zeros(0, np.int64)  # the answer that leads to the next node of the same run
+        self._ends = np.zeros(0, np.int64)  # where the run of each node ends
+        self._run_leaves: dict[int, Leaf] = {}  # by end of a run
+        self._branches: dict[tuple[int, int], int] = {}  # (node, answer) -> first node of another run
+        self._early_leaves: dict[tuple[int, int], Leaf] = {}  # (node, answer) after which nothing more was asked
+
+    @property
+    def observations(self) -> np.ndarray:
+        """uint8 [num_nodes, payload_bytes]."""
+        return self._observations[: self.num_nodes]
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory that the nodes take."""
+        return self._observations.nbytes + self._answers.nbytes + self._ends.nbytes
+
+    def walk(self, decide: Decide) -> Walk:
+        """Follow a policy from the root as far as the tree is known."""
+        return self._descend(lambda position, nodes: decide(self._observations[nodes]))
+
+    def branch_of(
+        self, observations: np.ndarray, answers: np.ndarray, leaf: Leaf, num_checked: int = 0
+    ) -> Branch | None:
+        """What a whole compile adds; None when all of it is known.
+
+        Args:
+            observations: uint8 [num_questions - num_checked, payload_bytes].
+            answers: int64 [num_questions].
+            leaf: its result.
+            num_checked: first questions that the session has compared with this tree; they have no observations here.
+
+        Raises:
+            ReplayMismatch: the compile contradicts the tree, so the key does not cover all that decides it.
+        """
+        known = self._descend(lambda position, nodes: answers[position : position + nodes.stop - nodes.start])
+        num_known = len(known.nodes)
+        if num_known < num_checked:
+            raise ReplayMismatch(f"only {num_known} of {num_checked} questions answered in advance are in the tree")
+        agree = (self._observations[known.nodes[num_checked:]] == observations[: num_known - num_checked]).all(axis=1)
+        if not agree.all():
+            position = num_checked + int(np.argmin(agree))
+            raise ReplayMismatch(f"question {position} is not the one at node {known.nodes[position]}")
+        if known.leaf is not None and (num_known != len(answers) or known.leaf != leaf):
+            raise ReplayMismatch(f"{num_known} known answers led to another result")
+        if known.leaf is not None:
+            return None
+        node, answer = (int(known.nodes[-1]), int(answers[num_known - 1])) if num_known else (_ROOT, 0)
+        if num_known == len(answers) and (num_known or self.num_nodes) and self._goes_on(node, answer):
+            raise ReplayMismatch(f"the compile ended after {num_known} answers, the tree goes on")
+        return Branch(node, answer, observations[num_known - num_checked :], answers[num_known:], leaf)
+
+    def add(self, branch: Branch) -> None:
+        """Add what `branch_of` returned for this state of the tree."""
+        first, end = self.num_nodes, self.num_nodes + len(branch.answers)
+        self.leaves.append(branch.leaf)
+        if first == end:
+            self._early_leaves[branch.node, branch.answer] = branch.leaf
+            return
+        self._reserve(end)
+        self._observations[first:end] = branch.observations
+        self._answers[first:end] = branch.answers
+        self._ends[first:end] = end
+        self._run_leaves[end] = branch.leaf
+        self._branches[branch.node, branch.answer] = first
+        self.num_nodes = end
+
+    def _descend(self, choose: Callable[[int, slice], np.ndarray]) -> Walk:
+        """Go down; ``choose(position, nodes)`` gives the answers at consecutive nodes, fewer when it has no more."""
+        nodes, answers, position = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
+        edge = (_ROOT, 0)
+        while (node := self._branches.get(edge, _ROOT)) != _ROOT:
+            end = int(self._ends[node])
+            while node < end:
+                stop = min(node + _BLOCK, end)
+                chosen = choose(position, slice(node, stop))
+                differing = np.flatnonzero(chosen != self._answers[node : node + len(chosen)])
+                kept = int(differing[0]) + 1 if differing.size else len(chosen)
+                nodes.append(np.arange(node, node + kept))
+                answers.append(chosen[:kept])
+                position += kept
+                if differing.size or len(chosen) < stop - node:
+                    break
+                node = stop
+            else:
+                return Walk(np.concatenate(nodes), np.concatenate(answers), self._run_leaves[end])
+            visited, given = np.concatenate(nodes), np.concatenate(answers)
+            if not differing.size:  # ran out of answers inside a run
+                return Walk(visited, given, None)
+            edge = (int(visited[-1]), int(given[-1]))
+        return Walk(np.concatenate(nodes), np.concatenate(answers), self._early_leaves.get(edge))
+
+    def _goes_on(self, node: int, answer: int) -> bool:
+        if (node, answer) in self._branches:
+            return True
+        return node >= 0 and self._answers[node] == answer and node + 1 < int(self._ends[node])
+
+    def _reserve(self, num_nodes: int) -> None:
+        if num_nodes > len(self._answers):
+            capacity = max(num_nodes, 2 * len(self._answers))
+            self._observations = _grown(self._observations, (capacity, self.payload_bytes))
+            self._answers = _grown(self._answers, (capacity,))
+            self._ends = _grown(self._ends, (capacity,))
+
+
+def _grown(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    larger = np.zeros(shape, array.dtype)
+    larger[: len(array)] = array
+    return larger

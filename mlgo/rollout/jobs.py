@@ -1,0 +1,32 @@
+"""What a worker is asked to do."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlgo.compiler.session import KnownPath
+from mlgo.tasks import Advisor
+
+
+@dataclass(frozen=True)
+class CompileJob:
+    """One compile to do.
+
+    Attributes:
+        module: key of the module, for messages.
+        bitcode: its file.
+        advisor: answers the questions; None compiles without a channel.
+        with_default: ask for the heuristic's decision as a feature.
+        record: bring the raw observations back.
+        count_done: count the changes made in ``num_remarks``, instead of watching for an early stop.
+        sha256: hash of the bitcode; with it, the compile may be found in, and is added to, the module's tree.
+        known: first questions, answered without waiting for them.
+    """
+
+    module: str
+    bitcode: Path
+    advisor: Advisor | None
+    with_default: bool = False
+    record: bool = False
+    count_done: bool = False
+    sha256: str = ""
+    known: KnownPath | None = None

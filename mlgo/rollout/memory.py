@@ -1,0 +1,73 @@
+"""Decision trees in front of the compiler: what is known is not compiled again."""
+
+import zlib
+from dataclasses import replace
+
+import numpy as np
+
+from mlgo.compiler.session import CompileResult, KnownPath
+from mlgo.replay import ReplayStore
+from mlgo.rollout.jobs import CompileJob
+from mlgo.tasks import PureAdvisor
+
+
+class TreeMemory:
+    """Finds compiles in the trees and adds new ones to them.
+
+    Attributes:
+        num_recalled: compiles that were found.
+        num_compiled: compiles that had to be done.
+        num_known_questions: their questions that were answered in advance.
+        num_questions: all their questions.
+
+    Args:
+        store: trees of the compiler and flags in use.
+    """
+
+    def __init__(self, store: ReplayStore) -> None:
+        self._store = store
+        self.num_recalled = self.num_compiled = self.num_known_questions = self.num_questions = 0
+
+    def recall(self, job: CompileJob) -> CompileResult | CompileJob:
+        """The result of a job if the tree knows it, else the job with what is known of it.
+
+        Jobs whose advisor looks at more than the observation, or that ask for the default, are left as they are.
+        """
+        if not (job.sha256 and isinstance(job.advisor, PureAdvisor)) or job.with_default or job.count_done:
+            return job
+        loaded = self._store.load(job.sha256)
+        if loaded is None:
+            return replace(job, record=True)
+        header, tree = loaded
+        walk = tree.walk(job.advisor.decide_for(header))
+        assert header.advice is not None
+        answers = walk.answers.astype(header.advice.dtype).tobytes()
+        if walk.leaf is not None:
+            self.num_recalled += 1
+            leaf, contexts = walk.leaf, (("", len(walk.nodes)),)
+            return CompileResult(
+                leaf.exec_bytes,
+                leaf.text_bytes,
+                leaf.object_sha256,
+                0.0,
+                leaf.truncated,
+                header=header,
+                contexts=contexts,
+                answers=answers,
+            )
+        checks = [zlib.crc32(row) for row in tree.observations[walk.nodes]]
+        return replace(job, record=True, known=KnownPath(np.array(checks, np.uint32), answers))
+
+    def keep(self, job: CompileJob, result: CompileResult) -> None:
+        """Add a compile to its module's tree.
+
+        Raises:
+            ReplayMismatch: it contradicts an earlier one; names the module and the question.
+        """
+        if not job.sha256 or not job.record or job.with_default or job.count_done:
+            return
+        num_known = len(job.known.checks) if job.known is not None else 0
+        self.num_compiled += 1
+        self.num_known_questions += num_known
+        self.num_questions += result.num_questions
+        self._store.insert(job.sha256, result, num_known)

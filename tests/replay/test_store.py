@@ -1,0 +1,167 @@
+"""Trees on disk: shared, killed, damaged."""
+
+import multiprocessing
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mlgo.errors import ArtifactError, ReplayMismatch
+from mlgo.replay import ReplayStore, TreeKey
+from mlgo.replay.record import decode_branch, encode_branch
+from mlgo.replay.tree import Branch, Leaf
+from tests.replay.toy import HEADER, WIDTH, decide_by, result, run
+
+KEY = TreeKey("c" * 64, "x86_64-linux-gnu", "inline-size", "-Oz", 4.0)
+MODULE = "m" * 64
+
+
+def the_file(root):
+    (path,) = root.rglob("*.tree")
+    return path
+
+
+def recalled(store: ReplayStore, policy: int) -> Leaf | None:
+    loaded = store.load(MODULE)
+    assert loaded is not None
+    assert loaded[0] == HEADER
+    return loaded[1].walk(decide_by(policy)).leaf
+
+
+@given(
+    st.integers(-1, 2**40),
+    st.integers(0, 127),
+    st.integers(0, 20),
+    st.integers(0, 2**31),
+    st.booleans(),
+    st.randoms(use_true_random=False),
+)
+def test_branches_survive_their_encoding(node, answer, num_new, size, truncated, random):
+    observations = np.frombuffer(random.randbytes(num_new * WIDTH), np.uint8).reshape(num_new, WIDTH)
+    answers = np.array([random.randrange(128) for _ in range(num_new)], np.int64)
+    branch = Branch(node, answer, observations, answers, Leaf(size, size + 1, "ab" * 32, truncated))
+    back = decode_branch(encode_branch(branch), WIDTH)
+    assert (back.node, back.answer, back.leaf) == (branch.node, branch.answer, branch.leaf)
+    np.testing.assert_array_equal(back.observations, observations)
+    np.testing.assert_array_equal(back.answers, answers)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(0, 2**16 - 1), min_size=1, max_size=12), st.integers(0, 20))
+def test_a_new_process_finds_everything(tmp_path_factory, policies, seed):
+    root = tmp_path_factory.mktemp("trees")
+    writer = ReplayStore(root, KEY)
+    for policy in policies:
+        writer.insert(MODULE, result(policy, seed))
+    reader = ReplayStore(root, KEY)
+    for policy in policies:
+        assert recalled(reader, policy) == run(policy, seed)[2]
+
+
+def test_nothing_known(tmp_path):
+    assert ReplayStore(tmp_path, KEY).load(MODULE) is None
+
+
+def test_other_keys_have_other_trees(tmp_path):
+    ReplayStore(tmp_path, KEY).insert(MODULE, result(1, 1))
+    other = TreeKey("c" * 64, "x86_64-linux-gnu", "inline-size", "-Oz", 2.0)
+    assert ReplayStore(tmp_path, other).load(MODULE) is None
+
+
+def test_two_stores_see_each_other(tmp_path):
+    one, two = ReplayStore(tmp_path, KEY), ReplayStore(tmp_path, KEY)
+    for policy in range(40):
+        (one if policy % 2 else two).insert(MODULE, result(policy * 1231 % 2**16, 3))
+    for policy in range(40):
+        expected = run(policy * 1231 % 2**16, 3)[2]
+        assert recalled(one, policy * 1231 % 2**16) == recalled(two, policy * 1231 % 2**16) == expected
+
+
+def test_a_contradiction_names_the_module(tmp_path):
+    store = ReplayStore(tmp_path, KEY)
+    store.insert(MODULE, result(1, 1))
+    with pytest.raises(ReplayMismatch, match="module mmmmmmmm"):
+        store.insert(MODULE, result(1, 2))
+
+
+def test_a_record_cut_short_anywhere_loses_only_itself(tmp_path):
+    store = ReplayStore(tmp_path, KEY)
+    store.insert(MODULE, result(0, 5))
+    path = the_file(tmp_path)
+    intact = path.stat().st_size
+    store.insert(MODULE, result(2**16 - 1, 5))
+    whole = path.read_bytes()
+    assert len(whole) > intact
+    for length in range(intact, len(whole)):
+        path.write_bytes(whole[:length])
+        fresh = ReplayStore(tmp_path, KEY)
+        assert recalled(fresh, 0) == run(0, 5)[2]
+        assert recalled(fresh, 2**16 - 1) is None
+        fresh.insert(MODULE, result(2**16 - 1, 5))
+        assert path.read_bytes() == whole
+
+
+def test_damage_is_reported(tmp_path):
+    store = ReplayStore(tmp_path, KEY)
+    for policy in (0, 2**16 - 1):
+        store.insert(MODULE, result(policy, 5))
+    path = the_file(tmp_path)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(ArtifactError, match="damaged at byte"):
+        ReplayStore(tmp_path, KEY).load(MODULE)
+
+
+def _write_many(root, start: int, count: int) -> None:
+    store = ReplayStore(root, KEY)
+    for policy in range(start, start + count):
+        store.insert(MODULE, result(policy * 7919 % 2**16, 7))
+
+
+def test_concurrent_writers_lose_nothing(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_write_many, args=(tmp_path, 50 * i, 60)) for i in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(60)
+        assert writer.exitcode == 0
+    store = ReplayStore(tmp_path, KEY)
+    for policy in range(210):
+        assert recalled(store, policy * 7919 % 2**16) == run(policy * 7919 % 2**16, 7)[2]
+
+
+def _write_for_ever(root, seed: int) -> None:
+    store = ReplayStore(root, KEY)
+    for policy in range(2**16):
+        store.insert(f"{policy % 5}" * 64, result(policy * 7919 % 2**16, seed))
+
+
+def test_a_killed_writer_leaves_a_store_that_opens(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    for attempt in range(4):
+        writer = context.Process(target=_write_for_ever, args=(tmp_path, 9))
+        writer.start()
+        deadline = time.monotonic() + 30
+        while not list(tmp_path.rglob("*.tree")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.05 * attempt)
+        os.kill(writer.pid, signal.SIGKILL)
+        writer.join()
+        store = ReplayStore(tmp_path, KEY)
+        for digit in range(5):
+            store.load(f"{digit}" * 64)
+            store.insert(f"{digit}" * 64, result(12345, 9))
+
+
+def test_memory_is_bounded(tmp_path):
+    store = ReplayStore(tmp_path, KEY, max_loaded_bytes=1)
+    for digit in range(5):
+        store.insert(f"{digit}" * 64, result(3, 9))
+    assert len(store._loaded) <= 2
+    assert store.load("0" * 64) is not None

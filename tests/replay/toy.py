@@ -1,0 +1,68 @@
+"""A compiler in a few lines: a pure function of the answers, as the real one is."""
+
+import hashlib
+
+import numpy as np
+
+from mlgo.compiler.session import CompileResult
+from mlgo.replay import Leaf
+from mlgo.types import TensorSpec
+from mlgo.wire.log import Header
+
+HEADER = Header(
+    (TensorSpec("a", np.dtype(np.int64), (1,)), TensorSpec("b", np.dtype(np.int64), (1,))),
+    TensorSpec("decision", np.dtype(np.int64), (1,)),
+)
+WIDTH = HEADER.payload_bytes
+MAX_DEPTH = 6
+
+
+def observe(answers: tuple[int, ...], seed: int) -> np.ndarray | None:
+    """The next observation, uint8 [WIDTH], or None when the compile is at its end."""
+    digest = hashlib.sha256(repr((answers, seed)).encode()).digest()
+    if len(answers) >= MAX_DEPTH or digest[31] < 40:
+        return None
+    # Few different values, so that equal observations occur at different nodes.
+    return np.array([digest[0] % 4, digest[1] % 4], np.int64).view(np.uint8)
+
+
+def leaf_of(answers: tuple[int, ...], seed: int) -> Leaf:
+    digest = hashlib.sha256(repr(("leaf", answers, seed)).encode()).hexdigest()
+    return Leaf(int(digest[:6], 16), int(digest[6:12], 16), digest, digest[0] == "0")
+
+
+def decide_by(policy: int):
+    """A pure policy over the 16 possible observations, one bit each."""
+
+    def decide(rows: np.ndarray) -> np.ndarray:
+        values = np.ascontiguousarray(rows).view(np.int64)
+        return (policy >> (4 * values[:, 0] + values[:, 1])) & 1
+
+    return decide
+
+
+def run(policy: int, seed: int) -> tuple[np.ndarray, np.ndarray, Leaf]:
+    """Compile under a policy: observations, answers, result."""
+    decide = decide_by(policy)
+    observations, answers = [], ()
+    while (observation := observe(answers, seed)) is not None:
+        observations.append(observation)
+        answers = (*answers, int(decide(observation[None])[0]))
+    rows = np.array(observations, np.uint8).reshape(-1, WIDTH)
+    return rows, np.array(answers, np.int64), leaf_of(answers, seed)
+
+
+def result(policy: int, seed: int, num_known: int = 0) -> CompileResult:
+    """The same as a session returns it."""
+    observations, answers, leaf = run(policy, seed)
+    return CompileResult(
+        leaf.exec_bytes,
+        leaf.text_bytes,
+        leaf.object_sha256,
+        0.1,
+        leaf.truncated,
+        header=HEADER,
+        contexts=(("", len(answers)),),
+        answers=answers.tobytes(),
+        observations=observations[num_known:].tobytes(),
+    )
