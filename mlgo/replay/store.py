@@ -9,17 +9,20 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
-from mlgo.artifacts import content_hash
+from mlgo.artifacts import content_hash, read_json, write_json
 from mlgo.compiler.session import CompileResult
 from mlgo.errors import ArtifactError, ReplayMismatch
 from mlgo.replay.record import decode_branch, encode_branch, frame, is_cut_short, read_records
 from mlgo.replay.tree import Branch, DecisionTree, Leaf
 from mlgo.wire.log import Header, parse_header, write_header
+
+KEY_NAME = "key.json"
+"""File in each key's folder that says what its trees were made with."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class TreeKey:
     @property
     def folder(self) -> str:
         """Name of the folder that holds this key's trees."""
-        return content_hash(self.__dict__)
+        return content_hash(asdict(self))
 
 
 @dataclass
@@ -63,10 +66,20 @@ class ReplayStore:
         max_loaded_bytes: memory for loaded trees; the least recently used are dropped beyond it.
     """
 
-    def __init__(self, root: Path, key: TreeKey, max_loaded_bytes: int = 2 << 30) -> None:
+    def __init__(self, root: Path, key: TreeKey, max_loaded_bytes: int = 1 << 30) -> None:
+        self.key = key
         self._folder = root / key.folder
+        self._key_path = self._folder / KEY_NAME
         self._max_loaded_bytes = max_loaded_bytes
         self._loaded: dict[str, _OpenTree] = {}
+
+    def modules(self) -> list[str]:
+        """Hashes of the modules with a tree."""
+        return sorted(path.stem for path in self._folder.glob("*.tree"))
+
+    def file_bytes(self, module_sha256: str) -> int:
+        """Size of a module's tree on disk."""
+        return (self._folder / f"{module_sha256}.tree").stat().st_size
 
     def load(self, module_sha256: str) -> tuple[Header, DecisionTree] | None:
         """The tree of a module with all that is on disk; None when nothing is known.
@@ -105,6 +118,8 @@ class ReplayStore:
         observations = np.frombuffer(result.observations, np.uint8).reshape(-1, header.payload_bytes)
         leaf = Leaf(result.exec_bytes, result.text_bytes, result.object_sha256, result.truncated)
         entry = self._entry(module_sha256)
+        if not self._key_path.exists():
+            write_json(self._key_path, asdict(self.key))
         try:
             with _locked(entry.path) as descriptor:
                 self._catch_up(entry, descriptor)
@@ -181,6 +196,21 @@ def _locked(path: Path) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def stores(root: Path) -> list[ReplayStore]:
+    """The stores of all keys under ``root``.
+
+    Raises:
+        ArtifactError: a folder's key file is damaged.
+    """
+    found = []
+    for path in sorted(root.glob(f"*/{KEY_NAME}")):
+        try:
+            found.append(ReplayStore(root, TreeKey(**read_json(path))))
+        except TypeError as error:
+            raise ArtifactError(f"{path} does not describe a key of this version; delete its folder") from error
+    return found
 
 
 def tree_files(root: Path) -> list[Path]:

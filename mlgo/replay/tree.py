@@ -8,7 +8,7 @@ Nodes are stored in the order in which compiles brought them. The nodes that one
 most edges lead from a node to the next one; only where a later compile branched off is an edge written down.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,6 +89,7 @@ class DecisionTree:
         self._ends = np.zeros(0, np.int64)  # where the run of each node ends
         self._run_leaves: dict[int, Leaf] = {}  # by end of a run
         self._branches: dict[tuple[int, int], int] = {}  # (node, answer) -> first node of another run
+        self._origins: dict[int, tuple[int, int]] = {}  # first node of a run -> the edge that leads to it
         self._early_leaves: dict[tuple[int, int], Leaf] = {}  # (node, answer) after which nothing more was asked
 
     @property
@@ -149,7 +150,33 @@ class DecisionTree:
         self._ends[first:end] = end
         self._run_leaves[end] = branch.leaf
         self._branches[branch.node, branch.answer] = first
+        self._origins[first] = (branch.node, branch.answer)
         self.num_nodes = end
+
+    def compiles(self) -> Iterator[Walk]:
+        """All known compiles: their nodes from the root, their answers, their result."""
+        for first, origin in self._origins.items():
+            end = int(self._ends[first])
+            nodes, answers = self._path_to(*origin)
+            run = np.arange(first, end)
+            yield Walk(
+                np.concatenate([nodes, run]), np.concatenate([answers, self._answers[run]]), self._run_leaves[end]
+            )
+        for edge, leaf in self._early_leaves.items():
+            yield Walk(*self._path_to(*edge), leaf)
+
+    def _path_to(self, node: int, answer: int) -> tuple[np.ndarray, np.ndarray]:
+        """Nodes and answers from the root to a node, and the answer given there."""
+        nodes: list[np.ndarray] = []
+        answers: list[np.ndarray] = []
+        starts = np.array(sorted(self._origins), np.int64)
+        while node != _ROOT:
+            first = int(starts[np.searchsorted(starts, node, side="right") - 1])
+            nodes.append(np.arange(first, node + 1))
+            answers.append(np.append(self._answers[first:node], answer))
+            node, answer = self._origins[first]
+        empty = np.zeros(0, np.int64)
+        return np.concatenate([empty, *reversed(nodes)]), np.concatenate([empty, *reversed(answers)])
 
     def _descend(self, choose: Callable[[int, slice], np.ndarray]) -> Walk:
         """Go down; ``choose(position, nodes)`` gives the answers at consecutive nodes, fewer when it has no more."""

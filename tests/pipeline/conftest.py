@@ -79,7 +79,7 @@ class Checkout:
         return found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def finished(tmp_path_factory) -> Checkout:
     """A copy in which the tiny preset ran to its end under Snakemake."""
     checkout = Checkout(tmp_path_factory.mktemp("snakemake"))

@@ -128,3 +128,21 @@ def test_long_runs_cross_blocks():
         assert walk.nodes.tolist() == list(range(turn + 1))
         assert walk.answers.tolist() == [0] * turn + [1]
     assert dataclasses.is_dataclass(walk)
+
+
+@given(POLICIES, SEEDS)
+def test_compiles_lists_every_known_compile_once(policies, seed):
+    tree, expected = DecisionTree(WIDTH), {}
+    for policy in policies:
+        observations, given_answers, result = run(policy, seed)
+        expected[tuple(given_answers.tolist())] = (observations, result)
+        branch = tree.branch_of(observations, given_answers, result)
+        if branch is not None:
+            tree.add(branch)
+    found = list(tree.compiles())
+    assert {tuple(walk.answers.tolist()) for walk in found} == set(expected)
+    assert len(found) == len(expected)
+    for walk in found:
+        observations, result = expected[tuple(walk.answers.tolist())]
+        assert walk.leaf == result
+        np.testing.assert_array_equal(tree.observations[walk.nodes], observations)

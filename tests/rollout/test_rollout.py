@@ -174,7 +174,7 @@ def test_rewards_of_candidates(objective, host, policy, scored, bitcode, baselin
     evaluator = CandidateEvaluator(host, policy, bitcode, objective)
     rewards = evaluator.rewards(np.array([[0, -1], [0, 1]], np.float32), scored)
     assert rewards.shape == (2, 2)
-    assert evaluator.num_compiles == 4
+    assert evaluator.num_evaluations == 4
     for column, one in enumerate(scored):
         rows = rows_of(baseline, one.module.name)
         expected = 1 - rows["never"][objective] / rows["heuristic"][objective]

@@ -1,0 +1,145 @@
+"""`mlgo replay`: look at, check, prune and export the decision trees."""
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from mlgo.artifacts import provenance, write_table
+from mlgo.cli.options import add_config_options, read_config
+from mlgo.compiler.session import compile_under_advice
+from mlgo.compiler.toolchain import Toolchain, find_toolchain
+from mlgo.config import Config
+from mlgo.errors import CompileError, ReplayMismatch
+from mlgo.policy.advisors import RecordedAdvisor
+from mlgo.replay import DecisionTree, Leaf, ReplayStore, Walk, prune, stores
+from mlgo.replay.export import compiles_schema, compiles_table
+from mlgo.seeding import sample
+from mlgo.tasks import get_task
+from mlgo.wire.log import Header
+
+_EPILOG = """\
+examples:
+  mlgo replay stats
+  mlgo replay verify --count 50          compile a sample of known results again and compare
+  mlgo replay prune --max-gb 2           delete the least recently used trees beyond 2 GB
+  mlgo replay export trees.parquet       every known compile, question by question, for offline learning
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Register the sub-command."""
+    parser = commands.add_parser(
+        "replay",
+        help="look at, check, prune and export the decision trees",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--work", type=Path, default=Path("data/work"), help="folder with replay/ and bitcode/")
+    stats = actions.add_parser("stats", parents=[shared], help="sizes")
+    stats.add_argument("--json", action="store_true", help="print JSON")
+    stats.set_defaults(run=_stats)
+    verify = actions.add_parser("verify", parents=[shared], help="compile a sample of known results again")
+    verify.add_argument("--count", type=int, default=20, help="results (default: %(default)s)")
+    verify.add_argument("--seed", type=int, default=0, help="chooses them")
+    add_config_options(verify)
+    verify.set_defaults(run=_verify)
+    less = actions.add_parser("prune", parents=[shared], help="delete the least recently used trees")
+    less.add_argument("--max-gb", type=float, required=True, help="what may stay, in 10^9 bytes")
+    less.set_defaults(run=_prune)
+    export = actions.add_parser("export", parents=[shared], help="write all known compiles as Parquet")
+    export.add_argument("output", type=Path)
+    export.set_defaults(run=_export)
+
+
+def _stats(args: argparse.Namespace) -> None:
+    rows = []
+    for store in stores(args.work / "replay"):
+        trees = [(store.file_bytes(sha256), tree) for sha256, _, tree in _trees(store)]
+        nodes, size = sum(tree.num_nodes for _, tree in trees), sum(size for size, _ in trees)
+        rows.append(
+            {
+                "key": store.key.folder,
+                "task": store.key.task,
+                "optimization": store.key.optimization,
+                "size_stop_factor": store.key.size_stop_factor,
+                "modules": len(trees),
+                "compiles": sum(len(tree.leaves) for _, tree in trees),
+                "nodes": nodes,
+                "bytes": size,
+                "bytes_per_node": round(size / nodes, 1) if nodes else None,
+            }
+        )
+    if args.json:
+        print(json.dumps(rows, indent=2))
+    else:
+        print("\n\n".join("\n".join(f"{k:<17} {v}" for k, v in row.items()) for row in rows) or "no trees yet")
+
+
+def _verify(args: argparse.Namespace) -> int:
+    config = read_config(args)
+    toolchain = find_toolchain(config.toolchain, config.target)
+    wrong = checked = 0
+    for store in stores(args.work / "replay"):
+        if (store.key.compiler_sha256, store.key.target) != (toolchain.sha256, toolchain.target):
+            print(f"{store.key.folder}: made by another compiler, left out")
+            continue
+        known = [(sha256, header, walk) for sha256, header, tree in _trees(store) for walk in tree.compiles()]
+        for sha256, header, walk in sample(known, args.count, args.seed, "replay", "verify"):
+            checked += 1
+            difference = _compile_again(args.work, config, toolchain, store, sha256, header, walk)
+            if difference:
+                wrong += 1
+                print(f"{sha256[:16]}: {difference}")
+    print(f"{checked - wrong} of {checked} results are as the trees say")
+    return 1 if wrong else 0
+
+
+def _compile_again(
+    work: Path, config: Config, toolchain: Toolchain, store: ReplayStore, sha256: str, header: Header, walk: Walk
+) -> str:
+    """Give the same answers to the compiler; say what differs, nothing if all agrees."""
+    settings = config.compile.model_copy(
+        update={"optimization": store.key.optimization, "size_stop_factor": store.key.size_stop_factor}
+    )
+    assert header.advice is not None
+    advisor = RecordedAdvisor(walk.answers.astype(header.advice.dtype).tobytes())
+    try:
+        result = compile_under_advice(
+            toolchain, get_task(store.key.task), work / "bitcode" / f"{sha256}.bc", advisor, settings
+        )
+    except CompileError as error:
+        return str(error)
+    found = Leaf(result.exec_bytes, result.text_bytes, result.object_sha256, result.truncated)
+    return "" if found == walk.leaf else f"the compiler gives {found}, the tree says {walk.leaf}"
+
+
+def _prune(args: argparse.Namespace) -> None:
+    deleted = prune(args.work / "replay", int(args.max_gb * 1e9))
+    print(f"{len(deleted)} trees deleted")
+
+
+def _export(args: argparse.Namespace) -> None:
+    tables = [
+        compiles_table(store.key.task, sha256, header, tree)
+        for store in stores(args.work / "replay")
+        for sha256, header, tree in _trees(store)
+    ]
+    if not tables:
+        raise ReplayMismatch("there are no trees yet; train a policy first")
+    table = pa.concat_tables(tables)
+    write_table(args.output, table, compiles_schema(table.column_names), provenance(source="decision trees"))
+    print(f"{args.output}: {table.num_rows} questions of {len(np.unique(table['compile'].to_numpy()))} compiles")
+
+
+def _trees(store: ReplayStore) -> Iterator[tuple[str, Header, DecisionTree]]:
+    for sha256 in store.modules():
+        loaded = store.load(sha256)
+        if loaded is not None:
+            yield sha256, *loaded

@@ -1,0 +1,131 @@
+"""Decision trees in front of the real compiler."""
+
+import dataclasses
+import zlib
+
+import numpy as np
+import pytest
+
+from mlgo.compiler.session import KnownPath, compile_under_advice
+from mlgo.config import load_config
+from mlgo.errors import ReplayMismatch
+from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor
+from mlgo.policy.features import Normalisation
+from mlgo.policy.network import Architecture
+from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.replay import ReplayStore, TreeKey
+from mlgo.rollout import CompileHost, CompileJob
+from mlgo.rollout.memory import TreeMemory
+from mlgo.seeding import generator
+from mlgo.tasks import get_task
+from tests.pipeline.conftest import ROOT
+
+TASK = get_task("inline-size")
+SETTINGS = load_config(ROOT / "config/config.yaml").compile
+
+
+@pytest.fixture(scope="module")
+def module(toolchain, tmp_path_factory):
+    """Bitcode of a sample with a few hundred questions."""
+    from mlgo.compiler.frontend import FrontEnd
+
+    folder = tmp_path_factory.mktemp("memory")
+    flags = ["-std=c++17", "-fno-exceptions", "-fno-rtti"]
+    FrontEnd(toolchain, SETTINGS, folder).compile_to_bitcode(
+        ROOT / "data/sample/json", "c++", flags, "parser.cpp", folder / "module.bc"
+    )
+    return folder / "module.bc"
+
+
+@pytest.fixture(scope="module")
+def never(toolchain, module):
+    return compile_under_advice(toolchain, TASK, module, ConstantAdvisor(0), SETTINGS, record=True)
+
+
+def policies(header, count: int) -> list[NetworkPolicy]:
+    names = tuple(spec.name for spec in header.features)
+    ones = np.ones(len(names), np.float32)
+    shape = Architecture((len(names), 1))
+    rng = generator(7, "policies")
+    base = rng.standard_normal(shape.num_params)
+    return [
+        NetworkPolicy(
+            TASK.name,
+            Normalisation(names, 0 * ones, ones),
+            shape,
+            (base + 0.05 * rng.standard_normal(shape.num_params)).astype(np.float32),
+        )
+        for _ in range(count)
+    ]
+
+
+def known_path(result, num_known: int) -> KnownPath:
+    width = result.header.payload_bytes
+    rows = [result.observations[i * width : (i + 1) * width] for i in range(num_known)]
+    return KnownPath(np.array([zlib.crc32(row) for row in rows], np.uint32), result.answers[: 8 * num_known])
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
+def test_answers_given_in_advance_change_nothing(toolchain, module, never, share):
+    num_known = round(share * never.num_questions)
+    again = compile_under_advice(
+        toolchain, TASK, module, ConstantAdvisor(0), SETTINGS, record=True, known=known_path(never, num_known)
+    )
+    assert again.object_sha256 == never.object_sha256
+    assert again.answers == never.answers
+    assert again.observations == never.observations[num_known * never.header.payload_bytes :]
+
+
+def test_another_question_than_the_known_one_is_a_hard_error(toolchain, module, never):
+    path = known_path(never, 20)
+    path.checks[13] ^= 1
+    with pytest.raises(ReplayMismatch, match="question 13"):
+        compile_under_advice(toolchain, TASK, module, ConstantAdvisor(0), SETTINGS, known=path)
+
+
+def test_a_compile_that_ends_before_its_known_questions_is_a_hard_error(toolchain, module, never):
+    path = known_path(never, never.num_questions)
+    longer = KnownPath(np.append(path.checks, np.uint32(1)), path.answers + bytes(8))
+    with pytest.raises(ReplayMismatch, match="known questions"):
+        compile_under_advice(toolchain, TASK, module, ConstantAdvisor(0), SETTINGS, known=longer)
+
+
+def test_same_results_with_fewer_compiles(toolchain, module, never, tmp_path):
+    store = ReplayStore(tmp_path, TreeKey("c", "t", TASK.name, "-Oz", SETTINGS.size_stop_factor))
+    memory = TreeMemory(store)
+    candidates = policies(never.header, 12)
+    jobs = [CompileJob("m", module, policy, sha256="5" * 64) for policy in candidates]
+    plain = [compile_under_advice(toolchain, TASK, module, policy, SETTINGS) for policy in candidates]
+    with CompileHost(toolchain, TASK.name, SETTINGS, 2, memory) as host:
+        first, second = host.compile_all(jobs), host.compile_all(jobs)
+    for expected, one, two in zip(plain, first, second, strict=True):
+        for outcome in (one, two):
+            assert outcome.result.object_sha256 == expected.object_sha256
+            assert outcome.result.answers == expected.answers
+            assert outcome.result.contexts == expected.contexts
+            assert outcome.score("text_bytes") == expected.text_bytes
+    assert all(outcome.recalled for outcome in second)
+    distinct = len({result.answers for result in plain})
+    assert distinct <= memory.num_compiled <= distinct + 1  # two workers may meet on the same path once
+    assert memory.num_recalled == 24 - memory.num_compiled
+    assert memory.num_known_questions > 0
+
+
+def test_advisors_that_look_at_more_than_the_observation_are_compiled(toolchain, module, tmp_path):
+    memory = TreeMemory(ReplayStore(tmp_path, TreeKey("c", "t", TASK.name, "-Oz", 4.0)))
+    echo = CompileJob("m", module, EchoAdvisor("inlining_default"), with_default=True, sha256="5" * 64)
+    random = CompileJob("m", module, RandomAdvisor(0.5, 1, "m"), sha256="5" * 64)
+    with CompileHost(toolchain, TASK.name, SETTINGS, 1, memory) as host:
+        for _ in range(2):
+            assert not any(outcome.recalled for outcome in host.compile_all([echo, random]))
+    assert list(tmp_path.rglob("*.tree")) == []
+
+
+def test_batched_decisions_equal_single_ones(never):
+    header = never.header
+    rows = np.frombuffer(never.observations, np.uint8).reshape(-1, header.payload_bytes)
+    for policy in policies(header, 5):
+        respond = policy.respond_to(header)
+        single = [int.from_bytes(respond(row.tobytes()), "little") for row in rows]
+        assert policy.decide_for(header)(rows).tolist() == single
+    assert dataclasses.is_dataclass(never)
