@@ -17,6 +17,7 @@ LEVELS = [
     {"rollout", "envs"},
     {"learn"},
     {"export", "report"},
+    {"bench"},
     {"cli"},
 ]
 PEERS_ALLOWED = {("tasks", "wire")} | {(a, b) for a in LEVELS[0] for b in LEVELS[0]}

@@ -1,0 +1,1 @@
+"""Benchmarks: programs that measure side by side in one run and print ratios."""

@@ -1,0 +1,176 @@
+"""What a host costs: a plain compile against compiles under advice, side by side on one core."""
+
+import os
+import subprocess
+import time
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from mlgo.compiler.process import Child
+from mlgo.compiler.session import KnownPath, compile_plain, compile_under_advice
+from mlgo.compiler.toolchain import Toolchain
+from mlgo.config import CompileConfig
+from mlgo.errors import CompileTimeout, ToolchainError
+from mlgo.policy.advisors import EchoAdvisor, RecordedAdvisor
+from mlgo.policy.network import Architecture, logits
+from mlgo.scratch import scratch_directory
+from mlgo.seeding import generator
+from mlgo.tasks import Responder, Task
+from mlgo.wire.log import Header
+from mlgo.workers.cores import claim_core
+
+HOSTS = ("plain", "c_host", "echo", "mlp", "known")
+"""Plain compile; minimal host in C; our host echoing the default; the same after an MLP 38-64-64-1; all answers
+written in advance."""
+
+_C_SOURCE = Path(__file__).with_name("echo_host.c")
+
+
+@dataclass(frozen=True)
+class _MlpEcho:
+    """Runs a network of usual size on each question, then answers the default, so that the code stays the same."""
+
+    feature: str
+
+    def respond_to(self, header: Header) -> Responder:
+        """Bind to the header."""
+        echo = EchoAdvisor(self.feature).respond_to(header)
+        num_features = len(header.features)
+        shape = Architecture((num_features, 64, 64, 1))
+        weights = generator(0, "bench", "mlp").standard_normal(shape.num_params).astype(np.float32)
+        layers = shape.unflatten(weights)
+
+        def respond(payload: bytes) -> bytes:
+            raw = np.frombuffer(payload, np.int64).astype(np.float32)
+            logits(layers, np.copysign(np.log1p(np.abs(raw)), raw))
+            return echo(payload)
+
+        return respond
+
+
+def bench_host(
+    toolchain: Toolchain,
+    task: Task,
+    settings: CompileConfig,
+    modules: dict[str, list[Path]],
+    repeats: int,
+) -> dict[str, dict[str, Any]]:
+    """Time all hosts on modules, interleaved, this process and its compilers on one core.
+
+    Args:
+        toolchain: compiler to use.
+        task: decision problem.
+        settings: compile settings.
+        modules: bitcode files by language.
+        repeats: rounds; the median over rounds of the sum over modules is reported.
+
+    Returns:
+        By language: ``num_modules``, ``num_questions``, ``plain_seconds``, and for each host ``<host>_over_plain``
+        (median, min, max over rounds) and ``<host>_us_per_question`` beyond the plain compile.
+
+    Raises:
+        ToolchainError: the C host does not compile.
+    """
+    claim_core()
+    with scratch_directory() as folder:
+        c_host = _build_c_host(toolchain, folder)
+        return {
+            language: _bench_language(toolchain, task, settings, paths, repeats, c_host, language)
+            for language, paths in modules.items()
+            if paths
+        }
+
+
+def _bench_language(
+    toolchain: Toolchain,
+    task: Task,
+    settings: CompileConfig,
+    modules: list[Path],
+    repeats: int,
+    c_host: Path,
+    language: str,
+) -> dict[str, Any]:
+    slot = toolchain.quirks.default_slot
+    known: dict[Path, tuple[KnownPath, bytes, Header]] = {}
+    num_questions = 0
+    for module in modules:
+        echo = compile_under_advice(toolchain, task, module, EchoAdvisor(slot), settings, with_default=True)
+        again = compile_under_advice(toolchain, task, module, RecordedAdvisor(echo.answers), settings, record=True)
+        assert again.header is not None
+        assert echo.header is not None
+        width = again.header.payload_bytes
+        rows = [again.observations[i : i + width] for i in range(0, len(again.observations), width)]
+        checks = np.array([zlib.crc32(row) for row in rows], np.uint32)
+        known[module] = (KnownPath(checks, again.answers), again.answers, echo.header)
+        num_questions += again.num_questions
+
+    def run(host: str, module: Path) -> float:
+        path, answers, header = known[module]
+        if host == "plain":
+            return compile_plain(toolchain, module, settings).seconds
+        if host == "c_host":
+            return _compile_with_c_host(toolchain, task, settings, module, c_host, header)
+        if host == "known":
+            advisor = RecordedAdvisor(answers)
+            return compile_under_advice(toolchain, task, module, advisor, settings, known=path).seconds
+        advisors: dict[str, Callable[[str], Any]] = {"echo": EchoAdvisor, "mlp": _MlpEcho}
+        return compile_under_advice(toolchain, task, module, advisors[host](slot), settings, with_default=True).seconds
+
+    totals = np.zeros((repeats, len(HOSTS)))
+    rounds = [(r, module) for r in range(repeats) for module in modules]
+    for r, module in tqdm(rounds, f"{language} modules", unit="module", disable=None):
+        for turn in range(len(HOSTS)):
+            h = (r + turn) % len(HOSTS)  # each round starts with another host
+            totals[r, h] += run(HOSTS[h], module)
+    plain = totals[:, 0]
+    result: dict[str, Any] = {
+        "num_modules": len(modules),
+        "num_questions": num_questions,
+        "plain_seconds": round(float(np.median(plain)), 4),
+    }
+    for h, host in enumerate(HOSTS[1:], 1):
+        ratios = totals[:, h] / plain
+        beyond = float(np.median(totals[:, h] - plain))
+        result[f"{host}_over_plain"] = round(float(np.median(ratios)), 3)
+        result[f"{host}_over_plain_range"] = [round(float(ratios.min()), 3), round(float(ratios.max()), 3)]
+        result[f"{host}_us_per_question"] = round(1e6 * beyond / max(1, num_questions), 1)
+    return result
+
+
+def _build_c_host(toolchain: Toolchain, folder: Path) -> Path:
+    program = folder / "echo_host"
+    environment = toolchain.front_end_environment(folder)
+    command = [*toolchain.front_end("c"), "-O2", "-o", str(program), str(_C_SOURCE)]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    if run.returncode != 0:
+        raise ToolchainError(f"the C host does not compile: {run.stderr.strip()[-300:]}")
+    return program
+
+
+def _compile_with_c_host(
+    toolchain: Toolchain, task: Task, settings: CompileConfig, module: Path, c_host: Path, header: Header
+) -> float:
+    """Seconds of one compile under the C host."""
+    slot = toolchain.quirks.default_slot
+    assert header.advice is not None
+    numbers = (header.payload_bytes, header.offset(slot), header.advice.num_bytes)
+    with scratch_directory() as folder:
+        base = folder / "channel"
+        for suffix in (".in", ".out"):
+            os.mkfifo(f"{base}{suffix}")
+        flags = task.flags(base, settings.size_stop_factor, with_default=True)
+        output = ["-x", "ir", str(module), "-c", "-o", str(folder / "module.o")]
+        start = time.monotonic()
+        with (
+            Child([str(c_host), str(base), *map(str, numbers)]),
+            Child([*toolchain.back_end, settings.optimization, *flags, *output]) as compiler,
+        ):
+            if compiler.wait(start + settings.compile_timeout_s) != 0:
+                raise CompileTimeout(f"the C host did not get {module.name} compiled")
+            return time.monotonic() - start

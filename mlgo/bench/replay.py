@@ -1,0 +1,128 @@
+"""The same generations of evolution strategies with and without decision trees."""
+
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlgo.compiler.toolchain import Toolchain
+from mlgo.config import Config
+from mlgo.corpus.store import unpack_bitcode
+from mlgo.learn.es import Coordinates, evolve
+from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.replay import ReplayStore, TreeKey
+from mlgo.rollout import CompileHost
+from mlgo.rollout.candidates import CandidateEvaluator
+from mlgo.rollout.memory import TreeMemory
+from mlgo.rollout.scored import load_scored_modules, with_questions
+from mlgo.scratch import scratch_directory
+from mlgo.seeding import sample
+
+
+@dataclass(frozen=True)
+class ReplayRatios:
+    """What decision trees save at one size of perturbations.
+
+    Attributes:
+        perturbation: standard deviation of the noise.
+        identical: all rewards were bit-identical.
+        evaluations: candidates times modules.
+        compiles: compiles with trees; without, every evaluation is one.
+        compiles_ratio: evaluations over compiles.
+        hit_rate: share of evaluations that needed no compile.
+        known_share: share of the compiled questions that were answered in advance.
+        wall_ratio: time without trees over time with them; median over generations.
+        wall_ratio_min: smallest of any generation.
+        wall_ratio_max: largest.
+    """
+
+    perturbation: float
+    identical: bool
+    evaluations: int
+    compiles: int
+    compiles_ratio: float
+    hit_rate: float
+    known_share: float
+    wall_ratio: float
+    wall_ratio_min: float
+    wall_ratio_max: float
+
+    def record(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self)
+
+
+def bench_replay(
+    config: Config,
+    toolchain: Toolchain,
+    start: NetworkPolicy,
+    data: Path,
+    perturbation: float,
+    generations: int,
+    num_modules: int,
+    num_workers: int,
+) -> ReplayRatios:
+    """Run generations, each first without and then with trees, which start empty.
+
+    Args:
+        config: the rest of the settings of evolution strategies.
+        toolchain: compiler to use.
+        start: policy to start from.
+        data: folder with corpus/, baseline/ and work/.
+        perturbation: standard deviation of the noise; the step shrinks with it.
+        generations: how many.
+        num_modules: training modules of each generation; the same in all.
+        num_workers: processes.
+    """
+    es = config.es
+    steps = es.step_size * perturbation / es.perturbation
+    es = es.model_copy(
+        update={"perturbation": perturbation, "step_size": steps, "generations": generations, "validate_every": 10**9}
+    )
+    train = with_questions(load_scored_modules(data / "corpus", data / "baseline", "train"), es.max_questions, "train")
+    modules = sample(train, num_modules, config.seed, "bench", "replay")
+    bitcode = unpack_bitcode(data / "corpus", [one.module for one in modules], data / "work" / "bitcode")
+    key = TreeKey(
+        toolchain.sha256, toolchain.target, start.task, config.compile.optimization, config.compile.size_stop_factor
+    )
+    seconds: list[tuple[float, float]] = []
+    identical = True
+    with scratch_directory() as folder:
+        memory = TreeMemory(ReplayStore(folder, key))
+        hosts = [CompileHost(toolchain, start.task, config.compile, num_workers, trees) for trees in (None, memory)]
+        with hosts[0], hosts[1]:
+            plain, walked = (CandidateEvaluator(host, start, bitcode, config.compile.objective) for host in hosts)
+
+            def evaluate(candidates: np.ndarray, generation: int) -> np.ndarray:
+                nonlocal identical
+                begin = time.monotonic()
+                expected = plain.rewards(candidates, modules)
+                middle = time.monotonic()
+                rewards = walked.rewards(candidates, modules)
+                seconds.append((middle - begin, time.monotonic() - middle))
+                identical &= np.array_equal(rewards, expected, equal_nan=True)
+                return rewards.mean(axis=1)
+
+            layers = start.architecture.layer_slices()
+            evolve(
+                Coordinates.last_layers(start.weights, layers, es.trainable_layers),
+                evaluate,
+                lambda weights: 0.0,
+                es,
+                config.seed,
+            )
+    ratios = [without / with_trees for without, with_trees in seconds]
+    return ReplayRatios(
+        perturbation=perturbation,
+        identical=identical,
+        evaluations=walked.num_evaluations,
+        compiles=memory.num_compiled,
+        compiles_ratio=round(walked.num_evaluations / max(1, memory.num_compiled), 3),
+        hit_rate=round(memory.num_recalled / walked.num_evaluations, 4),
+        known_share=round(memory.num_known_questions / max(1, memory.num_questions), 4),
+        wall_ratio=round(float(np.median(ratios)), 3),
+        wall_ratio_min=round(min(ratios), 3),
+        wall_ratio_max=round(max(ratios), 3),
+    )

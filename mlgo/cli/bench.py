@@ -1,0 +1,100 @@
+"""`mlgo bench`: measure, side by side in one run."""
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from mlgo.bench.host import HOSTS, bench_host
+from mlgo.bench.replay import bench_replay
+from mlgo.cli.options import add_config_options, read_config
+from mlgo.compiler.toolchain import find_toolchain
+from mlgo.corpus.store import unpack_bitcode
+from mlgo.policy.network_policy import load_policy
+from mlgo.rollout.scored import ScoredModule, load_scored_modules
+from mlgo.seeding import sample
+from mlgo.tasks import get_task
+
+_EPILOG = """\
+examples:
+  mlgo bench host                        what a host costs beside a plain compile
+  mlgo bench host --quick --json
+  mlgo bench replay                      evolution strategies with and without decision trees
+  mlgo bench replay --perturbation 0.05 0.3 --generations 20
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Register the sub-command."""
+    parser = commands.add_parser(
+        "bench",
+        help="measure the host and the decision trees",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(title="benchmarks", required=True, metavar="BENCHMARK")
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--data", type=Path, default=Path("data"), help="folder with corpus/ and baseline/")
+    shared.add_argument("--quick", action="store_true", help="under a minute on 2 cores, less precise")
+    shared.add_argument("--json", action="store_true", help="print JSON")
+    add_config_options(shared)
+    host = actions.add_parser("host", parents=[shared], help="cost of the host per question")
+    host.add_argument("--modules", type=int, default=30, help="modules of each language (default: %(default)s)")
+    host.add_argument("--repeats", type=int, default=5, help="rounds (default: %(default)s)")
+    host.set_defaults(run=_host)
+    replay = actions.add_parser("replay", parents=[shared], help="compiles that decision trees save")
+    replay.add_argument("--policy", type=Path, default=Path("data/policies/bc-s0"), help="where to start")
+    replay.add_argument("--perturbation", type=float, nargs="+", help="sizes of the noise (default: es.perturbation)")
+    replay.add_argument("--generations", type=int, default=20)
+    replay.add_argument("--modules", type=int, help="modules of each generation (default: es.modules)")
+    replay.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    replay.set_defaults(run=_replay)
+
+
+def _host(args: argparse.Namespace) -> None:
+    config = read_config(args)
+    toolchain = find_toolchain(config.toolchain, config.target)
+    count, repeats = (6, 3) if args.quick else (args.modules, args.repeats)
+    chosen = {language: _modules(args.data, language, count, config.seed) for language in ("c++", "c")}
+    everything = [one.module for some in chosen.values() for one in some]
+    paths = unpack_bitcode(args.data / "corpus", everything, args.data / "work" / "bitcode")
+    files = {language: [paths[one.module.key] for one in some] for language, some in chosen.items()}
+    result = bench_host(toolchain, get_task(config.task), config.compile, files, repeats)
+    if args.json:
+        print(json.dumps(result, indent=2))
+        return
+    for language, figures in result.items():
+        print(
+            f"{language}: {figures['num_modules']} modules, {figures['num_questions']} questions, "
+            f"plain {figures['plain_seconds']} s"
+        )
+        print("  host      over plain  (range over rounds)  us per question beyond plain")
+        for host in HOSTS[1:]:
+            low, high = figures[f"{host}_over_plain_range"]
+            print(
+                f"  {host:<8}  {figures[f'{host}_over_plain']:>10.3f}  ({low:.3f} to {high:.3f})"
+                f"     {figures[f'{host}_us_per_question']:>10.1f}"
+            )
+
+
+def _modules(data: Path, language: str, count: int, seed: int) -> list[ScoredModule]:
+    """Training modules of a language that ask something and are not huge."""
+    scored = load_scored_modules(data / "corpus", data / "baseline", "train")
+    fitting = [one for one in scored if one.module.language == language and 20 <= one.num_questions <= 3000]
+    return sample(fitting, count, seed, "bench", "host", language)
+
+
+def _replay(args: argparse.Namespace) -> None:
+    config = read_config(args)
+    toolchain = find_toolchain(config.toolchain, config.target)
+    generations, modules = (2, 6) if args.quick else (args.generations, args.modules or config.es.modules)
+    start = load_policy(args.policy)
+    records = []
+    for perturbation in args.perturbation or [config.es.perturbation]:
+        ratios = bench_replay(config, toolchain, start, args.data, perturbation, generations, modules, args.workers)
+        records.append(ratios.record())
+        if not args.json:
+            print("\n".join(f"{name:<15} {value}" for name, value in records[-1].items()), end="\n\n")
+    if args.json:
+        print(json.dumps(records, indent=2))
