@@ -1,4 +1,4 @@
-"""Compiles with the real compiler. What is expected comes from /work/shared/reference and from LLVM's own notes."""
+"""Compiles with the real compiler. What is expected comes from LLVM's sources, its tests and released compilers."""
 
 import hashlib
 import shutil
