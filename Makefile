@@ -51,7 +51,7 @@ tiny:  ## the main job on the sample corpus, in about a minute
 dry-run: setup  ## what the main job would do
 	$(SNAKEMAKE) --dry-run
 
-clean:  ## remove results (downloads, checkpoints and compiled packages stay)
+clean:  ## remove results (downloads, checkpoints and decision trees in data/work stay)
 	rm -rf data/corpus data/baseline data/policies data/export data/evaluation data/report
 
 help:  ## show this

@@ -72,7 +72,7 @@ SCORES = pa.schema(
         _field("truncated", pa.bool_(), "the size stop ended the questions early", nullable=True),
         _field("object_sha256", pa.string(), "hash of the object file; empty on failure"),
         _field("failure", pa.string(), "kind of failure; empty on success"),
-        _field("message", pa.string(), "what went wrong; empty on success"),
+        _field("message", pa.string(), "what went wrong, or why the echo differs from the plain compile; else empty"),
     ]
 )
 """Compiles under fixed advisors, one row per module and advisor."""

@@ -4,17 +4,30 @@
 ``workflow/schemas/config.schema.json`` is generated from this file (``mlgo config schema``).
 """
 
+import json
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from mlgo.errors import ConfigError
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[int, Field(ge=1)]
 PositiveFloat = Annotated[float, Field(gt=0.0)]
+
+
+def _unique(values: list[Any]) -> list[Any]:
+    if len(set(values)) != len(values):
+        raise ValueError("must not name anything twice")
+    return values
+
+
+def _has_test(values: list[Any]) -> list[Any]:
+    if "test" not in values:
+        raise ValueError("must contain test, where the headline comes from")
+    return values
 
 
 class Section(BaseModel):
@@ -85,7 +98,7 @@ class PolicyConfig(Section):
 class TrainConfig(Section):
     """Which policies are trained."""
 
-    algorithms: list[Literal["bc", "es"]] = Field(min_length=1)
+    algorithms: Annotated[list[Literal["bc", "es"]], AfterValidator(_unique)] = Field(min_length=1)
     """Learners to run; es starts from bc."""
     seeds: list[Annotated[int, Field(ge=0, lt=2**32)]] = Field(min_length=1)
     """One policy per learner and seed."""
@@ -147,7 +160,7 @@ class ReplayConfig(Section):
 class EvaluateConfig(Section):
     """How policies are judged."""
 
-    splits: list[Literal["train", "validation", "test"]] = Field(min_length=1)
+    splits: Annotated[list[Literal["train", "validation", "test"]], AfterValidator(_unique), AfterValidator(_has_test)]
     """Splits to compile; the headline always comes from test."""
     max_train_modules: Positive
     """Training modules evaluated at most, sampled reproducibly."""
@@ -210,9 +223,9 @@ def parse_section(section: type[SectionType], text: str) -> SectionType:
         ConfigError: not JSON, or not this section.
     """
     try:
-        values = yaml.safe_load(text)  # JSON is YAML
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{section.__name__}: neither JSON nor YAML: {error}") from error
+        values = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"{section.__name__}: not JSON: {error}") from error
     return _validate(section, values, section.__name__)
 
 

@@ -40,6 +40,10 @@ def _sweep() -> int:
             continue
         try:
             lock = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:  # its owner died before locking or while removing it
+            shutil.rmtree(folder, ignore_errors=True)
+            removed += 1
+            continue
         except OSError:
             continue  # being set up right now, or gone
         try:

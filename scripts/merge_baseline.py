@@ -44,7 +44,7 @@ def main() -> None:
     origin = provenance(**{k: v for k, v in read_provenance(score_paths[0]).items() if k != "package"})
     _check_failures(scores, args.max_failed_share)
     traces = [read_table(args.parts / f"{name}.trace.parquet") for name in projects]
-    trace = pa.concat_tables([table for table in traces if table.num_rows])
+    trace = pa.concat_tables([table for table in traces if table.num_rows] or traces[:1])
     features = [name for name in trace.column_names if name not in trace_schema([]).names]
     modules = read_table(args.corpus / "modules.parquet", MODULES)
     train_projects = pc.unique(modules.filter(pc.field("split") == "train")["project"])
@@ -72,10 +72,11 @@ def main() -> None:
 def _check_failures(scores: pa.Table, max_share: float) -> None:
     needed = pc.is_in(pc.field("advisor"), pa.array(["heuristic", "echo"]))
     failed = scores.filter((pc.field("failure") != "") & needed).to_pylist()
-    if len({(row["project"], row["module"]) for row in failed}) > max_share * scores.num_rows / len(ADVISORS):
+    num_failed = len({(row["project"], row["module"]) for row in failed})
+    if num_failed > max_share * scores.num_rows / len(ADVISORS):
         first = failed[0]
         raise MlgoError(
-            f"{len(failed)} modules cannot be compiled, more than baseline.max_failed_share allows ({max_share:g}); "
+            f"{num_failed} modules cannot be compiled, more than baseline.max_failed_share allows ({max_share:g}); "
             f"the first is {first['project']}/{first['module']}: {first['failure']}: {first['message']}"
         )
 

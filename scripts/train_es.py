@@ -25,12 +25,16 @@ from mlgo.learn.es import Coordinates, EsState, evolve
 from mlgo.learn.es.checkpoint import load_state, save_state
 from mlgo.learn.history import TensorBoardLog, write_history
 from mlgo.policy.network_policy import load_policy, save_policy
-from mlgo.replay import ReplayStore, TreeKey, prune
+from mlgo.replay import ReplayStore, prune
 from mlgo.rollout import CompileHost
 from mlgo.rollout.candidates import CandidateEvaluator
-from mlgo.rollout.memory import TreeMemory
+from mlgo.rollout.memory import TreeMemory, tree_key
 from mlgo.rollout.scored import load_scored_modules, with_questions
 from mlgo.seeding import sample
+from mlgo.tasks import get_task
+
+FAILED_REWARD = -1.0
+"""What a module that fails to compile counts in a validation: as if it had doubled in size."""
 
 
 def main() -> None:
@@ -67,7 +71,8 @@ def main() -> None:
         corpus_sha256=file_sha256(args.corpus / "modules.parquet"),
     )
     memory = open_memory(args, toolchain, start.task, settings)
-    checkpoint = args.work / "checkpoints" / f"{args.output.name}-{content_hash([origin, source_hash()])}.npz"
+    run_key = content_hash([origin, source_hash(), file_sha256(Path(__file__))])
+    checkpoint = args.work / "checkpoints" / f"{args.output.name}-{run_key}.npz"
     coordinates = Coordinates.last_layers(start.weights, start.architecture.layer_slices(), config.trainable_layers)
     state = load_state(checkpoint)
 
@@ -90,7 +95,8 @@ def main() -> None:
             return evaluator.rewards(candidates, modules).mean(axis=1)
 
         def validate(weights: np.ndarray) -> float:
-            return float(np.nanmean(evaluator.rewards(weights[None], validation)))
+            rewards = evaluator.rewards(weights[None], validation)
+            return float(np.nan_to_num(rewards, nan=FAILED_REWARD).mean())
 
         def after_generation(state: EsState) -> None:
             save_state(state, checkpoint)
@@ -100,7 +106,7 @@ def main() -> None:
                 "evaluations": evaluator.num_evaluations,
                 "compiles": compiles,
                 "evaluations_per_second": evaluator.num_evaluations / elapsed,
-                "recalled_share": 1.0 - compiles / evaluator.num_evaluations,
+                "recalled_share": (memory.num_recalled if memory else 0) / evaluator.num_evaluations,
             }
             board.add({**state.history[-1], **rate}, state.generation)
             progress.update()
@@ -120,8 +126,7 @@ def open_memory(
         return None
     folder = args.work / "replay"
     prune(folder, int(config.max_disk_gb * 1e9))
-    key = TreeKey(toolchain.sha256, toolchain.target, task, settings.optimization, settings.size_stop_factor)
-    return TreeMemory(ReplayStore(folder, key))
+    return TreeMemory(ReplayStore(folder, tree_key(toolchain, get_task(task), settings)))
 
 
 if __name__ == "__main__":

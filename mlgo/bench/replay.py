@@ -12,13 +12,14 @@ from mlgo.config import Config
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.learn.es import Coordinates, evolve
 from mlgo.policy.network_policy import NetworkPolicy
-from mlgo.replay import ReplayStore, TreeKey
+from mlgo.replay import ReplayStore
 from mlgo.rollout import CompileHost
 from mlgo.rollout.candidates import CandidateEvaluator
-from mlgo.rollout.memory import TreeMemory
+from mlgo.rollout.memory import TreeMemory, tree_key
 from mlgo.rollout.scored import load_scored_modules, with_questions
 from mlgo.scratch import scratch_directory
 from mlgo.seeding import sample
+from mlgo.tasks import get_task
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,7 @@ def bench_replay(
     train = with_questions(load_scored_modules(data / "corpus", data / "baseline", "train"), es.max_questions, "train")
     modules = sample(train, num_modules, config.seed, "bench", "replay")
     bitcode = unpack_bitcode(data / "corpus", [one.module for one in modules], data / "work" / "bitcode")
-    key = TreeKey(
-        toolchain.sha256, toolchain.target, start.task, config.compile.optimization, config.compile.size_stop_factor
-    )
+    key = tree_key(toolchain, get_task(start.task), config.compile)
     seconds: list[tuple[float, float]] = []
     identical = True
     with scratch_directory() as folder:

@@ -1,20 +1,22 @@
 """`mlgo replay`: look at, check, prune and export the decision trees."""
 
 import argparse
+import itertools
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mlgo.artifacts import provenance, write_table
 from mlgo.cli.options import add_config_options, read_config
 from mlgo.compiler.session import compile_under_advice
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.config import Config
-from mlgo.errors import CompileError, ReplayMismatch
+from mlgo.errors import ArtifactError, CompileError, PolicyError
 from mlgo.policy.advisors import RecordedAdvisor
 from mlgo.replay import DecisionTree, Leaf, ReplayStore, Walk, prune, stores
 from mlgo.replay.export import compiles_schema, compiles_table
@@ -53,24 +55,26 @@ def add_parser(commands: Any) -> None:
     less = actions.add_parser("prune", parents=[shared], help="delete the least recently used trees")
     less.add_argument("--max-gb", type=float, required=True, help="what may stay, in 10^9 bytes")
     less.set_defaults(run=_prune)
-    export = actions.add_parser("export", parents=[shared], help="write all known compiles as Parquet")
-    export.add_argument("output", type=Path)
+    export = actions.add_parser("export", parents=[shared], help="write the questions of all known compiles as Parquet")
+    export.add_argument("output", type=Path, help="one file; with trees of several compilers or flags, one for each")
     export.set_defaults(run=_export)
 
 
 def _stats(args: argparse.Namespace) -> None:
     rows = []
     for store in stores(args.work / "replay"):
-        trees = [(store.file_bytes(sha256), tree) for sha256, _, tree in _trees(store)]
-        nodes, size = sum(tree.num_nodes for _, tree in trees), sum(size for size, _ in trees)
+        modules = nodes = compiles = size = 0
+        for sha256, _, tree in _trees(store):
+            modules, nodes, compiles = modules + 1, nodes + tree.num_nodes, compiles + len(tree.leaves)
+            size += store.file_bytes(sha256)
         rows.append(
             {
                 "key": store.key.folder,
                 "task": store.key.task,
                 "optimization": store.key.optimization,
                 "size_stop_factor": store.key.size_stop_factor,
-                "modules": len(trees),
-                "compiles": sum(len(tree.leaves) for _, tree in trees),
+                "modules": modules,
+                "compiles": compiles,
                 "nodes": nodes,
                 "bytes": size,
                 "bytes_per_node": round(size / nodes, 1) if nodes else None,
@@ -90,8 +94,12 @@ def _verify(args: argparse.Namespace) -> int:
         if (store.key.compiler_sha256, store.key.target) != (toolchain.sha256, toolchain.target):
             print(f"{store.key.folder}: made by another compiler, left out")
             continue
-        known = [(sha256, header, walk) for sha256, header, tree in _trees(store) for walk in tree.compiles()]
-        for sha256, header, walk in sample(known, args.count, args.seed, "replay", "verify"):
+        trees = [(sha256, index) for sha256, _, tree in _trees(store) for index in range(len(tree.leaves))]
+        here = [one for one in trees if (args.work / "bitcode" / f"{one[0]}.bc").exists()]
+        for sha256, index in sample(here, args.count, args.seed, "replay", "verify"):
+            loaded = store.load(sha256)
+            assert loaded is not None
+            header, walk = loaded[0], next(itertools.islice(loaded[1].compiles(), index, None))
             checked += 1
             difference = _compile_again(args.work, config, toolchain, store, sha256, header, walk)
             if difference:
@@ -114,7 +122,7 @@ def _compile_again(
         result = compile_under_advice(
             toolchain, get_task(store.key.task), work / "bitcode" / f"{sha256}.bc", advisor, settings
         )
-    except CompileError as error:
+    except (CompileError, PolicyError) as error:
         return str(error)
     found = Leaf(result.exec_bytes, result.text_bytes, result.object_sha256, result.truncated)
     return "" if found == walk.leaf else f"the compiler gives {found}, the tree says {walk.leaf}"
@@ -126,16 +134,17 @@ def _prune(args: argparse.Namespace) -> None:
 
 
 def _export(args: argparse.Namespace) -> None:
-    tables = [
-        compiles_table(store.key.task, sha256, header, tree)
-        for store in stores(args.work / "replay")
-        for sha256, header, tree in _trees(store)
-    ]
-    if not tables:
-        raise ReplayMismatch("there are no trees yet; train a policy first")
-    table = pa.concat_tables(tables)
-    write_table(args.output, table, compiles_schema(table.column_names), provenance(source="decision trees"))
-    print(f"{args.output}: {table.num_rows} questions of {len(np.unique(table['compile'].to_numpy()))} compiles")
+    found = stores(args.work / "replay")
+    for store in found:
+        tables = [compiles_table(sha256, header, tree) for sha256, header, tree in _trees(store)]
+        if not tables:
+            continue
+        table = pa.concat_tables(tables)
+        output = args.output.with_stem(f"{args.output.stem}-{store.key.folder}") if len(found) > 1 else args.output
+        write_table(output, table, compiles_schema(table.column_names), provenance(trees=asdict(store.key)))
+        print(f"{output}: {table.num_rows} questions of {len(pc.unique(table['compile']))} compiles")
+    if not found:
+        raise ArtifactError("there are no trees yet; train a policy first")
 
 
 def _trees(store: ReplayStore) -> Iterator[tuple[str, Header, DecisionTree]]:

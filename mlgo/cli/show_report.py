@@ -52,7 +52,7 @@ def summarise(figures: dict[str, Any]) -> str:
     if gain is None or low is None or high is None:
         return f"no interval can be given ({counts})"
     verdict = figures["text_verdict"]
-    interval = f"95 % interval of the gain {low:+.2f} to {high:+.2f} %"
+    interval = f"interval of the gain {low:+.2f} to {high:+.2f} %"
     if verdict == "no difference shown":
         return f"no difference shown in text size (geometric mean {gain:+.2f} %, {interval}; modules: {counts})"
     return f"text {abs(gain):.2f} % {verdict} than the heuristic's (geometric mean; {interval}; modules: {counts})"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlgo.compiler.process import run_bounded
+from mlgo.compiler.process import run_bounded, without_folders
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import CompileConfig
 from mlgo.errors import CompilerExit, CompileTimeout
@@ -65,7 +65,7 @@ class FrontEnd:
         if run.returncode is None:
             raise CompileTimeout(f"no end within {self.settings.compile_timeout_s:g} s")
         if run.returncode != 0:
-            raise CompilerExit(_first_error(run.stderr, run.returncode))
+            raise CompilerExit(without_folders(_first_error(run.stderr, run.returncode)))
 
 
 def _first_error(stderr: str, returncode: int) -> str:

@@ -13,6 +13,9 @@ import numpy as np
 
 from mlgo.errors import ObjectError
 
+MEASURE_VERSION = 1
+"""Raised when the same object gives other sizes than before, so that remembered ones are not used."""
+
 _SHF_WRITE, _SHF_ALLOC, _SHF_EXECINSTR = 1, 2, 4
 _SHT_NULL, _SHT_NOBITS = 0, 8
 _SECTION64 = np.dtype(

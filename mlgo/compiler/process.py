@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import re
 import select
 import signal
 import subprocess
@@ -127,6 +128,11 @@ class Child:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def without_folders(text: str) -> str:
+    """Cut absolute paths in a compiler's message down to their last part, so that it is the same everywhere."""
+    return re.sub(r"(?<![\w.])(?:/[^\s/:'\"]+)+/", "", text)
 
 
 @dataclass(frozen=True)

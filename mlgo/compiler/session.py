@@ -1,6 +1,8 @@
 """One compile: plain, or under advice over the interactive channel."""
 
+import errno
 import hashlib
+import os
 import select
 import time
 import zlib
@@ -12,7 +14,7 @@ import numpy as np
 
 from mlgo.artifacts import write_bytes
 from mlgo.compiler.measure import object_size
-from mlgo.compiler.process import Child
+from mlgo.compiler.process import Child, without_folders
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import CompileConfig
 from mlgo.errors import (
@@ -293,8 +295,12 @@ def _check_exit(returncode: int, child: Child) -> None:
     if returncode != 0:
         how = f"signal {-returncode}" if returncode < 0 else f"status {returncode}"
         lines = [line for line in child.stderr_tail.splitlines() if not line.startswith("remark:")]
-        errors = [line for line in lines if "error:" in line] or lines[-3:]
-        raise CompilerExit(f"the compiler ended with {how}: {' | '.join(errors[:3])[:500]}")
+        if any("No space left on device" in line for line in lines):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        # After a crash the rest is a stack dump, which differs from run to run.
+        crashed = returncode < 0 or returncode >= 128
+        errors = [line for line in lines if "error:" in line] or ([] if crashed else lines[-3:])
+        raise CompilerExit(without_folders(f"the compiler ended with {how}: {' | '.join(errors[:3])[:500]}"))
 
 
 def _measured(output: Path, object_path: Path | None, seconds: float, **talk: object) -> CompileResult:

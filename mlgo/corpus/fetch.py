@@ -48,7 +48,9 @@ def unpack(archive: Path, folder: Path) -> Path:
                 zipped.extractall(folder)
         else:
             with tarfile.open(archive) as tar:
-                tar.extractall(folder, filter="data")
+                # Python before 3.11.4 has no filters; the archive is pinned by its hash in any case.
+                tar.extraction_filter = getattr(tarfile, "data_filter", None)
+                tar.extractall(folder)
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise  # not the archive's fault

@@ -17,7 +17,7 @@ from mlgo.tasks import Decide, Responder
 from mlgo.wire.log import Header
 
 _FORMAT = 1
-_CLOSE_LOGIT = 1e-3
+_ROUNDING = 1e-4  # of the sum of all terms; float32 sums of some hundred terms are good to 1e-5
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,12 @@ class NetworkPolicy:
         """
         columns = self._columns(header)
         layers, normalise = self.architecture.unflatten(self.weights), self.normalisation
+        magnitudes = [(np.abs(matrix), np.abs(bias)) for matrix, bias in layers]
 
         def decide(payloads: np.ndarray) -> np.ndarray:
             rows = normalise(np.ascontiguousarray(payloads).view(np.int64)[:, columns])
             values = logits(layers, rows)
-            for i in np.flatnonzero(np.abs(values) < _CLOSE_LOGIT):
+            for i in np.flatnonzero(np.abs(values) < _ROUNDING * logits(magnitudes, np.abs(rows))):
                 values[i] = logits(layers, rows[i])
             return (values > 0.0).astype(np.int64)
 

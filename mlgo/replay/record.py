@@ -5,7 +5,7 @@ little-endian. The first payload is the header line of the compiler's stream; ea
 by zlib:
 
     node i64 | answer i64 | num_new u32 | exec_bytes i64 | text_bytes i64 | truncated u8 | object sha256 (32)
-    | answers i8 [num_new] | observations u8 [payload_bytes, num_new], differences along num_new modulo 256
+    | answers i64 [num_new] | observations u8 [payload_bytes, num_new], differences along num_new modulo 256
 
 Observations are stored column by column as differences, because consecutive questions of a module are alike.
 """
@@ -59,7 +59,7 @@ def is_cut_short(data: bytes, offset: int) -> bool:
     """Whether what follows ``offset`` can be the beginning of a record whose writer was killed."""
     rest = data[offset:]
     if len(rest) < _FRAME.size:
-        return _MAGIC.startswith(rest[:4]) or rest[:4] == _MAGIC
+        return _MAGIC.startswith(rest[:4])
     magic, length, _ = _FRAME.unpack_from(rest)
     return magic == _MAGIC and len(rest) < _FRAME.size + length
 
@@ -77,15 +77,15 @@ def encode_branch(branch: Branch) -> bytes:
         bytes.fromhex(leaf.object_sha256),
     )
     differences = np.diff(branch.observations, axis=0, prepend=np.uint8(0))  # modulo 256
-    return zlib.compress(fixed + branch.answers.astype(np.int8).tobytes() + differences.T.tobytes(), _LEVEL)
+    return zlib.compress(fixed + branch.answers.astype("<i8").tobytes() + differences.T.tobytes(), _LEVEL)
 
 
 def decode_branch(payload: bytes, payload_bytes: int) -> Branch:
     """Read a branch back; ``payload_bytes`` is the size of one observation."""
     data = zlib.decompress(payload)
     node, answer, num_new, exec_bytes, text_bytes, truncated, digest = _FIXED.unpack_from(data)
-    answers = np.frombuffer(data, np.int8, num_new, _FIXED.size).astype(np.int64)
-    columns = np.frombuffer(data, np.uint8, num_new * payload_bytes, _FIXED.size + num_new)
+    answers = np.frombuffer(data, "<i8", num_new, _FIXED.size).astype(np.int64)
+    columns = np.frombuffer(data, np.uint8, num_new * payload_bytes, _FIXED.size + answers.nbytes)
     observations = np.cumsum(columns.reshape(payload_bytes, num_new), axis=1, dtype=np.uint8).T
     leaf = Leaf(exec_bytes, text_bytes, digest.hex(), bool(truncated))
     return Branch(node, answer, np.ascontiguousarray(observations), answers, leaf)

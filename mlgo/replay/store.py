@@ -5,6 +5,8 @@ appended, then adds its own branch; so node numbers mean the same to everybody. 
 record cut short, which the next one removes.
 """
 
+import contextlib
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -15,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from mlgo.artifacts import content_hash, read_json, write_json
+from mlgo.compiler.measure import MEASURE_VERSION
 from mlgo.compiler.session import CompileResult
 from mlgo.errors import ArtifactError, ReplayMismatch
 from mlgo.replay.record import decode_branch, encode_branch, frame, is_cut_short, read_records
@@ -35,6 +38,8 @@ class TreeKey:
         task: decision problem.
         optimization: level.
         size_stop_factor: growth at which the compiler stops asking.
+        flags: hash of all other options of a compile.
+        measure: version of the way in which objects are measured.
     """
 
     compiler_sha256: str
@@ -42,6 +47,8 @@ class TreeKey:
     task: str
     optimization: str
     size_stop_factor: float
+    flags: str = ""
+    measure: int = MEASURE_VERSION
 
     @property
     def folder(self) -> str:
@@ -55,6 +62,11 @@ class _OpenTree:
     header: Header | None = None
     tree: DecisionTree | None = None
     offset: int = 0
+    inode: int = 0
+
+    def forget(self) -> None:
+        """Start anew: the file is not the one that was read."""
+        self.header, self.tree, self.offset = None, None, 0
 
 
 class ReplayStore:
@@ -139,26 +151,32 @@ class ReplayStore:
         leaf: Leaf,
         num_known: int,
     ) -> None:
-        data = b""
-        if entry.tree is None:
-            entry.header, entry.tree = header, DecisionTree(header.payload_bytes)
-            data = frame(write_header(header))
-        elif entry.header != header:
+        tree = entry.tree or DecisionTree(header.payload_bytes)
+        if entry.tree is None and num_known:
+            return  # the tree that answered in advance was pruned, and the first observations with it
+        if entry.header not in (None, header):
             raise ReplayMismatch("the compiler offers other features than before")
-        branch: Branch | None = entry.tree.branch_of(observations, answers, leaf, num_known)
-        if branch is not None:
-            data += frame(encode_branch(branch))
-        if data:
-            os.ftruncate(descriptor, entry.offset)  # what a killed writer left unfinished
-            os.pwrite(descriptor, data, entry.offset)
-            entry.offset += len(data)
-        if branch is not None:
-            entry.tree.add(branch)
+        branch: Branch | None = tree.branch_of(observations, answers, leaf, num_known)
+        if branch is None:
+            return
+        data = frame(encode_branch(branch))
+        if entry.tree is None:
+            data = frame(write_header(header)) + data
+        os.ftruncate(descriptor, entry.offset)  # what a killed writer left unfinished
+        if os.pwrite(descriptor, data, entry.offset) != len(data):
+            os.ftruncate(descriptor, entry.offset)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        entry.header, entry.tree = header, tree
+        entry.offset += len(data)
+        tree.add(branch)
 
     def _catch_up(self, entry: _OpenTree, descriptor: int) -> None:
         """Read what has been appended since the last look; cut off a record that was never finished."""
-        size = os.fstat(descriptor).st_size
-        data = os.pread(descriptor, size - entry.offset, entry.offset)
+        status = os.fstat(descriptor)
+        if entry.inode != status.st_ino or status.st_size < entry.offset:  # pruned in the meantime
+            entry.forget()
+        entry.inode = status.st_ino
+        data = os.pread(descriptor, status.st_size - entry.offset, entry.offset)
         read = 0
         for record in read_records(data):
             if entry.tree is None:
@@ -190,12 +208,23 @@ class ReplayStore:
 @contextmanager
 def _locked(path: Path) -> Iterator[int]:
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if _is_still(path, descriptor):
+                yield descriptor
+                return
+        finally:
+            os.close(descriptor)
+
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    """Whether the open file still bears this name; it may have been pruned while we waited for its lock."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield descriptor
-    finally:
-        os.close(descriptor)
+        return path.stat().st_ino == os.fstat(descriptor).st_ino
+    except FileNotFoundError:
+        return False
 
 
 def stores(root: Path) -> list[ReplayStore]:
@@ -215,18 +244,23 @@ def stores(root: Path) -> list[ReplayStore]:
 
 def tree_files(root: Path) -> list[Path]:
     """All trees of all keys, least recently used first."""
-    return sorted(root.glob("*/*.tree"), key=lambda path: (path.stat().st_mtime_ns, path.name))
+    found = []
+    for path in root.glob("*/*.tree"):
+        with contextlib.suppress(FileNotFoundError):  # pruned by another process
+            found.append((path.stat().st_mtime_ns, path.name, path))
+    return [path for _, _, path in sorted(found)]
 
 
 def prune(root: Path, max_bytes: int) -> list[Path]:
     """Delete the least recently used trees until the rest is at most ``max_bytes``; return what was deleted."""
-    files = tree_files(root)
-    excess = sum(path.stat().st_size for path in files) - max_bytes
+    sizes = {path: path.stat().st_size for path in tree_files(root) if path.exists()}
+    excess = sum(sizes.values()) - max_bytes
     deleted = []
-    for path in files:
+    for path, size in sizes.items():
         if excess <= 0:
             break
-        excess -= path.stat().st_size
-        path.unlink()
+        with _locked(path):  # no writer is in the middle of it
+            path.unlink(missing_ok=True)
+        excess -= size
         deleted.append(path)
     return deleted

@@ -14,9 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlgo.errors import ReplayMismatch
-
-Decide = Callable[[np.ndarray], np.ndarray]
-"""``observations uint8 [num, payload_bytes] -> answers int64 [num]``; a pure function of each row."""
+from mlgo.tasks import Decide
 
 _BLOCK = 256
 _ROOT = -1

@@ -1,8 +1,9 @@
 """Compiles in worker processes: one job, one outcome, whatever happens."""
 
+import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
 
@@ -12,7 +13,7 @@ from tqdm import tqdm
 from mlgo.compiler.session import CompileResult, compile_plain, compile_under_advice
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import CompileConfig
-from mlgo.errors import CompileError, MlgoError
+from mlgo.errors import CompileError, MlgoError, ReplayMismatch
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.memory import TreeMemory
 from mlgo.tasks import get_task
@@ -76,24 +77,27 @@ class CompileHost:
     def compile_each(self, jobs: Iterable[CompileJob]) -> Iterator[tuple[int, CompileOutcome]]:
         """Do jobs and yield ``(position, outcome)`` as they end."""
         recalled: deque[tuple[int, CompileOutcome]] = deque()
-        needed: list[tuple[int, CompileJob]] = []
+        needed: dict[int, tuple[int, CompileJob, bool]] = {}
+        orders = itertools.count()
 
         def needing_a_compile() -> Iterator[CompileJob]:
             for position, job in enumerate(jobs):  # at the moment a worker is free, so trees are as full as can be
                 found = self._memory.recall(job) if self._memory else job
                 if isinstance(found, CompileJob):
-                    needed.append((position, found))
+                    needed[next(orders)] = (position, found, job.record)
                     yield found
                 else:
                     recalled.append((position, CompileOutcome(found, recalled=True)))
 
         for order, outcome in self._pool.map(needing_a_compile()):
-            position, job = needed[order]
+            position, job, record = needed.pop(order)
             if isinstance(outcome, WorkerLost):
                 lost = f"its worker died with exit code {outcome.exit_code}"
                 outcome = CompileOutcome(None, "worker", lost)
             if self._memory and outcome.result is not None:
                 self._memory.keep(job, outcome.result)
+                if not record:  # recorded for the tree alone
+                    outcome = replace(outcome, result=replace(outcome.result, observations=b""))
             yield position, outcome
             while recalled:
                 yield recalled.popleft()
@@ -165,5 +169,9 @@ def _make_handler(
             )
         except CompileError as error:
             return CompileOutcome(None, error.kind, str(error))
+        except ReplayMismatch as error:
+            raise ReplayMismatch(
+                f"{job.module}: {error}; delete {job.sha256}.tree in data/work/replay, or see mlgo replay verify"
+            ) from error
 
     return handle

@@ -2,13 +2,30 @@
 
 import zlib
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
+from mlgo.artifacts import content_hash
 from mlgo.compiler.session import CompileResult, KnownPath
-from mlgo.replay import ReplayStore
+from mlgo.compiler.toolchain import Toolchain
+from mlgo.config import CompileConfig
+from mlgo.replay import ReplayStore, TreeKey
 from mlgo.rollout.jobs import CompileJob
-from mlgo.tasks import PureAdvisor
+from mlgo.tasks import PureAdvisor, Task
+
+
+def tree_key(toolchain: Toolchain, task: Task, settings: CompileConfig) -> TreeKey:
+    """Key of the trees that compiles of this kind belong to."""
+    options = [toolchain.name, *toolchain.back_end[1:], *task.flags(Path("BASE"), 1.0, with_default=False)]
+    return TreeKey(
+        toolchain.sha256,
+        toolchain.target,
+        task.name,
+        settings.optimization,
+        settings.size_stop_factor,
+        content_hash(options),
+    )
 
 
 class TreeMemory:

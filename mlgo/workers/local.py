@@ -4,6 +4,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, wait
@@ -87,7 +88,10 @@ class LocalPool(Generic[JobType, ResultType]):
     def close(self) -> None:
         """Stop all workers and whatever they run, and remove what killed ones left behind."""
         for worker in self._workers:
-            worker.stop()
+            worker.pipe.close()  # an idle worker sees the end of its pipe and returns
+        deadline = time.monotonic() + _STOP_TIMEOUT_S
+        for worker in self._workers:
+            worker.stop(deadline)
         sweep_abandoned()
 
     def __enter__(self) -> "LocalPool[JobType, ResultType]":
@@ -123,10 +127,9 @@ class _Worker:
             self.kill()
             return WorkerLost(exit_code)
 
-    def stop(self) -> None:
-        self.pipe.close()  # an idle worker sees the end of its pipe and returns
+    def stop(self, deadline: float) -> None:
         if self._process.pid is not None:
-            self._process.join(_STOP_TIMEOUT_S)
+            self._process.join(max(0.0, deadline - time.monotonic()))
         self.kill()
 
     def kill(self) -> None:

@@ -25,7 +25,10 @@ from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor
 from tests.conftest import processes_naming
 from tests.fakes.elf import ALLOC, EXEC, PROGBITS, elf_object
 
-# Bytes as section 1.2 of the fact sheet gives them, written by hand.
+SLACK_S = 10.0
+"""How late a deadline may be met on a busy machine; what hangs, hangs for ever."""
+
+# Bytes of the protocol, written by hand.
 SPEC = '{"name":"%s","type":"int64_t","port":0,"shape":[1]}'
 HEADER = f'{{"features":[{SPEC % "a"},{SPEC % "b"}],"advice":{SPEC % "inlining_decision"}}}\n'
 CONTEXT = '{"context":""}\n'
@@ -119,7 +122,7 @@ def test_silence_ends_at_the_deadline_of_an_answer(cut, run):
     start = time.monotonic()
     with pytest.raises(ChannelTimeout, match=r"silent for 0\.4 s"):
         run([*CUTS[cut], ["hang"]], answer_timeout_s=0.4)
-    assert 0.4 <= time.monotonic() - start < 2.4
+    assert 0.4 <= time.monotonic() - start < 0.4 + SLACK_S
 
 
 @pytest.mark.parametrize("cut", ["before the header", "in a tensor", "after the object"])
@@ -127,7 +130,7 @@ def test_silence_ends_at_the_deadline_of_the_compile(cut, run):
     start = time.monotonic()
     with pytest.raises(CompileTimeout, match=r"0\.4 s"):
         run([*CUTS[cut], ["hang"]], compile_timeout_s=0.4)
-    assert time.monotonic() - start < 2.4
+    assert time.monotonic() - start < 0.4 + SLACK_S
 
 
 @pytest.mark.timeout(20)
@@ -136,7 +139,7 @@ def test_an_endlessly_busy_compiler_meets_its_deadline(step, run):
     start = time.monotonic()
     with pytest.raises(CompileTimeout):
         run([*START, [step]], compile_timeout_s=0.5, answer_timeout_s=0.5)
-    assert time.monotonic() - start < 2.5
+    assert time.monotonic() - start < 0.5 + SLACK_S
 
 
 def test_chatter_on_stderr_is_not_an_answer(run):

@@ -13,7 +13,7 @@ rule baseline:
 rule score_project:
     input:
         script="scripts/score_project.py",
-        code=code("compiler", "wire", "tasks", "rollout"),
+        code=code("compiler", "corpus", "policy", "rollout", "tasks", "wire"),
         modules="data/corpus/modules.parquet",
         bitcode="data/corpus/projects/{project}.parquet",
     output:
@@ -37,7 +37,7 @@ rule score_project:
 rule merge_baseline:
     input:
         script="scripts/merge_baseline.py",
-        code=code("policy"),
+        code=code("policy", "rollout"),
         modules="data/corpus/modules.parquet",
         parts=expand(
             "data/baseline/parts/{project}.{kind}.parquet",

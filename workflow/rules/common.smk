@@ -3,7 +3,7 @@ import json
 import shlex
 from pathlib import Path
 
-from mlgo.config import parse_config
+from mlgo.config import parse_config, read_yaml
 from mlgo.errors import ConfigError
 
 
@@ -44,12 +44,24 @@ def settings(**options):
 
 
 def code(*packages):
-    """Python files of parts of mlgo: no engine follows imports, so rules name what their programs run."""
+    """Files of parts of mlgo, and the lock file: no engine follows imports, so rules name what their programs run."""
     files = [path for name in packages for path in Path("mlgo", name).rglob("*.py")]
     return sorted(
         str(path)
-        for path in [*files, Path("mlgo/artifacts.py"), Path("mlgo/seeding.py")]
+        for path in [
+            *files,
+            Path("mlgo/artifacts.py"),
+            Path("mlgo/seeding.py"),
+            Path("requirements.lock"),
+        ]
     )
+
+
+def local_sources(wildcards):
+    """Sources of a project that lies in the checkout; a fetched one is pinned by its recipe."""
+    recipe = Path(config["corpus"]["recipes"], f"{wildcards.project}.yaml")
+    folder = read_yaml(recipe).get("path") if recipe.exists() else None
+    return sorted(str(path) for path in Path(folder).rglob("*.*")) if folder else []
 
 
 # What every program that compiles needs to know.

@@ -10,6 +10,7 @@ rule corpus:
 
 rule build_project:
     input:
+        local_sources,
         script="scripts/build_project.py",
         code=code("corpus", "compiler"),
         recipe=f"{config['corpus']['recipes']}/{{project}}.yaml",

@@ -10,7 +10,7 @@ rule evaluate:
 rule evaluate_policy:
     input:
         script="scripts/evaluate_policy.py",
-        code=code("compiler", "wire", "tasks", "policy", "rollout"),
+        code=code("compiler", "corpus", "wire", "tasks", "policy", "rollout"),
         policy=expand(
             "data/policies/{{policy}}/{file}", file=["policy.json", "weights.npy"]
         ),
@@ -32,6 +32,7 @@ rule evaluate_policy:
 rule merge_evaluation:
     input:
         script="scripts/merge_evaluation.py",
+        code=code(),
         parts=expand("data/evaluation/parts/{policy}.parquet", policy=POLICIES),
     output:
         "data/evaluation/results.parquet",

@@ -10,7 +10,7 @@ rule export:
 rule export_policy:
     input:
         script="scripts/export_policy.py",
-        code=code("policy", "export", "learn"),
+        code=code("export", "learn", "policy", "tasks"),
         policy=expand(
             "data/policies/{{policy}}/{file}", file=["policy.json", "weights.npy"]
         ),

@@ -14,7 +14,7 @@ rule train:
 rule train_bc:
     input:
         script="scripts/train_bc.py",
-        code=code("policy", "learn"),
+        code=code("corpus", "learn", "policy"),
         modules="data/corpus/modules.parquet",
         trace="data/baseline/trace.parquet",
         vocabulary="data/baseline/vocabulary.parquet",
@@ -34,7 +34,16 @@ rule train_bc:
 rule train_es:
     input:
         script="scripts/train_es.py",
-        code=code("compiler", "wire", "tasks", "policy", "replay", "rollout", "learn"),
+        code=code(
+            "compiler",
+            "corpus",
+            "wire",
+            "tasks",
+            "policy",
+            "replay",
+            "rollout",
+            "learn",
+        ),
         modules="data/corpus/modules.parquet",
         bitcode=expand("data/corpus/projects/{project}.parquet", project=PROJECTS),
         scores="data/baseline/scores.parquet",

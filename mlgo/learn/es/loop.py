@@ -103,6 +103,7 @@ def evolve(
         TrainingError: several generations in a row had too few successful pairs.
     """
     state = state or _validated(EsState.start(coordinates.varied.size), coordinates, validate)
+    _stop_if_all_skipped(state)
     while state.generation < config.generations:
         state = _next_generation(state, coordinates, evaluate, config, seed)
         if state.generation % config.validate_every == 0 or state.generation == config.generations:
