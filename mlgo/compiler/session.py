@@ -174,6 +174,9 @@ def compile_under_advice(
         )
 
 
+_KNOWN_PAUSE_S = 0.001
+"""While questions are answered in advance, the compiler need not be interrupted for each; its pipe holds some 200."""
+
 _NOTHING_KNOWN = KnownPath(np.zeros(0, np.uint32), b"")
 
 
@@ -211,6 +214,8 @@ class _Conversation:
             poller.register(descriptor, select.POLLIN)
         while True:
             self._ahead = channel.answer_ahead(self._ahead)
+            if self.num_answered < len(self.known.checks):
+                time.sleep(_KNOWN_PAUSE_S)
             ready = poller.poll(self._patience_ms())
             if not ready or time.monotonic() >= self._end:
                 self._give_up()
