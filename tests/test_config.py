@@ -7,7 +7,17 @@ import re
 import pytest
 import yaml
 
-from mlgo.config import CompileConfig, ESConfig, json_schema, load_config, merge, parse_config, parse_section
+from mlgo.config import (
+    BCConfig,
+    CompileConfig,
+    ESConfig,
+    EvaluateConfig,
+    json_schema,
+    load_config,
+    merge,
+    parse_config,
+    parse_section,
+)
 from mlgo.errors import ConfigError
 from tests.conftest import REPOSITORY
 
@@ -177,3 +187,15 @@ def test_every_setting_is_explained():
         for name, setting in definition["properties"].items():
             assert setting.get("description"), name
     assert re.match("https://json-schema.org/", schema["$schema"])
+
+
+def test_small_numbers_survive_the_way_to_a_program():
+    values = load_config(REPOSITORY / "config/config.yaml").bc.model_dump() | {"learning_rate": 0.00001}
+    assert parse_section(BCConfig, json.dumps(values)).learning_rate == 0.00001
+
+
+@pytest.mark.parametrize(("splits", "message"), [(["train"], "must contain test"), (["test", "test"], "twice")])
+def test_splits_of_the_evaluation_are_checked(splits, message):
+    values = load_config(REPOSITORY / "config/config.yaml").evaluate.model_dump() | {"splits": splits}
+    with pytest.raises(ConfigError, match=message):
+        parse_section(EvaluateConfig, json.dumps(values))

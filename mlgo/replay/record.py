@@ -1,8 +1,8 @@
 """Branches as bytes: the records of a tree's file.
 
 A file is a sequence of records, each ``magic (4) | payload length (u32) | CRC-32 of the payload (u32) | payload``, all
-little-endian. The first payload is the header line of the compiler's stream; each further one is a branch, compressed
-by zlib:
+little-endian. The first payload is 16 random bytes and the header line of the compiler's stream; each further one is a
+branch, compressed by zlib:
 
     node i64 | answer i64 | num_new u32 | exec_bytes i64 | text_bytes i64 | truncated u8 | object sha256 (32)
     | answers i64 [num_new] | observations u8 [payload_bytes, num_new], differences along num_new modulo 256
@@ -21,6 +21,9 @@ from mlgo.replay.tree import Branch, Leaf
 
 _MAGIC = b"MLT1"
 _FRAME = struct.Struct("<4sII")
+FRAME_BYTES = _FRAME.size
+"""Bytes of a record before its payload."""
+
 _FIXED = struct.Struct("<qqIqqB32s")
 _LEVEL = 3
 

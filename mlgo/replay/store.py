@@ -20,9 +20,11 @@ from mlgo.artifacts import content_hash, read_json, write_json
 from mlgo.compiler.measure import MEASURE_VERSION
 from mlgo.compiler.session import CompileResult
 from mlgo.errors import ArtifactError, ReplayMismatch
-from mlgo.replay.record import decode_branch, encode_branch, frame, is_cut_short, read_records
+from mlgo.replay.record import FRAME_BYTES, decode_branch, encode_branch, frame, is_cut_short, read_records
 from mlgo.replay.tree import Branch, DecisionTree, Leaf
 from mlgo.wire.log import Header, parse_header, write_header
+
+_NONCE_BYTES = 16
 
 KEY_NAME = "key.json"
 """File in each key's folder that says what its trees were made with."""
@@ -62,7 +64,7 @@ class _OpenTree:
     header: Header | None = None
     tree: DecisionTree | None = None
     offset: int = 0
-    inode: int = 0
+    identity: bytes = b""
 
     def forget(self) -> None:
         """Start anew: the file is not the one that was read."""
@@ -101,10 +103,9 @@ class ReplayStore:
         """
         entry = self._entry(module_sha256)
         try:
-            if entry.path.stat().st_size > entry.offset:
-                with entry.path.open("rb") as file:
-                    self._catch_up(entry, file.fileno())
-                os.utime(entry.path)  # recently used
+            with entry.path.open("rb") as file:
+                if self._catch_up(entry, file.fileno()):
+                    os.utime(entry.path)  # recently used
         except FileNotFoundError:
             return None
         if entry.header is None or entry.tree is None:
@@ -161,26 +162,29 @@ class ReplayStore:
             return
         data = frame(encode_branch(branch))
         if entry.tree is None:
-            data = frame(write_header(header)) + data
+            # A tree that is pruned and made anew must not be taken for the old one, whatever inode it gets.
+            data = frame(os.urandom(_NONCE_BYTES) + write_header(header)) + data
         os.ftruncate(descriptor, entry.offset)  # what a killed writer left unfinished
         if os.pwrite(descriptor, data, entry.offset) != len(data):
             os.ftruncate(descriptor, entry.offset)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         entry.header, entry.tree = header, tree
+        entry.identity = os.pread(descriptor, FRAME_BYTES + _NONCE_BYTES, 0)
         entry.offset += len(data)
         tree.add(branch)
 
-    def _catch_up(self, entry: _OpenTree, descriptor: int) -> None:
-        """Read what has been appended since the last look; cut off a record that was never finished."""
+    def _catch_up(self, entry: _OpenTree, descriptor: int) -> bool:
+        """Read what has been appended since the last look; tell whether there was anything."""
         status = os.fstat(descriptor)
-        if entry.inode != status.st_ino or status.st_size < entry.offset:  # pruned in the meantime
+        identity = os.pread(descriptor, FRAME_BYTES + _NONCE_BYTES, 0)
+        if entry.identity != identity or status.st_size < entry.offset:  # new, or pruned in the meantime
             entry.forget()
-        entry.inode = status.st_ino
+        entry.identity = identity
         data = os.pread(descriptor, status.st_size - entry.offset, entry.offset)
         read = 0
         for record in read_records(data):
             if entry.tree is None:
-                entry.header = parse_header(record.payload)
+                entry.header = parse_header(record.payload[_NONCE_BYTES:])
                 entry.tree = DecisionTree(entry.header.payload_bytes)
             else:
                 entry.tree.add(decode_branch(record.payload, entry.tree.payload_bytes))
@@ -188,6 +192,7 @@ class ReplayStore:
         entry.offset += read
         if read < len(data) and not is_cut_short(data, read):
             raise ArtifactError(f"{entry.path} is damaged at byte {entry.offset}; delete it, it will be made anew")
+        return read > 0
 
     def _entry(self, module_sha256: str) -> _OpenTree:
         entry = self._loaded.pop(module_sha256, None) or _OpenTree(self._folder / f"{module_sha256}.tree")

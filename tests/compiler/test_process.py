@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from mlgo.compiler.process import Child, run_bounded
+from mlgo.compiler.process import Child, run_bounded, without_folders
 from mlgo.errors import ToolchainError
 from tests.conftest import processes_naming
 
@@ -131,3 +131,15 @@ def test_children_die_with_a_parent_killed_by_sigkill(tmp_path):
     while processes_naming("sleep\x00124.25") and time.monotonic() < end:
         time.sleep(0.02)
     assert not processes_naming("sleep\x00124.25")
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("/tmp/mlgo-0/ab12/module.o: error: no", "module.o: error: no"),
+        ("src/a.cc:3:1: error: '/usr/include/x.h' missing", "src/a.cc:3:1: error: 'x.h' missing"),
+        ("a/b and ./c/d stay", "a/b and ./c/d stay"),
+    ],
+)
+def test_messages_hold_no_folder_of_this_machine(message, expected):
+    assert without_folders(message) == expected

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlgo.errors import ArtifactError, ReplayMismatch
-from mlgo.replay import ReplayStore, TreeKey
+from mlgo.replay import ReplayStore, TreeKey, prune
 from mlgo.replay.record import decode_branch, encode_branch
 from mlgo.replay.tree import Branch, Leaf
 from tests.replay.toy import HEADER, WIDTH, decide_by, result, run
@@ -165,3 +165,25 @@ def test_memory_is_bounded(tmp_path):
         store.insert(f"{digit}" * 64, result(3, 9))
     assert len(store._loaded) <= 2
     assert store.load("0" * 64) is not None
+
+
+def test_a_tree_pruned_while_it_is_loaded_starts_anew(tmp_path):
+    one, two = ReplayStore(tmp_path, KEY), ReplayStore(tmp_path, KEY)
+    for policy in (0, 2**16 - 1):
+        one.insert(MODULE, result(policy, 5))
+    assert recalled(two, 0) == run(0, 5)[2]
+    assert prune(tmp_path, 0) != []
+    assert ReplayStore(tmp_path, KEY).load(MODULE) is None
+    two.insert(MODULE, result(0, 5))
+    assert recalled(one, 0) == run(0, 5)[2]
+    assert recalled(one, 2**16 - 1) is None
+
+
+def test_pruning_takes_the_least_recently_used_first(tmp_path):
+    store = ReplayStore(tmp_path, KEY)
+    for age, digit in enumerate("012"):
+        store.insert(digit * 64, result(3, 9))
+        os.utime(next(tmp_path.rglob(f"{digit * 64}.tree")), (1000 + age, 1000 + age))
+    size = sum(path.stat().st_size for path in tmp_path.rglob("*.tree"))
+    assert [path.stem[0] for path in prune(tmp_path, size - 1)] == ["0"]
+    assert store.modules() == ["1" * 64, "2" * 64]
