@@ -9,12 +9,13 @@ Example:
 
 from pathlib import Path
 
-from mlgo.artifacts import PROJECT, content_hash, provenance, write_rows
+from mlgo.artifacts import PROJECT, provenance, write_rows
 from mlgo.cli.arguments import add_compiler_arguments, compiler_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.corpus.build import BuildLimits, build_project
 from mlgo.corpus.recipe import load_recipe
+from mlgo.files import content_hash
 
 
 def main() -> None:

@@ -8,11 +8,12 @@ Example:
 
 from pathlib import Path
 
-from mlgo.artifacts import RESULTS, TIMINGS, file_sha256, provenance, write_rows
+from mlgo.artifacts import RESULTS, TIMINGS, provenance, write_rows
 from mlgo.cli.arguments import add_compiler_arguments, compiler_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.config import EvaluateConfig, parse_section
 from mlgo.corpus.store import unpack_bitcode
+from mlgo.files import file_sha256
 from mlgo.policy.network_policy import load_policy
 from mlgo.rollout import CompileHost
 from mlgo.rollout.evaluation import evaluate_policy

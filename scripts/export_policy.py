@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgo.artifacts import file_sha256, read_table, write_json
+from mlgo.artifacts import read_table
 from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
 from mlgo.errors import ArtifactError
 from mlgo.export.parity import compare_decisions
 from mlgo.export.saved_model import export_saved_model, run_saved_model
+from mlgo.files import file_sha256, write_json
 from mlgo.policy.features import check_features
 from mlgo.policy.network_policy import load_policy
 from mlgo.seeding import sample

@@ -18,13 +18,13 @@ from mlgo.artifacts import (
     read_provenance,
     read_table,
     trace_schema,
-    write_json,
     write_table,
 )
 from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
 from mlgo.errors import MlgoError
-from mlgo.policy.features import build_vocabulary
+from mlgo.files import write_json
+from mlgo.policy.vocabulary import build_vocabulary
 from mlgo.rollout.baseline import ADVISORS, self_test_failures
 
 

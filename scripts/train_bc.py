@@ -9,17 +9,18 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgo.artifacts import VOCABULARY, file_sha256, provenance, read_provenance, read_table
+from mlgo.artifacts import VOCABULARY, provenance, read_provenance, read_table
 from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
 from mlgo.config import BCConfig, PolicyConfig, parse_section
 from mlgo.corpus.store import load_modules
+from mlgo.files import file_sha256
 from mlgo.learn.bc import clone
 from mlgo.learn.bc.dataset import clone_data
 from mlgo.learn.history import TensorBoardLog, write_history
-from mlgo.policy.features import normalisation
 from mlgo.policy.network import Architecture, flatten
 from mlgo.policy.network_policy import NetworkPolicy, save_policy
+from mlgo.policy.vocabulary import normalisation
 
 
 def main() -> None:

@@ -15,12 +15,13 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from mlgo.artifacts import content_hash, file_sha256, provenance, source_hash
+from mlgo.artifacts import provenance
 from mlgo.cli.arguments import add_compiler_arguments, compiler_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import CompileConfig, ESConfig, ReplayConfig, parse_section
 from mlgo.corpus.store import unpack_bitcode
+from mlgo.files import content_hash, file_sha256, source_hash
 from mlgo.learn.es import Coordinates, EsState, evolve
 from mlgo.learn.es.checkpoint import load_state, save_state
 from mlgo.learn.history import TensorBoardLog, write_history

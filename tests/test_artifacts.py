@@ -19,22 +19,24 @@ from mlgo.artifacts import (
     SCORES,
     TIMINGS,
     VOCABULARY,
-    canonical_json,
-    content_hash,
-    file_sha256,
     provenance,
-    read_json,
     read_provenance,
     read_table,
     trace_schema,
+    write_rows,
+    write_table,
+)
+from mlgo.errors import ArtifactError
+from mlgo.files import (
+    canonical_json,
+    content_hash,
+    file_sha256,
+    read_json,
     write_atomically,
     write_bytes,
     write_json,
-    write_rows,
-    write_table,
     write_text,
 )
-from mlgo.errors import ArtifactError
 
 ROW = {"project": "p", "module": "m.c", "advisor": "echo", "seconds": 1.5}
 SCORE = {
@@ -248,7 +250,7 @@ def test_a_kill_while_writing_leaves_the_old(tmp_path):
     path = tmp_path / "x"
     write_text(path, "old")
     program = (
-        "import os, signal, sys\nfrom pathlib import Path\nfrom mlgo.artifacts import write_atomically\n"
+        "import os, signal, sys\nfrom pathlib import Path\nfrom mlgo.files import write_atomically\n"
         "def write(temporary):\n    temporary.write_text('half')\n    os.kill(os.getpid(), signal.SIGKILL)\n"
         "write_atomically(Path(sys.argv[1]), write)\n"
     )

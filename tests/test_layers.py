@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "mlgo"
 LEVELS = [
-    {"errors", "types", "config", "artifacts", "seeding", "scratch"},
+    {"errors", "types", "config", "files", "artifacts", "seeding", "scratch"},
     {"wire", "tasks"},
     {"compiler", "corpus", "policy"},
     {"replay"},
@@ -79,3 +79,9 @@ def test_rollouts_do_not_import_what_only_learning_needs():
 def test_the_learners_import_tensorflow_only_when_they_run():
     loaded = modules_after("import mlgo.learn.bc, mlgo.learn.es, mlgo.learn.history")
     assert not loaded & HEAVY
+
+
+def test_workers_do_not_hold_what_only_their_host_needs():
+    # A worker forks once per compile, which costs in proportion to its memory.
+    loaded = modules_after("import mlgo.workers.local, mlgo.rollout, mlgo.policy.network_policy")
+    assert not loaded & {*HEAVY, "pyarrow"}

@@ -18,7 +18,9 @@ from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import CompileConfig
 from mlgo.errors import CompileTimeout, ToolchainError
 from mlgo.policy.advisors import EchoAdvisor, RecordedAdvisor
-from mlgo.policy.network import Architecture, logits
+from mlgo.policy.features import Normalisation
+from mlgo.policy.network import Architecture
+from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.scratch import scratch_directory
 from mlgo.seeding import generator
 from mlgo.tasks import Responder, Task
@@ -34,21 +36,21 @@ _C_SOURCE = Path(__file__).with_name("echo_host.c")
 
 @dataclass(frozen=True)
 class _MlpEcho:
-    """Runs a network of usual size on each question, then answers the default, so that the code stays the same."""
+    """Asks a policy of usual size each question, then answers the default, so that the code stays the same."""
 
     feature: str
 
     def respond_to(self, header: Header) -> Responder:
         """Bind to the header."""
-        echo = EchoAdvisor(self.feature).respond_to(header)
-        num_features = len(header.features)
-        shape = Architecture((num_features, 64, 64, 1))
+        features = tuple(spec.name for spec in header.features if spec.name != self.feature)
+        shape = Architecture((len(features), 64, 64, 1))
         weights = generator(0, "bench", "mlp").standard_normal(shape.num_params).astype(np.float32)
-        layers = shape.unflatten(weights)
+        scale = np.ones(len(features), np.float32)
+        policy = NetworkPolicy("", Normalisation(features, np.zeros_like(scale), scale), shape, weights)
+        think, echo = policy.respond_to(header), EchoAdvisor(self.feature).respond_to(header)
 
         def respond(payload: bytes) -> bytes:
-            raw = np.frombuffer(payload, np.int64).astype(np.float32)
-            logits(layers, np.copysign(np.log1p(np.abs(raw)), raw))
+            think(payload)
             return echo(payload)
 
         return respond

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgo.artifacts import write_bytes
 from mlgo.compiler.measure import object_size
 from mlgo.compiler.process import Child, without_folders
 from mlgo.compiler.toolchain import Toolchain
@@ -26,6 +25,7 @@ from mlgo.errors import (
     ProtocolError,
     ReplayMismatch,
 )
+from mlgo.files import write_bytes
 from mlgo.scratch import scratch_directory
 from mlgo.tasks import Advisor, Remark, Responder, Task
 from mlgo.wire.channel import Channel
@@ -157,8 +157,8 @@ def compile_under_advice(
             _check_exit(returncode, child)
         if talk.header is None:
             raise ProtocolError("the compiler ended without opening the channel")
-        if talk.num_answered < len(talk.known.checks):
-            raise ReplayMismatch(f"{module.name}: only {talk.num_answered} of {len(talk.known.checks)} known questions")
+        if talk.num_answered < talk.num_known:
+            raise ReplayMismatch(f"{module.name}: only {talk.num_answered} of {talk.num_known} known questions")
         if talk.parser.pending_bytes:
             raise ProtocolError("the compiler ended in the middle of a message")
         return _measured(
@@ -174,10 +174,15 @@ def compile_under_advice(
         )
 
 
-_KNOWN_PAUSE_S = 0.001
-"""While questions are answered in advance, the compiler need not be interrupted for each; its pipe holds some 200."""
-
 _NOTHING_KNOWN = KnownPath(np.zeros(0, np.uint32), b"")
+_KNOWN_PAUSE_S = 0.002
+_KNOWN_QUESTION_S = 10e-6
+"""While questions are answered in advance, the compiler need not be interrupted for each; its pipe holds some 200.
+The second figure is less than LLVM takes for a question, so the first unknown one is not kept waiting."""
+_TALK_PATIENCE_MS = 20
+_QUESTIONS_PER_DRAIN = 64
+"""Between two questions only the channel is watched: the compiler writes a remark per refused call, piece by piece,
+and each piece would wake this process. 64 remarks are far less than its stderr pipe holds."""
 
 
 class _Conversation:
@@ -196,40 +201,53 @@ class _Conversation:
         self.header: Header | None = None
         self.parser = LogParser()
         self.contexts: list[list] = []
-        self.known = known
+        self.num_known = len(known.checks)
         self.num_answered = 0
         self.answers: list[bytes] = [known.answers]
-        self._ahead = known.answers
         self.observations: list[bytes] = []
+        self._checks: list[int] = known.checks.tolist()
+        self._ahead = known.answers
         self._channel, self._child, self._advisor, self._record = channel, child, advisor, record
         self._respond: Responder = _no_header
         self._advice_bytes = 0
-        self._settings = settings
+        self._answer_timeout_s = settings.answer_timeout_s
+        self._compile_timeout_s = settings.compile_timeout_s
         self._end = start + settings.compile_timeout_s
         self._heard = start
 
     def run(self) -> int:
+        """Talk until the process ends; return its exit code."""
         channel, child, poller = self._channel, self._child, select.poll()
         for descriptor in (channel.out_fd, child.stderr_fd, child.pidfd):
             poller.register(descriptor, select.POLLIN)
         while True:
-            self._ahead = channel.answer_ahead(self._ahead)
-            if self.num_answered < len(self.known.checks):
-                time.sleep(_KNOWN_PAUSE_S)
-            ready = poller.poll(self._patience_ms())
+            if (left := self.num_known - self.num_answered) > 0:
+                self._ahead = channel.answer_ahead(self._ahead)
+                time.sleep(min(_KNOWN_PAUSE_S, left * _KNOWN_QUESTION_S))
+            ready = dict(poller.poll(self._patience_ms()))
             if not ready or time.monotonic() >= self._end:
                 self._give_up()
-            for descriptor, _ in ready:
-                if descriptor == channel.out_fd:
-                    if not self._receive():
-                        poller.unregister(descriptor)
-                elif descriptor == child.stderr_fd:
-                    if not child.drain_stderr():
-                        poller.unregister(descriptor)
-                else:  # the process has ended; what it wrote before is still in the pipe
-                    while self._receive():
-                        pass
-                    return child.reap()
+            if child.stderr_fd in ready and not child.drain_stderr():
+                poller.unregister(child.stderr_fd)
+            if child.pidfd in ready:  # what it wrote before it ended is still in the pipe
+                while self._receive():
+                    pass
+                return child.reap()
+            if channel.out_fd in ready:
+                if not self._receive():
+                    poller.unregister(channel.out_fd)
+                elif self.num_answered >= self.num_known:
+                    self._talk()
+
+    def _talk(self) -> None:
+        """Answer questions as long as they keep coming."""
+        poller = select.poll()
+        poller.register(self._channel.out_fd, select.POLLIN)
+        drain_at = self.num_answered + _QUESTIONS_PER_DRAIN
+        while poller.poll(_TALK_PATIENCE_MS) and self._receive() and self._heard < self._end:
+            if self.num_answered >= drain_at:
+                self._child.drain_stderr()
+                drain_at = self.num_answered + _QUESTIONS_PER_DRAIN
 
     def _receive(self) -> bool:
         """Handle what is in the pipe; False when there is nothing (more) to read."""
@@ -237,15 +255,11 @@ class _Conversation:
         if not data:
             return False
         for event in self.parser.feed(data):
-            if isinstance(event, Observation):
-                if not self.contexts:
-                    self.contexts.append(["", 0])
-                self.contexts[-1][1] += 1
+            if type(event) is Observation:
                 self._answer(event.payload)
-                self.num_answered += 1
-            elif isinstance(event, Context):
+            elif type(event) is Context:
                 self.contexts.append([event.name, 0])
-            elif isinstance(event, Header):
+            elif type(event) is Header:
                 if event.advice is None:
                     raise ProtocolError("the header announces no advice: this is a training log, not a channel")
                 self.header = event
@@ -255,28 +269,31 @@ class _Conversation:
         return True
 
     def _answer(self, payload: bytes) -> None:
-        if self.num_answered < len(self.known.checks):  # answered in advance
-            if zlib.crc32(payload) != self.known.checks[self.num_answered]:
-                raise ReplayMismatch(f"question {self.num_answered} is not the known one")
-            return
-        advice = self._respond(payload)
-        if len(advice) != self._advice_bytes:
-            raise PolicyError(f"an answer of {len(advice)} bytes where {self._advice_bytes} are due")
-        self._channel.answer(advice)
-        self.answers.append(advice)
-        if self._record:
-            self.observations.append(payload)
+        number = self.num_answered
+        if number < self.num_known:  # answered in advance
+            if zlib.crc32(payload) != self._checks[number]:
+                raise ReplayMismatch(f"question {number} is not the known one")
+        else:
+            advice = self._respond(payload)
+            if len(advice) != self._advice_bytes:
+                raise PolicyError(f"an answer of {len(advice)} bytes where {self._advice_bytes} are due")
+            self._channel.answer(advice)
+            self.answers.append(advice)
+            if self._record:
+                self.observations.append(payload)
+        self.num_answered = number + 1
+        if not self.contexts:
+            self.contexts.append(["", 0])
+        self.contexts[-1][1] += 1
 
     def _patience_ms(self) -> float:
-        left = min(self._heard + self._settings.answer_timeout_s, self._end) - time.monotonic()
+        left = min(self._heard + self._answer_timeout_s, self._end) - time.monotonic()
         return max(left, 0.0) * 1000
 
     def _give_up(self) -> None:
         if time.monotonic() >= self._end:
-            raise CompileTimeout(
-                f"no end within {self._settings.compile_timeout_s:g} s, after {self.num_answered} answers"
-            )
-        raise ChannelTimeout(f"silent for {self._settings.answer_timeout_s:g} s, after {self.num_answered} answers")
+            raise CompileTimeout(f"no end within {self._compile_timeout_s:g} s, after {self.num_answered} answers")
+        raise ChannelTimeout(f"silent for {self._answer_timeout_s:g} s, after {self.num_answered} answers")
 
 
 def _no_header(payload: bytes) -> bytes:

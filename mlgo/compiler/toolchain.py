@@ -9,8 +9,8 @@ from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
-from mlgo.artifacts import file_sha256
 from mlgo.errors import ToolchainError
+from mlgo.files import file_sha256
 
 OLDEST_LLVM = 17
 _VERSION_TIMEOUT_S = 30.0

@@ -9,9 +9,9 @@ import zipfile
 import zlib
 from pathlib import Path
 
-from mlgo.artifacts import file_sha256
 from mlgo.corpus.recipe import Recipe
 from mlgo.errors import CorpusError
+from mlgo.files import file_sha256
 
 _TIMEOUT_S = 60.0
 

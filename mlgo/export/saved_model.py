@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.artifacts import write_bytes
 from mlgo.errors import ArtifactError
+from mlgo.files import write_bytes
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.features import CLIP
 from mlgo.policy.network_policy import NetworkPolicy

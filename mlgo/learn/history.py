@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
-from mlgo.artifacts import write_text
+from mlgo.files import write_text
 
 
 def write_history(path: Path, history: list[dict[str, Any]]) -> None:

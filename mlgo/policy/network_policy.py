@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.artifacts import read_json, write_bytes, write_json
 from mlgo.errors import ArtifactError, PolicyError
+from mlgo.files import read_json, write_bytes, write_json
 from mlgo.policy.advisors import answer_dtype
 from mlgo.policy.features import Normalisation, check_features
 from mlgo.policy.network import Architecture, logits

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgo.artifacts import content_hash, read_json, write_json
 from mlgo.compiler.measure import MEASURE_VERSION
 from mlgo.compiler.session import CompileResult
 from mlgo.errors import ArtifactError, ReplayMismatch
+from mlgo.files import content_hash, read_json, write_json
 from mlgo.replay.record import FRAME_BYTES, decode_branch, encode_branch, frame, is_cut_short, read_records
 from mlgo.replay.tree import Branch, DecisionTree, Leaf
 from mlgo.wire.log import Header, parse_header, write_header

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mlgo.artifacts import canonical_json, file_sha256, read_json, read_provenance
+from mlgo.artifacts import read_provenance
 from mlgo.errors import ArtifactError
+from mlgo.files import canonical_json, file_sha256, read_json
 
 Facts = dict[str, str]
 """Values by dotted name, as text."""

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgo.artifacts import content_hash
 from mlgo.compiler.session import CompileResult, KnownPath
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import CompileConfig
+from mlgo.files import content_hash
 from mlgo.replay import ReplayStore, TreeKey
 from mlgo.rollout.jobs import CompileJob
 from mlgo.tasks import PureAdvisor, Task

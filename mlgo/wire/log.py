@@ -11,9 +11,8 @@ Tensors follow each other raw, row-major, in the byte order of the machine; leng
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from mlgo.errors import ProtocolError
 from mlgo.types import MAX_TENSOR_BYTES, TensorSpec
 
 _OBSERVATION = b'{"observation":'
+_LINE_FEED = 0x0A
 _MAX_LINE_BYTES = 1 << 20
 _MAX_DIGITS = 18
 
@@ -87,9 +87,8 @@ class Context:
     name: str
 
 
-@dataclass(frozen=True)
-class Observation:
-    """One question: its number within the context and its raw tensors."""
+class Observation(NamedTuple):
+    """One question: its number within the context and its raw tensors. A tuple, because there are so many."""
 
     number: int
     payload: bytes
@@ -140,7 +139,8 @@ class LogParser:
         self.header: Header | None = None
         self._buffer = b""
         self._context = ""
-        self._next_number: dict[str, int] = {}
+        self._next_numbers: dict[str, int] = {}
+        self._width = 0
 
     @property
     def pending_bytes(self) -> int:
@@ -154,57 +154,75 @@ class LogParser:
             ProtocolError: the bytes are not the log format.
         """
         self._buffer = self._buffer + data if self._buffer else data
-        return list(self._events())
+        events: list[Event] = []
+        while self._buffer:
+            # By far the most frequent: the observations that are due, without a JSON parser.
+            self._take_observations(events)
+            event = self._take_other() if self._buffer else None
+            if event is None:
+                break
+            events.append(event)
+        return events
 
-    def _events(self) -> Iterator[Event]:
-        position = 0
-        try:
-            while (found := self._event_at(position)) is not None:
-                event, position = found
-                yield event
-        finally:
-            self._buffer = self._buffer[position:]
+    def _take_observations(self, events: list[Event]) -> None:
+        """Move complete observations of the expected numbers from the buffer to the events."""
+        if self.header is None:
+            return
+        buffer, width, position = self._buffer, self._width, 0
+        number = self._next_numbers.get(self._context, 0)
+        while buffer.startswith(line := b'{"observation":%d}\n' % number, position):
+            start = position + len(line)
+            end = start + width
+            if len(buffer) <= end:
+                break
+            if buffer[end] != _LINE_FEED:
+                raise ProtocolError("tensors are not followed by a line feed: lengths and header disagree")
+            events.append(Observation(number, buffer[start:end]))
+            number, position = number + 1, end + 1
+        self._next_numbers[self._context] = number
+        self._buffer = buffer[position:]
 
-    def _event_at(self, start: int) -> tuple[Event, int] | None:
+    def _take_other(self) -> Event | None:
+        """Take a header, a context or an outcome from the buffer; None when it is not complete.
+
+        An observation here is either cut short or wrong.
+        """
         buffer = self._buffer
-        line_end = buffer.find(b"\n", start)
-        if (len(buffer) if line_end < 0 else line_end) - start > _MAX_LINE_BYTES:
-            raise ProtocolError(f"a line of more than {_MAX_LINE_BYTES} bytes: {buffer[start : start + 80]!r}")
+        line_end = buffer.find(b"\n")
+        if (len(buffer) if line_end < 0 else line_end) > _MAX_LINE_BYTES:
+            raise ProtocolError(f"a line of more than {_MAX_LINE_BYTES} bytes: {buffer[:80]!r}")
         if line_end < 0:
             return None
-        line = buffer[start:line_end]
+        line, rest = buffer[:line_end], buffer[line_end + 1 :]
+        event: Event
         if self.header is None:
-            self.header = parse_header(line)
-            return self.header, line_end + 1
-        if line.startswith(_OBSERVATION):  # by far the most frequent: no JSON parser
-            number = _parse_int(line.removeprefix(_OBSERVATION).removesuffix(b"}"), line)
-            body = self._block(line_end + 1, self.header.payload_bytes)
-            if body is None:
-                return None
-            self._check_number(number)
-            return Observation(number, body), line_end + 2 + len(body)
-        record = _parse_json(line, "line")
-        if isinstance(record.get("context"), str):
-            self._context = record["context"]
-            return Context(self._context), line_end + 1
-        if isinstance(record.get("outcome"), int) and self.header.score is not None:
-            body = self._block(line_end + 1, self.header.score.num_bytes)
-            return None if body is None else (Outcome(record["outcome"], body), line_end + 2 + len(body))
-        raise ProtocolError(f"unexpected line {line[:200]!r}")
-
-    def _block(self, start: int, num_bytes: int) -> bytes | None:
-        end = start + num_bytes
-        if len(self._buffer) <= end:
+            event = self.header = parse_header(line)
+            self._width = event.payload_bytes
+        elif line.startswith(_OBSERVATION):
+            self._check_number(line)
             return None
-        if self._buffer[end] != 0x0A:
-            raise ProtocolError("tensors are not followed by a line feed: lengths and header disagree")
-        return self._buffer[start:end]
+        else:
+            record = _parse_json(line, "line")
+            if isinstance(record.get("context"), str):
+                self._context = record["context"]
+                event = Context(self._context)
+            elif isinstance(record.get("outcome"), int) and self.header.score is not None:
+                width = self.header.score.num_bytes
+                if len(rest) <= width:
+                    return None
+                if rest[width] != _LINE_FEED:
+                    raise ProtocolError("a score is not followed by a line feed: lengths and header disagree")
+                event, rest = Outcome(record["outcome"], rest[:width]), rest[width + 1 :]
+            else:
+                raise ProtocolError(f"unexpected line {line[:200]!r}")
+        self._buffer = rest
+        return event
 
-    def _check_number(self, number: int) -> None:
-        expected = self._next_number.get(self._context, 0)
+    def _check_number(self, line: bytes) -> None:
+        number = _parse_int(line.removeprefix(_OBSERVATION).removesuffix(b"}"), line)
+        expected = self._next_numbers.get(self._context, 0)
         if number != expected:
             raise ProtocolError(f"observation {number} where {expected} was due in context {self._context!r}")
-        self._next_number[self._context] = number + 1
 
 
 def write_header(header: Header) -> bytes:
@@ -242,7 +260,7 @@ def _type_name(spec: TensorSpec) -> str:
 
 
 def _parse_int(digits: bytes, line: bytes) -> int:
-    if not digits.isdigit() or len(digits) > _MAX_DIGITS or not line.endswith(b"}"):
+    if not digits.isdigit() or b"%d" % int(digits[:_MAX_DIGITS]) != digits or not line.endswith(b"}"):
         raise ProtocolError(f"unexpected line {line[:200]!r}")
     return int(digits)
 

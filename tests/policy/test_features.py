@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from mlgo.artifacts import VOCABULARY, read_table, write_table
 from mlgo.errors import PolicyError, TrainingError
-from mlgo.policy.features import Normalisation, build_vocabulary, check_features, normalisation, signed_log
+from mlgo.policy.features import Normalisation, check_features, signed_log
+from mlgo.policy.vocabulary import build_vocabulary, normalisation
 
 
 def rows(table):

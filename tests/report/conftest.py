@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlgo.artifacts import MODULES, RESULTS, SCORES, TIMINGS, write_json, write_rows, write_text
+from mlgo.artifacts import MODULES, RESULTS, SCORES, TIMINGS, write_rows
+from mlgo.files import write_json, write_text
 
 SPLITS = {"train": ["anvil", "bellows"], "validation": ["crucible"], "test": ["drill", "easel"]}
 LICENCES = {"anvil": "MIT", "bellows": "Apache-2.0", "crucible": "Zlib", "drill": "BSD-3-Clause", "easel": "MIT"}

@@ -51,6 +51,7 @@ def code(*packages):
         for path in [
             *files,
             Path("mlgo/artifacts.py"),
+            Path("mlgo/files.py"),
             Path("mlgo/seeding.py"),
             Path("requirements.lock"),
         ]

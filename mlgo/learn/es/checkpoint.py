@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgo.artifacts import write_bytes
 from mlgo.errors import ArtifactError
+from mlgo.files import write_bytes
 from mlgo.learn.es.loop import EsState
 from mlgo.learn.es.update import AdamState
 
