@@ -94,6 +94,17 @@ RESULTS = pa.schema(
 )
 """Evaluation: one row per module, policy and seed."""
 
+FAILURES = pa.schema(
+    [
+        _field("module", pa.string(), "project and source path"),
+        _field("compiles", pa.int64(), "compiles of the module that a training asked for"),
+        _field("failures", pa.int64(), "those that failed"),
+        _field("reason", pa.string(), "kind and message of the last failure"),
+        _field("quarantined", pa.bool_(), "failed too often and was left out from then on"),
+    ]
+)
+"""Modules on which a training met failures."""
+
 VOCABULARY = pa.schema(
     [
         _field("feature", pa.string(), "feature name"),

@@ -49,6 +49,8 @@ class CompileConfig(Section):
     """LLVM stops asking when a module's IR has grown by this factor. LLVM's own default is 2."""
     compile_timeout_s: PositiveFloat
     """Deadline of one compile, in seconds."""
+    max_memory_gb: PositiveFloat
+    """Memory that a compiler may map, in 10^9 bytes; beyond it the compile fails."""
     answer_timeout_s: PositiveFloat
     """Longest silence between two questions, in seconds."""
 
@@ -142,6 +144,8 @@ class ESConfig(Section):
     """Pull towards the cloned weights, per update."""
     min_success_share: Share
     """A generation with a smaller share of usable pairs is skipped."""
+    quarantine_after: Positive
+    """A module is left out once this many of its compiles, and half of all of them, have failed."""
     validate_every: Positive
     """Generations between two validations of the mean policy."""
     validation_modules: Positive

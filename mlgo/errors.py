@@ -51,6 +51,12 @@ class CompilerExit(CompileError):
     kind = "exit"
 
 
+class CompilerMemory(CompileError):
+    """The compiler needed more memory than it was allowed."""
+
+    kind = "memory"
+
+
 class CompileTimeout(CompileError):
     """The compile as a whole exceeded its deadline."""
 

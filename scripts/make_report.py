@@ -24,6 +24,7 @@ from mlgo.report.origin import input_hashes, measurement_facts, policy_facts
 from mlgo.report.render import Report, render_page
 from mlgo.report.selftest import read_self_test
 from mlgo.report.tables import project_rows, split_rows
+from mlgo.report.training_failures import read_training_failures
 
 
 def main() -> None:
@@ -72,6 +73,7 @@ def _collect(args: argparse.Namespace, config: EvaluateConfig) -> Report:
         corpus=describe_corpus(modules, read_json(args.corpus / "summary.json")),
         self_test=read_self_test(read_json(args.baseline / "summary.json")),
         curves=read_curves(args.policies, policies),
+        training_failures=read_training_failures(args.policies, policies),
         measurement=measurement_facts(inputs["baseline/scores.parquet"]),
         policies=policy_facts(args.policies, policies, read_provenance(inputs["evaluation/results.parquet"])),
         hashes=input_hashes(inputs),

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from mlgo.artifacts import provenance
+from mlgo.artifacts import FAILURES, provenance, write_rows
 from mlgo.cli.arguments import add_compiler_arguments, compiler_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.compiler.toolchain import Toolchain
@@ -28,8 +28,9 @@ from mlgo.learn.history import TensorBoardLog, write_history
 from mlgo.policy.network_policy import load_policy, save_policy
 from mlgo.replay import ReplayStore, prune
 from mlgo.rollout import CompileHost
-from mlgo.rollout.candidates import CandidateEvaluator
+from mlgo.rollout.candidates import CandidateEvaluator, mean_over_common
 from mlgo.rollout.memory import TreeMemory, tree_key
+from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.scored import load_scored_modules, with_questions
 from mlgo.seeding import sample
 from mlgo.tasks import get_task
@@ -75,7 +76,8 @@ def main() -> None:
     run_key = content_hash([origin, source_hash(), file_sha256(Path(__file__))])
     checkpoint = args.work / "checkpoints" / f"{args.output.name}-{run_key}.npz"
     coordinates = Coordinates.last_layers(start.weights, start.architecture.layer_slices(), config.trainable_layers)
-    state = load_state(checkpoint)
+    state, failures = load_state(checkpoint)
+    quarantine = Quarantine(config.quarantine_after, failures)
 
     with (
         CompileHost(toolchain, start.task, settings, args.workers, memory) as host,
@@ -88,19 +90,20 @@ def main() -> None:
             disable=None,
         ) as progress,
     ):
-        evaluator = CandidateEvaluator(host, start, bitcode, settings.objective)
+        evaluator = CandidateEvaluator(host, start, bitcode, settings.objective, quarantine)
         clock = time.monotonic()
 
         def evaluate(candidates: np.ndarray, generation: int) -> np.ndarray:
-            modules = sample(train, config.modules, args.seed, "es", "modules", generation)
-            return evaluator.rewards(candidates, modules).mean(axis=1)
+            fit = [one for one in train if one.module.key not in quarantine]
+            modules = sample(fit, config.modules, args.seed, "es", "modules", generation)
+            return mean_over_common(evaluator.rewards(candidates, modules))
 
         def validate(weights: np.ndarray) -> float:
             rewards = evaluator.rewards(weights[None], validation)
             return float(np.nan_to_num(rewards, nan=FAILED_REWARD).mean())
 
         def after_generation(state: EsState) -> None:
-            save_state(state, checkpoint)
+            save_state(state, checkpoint, quarantine.state())
             elapsed = time.monotonic() - clock
             compiles = memory.num_compiled if memory else evaluator.num_evaluations
             rate = {
@@ -117,6 +120,7 @@ def main() -> None:
     policy = start.with_weights(coordinates.weights(state.best))
     save_policy(replace(policy, origin={**origin, "validation_reward": state.best_reward}), args.output)
     write_history(args.output / "history.csv", list(state.history))
+    write_rows(args.output / "failures.parquet", quarantine.rows(), FAILURES, origin)
 
 
 def open_memory(

@@ -63,6 +63,7 @@ def settings() -> CompileConfig:
         size_stop_factor=1000.0,
         compile_timeout_s=60.0,
         answer_timeout_s=30.0,
+        max_memory_gb=8.0,
     )
 
 

@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import os
 import re
+import resource
 import select
 import signal
 import subprocess
@@ -27,7 +28,7 @@ def die_with_parent(signal_number: int = signal.SIGKILL) -> None:
 
 
 class Child:
-    """A process in a group of its own, killed with its parent, stderr drained without blocking.
+    """A process in a group of its own, killed with its parent, its memory limited, stderr drained without blocking.
 
     Attributes:
         pidfd: descriptor that becomes readable when the process ends.
@@ -42,6 +43,7 @@ class Child:
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         watch_for: bytes = b"",
+        max_memory_bytes: int | None = None,
     ) -> None:
         try:
             self._process = subprocess.Popen(
@@ -58,8 +60,15 @@ class Child:
             raise ToolchainError(f"cannot start {command[0]}: {error.strerror}") from error
         assert self._process.stderr is not None
         self.stderr_fd = self._process.stderr.fileno()
-        os.set_blocking(self.stderr_fd, False)
-        self.pidfd = os.pidfd_open(self._process.pid)
+        try:
+            os.set_blocking(self.stderr_fd, False)
+            if max_memory_bytes is not None:
+                with contextlib.suppress(ProcessLookupError):  # it has ended already
+                    resource.prlimit(self._process.pid, resource.RLIMIT_AS, (max_memory_bytes, max_memory_bytes))
+            self.pidfd = os.pidfd_open(self._process.pid)
+        except BaseException:  # out of descriptors
+            self._end()
+            raise
         self._watch_for = watch_for
         self._tail = b""
         self.num_matches = 0
@@ -110,12 +119,15 @@ class Child:
 
     def close(self) -> None:
         """Kill the whole group if anything of it is left, and release all descriptors."""
+        self._end()
+        os.close(self.pidfd)
+
+    def _end(self) -> None:
         if self._process.returncode is None:
             self._kill_group()
             self._process.wait()
         assert self._process.stderr is not None
         self._process.stderr.close()
-        os.close(self.pidfd)
 
     def _kill_group(self) -> None:
         with contextlib.suppress(ProcessLookupError):

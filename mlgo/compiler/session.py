@@ -19,6 +19,7 @@ from mlgo.config import CompileConfig
 from mlgo.errors import (
     ChannelTimeout,
     CompilerExit,
+    CompilerMemory,
     CompileTimeout,
     ObjectError,
     PolicyError,
@@ -104,12 +105,12 @@ def compile_plain(
         start = time.monotonic()
         flags = remark.flags if remark else ()
         marker = remark.marker if remark else b""
-        with Child(_command(toolchain, module, settings, output, flags), watch_for=marker) as child:
+        with _start(toolchain, module, settings, output, flags, marker) as child:
             returncode = child.wait(start + settings.compile_timeout_s)
             seconds = time.monotonic() - start
             if returncode is None:
                 raise CompileTimeout(f"no end within {settings.compile_timeout_s:g} s")
-            _check_exit(returncode, child)
+            _check_exit(returncode, child, settings)
         return _measured(output, object_path, seconds, num_remarks=child.num_matches)
 
 
@@ -150,11 +151,11 @@ def compile_under_advice(
         watched = remark or task.stop_remark
         flags = [*task.flags(channel.base, settings.size_stop_factor, with_default=with_default), *watched.flags]
         start = time.monotonic()
-        with Child(_command(toolchain, module, settings, output, flags), watch_for=watched.marker) as child:
+        with _start(toolchain, module, settings, output, flags, watched.marker) as child:
             talk = _Conversation(channel, child, advisor, settings, start, record, known or _NOTHING_KNOWN)
             returncode = talk.run()
             seconds = time.monotonic() - start
-            _check_exit(returncode, child)
+            _check_exit(returncode, child, settings)
         if talk.header is None:
             raise ProtocolError("the compiler ended without opening the channel")
         if talk.num_answered < talk.num_known:
@@ -174,6 +175,7 @@ def compile_under_advice(
         )
 
 
+_NO_MEMORY = ("LLVM ERROR: out of memory", "bad_alloc", "Cannot allocate memory")
 _NOTHING_KNOWN = KnownPath(np.zeros(0, np.uint32), b"")
 _KNOWN_PAUSE_S = 0.002
 _KNOWN_QUESTION_S = 10e-6
@@ -300,25 +302,27 @@ def _no_header(payload: bytes) -> bytes:
     raise ProtocolError("a question before the header")
 
 
-def _command(
-    toolchain: Toolchain, module: Path, settings: CompileConfig, output: Path, flags: Sequence[str]
-) -> list[str]:
+def _start(
+    toolchain: Toolchain, module: Path, settings: CompileConfig, output: Path, flags: Sequence[str], watch_for: bytes
+) -> Child:
     if module.exists() and not module.stat().st_size:  # clang takes an empty file for an empty module
         raise CompilerExit(f"error: {module.name} is empty")
-    return [
-        *toolchain.back_end,
-        settings.optimization,
-        *flags,
-        *("-x", "ir", str(module), "-c", "-o", str(output)),
-    ]
+    files = ("-x", "ir", str(module), "-c", "-o", str(output))
+    return Child(
+        [*toolchain.back_end, settings.optimization, *flags, *files],
+        watch_for=watch_for,
+        max_memory_bytes=int(settings.max_memory_gb * 1e9),
+    )
 
 
-def _check_exit(returncode: int, child: Child) -> None:
+def _check_exit(returncode: int, child: Child, settings: CompileConfig) -> None:
     if returncode != 0:
         how = f"signal {-returncode}" if returncode < 0 else f"status {returncode}"
         lines = [line for line in child.stderr_tail.splitlines() if not line.startswith("remark:")]
         if any("No space left on device" in line for line in lines):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if any(sign in line for line in lines for sign in _NO_MEMORY):
+            raise CompilerMemory(f"the compiler needs more than compile.max_memory_gb ({settings.max_memory_gb:g})")
         # After a crash the rest is a stack dump, which differs from run to run.
         crashed = returncode < 0 or returncode >= 128
         errors = [line for line in lines if "error:" in line] or ([] if crashed else lines[-3:])

@@ -153,8 +153,6 @@ class ReplayStore:
         num_known: int,
     ) -> None:
         tree = entry.tree or DecisionTree(header.payload_bytes)
-        if entry.tree is None and num_known:
-            return  # the tree that answered in advance was pruned, and the first observations with it
         if entry.header not in (None, header):
             raise ReplayMismatch("the compiler offers other features than before")
         branch: Branch | None = tree.branch_of(observations, answers, leaf, num_known)

@@ -107,7 +107,10 @@ class DecisionTree:
     def branch_of(
         self, observations: np.ndarray, answers: np.ndarray, leaf: Leaf, num_checked: int = 0
     ) -> Branch | None:
-        """What a whole compile adds; None when all of it is known.
+        """What a whole compile adds; None when all of it is known, or when this tree lacks what it builds upon.
+
+        The latter: the tree that answered in advance has been pruned meanwhile and another process has begun a new
+        one. The first observations are lost with it.
 
         Args:
             observations: uint8 [num_questions - num_checked, payload_bytes].
@@ -121,7 +124,7 @@ class DecisionTree:
         known = self._descend(lambda position, nodes: answers[position : position + nodes.stop - nodes.start])
         num_known = len(known.nodes)
         if num_known < num_checked:
-            raise ReplayMismatch(f"only {num_known} of {num_checked} questions answered in advance are in the tree")
+            return None
         agree = (self._observations[known.nodes[num_checked:]] == observations[: num_known - num_checked]).all(axis=1)
         if not agree.all():
             position = num_checked + int(np.argmin(agree))

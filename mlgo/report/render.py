@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,6 +38,7 @@ class Report:
         corpus: numbers of the corpus.
         self_test: does echoing the heuristic change nothing.
         curves: training histories.
+        training_failures: modules that failed while policies were trained.
         measurement: facts about the compiler and its settings.
         policies: facts about each policy.
         hashes: SHA-256 of the inputs by name.
@@ -50,6 +52,7 @@ class Report:
     corpus: Corpus
     self_test: SelfTest
     curves: Sequence[Curve]
+    training_failures: Sequence[Mapping[str, Any]]
     measurement: Facts
     policies: Mapping[str, Facts]
     hashes: Facts

@@ -8,6 +8,7 @@ import numpy as np
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.jobs import CompileJob
+from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.scored import ScoredModule
 from mlgo.tasks.reward import relative_reward
 
@@ -23,10 +24,19 @@ class CandidateEvaluator:
         policy: gives features and architecture; its weights are replaced by the candidates'.
         bitcode: file by module key.
         objective: which size counts, ``text_bytes`` or ``exec_bytes``.
+        quarantine: is told how every compile ended.
     """
 
-    def __init__(self, host: CompileHost, policy: NetworkPolicy, bitcode: Mapping[str, Path], objective: str) -> None:
+    def __init__(
+        self,
+        host: CompileHost,
+        policy: NetworkPolicy,
+        bitcode: Mapping[str, Path],
+        objective: str,
+        quarantine: Quarantine | None = None,
+    ) -> None:
         self._host, self._policy, self._bitcode, self._objective = host, policy, bitcode, objective
+        self._quarantine = quarantine
         self.num_evaluations = 0
 
     def rewards(self, candidates: np.ndarray, modules: Sequence[ScoredModule]) -> np.ndarray:
@@ -46,7 +56,28 @@ class CandidateEvaluator:
         ]
         outcomes = self._host.compile_all(jobs)
         self.num_evaluations += len(jobs)
+        if self._quarantine is not None:
+            for job, outcome in zip(jobs, outcomes, strict=True):
+                self._quarantine.note(job.module, outcome)
         scores = np.array([outcome.score(self._objective) for outcome in outcomes]).reshape(
             len(candidates), len(modules)
         )
         return relative_reward(scores, np.array([float(getattr(one, self._objective)) for one in modules]))
+
+
+def mean_over_common(rewards: np.ndarray) -> np.ndarray:
+    """Mean reward of each candidate over the same modules for all.
+
+    A module on which at least half of the candidates fail says more about itself than about them; it counts for none.
+    A candidate that fails on another is left without a mean.
+
+    Args:
+        rewards: float64 [num_candidates, num_modules], NaN where a compile failed.
+
+    Returns:
+        float64 [num_candidates], NaN for failed candidates; all NaN when no module is left.
+    """
+    common = np.isnan(rewards).mean(axis=0) < 0.5
+    if not common.any():
+        return np.full(len(rewards), np.nan)
+    return rewards[:, common].mean(axis=1)

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.compiler.session import compile_plain, compile_under_advice
-from mlgo.errors import CompileError, CompilerExit, CompileTimeout, ObjectError, PolicyError, ProtocolError
+from mlgo.errors import (
+    CompileError,
+    CompilerExit,
+    CompilerMemory,
+    CompileTimeout,
+    ObjectError,
+    PolicyError,
+    ProtocolError,
+)
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor, RecordedAdvisor
 
 ECHO = EchoAdvisor("inlining_default")
@@ -344,3 +352,12 @@ def test_cut_bitcode_never_escapes_as_another_error(data, sample, toolchain, set
     path.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 1))])
     with pytest.raises(CompileError):
         compile_plain(toolchain, path, settings)
+
+
+def test_a_compile_that_needs_more_memory_than_it_may_have(toolchain, settings, task, sample, leaves_nothing):
+    tight = settings.model_copy(update={"max_memory_gb": 0.19})  # enough to start clang 22, not to optimize a module
+    with leaves_nothing():
+        with pytest.raises(CompilerMemory, match=r"more than compile\.max_memory_gb \(0\.19\)"):
+            compile_plain(toolchain, sample("json/parser.cpp"), tight)
+        with pytest.raises(CompilerMemory):
+            compile_under_advice(toolchain, task, sample("json/parser.cpp"), ECHO, tight, with_default=True)

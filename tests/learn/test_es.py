@@ -23,6 +23,7 @@ CONFIG = ESConfig(
     shaping="rank",
     weight_decay=0.0,
     min_success_share=0.4,
+    quarantine_after=10,
     validate_every=4,
     validation_modules=1,
 )
@@ -206,20 +207,22 @@ def test_a_resumed_run_equals_an_undisturbed_one(stop, tmp_path):
     if stop:
         with pytest.raises(Stopped):
             evolve(COORDINATES, evaluate, validate, CONFIG, 5, None, keep)
-    resumed = evolve(COORDINATES, evaluate, validate, CONFIG, 5, load_state(path))
+    resumed = evolve(COORDINATES, evaluate, validate, CONFIG, 5, load_state(path)[0])
     assert same(whole, resumed)
 
 
 def test_checkpoints_come_back_exactly(tmp_path):
     state = evolve(COORDINATES, evaluate, validate, CONFIG, 2)
-    save_state(state, tmp_path / "a")
-    save_state(state, tmp_path / "b")
+    save_state(state, tmp_path / "a", {"a": [1]})
+    save_state(state, tmp_path / "b", {"a": [1]})
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    assert same(load_state(tmp_path / "a"), state)
+    loaded, extra = load_state(tmp_path / "a")
+    assert same(loaded, state)
+    assert extra == {"a": [1]}
     fresh = EsState.start(3)
     save_state(fresh, tmp_path / "c")
-    assert same(load_state(tmp_path / "c"), fresh)  # with a best reward of minus infinity
-    assert load_state(tmp_path / "none") is None
+    assert same(load_state(tmp_path / "c")[0], fresh)  # with a best reward of minus infinity
+    assert load_state(tmp_path / "none") == (None, None)
 
 
 @given(data=st.data())

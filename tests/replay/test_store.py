@@ -179,6 +179,23 @@ def test_a_tree_pruned_while_it_is_loaded_starts_anew(tmp_path):
     assert recalled(one, 2**16 - 1) is None
 
 
+def test_a_compile_built_upon_a_tree_that_was_made_anew_smaller_is_dropped(tmp_path):
+    one, two = ReplayStore(tmp_path, KEY), ReplayStore(tmp_path, KEY)
+    one.insert(MODULE, result(0, 5))
+    loaded = one.load(MODULE)
+    assert loaded is not None
+    num_known = len(loaded[1].walk(decide_by(2**16 - 1)).nodes)
+    assert num_known == 1  # the root is known, its other answer is not
+    prune(tmp_path, 0)
+    one.insert(MODULE, result(2**16 - 1, 5, num_known), num_known)
+    assert one.load(MODULE) is None  # without its first observation it cannot start a tree
+    two.insert(MODULE, result(0, 5))
+    one.insert(MODULE, result(2**16 - 1, 5, num_known), num_known)  # the new tree knows as much
+    assert recalled(two, 2**16 - 1) == run(2**16 - 1, 5)[2]
+    one.insert(MODULE, result(2**15, 5, 9), 9)  # more than it knows
+    assert len(one.load(MODULE)[1].leaves) == 2
+
+
 def test_pruning_takes_the_least_recently_used_first(tmp_path):
     store = ReplayStore(tmp_path, KEY)
     for age, digit in enumerate("012"):

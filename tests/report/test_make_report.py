@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from mlgo.artifacts import FAILURES, write_rows
+
 SCRIPT = Path(__file__).parents[2] / "scripts" / "make_report.py"
 OUTPUTS = ("report.html", "comparisons.json", "metrics.json", "learning.csv", "projects.csv", "ratios.csv")
 
@@ -93,6 +95,20 @@ def test_failures_are_shown_without_paths(world):
     page = made(world)
     assert "clang died on module.bc &lt;&amp;&gt;" in page
     assert "/tmp/secret" not in page
+
+
+def test_failures_in_training_are_shown(world):
+    assert "Failed compiles in training:</strong>\nnone." in made(world)
+    rows = [
+        {"module": "anvil/a.c", "compiles": 20, "failures": 12, "reason": "timeout: no end", "quarantined": True},
+        {"module": "anvil/b.c", "compiles": 20, "failures": 1, "reason": "exit: in /a/b/c.bc", "quarantined": False},
+    ]
+    write_rows(world.root / "policies/es-s0/failures.parquet", rows, FAILURES, {})
+    page = made(world)
+    assert re.search(r"training:</strong>\s*13, of\s*2 modules", page)
+    assert "1 failed so often that training went on" in page
+    assert "timeout: no end" in page
+    assert "in c.bc" in page
 
 
 def test_self_test_differences_are_listed(world):

@@ -17,8 +17,9 @@ from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.rollout import CompileHost, CompileJob, CompileOutcome, check_failures
 from mlgo.rollout.baseline import ADVISORS, score_references, self_test_failures
-from mlgo.rollout.candidates import CandidateEvaluator
+from mlgo.rollout.candidates import CandidateEvaluator, mean_over_common
 from mlgo.rollout.evaluation import evaluate_policy
+from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.scored import ScoredModule, with_questions
 
 SOURCES = ("codec/base64.c", "graph/paths.cpp")
@@ -187,6 +188,21 @@ def test_a_failed_candidate_is_not_a_number(host, policy, scored, bitcode):
     rewards = evaluator.rewards(np.array([[0, -1]], np.float32), [ScoredModule(BROKEN, 1, 1, 1), scored[0]])
     assert np.isnan(rewards[0, 0])
     assert np.isfinite(rewards[0, 1])
+
+
+def test_a_module_that_always_fails_ends_in_quarantine_and_harms_no_candidate(host, policy, scored, bitcode):
+    quarantine = Quarantine(4)
+    evaluator = CandidateEvaluator(host, policy, bitcode, "text_bytes", quarantine)
+    candidates = np.array([[0, -1], [0, 1]], np.float32)
+    for _ in range(2):
+        assert BROKEN.key not in quarantine
+        rewards = evaluator.rewards(candidates, [ScoredModule(BROKEN, 1, 1, 1), scored[0]])
+        np.testing.assert_array_equal(mean_over_common(rewards), rewards[:, 1])
+    assert BROKEN.key in quarantine
+    assert scored[0].module.key not in quarantine
+    (row,) = quarantine.rows()
+    assert (row["module"], row["failures"], row["compiles"]) == (BROKEN.key, 4, 4)
+    assert row["reason"].startswith("exit: the compiler ended with status 1")
 
 
 def test_evaluation_rows(host, policy, scored, bitcode, baseline, tmp_path):

@@ -32,6 +32,11 @@ rule make_report:
             policy=POLICIES,
             file=["policy.json", "history.csv"],
         ),
+        failures=[
+            f"data/policies/{policy}/failures.parquet"
+            for policy in POLICIES
+            if not policy.startswith("bc-")
+        ],
     output:
         "data/report/report.html",
         "data/report/comparisons.json",

@@ -9,6 +9,11 @@ rule train:
             policy=POLICIES,
             file=["policy.json", "weights.npy", "history.csv"],
         ),
+        [
+            f"data/policies/{policy}/failures.parquet"
+            for policy in POLICIES
+            if not policy.startswith("bc-")
+        ],
 
 
 rule train_bc:
@@ -54,6 +59,7 @@ rule train_es:
         "data/policies/es-s{seed}/policy.json",
         "data/policies/es-s{seed}/weights.npy",
         "data/policies/es-s{seed}/history.csv",
+        "data/policies/es-s{seed}/failures.parquet",
     log:
         "data/work/logs/train_es/s{seed}.log",
     threads: 64

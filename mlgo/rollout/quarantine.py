@@ -1,0 +1,64 @@
+"""Modules that keep failing: taken out of training, with their reason on record."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from mlgo.rollout.compiles import CompileOutcome
+
+_MIN_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class FailureRecord:
+    """How compiles of one module went.
+
+    Attributes:
+        compiles: compiles asked for, known ones included.
+        failures: those that failed.
+        reason: kind and message of the last failure.
+    """
+
+    compiles: int = 0
+    failures: int = 0
+    reason: str = ""
+
+
+class Quarantine:
+    """Counts failures by module.
+
+    A module is out once ``max_failures`` of its compiles, and at least half of all of them, have failed: one bad
+    candidate does not condemn it. Whoever asks decides when; training asks between generations, so that the number of
+    workers does not matter.
+
+    Args:
+        max_failures: failed compiles that are too many.
+        records: what `state` returned in an earlier run.
+    """
+
+    def __init__(self, max_failures: int, records: dict[str, dict[str, Any]] | None = None) -> None:
+        self._max_failures = max_failures
+        self._records = {key: FailureRecord(**record) for key, record in (records or {}).items()}
+
+    def note(self, module: str, outcome: CompileOutcome) -> None:
+        """Count one more compile of a module."""
+        old = self._records.get(module, FailureRecord())
+        failed = outcome.result is None
+        reason = f"{outcome.failure}: {outcome.message}" if failed else old.reason
+        self._records[module] = FailureRecord(old.compiles + 1, old.failures + failed, reason)
+
+    def __contains__(self, module: str) -> bool:
+        """Whether a module is out."""
+        record = self._records.get(module, FailureRecord())
+        return record.failures >= max(self._max_failures, _MIN_SHARE * record.compiles)
+
+    def state(self) -> dict[str, dict[str, Any]]:
+        """All records as plain values, by module key."""
+        return {key: asdict(record) for key, record in sorted(self._records.items())}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Every module with a failure, in order, as rows of ``artifacts.FAILURES``."""
+        return [
+            {"module": key, **record, "quarantined": key in self}
+            for key, record in self.state().items()
+            if record["failures"]
+        ]

@@ -1,0 +1,62 @@
+"""Modules that keep failing."""
+
+import json
+
+import numpy as np
+import pytest
+
+from mlgo.artifacts import FAILURES, read_table, write_rows
+from mlgo.compiler.session import CompileResult
+from mlgo.rollout.candidates import mean_over_common
+from mlgo.rollout.compiles import CompileOutcome
+from mlgo.rollout.quarantine import Quarantine
+
+GOOD = CompileOutcome(CompileResult(1, 1, "", 0.0))
+BAD = CompileOutcome(None, "timeout", "no end within 60 s")
+
+
+def noted(max_failures: int, ends: str) -> Quarantine:
+    quarantine = Quarantine(max_failures)
+    for end in ends:
+        quarantine.note("a/b.c", BAD if end == "x" else GOOD)
+    return quarantine
+
+
+@pytest.mark.parametrize(
+    ("ends", "out"),
+    [("", False), ("xx", False), ("xxx", True), (".xxx", True), ("...xxx", True), ("....xxx", False), ("...", False)],
+)
+def test_three_failures_and_half_of_all_compiles(ends, out):
+    assert ("a/b.c" in noted(3, ends)) == out
+
+
+def test_others_are_not_concerned():
+    assert "a/c.c" not in noted(1, "xxxx")
+
+
+def test_it_goes_on_where_it_was():
+    before = noted(3, "x.x")
+    after = Quarantine(3, json.loads(json.dumps(before.state())))
+    assert after.state() == before.state()
+    after.note("a/b.c", BAD)
+    assert "a/b.c" in after
+
+
+def test_rows_hold_every_module_with_a_failure(tmp_path):
+    quarantine = noted(2, "x.x")
+    quarantine.note("a/a.c", BAD)
+    quarantine.note("a/good.c", GOOD)
+    write_rows(tmp_path / "f.parquet", quarantine.rows(), FAILURES, {})
+    reason = "timeout: no end within 60 s"
+    assert read_table(tmp_path / "f.parquet", FAILURES).to_pylist() == [
+        {"module": "a/a.c", "compiles": 1, "failures": 1, "reason": reason, "quarantined": False},
+        {"module": "a/b.c", "compiles": 3, "failures": 2, "reason": reason, "quarantined": True},
+    ]
+
+
+def test_candidates_are_compared_on_the_same_modules():
+    nan = np.nan
+    rewards = np.array([[1.0, nan, 3.0], [2.0, nan, 4.0], [0.0, 9.0, nan]])
+    # The second module fails under two of three: it counts for nobody. The third is the third candidate's own fault.
+    np.testing.assert_array_equal(mean_over_common(rewards), [2.0, 3.0, nan])
+    assert np.isnan(mean_over_common(np.full((2, 2), nan))).all()
