@@ -6,6 +6,7 @@ import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,12 @@ from mlgo.policy.advisors import EchoAdvisor, RecordedAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.rollout.compiles import make_handler
 from mlgo.scratch import scratch_directory
 from mlgo.seeding import generator
 from mlgo.tasks import Responder, Task
 from mlgo.wire.log import Header
+from mlgo.workers import LocalPool, WorkerLost
 from mlgo.workers.cores import claim_core
 
 HOSTS = ("plain", "c_host", "echo", "mlp", "known")
@@ -73,20 +76,29 @@ def bench_host(
         repeats: rounds; the median over rounds of the sum over modules is reported.
 
     Returns:
-        By language: ``num_modules``, ``num_questions``, ``plain_seconds``, and for each host ``<host>_over_plain``
-        (median, min, max over rounds) and ``<host>_us_per_question`` beyond the plain compile.
+        ``worker_start_s`` (until its first answer) and ``worker_resident_mb`` of a worker process; under
+        ``languages``, by language: ``num_modules``, ``num_questions``, ``plain_seconds``, for each host
+        ``<host>_over_plain`` (median over rounds), ``<host>_over_plain_range`` and, in microseconds beyond the plain
+        compile, ``us_per_question``. The figures of the first language also stand at the top.
 
     Raises:
         ToolchainError: the C host does not compile.
     """
+    start_s, resident_mb = _measure_worker(toolchain, task, settings)
     claim_core()
     with scratch_directory() as folder:
         c_host = _build_c_host(toolchain, folder)
-        return {
+        languages = {
             language: _bench_language(toolchain, task, settings, paths, repeats, c_host, language)
             for language, paths in modules.items()
             if paths
         }
+    return {
+        **next(iter(languages.values()), {}),
+        "worker_start_s": round(start_s, 2),
+        "worker_resident_mb": round(resident_mb, 1),
+        "languages": languages,
+    }
 
 
 def _bench_language(
@@ -135,14 +147,35 @@ def _bench_language(
         "num_modules": len(modules),
         "num_questions": num_questions,
         "plain_seconds": round(float(np.median(plain)), 4),
+        "us_per_question": {},
     }
     for h, host in enumerate(HOSTS[1:], 1):
         ratios = totals[:, h] / plain
         beyond = float(np.median(totals[:, h] - plain))
         result[f"{host}_over_plain"] = round(float(np.median(ratios)), 3)
         result[f"{host}_over_plain_range"] = [round(float(ratios.min()), 3), round(float(ratios.max()), 3)]
-        result[f"{host}_us_per_question"] = round(1e6 * beyond / max(1, num_questions), 1)
+        result["us_per_question"][host] = round(1e6 * beyond / max(1, num_questions), 1)
     return result
+
+
+def _measure_worker(toolchain: Toolchain, task: Task, settings: CompileConfig) -> tuple[float, float]:
+    """Seconds until a fresh worker has answered, and its resident memory in 10^6 bytes."""
+    start = time.monotonic()
+    with LocalPool[Any, int](1, partial(_make_reporter, toolchain, task.name, settings)) as pool:
+        ((_, resident_bytes),) = pool.map([_MlpEcho("")])
+        seconds = time.monotonic() - start
+    if isinstance(resident_bytes, WorkerLost):
+        raise ToolchainError(f"the worker died with exit code {resident_bytes.exit_code}")
+    return seconds, resident_bytes / 1e6
+
+
+def _make_reporter(toolchain: Toolchain, task_name: str, settings: CompileConfig) -> Callable[[Any], int]:
+    make_handler(toolchain, task_name, settings)  # with all that a worker loads for its compiles
+
+    def resident_bytes(job: Any) -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    return resident_bytes
 
 
 def _build_c_host(toolchain: Toolchain, folder: Path) -> Path:

@@ -6,9 +6,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+from mlgo.artifacts import read_table
 from mlgo.bench.host import HOSTS, bench_host
+from mlgo.bench.log import bench_log
 from mlgo.bench.replay import bench_replay
-from mlgo.cli.options import add_config_options, read_config
+from mlgo.cli.options import add_config_options, positive, positive_float, read_config
 from mlgo.compiler.toolchain import find_toolchain
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.policy.network_policy import load_policy
@@ -22,6 +24,7 @@ examples:
   mlgo bench host --quick --json
   mlgo bench replay                      evolution strategies with and without decision trees
   mlgo bench replay --perturbation 0.05 0.3 --generations 20
+  mlgo bench log                         reading a trace, against a reader that goes tensor by tensor
 """
 
 
@@ -40,16 +43,22 @@ def add_parser(commands: Any) -> None:
     shared.add_argument("--json", action="store_true", help="print JSON")
     add_config_options(shared)
     host = actions.add_parser("host", parents=[shared], help="cost of the host per question")
-    host.add_argument("--modules", type=int, default=30, help="modules of each language (default: %(default)s)")
-    host.add_argument("--repeats", type=int, default=5, help="rounds (default: %(default)s)")
+    host.add_argument("--modules", type=positive, default=30, help="modules of each language (default: %(default)s)")
+    host.add_argument("--repeats", type=positive, default=5, help="rounds (default: %(default)s)")
     host.set_defaults(run=_host)
     replay = actions.add_parser("replay", parents=[shared], help="compiles that decision trees save")
     replay.add_argument("--policy", type=Path, default=Path("data/policies/bc-s0"), help="where to start")
-    replay.add_argument("--perturbation", type=float, nargs="+", help="sizes of the noise (default: es.perturbation)")
-    replay.add_argument("--generations", type=int, default=20)
-    replay.add_argument("--modules", type=int, help="modules of each generation (default: es.modules)")
-    replay.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    replay.add_argument(
+        "--perturbation", type=positive_float, nargs="+", help="sizes of the noise (default: es.perturbation)"
+    )
+    replay.add_argument("--generations", type=positive, default=20)
+    replay.add_argument("--modules", type=positive, help="modules of each generation (default: es.modules)")
+    replay.add_argument("--workers", type=positive, default=os.cpu_count() or 1)
     replay.set_defaults(run=_replay)
+    log = actions.add_parser("log", parents=[shared], help="reading a recorded trace")
+    log.add_argument("--questions", type=positive, default=400_000, help="at most (default: %(default)s)")
+    log.add_argument("--repeats", type=positive, default=5, help="rounds (default: %(default)s)")
+    log.set_defaults(run=_log)
 
 
 def _host(args: argparse.Namespace) -> None:
@@ -64,7 +73,8 @@ def _host(args: argparse.Namespace) -> None:
     if args.json:
         print(json.dumps(result, indent=2))
         return
-    for language, figures in result.items():
+    print(f"worker: started in {result['worker_start_s']} s, {result['worker_resident_mb']} MB resident")
+    for language, figures in result["languages"].items():
         print(
             f"{language}: {figures['num_modules']} modules, {figures['num_questions']} questions, "
             f"plain {figures['plain_seconds']} s"
@@ -74,7 +84,7 @@ def _host(args: argparse.Namespace) -> None:
             low, high = figures[f"{host}_over_plain_range"]
             print(
                 f"  {host:<8}  {figures[f'{host}_over_plain']:>10.3f}  ({low:.3f} to {high:.3f})"
-                f"     {figures[f'{host}_us_per_question']:>10.1f}"
+                f"     {figures['us_per_question'][host]:>10.1f}"
             )
 
 
@@ -98,3 +108,12 @@ def _replay(args: argparse.Namespace) -> None:
             print("\n".join(f"{name:<15} {value}" for name, value in records[-1].items()), end="\n\n")
     if args.json:
         print(json.dumps(records, indent=2))
+
+
+def _log(args: argparse.Namespace) -> None:
+    questions, repeats = (120_000, 3) if args.quick else (args.questions, args.repeats)
+    record = bench_log(read_table(args.data / "baseline" / "trace.parquet"), questions, repeats).record()
+    if args.json:
+        print(json.dumps(record, indent=2))
+    else:
+        print("\n".join(f"{name:<18} {value}" for name, value in record.items()))

@@ -1,6 +1,7 @@
 """Options that several sub-commands share."""
 
 import argparse
+import math
 from pathlib import Path
 
 from mlgo.config import Config, load_config
@@ -23,3 +24,27 @@ def read_config(args: argparse.Namespace) -> Config:
     """
     config = load_config(args.config, *args.preset)
     return config.model_copy(update={"toolchain": args.toolchain}) if args.toolchain else config
+
+
+def positive(text: str) -> int:
+    """Read a whole number of at least 1, for ``argparse``."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+    return value
+
+
+def positive_float(text: str) -> float:
+    """Read a finite number above 0, for ``argparse``."""
+    value = float(text)
+    if not 0.0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return value
+
+
+def not_negative_float(text: str) -> float:
+    """Read a finite number of at least 0, for ``argparse``."""
+    value = float(text)
+    if not 0.0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of at least 0")
+    return value

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mlgo.artifacts import provenance, write_table
-from mlgo.cli.options import add_config_options, read_config
+from mlgo.cli.options import add_config_options, not_negative_float, positive, read_config
 from mlgo.compiler.session import compile_under_advice
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.config import Config
@@ -48,12 +48,12 @@ def add_parser(commands: Any) -> None:
     stats.add_argument("--json", action="store_true", help="print JSON")
     stats.set_defaults(run=_stats)
     verify = actions.add_parser("verify", parents=[shared], help="compile a sample of known results again")
-    verify.add_argument("--count", type=int, default=20, help="results (default: %(default)s)")
+    verify.add_argument("--count", type=positive, default=20, help="results (default: %(default)s)")
     verify.add_argument("--seed", type=int, default=0, help="chooses them")
     add_config_options(verify)
     verify.set_defaults(run=_verify)
     less = actions.add_parser("prune", parents=[shared], help="delete the least recently used trees")
-    less.add_argument("--max-gb", type=float, required=True, help="what may stay, in 10^9 bytes")
+    less.add_argument("--max-gb", type=not_negative_float, required=True, help="what may stay, in 10^9 bytes")
     less.set_defaults(run=_prune)
     export = actions.add_parser("export", parents=[shared], help="write the questions of all known compiles as Parquet")
     export.add_argument("output", type=Path, help="one file; with trees of several compilers or flags, one for each")

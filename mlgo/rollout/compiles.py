@@ -42,7 +42,7 @@ class CompileOutcome:
 
 
 class CompileHost:
-    """Runs compiles in worker processes that are spawned once and reused.
+    """Runs compiles in worker processes that are started once and reused.
 
     Args:
         toolchain: compiler to use.
@@ -62,7 +62,7 @@ class CompileHost:
     ) -> None:
         self._memory = memory
         self._pool: LocalPool[CompileJob, CompileOutcome] = LocalPool(
-            num_workers, partial(_make_handler, toolchain, task_name, settings)
+            num_workers, partial(make_handler, toolchain, task_name, settings)
         )
 
     def compile_all(self, jobs: Sequence[CompileJob], label: str = "") -> list[CompileOutcome]:
@@ -144,9 +144,10 @@ def check_failures(
     return good
 
 
-def _make_handler(
+def make_handler(
     toolchain: Toolchain, task_name: str, settings: CompileConfig
 ) -> Callable[[CompileJob], CompileOutcome]:
+    """What a worker does with a job: compile it; a failed compile is an outcome too."""
     task = get_task(task_name)
 
     def handle(job: CompileJob) -> CompileOutcome:

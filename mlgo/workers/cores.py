@@ -6,11 +6,23 @@ the kernel releases a dead worker's.
 """
 
 import fcntl
+import functools
+import logging
 import os
 import tempfile
 from pathlib import Path
 
 _held: list[int] = []
+_log = logging.getLogger(__name__)
+
+
+@functools.cache
+def warn_without_affinity() -> None:
+    """Say, once per process, that workers cannot be bound to cores here."""
+    try:
+        os.sched_setaffinity(0, os.sched_getaffinity(0))
+    except (AttributeError, OSError):
+        _log.warning("this system does not let processes choose their core; compiles under advice take longer")
 
 
 def claim_core() -> int | None:

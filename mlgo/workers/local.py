@@ -1,19 +1,18 @@
 """A pool of processes that survives the death of any of them."""
 
 import contextlib
-import multiprocessing
 import os
-import signal
+import subprocess
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection, Pipe, wait
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from mlgo.compiler.process import die_with_parent
-from mlgo.scratch import remove_own_scratch, sweep_abandoned
-from mlgo.workers.cores import claim_core
+from mlgo.scratch import sweep_abandoned
+from mlgo.workers.cores import warn_without_affinity
 
 JobType = TypeVar("JobType")
 ResultType = TypeVar("ResultType")
@@ -31,7 +30,7 @@ class WorkerLost:
 class LocalPool(Generic[JobType, ResultType]):
     """Workers that each run one handler in a process of their own.
 
-    Processes are spawned, not forked, so they hold only what the handler imports. A worker that dies loses its job
+    Processes start from nothing, so they hold only what the handler imports. A worker that dies loses its job
     (reported as `WorkerLost`) and is replaced.
 
     Args:
@@ -40,6 +39,7 @@ class LocalPool(Generic[JobType, ResultType]):
     """
 
     def __init__(self, num_workers: int, make_handler: Callable[[], Callable[[JobType], ResultType]]) -> None:
+        warn_without_affinity()
         self._make_handler = make_handler
         self._workers = [_Worker(make_handler) for _ in range(max(1, num_workers))]
 
@@ -107,54 +107,49 @@ class _Worker:
     """One process, started when its first job comes."""
 
     def __init__(self, make_handler: Callable[[], Callable[[Any], Any]]) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.pipe, self._theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(self._theirs, make_handler, os.getpid()), daemon=True)
+        self._make_handler = make_handler
+        self._process: subprocess.Popen[bytes] | None = None
+        self.pipe, self._theirs = Pipe()
 
     def send(self, job: Any) -> None:
-        if self._process.pid is None:
-            self._process.start()
-            self._theirs.close()
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # its death shows when its result is read
+            if self._process is None:
+                self._start()
+                self.pipe.send(self._make_handler)
             self.pipe.send(job)
+
+    def _start(self) -> None:
+        # Not by multiprocessing: its children import the main program, with all that only the learner needs.
+        descriptor = self._theirs.fileno()
+        program = (
+            f"import sys; sys.path[:] = {sys.path!r}; "
+            f"from mlgo.workers.serving import serve; serve({descriptor}, {os.getpid()})"
+        )
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", program], stdin=subprocess.DEVNULL, pass_fds=[descriptor]
+        )
+        self._theirs.close()
 
     def receive(self) -> Any:
         try:
             return self.pipe.recv()
         except (EOFError, ConnectionResetError):
-            self._process.join(_STOP_TIMEOUT_S)
-            exit_code = self._process.exitcode
+            assert self._process is not None
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_STOP_TIMEOUT_S)
+            exit_code = self._process.returncode
             self.kill()
             return WorkerLost(exit_code)
 
     def stop(self, deadline: float) -> None:
-        if self._process.pid is not None:
-            self._process.join(max(0.0, deadline - time.monotonic()))
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(max(0.0, deadline - time.monotonic()))
         self.kill()
 
     def kill(self) -> None:
-        if self._process.pid is not None:
-            with contextlib.suppress(ValueError):  # closed before
-                self._process.kill()
-                self._process.join()
-                self._process.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
         self._theirs.close()
         self.pipe.close()
-
-
-def _serve(pipe: Connection, make_handler: Callable[[], Callable[[Any], Any]], parent: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle; it closes the pipe
-    die_with_parent()
-    if os.getppid() != parent:  # it died before the kernel knew our wish
-        return
-    claim_core()
-    handler = make_handler()
-    with contextlib.suppress(EOFError, ConnectionResetError, BrokenPipeError):  # the parent has closed the pipe
-        while True:
-            job = pipe.recv()
-            try:
-                result = handler(job)
-            except Exception as error:
-                result = error
-            pipe.send(result)
-    remove_own_scratch()  # multiprocessing skips what atexit would do

@@ -5,7 +5,10 @@ import resource
 import signal
 import sys
 import time
+from functools import partial
 from pathlib import Path
+
+from mlgo.rollout.compiles import make_handler
 
 
 def make_square():
@@ -67,3 +70,18 @@ def make_compile_inspector():
     import mlgo.rollout.compiles  # noqa: F401
 
     return make_inspector()
+
+
+def make_holder(toolchain, settings):
+    """What a compile worker holds: its resident memory in 10^6 bytes, and modules that it should not have."""
+    return partial(_holder, toolchain, settings)
+
+
+def _holder(toolchain, settings):
+    make_handler(toolchain, "inline-size", settings)
+
+    def look(job):
+        resident = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return resident / 1e6, sorted({"tensorflow", "keras", "pyarrow"} & set(sys.modules))
+
+    return look
