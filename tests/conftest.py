@@ -2,6 +2,7 @@
 
 import gc
 import os
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -129,6 +130,21 @@ def clang_without_channel(script: Callable[[str], str]) -> str:
     return script(f'case "$1" in --version) echo clang version 22.1.8;; *) echo "error: {message}" >&2; exit 1;; esac')
 
 
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one megabyte."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    try:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("mounting is not permitted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
 def children() -> set[int]:
     """Process ids whose parent is this process."""
     found = set()
@@ -153,6 +169,20 @@ def processes_naming(text: str) -> set[int]:
                     found.add(int(entry.name))
             except OSError:
                 continue
+    return found
+
+
+def session_members(session: int) -> set[int]:
+    """Process ids of a session: all descendants of a program started with ``start_new_session``, orphans too."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[3]) == session and fields[0] != "Z":
+                found.add(int(entry.name))
     return found
 
 

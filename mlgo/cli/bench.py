@@ -10,13 +10,16 @@ from mlgo.artifacts import read_table
 from mlgo.bench.host import HOSTS, bench_host
 from mlgo.bench.log import bench_log
 from mlgo.bench.replay import bench_replay
+from mlgo.bench.soak import bench_soak
 from mlgo.cli.options import add_config_options, positive, positive_float, read_config
 from mlgo.compiler.toolchain import find_toolchain
 from mlgo.corpus.store import unpack_bitcode
+from mlgo.errors import CorpusError
 from mlgo.policy.network_policy import load_policy
 from mlgo.rollout.scored import ScoredModule, load_scored_modules
 from mlgo.seeding import sample
 from mlgo.tasks import get_task
+from mlgo.workers.cores import claim_core
 
 _EPILOG = """\
 examples:
@@ -25,14 +28,16 @@ examples:
   mlgo bench replay                      evolution strategies with and without decision trees
   mlgo bench replay --perturbation 0.05 0.3 --generations 20
   mlgo bench log                         reading a trace, against a reader that goes tensor by tensor
+  mlgo bench soak                        10,000 sessions in a row: does anything stay behind?
 """
+_SOAK_MODULES = 24
 
 
 def add_parser(commands: Any) -> None:
     """Register the sub-command."""
     parser = commands.add_parser(
         "bench",
-        help="measure the host and the decision trees",
+        help="measure the host and the decision trees; look for leaks",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -59,6 +64,9 @@ def add_parser(commands: Any) -> None:
     log.add_argument("--questions", type=positive, default=400_000, help="at most (default: %(default)s)")
     log.add_argument("--repeats", type=positive, default=5, help="rounds (default: %(default)s)")
     log.set_defaults(run=_log)
+    soak = actions.add_parser("soak", parents=[shared], help="what many sessions leave behind; status 1 if anything")
+    soak.add_argument("--sessions", type=positive, default=10_000, help="how many (default: %(default)s)")
+    soak.set_defaults(run=_soak)
 
 
 def _host(args: argparse.Namespace) -> None:
@@ -117,3 +125,31 @@ def _log(args: argparse.Namespace) -> None:
         print(json.dumps(record, indent=2))
     else:
         print("\n".join(f"{name:<18} {value}" for name, value in record.items()))
+
+
+def _soak(args: argparse.Namespace) -> int:
+    config = read_config(args)
+    toolchain = find_toolchain(config.toolchain, config.target)
+    claim_core()
+    modules = _smallest_modules(args.data)
+    paths = unpack_bitcode(args.data / "corpus", [one.module for one in modules], args.data / "work" / "bitcode")
+    num_sessions = min(600, args.sessions) if args.quick else args.sessions
+    result = bench_soak(toolchain, get_task(config.task), config.compile, list(paths.values()), num_sessions)
+    if args.json:
+        print(json.dumps(result.record(), indent=2))
+    else:
+        print("\n".join(f"{name:<20} {_said(value)}" for name, value in result.record().items()))
+    return 1 if result.leaked else 0
+
+
+def _smallest_modules(data: Path) -> list[ScoredModule]:
+    """The training modules that ask least, though enough for a conversation."""
+    scored = load_scored_modules(data / "corpus", data / "baseline", "train")
+    asking = sorted((one for one in scored if one.num_questions >= 20), key=lambda one: one.num_questions)
+    if not asking:
+        raise CorpusError("no training module asks 20 questions; build the default corpus")
+    return asking[:_SOAK_MODULES]
+
+
+def _said(value: Any) -> str:
+    return ", ".join(f"{kind} {count}" for kind, count in value.items()) if isinstance(value, dict) else str(value)

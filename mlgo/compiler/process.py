@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -22,9 +23,17 @@ _READS_AT_ONCE = 16
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def die_with_parent(signal_number: int = signal.SIGKILL) -> None:
-    """Ask the kernel to send the calling process a signal when the thread that started it ends."""
+def die_with_parent(signal_number: int = signal.SIGKILL, *, parent: int | None = None) -> None:
+    """Ask the kernel to send the calling process a signal when the thread that started it ends.
+
+    Args:
+        signal_number: which signal.
+        parent: process that should be the parent; when it is no longer, the signal comes at once, since the kernel
+            only knows of later deaths.
+    """
     _libc.prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0)
+    if parent is not None and os.getppid() != parent:
+        os.kill(os.getpid(), signal_number)
 
 
 class Child:
@@ -54,7 +63,7 @@ class Child:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 process_group=0,
-                preexec_fn=die_with_parent,
+                preexec_fn=partial(die_with_parent, parent=os.getpid()),
             )
         except OSError as error:
             raise ToolchainError(f"cannot start {command[0]}: {error.strerror}") from error

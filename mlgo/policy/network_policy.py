@@ -68,14 +68,16 @@ class NetworkPolicy:
     def _columns(self, header: Header) -> np.ndarray:
         offered = [spec.name for spec in header.features]
         check_features(self.normalisation.features, offered, "the compiler")
-        header.scalars(b"")  # refuses features that are not one int64
+        odd = [spec.name for spec in header.features if spec.dtype != np.int64 or spec.num_elements != 1]
+        if odd:  # no compile of this task can succeed, so it is no failure of a single one
+            raise PolicyError(f"the compiler offers features that are not one int64: {', '.join(odd[:5])}")
         return np.array([offered.index(name) for name in self.normalisation.features])
 
     def respond_to(self, header: Header) -> Responder:
         """Bind to the compiler's features, by name.
 
         Raises:
-            PolicyError: a feature is missing.
+            PolicyError: a feature is missing, or one is not a single int64.
         """
         columns = self._columns(header)
         advice = answer_dtype(header)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from mlgo.scratch import sweep_abandoned
 from mlgo.workers.cores import warn_without_affinity
+from mlgo.workers.serving import HELD_BACK
 
 JobType = TypeVar("JobType")
 ResultType = TypeVar("ResultType")
@@ -125,9 +127,15 @@ class _Worker:
             f"import sys; sys.path[:] = {sys.path!r}; "
             f"from mlgo.workers.serving import serve; serve({descriptor}, {os.getpid()})"
         )
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", program], stdin=subprocess.DEVNULL, pass_fds=[descriptor]
-        )
+        # Ctrl-C and SIGTERM wait while it starts: half-started, it could be neither used nor killed. It inherits
+        # this, so a Ctrl-C in the terminal does not meet it before it ignores it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", program], stdin=subprocess.DEVNULL, pass_fds=[descriptor]
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self._theirs.close()
 
     def receive(self) -> Any:

@@ -1,13 +1,15 @@
 """What runs in a worker process: jobs in, results out, until the pipe closes."""
 
 import contextlib
-import os
 import signal
 from multiprocessing.connection import Connection
 
 from mlgo.compiler.process import die_with_parent
 from mlgo.scratch import remove_own_scratch
 from mlgo.workers.cores import claim_core
+
+HELD_BACK = (signal.SIGINT, signal.SIGTERM)
+"""Signals that reach neither the pool nor the worker while the worker starts."""
 
 
 def serve(descriptor: int, parent: int) -> None:
@@ -18,9 +20,8 @@ def serve(descriptor: int, parent: int) -> None:
         parent: process id of the pool; the worker dies with it.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle; it closes the pipe
-    die_with_parent()
-    if os.getppid() != parent:  # it died before the kernel knew our wish
-        return
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)
+    die_with_parent(parent=parent)
     claim_core()
     pipe = Connection(descriptor)
     with contextlib.suppress(EOFError, ConnectionResetError, BrokenPipeError):  # the parent has closed the pipe

@@ -148,3 +148,13 @@ def test_a_source_with_a_mistake(fails, tmp_path):
 def test_what_is_neither_source_nor_bitcode(fails, tmp_path):
     (tmp_path / "text").write_text("hello\n")
     assert "the compiler ended with status 1" in fails(tmp_path / "text")
+
+
+def test_a_full_disk_is_one_line(mlgo, tmp_path, small_disk, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(small_disk))
+    source = tmp_path / "large.c"
+    source.write_text("const char large[3000000] = {1};\n")
+    run = mlgo("compile", source)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr == "error: no space left on the device (temporary folder)\n"
+    assert [path.name for path in small_disk.rglob("*") if path.is_file()] == ["owner.lock"]

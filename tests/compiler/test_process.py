@@ -133,6 +133,26 @@ def test_children_die_with_a_parent_killed_by_sigkill(tmp_path):
     assert not processes_naming("sleep\x00124.25")
 
 
+def test_no_child_survives_whenever_its_parent_is_killed():
+    """Also between its fork and its wish to die with the parent, of which the kernel then knew nothing."""
+    program = (
+        "from mlgo.compiler.process import Child\nprint('ready', flush=True)\n"
+        "while True:\n    with Child(['sleep', '124.75']):\n        pass\n"
+    )
+    for attempt in range(25):
+        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:
+            assert parent.stdout.readline() == b"ready\n"
+            time.sleep(0.0007 * attempt)
+            parent.kill()
+    end = time.monotonic() + 3.0
+    while processes_naming("sleep\x00124.75") and time.monotonic() < end:
+        time.sleep(0.02)
+    strays = processes_naming("sleep\x00124.75")
+    for pid in strays:
+        os.kill(pid, signal.SIGKILL)
+    assert not strays
+
+
 @pytest.mark.parametrize(
     ("message", "expected"),
     [

@@ -22,6 +22,9 @@ from mlgo.errors import (
     ToolchainError,
 )
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor
+from mlgo.policy.features import Normalisation
+from mlgo.policy.network import Architecture
+from mlgo.policy.network_policy import NetworkPolicy
 from tests.conftest import processes_naming
 from tests.fakes.elf import ALLOC, EXEC, PROGBITS, elf_object
 
@@ -156,6 +159,49 @@ def test_closing_the_channel_early_is_fine(run):
     assert run([*START, *FIRST, ["close"], *END]).num_questions == 1
 
 
+FLOATS = f'{{"features":[{SPEC % "a"},%s,%s],"advice":{SPEC % "inlining_decision"}}}\n' % (
+    (SPEC % "x").replace("int64_t", "float"),
+    (SPEC % "y").replace("int64_t", "double"),
+)
+UNUSUAL = [np.nan, np.inf, -np.inf, -0.0, 5e-324]
+
+
+def floats(number: int, value: float) -> list:
+    tensors = np.int64(number).tobytes() + np.float32(value).tobytes() + np.float64(value).tobytes()
+    return [["send", f'{{"observation":{number}}}\n{tensors.decode("latin-1")}\n'], ["answer"]]
+
+
+def float_steps() -> list:
+    questions = [step for number, value in enumerate(UNUSUAL) for step in floats(number, value)]
+    return [["open"], ["send", FLOATS], ["send", CONTEXT], *questions]
+
+
+def test_features_that_are_no_number_or_infinite_pass_unharmed(run):
+    result = run([*float_steps(), *END], EchoAdvisor("a"))
+    assert np.frombuffer(result.answers, np.int64).tolist() == list(range(len(UNUSUAL)))
+    width = result.header.payload_bytes
+    assert width == 20
+    rows = [result.header.unpack(result.observations[i * width : (i + 1) * width]) for i in range(len(UNUSUAL))]
+    for name, dtype in (("x", np.float32), ("y", np.float64)):
+        seen = np.concatenate([row[name] for row in rows])
+        assert seen.tobytes() == np.array(UNUSUAL, dtype).tobytes()  # to the bit: NaN equals nothing, 0 equals -0
+
+
+@pytest.mark.parametrize("wanted", [("a",), ("a", "x"), ("y",)])
+def test_a_network_refuses_features_that_are_not_int64(wanted, run, leaves_nothing):
+    ones = np.ones(len(wanted), np.float32)
+    shape = Architecture((len(wanted), 1))
+    policy = NetworkPolicy("inline-size", Normalisation(wanted, 0 * ones, ones), shape, np.ones(shape.num_params))
+    with leaves_nothing(), pytest.raises(PolicyError, match="features that are not one int64: x, y"):
+        run([*float_steps(), *END], policy)
+
+
+@pytest.mark.parametrize("name", ["x", "y"])
+def test_a_float_is_not_echoed_as_an_integer(name, run, leaves_nothing):
+    with leaves_nothing(), pytest.raises(PolicyError, match=f"'{name}' cannot be echoed as int64"):
+        run([*float_steps(), *END], EchoAdvisor(name))
+
+
 BAD_HEADERS = {
     "not JSON": "clang: warning: hello\n",
     "JSON but no object": "[1,2]\n",
@@ -246,9 +292,9 @@ def test_a_compiler_that_does_not_read_its_answers(run):
         run([*START, *questions, ["hang"]], answer_timeout_s=5.0)
 
 
-def test_fifty_megabytes_of_stderr(run):
+def test_a_hundred_megabytes_of_stderr(run):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    lines = 50_000_000 // 8
+    lines = 100_000_000 // 8
     result = run([*START, ["stderr", lines, "warning\n"], *FIRST, ["stderr", lines // 10, "warning\n"], *END])
     assert result.num_questions == 1
     assert not result.truncated

@@ -1,16 +1,20 @@
 """Compiles with the real compiler. What is expected comes from LLVM's sources, its tests and released compilers."""
 
+import errno
 import hashlib
 import shutil
 import subprocess
+import tempfile
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlgo import scratch
 from mlgo.compiler.session import compile_plain, compile_under_advice
 from mlgo.errors import (
+    ArtifactError,
     CompileError,
     CompilerExit,
     CompilerMemory,
@@ -20,6 +24,7 @@ from mlgo.errors import (
     ProtocolError,
 )
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor, RecordedAdvisor
+from mlgo.rollout import CompileHost, CompileJob
 
 ECHO = EchoAdvisor("inlining_default")
 SOURCES = [
@@ -361,3 +366,50 @@ def test_a_compile_that_needs_more_memory_than_it_may_have(toolchain, settings, 
             compile_plain(toolchain, sample("json/parser.cpp"), tight)
         with pytest.raises(CompilerMemory):
             compile_under_advice(toolchain, task, sample("json/parser.cpp"), ECHO, tight, with_default=True)
+
+
+LARGE = TWO_CALLS + "const char large[3000000] = {1};"
+"""Its object does not fit on the small disk."""
+
+
+@pytest.fixture
+def scratch_on_small_disk(small_disk, monkeypatch):
+    """Let this process's scratch folder be made anew, there."""
+    monkeypatch.setattr(tempfile, "tempdir", str(small_disk))
+    monkeypatch.setattr(scratch, "_owned", {})
+    yield small_disk
+    scratch.remove_own_scratch()
+
+
+def test_a_disk_that_fills_while_the_compiler_writes_its_object(
+    bitcode, toolchain, task, settings, scratch_on_small_disk, leaves_nothing, tmp_path
+):
+    small, large, kept = bitcode(TWO_CALLS), bitcode(LARGE), tmp_path / "kept.o"
+    for _ in range(2):  # the second time as well: the first has left room
+        with leaves_nothing(), pytest.raises(OSError, match="No space left") as caught:
+            compile_plain(toolchain, large, settings, object_path=kept)
+        assert caught.value.errno == errno.ENOSPC
+        with leaves_nothing(), pytest.raises(OSError, match="No space left") as caught:
+            compile_under_advice(toolchain, task, large, ConstantAdvisor(0), settings, object_path=kept)
+        assert caught.value.errno == errno.ENOSPC
+        with leaves_nothing():
+            compile_plain(toolchain, small, settings)
+    assert not kept.exists()
+
+
+def test_a_disk_that_is_full_where_the_object_is_kept(bitcode, toolchain, settings, small_disk, leaves_nothing):
+    with leaves_nothing(), pytest.raises(ArtifactError, match=r"no space left .*kept\.o; free some") as caught:
+        compile_plain(toolchain, bitcode(LARGE), settings, object_path=small_disk / "kept.o")
+    assert "\n" not in str(caught.value)
+    assert list(small_disk.iterdir()) == []
+
+
+def test_a_full_disk_in_a_worker_is_told_to_the_caller(bitcode, toolchain, settings, small_disk, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(small_disk))  # of the worker
+    jobs = [CompileJob("m", bitcode(text), None) for text in (TWO_CALLS, LARGE)]
+    with CompileHost(toolchain, "inline-size", settings, 1) as host:
+        with pytest.raises(OSError, match="No space left") as caught:
+            host.compile_all(jobs)
+        assert caught.value.errno == errno.ENOSPC
+        (good,) = host.compile_all(jobs[:1])
+    assert good.result is not None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mlgo.compiler.session import compile_under_advice
-from mlgo.errors import ArtifactError, PolicyError, ProtocolError
+from mlgo.errors import ArtifactError, PolicyError
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy, load_policy, save_policy
@@ -69,7 +69,7 @@ def test_missing_features_are_named(policy):
 
 def test_headers_of_another_kind(policy):
     vector = Header((int64("a"), int64("b"), TensorSpec("mask", np.dtype(np.int64), (33,))), int64("d"))
-    with pytest.raises(ProtocolError, match="mask"):
+    with pytest.raises(PolicyError, match="mask"):
         policy.respond_to(vector)
     for advice in (None, int64("d", (2,))):
         with pytest.raises(PolicyError, match="single number"):

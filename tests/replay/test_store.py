@@ -4,12 +4,14 @@ import multiprocessing
 import os
 import signal
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mlgo.compiler.session import CompileResult
 from mlgo.errors import ArtifactError, ReplayMismatch
 from mlgo.replay import ReplayStore, TreeKey, prune
 from mlgo.replay.record import decode_branch, encode_branch
@@ -204,3 +206,43 @@ def test_pruning_takes_the_least_recently_used_first(tmp_path):
     size = sum(path.stat().st_size for path in tmp_path.rglob("*.tree"))
     assert [path.stem[0] for path in prune(tmp_path, size - 1)] == ["0"]
     assert store.modules() == ["1" * 64, "2" * 64]
+
+
+def noise(seed: int, num_questions: int) -> CompileResult:
+    """A compile whose observations cannot be compressed; all seeds begin with another question."""
+    rng = np.random.default_rng(seed)
+    leaf = Leaf(seed, seed, f"{seed:064x}", False)
+    observations = rng.bytes(num_questions * WIDTH)
+    answers = np.zeros(num_questions, np.int64).tobytes()
+    sizes = (leaf.exec_bytes, leaf.text_bytes, leaf.object_sha256)
+    return CompileResult(*sizes, 0.1, header=HEADER, answers=answers, observations=observations)
+
+
+def test_a_full_disk_loses_no_earlier_compile(small_disk):
+    store = ReplayStore(small_disk, KEY)
+    known, last = {}, 0
+    with pytest.raises(ArtifactError, match="No space left") as caught:
+        for last in range(100):
+            store.insert(f"{last:064x}", noise(last, 4000))
+            known[f"{last:064x}"] = last
+    assert "\n" not in str(caught.value)
+    assert 5 < last < 100
+    with pytest.raises(ArtifactError, match="No space left"):  # to a tree with something in it, too
+        store.insert("0" * 64, _longer(noise(0, 4000), 60_000))
+    for reader in (store, ReplayStore(small_disk, KEY)):
+        assert {name for name in reader.modules() if reader.load(name) is not None} == known.keys()
+        for name, number in known.items():
+            _, tree = reader.load(name)
+            assert [walk.leaf.text_bytes for walk in tree.compiles()] == [number]
+    assert not list(small_disk.rglob(".*"))  # temporary files
+    next(small_disk.rglob(f"{1:064x}.tree")).unlink()
+    store.insert(f"{last:064x}", noise(last, 4000))  # there is room again
+    assert ReplayStore(small_disk, KEY).load(f"{last:064x}")[1].walk(lambda rows: np.zeros(len(rows), np.int64)).leaf
+
+
+def _longer(result: CompileResult, num_more: int) -> CompileResult:
+    """Another compile of the same module: its last answer differs, and more questions follow."""
+    more = noise(10**6, num_more)
+    answers = np.concatenate([np.zeros(len(result.answers) // 8, np.int64), np.zeros(num_more, np.int64)])
+    answers[len(result.answers) // 8 - 1] = 1
+    return replace(more, answers=answers.tobytes(), observations=result.observations + more.observations)

@@ -1,0 +1,100 @@
+"""Training killed at any moment ends as an undisturbed one, once it is run again."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from mlgo.config import load_config
+from mlgo.learn.es.checkpoint import load_state
+from mlgo.replay import stores
+from mlgo.scratch import sweep_abandoned
+from tests.conftest import session_members
+from tests.pipeline.conftest import Checkout
+
+KILLS = 20
+LONGEST_S = 3.0
+"""Of one run before it is killed; half a second of it goes into starting."""
+
+
+def command(checkout: Checkout, name: str) -> list[str]:
+    """Evolution strategies on the trees of a fresh work folder, as the rule would start them."""
+    config = load_config(checkout.root / "config/config.yaml", checkout.root / "config/presets/tiny.yaml")
+    longer = {"generations": 40, "pairs": 4, "modules": 6, "validate_every": 2}
+    sections = {"es": config.es.model_copy(update=longer), "replay": config.replay, "compile": config.compile}
+    settings = [part for key, section in sections.items() for part in (f"--{key}", section.model_dump_json())]
+    compiler = ["--toolchain", config.toolchain, "--target", config.target]
+    data = ["--start", "data/policies/bc-s0", "--corpus", "data/corpus", "--baseline", "data/baseline"]
+    own = ["--work", f"data/{name}/work", "--output", f"data/{name}/es-s0"]
+    return [sys.executable, "scripts/train_es.py", "--seed", "0", *settings, *compiler, *data, "--workers", "2", *own]
+
+
+def result(checkout: Checkout, name: str) -> dict[str, bytes]:
+    folder = checkout.root / "data" / name / "es-s0"
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def scratch_folders() -> list[Path]:
+    folder = Path(tempfile.gettempdir()) / f"mlgo-{os.getuid()}"
+    return [path for path in folder.iterdir() if path.is_dir()]
+
+
+@pytest.mark.slow
+def test_training_killed_twenty_times_gives_the_bytes_of_an_undisturbed_one(finished):
+    calm = finished.run(*command(finished, "calm"))
+    assert calm.returncode == 0, calm.stderr[-3000:]
+    rng, generations = random.Random(20), []
+    hits = 0
+    for _ in range(KILLS):
+        run = finished.start(*command(finished, "killed"), start_new_session=True)
+        try:
+            _, status = run.communicate(timeout=rng.uniform(0.1, LONGEST_S)), run.returncode
+            assert status == 0
+        except subprocess.TimeoutExpired:
+            hits += 1
+            run.kill()
+            run.communicate()
+        generations.append(done(finished))
+        end = time.monotonic() + 5.0
+        while session_members(run.pid) and time.monotonic() < end:
+            time.sleep(0.01)
+        assert not session_members(run.pid)
+    last = finished.run(*command(finished, "killed"))
+    assert last.returncode == 0, last.stderr[-3000:]
+    print(f"{hits} of {KILLS} kills hit a running training; generations done after each: {generations}")
+    assert hits >= 15
+    assert len(set(generations)) > 3  # it was killed in the middle of its work, not in its beginning alone
+    assert result(finished, "calm").keys() >= {"history.csv", "policy.json", "weights.npy"}
+    assert result(finished, "killed") == result(finished, "calm")
+    check_trees(finished)
+    sweep_abandoned()
+    assert len(scratch_folders()) <= 1  # that of the tests
+
+
+def done(checkout: Checkout) -> int:
+    """Generations that a killed run has left in its checkpoint."""
+    found = list((checkout.root / "data/killed/work/checkpoints").glob("[!.]*.npz"))
+    state = load_state(found[0])[0] if found else None
+    return state.generation if state else 0
+
+
+def check_trees(checkout: Checkout) -> None:
+    """Every tree opens, and some of its results are what the compiler says."""
+    sizes = {}
+    for name in ("calm", "killed"):
+        (store,) = stores(checkout.root / f"data/{name}/work/replay")
+        loaded = {sha256: store.load(sha256) for sha256 in store.modules()}
+        assert all(tree is not None for tree in loaded.values())
+        sizes[name] = {sha256: len(tree[1].leaves) for sha256, tree in loaded.items()}
+    assert sizes["killed"].keys() == sizes["calm"].keys()
+    work = ["--work", "data/killed/work", "--preset", "config/presets/tiny.yaml"]
+    verified = checkout.run("mlgo", "replay", "verify", "--count", "20", *work)
+    assert "20 of 20 results are as the trees say" in verified.stdout, verified.stdout + verified.stderr
+    stats = json.loads(checkout.run("mlgo", "replay", "stats", "--json", *work[:2]).stdout)
+    assert stats[0]["compiles"] == sum(sizes["killed"].values())
