@@ -13,6 +13,7 @@ from mlgo.files import content_hash
 from mlgo.replay import ReplayStore, TreeKey
 from mlgo.rollout.jobs import CompileJob
 from mlgo.tasks import PureAdvisor, Task
+from mlgo.types import TensorSpec
 
 
 def tree_key(toolchain: Toolchain, task: Task, settings: CompileConfig) -> TreeKey:
@@ -76,7 +77,7 @@ class TreeMemory:
         return replace(job, record=True, known=KnownPath(np.array(checks, np.uint32), answers))
 
     def keep(self, job: CompileJob, result: CompileResult) -> None:
-        """Add a compile to its module's tree.
+        """Add a compile to its module's tree; one with continuous answers is not kept.
 
         Raises:
             ReplayMismatch: it contradicts an earlier one; names the module and the question.
@@ -87,4 +88,12 @@ class TreeMemory:
         self.num_compiled += 1
         self.num_known_questions += num_known
         self.num_questions += result.num_questions
+        header = result.header
+        if header is None or header.advice is None or not _is_discrete(header.advice):
+            return
         self._store.insert(job.sha256, result, num_known)
+
+
+def _is_discrete(advice: TensorSpec) -> bool:
+    """Whether answers can repeat at all, so that a tree of them is worth keeping; a priority in float32 hardly does."""
+    return advice.num_elements == 1 and advice.dtype.kind in "iu"

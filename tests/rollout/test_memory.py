@@ -18,6 +18,7 @@ from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.memory import TreeMemory
 from mlgo.seeding import generator
 from mlgo.tasks import get_task
+from mlgo.types import TensorSpec
 from tests.pipeline.conftest import ROOT
 
 TASK = get_task("inline-size")
@@ -129,3 +130,18 @@ def test_batched_decisions_equal_single_ones(never):
         single = [int.from_bytes(respond(row.tobytes()), "little") for row in rows]
         assert policy.decide_for(header)(rows).tolist() == single
     assert dataclasses.is_dataclass(never)
+
+
+def test_continuous_answers_are_compiled_every_time_and_not_kept(never, module, tmp_path):
+    memory = TreeMemory(ReplayStore(tmp_path, TreeKey("c" * 64, "t", TASK.name, "-Oz", 4.0)))
+    priority = TensorSpec("priority", np.dtype(np.float32), (1,))
+    answers = np.full(never.num_questions, 0.5, np.float32).tobytes()
+    continuous = dataclasses.replace(never, header=dataclasses.replace(never.header, advice=priority), answers=answers)
+    job = CompileJob("m", module, ConstantAdvisor(0), sha256="5" * 64)
+    for _ in range(2):
+        asked = memory.recall(job)
+        assert isinstance(asked, CompileJob)
+        assert asked.known is None
+        memory.keep(asked, continuous)
+    assert memory.num_compiled == 2
+    assert list(tmp_path.rglob("*.tree")) == []
