@@ -1,7 +1,6 @@
 """Thousands of compile sessions in one process, good ones and failing ones: does anything stay behind?"""
 
 import os
-import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -9,10 +8,9 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-import numpy as np
 from tqdm import tqdm
 
-from mlgo.compiler.session import KnownPath, compile_plain, compile_under_advice
+from mlgo.compiler.session import compile_plain, compile_under_advice
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import CompileConfig
 from mlgo.errors import CompileError, PolicyError
@@ -140,10 +138,7 @@ def _sessions(
     heard = compile_under_advice(toolchain, task, module, echo, settings, with_default=True)
     recorded = RecordedAdvisor(heard.answers)
     walked = compile_under_advice(toolchain, task, module, recorded, settings, record=True)
-    assert walked.header is not None
-    width = walked.header.payload_bytes
-    rows = [walked.observations[i : i + width] for i in range(0, len(walked.observations), width)]
-    known = KnownPath(np.array([zlib.crc32(row) for row in rows], np.uint32), walked.answers)
+    known = walked.known_path()
     gives_up = _GivesUp(slot, heard.num_questions // 2)
     hasty = settings.model_copy(update={"compile_timeout_s": _HASTY_S})
     data = module.read_bytes()

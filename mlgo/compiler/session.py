@@ -79,6 +79,13 @@ class CompileResult:
         """Questions asked in all contexts."""
         return sum(count for _, count in self.contexts)
 
+    def known_path(self) -> KnownPath:
+        """What a compile with the same answers will ask; the result must be recorded, from the first question on."""
+        assert self.header is not None
+        width = self.header.payload_bytes
+        rows = [self.observations[i : i + width] for i in range(0, len(self.observations), width)]
+        return KnownPath(np.array([zlib.crc32(row) for row in rows], np.uint32), self.answers)
+
 
 def compile_plain(
     toolchain: Toolchain,
