@@ -68,8 +68,7 @@ class NetworkPolicy:
     def _columns(self, header: Header) -> np.ndarray:
         offered = [spec.name for spec in header.features]
         check_features(self.normalisation.features, offered, "the compiler")
-        odd = [spec.name for spec in header.features if spec.dtype != np.int64 or spec.num_elements != 1]
-        if odd:  # no compile of this task can succeed, so it is no failure of a single one
+        if odd := header.not_one_int64:  # no compile of this task can succeed, so it is no failure of a single one
             raise PolicyError(f"the compiler offers features that are not one int64: {', '.join(odd[:5])}")
         return np.array([offered.index(name) for name in self.normalisation.features])
 

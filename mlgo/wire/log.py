@@ -44,6 +44,11 @@ class Header:
         """Bytes of one observation's tensors, without the closing line feed."""
         return sum(spec.num_bytes for spec in self.features)
 
+    @property
+    def not_one_int64(self) -> list[str]:
+        """Names of the features that are more than one number, or of another type."""
+        return [spec.name for spec in self.features if spec.dtype != np.int64 or spec.num_elements != 1]
+
     def index(self, name: str) -> int:
         """Position of a feature.
 
@@ -74,8 +79,7 @@ class Header:
         Raises:
             ProtocolError: some feature is not one int64.
         """
-        odd = [spec.name for spec in self.features if spec.dtype != np.int64 or spec.num_elements != 1]
-        if odd:
+        if odd := self.not_one_int64:
             raise ProtocolError(f"features that are not one int64: {', '.join(odd[:5])}")
         return np.frombuffer(payloads, np.int64).reshape(-1, len(self.features))
 
