@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -78,16 +79,17 @@ class NetworkPolicy:
         Raises:
             PolicyError: a feature is missing, or one is not a single int64.
         """
-        columns = self._columns(header)
         advice = answer_dtype(header)
         yes, no = advice.type(1).tobytes(), advice.type(0).tobytes()
+        logit = self.logit_of(header)
+        return lambda payload: yes if logit(payload) > 0.0 else no
+
+    def logit_of(self, header: Header) -> Callable[[bytes], float]:
+        """Bind to the compiler's features: maps one observation's raw tensors to the logit; raises as `respond_to`."""
+        columns = self._columns(header)
         layers, normalise = self.architecture.unflatten(self.weights), self.normalisation
         frombuffer, int64 = np.frombuffer, np.int64
-
-        def respond(payload: bytes) -> bytes:
-            return yes if logits(layers, normalise(frombuffer(payload, int64)[columns])) > 0.0 else no
-
-        return respond
+        return lambda payload: logits(layers, normalise(frombuffer(payload, int64)[columns]))  # type: ignore[return-value]
 
 
 def save_policy(policy: NetworkPolicy, folder: Path) -> None:

@@ -15,7 +15,7 @@ from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import CompileConfig
 from mlgo.errors import CompileError, MlgoError, ReplayMismatch
 from mlgo.rollout.jobs import CompileJob
-from mlgo.rollout.memory import TreeMemory
+from mlgo.rollout.memory import Recollection, TreeMemory
 from mlgo.tasks import get_task
 from mlgo.workers import LocalPool, WorkerLost
 
@@ -77,27 +77,28 @@ class CompileHost:
     def compile_each(self, jobs: Iterable[CompileJob]) -> Iterator[tuple[int, CompileOutcome]]:
         """Do jobs and yield ``(position, outcome)`` as they end."""
         recalled: deque[tuple[int, CompileOutcome]] = deque()
-        needed: dict[int, tuple[int, CompileJob, bool]] = {}
+        needed: dict[int, tuple[int, CompileJob, Recollection]] = {}
         orders = itertools.count()
 
         def needing_a_compile() -> Iterator[CompileJob]:
             for position, job in enumerate(jobs):  # at the moment a worker is free, so trees are as full as can be
-                found = self._memory.recall(job) if self._memory else job
-                if isinstance(found, CompileJob):
-                    needed[next(orders)] = (position, found, job.record)
-                    yield found
+                found = self._memory.recall(job) if self._memory else Recollection(job)
+                if found.result is not None:
+                    recalled.append((position, CompileOutcome(found.result, recalled=True)))
                 else:
-                    recalled.append((position, CompileOutcome(found, recalled=True)))
+                    needed[next(orders)] = (position, job, found)
+                    yield found.job
 
         for order, outcome in self._pool.map(needing_a_compile()):
-            position, job, record = needed.pop(order)
+            position, job, found = needed.pop(order)
             if isinstance(outcome, WorkerLost):
                 lost = f"its worker died with exit code {outcome.exit_code}"
                 outcome = CompileOutcome(None, "worker", lost)
             if self._memory and outcome.result is not None:
-                self._memory.keep(job, outcome.result)
-                if not record:  # recorded for the tree alone
-                    outcome = replace(outcome, result=replace(outcome.result, observations=b""))
+                self._memory.keep(found.job, outcome.result)
+                # Recorded for the tree alone, or from the first unknown question on.
+                observations = found.observations + outcome.result.observations if job.record else b""
+                outcome = replace(outcome, result=replace(outcome.result, observations=observations))
             yield position, outcome
             while recalled:
                 yield recalled.popleft()

@@ -1,7 +1,7 @@
 """Decision trees in front of the compiler: what is known is not compiled again."""
 
 import zlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +29,21 @@ def tree_key(toolchain: Toolchain, task: Task, settings: CompileConfig) -> TreeK
     )
 
 
+@dataclass(frozen=True)
+class Recollection:
+    """What a tree knows of a job.
+
+    Attributes:
+        job: what is left to do, its first questions answered where they are known.
+        result: the whole result, when nothing is left to do.
+        observations: raw observations of the known first questions, if the job is to be recorded.
+    """
+
+    job: CompileJob
+    result: CompileResult | None = None
+    observations: bytes = b""
+
+
 class TreeMemory:
     """Finds compiles in the trees and adds new ones to them.
 
@@ -46,24 +61,26 @@ class TreeMemory:
         self._store = store
         self.num_recalled = self.num_compiled = self.num_known_questions = self.num_questions = 0
 
-    def recall(self, job: CompileJob) -> CompileResult | CompileJob:
-        """The result of a job if the tree knows it, else the job with what is known of it.
+    def recall(self, job: CompileJob) -> Recollection:
+        """What the tree knows of a job.
 
-        Jobs whose advisor looks at more than the observation, or that ask for the default, are left as they are.
+        Nothing, for jobs whose advisor looks at more than the observation, or that ask for the default.
         """
         if not (job.sha256 and isinstance(job.advisor, PureAdvisor)) or job.with_default or job.count_done:
-            return job
+            return Recollection(job)
         loaded = self._store.load(job.sha256)
         if loaded is None:
-            return replace(job, record=True)
+            return Recollection(replace(job, record=True))
         header, tree = loaded
         walk = tree.walk(job.advisor.decide_for(header))
         assert header.advice is not None
         answers = walk.answers.astype(header.advice.dtype).tobytes()
+        observations = tree.observations[walk.nodes]
+        recorded = observations.tobytes() if job.record else b""
         if walk.leaf is not None:
             self.num_recalled += 1
             leaf, contexts = walk.leaf, (("", len(walk.nodes)),)
-            return CompileResult(
+            result = CompileResult(
                 leaf.exec_bytes,
                 leaf.text_bytes,
                 leaf.object_sha256,
@@ -72,9 +89,12 @@ class TreeMemory:
                 header=header,
                 contexts=contexts,
                 answers=answers,
+                observations=recorded,
             )
-        checks = [zlib.crc32(row) for row in tree.observations[walk.nodes]]
-        return replace(job, record=True, known=KnownPath(np.array(checks, np.uint32), answers))
+            return Recollection(job, result)
+        checks = [zlib.crc32(row) for row in observations]
+        known = KnownPath(np.array(checks, np.uint32), answers)
+        return Recollection(replace(job, record=True, known=known), observations=recorded)
 
     def keep(self, job: CompileJob, result: CompileResult) -> None:
         """Add a compile to its module's tree; one with continuous answers is not kept.

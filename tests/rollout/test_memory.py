@@ -140,8 +140,8 @@ def test_continuous_answers_are_compiled_every_time_and_not_kept(never, module, 
     job = CompileJob("m", module, ConstantAdvisor(0), sha256="5" * 64)
     for _ in range(2):
         asked = memory.recall(job)
-        assert isinstance(asked, CompileJob)
-        assert asked.known is None
-        memory.keep(asked, continuous)
+        assert asked.result is None
+        assert asked.job.known is None
+        memory.keep(asked.job, continuous)
     assert memory.num_compiled == 2
     assert list(tmp_path.rglob("*.tree")) == []

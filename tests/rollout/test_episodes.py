@@ -1,0 +1,58 @@
+"""Compiles as episodes, with and without decision trees in front of the real compiler."""
+
+import numpy as np
+
+from mlgo.policy.exploring import ExploringAdvisor
+from mlgo.replay import ReplayStore, TreeKey
+from mlgo.rollout import CompileHost, CompileJob
+from mlgo.rollout.episodes import compile_episodes
+from mlgo.rollout.memory import TreeMemory
+from tests.rollout.test_memory import SETTINGS, TASK, module, never, policies  # noqa: F401
+
+
+def jobs(bitcode, policy, count):
+    return [
+        CompileJob("m", bitcode, ExploringAdvisor(policy, 0.0, 0.02, seed), record=True, sha256="a" * 64)
+        for seed in range(count)
+    ]
+
+
+def test_episodes_are_whole_whatever_the_trees_know(toolchain, module, never, tmp_path):  # noqa: F811
+    (policy,) = policies(never.header, 1)
+    scaling = policy.normalisation
+    with CompileHost(toolchain, TASK.name, SETTINGS, 2) as host:
+        plain = compile_episodes(host, jobs(module, policy, 4), scaling, "text_bytes")
+    memory = TreeMemory(ReplayStore(tmp_path, TreeKey("c" * 64, "t", TASK.name, "-Oz", 4.0)))
+    with CompileHost(toolchain, TASK.name, SETTINGS, 1, memory) as host:
+        first = compile_episodes(host, jobs(module, policy, 4), scaling, "text_bytes")
+        again = compile_episodes(host, jobs(module, policy, 4), scaling, "text_bytes")
+    assert memory.num_known_questions > 0
+    assert memory.num_recalled == 4
+    for episodes in (first, again):
+        for one, other in zip(plain, episodes, strict=True):
+            assert one is not None
+            assert len(one.answers) > 100
+            assert np.array_equal(one.inputs, other.inputs)
+            assert np.array_equal(one.answers, other.answers)
+            assert (one.score, one.object_sha256) == (other.score, other.object_sha256)
+    header = never.header
+    rows = header.scalars(never.observations)[:1]
+    assert np.array_equal(plain[0].inputs[0], scaling(rows)[0].astype(np.float16))
+
+
+def test_a_failed_compile_is_told_and_leaves_a_gap(toolchain, module, never, tmp_path):  # noqa: F811
+    (policy,) = policies(never.header, 1)
+    broken = tmp_path / "broken.bc"
+    broken.write_bytes(b"nothing")
+    told = []
+    with CompileHost(toolchain, TASK.name, SETTINGS, 1) as host:
+        episodes = compile_episodes(
+            host,
+            [*jobs(broken, policy, 1), *jobs(module, policy, 1)],
+            policy.normalisation,
+            "text_bytes",
+            note=lambda key, outcome: told.append((key, bool(outcome.failure))),
+        )
+    assert episodes[0] is None
+    assert episodes[1] is not None
+    assert told == [("m", True), ("m", False)]
