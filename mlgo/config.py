@@ -100,8 +100,8 @@ class PolicyConfig(Section):
 class TrainConfig(Section):
     """Which policies are trained."""
 
-    algorithms: Annotated[list[Literal["bc", "es"]], AfterValidator(_unique)] = Field(min_length=1)
-    """Learners to run; es starts from bc."""
+    algorithms: Annotated[list[Literal["bc", "es", "marginal"]], AfterValidator(_unique)] = Field(min_length=1)
+    """Learners to run; es starts from the policy of es.start."""
     seeds: list[Annotated[int, Field(ge=0, lt=2**32)]] = Field(min_length=1)
     """One policy per learner and seed."""
 
@@ -124,6 +124,8 @@ class BCConfig(Section):
 class ESConfig(Section):
     """Evolution strategies on compile results."""
 
+    start: Literal["bc", "marginal"]
+    """Learner whose policy it starts from."""
     generations: Annotated[int, Field(ge=0)]
     """Updates of the mean policy."""
     pairs: Positive
@@ -150,6 +152,51 @@ class ESConfig(Section):
     """Generations between two validations of the mean policy."""
     validation_modules: Positive
     """Validation modules used for that, at most."""
+
+
+class MarginalConfig(Section):
+    """Marginal costs: rounds of exploring compiles and of fitting what each inlined call adds to the size."""
+
+    hidden: list[Positive]
+    """Units of each hidden layer of the policy."""
+    rounds: Annotated[int, Field(ge=0)]
+    """How often it explores and fits."""
+    modules: Positive
+    """Training modules explored in a round, at most."""
+    compiles: Positive
+    """Compiles of each of them in a round; the first under the policy itself."""
+    max_questions: Positive
+    """Training modules with more questions under the heuristic are left out."""
+    first_flip_share: Share
+    """In the first round answers are turned around with a probability drawn between 0 and this."""
+    flip_share: Share
+    """The same for later rounds."""
+    min_flips: Annotated[float, Field(ge=0.0)]
+    """Answers turned around per compile, on average at least; matters for modules with few questions."""
+    temperature: Annotated[float, Field(ge=0.0)]
+    """From the second round on, logits are divided by a number drawn between 0 and this: close calls vary most."""
+    unit_bytes: PositiveFloat
+    """Bytes that one unit of the policy's logit stands for."""
+    start_logit: PositiveFloat
+    """Median size of the cloned policy's logits before the first fit."""
+    anchors: list[Annotated[float, Field(ge=0.0)]] = Field(min_length=1)
+    """Pull towards the heuristic's answers in the fit of each round; the last one holds for all further rounds."""
+    huber_percent: PositiveFloat
+    """Error of an equation, in percent of a module's size, from which on the loss is linear."""
+    learning_rate: PositiveFloat
+    """Adam step size."""
+    max_epochs: Positive
+    """Upper limit of passes over the equations in a fit."""
+    patience: Positive
+    """Passes without progress on held-out modules before a fit stops."""
+    batch_modules: Positive
+    """Modules per gradient step."""
+    held_out_share: Annotated[float, Field(ge=0.0, lt=1.0)]
+    """Training modules held out of a fit, drawn anew each round; their equations end it."""
+    quarantine_after: Positive
+    """A module is left out once this many of its compiles, and half of all of them, have failed."""
+    validation_modules: Positive
+    """Validation modules that judge each round, at most."""
 
 
 class ReplayConfig(Section):
@@ -194,6 +241,7 @@ class Config(Section):
     train: TrainConfig
     bc: BCConfig
     es: ESConfig
+    marginal: MarginalConfig
     replay: ReplayConfig
     evaluate: EvaluateConfig
 

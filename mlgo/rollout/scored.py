@@ -44,13 +44,17 @@ def load_scored_modules(corpus_dir: Path, baseline_dir: Path, split: str) -> lis
     return scored
 
 
-def with_questions(scored: list[ScoredModule], max_questions: int, purpose: str) -> list[ScoredModule]:
-    """Keep modules that ask at least one question and at most ``max_questions``.
+def with_questions(
+    scored: list[ScoredModule], max_questions: int, purpose: str, section: str = "es"
+) -> list[ScoredModule]:
+    """Keep modules that ask at least one question and at most ``max_questions``, a setting of ``section``.
 
     Raises:
         TrainingError: none is left.
     """
     kept = [one for one in scored if 0 < one.num_questions <= max_questions]
     if not kept:
-        raise TrainingError(f"no {purpose} module asks between 1 and {max_questions} questions; raise es.max_questions")
+        raise TrainingError(
+            f"no {purpose} module asks between 1 and {max_questions} questions; raise {section}.max_questions"
+        )
     return kept

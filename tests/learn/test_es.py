@@ -13,6 +13,7 @@ from mlgo.learn.es.estimate import antithetic, gradient, perturb, shape_rewards,
 from mlgo.learn.es.update import AdamState, adam_step
 
 CONFIG = ESConfig(
+    start="bc",
     generations=12,
     pairs=8,
     modules=1,

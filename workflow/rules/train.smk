@@ -1,4 +1,4 @@
-# Trace -> cloned policy -> evolved policy.
+# Trace -> cloned policy -> policies that learned from compiles.
 include: "common.smk"
 
 
@@ -53,7 +53,9 @@ rule train_es:
         bitcode=expand("data/corpus/projects/{project}.parquet", project=PROJECTS),
         scores="data/baseline/scores.parquet",
         start=expand(
-            "data/policies/bc-s{{seed}}/{file}", file=["policy.json", "weights.npy"]
+            "data/policies/{start}-s{{seed}}/{file}",
+            start=config["es"]["start"],
+            file=["policy.json", "weights.npy"],
         ),
     output:
         "data/policies/es-s{seed}/policy.json",
@@ -64,8 +66,49 @@ rule train_es:
         "data/work/logs/train_es/s{seed}.log",
     threads: 64
     params:
-        settings(**COMPILER, es=config["es"], replay=config["replay"]),
+        start=config["es"]["start"],
+        settings=settings(**COMPILER, es=config["es"], replay=config["replay"]),
     shell:
-        "MLGO_LOG={log} exec python {input.script} --seed {wildcards.seed} {params} --start data/policies/bc-s{wildcards.seed} "
+        "MLGO_LOG={log} exec python {input.script} --seed {wildcards.seed} {params.settings} --start data/policies/{params.start}-s{wildcards.seed} "
         "--corpus data/corpus --baseline data/baseline --workers {threads} --work data/work "
         "--output data/policies/es-s{wildcards.seed}"
+
+
+rule train_marginal:
+    input:
+        script="scripts/train_marginal.py",
+        code=code(
+            "compiler",
+            "corpus",
+            "wire",
+            "tasks",
+            "policy",
+            "replay",
+            "rollout",
+            "learn",
+        ),
+        modules="data/corpus/modules.parquet",
+        bitcode=expand("data/corpus/projects/{project}.parquet", project=PROJECTS),
+        scores="data/baseline/scores.parquet",
+        trace="data/baseline/trace.parquet",
+        vocabulary="data/baseline/vocabulary.parquet",
+    output:
+        "data/policies/marginal-s{seed}/policy.json",
+        "data/policies/marginal-s{seed}/weights.npy",
+        "data/policies/marginal-s{seed}/history.csv",
+        "data/policies/marginal-s{seed}/failures.parquet",
+    log:
+        "data/work/logs/train_marginal/s{seed}.log",
+    threads: 64
+    params:
+        settings(
+            **COMPILER,
+            task=config["task"],
+            bc=config["bc"],
+            marginal=config["marginal"],
+            replay=config["replay"],
+        ),
+    shell:
+        "MLGO_LOG={log} exec python {input.script} --seed {wildcards.seed} {params} --corpus data/corpus "
+        "--baseline data/baseline --workers {threads} --work data/work "
+        "--output data/policies/marginal-s{wildcards.seed}"

@@ -1,0 +1,44 @@
+"""Checkpoints: named arrays and one JSON record in one file, replaced atomically, read back exactly."""
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlgo.errors import ArtifactError
+from mlgo.files import write_bytes
+
+_RECORD = "record"
+
+
+def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray], record: Any) -> None:
+    """Replace a checkpoint; a kill at any moment leaves the old or the new one.
+
+    Args:
+        path: file to replace.
+        arrays: by name; ``record`` is taken.
+        record: JSON value.
+    """
+    buffer = io.BytesIO()
+    everything: dict[str, Any] = {**arrays, _RECORD: np.frombuffer(json.dumps(record).encode(), np.uint8)}
+    np.savez(buffer, **everything)
+    write_bytes(path, buffer.getvalue())
+
+
+def read_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], Any] | None:
+    """Read arrays and record; None when there is no such file.
+
+    Raises:
+        ArtifactError: the file is damaged.
+    """
+    if not path.exists():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            arrays = {name: data[name] for name in data.files}
+        return arrays, json.loads(arrays.pop(_RECORD).tobytes())
+    except Exception as error:  # a damaged zip raises half a dozen types
+        raise ArtifactError(f"checkpoint {path} is damaged ({error}); delete it to start anew") from error

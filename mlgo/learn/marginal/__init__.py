@@ -1,0 +1,18 @@
+"""Marginal costs: what inlining one call adds to the size, learned from the sizes of whole compiles."""
+
+from mlgo.learn.marginal.equations import Equations, Evidence, equations
+from mlgo.learn.marginal.fit import FitResult, fit_costs
+from mlgo.learn.marginal.loop import MarginalState, learn_costs
+from mlgo.learn.marginal.start import heuristic_evidence, sure_clone
+
+__all__ = [
+    "Equations",
+    "Evidence",
+    "FitResult",
+    "MarginalState",
+    "equations",
+    "fit_costs",
+    "heuristic_evidence",
+    "learn_costs",
+    "sure_clone",
+]

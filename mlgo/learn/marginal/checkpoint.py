@@ -1,0 +1,27 @@
+"""State of the marginal-cost rounds on disk."""
+
+from pathlib import Path
+
+import numpy as np
+
+from mlgo.learn.checkpoint import read_checkpoint, write_checkpoint
+from mlgo.learn.marginal.loop import MarginalState
+
+
+def save_state(state: MarginalState, path: Path) -> None:
+    """Replace the checkpoint."""
+    record = {"best": state.best, "best_reward": state.best_reward, "history": state.history}
+    write_checkpoint(path, {"policies": np.stack(state.policies)}, record)
+
+
+def load_state(path: Path) -> MarginalState | None:
+    """Read the checkpoint; None when there is none.
+
+    Raises:
+        ArtifactError: the file is damaged.
+    """
+    found = read_checkpoint(path)
+    if found is None:
+        return None
+    arrays, record = found
+    return MarginalState(tuple(arrays["policies"]), record["best"], record["best_reward"], tuple(record["history"]))

@@ -1,0 +1,131 @@
+"""Rounds of exploring and fitting."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mlgo.config import MarginalConfig
+from mlgo.errors import TrainingError
+from mlgo.learn.bc import CloneData
+from mlgo.learn.marginal.equations import Evidence
+from mlgo.learn.marginal.fit import fit_costs
+from mlgo.policy.network import Architecture
+from mlgo.rollout.episodes import Episode
+
+Explore = Callable[[np.ndarray, int], list[Episode]]
+"""``(weights float32 [num_params], round) -> compiles around these weights``, successful ones only."""
+
+Validate = Callable[[np.ndarray], float]
+"""``weights float32 [num_params] -> mean reward on the validation modules``."""
+
+
+@dataclass(frozen=True)
+class MarginalState:
+    """Everything a run needs to go on after a stop; the compiles of earlier rounds are asked for again.
+
+    Attributes:
+        policies: weights before the first round and after each round, float32 [num_params] each.
+        best: index of the one with the highest validation reward.
+        best_reward: its validation reward.
+        history: one record per round, the first for the start.
+    """
+
+    policies: tuple[np.ndarray, ...]
+    best: int
+    best_reward: float
+    history: tuple[dict[str, Any], ...]
+
+    @property
+    def round(self) -> int:
+        """Rounds done."""
+        return len(self.policies) - 1
+
+
+def learn_costs(
+    start: np.ndarray,
+    shape: Architecture,
+    heuristic: CloneData,
+    known: dict[str, Evidence],
+    explore: Explore,
+    validate: Validate,
+    config: MarginalConfig,
+    seed: int,
+    state: MarginalState | None = None,
+    after_round: Callable[[MarginalState], None] = lambda state: None,
+) -> MarginalState:
+    """Compile around the policy, fit the costs to all compiles so far, take the fit as the next policy; repeat.
+
+    Args:
+        start: float32 [num_params], a clone of the heuristic.
+        shape: layer widths.
+        heuristic: its questions and answers, which the fit is held to.
+        known: what is known before the first round, by module: the heuristic's own compile.
+        explore: compiles around weights.
+        validate: reward on other projects; decides which round is the best.
+        config: rounds and fits.
+        seed: root seed.
+        state: where to go on; None starts anew.
+        after_round: called with each new state, for checkpoints and logs.
+
+    Raises:
+        TrainingError: every compile of a round failed, or see `fit_costs`.
+    """
+    if state is None:
+        reward = validate(start)
+        state = MarginalState((start,), 0, reward, ({"round": 0, "validation_reward": reward},))
+    evidence = dict(known)
+    for past in range(state.round):  # known to the decision trees, so a resumed run compiles little of this again
+        evidence = _with(evidence, explore(state.policies[past], past))
+    while state.round < config.rounds:
+        episodes = explore(state.policies[-1], state.round)
+        if not episodes:
+            raise TrainingError(f"all compiles of round {state.round + 1} failed; see the failures in the log")
+        evidence = _with(evidence, episodes)
+        fit = fit_costs(
+            state.policies[-1],
+            shape,
+            list(evidence.values()),
+            heuristic,
+            config.anchors[min(state.round, len(config.anchors) - 1)],
+            config,
+            seed,
+            state.round,
+        )
+        reward = validate(fit.weights)
+        record = {
+            "round": state.round + 1,
+            **_rewards(evidence, episodes),
+            **fit.record,
+            "validation_reward": reward,
+        }
+        better = reward > state.best_reward
+        state = replace(
+            state,
+            policies=(*state.policies, fit.weights),
+            best=state.round + 1 if better else state.best,
+            best_reward=max(reward, state.best_reward),
+            history=(*state.history, record),
+        )
+        after_round(state)
+    return state
+
+
+def _with(evidence: dict[str, Evidence], episodes: Sequence[Episode]) -> dict[str, Evidence]:
+    grown = dict(evidence)
+    for episode in episodes:
+        grown[episode.module] = grown[episode.module].add(episode)
+    return grown
+
+
+def _rewards(evidence: dict[str, Evidence], episodes: Sequence[Episode]) -> dict[str, float]:
+    """Mean gain of this round's compiles, and of the best compile known of each module."""
+    explored = [1.0 - one.score / evidence[one.module].baseline for one in episodes]
+    best = [1.0 - min(one.score for one in each.episodes) / each.baseline for each in evidence.values()]
+    return {
+        "compiles": len(episodes),
+        "mean_reward": float(np.mean(explored)),
+        "best_known_reward": float(np.mean(best)),
+        "equations": sum(len(each.episodes) for each in evidence.values()),
+    }

@@ -1,0 +1,86 @@
+"""What trainings on compile results share: modules, trees, provenance, validation."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlgo.artifacts import provenance
+from mlgo.compiler.toolchain import Toolchain
+from mlgo.config import CompileConfig, ReplayConfig
+from mlgo.files import file_sha256
+from mlgo.replay import ReplayStore, prune
+from mlgo.rollout.candidates import CandidateEvaluator
+from mlgo.rollout.memory import TreeMemory, tree_key
+from mlgo.rollout.scored import ScoredModule, load_scored_modules, with_questions
+from mlgo.seeding import sample
+from mlgo.tasks import get_task
+
+FAILED_REWARD = -1.0
+"""What a module that fails to compile counts in a validation: as if it had doubled in size."""
+
+
+def training_modules(
+    corpus: Path, baseline: Path, algorithm: str, seed: int, *, max_questions: int, num_validation: int
+) -> tuple[list[ScoredModule], list[ScoredModule]]:
+    """Modules to train and to validate on, the latter sampled by seed.
+
+    Args:
+        corpus: folder of the corpus.
+        baseline: folder of the reference scores.
+        algorithm: section of the configuration that ``max_questions`` is from; also names the sample.
+        seed: root seed of the training.
+        max_questions: modules with more of them are left out.
+        num_validation: validation modules at most.
+
+    Raises:
+        TrainingError: no module is left.
+    """
+    train, validation = (
+        with_questions(load_scored_modules(corpus, baseline, split), max_questions, split, algorithm)
+        for split in ("train", "validation")
+    )
+    return train, sample(validation, num_validation, seed, algorithm, "validation")
+
+
+def training_origin(
+    toolchain: Toolchain, settings: CompileConfig, start: Path, corpus: Path, baseline: Path, **learner: Any
+) -> dict[str, Any]:
+    """Provenance of a policy trained on compile results.
+
+    Args:
+        toolchain: compiler in use.
+        settings: how it compiles.
+        start: file of what it starts from, a policy's weights or a trace.
+        corpus: folder of the corpus.
+        baseline: folder of the reference scores.
+        learner: algorithm, seed and section of the configuration, as plain JSON values.
+    """
+    return provenance(
+        **learner,
+        compile=settings.model_dump(),
+        compiler=toolchain.name,
+        compiler_sha256=toolchain.sha256,
+        target=toolchain.target,
+        start_sha256=file_sha256(start),
+        scores_sha256=file_sha256(baseline / "scores.parquet"),
+        corpus_sha256=file_sha256(corpus / "modules.parquet"),
+    )
+
+
+def open_memory(
+    folder: Path, config: ReplayConfig, toolchain: Toolchain, task: str, settings: CompileConfig
+) -> TreeMemory | None:
+    """Decision trees in a folder, pruned to the configured size; None where the configuration turns them off."""
+    if not config.enabled:
+        return None
+    prune(folder, int(config.max_disk_gb * 1e9))
+    return TreeMemory(ReplayStore(folder, tree_key(toolchain, get_task(task), settings)))
+
+
+def validation_rewards(
+    evaluator: CandidateEvaluator, weights: np.ndarray, modules: Sequence[ScoredModule]
+) -> np.ndarray:
+    """Relative reward of a policy on each module, float64 [num_modules]; `FAILED_REWARD` where the compile failed."""
+    return np.nan_to_num(evaluator.rewards(weights[None], modules)[0], nan=FAILED_REWARD)
