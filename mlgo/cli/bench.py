@@ -10,6 +10,7 @@ from mlgo.artifacts import read_table
 from mlgo.bench.host import HOSTS, bench_host
 from mlgo.bench.log import bench_log
 from mlgo.bench.replay import bench_replay
+from mlgo.bench.save import bench_save
 from mlgo.bench.soak import bench_soak
 from mlgo.cli.options import add_config_options, positive, positive_float, read_config
 from mlgo.compiler.toolchain import find_toolchain
@@ -28,9 +29,11 @@ examples:
   mlgo bench replay                      evolution strategies with and without decision trees
   mlgo bench replay --perturbation 0.05 0.3 --generations 20
   mlgo bench log                         reading a trace, against a reader that goes tensor by tensor
+  mlgo bench save                        what saving policies costs a training step
   mlgo bench soak                        10,000 sessions in a row: does anything stay behind?
 """
 _SOAK_MODULES = 24
+_SAVE_MODULES = 8
 
 
 def add_parser(commands: Any) -> None:
@@ -64,6 +67,11 @@ def add_parser(commands: Any) -> None:
     log.add_argument("--questions", type=positive, default=400_000, help="at most (default: %(default)s)")
     log.add_argument("--repeats", type=positive, default=5, help="rounds (default: %(default)s)")
     log.set_defaults(run=_log)
+    save = actions.add_parser("save", parents=[shared], help="cost of saving policies during training")
+    save.add_argument("--policy", type=Path, default=Path("data/policies/bc-s0"), help="what is saved")
+    save.add_argument("--repeats", type=positive, default=15, help="rounds (default: %(default)s)")
+    save.add_argument("--workers", type=positive, default=os.cpu_count() or 1)
+    save.set_defaults(run=_save)
     soak = actions.add_parser("soak", parents=[shared], help="what many sessions leave behind; status 1 if anything")
     soak.add_argument("--sessions", type=positive, default=10_000, help="how many (default: %(default)s)")
     soak.set_defaults(run=_soak)
@@ -125,6 +133,21 @@ def _log(args: argparse.Namespace) -> None:
         print(json.dumps(record, indent=2))
     else:
         print("\n".join(f"{name:<18} {value}" for name, value in record.items()))
+
+
+def _save(args: argparse.Namespace) -> None:
+    config = read_config(args)
+    toolchain = find_toolchain(config.toolchain, config.target)
+    modules = _smallest_modules(args.data)[:_SAVE_MODULES]
+    bitcode = unpack_bitcode(args.data / "corpus", [one.module for one in modules], args.data / "work" / "bitcode")
+    repeats, policy, records = 4 if args.quick else args.repeats, load_policy(args.policy), {}
+    for length, candidates in {"short": 1, "long": 4 if args.quick else 12}.items():
+        cost = bench_save(toolchain, config.compile, policy, modules, bitcode, candidates, repeats, args.workers)
+        records[length] = cost.record()
+        if not args.json:
+            print(f"{length} steps\n" + "\n".join(f"  {name:<26} {value}" for name, value in records[length].items()))
+    if args.json:
+        print(json.dumps(records, indent=2))
 
 
 def _soak(args: argparse.Namespace) -> int:

@@ -3,9 +3,12 @@
 import csv
 import io
 import sys
+import time
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
+
+import numpy as np
 
 from mlgo.files import write_text
 
@@ -22,7 +25,10 @@ def write_history(path: Path, history: list[dict[str, Any]]) -> None:
 
 
 class TensorBoardLog:
-    """Scalars of a run for TensorBoard.
+    """Numbers and distributions of a run for TensorBoard.
+
+    TensorBoard's own ``summary.Writer`` knows scalars alone, so summaries go to the event file that it writes too: a
+    folder must not hold two, because TensorBoard reads only the newest.
 
     Args:
         folder: log folder of this run.
@@ -31,16 +37,29 @@ class TensorBoardLog:
     def __init__(self, folder: Path) -> None:
         # TensorBoard takes its own small stand-in for TensorFlow where this module exists; the real one costs seconds.
         sys.modules.setdefault("tensorboard.compat.notf", ModuleType("tensorboard.compat.notf"))
-        from tensorboard.summary import Writer
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-        self._writer = Writer(str(folder))
+        self._writer = EventFileWriter(str(folder))
 
     def add(self, record: dict[str, Any], step: int) -> None:
         """Log all numbers of a record."""
+        from tensorboard.plugins.scalar.summary_v2 import scalar_pb
+
         for name, value in record.items():
             if isinstance(value, int | float) and not isinstance(value, bool):
-                self._writer.add_scalar(name, value, step)
+                self._add_summary(scalar_pb(name, value), step)
         self._writer.flush()
+
+    def add_histogram(self, name: str, values: np.ndarray, step: int) -> None:
+        """Log how numbers are distributed; those that are not finite are left out."""
+        from tensorboard.plugins.histogram.summary_v2 import histogram_pb
+
+        self._add_summary(histogram_pb(name, values[np.isfinite(values)]), step)
+
+    def _add_summary(self, summary: Any, step: int) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event
+
+        self._writer.add_event(Event(wall_time=time.time(), step=step, summary=summary))
 
     def __enter__(self) -> "TensorBoardLog":
         return self

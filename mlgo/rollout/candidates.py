@@ -63,21 +63,3 @@ class CandidateEvaluator:
             len(candidates), len(modules)
         )
         return relative_reward(scores, np.array([float(getattr(one, self._objective)) for one in modules]))
-
-
-def mean_over_common(rewards: np.ndarray) -> np.ndarray:
-    """Mean reward of each candidate over the same modules for all.
-
-    A module on which at least half of the candidates fail says more about itself than about them; it counts for none.
-    A candidate that fails on another is left without a mean.
-
-    Args:
-        rewards: float64 [num_candidates, num_modules], NaN where a compile failed.
-
-    Returns:
-        float64 [num_candidates], NaN for failed candidates; all NaN when no module is left.
-    """
-    common = np.isnan(rewards).mean(axis=0) < 0.5
-    if not common.any():
-        return np.full(len(rewards), np.nan)
-    return rewards[:, common].mean(axis=1)

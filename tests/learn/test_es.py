@@ -1,32 +1,26 @@
-"""Evolution strategies: the arithmetic by hand, the loop on problems with a known optimum."""
+"""Evolution strategies: the loop on problems with a known optimum, and its state on disk."""
+
+from dataclasses import fields
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.config import ESConfig
+from mlgo.config import load_config
 from mlgo.errors import ArtifactError, TrainingError
 from mlgo.learn.es import Coordinates, EsState, evolve
 from mlgo.learn.es.checkpoint import load_state, save_state
-from mlgo.learn.es.estimate import antithetic, gradient, perturb, shape_rewards, successful_pairs
-from mlgo.learn.es.update import AdamState, adam_step
+from tests.conftest import REPOSITORY
 
-CONFIG = ESConfig(
-    start="bc",
-    generations=12,
-    pairs=8,
-    modules=1,
-    max_questions=1000,
-    perturbation=0.1,
-    step_size=0.1,
-    trainable_layers=1,
-    shaping="rank",
-    weight_decay=0.0,
-    min_success_share=0.4,
-    quarantine_after=10,
-    validate_every=4,
-    validation_modules=1,
+CONFIG = load_config(REPOSITORY / "config" / "config.yaml").es.model_copy(
+    update={
+        "generations": 12,
+        "pairs": 8,
+        "perturbation": 0.1,
+        "step_size": 0.1,
+        "validate_every": 4,
+    }
 )
 TARGET = np.array([0.8, -0.5, 0.3, 0.0, 1.0])
 START = np.zeros(5, np.float32)
@@ -38,7 +32,8 @@ def distance(weights):
 
 
 def evaluate(candidates, generation):
-    return distance(candidates)
+    """Two modules, whose rewards differ in a constant."""
+    return distance(candidates)[:, None] + [-0.1, 0.1]
 
 
 def validate(weights):
@@ -50,86 +45,15 @@ def configured(**changes):
 
 
 def same(a: EsState, b: EsState) -> bool:
-    arrays = [(a.mean, b.mean), (a.best, b.best), (a.adam.first, b.adam.first), (a.adam.second, b.adam.second)]
-    return all(np.array_equal(x, y) for x, y in arrays) and (a.generation, a.adam.count, a.best_reward, a.history) == (
-        b.generation,
-        b.adam.count,
-        b.best_reward,
-        b.history,
+    """Whether two states are equal to the last bit."""
+    optimizers = [[getattr(state.optimizer, one.name) for one in fields(state.optimizer)] for state in (a, b)]
+    return (
+        type(a.optimizer) is type(b.optimizer)
+        and all(np.array_equal(x, y) for x, y in zip(*optimizers, strict=True))
+        and np.array_equal(a.mean, b.mean)
+        and np.array_equal(a.best, b.best)
+        and (a.generation, a.best_reward, a.history) == (b.generation, b.best_reward, b.history)
     )
-
-
-@pytest.mark.parametrize(
-    ("rewards", "expected"),
-    [
-        ([3.0, 1.0, 2.0], [0.5, -0.5, 0.0]),
-        ([0.0, 10.0], [-0.5, 0.5]),
-        ([5.0, 5.0, 1.0, 9.0, 5.0], [0.0, 0.0, -0.5, 0.5, 0.0]),  # ranks 0, 2, 2, 2, 4
-        ([1.0, 1.0, 2.0], [-0.25, -0.25, 0.5]),  # ranks 0.5, 0.5, 2
-        ([4.0, 4.0, 4.0], [0.0, 0.0, 0.0]),
-        ([-1e300, 1e300, 0.0], [-0.5, 0.5, 0.0]),
-    ],
-)
-def test_ranks_by_hand(rewards, expected):
-    assert shape_rewards(np.array(rewards), "rank").tolist() == pytest.approx(expected)
-
-
-def test_zscore_by_hand():
-    # mean 2, variance ((-1)^2 + 1^2) / 2 = 1
-    assert shape_rewards(np.array([1.0, 3.0]), "zscore").tolist() == [-1.0, 1.0]
-    assert shape_rewards(np.array([2.0, 2.0]), "zscore").tolist() == [0.0, 0.0]
-
-
-@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30))
-def test_ranks_are_centred_bounded_and_keep_the_order(rewards):
-    values = np.array(rewards)
-    shaped = shape_rewards(values, "rank")
-    assert abs(shaped.sum()) < 1e-9
-    assert np.all(np.abs(shaped) <= 0.5)
-    for i in range(len(values)):
-        assert np.array_equal(shaped > shaped[i], values > values[i])
-
-
-def test_antithetic_candidates_and_their_success():
-    mean, noise = np.array([1.0, 2.0]), np.array([[0.5, 0.0], [0.0, -1.0]])
-    assert antithetic(mean, noise).tolist() == [[1.5, 2.0], [1.0, 1.0], [0.5, 2.0], [1.0, 3.0]]
-    assert successful_pairs(np.array([1.0, np.nan, 3.0, 4.0])).tolist() == [True, False]
-    assert successful_pairs(np.array([1.0, 2.0, np.inf, 4.0])).tolist() == [False, True]
-    assert successful_pairs(np.array([1.0, 2.0, 3.0, 4.0])).tolist() == [True, True]
-
-
-def test_noise_has_the_scale():
-    noise = perturb(np.random.default_rng(0), 2000, 5, 0.3)
-    assert noise.shape == (2000, 5)
-    assert noise.std() == pytest.approx(0.3, rel=0.03)
-    assert abs(noise.mean()) < 0.01
-
-
-def test_gradient_by_hand():
-    noise = np.array([[0.1, 0.0], [0.0, 0.2]])
-    shaped = np.array([0.5, -0.5, -0.1, 0.1])
-    # differences 0.6 and -0.6; sums (0.06, -0.12); divided by 2 * 2 pairs * 0.01
-    assert gradient(noise, shaped, 0.1).tolist() == pytest.approx([1.5, -3.0])
-
-
-def test_gradient_of_a_linear_reward_is_its_slope():
-    slope = np.array([2.0, -1.0, 0.5])
-    noise = perturb(np.random.default_rng(1), 20_000, 3, 0.1)
-    rewards = antithetic(np.zeros(3), noise) @ slope
-    assert gradient(noise, rewards, 0.1) == pytest.approx(slope, abs=0.05)
-
-
-def test_first_adam_steps_by_hand():
-    # First step: corrected moments are g and g^2, so the change is step * g / (|g| + 1e-8).
-    change, state = adam_step(AdamState.zeros(3), np.array([4.0, -0.25, 0.0]), 0.1)
-    assert change.tolist() == pytest.approx([0.1, -0.1, 0.0])
-    assert state.count == 1
-    assert state.first.tolist() == pytest.approx([0.4, -0.025, 0.0])
-    assert state.second.tolist() == pytest.approx([0.016, 0.0000625, 0.0])
-    # Second step with gradient 0: first 0.36 / (1 - 0.81), second 0.015984 / (1 - 0.998001).
-    change, state = adam_step(state, np.zeros(3), 0.1)
-    assert change[0] == pytest.approx(0.1 * (0.36 / 0.19) / np.sqrt(0.015984 / 0.001999))
-    assert state.count == 2
 
 
 def test_coordinates_by_hand():
@@ -144,6 +68,15 @@ def test_coordinates_by_hand():
     assert weights[0] == pytest.approx([9, 9, 3 + 12.5**0.5, 4 - 12.5**0.5, 0, 0])
     assert start.tolist() == [9, 9, 3, 4, 0, 0]
     assert Coordinates.last_layers(start, layers, 9).varied.tolist() == list(range(6))
+
+
+def test_coordinates_in_units_of_each_weight():
+    start = np.array([9, 9, -3, 4, 0, 0.5], np.float32)
+    chosen = Coordinates.last_layers(start, [slice(0, 2), slice(2, 6)], 1, "weight", 0.25)
+    assert chosen.varied.tolist() == [2, 3, 4, 5]
+    assert chosen.unit.tolist() == [3.25, 4.25, 0.25, 0.75]
+    assert chosen.unit.dtype == np.float64
+    assert chosen.weights(np.array([2.0, -1.0, 4.0, 0.0])).tolist() == [9, 9, 3.5, -0.25, 1.0, 0.5]
 
 
 @pytest.mark.parametrize("shaping", ["rank", "zscore"])
@@ -192,24 +125,67 @@ def test_the_seed_decides():
     assert not same(runs[0], runs[2])
 
 
-@pytest.mark.parametrize("stop", range(13))
-def test_a_resumed_run_equals_an_undisturbed_one(stop, tmp_path):
-    whole = evolve(COORDINATES, evaluate, validate, CONFIG, 5)
-    path = tmp_path / "state.npz"
+class Stopped(Exception):
+    pass
 
-    class Stopped(Exception):
-        pass
 
-    def keep(state):
+def resumed(config, stop, path):
+    """A run that was stopped after some generations and went on from its checkpoint."""
+
+    def keep(state, rewards):
         save_state(state, path)
         if state.generation == stop:
             raise Stopped
 
     if stop:
         with pytest.raises(Stopped):
-            evolve(COORDINATES, evaluate, validate, CONFIG, 5, None, keep)
-    resumed = evolve(COORDINATES, evaluate, validate, CONFIG, 5, load_state(path)[0])
-    assert same(whole, resumed)
+            evolve(COORDINATES, evaluate, validate, config, 5, None, keep)
+    return evolve(COORDINATES, evaluate, validate, config, 5, load_state(path)[0])
+
+
+@pytest.mark.parametrize("stop", range(13))
+def test_a_resumed_run_equals_an_undisturbed_one(stop, tmp_path):
+    whole = evolve(COORDINATES, evaluate, validate, CONFIG, 5)
+    assert same(whole, resumed(CONFIG, stop, tmp_path / "state.npz"))
+
+
+METHODS = [
+    {"estimator": estimator, **method}
+    for estimator in ("antithetic", "forward")
+    for method in (
+        *({"gradient": gradient} for gradient in ("monte_carlo", "ars", "ridge", "linear")),
+        {"gradient": "monte_carlo", "orthogonal": True},
+        {"update": "sgd", "shaping": "zscore", "gradient": "ridge", "momentum": 0.5},
+        {"update": "sgd", "shaping": "none", "gradient": "linear", "momentum": 0.0},
+        *({"update": "trust_region", "trust_region": model} for model in ("linear", "diagonal", "quadratic")),
+    )
+]
+
+
+def method_config(method, **changes):
+    region = CONFIG.trust_region.model_copy(
+        update={"model": method.get("trust_region", "linear"), "ridge_penalty": 0.01}
+    )
+    return configured(**{**method, "trust_region": region}, **changes)
+
+
+def name_of(method):
+    return "-".join(str(value) for value in method.values())
+
+
+@pytest.mark.parametrize("method", METHODS, ids=name_of)
+@pytest.mark.parametrize("stop", [1, 6, 11])
+def test_every_method_resumes_exactly(method, stop, tmp_path):
+    config = method_config(method)
+    whole = evolve(COORDINATES, evaluate, validate, config, 5)
+    assert np.any(whole.mean)
+    assert same(whole, resumed(config, stop, tmp_path / "state.npz"))
+
+
+@pytest.mark.parametrize("method", METHODS, ids=name_of)
+def test_every_method_climbs(method):
+    state = evolve(COORDINATES, evaluate, validate, method_config(method, generations=60), 0)
+    assert state.best_reward > -0.1  # from -1.98
 
 
 def test_checkpoints_come_back_exactly(tmp_path):
@@ -220,7 +196,7 @@ def test_checkpoints_come_back_exactly(tmp_path):
     loaded, extra = load_state(tmp_path / "a")
     assert same(loaded, state)
     assert extra == {"a": [1]}
-    fresh = EsState.start(3)
+    fresh = EsState.start(3, CONFIG)
     save_state(fresh, tmp_path / "c")
     assert same(load_state(tmp_path / "c")[0], fresh)  # with a best reward of minus infinity
     assert load_state(tmp_path / "none") == (None, None)
@@ -229,7 +205,7 @@ def test_checkpoints_come_back_exactly(tmp_path):
 @given(data=st.data())
 def test_damaged_checkpoints(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("state") / "state.npz"
-    save_state(EsState.start(3), path)
+    save_state(EsState.start(3, CONFIG), path)
     whole = path.read_bytes()
     path.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 1))])
     with pytest.raises(ArtifactError, match="damaged"):
@@ -269,7 +245,13 @@ def test_a_generation_with_too_few_pairs_is_skipped():
 
     means = []
     state = evolve(
-        COORDINATES, fails_once, validate, configured(generations=3), 0, None, lambda state: means.append(state.mean)
+        COORDINATES,
+        fails_once,
+        validate,
+        configured(generations=3),
+        0,
+        None,
+        lambda state, rewards: means.append(state.mean),
     )
     assert [record["skipped"] for record in state.history] == [False, False, True, False]
     assert np.array_equal(means[0], means[1])
@@ -282,7 +264,7 @@ def test_when_all_fail_it_stops_with_advice(share):
 
     def fail(candidates, generation):
         calls.append(generation)
-        return np.full(len(candidates), np.nan)
+        return np.full((len(candidates), 2), np.nan)
 
     with pytest.raises(TrainingError, match="3 generations in a row"):
         evolve(COORDINATES, fail, validate, configured(min_success_share=share), 0)
@@ -290,7 +272,7 @@ def test_when_all_fail_it_stops_with_advice(share):
 
 
 def test_equal_rewards_move_nothing():
-    state = evolve(COORDINATES, lambda candidates, generation: np.zeros(len(candidates)), validate, CONFIG, 0)
+    state = evolve(COORDINATES, lambda candidates, generation: np.zeros((len(candidates), 1)), validate, CONFIG, 0)
     assert state.mean.tolist() == [0.0] * 5
     assert not any(record["skipped"] for record in state.history)
 
@@ -314,3 +296,95 @@ def test_candidates_are_what_was_announced():
     assert first.shape == (16, 5)
     assert first.dtype == np.float32
     assert first[:8] + first[8:] == pytest.approx(np.zeros((8, 5)), abs=1e-6)  # pairs around the start
+
+
+def test_a_forward_generation_ends_with_the_mean():
+    seen = []
+
+    def watch(candidates, generation):
+        seen.append(candidates)
+        return evaluate(candidates, generation)
+
+    state = evolve(COORDINATES, watch, validate, configured(generations=2, estimator="forward"), 0)
+    assert [len(candidates) for candidates in seen] == [9, 9]
+    assert np.array_equal(seen[0][-1], START)
+    assert not np.array_equal(seen[1][-1], START)
+    assert state.history[1]["successful_pairs"] == 8
+
+
+@pytest.mark.parametrize(("failed", "usable", "skipped"), [([2], 7, False), ([2, 5], 6, False), ([8], 0, True)])
+def test_a_forward_candidate_that_fails_drops_itself_and_the_mean_drops_all(failed, usable, skipped):
+    def fails(candidates, generation):
+        rewards = evaluate(candidates, generation)
+        rewards[failed, 1] = np.nan
+        return rewards
+
+    record = evolve(COORDINATES, fails, validate, configured(generations=1, estimator="forward"), 0).history[1]
+    assert (record["failed_candidates"], record["successful_pairs"], record["skipped"]) == (
+        len(failed),
+        usable,
+        skipped,
+    )
+
+
+def test_a_trust_region_holds_its_step_against_the_mean_on_the_same_modules():
+    seen = []
+
+    def watch(candidates, generation):
+        seen.append((candidates, generation))
+        return evaluate(candidates, generation)
+
+    config = method_config({"update": "trust_region"}, generations=2)
+    state = evolve(COORDINATES, watch, validate, config, 0)
+    assert [(len(candidates), generation) for candidates, generation in seen] == [(16, 0), (2, 0), (16, 1), (2, 1)]
+    assert np.array_equal(seen[1][0][0], START)
+    assert np.linalg.norm(seen[1][0][1]) == pytest.approx(config.trust_region.radius)
+    first, second = state.history[1:]
+    gain = distance(seen[1][0][1])[0] - distance(START)[0]
+    assert first["actual_gain"] == pytest.approx(gain)
+    assert first["accepted"] == (gain > 0)
+    assert (first["trust_radius"], second["trust_radius"]) == (1.0, state_radius(first))
+
+
+def state_radius(record):
+    ratio = record["actual_gain"] / record["predicted_gain"]
+    return 0.5 if ratio < 0.25 else 2.0 if ratio > 0.75 else 1.0
+
+
+def test_a_trust_region_never_takes_a_step_that_fails():
+    def fails(candidates, generation):
+        rewards = evaluate(candidates, generation)
+        if len(candidates) == 2:
+            rewards[1, 0] = np.nan
+        return rewards
+
+    state = evolve(COORDINATES, fails, validate, method_config({"update": "trust_region"}, generations=3), 0)
+    assert state.mean.tolist() == [0.0] * 5
+    assert state.optimizer.radius == 0.125
+    assert [record["accepted"] for record in state.history[1:]] == [False] * 3
+
+
+def test_a_mean_beyond_all_numbers_is_an_error():
+    with np.errstate(over="ignore"), pytest.raises(TrainingError, match=r"range of numbers; lower es\.step_size"):
+        evolve(COORDINATES, evaluate, validate, configured(step_size=1e308, weight_decay=1e10), 0)
+
+
+def test_which_generation_beats_all_before():
+    rewards = iter([0.1, 0.05, 0.2, 0.2])
+    states = []
+    config = configured(generations=5, validate_every=2)
+    last = evolve(
+        COORDINATES, evaluate, lambda weights: next(rewards), config, 0, None, lambda state, _: states.append(state)
+    )
+    # Validated at 0.1 at the start, then at 2, 4 and 5; an equal reward beats nothing.
+    assert [state.generation for state in states if state.beats_all_before] == [4]
+    assert last.best_reward == 0.2
+
+
+def test_rewards_of_the_candidates_are_handed_on():
+    seen = []
+    evolve(
+        COORDINATES, evaluate, validate, configured(generations=2), 0, None, lambda state, rewards: seen.append(rewards)
+    )
+    assert [rewards.shape for rewards in seen] == [(16, 2), (16, 2)]
+    assert seen[0][:, 1] - seen[0][:, 0] == pytest.approx(np.full(16, 0.2))

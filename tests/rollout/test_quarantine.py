@@ -2,12 +2,10 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from mlgo.artifacts import FAILURES, read_table, write_rows
 from mlgo.compiler.session import CompileResult
-from mlgo.rollout.candidates import mean_over_common
 from mlgo.rollout.compiles import CompileOutcome
 from mlgo.rollout.quarantine import Quarantine
 
@@ -52,11 +50,3 @@ def test_rows_hold_every_module_with_a_failure(tmp_path):
         {"module": "a/a.c", "compiles": 1, "failures": 1, "reason": reason, "quarantined": False},
         {"module": "a/b.c", "compiles": 3, "failures": 2, "reason": reason, "quarantined": True},
     ]
-
-
-def test_candidates_are_compared_on_the_same_modules():
-    nan = np.nan
-    rewards = np.array([[1.0, nan, 3.0], [2.0, nan, 4.0], [0.0, 9.0, nan]])
-    # The second module fails under two of three: it counts for nobody. The third is the third candidate's own fault.
-    np.testing.assert_array_equal(mean_over_common(rewards), [2.0, 3.0, nan])
-    assert np.isnan(mean_over_common(np.full((2, 2), nan))).all()

@@ -11,13 +11,14 @@ from mlgo.compiler.session import compile_under_advice
 from mlgo.compiler.toolchain import Quirks
 from mlgo.corpus.store import Module
 from mlgo.errors import MlgoError, PolicyError, TrainingError
+from mlgo.learn.es.rewards import mean_over_common
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.rollout import CompileHost, CompileJob, CompileOutcome, check_failures
 from mlgo.rollout.baseline import ADVISORS, score_references, self_test_failures
-from mlgo.rollout.candidates import CandidateEvaluator, mean_over_common
+from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.evaluation import evaluate_policy
 from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.scored import ScoredModule, with_questions

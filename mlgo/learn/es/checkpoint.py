@@ -1,16 +1,18 @@
 """Evolution-strategy state on disk: one atomic file, read back exactly."""
 
-import io
-import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mlgo.errors import ArtifactError
-from mlgo.files import write_bytes
-from mlgo.learn.es.loop import EsState
-from mlgo.learn.es.update import AdamState
+from mlgo.learn.checkpoint import read_checkpoint, write_checkpoint
+from mlgo.learn.es.state import EsState
+from mlgo.learn.es.trust_region import TrustRegionState
+from mlgo.learn.es.update import AdamState, MomentumState
+
+_OPTIMIZERS: dict[str, Any] = {kind.__name__: kind for kind in (AdamState, MomentumState, TrustRegionState)}
 
 
 def save_state(state: EsState, path: Path, extra: Any = None) -> None:
@@ -21,19 +23,16 @@ def save_state(state: EsState, path: Path, extra: Any = None) -> None:
         path: file to replace.
         extra: JSON value of the caller's own state.
     """
-    buffer = io.BytesIO()
-    np.savez(
-        buffer,
-        mean=state.mean,
-        best=state.best,
-        adam_first=state.adam.first,
-        adam_second=state.adam.second,
-        scalars=np.array([state.generation, state.adam.count], np.int64),
-        best_reward=np.array(state.best_reward),
-        history=np.frombuffer(json.dumps(state.history).encode(), np.uint8),
-        extra=np.frombuffer(json.dumps(extra).encode(), np.uint8),
-    )
-    write_bytes(path, buffer.getvalue())
+    optimizer = {f"optimizer_{one.name}": getattr(state.optimizer, one.name) for one in fields(state.optimizer)}
+    record = {
+        "generation": state.generation,
+        "best_reward": state.best_reward,
+        "optimizer": type(state.optimizer).__name__,
+        "history": state.history,
+        "extra": extra,
+    }
+    arrays = {name: np.asarray(value) for name, value in optimizer.items()}
+    write_checkpoint(path, {"mean": state.mean, "best": state.best, **arrays}, record)
 
 
 def load_state(path: Path) -> tuple[EsState, Any] | tuple[None, None]:
@@ -42,19 +41,26 @@ def load_state(path: Path) -> tuple[EsState, Any] | tuple[None, None]:
     Raises:
         ArtifactError: the file is damaged.
     """
-    if not path.exists():
+    found = read_checkpoint(path)
+    if found is None:
         return None, None
+    arrays, record = found
     try:
-        with np.load(path, allow_pickle=False) as data:
-            generation, count = (int(value) for value in data["scalars"])
-            state = EsState(
-                generation,
-                data["mean"],
-                AdamState(count, data["adam_first"], data["adam_second"]),
-                data["best"],
-                float(data["best_reward"]),
-                tuple(json.loads(data["history"].tobytes())),
-            )
-            return state, json.loads(data["extra"].tobytes())
-    except Exception as error:  # a damaged zip raises half a dozen types
-        raise ArtifactError(f"checkpoint {path} is damaged ({error}); delete it to start anew") from error
+        kind = _OPTIMIZERS[record["optimizer"]]
+        optimizer = kind(*(_plain(arrays[f"optimizer_{one.name}"]) for one in fields(kind)))
+        state = EsState(
+            record["generation"],
+            arrays["mean"],
+            optimizer,
+            arrays["best"],
+            record["best_reward"],
+            tuple(record["history"]),
+        )
+        return state, record["extra"]
+    except (KeyError, TypeError) as error:
+        raise ArtifactError(f"checkpoint {path} is not of this version ({error}); delete it to start anew") from error
+
+
+def _plain(value: np.ndarray) -> Any:
+    """Scalars as Python numbers, arrays as they are."""
+    return value if value.ndim else value.item()

@@ -1,66 +1,90 @@
-"""From rewards of perturbed candidates to a gradient.
+"""Finite differences: which candidates a generation evaluates, and how their rewards compare along each direction."""
 
-Salimans et al. 2017, "Evolution Strategies as a Scalable Alternative to Reinforcement Learning": antithetic
-sampling and rank shaping.
-"""
-
-from typing import Literal
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 
-def perturb(rng: np.random.Generator, pairs: int, num_params: int, scale: float) -> np.ndarray:
-    """Draw Gaussian noise with standard deviation ``scale``: ``float64 [pairs, num_params]``."""
-    return scale * rng.standard_normal((pairs, num_params))
+@dataclass(frozen=True)
+class Antithetic:
+    """Two candidates for each direction, ``mean + noise`` and ``mean - noise`` (Salimans et al. 2017).
 
+    Candidates are in the order of all pluses, then all minuses.
 
-def antithetic(mean: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """Candidates ``mean + noise`` followed by ``mean - noise``: ``[2 pairs, num_params]``."""
-    return np.concatenate([mean + noise, mean - noise])
-
-
-def successful_pairs(rewards: np.ndarray) -> np.ndarray:
-    """Tell which pairs have two finite rewards; a failed candidate drops its twin.
-
-    Args:
-        rewards: float64 [2 pairs], in the order of `antithetic`.
-
-    Returns:
-        bool [pairs].
-    """
-    return np.isfinite(rewards).reshape(2, -1).all(axis=0)
-
-
-def shape_rewards(rewards: np.ndarray, shaping: Literal["rank", "zscore"]) -> np.ndarray:
-    """Make rewards comparable over generations.
-
-    ``rank`` gives centred ranks from -0.5 to 0.5 (ties share their mean rank), ``zscore`` subtracts the mean and
-    divides by the standard deviation. Equal rewards give zeros.
-
-    Args:
-        rewards: float64 [num], finite.
-        shaping: which of the two.
-    """
-    if np.ptp(rewards) == 0.0:
-        return np.zeros_like(rewards)
-    if shaping == "zscore":
-        return (rewards - rewards.mean()) / rewards.std()
-    _, position, counts = np.unique(rewards, return_inverse=True, return_counts=True)
-    mean_rank = np.cumsum(counts) - (counts + 1) / 2  # 0-based, ties averaged
-    return mean_rank[position] / (len(rewards) - 1) - 0.5
-
-
-def gradient(noise: np.ndarray, shaped: np.ndarray, scale: float) -> np.ndarray:
-    """Antithetic estimate ``sum((f+ - f-) noise) / (2 pairs scale^2)``.
-
-    Args:
+    Attributes:
         noise: float64 [pairs, num_params].
-        shaped: float64 [2 pairs], in the order of `antithetic`.
-        scale: standard deviation of the noise.
-
-    Returns:
-        float64 [num_params], direction of growing reward.
+        span: distance between the compared candidates, in units of the noise.
     """
-    pairs = len(noise)
-    difference = shaped[:pairs] - shaped[pairs:]
-    return difference @ noise / (2 * pairs * scale**2)
+
+    noise: np.ndarray
+    span: ClassVar[int] = 2
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Candidates relative to the mean: float64 [2 pairs, num_params]."""
+        return np.concatenate([self.noise, -self.noise])
+
+    def usable(self, rewards: np.ndarray) -> np.ndarray:
+        """Tell which directions have two finite rewards, bool [pairs]; a failed candidate drops its twin.
+
+        Args:
+            rewards: float64 [2 pairs].
+        """
+        return np.isfinite(rewards).reshape(2, -1).all(axis=0)
+
+    def keep(self, usable: np.ndarray, rewards: np.ndarray) -> tuple["Antithetic", np.ndarray]:
+        """Leave only the usable directions, with their rewards."""
+        return Antithetic(self.noise[usable]), rewards[np.tile(usable, 2)]
+
+    def rises(self, rewards: np.ndarray) -> np.ndarray:
+        """Difference of rewards along each direction: float64 [pairs]."""
+        return rewards[: len(self.noise)] - rewards[len(self.noise) :]
+
+    def better(self, rewards: np.ndarray) -> np.ndarray:
+        """Reward of the better candidate of each direction: float64 [pairs]."""
+        return rewards.reshape(2, -1).max(axis=0)
+
+
+@dataclass(frozen=True)
+class Forward:
+    """One candidate for each direction, ``mean + noise``, and the mean itself, which comes last.
+
+    Attributes:
+        noise: float64 [pairs, num_params].
+        span: distance between the compared candidates, in units of the noise.
+    """
+
+    noise: np.ndarray
+    span: ClassVar[int] = 1
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Candidates relative to the mean: float64 [pairs + 1, num_params]."""
+        return np.concatenate([self.noise, np.zeros((1, self.noise.shape[1]))])
+
+    def usable(self, rewards: np.ndarray) -> np.ndarray:
+        """Tell which directions have a finite reward, bool [pairs]; none has when the mean failed.
+
+        Args:
+            rewards: float64 [pairs + 1].
+        """
+        return np.isfinite(rewards[:-1]) & np.isfinite(rewards[-1])
+
+    def keep(self, usable: np.ndarray, rewards: np.ndarray) -> tuple["Forward", np.ndarray]:
+        """Leave only the usable directions, with their rewards and the mean's."""
+        return Forward(self.noise[usable]), rewards[np.append(usable, True)]
+
+    def rises(self, rewards: np.ndarray) -> np.ndarray:
+        """Difference of rewards along each direction: float64 [pairs]."""
+        return rewards[:-1] - rewards[-1]
+
+    def better(self, rewards: np.ndarray) -> np.ndarray:
+        """Reward of each direction's candidate: float64 [pairs]."""
+        return rewards[:-1]
+
+
+FiniteDifferences = Antithetic | Forward
+
+ESTIMATORS: dict[str, type[Antithetic] | type[Forward]] = {"antithetic": Antithetic, "forward": Forward}
+"""By ``es.estimator``."""

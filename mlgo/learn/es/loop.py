@@ -1,80 +1,31 @@
 """Evolution strategies from a given start, one generation after another."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mlgo.config import ESConfig
 from mlgo.errors import TrainingError
-from mlgo.learn.es.estimate import antithetic, gradient, perturb, shape_rewards, successful_pairs
-from mlgo.learn.es.update import AdamState, adam_step
+from mlgo.learn.es.coordinates import Coordinates
+from mlgo.learn.es.estimate import ESTIMATORS, FiniteDifferences
+from mlgo.learn.es.gradient import estimate_gradient
+from mlgo.learn.es.perturb import perturb
+from mlgo.learn.es.rewards import mean_improvement, mean_over_common, reward_figures
+from mlgo.learn.es.state import EsState
+from mlgo.learn.es.trust_region import TrustRegionState, fit_model, trust_region_step
+from mlgo.learn.es.update import ascend
 from mlgo.seeding import generator
 
 Evaluate = Callable[[np.ndarray, int], np.ndarray]
-"""``(candidates float32 [num, num_params], generation) -> rewards float64 [num]``, NaN for a failed candidate."""
+"""``(candidates float32 [num, num_params], generation) -> rewards float64 [num, num_modules]``, NaN where a compile
+failed; the modules are the same whenever the generation is. A trust region asks twice in a generation."""
 
 Validate = Callable[[np.ndarray], float]
 """``weights float32 [num_params] -> mean reward on the validation modules``."""
 
 _MAX_SKIPPED_IN_A_ROW = 3
-
-
-@dataclass(frozen=True)
-class Coordinates:
-    """Search coordinates around a start: weight = start + unit * coordinate, for the weights that vary.
-
-    Attributes:
-        start: float32 [num_params].
-        varied: int64 [num_varied], positions of the weights that vary.
-        unit: float64 [num_varied], size of one unit.
-    """
-
-    start: np.ndarray
-    varied: np.ndarray
-    unit: np.ndarray
-
-    @classmethod
-    def last_layers(cls, start: np.ndarray, layers: list[slice], num_layers: int) -> "Coordinates":
-        """Vary the last layers, in units of each layer's root mean square weight."""
-        chosen = layers[-num_layers:]
-        units = [np.full(part.stop - part.start, np.sqrt(np.mean(start[part] ** 2))) for part in chosen]
-        varied = np.concatenate([np.arange(part.start, part.stop) for part in chosen])
-        return cls(start, varied, np.concatenate(units).astype(np.float64))
-
-    def weights(self, points: np.ndarray) -> np.ndarray:
-        """Map ``[..., num_varied]`` to weights ``float32 [..., num_params]``."""
-        weights = np.broadcast_to(self.start, (*points.shape[:-1], self.start.size)).copy()
-        weights[..., self.varied] += (self.unit * points).astype(np.float32)
-        return weights
-
-
-@dataclass(frozen=True)
-class EsState:
-    """Everything a run needs to go on after a stop.
-
-    Attributes:
-        generation: generations done.
-        mean: float64 [num_varied], search point.
-        adam: optimiser state.
-        best: float64 [num_varied], validated point with the highest validation reward.
-        best_reward: its validation reward; -inf before the first validation.
-        history: one record per generation, oldest first.
-    """
-
-    generation: int
-    mean: np.ndarray
-    adam: AdamState
-    best: np.ndarray
-    best_reward: float
-    history: tuple[dict[str, Any], ...] = ()
-
-    @classmethod
-    def start(cls, num_varied: int) -> "EsState":
-        """State before the first generation."""
-        zeros = np.zeros(num_varied)
-        return cls(0, zeros, AdamState.zeros(num_varied), zeros, float("-inf"))
 
 
 def evolve(
@@ -84,7 +35,7 @@ def evolve(
     config: ESConfig,
     seed: int,
     state: EsState | None = None,
-    after_generation: Callable[[EsState], None] = lambda state: None,
+    after_generation: Callable[[EsState, np.ndarray], None] = lambda state, rewards: None,
 ) -> EsState:
     """Run generations until the configured number is reached.
 
@@ -96,38 +47,69 @@ def evolve(
         validate: reward of the mean on other projects; decides which point is returned as best.
         config: sizes of generations and steps.
         seed: root seed of the noise.
-        state: where to go on; None starts anew.
-        after_generation: called with each new state, for checkpoints and logs.
+        state: where to go on, from a run with the same configuration; None starts anew.
+        after_generation: called with each new state and the rewards of its candidates, for checkpoints and logs.
 
     Raises:
-        TrainingError: several generations in a row had too few successful pairs.
+        TrainingError: several generations in a row had too few candidates that compile, or the mean is not finite.
     """
-    state = state or _validated(EsState.start(coordinates.varied.size), coordinates, validate)
+    state = state or _validated(EsState.start(coordinates.varied.size, config), coordinates, validate)
     _stop_if_all_skipped(state)
     while state.generation < config.generations:
-        state = _next_generation(state, coordinates, evaluate, config, seed)
+        state, rewards = _next_generation(state, coordinates, evaluate, config, seed)
         if state.generation % config.validate_every == 0 or state.generation == config.generations:
             state = _validated(state, coordinates, validate)
-        after_generation(state)
+        after_generation(state, rewards)
         _stop_if_all_skipped(state)
     return state
 
 
 def _next_generation(
     state: EsState, coordinates: Coordinates, evaluate: Evaluate, config: ESConfig, seed: int
-) -> EsState:
+) -> tuple[EsState, np.ndarray]:
+    def rewards_at(offsets: np.ndarray) -> np.ndarray:
+        return evaluate(coordinates.weights(state.mean + offsets), state.generation)
+
     rng = generator(seed, "es", "noise", state.generation)
-    noise = perturb(rng, config.pairs, state.mean.size, config.perturbation)
-    rewards = evaluate(coordinates.weights(antithetic(state.mean, noise)), state.generation)
-    good = successful_pairs(rewards)
-    record = _record(state.generation + 1, rewards, good)
-    if good.mean() < max(config.min_success_share, 1e-9):
-        return replace(state, generation=state.generation + 1, history=(*state.history, {**record, "skipped": True}))
-    shaped = shape_rewards(rewards[np.tile(good, 2)], config.shaping)
-    slope = gradient(noise[good], shaped, config.perturbation)
-    change, adam = adam_step(state.adam, slope, config.step_size) if slope.any() else (0.0, state.adam)
+    noise = perturb(rng, config.pairs, state.mean.size, config.perturbation, config.orthogonal)
+    directions = ESTIMATORS[config.estimator](noise)
+    rewards = rewards_at(directions.offsets)
+    means = mean_over_common(rewards)
+    usable = directions.usable(means)
+    record = {
+        "generation": state.generation + 1,
+        **reward_figures(rewards, means),
+        "failed_candidates": int((~np.isfinite(means)).sum()),
+        "successful_pairs": int(usable.sum()),
+        "skipped": bool(usable.mean() < max(config.min_success_share, 1e-9)),
+    }
+    if not record["skipped"]:
+        directions, means = directions.keep(usable, means)
+        state, notes = _moved(state, directions, means, config, rewards_at)
+        record |= notes
+    return replace(state, generation=state.generation + 1, history=(*state.history, record)), rewards
+
+
+def _moved(
+    state: EsState,
+    directions: FiniteDifferences,
+    means: np.ndarray,
+    config: ESConfig,
+    rewards_at: Callable[[np.ndarray], np.ndarray],
+) -> tuple[EsState, dict[str, Any]]:
+    """The state with mean and optimiser moved by what the usable directions have shown, and notes for its record."""
+    if isinstance(state.optimizer, TrustRegionState):
+
+        def improvement(step: np.ndarray) -> float:
+            return mean_improvement(rewards_at(np.stack([np.zeros_like(step), step])))
+
+        model = fit_model(directions.offsets, means, config.perturbation, config.trust_region)
+        change, region, notes = trust_region_step(state.optimizer, model, improvement, config.trust_region)
+        return replace(state, mean=_finite(state.mean + change), optimizer=region), notes
+    slope = estimate_gradient(directions, means, config)
+    change, optimizer = ascend(state.optimizer, slope, config)
     mean = (1.0 - config.weight_decay) * state.mean + change
-    return replace(state, generation=state.generation + 1, mean=mean, adam=adam, history=(*state.history, record))
+    return replace(state, mean=_finite(mean), optimizer=optimizer), {}
 
 
 def _validated(state: EsState, coordinates: Coordinates, validate: Validate) -> EsState:
@@ -143,18 +125,10 @@ def _validated(state: EsState, coordinates: Coordinates, validate: Validate) -> 
     return state
 
 
-def _record(generation: int, rewards: np.ndarray, good: np.ndarray) -> dict[str, Any]:
-    finite = rewards[np.isfinite(rewards)]
-    return {
-        "generation": generation,
-        "mean_reward": float(finite.mean()) if finite.size else None,
-        "max_reward": float(finite.max()) if finite.size else None,
-        "min_reward": float(finite.min()) if finite.size else None,
-        "win_share": float((finite > 0).mean()) if finite.size else None,
-        "failed_candidates": int(rewards.size - finite.size),
-        "successful_pairs": int(good.sum()),
-        "skipped": False,
-    }
+def _finite(mean: np.ndarray) -> np.ndarray:
+    if not np.isfinite(mean).all():
+        raise TrainingError("the mean policy has left the range of numbers; lower es.step_size or es.weight_decay")
+    return mean
 
 
 def _stop_if_all_skipped(state: EsState) -> None:

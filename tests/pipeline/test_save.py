@@ -1,0 +1,54 @@
+"""Policies kept during training: all of them, readable, and without any effect on the result."""
+
+import json
+import sys
+
+import numpy as np
+
+from mlgo.config import load_config
+from mlgo.policy.network_policy import load_policy
+
+
+def train(checkout, name, compiling=None, **changes):
+    config = load_config(checkout.root / "config/config.yaml", checkout.root / "config/presets/tiny.yaml")
+    sections = {
+        "es": config.es.model_copy(update=changes),
+        "replay": config.replay,
+        "compile": config.compile.model_copy(update=compiling or {}),
+    }
+    settings = [part for key, section in sections.items() for part in (f"--{key}", section.model_dump_json())]
+    data = ["--start", "data/policies/bc-s0", "--corpus", "data/corpus", "--baseline", "data/baseline"]
+    own = ["--work", f"data/{name}/work", "--output", f"data/{name}/es-s0", "--target", config.target]
+    return checkout.run(sys.executable, "scripts/train_es.py", "--seed", "0", *settings, *data, *own)
+
+
+def test_policies_are_kept_and_change_nothing(finished):
+    run = train(finished, "saving", save_every=1)
+    assert run.returncode == 0, run.stderr[-3000:]
+    folder, data = finished.root / "data/saving/work/policies/es-s0", finished.root / "data"
+    history = (data / "saving/es-s0/history.csv").read_text().splitlines()
+    validated = [float(line.split(",")[1]) for line in history[1:]]
+    best = {
+        f"best_policy_{reward:.5f}_step_{number}"
+        for number, reward in enumerate(validated)
+        if number and reward > max(validated[:number])
+    }
+    assert {path.name for path in folder.iterdir()} == {"iteration1", "iteration2"} | best
+    for name in ("iteration1", "iteration2"):
+        policy = load_policy(folder / name)
+        assert policy.origin["generation"] == int(name[-1])
+        assert not np.array_equal(policy.weights, load_policy(data / "policies/bc-s0").weights)
+    expected = (data / "policies/es-s0/weights.npy").read_bytes()
+    assert (data / "saving/es-s0/weights.npy").read_bytes() == expected
+    for name in best:
+        assert json.loads((folder / name / "policy.json").read_text())["provenance"]["validation_reward"] in validated
+
+
+def test_skipped_generations_say_so_and_three_of_them_end_the_run(finished):
+    run = train(finished, "skipping", {"compile_timeout_s": 0.001}, generations=5)
+    assert run.returncode == 1
+    for generation in (1, 2, 3):
+        said = f"generation {generation} is skipped: 0 of 2 directions are usable, es.min_success_share asks for 40%"
+        assert said in run.stderr
+    assert "error: 3 generations in a row had too few candidates that compile" in run.stderr
+    assert "generation 4" not in run.stderr
