@@ -12,7 +12,7 @@ SNAKEMAKE := $(RUN) snakemake --workflow-profile workflow/profiles/default --cor
 	$(if $(PRESET),--configfile config/presets/$(PRESET).yaml)
 
 .DEFAULT_GOAL := main
-.PHONY: main setup test test-slow check format tiny dry-run clean help
+.PHONY: main setup test test-slow check format tiny headroom dry-run clean help
 
 main: setup  ## set up everything, run the main job, print what it found
 	$(SNAKEMAKE)
@@ -48,11 +48,15 @@ format: setup  ## format everything
 tiny:  ## the main job on the sample corpus, in about a minute
 	$(MAKE) main PRESET=tiny
 
+headroom: setup  ## search for smaller code, then print what share of it the policies captured
+	$(SNAKEMAKE) headroom
+	@$(RUN) mlgo headroom
+
 dry-run: setup  ## what the main job would do
 	$(SNAKEMAKE) --dry-run
 
 clean:  ## remove results (downloads, checkpoints and decision trees in data/work stay)
-	rm -rf data/corpus data/baseline data/policies data/export data/evaluation data/report
+	rm -rf data/corpus data/baseline data/policies data/export data/evaluation data/report data/headroom
 
 help:  ## show this
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 12

@@ -94,6 +94,21 @@ RESULTS = pa.schema(
 )
 """Evaluation: one row per module, policy and seed."""
 
+HEADROOM = pa.schema(
+    [
+        *_MODULE_KEY,
+        _field("language", pa.string(), "c or c++"),
+        _field("split", pa.string(), "train, validation or test"),
+        _field("variant", pa.string(), "heuristic, never, always, random, single-call, trees or search"),
+        _field("exec_bytes", pa.int64(), "executable sections of the object", "bytes", nullable=True),
+        _field("text_bytes", pa.int64(), "Berkeley text of the object", "bytes", nullable=True),
+        _field("num_compiles", pa.int64(), "compiles asked for; 0 when the size was known from an earlier stage"),
+        _field("failure", pa.string(), "kind of failure; empty on success"),
+        _field("message", pa.string(), "what went wrong; empty on success"),
+    ]
+)
+"""How small a module can be made: one row per module and way of answering."""
+
 FAILURES = pa.schema(
     [
         _field("module", pa.string(), "project and source path"),

@@ -278,6 +278,23 @@ class EvaluateConfig(Section):
     """A larger share of modules that cannot be evaluated ends the run."""
 
 
+class HeadroomConfig(Section):
+    """Search for smaller modules, decision by decision; nothing in the default run reads it."""
+
+    splits: Annotated[list[Literal["train", "validation", "test"]], AfterValidator(_unique)] = Field(min_length=1)
+    """Splits to draw modules from."""
+    modules: Positive
+    """Modules searched at most, sampled reproducibly."""
+    max_questions: Positive
+    """Modules with more questions under the heuristic are left out; so are those without any."""
+    budget: Positive
+    """Compiles per module at most."""
+    flips_per_round: Positive
+    """Answers of a module that are flipped side by side, before the helpful ones are combined."""
+    known_trees: bool
+    """Also begin with the best compile in the decision trees. The results then depend on what earlier runs left."""
+
+
 class Config(Section):
     """The whole configuration."""
 
@@ -299,6 +316,7 @@ class Config(Section):
     marginal: MarginalConfig
     replay: ReplayConfig
     evaluate: EvaluateConfig
+    headroom: HeadroomConfig
 
 
 SectionType = TypeVar("SectionType", bound=Section)

@@ -18,13 +18,21 @@ class EchoAdvisor:
 
     def respond_to(self, header: Header) -> Responder:
         """Bind to the feature's place in the observation."""
+        start, end = self._place(header)
+        return lambda payload: payload[start:end]
+
+    def decide_for(self, header: Header) -> Decide:
+        """The same answers for many observations at once."""
+        (start, end), advice = self._place(header), answer_dtype(header)
+        return lambda payloads: np.ascontiguousarray(payloads[:, start:end]).view(advice)[:, 0].astype(np.int64)
+
+    def _place(self, header: Header) -> tuple[int, int]:
         advice = answer_dtype(header)
         spec = header.features[header.index(self.feature)]
         if spec.dtype != advice or spec.num_elements != 1:
             raise PolicyError(f"feature {self.feature!r} cannot be echoed as {advice}")
         start = header.offset(self.feature)
-        end = start + spec.num_bytes
-        return lambda payload: payload[start:end]
+        return start, start + spec.num_bytes
 
 
 @dataclass(frozen=True)

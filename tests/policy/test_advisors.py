@@ -32,6 +32,12 @@ def test_echo():
         EchoAdvisor("a").respond_to(Header(HEADER.features, TensorSpec("d", FLOAT, (1,))))
 
 
+def test_echo_of_many_observations():
+    payloads = np.array([[11, 12, 13, 14], [-1, 0, 0, 2**40]], np.int64).view(np.uint8)
+    assert EchoAdvisor("a").decide_for(HEADER)(payloads).tolist() == [11, -1]
+    assert EchoAdvisor("b").decide_for(HEADER)(payloads).tolist() == [14, 2**40]
+
+
 @pytest.mark.parametrize("constant", [0, 1, -1, 2**40])
 def test_constant(constant):
     respond = ConstantAdvisor(constant).respond_to(HEADER)

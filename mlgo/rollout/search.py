@@ -1,0 +1,230 @@
+"""Local search over single decisions: which other answers would have made a module smaller?
+
+The idea of an autotuner for inlining, one decision at a time, is that of Theodoridis, Grosser and Su (Understanding
+and Exploiting Optimal Function Inlining, ASPLOS 2022). Here the decisions are answers to the compiler's questions.
+"""
+
+import itertools
+from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+import numpy as np
+from tqdm import tqdm
+
+from mlgo.errors import ArtifactError
+from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.overrides import OverridingAdvisor, observation_keys
+from mlgo.replay import ReplayStore
+from mlgo.rollout.compiles import CompileHost, CompileOutcome
+from mlgo.rollout.jobs import CompileJob
+from mlgo.wire.log import Header
+
+Promise = Callable[[Header, np.ndarray, np.ndarray], np.ndarray]
+"""How promising it is to turn each answer round: ``(header, observations int64 [num, num_features], answers int64
+[num]) -> float64 [num]``, greater is tried earlier. May be a prediction of the bytes saved."""
+
+Ask = Callable[[OverridingAdvisor], tuple[Header, np.ndarray, np.ndarray]]
+"""Questions of a compile that is known: header, observations uint8 [num, payload_bytes], answers int64 [num]."""
+
+Search = Generator[list[OverridingAdvisor], list[CompileOutcome], "SearchResult"]
+"""Yields advisors to compile the module with, is sent their outcomes, and returns what it has found."""
+
+MODULE_WIDE = ("node_count", "edge_count")
+"""Features that count the whole module's functions and calls. One flipped answer changes them in all later questions,
+so they are not used to tell questions apart."""
+
+_MAX_GROUP = 4
+_DRAWS = 4
+"""Groups drawn for each one wanted; some have been tried already."""
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search has found.
+
+    Attributes:
+        start: outcome of each start, in their order; without those that the budget did not allow.
+        best: outcome of the smallest compile; None when no start compiled.
+        num_compiles: compiles asked for, whether done or found in the trees.
+    """
+
+    start: list[CompileOutcome]
+    best: CompileOutcome | None
+    num_compiles: int
+
+
+def doubt_of(policy: NetworkPolicy) -> Promise:
+    """Flip first what the policy is least sure of: answers that it would not give, then logits close to 0."""
+
+    def promise(header: Header, observations: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        columns = [header.index(name) for name in policy.normalisation.features]
+        logits = policy.decide(observations[:, columns]).astype(np.float64)
+        return np.where(answers != 0, -logits, logits)
+
+    return promise
+
+
+def ask_trees(store: ReplayStore, module_sha256: str) -> Ask:
+    """Questions of compiles of one module, from its decision tree."""
+
+    def ask(advisor: OverridingAdvisor) -> tuple[Header, np.ndarray, np.ndarray]:
+        if (loaded := store.load(module_sha256)) is not None:
+            header, tree = loaded
+            walk = tree.walk(advisor.decide_for(header))
+            if walk.leaf is not None:
+                return header, tree.observations[walk.nodes], walk.answers
+        raise ArtifactError(f"the tree of module {module_sha256[:16]} was pruned during the search; run it again")
+
+    return ask
+
+
+def search(
+    starts: Sequence[OverridingAdvisor],
+    ask: Ask,
+    promise: Promise,
+    objective: str,
+    budget: int,
+    flips_per_round: int,
+    rng: np.random.Generator,
+) -> Search:
+    """Look for answers that make one module smaller.
+
+    Begins with the best of the starts. A round flips some answers of the best compile so far, one at a time, the most
+    promising first; of those that made the module smaller, all, the better half, the better quarter and so on are
+    then tried together. When every single flip has been tried in vain, small random groups are flipped. What answers
+    the questions that come up after a flip is said in `OverridingAdvisor`. A failed compile is passed over.
+
+    Args:
+        starts: advisors to begin with.
+        ask: gives the questions of a compile that has been done.
+        promise: which flips come first.
+        objective: size to make smaller, ``text_bytes`` or ``exec_bytes``.
+        budget: compiles at most, the starts included.
+        flips_per_round: flips tried side by side; their number, not that of the workers, decides the results.
+        rng: draws the groups.
+    """
+    starts = list(starts[:budget])
+    first = yield starts
+    num_compiles, best, flips = len(starts), _smallest(starts, first, objective), _Flips(ask, promise, rng)
+    while best is not None and num_compiles < budget:
+        batch = flips.choose(best.advisor, min(flips_per_round, budget - num_compiles))
+        if not batch:
+            break
+        advisors = [best.advisor.with_answers(flip) for flip in batch]
+        outcomes = yield advisors
+        num_compiles += len(batch)
+        sizes = np.array([outcome.score(objective) for outcome in outcomes])  # NaN is not smaller
+        helpful = [batch[i] for i in np.argsort(sizes, kind="stable") if sizes[i] < best.size]
+        together = [best.advisor.with_answers(flip) for flip in _unions(helpful)[: budget - num_compiles]]
+        if together:
+            advisors, outcomes = advisors + together, outcomes + (yield together)
+            num_compiles += len(together)
+        found = _smallest(advisors, outcomes, objective)
+        if found is not None and found.size < best.size:
+            best, flips.progress = found, True
+    return SearchResult(first, best.outcome if best else None, num_compiles)
+
+
+@dataclass(frozen=True)
+class _Compile:
+    advisor: OverridingAdvisor
+    outcome: CompileOutcome
+    size: float
+
+
+def _smallest(
+    advisors: Sequence[OverridingAdvisor], outcomes: Sequence[CompileOutcome], objective: str
+) -> _Compile | None:
+    """The first of the smallest compiles; None when all failed."""
+    done = [
+        _Compile(advisor, outcome, outcome.score(objective))
+        for advisor, outcome in zip(advisors, outcomes, strict=True)
+        if outcome.result is not None
+    ]
+    return min(done, key=lambda one: one.size, default=None)
+
+
+def _unions(flips: Sequence[dict[bytes, int]]) -> list[dict[bytes, int]]:
+    """All flips as one, the first half of them, the first quarter, down to two."""
+    found, count = [], len(flips)
+    while count > 1:
+        found.append({key: answer for flip in flips[:count] for key, answer in flip.items()})
+        count //= 2
+    return found
+
+
+class _Flips:
+    """Which flips of a compile to try next: single ones, in passes for as long as a pass helps, then random groups.
+
+    Attributes:
+        progress: something has helped since the last pass began, so another pass is worth while.
+    """
+
+    def __init__(self, ask: Ask, promise: Promise, rng: np.random.Generator) -> None:
+        self.progress = False
+        self._ask, self._promise, self._rng = ask, promise, rng
+        self._tried: set[frozenset[bytes]] = set()
+
+    def choose(self, advisor: OverridingAdvisor, count: int) -> list[dict[bytes, int]]:
+        """Up to ``count`` flips, as overriding answers; none when all that were drawn have been tried."""
+        answers = self._turned_round(advisor)
+        fresh = self._untried({key} for key in answers)
+        if not fresh and self.progress:
+            self._tried.clear()
+            self.progress = False
+            fresh = self._untried({key} for key in answers)
+        if not fresh and len(answers) > 1:
+            fresh = self._untried(self._random_group(list(answers)) for _ in range(_DRAWS * count))
+        self._tried.update(fresh[:count])
+        return [{key: answers[key] for key in sorted(group)} for group in fresh[:count]]
+
+    def _turned_round(self, advisor: OverridingAdvisor) -> dict[bytes, int]:
+        """The other answer to each question of a compile, the most promising first."""
+        header, payloads, answers = self._ask(advisor)
+        promise = self._promise(header, header.scalars(payloads.tobytes()), answers)
+        keys = observation_keys(header, payloads, advisor.ignored)
+        turned: dict[bytes, int] = {}
+        for i in np.argsort(-promise.astype(np.float64), kind="stable"):
+            turned.setdefault(keys[i], int(answers[i] == 0))
+        return turned
+
+    def _untried(self, groups: Iterable[AbstractSet[bytes]]) -> list[frozenset[bytes]]:
+        return list(dict.fromkeys(group for group in map(frozenset, groups) if group not in self._tried))
+
+    def _random_group(self, keys: list[bytes]) -> set[bytes]:
+        size = min(len(keys), int(self._rng.integers(2, _MAX_GROUP, endpoint=True)))
+        return {keys[i] for i in self._rng.choice(len(keys), size, replace=False)}
+
+
+def run_searches(
+    host: CompileHost,
+    searches: Sequence[Search],
+    job: Callable[[int, OverridingAdvisor], CompileJob],
+    label: str = "",
+) -> list[SearchResult]:
+    """Do many searches side by side, so that the workers always have enough to do.
+
+    Args:
+        host: runs the compiles.
+        searches: one for each module.
+        job: makes the compile of a search, by its number, under an advisor.
+        label: title of the progress bar.
+
+    Returns:
+        Their results, in order; the same for any number of workers.
+    """
+    wanted = {number: next(one) for number, one in enumerate(searches)}
+    results: dict[int, SearchResult] = {}
+    with tqdm(total=len(searches), desc=label, unit="module", disable=None if label else True) as progress:
+        while wanted:
+            jobs = [job(number, advisor) for number, advisors in wanted.items() for advisor in advisors]
+            outcomes = iter(host.compile_all(jobs))
+            for number, advisors in list(wanted.items()):
+                try:
+                    wanted[number] = searches[number].send(list(itertools.islice(outcomes, len(advisors))))
+                except StopIteration as end:
+                    results[number] = end.value
+                    del wanted[number]
+                    progress.update()
+    return [results[number] for number in range(len(searches))]

@@ -1,0 +1,73 @@
+"""Search for smaller code, module by module: how much did the heuristic leave?
+
+Example:
+    python scripts/measure_headroom.py --policies data/policies/bc-s0 data/policies/es-s0 \
+        --headroom "$(cat headroom.json)" --replay "$(cat replay.json)" --compile "$(cat compile.json)" \
+        --toolchain auto --target x86_64-linux-gnu --seed 0 --corpus data/corpus --baseline data/baseline \
+        --workers 2 --work data/work --output data/headroom/headroom.parquet
+"""
+
+from pathlib import Path
+
+from mlgo.artifacts import HEADROOM, SCORES, provenance, read_table, write_rows
+from mlgo.cli.arguments import add_compiler_arguments, compiler_of, stage_parser
+from mlgo.cli.program import run_program
+from mlgo.config import HeadroomConfig, ReplayConfig, parse_section
+from mlgo.corpus.store import unpack_bitcode
+from mlgo.files import file_sha256
+from mlgo.policy.network_policy import load_policy
+from mlgo.replay import ReplayStore, prune
+from mlgo.rollout import CompileHost
+from mlgo.rollout.headroom import measure_headroom
+from mlgo.rollout.memory import TreeMemory, tree_key
+from mlgo.rollout.scored import load_scored_modules, with_questions
+from mlgo.scratch import scratch_directory
+from mlgo.seeding import sample
+from mlgo.tasks import get_task
+
+
+def main() -> None:
+    parser = stage_parser(__doc__)
+    parser.add_argument("--policies", type=Path, nargs="+", required=True, help="folders; the first ranks the flips")
+    parser.add_argument("--headroom", required=True, help="section headroom of the configuration, as JSON")
+    parser.add_argument("--replay", required=True, help="section replay of the configuration, as JSON")
+    add_compiler_arguments(parser)
+    parser.add_argument("--seed", type=int, required=True, help="chooses the modules and the random groups")
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--baseline", type=Path, required=True)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--output", type=Path, required=True)
+    args = parser.parse_args()
+
+    config, replay = parse_section(HeadroomConfig, args.headroom), parse_section(ReplayConfig, args.replay)
+    toolchain, settings = compiler_of(args)
+    policies = [load_policy(folder) for folder in args.policies]
+    scored = [one for split in config.splits for one in load_scored_modules(args.corpus, args.baseline, split)]
+    scored = with_questions(scored, config.max_questions, " or ".join(config.splits), "headroom")
+    modules = sample(scored, config.modules, args.seed, "headroom")
+    bitcode = unpack_bitcode(args.corpus, [one.module for one in modules], args.work / "bitcode")
+    scores = read_table(args.baseline / "scores.parquet", SCORES)
+    task = get_task(policies[0].task)
+    with scratch_directory() as scratch:
+        folder = args.work / "replay" if replay.enabled else scratch  # the search itself needs trees
+        prune(folder, int(replay.max_disk_gb * 1e9))
+        store = ReplayStore(folder, tree_key(toolchain, task, settings))
+        with CompileHost(toolchain, task.name, settings, args.workers, TreeMemory(store)) as host:
+            rows = measure_headroom(
+                host, store, modules, bitcode, scores, policies, config, settings.objective, args.seed
+            )
+    origin = provenance(
+        compiler=toolchain.name,
+        compiler_sha256=toolchain.sha256,
+        target=toolchain.target,
+        compile=settings.model_dump(),
+        headroom=config.model_dump(),
+        seed=args.seed,
+        policies_sha256={folder.name: file_sha256(folder / "weights.npy") for folder in args.policies},
+        scores_sha256=file_sha256(args.baseline / "scores.parquet"),
+    )
+    write_rows(args.output, rows, HEADROOM, origin)
+
+
+if __name__ == "__main__":
+    run_program(main)
