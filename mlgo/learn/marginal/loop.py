@@ -84,7 +84,7 @@ def learn_costs(
             raise TrainingError(f"all compiles of round {state.round + 1} failed; see the failures in the log")
         evidence = _with(evidence, episodes)
         fit = fit_costs(
-            state.policies[-1],
+            start,  # not the last policy: it has seen what is held out now
             shape,
             list(evidence.values()),
             heuristic,

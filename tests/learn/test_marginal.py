@@ -1,0 +1,208 @@
+"""Marginal costs: equations by hand, and fits of costs that are known. TensorFlow runs in a process of its own."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from mlgo.config import load_config
+from mlgo.errors import ArtifactError, TrainingError
+from mlgo.learn.bc import CloneData
+from mlgo.learn.marginal import Evidence, MarginalState, equations, fit_costs, learn_costs
+from mlgo.learn.marginal.checkpoint import load_state, save_state
+from mlgo.policy.network import Architecture
+from mlgo.rollout.episodes import Episode
+from tests.pipeline.conftest import ROOT
+
+CONFIG = load_config(ROOT / "config/config.yaml").marginal
+
+
+def episode(module, inputs, answers, score):
+    return Episode(module, np.array(inputs, np.float16), np.array(answers, np.uint8), score, "")
+
+
+def test_equations_by_hand():
+    first = episode("a", [[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]], [1, 0, 1], 90.0)
+    second = episode("a", [[4.0, 0.0]], [0], 100.0)
+    third = episode("b", [[5.0, 1.0]], [1], 250.0)
+    batch = equations([(100.0, [first, second]), (200.0, [third])], 2)
+    assert batch.inputs.tolist() == [[1.0, 0.0], [3.0, 0.0], [5.0, 1.0]]  # inlined questions only
+    assert batch.compile_of.tolist() == [0, 0, 2]
+    assert batch.module_of.tolist() == [0, 0, 1]
+    assert batch.sizes.tolist() == [90.0, 100.0, 125.0]
+    assert batch.percent_per_byte.tolist() == [1.0, 1.0, 0.5]
+    assert batch.num_modules == 2
+
+
+def test_nothing_inlined_is_an_equation_too():
+    batch = equations([(100.0, [episode("a", [[1.0]], [0], 100.0)])], 1)
+    assert batch.inputs.shape == (0, 1)
+    assert batch.sizes.tolist() == [100.0]
+
+
+def test_the_same_answers_again_are_no_evidence():
+    known = Evidence(100.0, (episode("a", [[1.0]], [0], 100.0),))
+    assert known.add(episode("a", [[1.0]], [0], 100.0)) is known
+    assert len(known.add(episode("a", [[1.0]], [1], 99.0)).episodes) == 2
+
+
+def test_without_differing_compiles_there_is_nothing_to_fit():
+    shape = Architecture((1, 1))
+    only = [Evidence(100.0, (episode("a", [[1.0]], [0], 100.0),))]
+    heuristic = CloneData(np.zeros((1, 1), np.float32), np.zeros(1, np.float32))
+    with pytest.raises(TrainingError, match="two compiles with different answers"):
+        fit_costs(np.zeros(2, np.float32), shape, only, heuristic, 0.0, CONFIG, 0)
+
+
+def test_a_round_in_which_all_compiles_fail_ends_the_training():
+    heuristic = CloneData(np.zeros((1, 1), np.float32), np.zeros(1, np.float32))
+    with pytest.raises(TrainingError, match="all compiles of round 1 failed"):
+        learn_costs(
+            np.zeros(2, np.float32), Architecture((1, 1)), heuristic, {}, lambda w, r: [], lambda w: 0.0, CONFIG, 0
+        )
+
+
+def test_checkpoint(tmp_path):
+    path = tmp_path / "state.npz"
+    assert load_state(path) is None
+    policies = (np.zeros(3, np.float32), np.arange(3, dtype=np.float32))
+    state = MarginalState(policies, 1, 0.25, ({"round": 0}, {"round": 1, "loss": 0.1}))
+    save_state(state, path)
+    read = load_state(path)
+    assert [policy.tolist() for policy in read.policies] == [policy.tolist() for policy in policies]
+    assert (read.best, read.best_reward, read.history, read.round) == (1, 0.25, state.history, 1)
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(ArtifactError, match="delete it to start anew"):
+        load_state(path)
+
+
+PROGRAM = """
+import json
+from pathlib import Path
+import numpy as np
+from mlgo.config import load_config
+from mlgo.errors import TrainingError
+from mlgo.learn.bc import CloneData
+from mlgo.learn.marginal import Evidence, fit_costs, learn_costs
+from mlgo.policy.network import Architecture, logits
+from mlgo.rollout.episodes import Episode
+from mlgo.seeding import generator
+
+config = load_config(Path("config/config.yaml")).marginal.model_copy(
+    update={"max_epochs": 120, "patience": 120, "learning_rate": 0.01, "rounds": 3}
+)
+SHAPE = Architecture((2, 16, 1))
+
+def cost(inputs):
+    "Bytes that inlining adds: 40 where the first feature is positive, else -20."
+    return np.where(inputs[:, 0] > 0, 40.0, -20.0)
+
+def module(name):
+    rng = generator(1, name)
+    return rng.uniform(-2, 2, (30, 2)).astype(np.float16)
+
+MODULES = {f"m{i}": module(f"m{i}") for i in range(24)}
+SIZE = 5000.0  # without any inlining
+
+def compiled(name, answers):
+    inputs = MODULES[name]
+    return Episode(name, inputs, answers.astype(np.uint8), SIZE + cost(inputs)[answers == 1].sum(), "")
+
+# The heuristic inlines where the second feature is positive: it knows nothing of the costs.
+heuristic_answers = {name: (inputs[:, 1] > 0).astype(np.uint8) for name, inputs in MODULES.items()}
+heuristic = CloneData(
+    np.concatenate(list(MODULES.values())).astype(np.float32),
+    np.concatenate(list(heuristic_answers.values())).astype(np.float32),
+)
+known = {}
+for name, answers in heuristic_answers.items():
+    one = compiled(name, answers)
+    known[name] = Evidence(one.score, (one,))
+
+def explore(weights, round_):
+    episodes = []
+    for name, inputs in MODULES.items():
+        greedy = logits(SHAPE.unflatten(weights), inputs.astype(np.float32)) > 0
+        for i in range(6):
+            flips = generator(2, name, round_, i).random(len(greedy)) < (0.2 if i else 0.0)
+            episodes.append(compiled(name, greedy ^ flips))
+    return episodes
+
+def validate(weights):
+    rewards = []
+    for i in range(5):
+        inputs = module(f"unseen{i}")
+        answers = logits(SHAPE.unflatten(weights), inputs.astype(np.float32)) > 0
+        rewards.append(1 - (SIZE + cost(inputs)[answers].sum()) / (SIZE + cost(inputs)[inputs[:, 1] > 0].sum()))
+    return float(np.mean(rewards))
+
+start = (0.1 * generator(3, "start").standard_normal(SHAPE.num_params)).astype(np.float32)
+states = []
+whole = learn_costs(start, SHAPE, heuristic, known, explore, validate, config, 0, None, states.append)
+resumed = learn_costs(start, SHAPE, heuristic, known, explore, validate, config, 0, states[0])
+unseen = module("unseen")
+predicted = -config.unit_bytes * logits(SHAPE.unflatten(whole.policies[-1]), unseen.astype(np.float32))
+evidence = list(known.values())
+rich = [one.add(compiled(name, 1 - one.episodes[0].answers)) for name, one in known.items()]
+
+def agreement(anchor):
+    weights = fit_costs(start, SHAPE, rich, heuristic, anchor, config, 0).weights
+    return float(((logits(SHAPE.unflatten(weights), heuristic.inputs) > 0) == (heuristic.answers > 0)).mean())
+
+try:
+    fit_costs(start * np.nan, SHAPE, rich, heuristic, 0.0, config, 0)
+    message = ""
+except TrainingError as error:
+    message = str(error)
+ideal = []
+for i in range(5):
+    inputs = module(f"unseen{i}")
+    ideal.append(1 - (SIZE + cost(inputs)[cost(inputs) < 0].sum()) / (SIZE + cost(inputs)[inputs[:, 1] > 0].sum()))
+print(json.dumps({
+    "median_error": float(np.median(np.abs(predicted - cost(unseen)))),
+    "best_reward": whole.best_reward,
+    "ideal": float(np.mean(ideal)),
+    "same": np.array_equal(whole.policies, resumed.policies) and whole.history == resumed.history,
+    "rounds": [whole.round, len(whole.history)],
+    "agreement": [agreement(0.0), agreement(1.0)],
+    "nan": message,
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def learned():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PROGRAM],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_costs_of_single_decisions_are_found_from_sums(learned):
+    assert learned["median_error"] < 10.0  # of costs of 40 and -20 bytes
+
+
+def test_the_policy_comes_close_to_the_ideal_one(learned):
+    assert learned["best_reward"] > 0.9 * learned["ideal"] > 0.03
+
+
+def test_a_resumed_run_equals_an_undisturbed_one(learned):
+    assert learned["same"]
+    assert learned["rounds"] == [3, 4]
+
+
+def test_an_anchor_keeps_more_of_the_heuristic(learned):
+    free, anchored = learned["agreement"]
+    assert anchored > free + 0.05
+
+
+def test_a_loss_that_is_not_a_number_is_an_error(learned):
+    assert "marginal.learning_rate" in learned["nan"]
