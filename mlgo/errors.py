@@ -69,6 +69,12 @@ class ObjectError(CompileError):
     kind = "object"
 
 
+class LinkError(CompileError):
+    """The linker could not make one file of a project's objects."""
+
+    kind = "link"
+
+
 class ChannelError(CompileError):
     """The conversation over the FIFO pair failed."""
 

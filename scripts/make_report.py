@@ -9,7 +9,7 @@ Example:
 import argparse
 from pathlib import Path
 
-from mlgo.artifacts import MODULES, RESULTS, SCORES, read_provenance, read_table
+from mlgo.artifacts import LINKED, MODULES, RESULTS, SCORES, read_provenance, read_table
 from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
 from mlgo.config import EvaluateConfig, parse_section
@@ -18,12 +18,23 @@ from mlgo.report.compare import Bootstrap
 from mlgo.report.compile_time import read_timings, write_compile_times
 from mlgo.report.corpus import describe_corpus
 from mlgo.report.curves import read_curves
+from mlgo.report.linked import link_failures, project_gains, rank_correlations, total_gains
 from mlgo.report.measured import MEASURES, contenders, measured_table
-from mlgo.report.metrics import headline_metrics, learning_csv, metrics, projects_csv, ratios_csv
+from mlgo.report.metrics import (
+    correlation_metrics,
+    headline_linked_metrics,
+    headline_metrics,
+    learning_csv,
+    linked_metrics,
+    merged,
+    metrics,
+    projects_csv,
+    ratios_csv,
+)
 from mlgo.report.origin import input_hashes, measurement_facts, policy_facts
 from mlgo.report.render import Report, render_page
 from mlgo.report.selftest import read_self_test
-from mlgo.report.tables import project_rows, split_rows
+from mlgo.report.tables import project_rows, seed_rows, split_rows
 from mlgo.report.training_failures import read_training_failures
 
 
@@ -43,9 +54,12 @@ def main() -> None:
     config = parse_section(EvaluateConfig, args.evaluate)
     report = _collect(args, config)
     write_text(args.output / "report.html", render_page(report))
-    write_json(args.output / "comparisons.json", metrics(report.split_rows))
+    comparisons = merged(metrics(report.split_rows), linked_metrics(report.total_gains))
+    comparisons["rank_correlations"] = correlation_metrics(report.correlations)
+    write_json(args.output / "comparisons.json", comparisons)
     policies = contenders(report.measured, policies=True)
-    write_json(args.output / "metrics.json", headline_metrics(report.split_rows, policies, args.objective))
+    headline = headline_metrics(report.split_rows, policies, args.objective)
+    write_json(args.output / "metrics.json", merged(headline, headline_linked_metrics(report.total_gains)))
     write_text(args.output / "learning.csv", learning_csv(report.curves))
     write_text(args.output / "projects.csv", projects_csv(report.project_rows, args.objective))
     write_text(args.output / "ratios.csv", ratios_csv(report.measured, args.objective))
@@ -55,19 +69,29 @@ def main() -> None:
 def _collect(args: argparse.Namespace, config: EvaluateConfig) -> Report:
     inputs = {
         "evaluation/results.parquet": args.evaluation / "results.parquet",
+        "evaluation/linked.parquet": args.evaluation / "linked.parquet",
         "baseline/scores.parquet": args.baseline / "scores.parquet",
         "corpus/modules.parquet": args.corpus / "modules.parquet",
     }
-    results, scores, modules = (
-        read_table(path, schema) for path, schema in zip(inputs.values(), (RESULTS, SCORES, MODULES), strict=True)
+    schemas = (RESULTS, LINKED, SCORES, MODULES)
+    results, linked, scores, modules = (
+        read_table(path, schema) for path, schema in zip(inputs.values(), schemas, strict=True)
     )
     measured = measured_table(results, scores, modules)
     policies = contenders(measured, policies=True)
     bootstrap = Bootstrap(config.resamples, config.confidence, args.seed)
+    whole_projects = project_gains(linked, policies)
     return Report(
         measured=measured,
-        split_rows=split_rows(measured, [*policies, *contenders(measured, policies=False)], bootstrap),
+        split_rows=[
+            *split_rows(measured, [*policies, *contenders(measured, policies=False)], bootstrap),
+            *seed_rows(measured, policies, bootstrap),
+        ],
         project_rows=project_rows(measured, policies, bootstrap),
+        project_gains=whole_projects,
+        total_gains=total_gains(whole_projects, bootstrap),
+        correlations=rank_correlations(whole_projects),
+        link_failures=link_failures(linked),
         measure=args.objective,
         bootstrap=bootstrap,
         corpus=describe_corpus(modules, read_json(args.corpus / "summary.json")),

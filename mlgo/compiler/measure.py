@@ -1,10 +1,12 @@
-"""Sizes of an ELF object by section flags.
+"""Sizes of an ELF file by section flags.
 
 Two measures (both in bytes), after the section header table of the ELF specification:
 
 - ``exec_bytes``: sections with SHF_EXECINSTR.
 - ``text_bytes``: sections with SHF_ALLOC that are executable or not writable, the first column of ``llvm-size``
-  and GNU ``size`` (code, constants, unwind tables). This is what MLGO's inlining reward counts.
+  and GNU ``size`` (code, constants, unwind tables). This is what MLGO's inlining reward counts. A linked file also
+  has tables for the dynamic linker among these; they are left out, as they hold names and addresses, not code or
+  data of the program, and their size is a matter of which names are exported. An object has none.
 """
 
 from dataclasses import dataclass
@@ -18,6 +20,9 @@ MEASURE_VERSION = 1
 
 _SHF_WRITE, _SHF_ALLOC, _SHF_EXECINSTR = 1, 2, 4
 _SHT_NULL, _SHT_NOBITS = 0, 8
+_FOR_THE_DYNAMIC_LINKER = (3, 4, 5, 9, 11, 19, 0x6FFFFFF6, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF)
+"""SHT_STRTAB, RELA, HASH, REL, DYNSYM, RELR, GNU_HASH, GNU_verdef, GNU_verneed, GNU_versym."""
+
 _SECTION64 = np.dtype(
     [
         ("name", "<u4"),
@@ -43,7 +48,31 @@ class ObjectSize:
 
 
 def object_size(data: bytes) -> ObjectSize:
-    """Measure a 64-bit little-endian ELF object.
+    """Measure a 64-bit little-endian ELF file: an object, or what a linker made of several.
+
+    Raises:
+        ObjectError: other format, or cut short.
+    """
+    sections = read_sections(data)
+    executable = (sections["flags"] & _SHF_EXECINSTR) != 0
+    return ObjectSize(int(sections["size"][executable].sum()), int(sections["size"][is_text(sections)].sum()))
+
+
+def is_text(sections: np.ndarray) -> np.ndarray:
+    """Which sections ``text_bytes`` counts, bool [num_sections]."""
+    flags = sections["flags"]
+    read_only = ((flags & _SHF_EXECINSTR) != 0) | ((flags & _SHF_WRITE) == 0)
+    program = ~np.isin(sections["type"], _FOR_THE_DYNAMIC_LINKER)
+    found: np.ndarray = ((flags & _SHF_ALLOC) != 0) & read_only & program
+    return found
+
+
+def read_sections(data: bytes) -> np.ndarray:
+    """The section header table of a 64-bit little-endian ELF file.
+
+    Returns:
+        Structured [num_sections], with the fields of ``Elf64_Shdr`` without their prefix ``sh_``. The contents of each
+        section lie within ``data``; entries of type SHT_NULL are all 0.
 
     Raises:
         ObjectError: other format, or cut short.
@@ -62,12 +91,9 @@ def object_size(data: bytes) -> ObjectSize:
     count = int.from_bytes(data[60:62], "little") or int(first["size"][0])
     if table + count * entry_bytes > len(data):
         raise ObjectError("the object's section table is cut short")
-    sections = np.frombuffer(data, _SECTION64, count, table)
-    sections = sections[sections["type"] != _SHT_NULL]
+    sections = np.frombuffer(data, _SECTION64, count, table).copy()
+    sections[sections["type"] == _SHT_NULL] = 0
     stored = sections[sections["type"] != _SHT_NOBITS]
     if np.any(stored["offset"] > len(data)) or np.any(stored["size"] > len(data) - stored["offset"]):
         raise ObjectError("a section of the object reaches beyond its end")
-    flags, size = sections["flags"], sections["size"]
-    executable = (flags & _SHF_EXECINSTR) != 0
-    text = ((flags & _SHF_ALLOC) != 0) & (executable | ((flags & _SHF_WRITE) == 0))
-    return ObjectSize(int(size[executable].sum()), int(size[text].sum()))
+    return sections

@@ -111,6 +111,15 @@ def find_toolchain(setting: str, target: str) -> Toolchain:
     return Toolchain(binary, is_zig, version, target)
 
 
+def find_linker() -> Path:
+    """The multi-tool of the ziglang wheel, whose sub-command ``ld.lld`` links the objects of any clang.
+
+    Raises:
+        ToolchainError: the wheel is not installed.
+    """
+    return _ziglang_binary()
+
+
 def _ziglang_binary() -> Path:
     spec = find_spec("ziglang")
     binary = Path(spec.origin).parent / "zig" if spec is not None and spec.origin else None

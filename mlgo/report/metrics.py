@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from mlgo.report.compare import Comparison, verdict
 from mlgo.report.curves import Curve
+from mlgo.report.linked import RankCorrelation, TotalGains
 from mlgo.report.measured import MEASURES, contenders
 from mlgo.report.tables import SPLITS, Row, ratios
 
@@ -71,6 +72,69 @@ def metrics(rows: Iterable[Row]) -> dict[str, dict[str, dict[str, float | str]]]
     return found
 
 
+def linked_metrics(totals: Iterable[TotalGains]) -> dict[str, dict[str, dict[str, float | int]]]:
+    """Gains of whole projects by split and policy, to stand beside those of `metrics`.
+
+    Args:
+        totals: comparisons over projects.
+
+    Returns:
+        For example ``{"test": {"es-s0": {"linked_total_gain_percent": 1.1, "linked_total_low_percent": ...,
+        "projects": 4, "projects_failed": 0}}}``.
+    """
+    found: dict[str, dict[str, dict[str, float | int]]] = {}
+    for one in totals:
+        numbers: dict[str, float | int] = {}
+        for measure, comparison in one.by_measure.items():
+            for name, attribute in (("gain", "total"), ("low", "total_low"), ("high", "total_high")):
+                if (value := _percent(getattr(comparison, attribute))) is not None:
+                    numbers[f"{measure}_total_{name}_percent"] = value
+            numbers |= {"projects": comparison.num_modules, "projects_failed": comparison.num_failed}
+        found.setdefault(one.split, {})[one.policy] = numbers
+    return found
+
+
+def headline_linked_metrics(totals: Iterable[TotalGains]) -> dict[str, dict[str, dict[str, float]]]:
+    """Gain of each learner in the linked size of all projects of a split, averaged over its seeds.
+
+    Returns:
+        ``{"test": {"es": {"linked_gain_percent": ..., "linked_low_percent": ..., "linked_high_percent": ...}}}``; the
+        ends are means of the seeds' interval ends.
+    """
+    by_learner: dict[tuple[str, str], list[Comparison]] = {}
+    for one in totals:
+        by_learner.setdefault((one.split, one.policy.rpartition("-s")[0]), []).append(one.by_measure["linked"])
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for (split, learner), comparisons in by_learner.items():
+        figures = {
+            "linked_gain_percent": _mean([c.total for c in comparisons], 100.0),
+            "linked_low_percent": _mean([c.total_low for c in comparisons], 100.0),
+            "linked_high_percent": _mean([c.total_high for c in comparisons], 100.0),
+        }
+        found.setdefault(split, {})[learner] = {key: value for key, value in figures.items() if value is not None}
+    return found
+
+
+def correlation_metrics(correlations: Iterable[RankCorrelation]) -> dict[str, dict[str, float | int]]:
+    """Rank correlations by scope: ``{"es-s0, test projects": {"gains": 4, "object_linked": 1.0, ...}}``."""
+    return {
+        one.scope: {
+            "gains": one.num_gains,
+            **{f"{a}_{b}": round(value, _DIGITS) for (a, b), value in one.by_pair.items() if value is not None},
+        }
+        for one in correlations
+    }
+
+
+def merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Two nested mappings as one; of plain values with equal keys the second's."""
+    found = dict(first)
+    for key, value in second.items():
+        both = key in found and isinstance(found[key], Mapping) and isinstance(value, Mapping)
+        found[key] = merged(found[key], value) if both else value
+    return found
+
+
 def projects_csv(rows: Iterable[Row], measure: str) -> str:
     """Gain of the geometric mean by policy and project, in percent, as CSV."""
     records = [
@@ -111,9 +175,10 @@ def _numbers(comparison: Comparison, measure: str) -> dict[str, float | str]:
         for kind in ("geomean", "total")
         for name in ("gain", "low", "high")
     }
+    shares = {"worse_share_percent": _percent(comparison.worse_share), "sign_p": _significant(comparison.sign_p)}
     counts = ("num_modules", "num_failed", "wins", "losses", "ties", "worse_than_2_percent")
     return {
-        **{f"{prefix}_{name}": value for name, value in percentages.items() if value is not None},
+        **{f"{prefix}_{name}": value for name, value in (percentages | shares).items() if value is not None},
         **{f"{prefix}_{name.removeprefix('num_')}": getattr(comparison, name) for name in counts},
         f"{prefix}_verdict": verdict(comparison),
     }
@@ -126,6 +191,10 @@ def _mean(values: Sequence[float | None], factor: float = 1.0) -> float | None:
 
 def _percent(gain: float | None) -> float | None:
     return None if gain is None else round(100.0 * gain, _DIGITS) + 0.0  # + 0.0 turns a negative zero into 0
+
+
+def _significant(probability: float | None) -> float | None:
+    return None if probability is None else float(f"{probability:.{_DIGITS}g}")
 
 
 def _csv(header: Sequence[str], records: Iterable[Sequence[Any]]) -> str:

@@ -22,6 +22,7 @@ def render(template: str, **values: Any) -> str:
         keep_trailing_newline=True,
     )
     environment.filters.update(gain=format_gain, interval=format_interval, count=format_count, share=format_share)
+    environment.filters.update(rank=format_rank, probability=format_probability)
     return environment.get_template(template).render(style=Markup((_FOLDER / "page.css").read_text()), **values)
 
 
@@ -43,6 +44,18 @@ def format_count(number: int) -> str:
 def format_share(share: float) -> str:
     """A share as an unsigned percentage with one decimal."""
     return f"{100.0 * share:.1f}\N{NO-BREAK SPACE}%"
+
+
+def format_rank(coefficient: float | None) -> str:
+    """A correlation with two decimals; a dash for None."""
+    return _NONE if coefficient is None else f"{coefficient:.2f}".replace("-", _MINUS)
+
+
+def format_probability(probability: float | None) -> str:
+    """A p-value with two significant digits, for example ``0.031``; a dash for None, no more than ``<0.0001``."""
+    if probability is None:
+        return _NONE
+    return "<0.0001" if probability < 1e-4 else f"{probability:.2g}"
 
 
 def _signed(share: float) -> str:

@@ -13,6 +13,7 @@ from mlgo.report import figures
 from mlgo.report.compare import Bootstrap, Comparison, Verdict, verdict
 from mlgo.report.corpus import Corpus
 from mlgo.report.curves import Curve
+from mlgo.report.linked import PAIRS, ProjectGains, RankCorrelation, TotalGains
 from mlgo.report.measured import MEASURES, contenders
 from mlgo.report.origin import Facts, without_folders
 from mlgo.report.pages import render
@@ -22,6 +23,12 @@ from mlgo.report.tables import SCOPES, Row, Standout, failures, standouts
 _NUM_STANDOUTS = 10
 
 _MEASURE_TITLES = {"text_bytes": "text", "exec_bytes": "executable sections"}
+_PROJECT_TITLES = {
+    "object": "objects",
+    "deduplicated": "without copies",
+    "linked": "linked",
+    "folded": "linked, identical code folded",
+}
 _TONES: dict[Verdict, str] = {"smaller": "good", "larger": "bad", "no difference shown": "plain"}
 
 
@@ -31,8 +38,12 @@ class Report:
 
     Attributes:
         measured: ``measured.MEASURED``.
-        split_rows: comparisons of policies and references by split and scope.
+        split_rows: comparisons of policies, learners over several seeds, and references by split and scope.
         project_rows: comparisons of policies by project.
+        project_gains: sizes of whole projects under each policy and the heuristic.
+        total_gains: the same over the projects of each split.
+        correlations: agreement of the measures of whole projects.
+        link_failures: rows of ``artifacts.LINKED`` without a size.
         measure: measure of the headline.
         bootstrap: how the intervals were made.
         corpus: numbers of the corpus.
@@ -47,6 +58,10 @@ class Report:
     measured: pa.Table
     split_rows: Sequence[Row]
     project_rows: Sequence[Row]
+    project_gains: Sequence[ProjectGains]
+    total_gains: Sequence[TotalGains]
+    correlations: Sequence[RankCorrelation]
+    link_failures: Sequence[Mapping[str, Any]]
     measure: str
     bootstrap: Bootstrap
     corpus: Corpus
@@ -94,6 +109,7 @@ def render_page(report: Report) -> str:
     """Return the page as HTML."""
     policies = contenders(report.measured, policies=True)
     references = contenders(report.measured, policies=False)
+    shown = {*policies, *(f"{name.rpartition('-s')[0]}-mean" for name in policies)}
     test = report.measured.filter(pc.field("split") == "test")
     return render(
         "page.html.jinja",
@@ -104,8 +120,11 @@ def render_page(report: Report) -> str:
         coverage=f"{100.0 * report.bootstrap.confidence:g}\N{NO-BREAK SPACE}%",
         headlines=headlines(report.split_rows, report.measure, policies),
         test_projects=sorted(pc.unique(test["project"]).to_pylist()),
-        whole_rows=[row for row in report.split_rows if row.contender in policies and row.scope == "all"],
-        part_rows=[row for row in report.split_rows if row.contender in policies and row.scope != "all"],
+        project_titles=_PROJECT_TITLES,
+        pairs=PAIRS,
+        link_failures=[{**row, "message": without_folders(row["message"])} for row in report.link_failures],
+        whole_rows=[row for row in report.split_rows if row.contender in shown and row.scope == "all"],
+        part_rows=[row for row in report.split_rows if row.contender in shown and row.scope != "all"],
         reference_rows=[row for row in report.split_rows if row.contender in references and row.scope == "all"],
         standouts=_standouts(report, policies),
         failures=[{**row, "message": without_folders(row["message"])} for row in failures(report.measured)],

@@ -91,6 +91,30 @@ def split_rows(measured: pa.Table, names: Iterable[str], bootstrap: Bootstrap) -
     return found
 
 
+def seed_rows(measured: pa.Table, policies: Iterable[str], bootstrap: Bootstrap) -> list[Row]:
+    """Compare each learner with policies of two seeds or more, all of its seeds together, as ``<learner>-mean``.
+
+    Args:
+        measured: ``measured.MEASURED``; every policy was evaluated on the same modules.
+        policies: contenders that are policies, ``<learner>-s<seed>``.
+        bootstrap: makes the intervals, over seeds and modules.
+    """
+    by_learner: dict[str, list[str]] = {}
+    for policy in policies:
+        by_learner.setdefault(policy.rpartition("-s")[0], []).append(policy)
+    found = []
+    for learner, names in by_learner.items():
+        if len(names) < 2:
+            continue
+        for split in _splits(measured):
+            for scope in SCOPES:
+                part = measured.filter((pc.field("split") == split) & _in_scope(scope))
+                of_seeds = [_by_module(part.filter(pc.field("contender") == name)) for name in names]
+                if of_seeds[0].num_rows:
+                    found.append(_seed_row(of_seeds, f"{learner}-mean", split, scope, bootstrap))
+    return found
+
+
 def project_rows(measured: pa.Table, names: Iterable[str], bootstrap: Bootstrap) -> list[Row]:
     """Compare each contender on each project; by split (test first), project and contender.
 
@@ -168,6 +192,20 @@ def _row(rows: pa.Table, name: str, split: str, scope: str, bootstrap: Bootstrap
         measure: bootstrap.compare(*sizes(rows, measure), name, split, scope, measure) for measure in MEASURES
     }
     return Row(name, split, scope, pc.sum(rows["truncated"]).as_py() or 0, **comparisons)
+
+
+def _by_module(rows: pa.Table) -> pa.Table:
+    return rows.sort_by([("project", "ascending"), ("module", "ascending")])
+
+
+def _seed_row(of_seeds: list[pa.Table], name: str, split: str, scope: str, bootstrap: Bootstrap) -> Row:
+    comparisons = {}
+    for measure in MEASURES:
+        pairs = [sizes(rows, measure) for rows in of_seeds]
+        policies, baseline = np.stack([policy for policy, _ in pairs]), pairs[0][1]
+        comparisons[measure] = bootstrap.compare_seeds(policies, baseline, name, split, scope, measure)
+    truncated = np.any([rows["truncated"].fill_null(False).to_numpy() for rows in of_seeds], axis=0)
+    return Row(name, split, scope, int(truncated.sum()), **comparisons)
 
 
 def _standout(row: dict[str, Any], measure: str) -> Standout:

@@ -155,7 +155,9 @@ def make_handler(
         remark = task.done_remark if job.count_done else None
         try:
             if job.advisor is None:
-                return CompileOutcome(compile_plain(toolchain, job.bitcode, settings, remark=remark))
+                return CompileOutcome(
+                    compile_plain(toolchain, job.bitcode, settings, remark=remark, object_path=job.object_path)
+                )
             return CompileOutcome(
                 compile_under_advice(
                     toolchain,
@@ -167,6 +169,7 @@ def make_handler(
                     record=job.record,
                     remark=remark,
                     known=job.known,
+                    object_path=job.object_path,
                 )
             )
         except CompileError as error:

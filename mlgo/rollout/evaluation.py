@@ -6,10 +6,30 @@ from typing import Any
 
 import numpy as np
 
+from mlgo.config import EvaluateConfig
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.rollout.compiles import CompileHost, CompileOutcome, check_failures
 from mlgo.rollout.jobs import CompileJob
-from mlgo.rollout.scored import ScoredModule
+from mlgo.rollout.scored import ScoredModule, load_scored_modules
+from mlgo.seeding import sample
+
+
+def evaluated_modules(config: EvaluateConfig, corpus_dir: Path, baseline_dir: Path, seed: int) -> list[ScoredModule]:
+    """List the modules that every contender is compiled on: by split as configured, then in manifest order.
+
+    Args:
+        config: splits, and how many modules of train.
+        corpus_dir: folder with ``modules.parquet``.
+        baseline_dir: folder with ``scores.parquet``.
+        seed: root seed of the run, chooses the modules of train.
+
+    Raises:
+        ArtifactError: corpus or baseline are missing.
+    """
+    by_split = {split: load_scored_modules(corpus_dir, baseline_dir, split) for split in config.splits}
+    if "train" in by_split:
+        by_split["train"] = sample(by_split["train"], config.max_train_modules, seed, "evaluate", "train")
+    return [one for split in config.splits for one in by_split[split]]
 
 
 def evaluate_policy(
@@ -20,6 +40,7 @@ def evaluate_policy(
     modules: Sequence[ScoredModule],
     bitcode: Mapping[str, Path],
     max_failed_share: float,
+    objects: Mapping[str, Path] | None = None,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Compile modules under a policy.
 
@@ -31,6 +52,7 @@ def evaluate_policy(
         modules: what to compile.
         bitcode: file by module key.
         max_failed_share: share of failures that is still accepted.
+        objects: where to keep the object files, by module key.
 
     Returns:
         Rows of ``artifacts.RESULTS`` and of ``artifacts.TIMINGS``.
@@ -38,9 +60,10 @@ def evaluate_policy(
     Raises:
         MlgoError: more failures than accepted.
     """
-    jobs = [CompileJob(one.module.key, bitcode[one.module.key], policy) for one in modules]
+    keys, kept = [one.module.key for one in modules], objects or {}
+    jobs = [CompileJob(key, bitcode[key], policy, object_path=kept.get(key)) for key in keys]
     outcomes = host.compile_all(jobs, f"{name}-s{seed}")
-    check_failures([job.module for job in jobs], outcomes, max_failed_share, "evaluate.max_failed_share")
+    check_failures(keys, outcomes, max_failed_share, "evaluate.max_failed_share")
     rows = [_result(one, outcome, name, seed) for one, outcome in zip(modules, outcomes, strict=True)]
     timings = [
         {

@@ -20,6 +20,7 @@ class CompileJob:
         count_done: count the changes made in ``num_remarks``, instead of watching for an early stop.
         sha256: hash of the bitcode; with it, the compile may be found in, and is added to, the module's tree.
         known: first questions, answered without waiting for them.
+        object_path: where to keep the object file; such a job is always compiled.
     """
 
     module: str
@@ -30,3 +31,4 @@ class CompileJob:
     count_done: bool = False
     sha256: str = ""
     known: KnownPath | None = None
+    object_path: Path | None = None

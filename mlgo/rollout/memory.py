@@ -68,6 +68,8 @@ class TreeMemory:
         """
         if not (job.sha256 and isinstance(job.advisor, PureAdvisor)) or job.with_default or job.count_done:
             return Recollection(job)
+        if job.object_path is not None:  # a tree holds sizes, not objects
+            return Recollection(job)
         loaded = self._store.load(job.sha256)
         if loaded is None:
             return Recollection(replace(job, record=True))

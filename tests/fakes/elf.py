@@ -6,18 +6,24 @@ WRITE, ALLOC, EXEC = 1, 2, 4
 NULL, PROGBITS, NOBITS = 0, 1, 8
 
 
-def elf_object(sections: list[tuple[int, int, int]], *, count_in_first: bool = False, bits: int = 64) -> bytes:
+Section = tuple[int, int, int] | tuple[int, int, bytes, int, int]
+
+
+def elf_object(sections: list[Section], *, count_in_first: bool = False, bits: int = 64) -> bytes:
     """Make a relocatable object: ELF header, contents, then the section table with its empty first entry.
 
     Args:
-        sections: type, flags and size in bytes of each section after the empty one.
+        sections: type, flags and size in bytes of each section after the empty one; or type, flags, contents and the
+            fields ``sh_link`` and ``sh_info``.
         count_in_first: store the number of sections as files with 65,280 or more of them do.
         bits: value of EI_CLASS, 32 or 64; the layout is that of 64 either way.
     """
     contents, entries = b"", []
-    for kind, flags, size in sections:
-        entries.append(struct.pack("<IIQQQQIIQQ", 0, kind, flags, 0, 64 + len(contents), size, 0, 0, 1, 0))
-        contents += b"\xc3" * size if kind != NOBITS else b""
+    for kind, flags, what, *linked in sections:
+        data = what if isinstance(what, bytes) else b"\xc3" * what
+        link, info = linked or (0, 0)
+        entries.append(struct.pack("<IIQQQQIIQQ", 0, kind, flags, 0, 64 + len(contents), len(data), link, info, 1, 0))
+        contents += data if kind != NOBITS else b""
     number = len(sections) + 1
     first = struct.pack("<IIQQQQIIQQ", 0, NULL, 0, 0, 0, number if count_in_first else 0, 0, 0, 0, 0)
     header = struct.pack(

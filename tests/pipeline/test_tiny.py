@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from mlgo.artifacts import MODULES, RESULTS, SCORES, read_provenance, read_table
+from mlgo.artifacts import LINKED, MODULES, RESULTS, SCORES, read_provenance, read_table
 from tests.pipeline.conftest import STAGES, Checkout
 
 
@@ -23,6 +23,14 @@ def test_every_stage_leaves_its_artifacts(finished):
     assert {row["policy"] for row in results} == {"bc", "es"}
     assert {row["project"] for row in results if row["split"] == "test"} == {"calc", "geometry"}
     assert read_provenance(data / "evaluation/results.parquet")["package"].startswith("mlgo ")
+    linked = read_table(data / "evaluation/linked.parquet", LINKED).to_pylist()
+    assert {row["contender"] for row in linked} == {"heuristic", "bc-s0", "es-s0"}
+    assert all(row["bytes"] > 0 and not row["failure"] for row in linked)
+    for row in linked:
+        if row["contender"] == "es-s0" and row["measure"] == "object":
+            modules = [one for one in results if one["policy"] == "es" and one["project"] == row["project"]]
+            assert (row["bytes"], row["num_modules"]) == (sum(one["text_bytes"] for one in modules), len(modules))
+    assert list(data.glob("evaluation/parts/*")) == []
 
 
 def test_self_test_holds_for_the_samples(finished):

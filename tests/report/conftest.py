@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlgo.artifacts import MODULES, RESULTS, SCORES, TIMINGS, write_rows
+from mlgo.artifacts import LINKED, MODULES, PROJECT_MEASURES, RESULTS, SCORES, TIMINGS, write_rows
 from mlgo.files import write_json, write_text
 
 SPLITS = {"train": ["anvil", "bellows"], "validation": ["crucible"], "test": ["drill", "easel"]}
@@ -30,6 +30,7 @@ class World:
     modules: list[dict[str, Any]] = field(default_factory=list)
     scores: list[dict[str, Any]] = field(default_factory=list)
     results: list[dict[str, Any]] = field(default_factory=list)
+    linked: list[dict[str, Any]] = field(default_factory=list)
     policies: tuple[str, ...] = ("bc-s0", "es-s0")
 
     def write(self) -> Path:
@@ -42,6 +43,7 @@ class World:
         write_json(self.root / "baseline/summary.json", summary)
         origin = {"policies": {name: {"policy_sha256": "cd" * 32} for name in self.policies}}
         write_rows(self.root / "evaluation/results.parquet", self.results, RESULTS, origin)
+        write_rows(self.root / "evaluation/linked.parquet", self.linked, LINKED, {})
         for name in self.policies:
             write_policy(self.root / "policies" / name)
         write_timings(self.root / "work/timings", self.modules)
@@ -63,7 +65,10 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """A world in which es-s0 gains 5 percent on every module and bc-s0 is good and bad by turns."""
+    """A world in which es-s0 gains 5 percent on every module and bc-s0 is good and bad by turns.
+
+    Of whole projects, es-s0 gains 5 percent in objects and 1 percent once linked; bc-s0 gains nothing.
+    """
     return make_world(tmp_path, 6)
 
 
@@ -76,6 +81,26 @@ def make_world(root: Path, per_project: int) -> World:
                 _add_module(made, split, project, i, int(rng.integers(10, 400)) * 100)
     made.modules.append({**made.modules[0], "module": "left-out.c", "skip_reason": "duplicate: same code as another"})
     made.results.sort(key=lambda row: row["policy"])
+    for contender, factors in [
+        ("heuristic", (1.0, 0.9, 0.8, 0.7)),
+        ("bc-s0", (1.0, 0.9, 0.8, 0.7)),
+        ("es-s0", (0.95, 0.873, 0.792, 0.7)),
+    ]:
+        for split in ("test", "train"):
+            for number, project in enumerate(SPLITS[split]):
+                for measure, factor in zip(PROJECT_MEASURES, factors, strict=True):
+                    made.linked.append(
+                        {
+                            "project": project,
+                            "split": split,
+                            "contender": contender,
+                            "measure": measure,
+                            "bytes": round(10_000 * (number + 1) * factor),
+                            "num_modules": per_project,
+                            "failure": "",
+                            "message": "",
+                        }
+                    )
     return made
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.report.compare import Bootstrap, Comparison, compare, verdict
+from mlgo.report.compare import Bootstrap, Comparison, compare, compare_seeds, verdict
 
 SIZES = st.lists(st.tuples(st.integers(1, 10**6), st.integers(1, 10**6)), min_size=1, max_size=25)
 
@@ -130,6 +130,79 @@ def test_verdict(low, high, expected):
 def test_fewer_than_six_modules_allow_no_verdict():
     assert verdict(dataclasses.replace(with_interval(0.001, 0.02), num_modules=5)) == "no difference shown"
     assert verdict(dataclasses.replace(with_interval(0.001, 0.02), num_modules=6)) == "smaller"
+
+
+@pytest.mark.parametrize(
+    ("wins", "losses", "expected"),
+    [
+        (10, 2, 2 * (1 + 12 + 66) / 2**12),
+        (2, 10, 2 * (1 + 12 + 66) / 2**12),
+        (6, 0, 2 / 2**6),
+        (3, 3, 1.0),
+        (1, 0, 1.0),
+        (0, 0, None),
+    ],
+)
+def test_sign_test_by_hand(wins, losses, expected):
+    found = compared([9] * wins + [11] * losses + [10, 10], [10] * (wins + losses + 2))
+    assert found.ties == 2
+    assert found.sign_p == (None if expected is None else pytest.approx(expected))
+
+
+def test_share_of_modules_that_grow():
+    assert compared([103, 100, 100, 90], [100] * 4).worse_share == 0.25
+    assert compared([math.nan], [100]).worse_share is None
+
+
+def over_seeds(policies, baseline, resamples=400, confidence=0.95) -> Comparison:
+    arrays = np.array(policies, np.float64), np.array(baseline, np.float64)
+    return compare_seeds(*arrays, np.random.default_rng(0), resamples, confidence)
+
+
+def test_mean_over_seeds_by_hand():
+    found = over_seeds([[50, 100, 300], [100, 100, 150]], [100, 100, 200])
+    assert found.total == pytest.approx(((1 - 450 / 400) + (1 - 350 / 400)) / 2)
+    seeds = [1 - (0.5 * 1 * 1.5) ** (1 / 3), 1 - (1 * 1 * 0.75) ** (1 / 3)]
+    assert found.geomean == pytest.approx(sum(seeds) / 2)
+    # Over both seeds the modules change by the root of 1/2, of 1, and of 3/2 * 3/4 = 9/8.
+    assert (found.wins, found.losses, found.ties, found.worse_than_2_percent) == (1, 1, 1, 1)
+    assert (found.num_modules, found.policy_bytes, found.baseline_bytes) == (3, 400, 400)
+
+
+def test_opposite_seeds_cancel_to_a_tie():
+    assert over_seeds([[30, 7], [10 / 3, 7]], [10, 7]).ties == 2
+
+
+def test_a_module_counts_only_if_every_seed_has_it():
+    found = over_seeds([[90, math.nan, 90], [90, 90, 90]], [100, 100, math.nan])
+    assert (found.num_modules, found.num_failed, found.geomean_low) == (1, 2, None)
+    assert found.geomean == pytest.approx(0.1)
+
+
+def test_seeds_alone_can_widen_the_interval():
+    # No module differs from another, so all spread is of the seeds: both draws are of one seed in half of the cases.
+    found = over_seeds([[100] * 8, [90] * 8], [100] * 8)
+    assert (found.geomean_low, found.geomean_high) == (0.0, pytest.approx(0.1))
+    assert found.geomean == pytest.approx(0.05)
+    assert verdict(found) == "no difference shown"
+
+
+def test_equal_seeds_have_the_interval_of_one():
+    rng = np.random.default_rng(3)
+    baseline = np.full(300, 1e6)
+    policy = np.round(baseline * np.exp(rng.normal(-0.01, 0.03, 300)))
+    one, three = compared(policy, baseline, resamples=4000), over_seeds([policy] * 3, baseline, resamples=4000)
+    for name in ("total", "geomean"):
+        assert getattr(three, name) == pytest.approx(getattr(one, name))
+        for end in (f"{name}_low", f"{name}_high"):
+            assert getattr(three, end) == pytest.approx(getattr(one, end), abs=3e-4)
+
+
+def test_memory_batches_do_not_change_the_draws_of_seeds(monkeypatch):
+    policies, baseline = [[90, 120, 100, 70], [95, 110, 100, 60]], [100, 100, 100, 80]
+    whole = over_seeds(policies, baseline)
+    monkeypatch.setattr("mlgo.report.compare._BATCH_ELEMENTS", 1600)
+    assert over_seeds(policies, baseline) == whole
 
 
 @given(SIZES)

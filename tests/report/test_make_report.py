@@ -134,6 +134,43 @@ def test_metrics_and_compile_times(world):
     assert "es-s0" in (world.root / "work/report/compile_time.html").read_text()
 
 
+def test_three_sizes(world):
+    page = made(world)
+    section = page[page.index('id="sizes"') : page.index('id="projects"')]
+    assert section.count("+5.00\N{NO-BREAK SPACE}%") == section.count("+1.00\N{NO-BREAK SPACE}%") == 3
+    assert "Projects without a size" not in section
+    assert "es-s0, all evaluated projects" in section
+    comparisons = json.loads((world.root / "report/comparisons.json").read_text())
+    figures = comparisons["test"]["es-s0"]
+    assert (figures["object_total_gain_percent"], figures["linked_total_gain_percent"]) == (5.0, 1.0)
+    assert (figures["deduplicated_total_gain_percent"], figures["folded_total_gain_percent"]) == (3.0, 0.0)
+    assert figures["linked_total_low_percent"] == figures["linked_total_high_percent"] == 1.0
+    assert comparisons["rank_correlations"]["all policies, all evaluated projects"]["object_linked"] == 1.0
+    metrics = json.loads((world.root / "report/metrics.json").read_text())
+    assert metrics["test"]["es"]["linked_gain_percent"] == 1.0
+
+
+def test_a_failed_link_is_shown_without_paths(world):
+    row = next(row for row in world.linked if row["contender"] == "es-s0" and row["measure"] == "folded")
+    row.update(bytes=None, failure="link", message="ended with status 1: /tmp/secret/place/x.o is bad")
+    page = made(world)
+    assert "ended with status 1: x.o is bad" in page
+    assert "in total, 1 project<" in page
+    assert "/tmp/secret" not in page
+
+
+def test_sign_test_and_seeds(world):
+    world.results += [{**row, "seed": 1} for row in world.results if row["policy"] == "es"]
+    world.policies = ("bc-s0", "es-s0", "es-s1")
+    page = made(world)
+    assert '<td class="left">es-mean</td>' in page
+    assert "0.00049" in page  # 2 / 2 ** 12: all of 12 modules smaller
+    comparisons = json.loads((world.root / "report/comparisons.json").read_text())["test"]
+    assert comparisons["es-s0"]["text_sign_p"] == comparisons["es-mean"]["text_sign_p"] == 0.0004883
+    assert comparisons["bc-s0"]["text_worse_share_percent"] == 50.0
+    assert comparisons["es-mean"]["text_geomean_gain_percent"] == comparisons["es-s0"]["text_geomean_gain_percent"]
+
+
 def test_one_policy_and_few_modules(world):
     keep = {("drill", "src/part0.cc"), ("anvil", "src/part1.c")}
     world.results = [row for row in world.results if (row["project"], row["module"]) in keep and row["policy"] == "bc"]
@@ -145,6 +182,7 @@ def test_one_policy_and_few_modules(world):
     ("path", "message"),
     [
         ("evaluation/results.parquet", "is missing"),
+        ("evaluation/linked.parquet", "is missing"),
         ("baseline/scores.parquet", "is missing"),
         ("baseline/summary.json", "is missing"),
         ("corpus/modules.parquet", "is missing"),

@@ -3,7 +3,7 @@
 import pytest
 
 from mlgo.report.origin import flatten, without_folders
-from mlgo.report.pages import format_count, format_gain, format_interval, format_share
+from mlgo.report.pages import format_count, format_gain, format_interval, format_probability, format_rank, format_share
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,17 @@ def test_gain(gain, text):
 def test_interval():
     assert format_interval(-0.01, 0.02) == "\N{MINUS SIGN}1.00 to +2.00"
     assert format_interval(None, None) == "\N{EN DASH}"
+
+
+def test_rank_and_probability():
+    assert (format_rank(None), format_rank(0.8), format_rank(-1.0)) == ("\N{EN DASH}", "0.80", "\N{MINUS SIGN}1.00")
+    assert [format_probability(p) for p in (None, 1.0, 0.0316, 2e-4, 1e-9)] == [
+        "\N{EN DASH}",
+        "1",
+        "0.032",
+        "0.0002",
+        "<0.0001",
+    ]
 
 
 def test_count_and_share():

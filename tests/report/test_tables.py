@@ -7,7 +7,7 @@ from mlgo.artifacts import MODULES, RESULTS, SCORES
 from mlgo.errors import ArtifactError
 from mlgo.report.compare import Bootstrap
 from mlgo.report.measured import contenders, measured_table
-from mlgo.report.tables import failures, project_rows, ratios, split_rows, standouts
+from mlgo.report.tables import failures, project_rows, ratios, seed_rows, split_rows, standouts
 
 BOOTSTRAP = Bootstrap(200, 0.95, 0)
 
@@ -40,6 +40,22 @@ def test_references_are_compared_with_the_heuristic(world):
     rows = split_rows(table(world), ["echo", "never", "random"], BOOTSTRAP)
     gains = {row.contender: row.text_bytes.total for row in rows if row.split == "test" and row.scope == "all"}
     assert gains == {"echo": 0.0, "never": pytest.approx(-0.2), "random": pytest.approx(-0.5)}
+
+
+def test_a_learner_with_several_seeds_has_a_row_of_its_own(world):
+    assert seed_rows(table(world), ["bc-s0", "es-s0"], BOOTSTRAP) == []
+    again = [{**row, "seed": 1} for row in world.results if row["policy"] == "es"]
+    for row in again:
+        row["text_bytes"] = row["baseline_text_bytes"]
+    world.results += reversed(again)  # modules in another order
+    rows = seed_rows(table(world), ["bc-s0", "es-s0", "es-s1"], BOOTSTRAP)
+    assert [(row.contender, row.split, row.scope) for row in rows] == [
+        ("es-mean", split, scope) for split in ("test", "train") for scope in ("all", "c", "c++", "unshared")
+    ]
+    found = rows[0].text_bytes
+    assert found.geomean == pytest.approx(0.025, abs=1e-3)  # half of 5 percent
+    assert (found.num_modules, found.wins) == (12, 12)
+    assert (found.geomean_low, found.geomean_high) == (0.0, pytest.approx(0.05, abs=1e-3))
 
 
 def test_project_rows_start_with_test(world):

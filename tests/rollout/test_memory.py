@@ -1,6 +1,7 @@
 """Decision trees in front of the real compiler."""
 
 import dataclasses
+import hashlib
 import zlib
 
 import numpy as np
@@ -120,6 +121,17 @@ def test_advisors_that_look_at_more_than_the_observation_are_compiled(toolchain,
         for _ in range(2):
             assert not any(outcome.recalled for outcome in host.compile_all([echo, random]))
     assert list(tmp_path.rglob("*.tree")) == []
+
+
+def test_a_compile_whose_object_is_wanted_is_not_recalled(toolchain, module, never, tmp_path):
+    memory = TreeMemory(ReplayStore(tmp_path / "trees", TreeKey("c", "t", TASK.name, "-Oz", SETTINGS.size_stop_factor)))
+    job = CompileJob("m", module, policies(never.header, 1)[0], sha256="5" * 64)
+    with CompileHost(toolchain, TASK.name, SETTINGS, 1, memory) as host:
+        (first,) = host.compile_all([job])
+        (second,) = host.compile_all([dataclasses.replace(job, object_path=tmp_path / "m.o")])
+        (third,) = host.compile_all([job])
+    assert [first.recalled, second.recalled, third.recalled] == [False, False, True]
+    assert hashlib.sha256((tmp_path / "m.o").read_bytes()).hexdigest() == first.result.object_sha256
 
 
 def test_batched_decisions_equal_single_ones(never):

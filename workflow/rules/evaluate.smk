@@ -5,6 +5,31 @@ include: "common.smk"
 rule evaluate:
     input:
         "data/evaluation/results.parquet",
+        "data/evaluation/linked.parquet",
+
+
+rule evaluate_heuristic:
+    input:
+        script="scripts/evaluate_heuristic.py",
+        code=code("compiler", "corpus", "wire", "tasks", "policy", "rollout"),
+        modules="data/corpus/modules.parquet",
+        bitcode=expand("data/corpus/projects/{project}.parquet", project=PROJECTS),
+        scores="data/baseline/scores.parquet",
+    output:
+        temp("data/evaluation/parts/heuristic.linked.parquet"),
+    log:
+        "data/work/logs/evaluate_heuristic.log",
+    threads: 64
+    params:
+        settings(
+            **COMPILER,
+            task=config["task"],
+            seed=config["seed"],
+            evaluate=config["evaluate"],
+        ),
+    shell:
+        "MLGO_LOG={log} exec python {input.script} {params} --corpus data/corpus --baseline data/baseline "
+        "--workers {threads} --work data/work --output {output}"
 
 
 rule evaluate_policy:
@@ -18,7 +43,8 @@ rule evaluate_policy:
         bitcode=expand("data/corpus/projects/{project}.parquet", project=PROJECTS),
         scores="data/baseline/scores.parquet",
     output:
-        temp("data/evaluation/parts/{policy}.parquet"),
+        results=temp("data/evaluation/parts/{policy}.parquet"),
+        linked=temp("data/evaluation/parts/{policy}.linked.parquet"),
     log:
         "data/work/logs/evaluate_policy/{policy}.log",
     threads: 64
@@ -26,7 +52,8 @@ rule evaluate_policy:
         settings(**COMPILER, seed=config["seed"], evaluate=config["evaluate"]),
     shell:
         "MLGO_LOG={log} exec python {input.script} --policy data/policies/{wildcards.policy} {params} --corpus data/corpus "
-        "--baseline data/baseline --workers {threads} --work data/work --output {output}"
+        "--baseline data/baseline --workers {threads} --work data/work --output {output.results} "
+        "--linked {output.linked}"
 
 
 rule merge_evaluation:
@@ -34,11 +61,16 @@ rule merge_evaluation:
         script="scripts/merge_evaluation.py",
         code=code(),
         parts=expand("data/evaluation/parts/{policy}.parquet", policy=POLICIES),
+        linked=expand(
+            "data/evaluation/parts/{contender}.linked.parquet",
+            contender=["heuristic", *POLICIES],
+        ),
     output:
         "data/evaluation/results.parquet",
+        "data/evaluation/linked.parquet",
     log:
         "data/work/logs/merge_evaluation.log",
     params:
         settings(policies=POLICIES),
     shell:
-        "MLGO_LOG={log} exec python {input.script} --parts data/evaluation/parts {params} --output {output}"
+        "MLGO_LOG={log} exec python {input.script} --parts data/evaluation/parts {params} --output data/evaluation"

@@ -23,6 +23,7 @@ rule make_report:
             if path.suffix != ".py"
         ],
         results="data/evaluation/results.parquet",
+        linked="data/evaluation/linked.parquet",
         scores="data/baseline/scores.parquet",
         baseline="data/baseline/summary.json",
         modules="data/corpus/modules.parquet",

@@ -1,0 +1,87 @@
+"""COMDAT groups of an ELF object: what a linker keeps once, however many objects bring a copy.
+
+A group is a section of type SHT_GROUP. Its first word holds flags, the others are numbers of its member sections; its
+header names a symbol, whose name is the signature. Of all groups with one signature and the flag GRP_COMDAT, a linker
+keeps the first and drops the members of the rest (System V gABI, chapter 4, "Section Groups"). C++ compilers put each
+inline function and template instance into such a group.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from mlgo.compiler.measure import is_text, read_sections
+from mlgo.errors import ObjectError
+
+_SHT_GROUP = 17
+_GRP_COMDAT = 1
+_WORD_BYTES = 4
+_SYMBOL64 = np.dtype(
+    [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2"), ("value", "<u8"), ("size", "<u8")]
+)
+
+
+def comdat_groups(data: bytes) -> list[tuple[bytes, int]]:
+    """Signature and Berkeley text of the members, in bytes, of each COMDAT group of an object, in its order.
+
+    Raises:
+        ObjectError: not a 64-bit little-endian ELF object, cut short, or a group that is not well-formed.
+    """
+    sections = read_sections(data)
+    groups = sections[sections["type"] == _SHT_GROUP]
+    if not len(groups):
+        return []
+    num_words = groups["size"].astype(np.int64) // _WORD_BYTES
+    if np.any(num_words < 1):
+        raise ObjectError("a section group of the object is empty")
+    starts = np.cumsum(num_words) - num_words  # of each group, in the words of all groups together
+    within = np.arange(num_words.sum()) - np.repeat(starts, num_words)
+    words = _gather(data, np.repeat(groups["offset"].astype(np.int64), num_words) + _WORD_BYTES * within)
+    is_comdat = (words[starts] & _GRP_COMDAT) != 0
+    words[starts] = 0  # from here on the empty first section, in place of the flags
+    if np.any(words >= len(sections)):
+        raise ObjectError("a section group of the object names a section that is not there")
+    text = np.where(is_text(sections), sections["size"], 0)
+    sizes = np.add.reduceat(text[words], starts)
+    return list(zip(_signatures(data, sections, groups[is_comdat]), sizes[is_comdat].tolist(), strict=True))
+
+
+def deduplicated_text(objects: Iterable[tuple[int, list[tuple[bytes, int]]]]) -> int:
+    """Berkeley text of several objects in bytes, with one copy of each COMDAT group: the first, as a linker keeps it.
+
+    The unwind table of an object is one section for all of its functions, so the entries of dropped copies still count.
+
+    Args:
+        objects: text and groups (`comdat_groups`) of each object, in the order of linking.
+    """
+    kept: set[bytes] = set()
+    total = 0
+    for text_bytes, groups in objects:
+        total += text_bytes - sum(size for signature, size in groups if signature in kept)
+        kept.update(signature for signature, _ in groups)
+    return total
+
+
+def _gather(data: bytes, offsets: np.ndarray) -> np.ndarray:
+    """The words at some offsets, uint32 [num_offsets]; sections need not be aligned in the file."""
+    octets = np.frombuffer(data, np.uint8)[offsets[:, None] + np.arange(_WORD_BYTES)]
+    found: np.ndarray = octets.view("<u4")[:, 0]
+    return found
+
+
+def _signatures(data: bytes, sections: np.ndarray, groups: np.ndarray) -> list[bytes]:
+    """Names of the groups' symbols; all are in the object's one symbol table."""
+    if not len(groups):
+        return []
+    link = int(groups["link"][0])
+    if np.any(groups["link"] != link) or link >= len(sections) or sections["link"][link] >= len(sections):
+        raise ObjectError("a section group of the object has no symbol table")
+    table, names = sections[link], sections[int(sections["link"][link])]
+    if np.any(groups["info"] >= table["size"] // _SYMBOL64.itemsize):
+        raise ObjectError("a section group of the object names a symbol that is not there")
+    symbols = np.frombuffer(data, _SYMBOL64, int(table["size"]) // _SYMBOL64.itemsize, int(table["offset"]))
+    strings = data[int(names["offset"]) : int(names["offset"]) + int(names["size"])]
+    found = [strings[start : strings.find(0, start)] for start in symbols["name"][groups["info"]].tolist()]
+    if not all(found) or strings[-1:] != b"\0":
+        raise ObjectError("a section group of the object has no signature")
+    return found

@@ -1,0 +1,70 @@
+"""Linking the objects of a project into one file, to measure what would be shipped.
+
+The file is a shared object, because that links without an entry point. Second copies of COMDAT groups go, with their
+unwind entries, and equal constants are merged. Nothing else is dropped: ``--gc-sections`` would need to know what the
+rest of the project calls. The functions of a module are in one section, apart from those in groups, so it could only
+drop modules as a whole, and would do so with each one that exports nothing because its symbols are hidden.
+"""
+
+import errno
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from mlgo.compiler.measure import object_size
+from mlgo.compiler.process import run_bounded, without_folders
+from mlgo.errors import CompileTimeout, LinkError
+from mlgo.scratch import scratch_directory
+
+# -Bsymbolic binds calls within the file directly, as a release build with hidden symbols does; without it each function
+# that is called has a stub of 16 bytes, and inlining would seem to save these. The modules are a part of their project,
+# and some are programs of their own: missing symbols are left open (hidden ones only with --noinhibit-exec, which makes
+# such errors warnings), and of several with one name the first counts. Code that is not position independent is patched
+# when it is loaded (-z notext). clang asks for --eh-frame-hdr in every link. One thread: others are for other links.
+_OPTIONS = (
+    "-shared",
+    "-Bsymbolic",
+    "--eh-frame-hdr",
+    "--strip-all",
+    "--unresolved-symbols=ignore-all",
+    "--allow-multiple-definition",
+    "--noinhibit-exec",
+    "--threads=1",
+    "-z",
+    "notext",
+)
+
+
+def linked_text(linker: Path, objects: Sequence[Path], timeout_s: float, *, fold: bool = False) -> int:
+    """Link objects and measure the result.
+
+    Args:
+        linker: what `toolchain.find_linker` gives.
+        objects: object files, in the order of linking.
+        timeout_s: deadline of the link.
+        fold: fold functions with identical code into one (``--icf=all``).
+
+    Returns:
+        Text of the linked file in bytes: code with the stubs for calls that leave the file, constants, unwind tables;
+        see mlgo/compiler/measure.py.
+
+    Raises:
+        LinkError: the linker refuses.
+        CompileTimeout: it took too long.
+        ObjectError: what it wrote is not an ELF file that can be measured.
+    """
+    with scratch_directory() as directory:
+        output = directory / "linked.so"
+        folding = ("--icf=all",) if fold else ()
+        command = [str(linker), "ld.lld", *_OPTIONS, *folding, "-o", str(output), *map(str, objects)]
+        run = run_bounded(command, timeout_s)
+        if run.returncode is None:
+            raise CompileTimeout(f"the linker did not end within {timeout_s:g} s")
+        if "No space left on device" in run.stderr:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if run.returncode != 0:
+            errors = [line for line in run.stderr.splitlines() if "error:" in line][:3]
+            raise LinkError(
+                without_folders(f"the linker ended with status {run.returncode}: {' | '.join(errors)[:500]}")
+            )
+        return object_size(output.read_bytes()).text_bytes

@@ -1,0 +1,59 @@
+"""Compile held-out modules under the heuristic: sizes of their projects once linked.
+
+Example:
+    python scripts/evaluate_heuristic.py --evaluate "$(cat evaluate.json)" --compile "$(cat compile.json)" \
+        --toolchain auto --target x86_64-linux-gnu --task inline-size --seed 0 --corpus data/corpus \
+        --baseline data/baseline --workers 2 --work data/work --output data/evaluation/parts/heuristic.linked.parquet
+"""
+
+from pathlib import Path
+
+from mlgo.artifacts import LINKED, provenance, write_rows
+from mlgo.cli.arguments import add_compiler_arguments, compiler_of, stage_parser
+from mlgo.cli.program import run_program
+from mlgo.compiler.toolchain import find_linker
+from mlgo.config import EvaluateConfig, parse_section
+from mlgo.corpus.store import unpack_bitcode
+from mlgo.files import file_sha256
+from mlgo.rollout import CompileHost, CompileJob, check_failures
+from mlgo.rollout.evaluation import evaluated_modules
+from mlgo.rollout.linking import Linking, measure_projects, object_paths
+from mlgo.scratch import scratch_directory
+
+
+def main() -> None:
+    parser = stage_parser(__doc__)
+    parser.add_argument("--evaluate", required=True, help="section evaluate of the configuration, as JSON")
+    add_compiler_arguments(parser)
+    parser.add_argument("--task", required=True)
+    parser.add_argument("--seed", type=int, required=True, help="chooses the training modules")
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--baseline", type=Path, required=True)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--output", type=Path, required=True, help="table of projects")
+    args = parser.parse_args()
+
+    config, (toolchain, settings) = parse_section(EvaluateConfig, args.evaluate), compiler_of(args)
+    modules = [one.module for one in evaluated_modules(config, args.corpus, args.baseline, args.seed)]
+    bitcode = unpack_bitcode(args.corpus, modules, args.work / "bitcode")
+    linking = Linking(find_linker(), settings.compile_timeout_s, args.workers)
+    with scratch_directory() as folder:
+        objects = object_paths(modules, folder)
+        jobs = [CompileJob(one.key, bitcode[one.key], None, object_path=objects[one.key]) for one in modules]
+        with CompileHost(toolchain, args.task, settings, args.workers) as host:
+            outcomes = host.compile_all(jobs, "heuristic")
+        check_failures([one.key for one in modules], outcomes, config.max_failed_share, "evaluate.max_failed_share")
+        linked = measure_projects(linking, "heuristic", modules, objects)
+    origin = provenance(
+        compiler=toolchain.name,
+        compiler_sha256=toolchain.sha256,
+        target=toolchain.target,
+        compile=settings.model_dump(),
+        scores_sha256=file_sha256(args.baseline / "scores.parquet"),
+        linker_sha256=file_sha256(linking.linker),
+    )
+    write_rows(args.output, linked, LINKED, origin)
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,79 @@
+"""Projects as a whole, with the real compiler and linker."""
+
+import dataclasses
+
+import pytest
+
+from mlgo.artifacts import LINKED, PROJECT_MEASURES, write_rows
+from mlgo.compiler.toolchain import find_linker
+from mlgo.corpus.store import Module
+from mlgo.rollout import CompileHost, CompileJob
+from mlgo.rollout.linking import Linking, measure_projects, object_paths
+
+MODULES = [
+    Module("codec", "base64.c", "c", "train", ""),
+    *(Module("graph", f"{name}.cpp", "c++", "test", "") for name in ("paths", "order", "spanning")),
+]
+
+
+@pytest.fixture(scope="module")
+def linking():
+    return Linking(find_linker(), 60.0, 1)
+
+
+@pytest.fixture(scope="module")
+def compiled(toolchain, settings, sample, tmp_path_factory):
+    """Object files and results of all modules under the heuristic, by key."""
+    objects = object_paths(MODULES, tmp_path_factory.mktemp("objects"))
+    jobs = [CompileJob(one.key, sample(one.key), None, object_path=objects[one.key]) for one in MODULES]
+    with CompileHost(toolchain, "inline-size", settings, 1) as host:
+        outcomes = host.compile_all(jobs)
+    return objects, {one.key: outcome.result for one, outcome in zip(MODULES, outcomes, strict=True)}
+
+
+def by_project(rows):
+    return {(row["project"], row["measure"]): row["bytes"] for row in rows}
+
+
+def test_a_row_per_project_and_measure(linking, compiled, tmp_path, leaves_nothing):
+    objects, results = compiled
+    with leaves_nothing():
+        rows = measure_projects(linking, "heuristic", MODULES, objects)
+    write_rows(tmp_path / "linked.parquet", rows, LINKED, {})
+    assert [(row["project"], row["split"], row["measure"], row["num_modules"]) for row in rows] == [
+        *(("codec", "train", measure, 1) for measure in PROJECT_MEASURES),
+        *(("graph", "test", measure, 3) for measure in PROJECT_MEASURES),
+    ]
+    assert {(row["contender"], row["failure"], row["message"]) for row in rows} == {("heuristic", "", "")}
+    found = by_project(rows)
+    graph = [results[one.key].text_bytes for one in MODULES[1:]]
+    assert found["graph", "object"] == sum(graph)
+    assert max(graph) < found["graph", "deduplicated"] < sum(graph)
+    assert found["graph", "folded"] <= found["graph", "linked"] < sum(graph)
+    assert found["codec", "object"] == found["codec", "deduplicated"] == results["codec/base64.c"].text_bytes
+
+
+def test_threads_do_not_matter(linking, compiled):
+    objects, _ = compiled
+    rows = measure_projects(linking, "heuristic", MODULES, objects)
+    assert measure_projects(dataclasses.replace(linking, num_threads=3), "heuristic", MODULES, objects) == rows
+
+
+def test_a_project_with_a_failed_compile_has_no_size(linking, compiled, tmp_path):
+    objects, _ = compiled
+    rows = measure_projects(linking, "es-s0", MODULES, {**objects, "graph/order.cpp": tmp_path / "none.o"})
+    graph = [row for row in rows if row["project"] == "graph"]
+    assert {(row["bytes"], row["failure"], row["num_modules"]) for row in graph} == {(None, "compile", 3)}
+    assert graph[0]["message"] == "1 of 3 modules did not compile; the first is order.cpp"
+    assert all(row["bytes"] for row in rows if row["project"] == "codec")
+
+
+def test_a_failed_link_is_a_row(linking, compiled, tmp_path):
+    objects, _ = compiled
+    broken = tmp_path / "broken.o"
+    broken.write_bytes(b"no object")
+    rows = measure_projects(linking, "es-s0", MODULES, {**objects, "graph/order.cpp": broken})
+    failures = {row["measure"]: row["failure"] for row in rows if row["project"] == "graph"}
+    assert failures == {"object": "object", "deduplicated": "object", "linked": "link", "folded": "link"}
+    late = measure_projects(dataclasses.replace(linking, timeout_s=0.0), "es-s0", MODULES[:1], objects)
+    assert [row["failure"] for row in late] == ["", "", "timeout", "timeout"]
