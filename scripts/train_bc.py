@@ -16,7 +16,7 @@ from mlgo.config import BCConfig, PolicyConfig, parse_section
 from mlgo.corpus.store import load_modules
 from mlgo.files import file_sha256
 from mlgo.learn.bc import clone
-from mlgo.learn.bc.dataset import clone_data
+from mlgo.learn.bc.dataset import check_trace, clone_data
 from mlgo.learn.history import TensorBoardLog, write_history
 from mlgo.policy.network import Architecture, flatten
 from mlgo.policy.network_policy import NetworkPolicy, save_policy
@@ -38,7 +38,9 @@ def main() -> None:
     config, shape = parse_section(BCConfig, args.bc), parse_section(PolicyConfig, args.policy)
     vocabulary = read_table(args.baseline / "vocabulary.parquet", VOCABULARY)
     trace = read_table(args.baseline / "trace.parquet")
+    baseline_origin = read_provenance(args.baseline / "trace.parquet")
     scaling = normalisation(vocabulary)
+    check_trace(trace, baseline_origin, args.task, scaling)
     train, validation = (
         clone_data(
             trace,
@@ -46,11 +48,12 @@ def main() -> None:
             scaling,
             config.max_steps_per_module,
             args.seed,
+            config.weighting,
+            config.balance,
         )
         for split in ("train", "validation")
     )
     result = clone(train, validation, shape.hidden, config, args.seed)
-    baseline_origin = read_provenance(args.baseline / "trace.parquet")
     origin = provenance(
         algorithm="bc",
         seed=args.seed,

@@ -86,6 +86,11 @@ def test_every_preset_is_valid():
         ("toolchain", "", r"toolchain: "),
         ("train.algorithms", ["ppo"], r"train\.algorithms\.0: "),
         ("train.algorithms", [], r"train\.algorithms: "),
+        ("bcmax.references", ["never", "heuristic"], r"bcmax\.references\.1: .*random"),
+        ("bcmax.policies", ["a", "a"], r"bcmax\.policies: .*twice"),
+        ("bcmax.flip_share", 1.5, r"bcmax\.flip_share: "),
+        ("bc.weighting", "modules", r"bc\.weighting: .*sqrt"),
+        ("bc.balance", 1, r"bc\.balance: "),
         ("train.seeds", [0, -1], r"train\.seeds\.1: "),
         ("train.seeds", 0, r"train\.seeds: "),
         ("train.seeds", [2**40], r"train\.seeds\.0: "),  # Keras takes 32 bits

@@ -15,11 +15,19 @@ from mlgo.artifacts import trace_schema
 from mlgo.config import BCConfig
 from mlgo.errors import PolicyError, TrainingError
 from mlgo.learn.bc import CloneData, clone
-from mlgo.learn.bc.dataset import clone_data
+from mlgo.learn.bc.dataset import check_trace, clone_data
 from mlgo.learn.history import write_history
 from mlgo.policy.features import Normalisation
 
-CONFIG = BCConfig(max_epochs=3, patience=2, batch_size=16, learning_rate=0.01, max_steps_per_module=100)
+CONFIG = BCConfig(
+    max_epochs=3,
+    patience=2,
+    batch_size=16,
+    learning_rate=0.01,
+    max_steps_per_module=100,
+    weighting="question",
+    balance=False,
+)
 
 PROGRAM = """
 import hashlib, json
@@ -29,7 +37,10 @@ from mlgo.errors import TrainingError
 from mlgo.learn.bc import CloneData, clone
 from mlgo.policy.network import flatten, logits
 
-config = BCConfig(max_epochs=25, patience=5, batch_size=64, learning_rate=0.01, max_steps_per_module=100)
+config = BCConfig(
+    max_epochs=25, patience=5, batch_size=64, learning_rate=0.01, max_steps_per_module=100, weighting="question",
+    balance=False,
+)
 rng = np.random.default_rng(0)
 
 def data(count):
@@ -43,6 +54,12 @@ other = clone(train, validation, [8], config, 2)
 correct = (logits(first.layers, unseen.inputs) > 0) == (unseen.answers > 0)
 constant = CloneData(validation.inputs, np.ones_like(validation.answers))
 one_sided = clone(train, constant, [], config.model_copy(update={"max_epochs": 2}), 1)
+equal = CloneData(train.inputs, train.answers, np.ones_like(train.answers))
+weighed = clone(equal, CloneData(validation.inputs, validation.answers, np.ones(200, np.float32)), [8], config, 1)
+# the same questions with contradicting answers; the heavier ones win
+torn = CloneData(np.tile(train.inputs, (2, 1)), np.concatenate([1 - train.answers, train.answers]))
+torn = CloneData(torn.inputs, torn.answers, np.repeat([0.2, 1.8], 600).astype(np.float32))
+followed = (logits(clone(torn, validation, [8], config, 1).layers, unseen.inputs) > 0) == (unseen.answers > 0)
 best = min(first.history, key=lambda record: record["validation_loss"])
 outputs = logits(first.layers, validation.inputs)
 scores = np.logaddexp(0, outputs) - validation.answers * outputs
@@ -61,6 +78,8 @@ print(json.dumps({
     "best_loss": best["validation_loss"],
     "loss_of_result": float(scores.mean()),
     "nan": message,
+    "weighed": [weighed.history[0][name] - first.history[0][name] for name in ("loss", "validation_loss")],
+    "followed": float(followed.mean()),
 }))
 """
 
@@ -93,6 +112,12 @@ def test_history_and_the_epoch_that_is_kept(report):
     assert history[-1]["loss"] < history[0]["loss"]
     assert 0.97 < max(record["validation_accuracy"] for record in history) <= 1.0
     assert report["loss_of_result"] == pytest.approx(report["best_loss"], rel=1e-3)
+
+
+@pytest.mark.slow
+def test_weights_of_questions(report):
+    assert report["weighed"] == pytest.approx([0.0, 0.0], abs=1e-5)  # all the same is as none
+    assert report["followed"] > 0.95
 
 
 @pytest.mark.slow
@@ -174,6 +199,40 @@ def test_dataset_keeps_a_bounded_ordered_part_of_each_module(sizes, bound, seed)
     assert found.answers.tolist() == [float(rows[value][5]) for value in values]
     kept = Counter(rows[value][:2] for value in values)
     assert kept == {key: min(size, bound) for key, size in sizes.items()}
+
+
+@pytest.mark.parametrize(
+    ("weighting", "balance", "expected"),
+    [
+        # p/m keeps 4 of 10, p/n 2, q/m 3
+        ("module", False, [0.75] * 4 + [1.5] * 2 + [1.0] * 3),
+        ("sqrt", False, np.array([0.5] * 4 + [0.5**0.5] * 2 + [3**-0.5] * 3) * 9 / (2 + 2**0.5 + 3**0.5)),
+        ("question", False, None),
+    ],
+)
+def test_dataset_weighs_modules(weighting, balance, expected):
+    found = clone_data(trace(ROWS), {"p", "q"}, SCALING, 4, 0, weighting, balance)
+    if expected is None:
+        assert found.weights is None
+    else:
+        assert found.weights == pytest.approx(np.array(expected), rel=1e-5)
+
+
+def test_dataset_balances_answers():
+    found = clone_data(trace(ROWS), {"p", "q"}, SCALING, 4, 0, "question", True)
+    assert found.weights[found.answers == 1].sum() == pytest.approx(4.5)
+    assert found.weights[found.answers == 0].sum() == pytest.approx(4.5)
+
+
+def test_a_trace_that_does_not_fit():
+    check_trace(trace(ROWS), {"task": "t"}, "t", SCALING)
+    check_trace(trace(ROWS), {}, "t", SCALING)
+    with pytest.raises(TrainingError, match="the trace is of task 'u', not 't'; run the baseline stage again"):
+        check_trace(trace(ROWS), {"task": "u"}, "t", SCALING)
+    with pytest.raises(TrainingError, match=r"the vocabulary lacks 1 features of the trace \(a\)"):
+        check_trace(trace(ROWS), {}, "t", Normalisation(("b",), SCALING.centre[:1], SCALING.scale[:1]))
+    with pytest.raises(PolicyError, match=r"the trace lacks 1 .* \(z\)"):
+        check_trace(trace(ROWS), {}, "t", Normalisation(("b", "a", "z"), np.zeros(3), np.ones(3)))
 
 
 def test_dataset_without_rows():

@@ -36,6 +36,47 @@ rule train_bc:
         "--baseline data/baseline --work data/work --output data/policies/bc-s{wildcards.seed}"
 
 
+rule train_bcmax:
+    input:
+        script="scripts/train_bcmax.py",
+        code=code(
+            "compiler",
+            "corpus",
+            "wire",
+            "tasks",
+            "policy",
+            "replay",
+            "rollout",
+            "learn",
+        ),
+        modules="data/corpus/modules.parquet",
+        bitcode=expand("data/corpus/projects/{project}.parquet", project=PROJECTS),
+        scores="data/baseline/scores.parquet",
+        trace="data/baseline/trace.parquet",
+        start=expand(
+            "data/policies/bc-s{{seed}}/{file}", file=["policy.json", "weights.npy"]
+        ),
+        earlier=[
+            f"{folder}/{file}"
+            for folder in config["bcmax"]["policies"]
+            for file in ["policy.json", "weights.npy"]
+        ],
+    output:
+        "data/policies/bcmax-s{seed}/policy.json",
+        "data/policies/bcmax-s{seed}/weights.npy",
+        "data/policies/bcmax-s{seed}/history.csv",
+        "data/policies/bcmax-s{seed}/failures.parquet",
+    log:
+        "data/work/logs/train_bcmax/s{seed}.log",
+    threads: 64
+    params:
+        settings(**COMPILER, bcmax=config["bcmax"], replay=config["replay"]),
+    shell:
+        "MLGO_LOG={log} exec python {input.script} --seed {wildcards.seed} {params} --start data/policies/bc-s{wildcards.seed} "
+        "--corpus data/corpus --baseline data/baseline --workers {threads} --work data/work "
+        "--output data/policies/bcmax-s{wildcards.seed}"
+
+
 rule train_es:
     input:
         script="scripts/train_es.py",

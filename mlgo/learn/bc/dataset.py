@@ -1,18 +1,53 @@
 """From a recorded trace to arrays for cloning."""
 
 import itertools
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mlgo.artifacts import trace_schema
+from mlgo.errors import TrainingError
 from mlgo.learn.bc.loop import CloneData
+from mlgo.learn.bc.weights import Weighting, question_weights
 from mlgo.policy.features import Normalisation, check_features
 from mlgo.seeding import sample
 
 
+def check_trace(trace: pa.Table, origin: Mapping[str, Any], task: str, normalise: Normalisation) -> None:
+    """Refuse a trace of another task, or one that the vocabulary was not made of.
+
+    Args:
+        trace: ``artifacts.trace_schema`` rows.
+        origin: its provenance.
+        task: decision problem to learn.
+        normalise: derived from the vocabulary.
+
+    Raises:
+        PolicyError: the trace lacks a feature of the vocabulary.
+        TrainingError: it has one that the vocabulary lacks, or belongs to another task.
+    """
+    if origin.get("task", task) != task:
+        raise TrainingError(f"the trace is of task {origin['task']!r}, not {task!r}; run the baseline stage again")
+    check_features(normalise.features, trace.column_names, "the trace")
+    known = {*trace_schema([]).names, *normalise.features}
+    if unknown := [name for name in trace.column_names if name not in known]:
+        raise TrainingError(
+            f"the vocabulary lacks {len(unknown)} features of the trace ({', '.join(unknown[:5])}); it was made of "
+            "another trace: run the baseline stage again"
+        )
+
+
 def clone_data(
-    trace: pa.Table, projects: set[str], normalise: Normalisation, max_steps_per_module: int, seed: int
+    trace: pa.Table,
+    projects: set[str],
+    normalise: Normalisation,
+    max_steps_per_module: int,
+    seed: int,
+    weighting: Weighting = "question",
+    balance: bool = False,
 ) -> CloneData:
     """Select a trace's questions of some projects, a bounded number per module, and normalise them.
 
@@ -22,21 +57,27 @@ def clone_data(
         normalise: from raw features to inputs; its features must all be in the trace.
         max_steps_per_module: larger modules are sampled, reproducibly.
         seed: root seed of the sampling.
+        weighting: what a module's total weight follows, see `question_weights`.
+        balance: whether both answers get the same total weight.
 
     Raises:
         PolicyError: the trace lacks a feature.
     """
     check_features(normalise.features, trace.column_names, "the trace")
     trace = trace.filter(pc.is_in(trace["project"], pa.array(sorted(projects), pa.string())))
-    rows = _bounded_rows(trace, max_steps_per_module, seed)
+    rows, modules = _bounded_rows(trace, max_steps_per_module, seed)
     observations = np.column_stack([trace[name].to_numpy()[rows] for name in normalise.features])
-    return CloneData(normalise(observations), trace["answer"].to_numpy()[rows].astype(np.float32))
+    answers = trace["answer"].to_numpy()[rows].astype(np.float32)
+    return CloneData(normalise(observations), answers, question_weights(modules, answers, weighting, balance))
 
 
-def _bounded_rows(trace: pa.Table, max_steps: int, seed: int) -> np.ndarray:
-    """Positions of the rows to keep, ascending."""
+def _bounded_rows(trace: pa.Table, max_steps: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of the rows to keep, ascending, and the number of each row's module."""
     keys = pc.binary_join_element_wise(trace["project"], trace["module"], "/").to_pylist()
     chosen: list[int] = []
-    for key, run in itertools.groupby(range(len(keys)), key=keys.__getitem__):
-        chosen += sample(list(run), max_steps, seed, "clone", key)
-    return np.array(chosen, np.int64)
+    modules: list[int] = []
+    for number, (key, run) in enumerate(itertools.groupby(range(len(keys)), key=keys.__getitem__)):
+        kept = sample(list(run), max_steps, seed, "clone", key)
+        chosen += kept
+        modules += [number] * len(kept)
+    return np.array(chosen, np.int64), np.array(modules, np.int64)

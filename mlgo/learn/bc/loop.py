@@ -17,10 +17,12 @@ class CloneData:
     Attributes:
         inputs: float32 [num_steps, num_features], normalised.
         answers: float32 [num_steps], 0 or 1.
+        weights: float32 [num_steps], how much each question counts, mean 1; None where all count the same.
     """
 
     inputs: np.ndarray
     answers: np.ndarray
+    weights: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -51,34 +53,56 @@ def clone(train: CloneData, validation: CloneData, hidden: list[int], config: BC
     """
     _check(train, "training")
     _check(validation, "validation", both_answers=False)
-    keras = _import_keras(seed)
-    network = keras.Sequential(
-        [
-            keras.Input((train.inputs.shape[1],)),
-            *(keras.layers.Dense(units, activation="relu") for units in hidden),
-            keras.layers.Dense(1),
-        ]
-    )
-    network.compile(
-        optimizer=keras.optimizers.Adam(config.learning_rate),
-        loss=keras.losses.BinaryCrossentropy(from_logits=True),
-        metrics=[keras.metrics.BinaryAccuracy(threshold=0.0)],
-    )
+    keras = import_keras(seed)
+    network = dense_network(keras, train.inputs.shape[1], hidden, config.learning_rate)
     stop = keras.callbacks.EarlyStopping("val_loss", patience=config.patience, restore_best_weights=True)
+    unseen = (validation.inputs, validation.answers[:, None])
     fit = network.fit(
         train.inputs,
         train.answers[:, None],
-        validation_data=(validation.inputs, validation.answers[:, None]),
+        sample_weight=train.weights,
+        validation_data=unseen if validation.weights is None else (*unseen, validation.weights),
         epochs=config.max_epochs,
         batch_size=config.batch_size,
         callbacks=[stop],
         verbose=0,
     )
     history = _history(fit.history)
-    if not all(np.isfinite(record["loss"]) for record in history):
+    if not all(np.isfinite([record["loss"], record["validation_loss"]]).all() for record in history):
         raise TrainingError("the cloning loss is not a number; lower bc.learning_rate")
+    return CloneResult(layers_of(network), history)
+
+
+def dense_network(keras: Any, num_inputs: int, hidden: list[int], learning_rate: float) -> Any:
+    """A Keras perceptron with ReLU and one logit, ready to be fitted by logistic regression with Adam."""
+    network = keras.Sequential(
+        [
+            keras.Input((num_inputs,)),
+            *(keras.layers.Dense(units, activation="relu") for units in hidden),
+            keras.layers.Dense(1),
+        ]
+    )
+    network.compile(
+        optimizer=keras.optimizers.Adam(learning_rate),
+        loss=keras.losses.BinaryCrossentropy(from_logits=True),
+        metrics=[keras.metrics.BinaryAccuracy(threshold=0.0)],
+    )
+    return network
+
+
+def layers_of(network: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    """``(matrix, bias)`` of each layer of a `dense_network`."""
     weights = [np.asarray(array) for array in network.get_weights()]
-    return CloneResult(list(zip(weights[::2], weights[1::2], strict=True)), history)
+    return list(zip(weights[::2], weights[1::2], strict=True))
+
+
+def import_keras(seed: int) -> Any:
+    """Import Keras on TensorFlow and seed all of its generators; what follows depends on the seed alone."""
+    import_tensorflow()
+    import keras
+
+    keras.utils.set_random_seed(seed)
+    return keras
 
 
 def _check(data: CloneData, what: str, *, both_answers: bool = True) -> None:
@@ -86,14 +110,6 @@ def _check(data: CloneData, what: str, *, both_answers: bool = True) -> None:
         raise TrainingError(f"the {what} trace holds no question; add {what} projects with calls that may be inlined")
     if both_answers and len(np.unique(data.answers)) < 2:
         raise TrainingError(f"the {what} trace holds only one kind of answer; there is nothing to learn from it")
-
-
-def _import_keras(seed: int) -> Any:
-    import_tensorflow()
-    import keras
-
-    keras.utils.set_random_seed(seed)
-    return keras
 
 
 def _history(logs: dict[str, list[float]]) -> list[dict[str, float]]:

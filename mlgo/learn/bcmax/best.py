@@ -1,0 +1,72 @@
+"""The best known trajectory of each module, and what to imitate of it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlgo.learn.bc import CloneData
+from mlgo.learn.bc.weights import Weighting, question_weights
+
+HEURISTIC = "heuristic"
+"""Source of the trajectories that every search begins with; their reward is 0 by definition."""
+
+_PERCENT = 100.0
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """Questions and answers of one compile, and what they were worth.
+
+    Attributes:
+        module: key of the module.
+        source: who answered.
+        inputs: float16 [num_questions, num_features], normalised.
+        answers: uint8 [num_questions].
+        reward: ``1 - score / baseline``.
+    """
+
+    module: str
+    source: str
+    inputs: np.ndarray
+    answers: np.ndarray
+    reward: float
+
+
+def keep_best(known: Mapping[str, Trajectory], new: Iterable[Trajectory]) -> dict[str, Trajectory]:
+    """Replace what has been beaten; of equals the earlier one stays, so the order of modules and rounds decides ties.
+
+    Args:
+        known: best trajectory so far, by module.
+        new: further ones, in order.
+    """
+    best = dict(known)
+    for one in new:
+        if one.module not in best or one.reward > best[one.module].reward:
+            best[one.module] = one
+    return best
+
+
+def imitation_data(known: Mapping[str, Trajectory], weighting: Weighting, gain_weight: float) -> CloneData:
+    """Join the best trajectories for cloning.
+
+    A module counts ``1 + gain_weight * percent gained`` times what its number of questions gives it. Where nothing has
+    beaten the heuristic its own trajectory counts once, so that the clone does not forget it.
+
+    Args:
+        known: best trajectory by module.
+        weighting: what a module's total weight follows, see `question_weights`.
+        gain_weight: further weight per percent.
+
+    Returns:
+        All questions, module by module in the order of their keys.
+    """
+    chosen = [known[key] for key in sorted(known)]
+    answers = np.concatenate([one.answers for one in chosen]).astype(np.float32)
+    modules = np.repeat(np.arange(len(chosen)), [len(one.answers) for one in chosen])
+    factors = np.array([1.0 + gain_weight * _PERCENT * max(0.0, one.reward) for one in chosen])
+    return CloneData(
+        np.concatenate([one.inputs for one in chosen]).astype(np.float32),
+        answers,
+        question_weights(modules, answers, weighting, False, factors),
+    )

@@ -1,0 +1,77 @@
+"""One round's cloning with Keras, from the weights of the round before."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlgo.errors import TrainingError
+from mlgo.learn.bc.loop import CloneData, dense_network, import_keras, layers_of
+from mlgo.policy.network import Architecture, flatten, logits
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted clone.
+
+    Attributes:
+        weights: float32 [num_params].
+        loss: weighted mean of the logistic loss on what was imitated.
+        accuracy: share of the questions that it answers as the imitated trajectories did.
+    """
+
+    weights: np.ndarray
+    loss: float
+    accuracy: float
+
+
+def fit(
+    data: CloneData,
+    architecture: Architecture,
+    start: np.ndarray | None,
+    epochs: int,
+    batch_size: int,
+    learning_rate: float,
+    seed: int,
+) -> Fit:
+    """Imitate answers by logistic regression with Adam, a fixed number of epochs.
+
+    The result depends on the arguments alone, not on what was fitted before.
+
+    Args:
+        data: what to imitate.
+        architecture: layer widths.
+        start: float32 [num_params], where to start; None draws fresh weights.
+        epochs: passes over the data.
+        batch_size: questions per gradient step.
+        learning_rate: Adam step size.
+        seed: of fresh weights and of the order of the batches, below 2^32.
+
+    Raises:
+        TrainingError: there is nothing to imitate, or the loss is not a number.
+    """
+    if not len(data.answers):
+        raise TrainingError("the best trajectories hold no question; raise bcmax.max_questions or bcmax.modules")
+    keras = import_keras(seed)
+    network = dense_network(keras, architecture.widths[0], list(architecture.widths[1:-1]), learning_rate)
+    if start is not None:
+        network.set_weights([part for layer in architecture.unflatten(start) for part in layer])
+    network.fit(
+        data.inputs,
+        data.answers[:, None],
+        sample_weight=data.weights,
+        epochs=epochs,
+        batch_size=batch_size,
+        verbose=0,
+    )
+    layers = layers_of(network)
+    found = Fit(flatten(layers), *measure(layers, data))
+    if not (np.isfinite(found.loss) and np.isfinite(found.weights).all()):
+        raise TrainingError("the loss of BC-Max is not a number; lower bcmax.learning_rate")
+    return found
+
+
+def measure(layers: list[tuple[np.ndarray, np.ndarray]], data: CloneData) -> tuple[float, float]:
+    """Weighted logistic loss and unweighted accuracy of a network on data."""
+    outputs = logits(layers, data.inputs).astype(np.float64)
+    losses = np.logaddexp(0.0, outputs) - data.answers * outputs
+    return float(np.average(losses, weights=data.weights)), float(np.mean((outputs > 0.0) == (data.answers > 0.0)))

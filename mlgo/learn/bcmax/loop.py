@@ -1,0 +1,144 @@
+"""BC-Max: rounds of exploring, keeping the best trajectory of each module, and cloning it.
+
+Kim et al. 2024, "Offline Imitation Learning from Multiple Baselines with Applications to Compiler Optimization": of
+several baseline policies' trajectories in an environment, imitate the one with the highest reward; repeat with the
+clone among the baselines.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from mlgo.config import BCMaxConfig
+from mlgo.errors import TrainingError
+from mlgo.learn.bc import CloneData
+from mlgo.learn.bcmax.best import HEURISTIC, Trajectory, imitation_data, keep_best
+from mlgo.learn.bcmax.fit import Fit
+
+FitClone = Callable[[CloneData, np.ndarray | None, int], Fit]
+"""``(what to imitate, start weights or None for fresh ones, round) -> clone``."""
+
+
+class Rollouts(Protocol):
+    """What the loop wants to know of the training and validation modules."""
+
+    @property
+    def num_evaluations(self) -> int:
+        """Compiles asked for so far."""
+        ...
+
+    def explore(self, weights: np.ndarray, number: int) -> Iterable[Trajectory]:
+        """Training modules under the references (round 0) or under variants of a policy; failed compiles left out."""
+        ...
+
+    def measure(self, weights: np.ndarray) -> list[Trajectory]:
+        """Training modules under a policy itself; failed compiles left out."""
+        ...
+
+    def validate(self, weights: np.ndarray) -> float:
+        """Mean reward of a policy on the validation modules."""
+        ...
+
+
+@dataclass(frozen=True)
+class BCMaxState:
+    """Everything a run needs to go on after a stop.
+
+    Attributes:
+        number: rounds done.
+        weights: float32 [num_params], current policy.
+        best: float32 [num_params], policy with the highest validation reward; of equals the earlier one.
+        best_reward: its validation reward.
+        known: best trajectory of each training module.
+        history: one record per round, oldest first, beginning with round 0, the start. Rewards are those of the policy
+            that the round ended with.
+    """
+
+    number: int
+    weights: np.ndarray
+    best: np.ndarray
+    best_reward: float
+    known: Mapping[str, Trajectory] = field(default_factory=dict)
+    history: tuple[dict[str, Any], ...] = ()
+
+
+def imitate_best(
+    start: np.ndarray | None,
+    heuristic: Mapping[str, Trajectory],
+    rollouts: Rollouts,
+    fit: FitClone,
+    config: BCMaxConfig,
+    state: BCMaxState | None = None,
+    after_round: Callable[[BCMaxState], None] = lambda state: None,
+) -> BCMaxState:
+    """Run rounds until the configured number is reached.
+
+    Args:
+        start: float32 [num_params], policy to start from; None first clones ``heuristic`` from fresh weights.
+        heuristic: trajectory of the heuristic on each training module, or a better one that is known beforehand.
+        rollouts: compiles.
+        fit: cloning; must depend on its arguments alone, so that a resumed run equals an undisturbed one.
+        config: rounds and weights of modules.
+        state: where to go on; None starts anew.
+        after_round: called with each new state, for checkpoints and logs.
+
+    Raises:
+        TrainingError: no training module is left, every compile of a round failed, or the loss is not a number.
+    """
+    if not heuristic:
+        raise TrainingError("no training module has a trajectory of the heuristic; run the baseline stage again")
+    if state is None:
+        state = _first_state(start, heuristic, rollouts, fit, config)
+        after_round(state)
+    while state.number < config.rounds:
+        state = _next_round(state, rollouts, fit, config)
+        after_round(state)
+    return state
+
+
+def _first_state(
+    start: np.ndarray | None,
+    heuristic: Mapping[str, Trajectory],
+    rollouts: Rollouts,
+    fit: FitClone,
+    config: BCMaxConfig,
+) -> BCMaxState:
+    if start is None:
+        start = fit(imitation_data(heuristic, config.weighting, config.gain_weight), None, 0).weights
+    state = BCMaxState(0, start, start, float("-inf"), heuristic)
+    return _judged(state, rollouts, list(rollouts.explore(start, 0)), {})
+
+
+def _next_round(state: BCMaxState, rollouts: Rollouts, fit: FitClone, config: BCMaxConfig) -> BCMaxState:
+    number = state.number + 1
+    explored = list(rollouts.explore(state.weights, number))
+    known = keep_best(state.known, explored)
+    clone = fit(imitation_data(known, config.weighting, config.gain_weight), state.weights, number)
+    following = replace(state, number=number, weights=clone.weights)
+    return _judged(following, rollouts, explored, {"loss": clone.loss, "accuracy": clone.accuracy})
+
+
+def _judged(state: BCMaxState, rollouts: Rollouts, explored: list[Trajectory], fitted: dict[str, float]) -> BCMaxState:
+    """Compile everything under the new policy, add its trajectories to the known ones, write the round's record."""
+    own = rollouts.measure(state.weights)
+    if not own:
+        raise TrainingError(
+            f"every compile under the policy of round {state.number} failed; raise compile.compile_timeout_s or lower "
+            "bcmax.learning_rate"
+        )
+    known = keep_best(state.known, [*explored, *own])
+    reward = rollouts.validate(state.weights)
+    record = {
+        "generation": state.number,  # the report draws learning curves over this column
+        "mean_reward": float(np.mean([one.reward for one in own])),
+        "best_known_reward": float(np.mean([one.reward for one in known.values()])),
+        "improved_modules": sum(one is not state.known.get(key) for key, one in known.items()),
+        "heuristic_modules": sum(one.source == HEURISTIC for one in known.values()),
+        **fitted,
+        "validation_reward": reward,
+        "evaluations": rollouts.num_evaluations,
+    }
+    state = replace(state, known=known, history=(*state.history, record))
+    return replace(state, best=state.weights, best_reward=reward) if reward > state.best_reward else state

@@ -1,0 +1,53 @@
+"""The best compile of a module that the decision trees hold."""
+
+import numpy as np
+
+from mlgo.compiler.session import CompileResult
+from mlgo.policy.features import Normalisation
+from mlgo.replay import ReplayStore, Walk
+from mlgo.rollout.episodes import Episode, episode
+
+
+def best_remembered(
+    store: ReplayStore, module: str, sha256: str, normalise: Normalisation, objective: str
+) -> Episode | None:
+    """Find the smallest known compile; of equals the one whose answers come first, whatever order they came in.
+
+    Args:
+        store: trees of the compiler and flags in use.
+        module: key of the module.
+        sha256: hash of its bitcode.
+        normalise: from raw features to inputs.
+        objective: which size counts, ``text_bytes`` or ``exec_bytes``.
+
+    Returns:
+        None when nothing is known of the module.
+
+    Raises:
+        ArtifactError: its tree is damaged.
+        PolicyError: the compiler did not offer a feature.
+    """
+    loaded = store.load(sha256)
+    if loaded is None:
+        return None
+    header, tree = loaded
+
+    def order(walk: Walk) -> tuple[int, bytes]:
+        return int(getattr(walk.leaf, objective)), walk.answers.astype(np.uint8).tobytes()
+
+    best = min(tree.compiles(), key=order, default=None)
+    if best is None or best.leaf is None:
+        return None
+    assert header.advice is not None
+    result = CompileResult(
+        best.leaf.exec_bytes,
+        best.leaf.text_bytes,
+        best.leaf.object_sha256,
+        0.0,
+        best.leaf.truncated,
+        header=header,
+        contexts=(("", len(best.nodes)),),
+        answers=best.answers.astype(header.advice.dtype).tobytes(),
+        observations=tree.observations[best.nodes].tobytes(),
+    )
+    return episode(module, result, normalise, objective)

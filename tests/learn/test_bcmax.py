@@ -1,0 +1,361 @@
+"""BC-Max: what is kept and how it is weighed, by hand; the rounds on a problem with a known optimum."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlgo.artifacts import trace_schema
+from mlgo.config import load_config
+from mlgo.errors import ArtifactError, PolicyError, TrainingError
+from mlgo.learn.bc import CloneData
+from mlgo.learn.bc.weights import question_weights
+from mlgo.learn.bcmax import BCMaxState, Trajectory, imitate_best
+from mlgo.learn.bcmax.best import HEURISTIC, imitation_data, keep_best
+from mlgo.learn.bcmax.checkpoint import load_state, save_state
+from mlgo.learn.bcmax.dataset import heuristic_trajectories
+from mlgo.learn.bcmax.fit import Fit, fit
+from mlgo.learn.bcmax.variants import perturbed, variants
+from mlgo.policy.features import Normalisation
+from mlgo.policy.network import Architecture
+from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.seeding import generator
+from tests.conftest import REPOSITORY
+
+CONFIG = load_config(REPOSITORY / "config" / "config.yaml").bcmax.model_copy(
+    update={"rounds": 5, "weighting": "module", "gain_weight": 1.0, "flipped": 2, "perturbed": 3}
+)
+
+
+def trajectory(module, reward, answers=(0, 1), source="x"):
+    inputs = np.arange(len(answers), dtype=np.float16)[:, None]
+    return Trajectory(module, source, inputs, np.array(answers, np.uint8), reward)
+
+
+def test_the_best_is_kept_and_of_equals_the_earlier():
+    first, second, third = (
+        trajectory("m", reward, source=name) for reward, name in ((0.1, "a"), (0.2, "b"), (0.2, "c"))
+    )
+    other = trajectory("n", -0.5)
+    assert keep_best({}, [first, second, third, other]) == {"m": second, "n": other}
+    known = {"m": second}
+    assert keep_best(known, [third, first])["m"] is second
+    assert keep_best(known, []) == known
+    better = trajectory("m", 0.2000001)
+    assert keep_best(known, [better])["m"] is better
+    assert known["m"] is second  # the old state is still whole
+
+
+def test_weights_of_questions_by_hand():
+    modules, answers = np.array([0, 0, 0, 0, 1]), np.array([0, 0, 0, 1, 1])
+    assert question_weights(modules, answers, "question", False) is None
+    # 1/4 for four questions, 1 for one: sum 2, mean 0.4
+    assert question_weights(modules, answers, "module", False).tolist() == pytest.approx([0.625] * 4 + [2.5])
+    # 1/2 for four questions, 1 for one: sum 3, mean 0.6
+    assert question_weights(modules, answers, "sqrt", False).tolist() == pytest.approx([5 / 6] * 4 + [5 / 3])
+    # three against two: 1/3 and 1/2, sum 2, mean 0.4
+    assert question_weights(modules, answers, "question", True).tolist() == pytest.approx([5 / 6] * 3 + [1.25] * 2)
+    # by module first: answer 0 has 3/4, answer 1 has 1/4 + 1; each then sums to 1
+    balanced = question_weights(modules, answers, "module", True)
+    assert balanced.tolist() == pytest.approx([2.5 / 3] * 3 + [2.5 * 0.25 / 1.25, 2.5 / 1.25])
+    factors = question_weights(modules, answers, "question", False, np.array([3.0, 1.0]))
+    assert factors.tolist() == pytest.approx([15 / 13] * 4 + [5 / 13])
+    assert factors.dtype == np.float32
+    assert question_weights(modules[:0], answers[:0], "module", True).shape == (0,)
+    assert question_weights(modules, np.ones(5), "question", True).tolist() == [1.0] * 5  # nothing to balance
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(0, 2**9 - 1)), min_size=1, max_size=6),
+    st.sampled_from(["module", "sqrt"]),
+)
+def test_weights_of_modules_follow_their_number_of_questions(sizes, weighting):
+    modules = np.repeat(np.arange(len(sizes)), [size for size, _ in sizes])
+    answers = np.concatenate([[bits >> i & 1 for i in range(size)] for size, bits in sizes])
+    weights = question_weights(modules, answers, weighting, False)
+    assert weights.mean() == pytest.approx(1.0, rel=1e-5)
+    totals = np.bincount(modules, weights)
+    expected = np.array([1.0 if weighting == "module" else size**0.5 for size, _ in sizes])
+    assert totals / totals[0] == pytest.approx(expected / expected[0], rel=1e-4)
+    if 0 < answers.sum() < len(answers):
+        balanced = question_weights(modules, answers, weighting, True)
+        assert balanced[answers == 1].sum() == pytest.approx(balanced[answers == 0].sum(), rel=1e-4)
+
+
+def test_what_is_imitated_by_hand():
+    known = {"b": trajectory("b", 0.0, (1,)), "a": trajectory("a", 0.02, (0, 1, 1, 0))}
+    data = imitation_data(known, "sqrt", 1.0)
+    assert data.answers.tolist() == [0, 1, 1, 0, 1]  # a before b
+    assert data.inputs[:, 0].tolist() == [0, 1, 2, 3, 0]
+    assert data.inputs.dtype == data.answers.dtype == np.float32
+    # 2 % gained: factor 3, times 1/2 for each of four questions; the other one counts 1; mean 7/5
+    assert data.weights.tolist() == pytest.approx([1.5 / 1.4] * 4 + [1 / 1.4])
+    assert imitation_data(known, "question", 0.0).weights.tolist() == [1.0] * 5
+    worse = imitation_data({"a": trajectory("a", -0.3), "b": trajectory("b", 0.0)}, "module", 5.0)
+    assert worse.weights.tolist() == [1.0] * 4  # a loss is no negative weight
+
+
+FEATURES = ("b", "a")
+SCALING = Normalisation(FEATURES, np.zeros(2, np.float32), np.ones(2, np.float32))
+
+
+def trace(rows):
+    names = ["project", "module", "step", "a", "b", "answer"]
+    return pa.Table.from_pylist(
+        [dict(zip(names, row, strict=True)) | {"context": ""} for row in rows],
+        schema=trace_schema(["a", "b"]).remove_metadata(),
+    )
+
+
+def test_the_heuristic_s_trajectories():
+    rows = [("p", "m", 0, 1, 7, 1), ("p", "m", 1, 2, 7, 0), ("p", "n", 0, 3, 7, 1), ("q", "m", 0, 4, 7, 0)]
+    found = heuristic_trajectories(trace(rows), {"q/m", "p/m"}, SCALING)
+    assert list(found) == ["p/m", "q/m"]
+    one = found["p/m"]
+    assert (one.source, one.reward, one.answers.tolist()) == (HEURISTIC, 0.0, [1, 0])
+    assert one.inputs == pytest.approx(np.log([[8, 2], [8, 3]]), rel=1e-3)  # b comes first
+    assert (one.inputs.dtype, one.answers.dtype) == (np.float16, np.uint8)
+    with pytest.raises(TrainingError, match="the trace lacks 1 modules that have scores, the first is p/x"):
+        heuristic_trajectories(trace(rows), {"p/x", "p/m"}, SCALING)
+    with pytest.raises(PolicyError, match=r"the trace lacks 1 .* \(z\)"):
+        heuristic_trajectories(trace(rows), {"p/m"}, Normalisation(("z", "a"), SCALING.centre, SCALING.scale))
+
+
+POLICY = NetworkPolicy("t", SCALING, Architecture((2, 1)), np.array([3.0, 4.0, 0.0], np.float32))
+
+
+def test_variants_of_a_round():
+    found = variants(POLICY, CONFIG, 0, 1)
+    assert list(found) == ["flipped-0", "flipped-1", "perturbed-0", "perturbed-1", "perturbed-2"]
+    assert found["flipped-0"].policy is POLICY
+    assert found["flipped-0"].flip_share == CONFIG.flip_share
+    again, later, other = variants(POLICY, CONFIG, 0, 1), variants(POLICY, CONFIG, 0, 2), variants(POLICY, CONFIG, 1, 1)
+    lucks = [run["flipped-0"].seed for run in (found, again, later, other)] + [found["flipped-1"].seed]
+    assert lucks[0] == lucks[1]
+    assert len(set(lucks)) == 4
+    noise = [run["perturbed-0"].weights.tolist() for run in (found, again, later, other)]
+    assert noise[0] == noise[1]
+    assert len({str(weights) for weights in noise}) == 3
+    assert variants(POLICY, CONFIG.model_copy(update={"flipped": 0, "perturbed": 0}), 0, 1) == {}
+
+
+def test_noise_is_in_units_of_a_layer():
+    policy = NetworkPolicy("t", SCALING, Architecture((2, 1, 1)), np.array([3, 4, 0, 0, 0], np.float32))
+    draws = np.array([perturbed(policy, 0.1, np.random.default_rng(i)) for i in range(2000)])
+    assert draws.std(axis=0) == pytest.approx([0.1 * (25 / 3) ** 0.5] * 3 + [0.0] * 2, rel=0.06)
+    assert draws.mean(axis=0) == pytest.approx([3, 4, 0, 0, 0], abs=0.03)
+
+
+class Toy:
+    """Modules of questions in [0, 1] that should be answered with 1 above 0.3; a policy is one threshold.
+
+    The heuristic has its threshold at 0.7. The reward is the share of right answers beyond those of the heuristic.
+    """
+
+    def __init__(self, seed=0, fails=lambda module: False):
+        self.seed, self.fails, self.num_evaluations, self.fitted = seed, fails, 0, []
+        self.questions = {f"m{i}": np.random.default_rng(i).uniform(size=12).astype(np.float16) for i in range(8)}
+        self.heuristic = {name: self.play(name, x > 0.7, HEURISTIC) for name, x in self.questions.items()}
+
+    def play(self, name, answers, source):
+        x = self.questions[name]
+        reward = np.mean(answers == (x > 0.3)) - np.mean((x > 0.7) == (x > 0.3))
+        return Trajectory(name, source, x[:, None], answers.astype(np.uint8), float(reward))
+
+    def explore(self, weights, number):
+        rng = generator(self.seed, "toy", number)
+        for i in range(4):
+            for name, x in self.questions.items():
+                threshold = weights[0] + 0.15 * rng.standard_normal()
+                self.num_evaluations += 1
+                if not self.fails(name):
+                    yield self.play(name, x > threshold, f"{i} of {number}")
+
+    def measure(self, weights):
+        self.num_evaluations += len(self.questions)
+        return [self.play(name, x > weights[0], "policy") for name, x in self.questions.items() if not self.fails(name)]
+
+    def validate(self, weights):
+        return -abs(float(weights[0]) - 0.3)
+
+    def fit(self, data, start, number):
+        """The threshold with the fewest wrong answers by weight."""
+        self.fitted.append((number, None if start is None else float(start[0])))
+        grid = np.linspace(0, 1, 101)
+        wrong = (data.inputs[:, 0] > grid[:, None]) != (data.answers > 0)
+        errors = np.average(wrong, axis=1, weights=data.weights)
+        chosen = int(np.argmin(errors))
+        return Fit(np.array([grid[chosen]], np.float32), float(errors[chosen]), float(1 - wrong[chosen].mean()))
+
+
+START = np.array([0.7], np.float32)
+
+
+def run(toy, config=CONFIG, state=None, after_round=lambda state: None, start=START):
+    return imitate_best(start, toy.heuristic, toy, toy.fit, config, state, after_round)
+
+
+def same(a: BCMaxState, b: BCMaxState) -> bool:
+    assert list(a.known) == list(b.known)
+    for one, other in zip(a.known.values(), b.known.values(), strict=True):
+        assert (one.module, one.source, one.reward) == (other.module, other.source, other.reward)
+        assert np.array_equal(one.inputs, other.inputs)
+        assert np.array_equal(one.answers, other.answers)
+    arrays = [(a.weights, b.weights), (a.best, b.best)]
+    scalars = [(s.number, s.best_reward, s.history) for s in (a, b)]
+    return all(np.array_equal(x, y) and x.dtype == y.dtype for x, y in arrays) and scalars[0] == scalars[1]
+
+
+def test_it_climbs_to_the_optimum():
+    toy = Toy()
+    state = run(toy)
+    assert toy.validate(START) == pytest.approx(-0.4)
+    assert state.best_reward > -0.1
+    assert state.number == 5
+    records = state.history
+    assert [record["generation"] for record in records] == list(range(6))
+    best_known = [record["best_known_reward"] for record in records]
+    assert best_known == sorted(best_known)
+    assert best_known[-1] > 0.3
+    assert records[0]["mean_reward"] == pytest.approx(0.0)  # the start is the heuristic
+    assert records[-1]["mean_reward"] > 0.25
+    assert records[-1]["heuristic_modules"] == 0
+    assert "loss" not in records[0]
+    assert {"loss", "accuracy"} <= records[1].keys()
+    assert [record["evaluations"] for record in records] == [40 * (i + 1) for i in range(6)]
+    assert toy.fitted[0] == (1, pytest.approx(0.7))
+    assert [number for number, _ in toy.fitted] == [1, 2, 3, 4, 5]
+
+
+def test_fresh_weights_begin_as_a_clone_of_the_heuristic():
+    toy = Toy()
+    state = run(toy, CONFIG.model_copy(update={"rounds": 0}), start=None)
+    assert toy.fitted == [(0, None)]
+    assert state.history[0]["mean_reward"] == 0.0
+    assert np.array_equal(state.best, state.weights)
+
+
+@pytest.mark.parametrize(("rewards", "chosen"), [([0, 1, 3, 2, 3, 1], 2), ([5, 1, 5, 1, 1, 1], 0)])
+def test_the_best_validated_round_is_returned(rewards, chosen):
+    toy, seen = Toy(), []
+
+    def validate(weights):
+        seen.append(weights)
+        return float(rewards[len(seen) - 1])
+
+    toy.validate = validate
+    state = run(toy)
+    assert len(seen) == 6
+    assert state.best is seen[chosen]
+    assert state.best_reward == max(rewards)
+
+
+@pytest.mark.parametrize("stop", range(6))
+def test_a_resumed_run_equals_an_undisturbed_one(stop, tmp_path):
+    whole, path = run(Toy()), tmp_path / "state.npz"
+
+    class Stopped(Exception):
+        pass
+
+    def keep(state):
+        save_state(state, path, {"n": state.number})
+        if state.number == stop:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        run(Toy(), after_round=keep)
+    state, extra = load_state(path)
+    assert extra == {"n": stop}
+    toy = Toy()
+    toy.num_evaluations = state.history[-1]["evaluations"]
+    assert same(run(toy, state=state), whole)
+
+
+def test_checkpoints_come_back_exactly(tmp_path):
+    state = run(Toy(), CONFIG.model_copy(update={"rounds": 2}))
+    for name in "ab":
+        save_state(state, tmp_path / name, {"a": [1]})
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    loaded, _ = load_state(tmp_path / "a")
+    assert same(loaded, state)
+    assert load_state(tmp_path / "none") == (None, None)
+    whole = (tmp_path / "a").read_bytes()
+    for length in (0, 1, len(whole) // 2, len(whole) - 1):
+        (tmp_path / "a").write_bytes(whole[:length])
+        with pytest.raises(ArtifactError, match="damaged"):
+            load_state(tmp_path / "a")
+
+
+def test_a_module_that_fails_keeps_what_is_known_of_it():
+    state = run(Toy(fails=lambda module: module == "m3"))
+    assert state.known["m3"].source == HEURISTIC
+    assert state.known["m3"].reward == 0.0
+    assert state.best_reward > -0.1
+
+
+def test_nothing_to_learn_from():
+    with pytest.raises(TrainingError, match=r"every compile under the policy of round 0 failed; raise compile\."):
+        run(Toy(fails=lambda module: True))
+    with pytest.raises(TrainingError, match="no training module has a trajectory"):
+        imitate_best(START, {}, Toy(), Toy().fit, CONFIG)
+    empty = CloneData(np.zeros((0, 2), np.float32), np.zeros(0, np.float32))
+    with pytest.raises(TrainingError, match="no question"):
+        fit(empty, Architecture((2, 1)), None, 1, 1, 0.1, 0)
+    assert "tensorflow" not in sys.modules
+
+
+PROGRAM = """
+import hashlib, json
+import numpy as np
+from mlgo.errors import TrainingError
+from mlgo.learn.bc import CloneData
+from mlgo.learn.bcmax.fit import fit, measure
+from mlgo.policy.network import Architecture
+
+rng = np.random.default_rng(0)
+inputs = rng.uniform(-2, 2, (600, 3)).astype(np.float32)
+answers = (inputs @ np.array([1.0, -2.0, 0.5]) > 0.3).astype(np.float32)
+shape = Architecture((3, 8, 1))
+data = CloneData(inputs, answers)
+first = fit(data, shape, None, 30, 64, 0.01, 1)
+still = fit(data, shape, first.weights, 1, 64, 1e-30, 2)
+further, again = (fit(data, shape, first.weights, 5, 64, 0.01, 3) for _ in range(2))
+# two halves that contradict each other: the heavier one is followed
+weights = np.repeat([1.8, 0.2], 600).astype(np.float32)
+torn = CloneData(np.tile(inputs, (2, 1)), np.concatenate([answers, 1 - answers]), weights)
+heavy = fit(torn, shape, None, 30, 64, 0.01, 1)
+try:
+    fit(CloneData(inputs * np.inf, answers), shape, None, 1, 64, 0.01, 1)
+    message = ""
+except TrainingError as error:
+    message = str(error)
+print(json.dumps({
+    "accuracy": first.accuracy,
+    "still": bool(np.array_equal(still.weights, first.weights)),
+    "loss": [first.loss, still.loss, further.loss],
+    "same": bool(np.array_equal(further.weights, again.weights)),
+    "heavy": [heavy.accuracy, measure(shape.unflatten(heavy.weights), data)[1]],
+    "dtype": str(first.weights.dtype),
+    "nan": message,
+}))
+"""
+
+
+@pytest.mark.slow
+def test_fitting_with_keras():
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", PROGRAM], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert report["accuracy"] > 0.97
+    assert report["still"]  # weights went in and came out as they were
+    assert report["loss"][0] == report["loss"][1] > report["loss"][2]
+    assert report["same"]
+    assert report["heavy"][0] == pytest.approx(0.5)  # right on one half, wrong on the other
+    assert report["heavy"][1] > 0.95
+    assert report["dtype"] == "float32"
+    assert "lower bcmax.learning_rate" in report["nan"]

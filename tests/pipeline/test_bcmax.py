@@ -1,0 +1,188 @@
+"""BC-Max on the sample corpus with the real compiler; and what both clonings say to unusable input."""
+
+import json
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from mlgo.artifacts import FAILURES, provenance, read_provenance, read_table, trace_schema, write_table
+from mlgo.config import load_config
+from mlgo.learn.bcmax.checkpoint import load_state
+from mlgo.policy.network_policy import load_policy
+from tests.pipeline.conftest import Checkout
+
+ROUNDS = 2
+
+
+def settings(checkout: Checkout, **changes) -> list[str]:
+    config = load_config(checkout.root / "config/config.yaml", checkout.root / "config/presets/tiny.yaml")
+    small = {"rounds": ROUNDS, "modules": 4, "epochs": 3, "clone_epochs": 5, "references": ["never"], **changes}
+    sections = {"bcmax": config.bcmax.model_copy(update=small), "replay": config.replay, "compile": config.compile}
+    return [part for key, section in sections.items() for part in (f"--{key}", section.model_dump_json())]
+
+
+def command(checkout: Checkout, name: str, workers: int, **changes) -> list[str]:
+    """BC-Max with its own work folder, as the rule would start it."""
+    config = load_config(checkout.root / "config/config.yaml")
+    compiler = ["--toolchain", config.toolchain, "--target", config.target]
+    data = ["--start", "data/policies/bc-s0", "--corpus", "data/corpus", "--baseline", "data/baseline"]
+    own = ["--work", f"data/{name}/work", "--output", f"data/{name}/bcmax-s0", "--workers", str(workers)]
+    program = [sys.executable, "scripts/train_bcmax.py", "--seed", "0"]
+    return [*program, *settings(checkout, **changes), *compiler, *data, *own]
+
+
+def result(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+@pytest.fixture(scope="module")
+def trained(finished) -> Path:
+    """Folder of a policy trained with two workers, undisturbed."""
+    run = finished.run(*command(finished, "bcmax-two", 2, hidden=[4]))
+    assert run.returncode == 0, run.stderr[-3000:]
+    return finished.root / "data/bcmax-two/bcmax-s0"
+
+
+def test_what_it_leaves(trained):
+    policy = load_policy(trained)
+    assert policy.architecture.widths[1:] == (4, 1)
+    assert policy.origin["algorithm"] == "bcmax"
+    assert policy.origin["trees_sha256"] is None
+    header, *rows = (trained / "history.csv").read_text().splitlines()
+    assert header.startswith("generation,mean_reward,best_known_reward,improved_modules,heuristic_modules,")
+    assert [row.split(",")[0] for row in rows] == ["0", "1", "2"]
+    assert read_table(trained / "failures.parquet", FAILURES).num_rows == 0
+
+
+def test_the_number_of_workers_does_not_matter(finished, trained):
+    run = finished.run(*command(finished, "bcmax-one", 1, hidden=[4]))
+    assert run.returncode == 0, run.stderr[-3000:]
+    assert result(finished.root / "data/bcmax-one/bcmax-s0") == result(trained)
+
+
+@pytest.mark.slow
+def test_a_killed_run_ends_as_an_undisturbed_one(finished, trained):
+    child = finished.start(*command(finished, "bcmax-killed", 1, hidden=[4]), start_new_session=True)
+    deadline = time.monotonic() + 120
+    while not list((finished.root / "data/bcmax-killed/work/checkpoints").glob("[!.]*.npz")):
+        assert child.poll() is None, child.communicate()[0][-3000:]
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    child.kill()
+    child.communicate()
+    assert rounds_done(finished.root / "data/bcmax-killed/work") < ROUNDS
+    assert not (finished.root / "data/bcmax-killed/bcmax-s0").exists()
+    run = finished.run(*command(finished, "bcmax-killed", 1, hidden=[4]))
+    assert run.returncode == 0, run.stderr[-3000:]
+    assert result(finished.root / "data/bcmax-killed/bcmax-s0") == result(trained)
+
+
+def rounds_done(work: Path) -> int:
+    found = list((work / "checkpoints").glob("[!.]*.npz"))
+    state = load_state(found[0])[0] if found else None
+    return state.number if state else 0
+
+
+def test_trees_earlier_policies_and_the_provenance_of_both(finished):
+    """What ES has left in the trees is at least as good as what it returned, and BC-Max begins with it."""
+    shutil.copytree(finished.root / "data/work/replay", finished.root / "data/bcmax-trees/work/replay")
+    changes = {"rounds": 0, "use_trees": True, "policies": ["data/policies/es-s0"]}
+    run = finished.run(*command(finished, "bcmax-trees", 2, **changes))
+    assert run.returncode == 0, run.stderr[-3000:]
+    folder = finished.root / "data/bcmax-trees/bcmax-s0"
+    origin = load_policy(folder).origin
+    assert len(origin["trees_sha256"]) == 64
+    assert len(origin["policies_sha256"]) == 1
+    start = load_policy(finished.root / "data/policies/bc-s0")
+    assert np.array_equal(load_policy(folder).weights, start.weights)  # no rounds: the start itself
+    (row,) = (folder / "history.csv").read_text().splitlines()[1:]
+    assert float(row.split(",")[2]) >= max(0.0, float(row.split(",")[1]))
+
+
+def test_unusable_settings(finished):
+    run = finished.run(*command(finished, "bcmax-bad", 1, policies=["data/policies/gone"]))
+    assert run.returncode == 1
+    assert "data/policies/gone/policy.json is missing" in run.stderr
+    shutil.copytree(finished.root / "data/policies/es-s0", finished.root / "data/bcmax-bad/other")
+    path = finished.root / "data/bcmax-bad/other/policy.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"task": "regalloc"}))
+    run = finished.run(*command(finished, "bcmax-bad", 1, policies=["data/bcmax-bad/other"]))
+    assert run.returncode == 1
+    assert run.stderr.strip().splitlines()[-1].startswith("error: data/bcmax-bad/other, named in bcmax.policies, is a")
+    assert not (finished.root / "data/bcmax-bad/bcmax-s0").exists()
+
+
+def test_the_rule_is_part_of_the_workflow(finished, tmp_path):
+    overlay = tmp_path / "overlay.yaml"
+    overlay.write_text("train: {algorithms: [bc, bcmax]}\n")
+    presets = ["--configfile", "config/presets/tiny.yaml", str(overlay)]
+    run = finished.run("snakemake", "--cores", "1", *presets, "--dry-run")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "rule train_bcmax:" in run.stdout + run.stderr
+    assert "data/policies/bcmax-s0/weights.npy" in run.stdout + run.stderr
+
+
+def empty(trace: pa.Table) -> pa.Table:
+    return trace.slice(0, 0)
+
+
+def one_sided(trace: pa.Table) -> pa.Table:
+    return trace.filter(pc.equal(trace["answer"], 1))
+
+
+def without_a_feature(trace: pa.Table) -> pa.Table:
+    return trace.drop_columns(["num_loops"])
+
+
+def with_another_feature(trace: pa.Table) -> pa.Table:
+    return trace.append_column("colour", trace["num_loops"])
+
+
+@pytest.mark.parametrize(
+    ("change", "task", "message"),
+    [
+        (empty, "inline-size", "the training trace holds no question"),
+        (one_sided, "inline-size", "the training trace holds only one kind of answer"),
+        (without_a_feature, "inline-size", "the trace lacks 1 of the policy's features (num_loops)"),
+        (with_another_feature, "inline-size", "the vocabulary lacks 1 features of the trace (colour)"),
+        (lambda trace: trace, "regalloc", "the trace is of task 'regalloc', not 'inline-size'"),
+    ],
+)
+def test_cloning_refuses_an_unusable_trace_and_overwrites_nothing(finished, tmp_path, change, task, message):
+    shutil.copytree(finished.root / "data/baseline", tmp_path / "baseline")
+    path = tmp_path / "baseline/trace.parquet"
+    trace = change(read_table(path))
+    plain = set(trace_schema([]).names)
+    schema = trace_schema([name for name in trace.column_names if name not in plain])
+    origin = {**read_provenance(path), "task": task}
+    write_table(path, trace, schema, provenance(**{key: value for key, value in origin.items() if key != "package"}))
+    refused(finished, tmp_path, message)
+
+
+@pytest.mark.slow
+def test_cloning_with_a_loss_that_is_not_a_number_overwrites_nothing(finished, tmp_path):
+    shutil.copytree(finished.root / "data/baseline", tmp_path / "baseline")
+    refused(finished, tmp_path, "the cloning loss is not a number; lower bc.learning_rate", learning_rate=1e38)
+
+
+def refused(checkout: Checkout, folder: Path, message: str, **changes) -> None:
+    config = load_config(checkout.root / "config/config.yaml")
+    output = folder / "bc-s0"
+    shutil.copytree(checkout.root / "data/policies/bc-s0", output)
+    before = result(output)
+    sections = ["--bc", config.bc.model_copy(update=changes).model_dump_json()]
+    sections += ["--policy", config.policy.model_dump_json()]
+    data = ["--corpus", "data/corpus", "--baseline", str(folder / "baseline"), "--work", str(folder / "work")]
+    program = [sys.executable, "scripts/train_bc.py", "--seed", "0", "--task", "inline-size"]
+    run = checkout.run(*program, *sections, *data, "--output", str(output))
+    assert run.returncode == 1
+    (line,) = [line for line in run.stderr.splitlines() if line.startswith("error: ")]
+    assert message in line
+    assert "Traceback" not in run.stderr
+    assert result(output) == before

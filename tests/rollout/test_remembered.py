@@ -1,0 +1,27 @@
+"""The best known compile, found in trees that the real compiler filled."""
+
+import numpy as np
+
+from mlgo.policy.advisors import ConstantAdvisor
+from mlgo.replay import ReplayStore, TreeKey
+from mlgo.rollout import CompileHost, CompileJob
+from mlgo.rollout.episodes import compile_episodes
+from mlgo.rollout.memory import TreeMemory
+from mlgo.rollout.remembered import best_remembered
+from tests.rollout.test_episodes import jobs
+from tests.rollout.test_memory import SETTINGS, TASK, module, never, policies  # noqa: F401
+
+
+def test_the_smallest_compile_is_found(toolchain, module, never, tmp_path):  # noqa: F811
+    (policy,) = policies(never.header, 1)
+    store = ReplayStore(tmp_path, TreeKey("c" * 64, "t", TASK.name, "-Oz", 4.0))
+    assert best_remembered(store, "m", "a" * 64, policy.normalisation, "text_bytes") is None
+    wanted = [*jobs(module, policy, 3), CompileJob("m", module, ConstantAdvisor(0), record=True, sha256="a" * 64)]
+    with CompileHost(toolchain, TASK.name, SETTINGS, 1, TreeMemory(store)) as host:
+        episodes = compile_episodes(host, wanted, policy.normalisation, "text_bytes")
+    best = min(episodes, key=lambda one: one.score)
+    assert len({one.score for one in episodes}) > 1
+    found = best_remembered(store, "m", "a" * 64, policy.normalisation, "text_bytes")
+    assert (found.module, found.score, found.object_sha256) == ("m", best.score, best.object_sha256)
+    assert np.array_equal(found.answers, best.answers)
+    assert np.array_equal(found.inputs, best.inputs)
