@@ -100,8 +100,10 @@ class PolicyConfig(Section):
 class TrainConfig(Section):
     """Which policies are trained."""
 
-    algorithms: Annotated[list[Literal["bc", "bcmax", "es", "marginal"]], AfterValidator(_unique)] = Field(min_length=1)
-    """Learners to run; es starts from the policy of es.start, bcmax from bc."""
+    algorithms: Annotated[list[Literal["bc", "bcmax", "es", "marginal", "ppo"]], AfterValidator(_unique)] = Field(
+        min_length=1
+    )
+    """Learners to run; es starts from the policy of es.start, bcmax and ppo from bc."""
     seeds: list[Annotated[int, Field(ge=0, lt=2**32)]] = Field(min_length=1)
     """One policy per learner and seed."""
 
@@ -305,6 +307,51 @@ class MarginalConfig(Section):
     """Validation modules that judge each round, at most."""
 
 
+class PPOConfig(Section):
+    """Proximal policy optimisation on compile results."""
+
+    iterations: Annotated[int, Field(ge=0)]
+    """Rounds of sampling and learning."""
+    modules: Positive
+    """Training modules compiled in an iteration."""
+    episodes: Positive
+    """Compiles of each of them, with answers drawn anew."""
+    max_questions: Positive
+    """Training modules with more questions under the heuristic are left out."""
+    start_temperature: PositiveFloat
+    """The clone's logits are divided by this, once, so that sampling explores; a power of two rounds nothing."""
+    gamma: Share
+    """Discount of the reward per question before the last."""
+    gae_lambda: Share
+    """Advantages: 0 trusts the value network, 1 the reward alone."""
+    reward_prior: PositiveFloat
+    """Episodes that the mean and deviation of all rewards are worth, beside a module's own."""
+    clip_range: PositiveFloat
+    """Change of an answer's probability, as a share of it, beyond which nothing more is gained."""
+    epochs: Positive
+    """Passes over the questions of an iteration."""
+    batch_size: Positive
+    """Questions per gradient step."""
+    learning_rate: PositiveFloat
+    """Adam step size of the policy."""
+    value_learning_rate: PositiveFloat
+    """Adam step size of the value network."""
+    value_hidden: list[Positive]
+    """Units of each hidden layer of the value network."""
+    entropy_bonus: Annotated[float, Field(ge=0.0)]
+    """Weight of the policy's entropy, in nats, beside the clipped gain."""
+    max_kl: PositiveFloat
+    """The policy's updates of an iteration end where it has moved this far, in nats per question."""
+    max_gradient_norm: PositiveFloat
+    """Longer gradients are shortened to this."""
+    quarantine_after: Positive
+    """A module is left out once this many of its compiles, and half of all of them, have failed."""
+    validate_every: Positive
+    """Iterations between two validations of the policy."""
+    validation_modules: Positive
+    """Validation modules used for that, at most."""
+
+
 class ReplayConfig(Section):
     """Decision trees: compiles kept so that none is done twice."""
 
@@ -366,6 +413,7 @@ class Config(Section):
     bcmax: BCMaxConfig
     es: ESConfig
     marginal: MarginalConfig
+    ppo: PPOConfig
     replay: ReplayConfig
     evaluate: EvaluateConfig
     headroom: HeadroomConfig

@@ -84,7 +84,7 @@ def test_every_preset_is_valid():
         ("compile.optimization", "-O2", r"compile\.optimization: "),
         ("task", "regalloc", r"task: .*inline-size"),
         ("toolchain", "", r"toolchain: "),
-        ("train.algorithms", ["ppo"], r"train\.algorithms\.0: "),
+        ("train.algorithms", ["dqn"], r"train\.algorithms\.0: "),
         ("train.algorithms", [], r"train\.algorithms: "),
         ("bcmax.references", ["never", "heuristic"], r"bcmax\.references\.1: .*random"),
         ("bcmax.policies", ["a", "a"], r"bcmax\.policies: .*twice"),

@@ -72,16 +72,16 @@ HEAVY = {"tensorflow", "keras", "tensorboard", "plotly", "scipy", "requests"}
 
 
 def test_rollouts_do_not_import_what_only_learning_needs():
-    loaded = modules_after("import mlgo.rollout, mlgo.rollout.baseline, mlgo.rollout.candidates")
+    loaded = modules_after("import mlgo.rollout, mlgo.rollout.baseline, mlgo.rollout.candidates, mlgo.rollout.sampling")
     assert not loaded & HEAVY
 
 
 def test_the_learners_import_tensorflow_only_when_they_run():
-    loaded = modules_after("import mlgo.learn.bc, mlgo.learn.es, mlgo.learn.history")
+    loaded = modules_after("import mlgo.learn.bc, mlgo.learn.es, mlgo.learn.ppo, mlgo.learn.history")
     assert not loaded & HEAVY
 
 
 def test_workers_do_not_hold_what_only_their_host_needs():
     # A worker forks once per compile, which costs in proportion to its memory.
-    loaded = modules_after("import mlgo.workers.local, mlgo.rollout, mlgo.policy.network_policy")
+    loaded = modules_after("import mlgo.workers.local, mlgo.rollout, mlgo.policy.exploring")
     assert not loaded & {*HEAVY, "pyarrow"}

@@ -20,6 +20,11 @@ class Curve:
     policy: str
     columns: dict[str, list[float | None]]
 
+    @property
+    def step(self) -> str:
+        """Name of the first column, which counts: epoch, generation or iteration."""
+        return next(iter(self.columns), "")
+
     def points(self, step: str, name: str, scale: float = 1.0) -> tuple[list[float], list[float]]:
         """Steps and scaled values of the records that have both; empty when a column is missing."""
         pairs = zip(self.columns.get(step, []), self.columns.get(name, []), strict=False)

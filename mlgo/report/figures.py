@@ -119,15 +119,15 @@ def project_bars(rows: Sequence[Row], measure: str, policies: Sequence[str]) -> 
 
 
 def rewards(curves: Sequence[Curve]) -> go.Figure | None:
-    """Mean reward of each generation's candidates and reward on the validation modules; None without such runs."""
-    chosen = [(i, curve) for i, curve in enumerate(curves) if curve.points("generation", "mean_reward")[0]]
+    """Mean reward of what each update saw and reward on the validation modules; None without such runs."""
+    chosen = [(i, curve) for i, curve in enumerate(curves) if curve.points(curve.step, "mean_reward")[0]]
     if not chosen:
         return None
     figure = _figure(400)
     for i, curve in chosen:
         colour = _POLICY_COLOURS[i % len(_POLICY_COLOURS)]
         for column, label, style in [
-            ("mean_reward", "candidates, training", {"mode": "lines", "line": {"color": colour, "width": 1.5}}),
+            ("mean_reward", "compiles, training", {"mode": "lines", "line": {"color": colour, "width": 1.5}}),
             (
                 "validation_reward",
                 "policy, validation",
@@ -138,10 +138,11 @@ def rewards(curves: Sequence[Curve]) -> go.Figure | None:
                 },
             ),
         ]:
-            x, y = curve.points("generation", column, 100.0)
+            x, y = curve.points(curve.step, column, 100.0)
             figure.add_scatter(x=x, y=y, name=f"{curve.policy}: {label}", **style)
     figure.add_hline(y=0, line=_ZERO_LINE)
-    figure.update_xaxes(title="generation", dtick=_step_distance(chosen, "generation"))
+    steps = " or ".join(dict.fromkeys(curve.step for _, curve in chosen))
+    figure.update_xaxes(title=steps, dtick=_step_distance(chosen))
     figure.update_yaxes(title="mean reward (% fewer bytes)")
     return figure
 
@@ -158,7 +159,7 @@ def losses(curves: Sequence[Curve]) -> go.Figure | None:
             x, y = curve.points("epoch", column)
             line = {"color": colour, "width": 2.5, "dash": dash}
             figure.add_scatter(x=x, y=y, mode="lines", name=f"{curve.policy}: {label}", line=line)
-    figure.update_xaxes(title="epoch", dtick=_step_distance(chosen, "epoch"))
+    figure.update_xaxes(title="epoch", dtick=_step_distance(chosen))
     figure.update_yaxes(title="cross-entropy (nats per question)", rangemode="tozero")
     return figure
 
@@ -229,9 +230,9 @@ def _style(index: int) -> dict[str, str]:
     return {"color": _POLICY_COLOURS[index % len(_POLICY_COLOURS)], "dash": dash}
 
 
-def _step_distance(curves: Sequence[tuple[int, Curve]], step: str) -> int:
+def _step_distance(curves: Sequence[tuple[int, Curve]]) -> int:
     """Whole distance of the ticks of an axis of steps."""
-    longest = max((x[-1] for _, curve in curves if (x := curve.points(step, step)[0])), default=1.0)
+    longest = max((x[-1] for _, curve in curves if (x := curve.points(curve.step, curve.step)[0])), default=1.0)
     return max(1, round(longest / 12))
 
 

@@ -146,11 +146,11 @@ def projects_csv(rows: Iterable[Row], measure: str) -> str:
 
 
 def learning_csv(curves: Iterable[Curve]) -> str:
-    """Reward on the validation projects over the generations of each evolved policy, as CSV."""
+    """Reward on the validation projects over the generations of ES and the iterations of PPO, as CSV."""
     records = [
         [curve.policy, int(step), round(reward, 6)]
         for curve in curves
-        for step, reward in zip(*curve.points("generation", "validation_reward"), strict=True)
+        for step, reward in zip(*curve.points(curve.step, "validation_reward"), strict=True)
     ]
     return _csv(["policy", "generation", "validation_reward"], records)
 

@@ -153,3 +153,38 @@ rule train_marginal:
         "MLGO_LOG={log} exec python {input.script} --seed {wildcards.seed} {params} --corpus data/corpus "
         "--baseline data/baseline --workers {threads} --work data/work "
         "--output data/policies/marginal-s{wildcards.seed}"
+
+
+rule train_ppo:
+    input:
+        script="scripts/train_ppo.py",
+        code=code(
+            "compiler",
+            "corpus",
+            "wire",
+            "tasks",
+            "policy",
+            "replay",
+            "rollout",
+            "learn",
+        ),
+        modules="data/corpus/modules.parquet",
+        bitcode=expand("data/corpus/projects/{project}.parquet", project=PROJECTS),
+        scores="data/baseline/scores.parquet",
+        start=expand(
+            "data/policies/bc-s{{seed}}/{file}", file=["policy.json", "weights.npy"]
+        ),
+    output:
+        "data/policies/ppo-s{seed}/policy.json",
+        "data/policies/ppo-s{seed}/weights.npy",
+        "data/policies/ppo-s{seed}/history.csv",
+        "data/policies/ppo-s{seed}/failures.parquet",
+    log:
+        "data/work/logs/train_ppo/s{seed}.log",
+    threads: 64
+    params:
+        settings(**COMPILER, ppo=config["ppo"], replay=config["replay"]),
+    shell:
+        "MLGO_LOG={log} exec python {input.script} --seed {wildcards.seed} {params} --start data/policies/bc-s{wildcards.seed} "
+        "--corpus data/corpus --baseline data/baseline --workers {threads} --work data/work "
+        "--output data/policies/ppo-s{wildcards.seed}"

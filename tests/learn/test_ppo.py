@@ -1,0 +1,293 @@
+"""Proximal policy optimisation: the arithmetic by hand, the loop where the right answers are known."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from mlgo.config import PPOConfig
+from mlgo.errors import ArtifactError, TrainingError
+from mlgo.learn.ppo import Sampled, optimise
+from mlgo.learn.ppo.checkpoint import load_state, save_state
+from mlgo.learn.ppo.gae import terminal_advantages
+from mlgo.learn.ppo.network import ActorCritic, forward, soften
+from mlgo.learn.ppo.rewards import RewardScale, RunningMoments
+from mlgo.learn.ppo.update import Batch, ClippedUpdate, approximate_kl, clipped_surrogate, entropy, log_probability
+from mlgo.policy.exploring import sigmoid
+from mlgo.policy.network import Architecture, logits
+from mlgo.seeding import generator
+
+CONFIG = PPOConfig(
+    iterations=4,
+    modules=1,
+    episodes=1,
+    max_questions=1000,
+    start_temperature=4.0,
+    gamma=1.0,
+    gae_lambda=0.95,
+    reward_prior=2.0,
+    clip_range=0.2,
+    epochs=2,
+    batch_size=80,
+    learning_rate=0.2,
+    value_learning_rate=0.01,
+    value_hidden=[8],
+    entropy_bonus=0.0,
+    max_kl=0.1,
+    max_gradient_norm=1.0,
+    quarantine_after=10,
+    validate_every=2,
+    validation_modules=1,
+)
+LINEAR = Architecture((2, 1))
+DEEP = Architecture((2, 3, 1))
+WRONG = np.array([-6.0, 6.0, 0.0], np.float32)
+"""Sure to answer no where the first input is 1, and yes where the second is."""
+
+
+def configured(**changes):
+    return CONFIG.model_copy(update=changes)
+
+
+def collect(weights, iteration):
+    """32 episodes of ten questions; the reward is the share of answers that are yes where the first input is 1."""
+    rng = generator(3, "toy", iteration)
+    episodes = []
+    for number in range(32):
+        kinds = rng.integers(2, size=10)
+        inputs = np.stack([kinds, 1 - kinds], axis=1).astype(np.float16)
+        chances = map(sigmoid, logits(LINEAR.unflatten(weights), inputs.astype(np.float32)))
+        answers = (rng.random(10) < list(chances)).astype(np.uint8)
+        episodes.append(Sampled(f"m{number % 4}", inputs, answers, float(np.mean(answers == kinds))))
+    return episodes
+
+
+def validate(weights):
+    """One module per kind of question: 1 where the policy's own answer is right."""
+    return ((logits(LINEAR.unflatten(weights), np.eye(2, dtype=np.float32)) > 0) == [True, False]).astype(np.float64)
+
+
+def run(config=CONFIG, *, collect=collect, validate=validate, seed=0, state=None, after=lambda state: None):
+    return optimise(WRONG, LINEAR, collect, validate, config, seed, state, after)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """An undisturbed run."""
+    return run()
+
+
+def same(a, b):
+    plain = [dataclasses.replace(state, arrays=(), best=np.zeros(0)) for state in (a, b)]
+    arrays = zip((*a.arrays, a.best), (*b.arrays, b.best), strict=True)
+    return all(x.dtype == y.dtype and np.array_equal(x, y) for x, y in arrays) and repr(plain[0]) == repr(plain[1])
+
+
+def test_advantages_by_hand():
+    # Surprises at the steps: 0.9 * 2 - 1 = 0.8; 0.9 * 3 - 2 = 0.7; 10 - 3 = 7. Each advantage adds 0.45 of the next.
+    found = terminal_advantages(np.array([1.0, 2.0, 3.0]), 10.0, 0.9, 0.5)
+    assert found.tolist() == pytest.approx([0.8 + 0.45 * 3.85, 0.7 + 0.45 * 7.0, 7.0])
+
+
+def test_advantages_at_the_ends_of_lambda():
+    values = np.array([1.0, 2.0, 3.0])
+    assert terminal_advantages(values, 10.0, 1.0, 1.0).tolist() == pytest.approx([9.0, 8.0, 7.0])
+    assert terminal_advantages(values, 10.0, 1.0, 0.0).tolist() == pytest.approx([1.0, 1.0, 7.0])
+    # Discounted twice, once and not at all: 0.25 * 10 - 1, 0.5 * 10 - 2, 10 - 3.
+    assert terminal_advantages(values, 10.0, 0.5, 1.0).tolist() == pytest.approx([1.5, 3.0, 7.0])
+    assert terminal_advantages(np.zeros(0), 1.0, 1.0, 1.0).tolist() == []
+
+
+def test_clipping_by_hand():
+    networks_loaded()
+    ratios, gains = np.array([1.5, 1.5, 0.5, 0.5, 1.1]), np.array([1.0, -1.0, 1.0, -1.0, 1.0])
+    found = np.asarray(clipped_surrogate(ratios, gains, 0.2))
+    assert found.tolist() == pytest.approx([1.2, -1.5, 0.5, -0.8, 1.1])
+
+
+def test_probabilities_by_hand():
+    networks_loaded()
+    sure = math.log(3.0)  # yes with probability 3/4
+    found = np.asarray(log_probability(np.array([sure, sure, 0.0]), np.array([1.0, 0.0, 1.0])))
+    assert np.exp(found).tolist() == pytest.approx([0.75, 0.25, 0.5])
+    expected = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))
+    assert np.asarray(entropy(np.array([sure, 0.0, 50.0]))).tolist() == pytest.approx([expected, math.log(2.0), 0.0])
+    # ratio - 1 - log ratio: 2 - 1 - ln 2 and 0.
+    assert float(approximate_kl(np.log([2.0, 1.0]))) == pytest.approx((1.0 - math.log(2.0)) / 2)
+
+
+def networks_loaded():
+    """Keras is loaded by whoever makes networks."""
+    return ActorCritic(WRONG, LINEAR, CONFIG, 0)
+
+
+def test_moments_by_hand():
+    moments = RunningMoments()
+    for value in (1.0, 2.0, 6.0):
+        moments = moments.including(value)
+    assert (moments.count, moments.mean) == (3, pytest.approx(3.0))
+    assert moments.variance == pytest.approx((4.0 + 1.0 + 9.0) / 3)
+
+
+def test_normalised_rewards_by_hand():
+    scale = RewardScale(2.0).including(["a", "a", "b", "b"], [1.0, 3.0, 10.0, 10.0])
+    # Of all: mean 6, variance (25 + 9 + 16 + 16) / 4 = 16.5. Of a: 2 and 1. Two episodes weigh as much as the prior.
+    assert scale.normalise("a", 5.0) == pytest.approx((5.0 - 4.0) / math.sqrt(8.75))
+    assert scale.normalise("new", 10.0) == pytest.approx(4.0 / math.sqrt(16.5))
+    assert RewardScale(2.0).including(["a", "b"], [0.5, 0.5]).normalise("a", 0.5) == 0.0  # nothing varies
+
+
+@pytest.mark.parametrize("architecture", [LINEAR, DEEP])
+def test_softening_divides_logits(architecture):
+    weights = generator(0, "soften").standard_normal(architecture.num_params).astype(np.float32)
+    inputs = generator(1, "soften").standard_normal((50, 2)).astype(np.float32)
+    before = logits(architecture.unflatten(weights), inputs)
+    after = logits(architecture.unflatten(soften(weights, architecture, 8.0)), inputs)
+    assert np.array_equal(before, 8.0 * after)  # to the bit
+
+
+@pytest.mark.parametrize("architecture", [LINEAR, DEEP])
+def test_the_network_is_the_policy(architecture):
+    weights = generator(0, "same").standard_normal(architecture.num_params).astype(np.float32)
+    networks = ActorCritic(weights, architecture, CONFIG, 0)
+    inputs = generator(1, "same").standard_normal((50, 2)).astype(np.float16)
+    assert np.array_equal(networks.policy_weights, weights)
+    expected = logits(architecture.unflatten(weights), inputs.astype(np.float32))
+    assert forward(networks.policy, inputs) == pytest.approx(expected, abs=1e-5)
+    assert not forward(networks.value, inputs).any()  # expects nothing yet
+
+
+def test_one_step_goes_up_the_advantage():
+    networks = ActorCritic(np.zeros(3, np.float32), LINEAR, configured(epochs=1), 0)
+    inputs = np.eye(2, dtype=np.float32)
+    old = np.full(2, math.log(0.5), np.float32)
+    batch = Batch(inputs, np.ones(2, np.float32), old, np.array([1.0, -2.0], np.float32), np.ones(2, np.float32))
+    record = ClippedUpdate(networks, configured(epochs=1))(batch, generator(0, "step"))
+    # Adam's first step is the step size against the sign of the gradient: slopes -1/4, 1/2 and, for the bias, 1/4.
+    assert networks.policy_weights.tolist() == pytest.approx([0.2, -0.2, -0.2], rel=1e-3)
+    assert record["policy_loss"] == pytest.approx(0.5)  # -(1 - 2) / 2 at ratio 1
+    assert record["entropy"] == pytest.approx(math.log(2.0))
+    assert record["value_loss"] == pytest.approx(1.0)
+    assert (record["kl"], record["clip_fraction"], record["policy_steps"]) == (0.0, 0.0, 1)
+
+
+def test_the_policy_stops_where_it_has_moved_too_far():
+    config = configured(max_kl=1e-4)
+    networks = ActorCritic(WRONG, LINEAR, config, 0)
+    inputs = np.tile(np.eye(2, dtype=np.float32), (100, 1))
+    old = np.asarray(log_probability(forward(networks.policy, inputs), np.ones(200, np.float32)))
+    batch = Batch(inputs, np.ones(200, np.float32), old, np.ones(200, np.float32), np.ones(200, np.float32))
+    record = ClippedUpdate(networks, config)(batch, generator(0, "stop"))
+    assert record["policy_steps"] < 6  # minibatches there are
+    assert record["kl"] > 1e-4
+    assert record["value_loss"] < 1.0  # the value network went on
+
+
+def test_it_finds_the_right_answers():
+    state = run(configured(iterations=12))
+    assert validate(WRONG).tolist() == [0.0, 0.0]
+    assert state.best_reward == 1.0
+    assert validate(state.best).tolist() == [1.0, 1.0]
+    rewards = [record["mean_reward"] for record in state.history[1:]]
+    assert rewards[0] < 0.25  # sigmoid(-1.5) = 0.18
+    assert rewards[-1] > 0.9
+    assert all(0.0 <= record["clip_fraction"] <= 1.0 for record in state.history[1:])
+
+
+def test_a_failed_episode_leaves_a_count_alone(whole):
+    def failing(weights, iteration):
+        return [None, *collect(weights, iteration)]
+
+    state = run(collect=failing)
+    assert [record["iteration"] for record in state.history] == [0, 1, 2, 3, 4]
+    # Two modules are validated at the start and every second iteration; 33 compiles are asked for in each.
+    assert [record["evaluations"] for record in state.history] == [2, 35, 70, 103, 138]
+    assert state.evaluations == 138
+    assert [record["failed_episodes"] for record in state.history[1:]] == [1, 1, 1, 1]
+    assert ["validation_reward" in record for record in state.history] == [True, False, True, False, True]
+    assert np.array_equal(state.best, whole.best)
+
+
+def test_the_start_is_returned_when_nothing_is_better():
+    state = run(configured(iterations=1), validate=lambda weights: -np.abs(weights - soften(WRONG, LINEAR, 4.0)))
+    assert np.array_equal(state.best, soften(WRONG, LINEAR, 4.0))
+
+
+def test_no_iterations():
+    assert np.array_equal(run(configured(iterations=0)).best, soften(WRONG, LINEAR, 4.0))
+
+
+def test_the_seed_decides():
+    one, other = (run(configured(iterations=1), seed=seed) for seed in (0, 1))
+    assert not any(np.array_equal(a, b) for a, b in zip(one.arrays[:3], other.arrays[:3], strict=True))
+
+
+class Stopped(Exception):
+    pass
+
+
+@pytest.mark.parametrize("stop", [1, 3])
+def test_a_resumed_run_equals_an_undisturbed_one(stop, whole, tmp_path):
+    path = tmp_path / "state.npz"
+
+    def keep(state):
+        save_state(state, path, {"a": [1]})
+        if state.iteration == stop:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        run(after=keep)
+    state, extra = load_state(path)
+    assert (state.iteration, extra) == (stop, {"a": [1]})
+    resumed = run(state=state)
+    assert same(whole, resumed)
+    for name, one in (("whole", whole), ("resumed", resumed)):
+        save_state(one, tmp_path / name)
+    assert (tmp_path / "whole").read_bytes() == (tmp_path / "resumed").read_bytes()
+
+
+def test_checkpoints_that_are_missing_or_damaged(tmp_path):
+    assert load_state(tmp_path / "none") == (None, None)
+    path = tmp_path / "state.npz"
+    save_state(run(configured(iterations=0)), path)
+    whole = path.read_bytes()
+    for length in (0, 10, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ArtifactError, match="damaged"):
+            load_state(path)
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [([], "no training module is left.*ppo.quarantine_after"), ([None, None], "all 2 compiles of an iteration failed")],
+)
+def test_nothing_to_learn_from(returned, message):
+    kept = []
+    with pytest.raises(TrainingError, match=message):
+        run(collect=lambda weights, iteration: returned, after=kept.append)
+    assert kept == []  # no checkpoint
+
+
+def test_a_loss_that_is_not_a_number():
+    def poisoned(weights, iteration):
+        return [dataclasses.replace(one, reward=float("nan")) for one in collect(weights, iteration)]
+
+    kept = []
+    with pytest.raises(TrainingError, match="loss of PPO is not a number; lower ppo"):
+        run(collect=poisoned, after=kept.append)
+    assert kept == []
+
+
+def test_weights_beyond_all_bounds():
+    with pytest.raises(TrainingError, match="not a number"):
+        run(configured(learning_rate=1e38, max_kl=1e30, iterations=3))
+
+
+def test_equal_rewards_move_nothing():
+    def level(weights, iteration):
+        return [dataclasses.replace(one, reward=0.25) for one in collect(weights, iteration)]
+
+    seen = []
+    run(configured(iterations=2), collect=lambda *at: seen.append(at[0]) or level(*at))
+    assert all(np.array_equal(weights, seen[0]) for weights in seen)
