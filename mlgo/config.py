@@ -265,14 +265,18 @@ class ESConfig(Section):
 class MarginalConfig(Section):
     """Marginal costs: rounds of exploring compiles and of fitting what each inlined call adds to the size."""
 
-    hidden: list[Positive]
-    """Units of each hidden layer of the policy."""
+    hidden: list[Positive] = Field(min_length=1)
+    """Units of each hidden layer of a member."""
     rounds: Annotated[int, Field(ge=0)]
     """How often it explores and fits."""
     modules: Positive
     """Training modules explored in a round, at most."""
     compiles: Positive
-    """Compiles of each of them in a round; the first under the policy itself."""
+    """Compiles of each of them in a round, at least; the first under the policy itself."""
+    max_compiles: Positive
+    """Compiles of each of them in a round, at most: small modules are cheap and need more to learn from."""
+    questions: Positive
+    """A module is compiled until it has asked about so many questions in a round, within these bounds."""
     max_questions: Positive
     """Training modules with more questions under the heuristic are left out."""
     first_flip_share: Share
@@ -287,8 +291,12 @@ class MarginalConfig(Section):
     """Bytes that one unit of the policy's logit stands for."""
     start_logit: PositiveFloat
     """Median size of the cloned policy's logits before the first fit."""
+    members: Positive
+    """Fits per round, which differ in their start, their held-out modules and the order of their steps."""
+    caution: Annotated[float, Field(ge=0.0)]
+    """An answer other than the heuristic's needs a mean of the members of this many mean deviations."""
     anchors: list[Annotated[float, Field(ge=0.0)]] = Field(min_length=1)
-    """Pull towards the heuristic's answers in the fit of each round; the last one holds for all further rounds."""
+    """Pull towards the heuristic's answers in the fits of each round; the last one holds for all further rounds."""
     huber_percent: PositiveFloat
     """Error of an equation, in percent of a module's size, from which on the loss is linear."""
     learning_rate: PositiveFloat

@@ -22,7 +22,8 @@ from mlgo.corpus.store import unpack_bitcode
 from mlgo.files import content_hash, file_sha256, source_hash
 from mlgo.learn.bc.dataset import clone_data
 from mlgo.learn.history import TensorBoardLog, write_history
-from mlgo.learn.marginal import MarginalState, heuristic_evidence, learn_costs, sure_clone
+from mlgo.learn.marginal import MarginalState, heuristic_evidence, learn_costs, linear_clone, sure_clones
+from mlgo.learn.marginal.caution import cautious, cautious_shape
 from mlgo.learn.marginal.checkpoint import load_state, save_state
 from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy, save_policy
@@ -82,12 +83,27 @@ def main() -> None:
     quarantine = Quarantine(config.quarantine_after)
 
     questions, unseen = (
-        clone_data(trace, {one.module.project for one in part}, scaling, cloning.max_steps_per_module, args.seed)
+        clone_data(
+            trace,
+            {one.module.project for one in part},
+            scaling,
+            cloning.max_steps_per_module,
+            args.seed,
+            weighting="module",
+        )
         for part in (train, validation)
     )
     shape = Architecture((len(scaling.features), *config.hidden, 1))
-    start = sure_clone(questions, unseen, config, cloning, args.seed)
-    policy = NetworkPolicy(args.task, scaling, shape, start)
+    joint_shape = cautious_shape(shape, config.members)
+    start = sure_clones(questions, unseen, config, cloning, args.seed)
+    heuristic = linear_clone(questions, unseen, cloning, args.seed)
+
+    def member(weights: np.ndarray) -> NetworkPolicy:
+        return NetworkPolicy(args.task, scaling, shape, weights)
+
+    def joint(members: np.ndarray) -> NetworkPolicy:
+        weights = cautious(list(members), shape, heuristic, config.caution)
+        return NetworkPolicy(args.task, scaling, joint_shape, weights)
 
     with (
         CompileHost(toolchain, args.task, settings, args.workers, memory) as host,
@@ -100,16 +116,18 @@ def main() -> None:
             disable=None,
         ) as progress,
     ):
-        evaluator = CandidateEvaluator(host, policy, bitcode, settings.objective)
+        evaluator = CandidateEvaluator(host, joint(start), bitcode, settings.objective)
         clock = time.monotonic()
 
-        def explore(weights: np.ndarray, round_: int) -> list[Episode]:
+        def explore(members: np.ndarray, round_: int) -> list[Episode]:
             fit = [one for one in train if one.module.key not in quarantine]
             jobs = exploring_jobs(
-                policy.with_weights(weights),
+                joint(members),
+                [member(weights) for weights in members],
                 sample(fit, config.modules, args.seed, "marginal", "modules", round_),
                 bitcode,
-                config.compiles,
+                (config.compiles, config.max_compiles),
+                config.questions,
                 config.flip_share if round_ else config.first_flip_share,
                 config.min_flips,
                 config.temperature if round_ else 0.0,
@@ -134,14 +152,17 @@ def main() -> None:
             questions,
             heuristic_evidence(trace, train, scaling, settings.objective),
             explore,
-            lambda weights: float(validation_rewards(evaluator, weights, validation).mean()),
+            lambda members: float(validation_rewards(evaluator, joint(members).weights, validation).mean()),
             config,
             args.seed,
             state,
             after_round,
+            args.workers,
         )
-    best = policy.with_weights(state.policies[state.best])
-    save_policy(replace(best, origin={**origin, "validation_reward": state.best_reward}), args.output)
+    save_policy(
+        replace(joint(state.members[state.best]), origin={**origin, "validation_reward": state.best_reward}),
+        args.output,
+    )
     write_history(args.output / "history.csv", list(state.history))
     write_rows(args.output / "failures.parquet", quarantine.rows(), FAILURES, origin)
 

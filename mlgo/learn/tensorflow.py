@@ -11,7 +11,11 @@ from typing import Any
 
 
 def import_tensorflow() -> Any:
-    """Import TensorFlow for the CPU, with deterministic operations and nothing on stderr."""
+    """Import TensorFlow for the CPU, with deterministic operations and nothing on stderr.
+
+    One operation uses one thread: how sums are cut into parts, and so how they are rounded, must not depend on the
+    machine. Independent fits may run side by side.
+    """
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
@@ -20,6 +24,7 @@ def import_tensorflow() -> Any:
         import tensorflow as tf
 
         tf.config.list_physical_devices()  # looks for drivers and says so
+    tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.get_logger().setLevel("ERROR")
     tf.config.experimental.enable_op_determinism()
     return tf

@@ -12,22 +12,26 @@ from mlgo.seeding import generator
 
 def exploring_jobs(
     policy: NetworkPolicy,
+    variants: Sequence[NetworkPolicy],
     modules: Sequence[ScoredModule],
     bitcode: Mapping[str, Path],
-    compiles: int,
+    compiles: tuple[int, int],
+    questions: int,
     flip_share: float,
     min_flips: float,
     temperature: float,
     seed: int,
     *names: str | int,
 ) -> list[CompileJob]:
-    """Plan recorded compiles of each module: the first under the policy, the others exploring.
+    """Plan recorded compiles of each module: the first under the policy, the others exploring around its variants.
 
     Args:
-        policy: what is explored around.
+        policy: the policy itself.
+        variants: take turns; where they differ is what is worth knowing.
         modules: what to compile.
         bitcode: file by module key.
-        compiles: per module.
+        compiles: least and greatest number per module.
+        questions: a module is compiled so often that it asks about so many, within these bounds.
         flip_share: answers are turned around with a probability drawn from [0, flip_share] for each compile.
         min_flips: the probability is at least this divided by the module's questions, so that something differs.
         temperature: the logits' temperature is drawn from [0, temperature] for each compile.
@@ -38,9 +42,10 @@ def exploring_jobs(
     for one in modules:
         key = one.module.key
         rng = generator(seed, "explore", key, *names)
-        for i in range(compiles):
+        wanted = round(questions / one.num_questions)
+        for i in range(min(max(wanted, compiles[0]), compiles[1])):
             flips = max(rng.uniform(0.0, flip_share), min(0.5, min_flips / one.num_questions))
             warmth, luck = rng.uniform(0.0, temperature), int(rng.integers(2**62))
-            advisor = ExploringAdvisor(policy, warmth, flips, luck) if i else policy
+            advisor = ExploringAdvisor(variants[i % len(variants)], warmth, flips, luck) if i else policy
             jobs.append(CompileJob(key, bitcode[key], advisor, record=True, sha256=one.module.sha256))
     return jobs

@@ -60,18 +60,18 @@ def test_a_round_in_which_all_compiles_fail_ends_the_training():
     heuristic = CloneData(np.zeros((1, 1), np.float32), np.zeros(1, np.float32))
     with pytest.raises(TrainingError, match="all compiles of round 1 failed"):
         learn_costs(
-            np.zeros(2, np.float32), Architecture((1, 1)), heuristic, {}, lambda w, r: [], lambda w: 0.0, CONFIG, 0
+            np.zeros((1, 2), np.float32), Architecture((1, 1)), heuristic, {}, lambda w, r: [], lambda w: 0.0, CONFIG, 0
         )
 
 
 def test_checkpoint(tmp_path):
     path = tmp_path / "state.npz"
     assert load_state(path) is None
-    policies = (np.zeros(3, np.float32), np.arange(3, dtype=np.float32))
-    state = MarginalState(policies, 1, 0.25, ({"round": 0}, {"round": 1, "loss": 0.1}))
+    members = (np.zeros((2, 3), np.float32), np.arange(6, dtype=np.float32).reshape(2, 3))
+    state = MarginalState(members, 1, 0.25, ({"round": 0}, {"round": 1, "loss": 0.1}))
     save_state(state, path)
     read = load_state(path)
-    assert [policy.tolist() for policy in read.policies] == [policy.tolist() for policy in policies]
+    assert [each.tolist() for each in read.members] == [each.tolist() for each in members]
     assert (read.best, read.best_reward, read.history, read.round) == (1, 0.25, state.history, 1)
     path.write_bytes(path.read_bytes()[:50])
     with pytest.raises(ArtifactError, match="delete it to start anew"):
@@ -91,7 +91,7 @@ from mlgo.rollout.episodes import Episode
 from mlgo.seeding import generator
 
 config = load_config(Path("config/config.yaml")).marginal.model_copy(
-    update={"max_epochs": 120, "patience": 120, "learning_rate": 0.01, "rounds": 3}
+    update={"max_epochs": 120, "patience": 120, "learning_rate": 0.01, "rounds": 3, "anchors": [0.01]}
 )
 SHAPE = Architecture((2, 16, 1))
 
@@ -121,8 +121,9 @@ for name, answers in heuristic_answers.items():
     one = compiled(name, answers)
     known[name] = Evidence(one.score, (one,))
 
-def explore(weights, round_):
+def explore(members, round_):
     episodes = []
+    weights = members[0]
     for name, inputs in MODULES.items():
         greedy = logits(SHAPE.unflatten(weights), inputs.astype(np.float32)) > 0
         for i in range(6):
@@ -130,29 +131,30 @@ def explore(weights, round_):
             episodes.append(compiled(name, greedy ^ flips))
     return episodes
 
-def validate(weights):
+def validate(members):
     rewards = []
+    weights = members[0]
     for i in range(5):
         inputs = module(f"unseen{i}")
         answers = logits(SHAPE.unflatten(weights), inputs.astype(np.float32)) > 0
         rewards.append(1 - (SIZE + cost(inputs)[answers].sum()) / (SIZE + cost(inputs)[inputs[:, 1] > 0].sum()))
     return float(np.mean(rewards))
 
-start = (0.1 * generator(3, "start").standard_normal(SHAPE.num_params)).astype(np.float32)
+start = (0.1 * generator(3, "start").standard_normal((2, SHAPE.num_params))).astype(np.float32)
 states = []
 whole = learn_costs(start, SHAPE, heuristic, known, explore, validate, config, 0, None, states.append)
-resumed = learn_costs(start, SHAPE, heuristic, known, explore, validate, config, 0, states[0])
+resumed = learn_costs(start, SHAPE, heuristic, known, explore, validate, config, 0, states[0], threads=2)
 unseen = module("unseen")
-predicted = -config.unit_bytes * logits(SHAPE.unflatten(whole.policies[-1]), unseen.astype(np.float32))
+predicted = -config.unit_bytes * logits(SHAPE.unflatten(whole.members[-1][0]), unseen.astype(np.float32))
 evidence = list(known.values())
 rich = [one.add(compiled(name, 1 - one.episodes[0].answers)) for name, one in known.items()]
 
 def agreement(anchor):
-    weights = fit_costs(start, SHAPE, rich, heuristic, anchor, config, 0).weights
+    weights = fit_costs(start[0], SHAPE, rich, heuristic, anchor, config, 0).weights
     return float(((logits(SHAPE.unflatten(weights), heuristic.inputs) > 0) == (heuristic.answers > 0)).mean())
 
 try:
-    fit_costs(start * np.nan, SHAPE, rich, heuristic, 0.0, config, 0)
+    fit_costs(start[0] * np.nan, SHAPE, rich, heuristic, 0.0, config, 0)
     message = ""
 except TrainingError as error:
     message = str(error)
@@ -164,7 +166,7 @@ print(json.dumps({
     "median_error": float(np.median(np.abs(predicted - cost(unseen)))),
     "best_reward": whole.best_reward,
     "ideal": float(np.mean(ideal)),
-    "same": np.array_equal(whole.policies, resumed.policies) and whole.history == resumed.history,
+    "same": np.array_equal(whole.members, resumed.members) and whole.history == resumed.history,
     "rounds": [whole.round, len(whole.history)],
     "agreement": [agreement(0.0), agreement(1.0)],
     "nan": message,

@@ -3,7 +3,7 @@
 from mlgo.learn.marginal.equations import Equations, Evidence, equations
 from mlgo.learn.marginal.fit import FitResult, fit_costs
 from mlgo.learn.marginal.loop import MarginalState, learn_costs
-from mlgo.learn.marginal.start import heuristic_evidence, sure_clone
+from mlgo.learn.marginal.start import heuristic_evidence, linear_clone, sure_clones
 
 __all__ = [
     "Equations",
@@ -14,5 +14,6 @@ __all__ = [
     "fit_costs",
     "heuristic_evidence",
     "learn_costs",
-    "sure_clone",
+    "linear_clone",
+    "sure_clones",
 ]

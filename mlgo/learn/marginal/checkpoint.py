@@ -11,7 +11,7 @@ from mlgo.learn.marginal.loop import MarginalState
 def save_state(state: MarginalState, path: Path) -> None:
     """Replace the checkpoint."""
     record = {"best": state.best, "best_reward": state.best_reward, "history": state.history}
-    write_checkpoint(path, {"policies": np.stack(state.policies)}, record)
+    write_checkpoint(path, {"members": np.stack(state.members)}, record)
 
 
 def load_state(path: Path) -> MarginalState | None:
@@ -24,4 +24,4 @@ def load_state(path: Path) -> MarginalState | None:
     if found is None:
         return None
     arrays, record = found
-    return MarginalState(tuple(arrays["policies"]), record["best"], record["best_reward"], tuple(record["history"]))
+    return MarginalState(tuple(arrays["members"]), record["best"], record["best_reward"], tuple(record["history"]))

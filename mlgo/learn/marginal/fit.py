@@ -17,7 +17,7 @@ from mlgo.seeding import generator
 _ANCHOR_BATCH = 2048
 _LABEL_SMOOTHING = 0.1
 _MIN_COMPILES = 2
-_MAX_COMPILES = 12
+_MAX_COMPILES = 16
 """Compiles of one module in one step, so that modules with much evidence do not rule."""
 
 
@@ -54,7 +54,7 @@ def fit_costs(
         start: float32 [num_params].
         shape: layer widths.
         evidence: compiles by module; a share of the modules is held out to end the fit.
-        heuristic: its questions and answers.
+        heuristic: its questions and answers, drawn in proportion to their weights.
         anchor: weight of the cross-entropy.
         config: step sizes, epochs, units.
         seed: root seed of the order of everything.
@@ -88,7 +88,7 @@ def fit_costs(
         permuted = rng.permutation(len(train))
         for i in range(0, len(train), config.batch_modules):
             batch = [train[int(j)] for j in permuted[i : i + config.batch_modules]]
-            rows = rng.integers(0, len(heuristic.answers), _ANCHOR_BATCH)
+            rows = _drawn_rows(heuristic, rng)
             losses.append(network.step(equations([_drawn(one, rng) for one in batch], width), heuristic, rows, anchor))
         held_loss = network.mean_loss(held_batches)
         record = {**record, "loss": float(np.mean(losses)), "epochs": float(epoch)}
@@ -107,6 +107,15 @@ def _drawn(one: Evidence, rng: np.random.Generator) -> tuple[float, Sequence[Any
         return one.baseline, one.episodes
     chosen = rng.choice(len(one.episodes), _MAX_COMPILES, replace=False)
     return one.baseline, [one.episodes[int(i)] for i in chosen]
+
+
+def _drawn_rows(heuristic: CloneData, rng: np.random.Generator) -> np.ndarray:
+    """int64 [_ANCHOR_BATCH], positions of questions."""
+    count = len(heuristic.answers)
+    if heuristic.weights is None:
+        return rng.integers(0, count, _ANCHOR_BATCH)
+    ends = np.cumsum(heuristic.weights, dtype=np.float64)
+    return np.minimum(np.searchsorted(ends, ends[-1] * rng.random(_ANCHOR_BATCH), side="right"), count - 1)
 
 
 class _CostNetwork:

@@ -1,6 +1,7 @@
 """Rounds of exploring and fitting."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,15 +11,16 @@ from mlgo.config import MarginalConfig
 from mlgo.errors import TrainingError
 from mlgo.learn.bc import CloneData
 from mlgo.learn.marginal.equations import Evidence
-from mlgo.learn.marginal.fit import fit_costs
+from mlgo.learn.marginal.fit import FitResult, fit_costs
+from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture
 from mlgo.rollout.episodes import Episode
 
 Explore = Callable[[np.ndarray, int], list[Episode]]
-"""``(weights float32 [num_params], round) -> compiles around these weights``, successful ones only."""
+"""``(members float32 [num_members, num_params], round) -> compiles around them``, successful ones only."""
 
 Validate = Callable[[np.ndarray], float]
-"""``weights float32 [num_params] -> mean reward on the validation modules``."""
+"""``members float32 [num_members, num_params] -> mean reward of their joint policy on the validation modules``."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +28,13 @@ class MarginalState:
     """Everything a run needs to go on after a stop; the compiles of earlier rounds are asked for again.
 
     Attributes:
-        policies: weights before the first round and after each round, float32 [num_params] each.
+        members: before the first round and after each round, float32 [num_members, num_params] each.
         best: index of the one with the highest validation reward.
         best_reward: its validation reward.
         history: one record per round, the first for the start.
     """
 
-    policies: tuple[np.ndarray, ...]
+    members: tuple[np.ndarray, ...]
     best: int
     best_reward: float
     history: tuple[dict[str, Any], ...]
@@ -40,7 +42,7 @@ class MarginalState:
     @property
     def round(self) -> int:
         """Rounds done."""
-        return len(self.policies) - 1
+        return len(self.members) - 1
 
 
 def learn_costs(
@@ -54,11 +56,12 @@ def learn_costs(
     seed: int,
     state: MarginalState | None = None,
     after_round: Callable[[MarginalState], None] = lambda state: None,
+    threads: int = 1,
 ) -> MarginalState:
-    """Compile around the policy, fit the costs to all compiles so far, take the fit as the next policy; repeat.
+    """Compile around the members, fit each of them to all compiles so far; repeat.
 
     Args:
-        start: float32 [num_params], a clone of the heuristic.
+        start: float32 [num_members, num_params], clones of the heuristic.
         shape: layer widths.
         heuristic: its questions and answers, which the fit is held to.
         known: what is known before the first round, by module: the heuristic's own compile.
@@ -68,6 +71,7 @@ def learn_costs(
         seed: root seed.
         state: where to go on; None starts anew.
         after_round: called with each new state, for checkpoints and logs.
+        threads: fits side by side; the result does not depend on it.
 
     Raises:
         TrainingError: every compile of a round failed, or see `fit_costs`.
@@ -77,39 +81,52 @@ def learn_costs(
         state = MarginalState((start,), 0, reward, ({"round": 0, "validation_reward": reward},))
     evidence = dict(known)
     for past in range(state.round):  # known to the decision trees, so a resumed run compiles little of this again
-        evidence = _with(evidence, explore(state.policies[past], past))
+        evidence = _with(evidence, explore(state.members[past], past))
     while state.round < config.rounds:
-        episodes = explore(state.policies[-1], state.round)
+        episodes = explore(state.members[-1], state.round)
         if not episodes:
             raise TrainingError(f"all compiles of round {state.round + 1} failed; see the failures in the log")
         evidence = _with(evidence, episodes)
-        fit = fit_costs(
-            start,  # not the last policy: it has seen what is held out now
-            shape,
-            list(evidence.values()),
-            heuristic,
-            config.anchors[min(state.round, len(config.anchors) - 1)],
-            config,
-            seed,
-            state.round,
-        )
-        reward = validate(fit.weights)
+        fits = _fit_members(start, shape, list(evidence.values()), heuristic, config, seed, state.round, threads)
+        members = np.stack([fit.weights for fit in fits])
+        reward = validate(members)
         record = {
             "round": state.round + 1,
             **_rewards(evidence, episodes),
-            **fit.record,
+            **{name: float(np.mean([fit.record[name] for fit in fits])) for name in fits[0].record},
             "validation_reward": reward,
         }
         better = reward > state.best_reward
         state = replace(
             state,
-            policies=(*state.policies, fit.weights),
+            members=(*state.members, members),
             best=state.round + 1 if better else state.best,
             best_reward=max(reward, state.best_reward),
             history=(*state.history, record),
         )
         after_round(state)
     return state
+
+
+def _fit_members(
+    start: np.ndarray,
+    shape: Architecture,
+    evidence: Sequence[Evidence],
+    heuristic: CloneData,
+    config: MarginalConfig,
+    seed: int,
+    round_: int,
+    threads: int,
+) -> list[FitResult]:
+    """Each member from its own clone, not from its last fit: that one has seen what is held out now."""
+    anchor = config.anchors[min(round_, len(config.anchors) - 1)]
+
+    def fit(member: int) -> FitResult:
+        return fit_costs(start[member], shape, evidence, heuristic, anchor, config, seed, round_, member)
+
+    import_tensorflow()  # once, before the threads
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(fit, range(len(start))))
 
 
 def _with(evidence: dict[str, Evidence], episodes: Sequence[Episode]) -> dict[str, Evidence]:

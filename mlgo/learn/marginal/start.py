@@ -8,30 +8,42 @@ import pyarrow.compute as pc
 
 from mlgo.config import BCConfig, MarginalConfig
 from mlgo.learn.bc import CloneData, clone
+from mlgo.learn.marginal.caution import Layer, steep
 from mlgo.learn.marginal.equations import Evidence
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import flatten, logits
 from mlgo.rollout.episodes import Episode
 from mlgo.rollout.scored import ScoredModule
+from mlgo.seeding import generator
 
 
-def sure_clone(
+def sure_clones(
     questions: CloneData, validation: CloneData, config: MarginalConfig, cloning: BCConfig, seed: int
 ) -> np.ndarray:
-    """Clone the heuristic, then scale the logits to a given median size, which changes no answer.
+    """Clone the heuristic once per member, then scale the logits to a given median size, which changes no answer.
 
     A clone is as sure as its training was long; here a logit means bytes, so its size has to be chosen.
 
     Returns:
-        float32 [num_params].
+        float32 [num_members, num_params].
 
     Raises:
         TrainingError: see `clone`.
     """
-    *hidden, (matrix, bias) = clone(questions, validation, config.hidden, cloning, seed).layers
-    median = float(np.median(np.abs(logits([*hidden, (matrix, bias)], questions.inputs))))
-    scale = config.start_logit / max(median, 1e-6)
-    return flatten([*hidden, (scale * matrix, scale * bias)])
+    members = []
+    for member in range(config.members):
+        own_seed = int(generator(seed, "marginal", "clone", member).integers(2**32))
+        *hidden, (matrix, bias) = clone(questions, validation, config.hidden, cloning, own_seed).layers
+        median = float(np.median(np.abs(logits([*hidden, (matrix, bias)], questions.inputs))))
+        scale = config.start_logit / max(median, 1e-6)
+        members.append(flatten([*hidden, (scale * matrix, scale * bias)]))
+    return np.stack(members)
+
+
+def linear_clone(questions: CloneData, validation: CloneData, cloning: BCConfig, seed: int) -> Layer:
+    """The heuristic as one steep linear layer, see `steep`."""
+    (layer,) = clone(questions, validation, [], cloning, seed).layers
+    return steep(layer, questions.inputs)
 
 
 def heuristic_evidence(

@@ -1,0 +1,117 @@
+"""Several estimates as one network that departs from the heuristic only where they agree.
+
+For estimates g_1 .. g_M of the logit, their mean g, their mean absolute deviation d, and the heuristic's answer s (1
+for inlining, -1 for not):
+
+    logit = g + caution * s * d
+
+So an answer other than the heuristic's needs a mean that exceeds the deviation ``caution`` times. All of it is
+piecewise linear, hence again a perceptron with ReLU, one hidden layer deeper than the estimates: s is a clipped, steep
+linear clone of the heuristic, and s * d is made of units that are open for one sign of s only.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mlgo.policy.network import Architecture, flatten, logits
+
+Layer = tuple[np.ndarray, np.ndarray]
+
+_STEEPNESS = 50.0
+"""Median size of the steep clone; between -1 and 1 it is not clear what the heuristic would answer."""
+_GATE = 1000.0
+"""Closes a unit: no deviation is as large."""
+
+
+def cautious_shape(member: Architecture, num_members: int) -> Architecture:
+    """Widths of the joint network."""
+    inputs, *hidden, _ = member.widths
+    return Architecture((inputs, *(num_members * units + 2 for units in hidden), 4 * num_members + 2, 1))
+
+
+def cautious(members: Sequence[np.ndarray], shape: Architecture, heuristic: Layer, caution: float) -> np.ndarray:
+    """Join members.
+
+    Args:
+        members: weights of each estimate, float32 [num_params].
+        shape: their layer widths, with at least one hidden layer.
+        heuristic: matrix [num_features, 1] and bias [1] of a steep linear clone, see `steep`.
+        caution: how many mean deviations an answer other than the heuristic's needs.
+
+    Returns:
+        float32 [num_params of `cautious_shape`].
+    """
+    networks = [shape.unflatten(member) for member in members]
+    matrix, bias = heuristic
+    # First layer: all members side by side, and the two units whose difference, less 1, is s = clip(h, -1, 1).
+    joined = [
+        (
+            np.concatenate([network[0][0] for network in networks] + [matrix, matrix], axis=1),
+            np.concatenate([network[0][1] for network in networks] + [bias + 1.0, bias - 1.0]),
+        )
+    ]
+    num_hidden = len(shape.shapes) - 1
+    for depth in range(1, num_hidden):
+        joined.append(_side_by_side([network[depth] for network in networks], sharpen=depth == 1))
+    joined += _deviations([network[-1] for network in networks], caution, sign_scale=1.0 if num_hidden == 1 else 2.0)
+    return flatten(joined)
+
+
+def steep(heuristic: Layer, inputs: np.ndarray) -> Layer:
+    """Scale a linear clone so that its output leaves [-1, 1] almost everywhere.
+
+    Args:
+        heuristic: matrix [num_features, 1] and bias [1].
+        inputs: float32 [num_questions, num_features], typical questions.
+    """
+    median = float(np.median(np.abs(logits([heuristic], inputs))))
+    scale = np.float32(_STEEPNESS / max(median, 1e-6))
+    return scale * heuristic[0], scale * heuristic[1]
+
+
+def _side_by_side(layers: Sequence[Layer], sharpen: bool) -> Layer:
+    """Block-diagonal layer of the members, and two units whose difference is (s + 1) / 2.
+
+    The first such layer clips again: the difference of two large units has been rounded, and the gate would show it.
+    """
+    rows, columns = (sum(matrix.shape[axis] for matrix, _ in layers) + 2 for axis in (0, 1))
+    joined, bias = np.zeros((rows, columns)), np.zeros(columns)
+    row = column = 0
+    for matrix, part in layers:
+        height, width = matrix.shape
+        joined[row : row + height, column : column + width] = matrix
+        bias[column : column + width] = part
+        row, column = row + height, column + width
+    if sharpen:
+        joined[row : row + 2, column:] = [[1.0, 1.0], [-1.0, -1.0]]
+        bias[column:] = -0.5, -1.5
+    else:
+        joined[row, column] = joined[row + 1, column + 1] = 1.0
+    return joined, bias
+
+
+def _deviations(outputs: Sequence[Layer], caution: float, sign_scale: float) -> list[Layer]:
+    """The last hidden layer, (g, -g) and the gated deviations, and the output."""
+    count = len(outputs)
+    rows = sum(len(matrix) for matrix, _ in outputs) + 2
+    each, offset = np.zeros((rows, count)), np.array([float(bias[0]) for _, bias in outputs])
+    row = 0
+    for i, (matrix, _) in enumerate(outputs):
+        each[row : row + len(matrix), i] = matrix[:, 0]
+        row += len(matrix)
+    mean, mean_offset = each.mean(axis=1, keepdims=True), offset.mean(keepdims=True)
+    apart, apart_offset = each - mean, offset - mean_offset
+    sign = np.zeros((rows, 1))
+    sign[-2:, 0] = sign_scale, -sign_scale  # s + 1
+    open_for_yes, open_for_no = _GATE * sign, -_GATE * sign
+    hidden = np.concatenate(
+        [mean, -mean, apart + open_for_yes, -apart + open_for_yes, apart + open_for_no, -apart + open_for_no], axis=1
+    )
+    shut = 2.0 * _GATE  # s - 1 is (s + 1) - 2
+    bias = np.concatenate(
+        [mean_offset, -mean_offset, apart_offset - shut, -apart_offset - shut, apart_offset, -apart_offset]
+    )
+    share = caution / count
+    output = np.concatenate([[1.0, -1.0], np.full(2 * count, share), np.full(2 * count, -share)])
+    return [(hidden, bias), (output[:, None], np.zeros(1))]
