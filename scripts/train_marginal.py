@@ -157,6 +157,7 @@ def main() -> None:
             args.seed,
             state,
             after_round,
+            len(validation),
             args.workers,
         )
     save_policy(

@@ -20,11 +20,11 @@ def test_every_stage_leaves_its_artifacts(finished):
     assert len(scores) == 4 * 24
     assert {row["failure"] for row in scores} == {""}
     results = read_table(data / "evaluation/results.parquet", RESULTS).to_pylist()
-    assert {row["policy"] for row in results} == {"bc", "es"}
+    assert {row["policy"] for row in results} == {"bc", "es", "marginal"}
     assert {row["project"] for row in results if row["split"] == "test"} == {"calc", "geometry"}
     assert read_provenance(data / "evaluation/results.parquet")["package"].startswith("mlgo ")
     linked = read_table(data / "evaluation/linked.parquet", LINKED).to_pylist()
-    assert {row["contender"] for row in linked} == {"heuristic", "bc-s0", "es-s0"}
+    assert {row["contender"] for row in linked} == {"heuristic", "bc-s0", "es-s0", "marginal-s0"}
     assert all(row["bytes"] > 0 and not row["failure"] for row in linked)
     for row in linked:
         if row["contender"] == "es-s0" and row["measure"] == "object":
@@ -40,7 +40,7 @@ def test_self_test_holds_for_the_samples(finished):
 
 
 def test_exported_models_decide_as_the_policies(finished):
-    for name in ("bc-s0", "es-s0"):
+    for name in ("bc-s0", "es-s0", "marginal-s0"):
         parity = json.loads((finished.root / f"data/export/{name}/parity.json").read_text())
         assert parity["mismatches"] == 0
         assert parity["questions"] == 1000
@@ -57,6 +57,7 @@ def test_report_is_said(finished):
     assert run.returncode == 0
     assert "data/report/report.html" in run.stdout
     assert "es-s0, test projects:" in run.stdout
+    assert "marginal-s0, test projects:" in run.stdout
 
 
 def test_nothing_is_left_running(finished):

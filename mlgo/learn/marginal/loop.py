@@ -56,6 +56,7 @@ def learn_costs(
     seed: int,
     state: MarginalState | None = None,
     after_round: Callable[[MarginalState], None] = lambda state: None,
+    validation_compiles: int = 0,
     threads: int = 1,
 ) -> MarginalState:
     """Compile around the members, fit each of them to all compiles so far; repeat.
@@ -71,6 +72,7 @@ def learn_costs(
         seed: root seed.
         state: where to go on; None starts anew.
         after_round: called with each new state, for checkpoints and logs.
+        validation_compiles: what one validation costs, for the count of evaluations.
         threads: fits side by side; the result does not depend on it.
 
     Raises:
@@ -78,7 +80,9 @@ def learn_costs(
     """
     if state is None:
         reward = validate(start)
-        state = MarginalState((start,), 0, reward, ({"round": 0, "validation_reward": reward},))
+        state = MarginalState(
+            (start,), 0, reward, ({"round": 0, "evaluations": validation_compiles, "validation_reward": reward},)
+        )
     evidence = dict(known)
     for past in range(state.round):  # known to the decision trees, so a resumed run compiles little of this again
         evidence = _with(evidence, explore(state.members[past], past))
@@ -92,6 +96,7 @@ def learn_costs(
         reward = validate(members)
         record = {
             "round": state.round + 1,
+            "evaluations": state.history[-1]["evaluations"] + len(episodes) + validation_compiles,
             **_rewards(evidence, episodes),
             **{name: float(np.mean([fit.record[name] for fit in fits])) for name in fits[0].record},
             "validation_reward": reward,
@@ -141,7 +146,6 @@ def _rewards(evidence: dict[str, Evidence], episodes: Sequence[Episode]) -> dict
     explored = [1.0 - one.score / evidence[one.module].baseline for one in episodes]
     best = [1.0 - min(one.score for one in each.episodes) / each.baseline for each in evidence.values()]
     return {
-        "compiles": len(episodes),
         "mean_reward": float(np.mean(explored)),
         "best_known_reward": float(np.mean(best)),
         "equations": sum(len(each.episodes) for each in evidence.values()),
