@@ -77,7 +77,8 @@ def test_rollouts_do_not_import_what_only_learning_needs():
 
 
 def test_the_learners_import_tensorflow_only_when_they_run():
-    loaded = modules_after("import mlgo.learn.bc, mlgo.learn.es, mlgo.learn.ppo, mlgo.learn.history")
+    learners = "mlgo.learn.bc, mlgo.learn.bcmax, mlgo.learn.es, mlgo.learn.ppo"
+    loaded = modules_after(f"import {learners}, mlgo.learn.progress, mlgo.learn.outcome")
     assert not loaded & HEAVY
 
 

@@ -20,6 +20,25 @@ def add_compiler_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--work", type=Path, required=True, help="folder for what is neither in Git nor in DVC")
 
 
+def training_parser(description: str | None, *sections: str) -> argparse.ArgumentParser:
+    """A parser with what every training on compile results must know.
+
+    Args:
+        description: docstring of the program.
+        sections: of the configuration that it needs besides ``compile`` and ``replay``; each becomes an argument.
+    """
+    parser = stage_parser(description)
+    parser.add_argument("--seed", type=int, required=True)
+    for section in ("replay", *sections):
+        parser.add_argument(f"--{section}", required=True, help=f"section {section} of the configuration, as JSON")
+    add_compiler_arguments(parser)
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--baseline", type=Path, required=True)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--output", type=Path, required=True)
+    return parser
+
+
 def compiler_of(args: argparse.Namespace) -> tuple[Toolchain, CompileConfig]:
     """Toolchain and compile settings that the arguments name.
 

@@ -9,9 +9,21 @@ from typing import Any
 import numpy as np
 
 from mlgo.errors import ArtifactError
-from mlgo.files import write_bytes
+from mlgo.files import content_hash, file_sha256, source_hash, write_bytes
 
 _RECORD = "record"
+
+
+def checkpoint_path(folder: Path, name: str, origin: Mapping[str, Any], program: Path) -> Path:
+    """Where a training keeps its state: a file of its own for other inputs, and for other code.
+
+    Args:
+        folder: of all checkpoints.
+        name: of the policy.
+        origin: its provenance.
+        program: source of the program, which is not part of this package.
+    """
+    return folder / f"{name}-{content_hash([origin, source_hash(), file_sha256(program)])}.npz"
 
 
 def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray], record: Any) -> None:

@@ -10,6 +10,7 @@ from mlgo.compiler.session import CompileResult
 from mlgo.policy.features import Normalisation, check_features
 from mlgo.rollout.compiles import CompileHost, CompileOutcome
 from mlgo.rollout.jobs import CompileJob
+from mlgo.tasks.reward import relative_reward
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,10 @@ class Episode:
     answers: np.ndarray
     score: float
     object_sha256: str
+
+    def reward(self, baseline: float) -> float:
+        """Relative reward, given the module's score under the heuristic."""
+        return float(relative_reward(np.array(self.score), np.array(baseline)))
 
 
 def compile_episodes(

@@ -48,6 +48,7 @@ class TreeMemory:
     """Finds compiles in the trees and adds new ones to them.
 
     Attributes:
+        store: the trees.
         num_recalled: compiles that were found.
         num_compiled: compiles that had to be done.
         num_known_questions: their questions that were answered in advance.
@@ -58,7 +59,7 @@ class TreeMemory:
     """
 
     def __init__(self, store: ReplayStore) -> None:
-        self._store = store
+        self.store = store
         self.num_recalled = self.num_compiled = self.num_known_questions = self.num_questions = 0
 
     def recall(self, job: CompileJob) -> Recollection:
@@ -70,7 +71,7 @@ class TreeMemory:
             return Recollection(job)
         if job.object_path is not None:  # a tree holds sizes, not objects
             return Recollection(job)
-        loaded = self._store.load(job.sha256)
+        loaded = self.store.load(job.sha256)
         if loaded is None:
             return Recollection(replace(job, record=True))
         header, tree = loaded
@@ -113,7 +114,7 @@ class TreeMemory:
         header = result.header
         if header is None or header.advice is None or not _is_discrete(header.advice):
             return
-        self._store.insert(job.sha256, result, num_known)
+        self.store.insert(job.sha256, result, num_known)
 
 
 def _is_discrete(advice: TensorSpec) -> bool:

@@ -1,11 +1,30 @@
 """The best compile of a module that the decision trees hold."""
 
+import hashlib
+from collections.abc import Iterable
+
 import numpy as np
 
 from mlgo.compiler.session import CompileResult
+from mlgo.corpus.store import Module
+from mlgo.files import content_hash
 from mlgo.policy.features import Normalisation
 from mlgo.replay import ReplayStore, Walk
 from mlgo.rollout.episodes import Episode, episode
+
+
+def best_of_each(
+    store: ReplayStore, modules: Iterable[Module], normalise: Normalisation, objective: str
+) -> list[Episode]:
+    """The smallest known compile of every module of which one is known, in their order; see `best_remembered`."""
+    found = (best_remembered(store, one.key, one.sha256, normalise, objective) for one in modules)
+    return [one for one in found if one is not None]
+
+
+def episodes_hash(episodes: Iterable[Episode]) -> str:
+    """SHA-256 of what was taken from the trees, for the provenance: modules, scores and answers."""
+    rows = [[one.module, one.score, hashlib.sha256(one.answers.tobytes()).hexdigest()] for one in episodes]
+    return hashlib.sha256(content_hash(rows).encode()).hexdigest()
 
 
 def best_remembered(

@@ -1,5 +1,6 @@
 """Modules together with their scores under the heuristic."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +43,11 @@ def load_scored_modules(corpus_dir: Path, baseline_dir: Path, split: str) -> lis
         if plain is not None and echo is not None:
             scored.append(ScoredModule(module, plain["exec_bytes"], plain["text_bytes"], echo["num_questions"]))
     return scored
+
+
+def baselines(scored: Iterable[ScoredModule], objective: str) -> dict[str, float]:
+    """Sizes under the heuristic, in bytes, by module key; ``objective`` is ``text_bytes`` or ``exec_bytes``."""
+    return {one.module.key: float(getattr(one, objective)) for one in scored}
 
 
 def with_questions(

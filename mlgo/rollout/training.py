@@ -1,6 +1,6 @@
 """What trainings on compile results share: modules, trees, provenance, validation."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from mlgo.artifacts import provenance
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.config import CompileConfig, ReplayConfig
+from mlgo.config import BCMaxConfig, CompileConfig, ESConfig, MarginalConfig, PPOConfig, ReplayConfig
 from mlgo.files import file_sha256
 from mlgo.replay import ReplayStore, prune
 from mlgo.rollout.candidates import CandidateEvaluator
@@ -17,45 +17,52 @@ from mlgo.rollout.scored import ScoredModule, load_scored_modules, with_question
 from mlgo.seeding import sample
 from mlgo.tasks import get_task
 
+LearnerConfig = BCMaxConfig | ESConfig | MarginalConfig | PPOConfig
+"""Sections of the learners that compile."""
+
 FAILED_REWARD = -1.0
 """What a module that fails to compile counts in a validation: as if it had doubled in size."""
 
 
 def training_modules(
-    corpus: Path, baseline: Path, algorithm: str, seed: int, *, max_questions: int, num_validation: int
+    corpus: Path, baseline: Path, algorithm: str, config: LearnerConfig, seed: int
 ) -> tuple[list[ScoredModule], list[ScoredModule]]:
     """Modules to train and to validate on, the latter sampled by seed.
 
     Args:
         corpus: folder of the corpus.
         baseline: folder of the reference scores.
-        algorithm: section of the configuration that ``max_questions`` is from; also names the sample.
+        algorithm: section of the configuration that ``config`` is; also names the sample.
+        config: how many questions a module may ask, and how many validation modules there are at most.
         seed: root seed of the training.
-        max_questions: modules with more of them are left out.
-        num_validation: validation modules at most.
 
     Raises:
         TrainingError: no module is left.
     """
     train, validation = (
-        with_questions(load_scored_modules(corpus, baseline, split), max_questions, split, algorithm)
+        with_questions(load_scored_modules(corpus, baseline, split), config.max_questions, split, algorithm)
         for split in ("train", "validation")
     )
-    return train, sample(validation, num_validation, seed, algorithm, "validation")
+    return train, sample(validation, config.validation_modules, seed, algorithm, "validation")
 
 
 def training_origin(
-    toolchain: Toolchain, settings: CompileConfig, start: Path, corpus: Path, baseline: Path, **learner: Any
+    learner: Mapping[str, Any],
+    toolchain: Toolchain,
+    settings: CompileConfig,
+    start: Mapping[str, Any],
+    corpus: Path,
+    baseline: Path,
 ) -> dict[str, Any]:
     """Provenance of a policy trained on compile results.
 
     Args:
+        learner: algorithm, seed and sections of the configuration, as plain JSON values.
         toolchain: compiler in use.
         settings: how it compiles.
-        start: file of what it starts from, a policy's weights or a trace.
+        start: hashes of what it starts from, by name.
         corpus: folder of the corpus.
         baseline: folder of the reference scores.
-        learner: algorithm, seed and section of the configuration, as plain JSON values.
     """
     return provenance(
         **learner,
@@ -63,7 +70,7 @@ def training_origin(
         compiler=toolchain.name,
         compiler_sha256=toolchain.sha256,
         target=toolchain.target,
-        start_sha256=file_sha256(start),
+        **start,
         scores_sha256=file_sha256(baseline / "scores.parquet"),
         corpus_sha256=file_sha256(corpus / "modules.parquet"),
     )

@@ -18,12 +18,15 @@ from mlgo.learn.bc.weights import question_weights
 from mlgo.learn.bcmax import BCMaxState, Trajectory, imitate_best
 from mlgo.learn.bcmax.best import HEURISTIC, imitation_data, keep_best
 from mlgo.learn.bcmax.checkpoint import load_state, save_state
-from mlgo.learn.bcmax.dataset import heuristic_trajectories
+from mlgo.learn.bcmax.dataset import heuristic_trajectories, trajectories
+from mlgo.learn.bcmax.explorers import explorers, load_earlier
 from mlgo.learn.bcmax.fit import Fit, fit
 from mlgo.learn.bcmax.variants import perturbed, variants
+from mlgo.learn.checkpoint import write_checkpoint
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.network_policy import NetworkPolicy, save_policy
+from mlgo.rollout.episodes import Episode
 from mlgo.seeding import generator
 from tests.conftest import REPOSITORY
 
@@ -142,6 +145,17 @@ def test_variants_of_a_round():
     assert noise[0] == noise[1]
     assert len({str(weights) for weights in noise}) == 3
     assert variants(POLICY, CONFIG.model_copy(update={"flipped": 0, "perturbed": 0}), 0, 1) == {}
+
+
+def test_references_and_earlier_policies_come_before_the_first_round(tmp_path):
+    save_policy(POLICY, tmp_path)
+    earlier = load_earlier([str(tmp_path)], POLICY.task)
+    config = CONFIG.model_copy(update={"references": ["random", "never"]})
+    assert list(explorers(POLICY, earlier, config, 0, 0)) == ["random", "never", str(tmp_path)]
+    assert explorers(POLICY, {}, config, 0, 0)["random"].flip_share == config.random_share
+    assert list(explorers(POLICY, earlier, config, 0, 1)) == list(variants(POLICY, config, 0, 1))
+    with pytest.raises(PolicyError, match=r"named in bcmax\.policies, is a policy for .*, the start policy for other"):
+        load_earlier([str(tmp_path)], "other")
 
 
 def test_noise_is_in_units_of_a_layer():
@@ -289,6 +303,21 @@ def test_checkpoints_come_back_exactly(tmp_path):
         (tmp_path / "a").write_bytes(whole[:length])
         with pytest.raises(ArtifactError, match="damaged"):
             load_state(tmp_path / "a")
+
+
+def test_a_checkpoint_of_another_version(tmp_path):
+    write_checkpoint(tmp_path / "old", {"weights": START}, {"number": 1})
+    with pytest.raises(ArtifactError, match=r"old is not of this version .*delete it to start anew"):
+        load_state(tmp_path / "old")
+
+
+def test_compiles_become_trajectories_by_hand():
+    inputs, answers = np.zeros((2, 1), np.float16), np.array([0, 1], np.uint8)
+    episodes = [Episode("m", inputs, answers, 150.0, ""), None, Episode("n", inputs, answers, 30.0, "")]
+    first, second = trajectories(episodes, "x", {"m": 200.0, "n": 20.0})
+    assert (first.module, first.source, first.reward) == ("m", "x", 0.25)
+    assert (second.module, second.reward) == ("n", -0.5)
+    assert first.answers is answers
 
 
 def test_a_module_that_fails_keeps_what_is_known_of_it():

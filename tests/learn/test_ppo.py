@@ -8,6 +8,7 @@ import pytest
 
 from mlgo.config import PPOConfig
 from mlgo.errors import ArtifactError, TrainingError
+from mlgo.learn.checkpoint import write_checkpoint
 from mlgo.learn.ppo import Sampled, optimise
 from mlgo.learn.ppo.checkpoint import load_state, save_state
 from mlgo.learn.ppo.gae import terminal_advantages
@@ -256,6 +257,9 @@ def test_checkpoints_that_are_missing_or_damaged(tmp_path):
         path.write_bytes(whole[:length])
         with pytest.raises(ArtifactError, match="damaged"):
             load_state(path)
+    write_checkpoint(path, {"best": np.zeros(1, np.float32)}, {"iteration": 1})
+    with pytest.raises(ArtifactError, match="not of this version"):
+        load_state(path)
 
 
 @pytest.mark.parametrize(

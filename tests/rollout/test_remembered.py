@@ -1,13 +1,16 @@
 """The best known compile, found in trees that the real compiler filled."""
 
+from dataclasses import replace
+
 import numpy as np
 
+from mlgo.corpus.store import Module
 from mlgo.policy.advisors import ConstantAdvisor
 from mlgo.replay import ReplayStore, TreeKey
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.episodes import compile_episodes
 from mlgo.rollout.memory import TreeMemory
-from mlgo.rollout.remembered import best_remembered
+from mlgo.rollout.remembered import best_of_each, best_remembered, episodes_hash
 from tests.rollout.test_episodes import jobs
 from tests.rollout.test_memory import SETTINGS, TASK, module, never, policies  # noqa: F401
 
@@ -25,3 +28,9 @@ def test_the_smallest_compile_is_found(toolchain, module, never, tmp_path):  # n
     assert (found.module, found.score, found.object_sha256) == ("m", best.score, best.object_sha256)
     assert np.array_equal(found.answers, best.answers)
     assert np.array_equal(found.inputs, best.inputs)
+    known, unknown = (Module("p", name, "c", "train", name * 64) for name in "ab")
+    (again,) = best_of_each(store, [unknown, known], policy.normalisation, "text_bytes")
+    assert (again.module, again.object_sha256) == (known.key, best.object_sha256)
+    others = [replace(again, module="m"), replace(again, score=1.0), replace(again, answers=1 - again.answers)]
+    assert len({episodes_hash(some) for some in ([], [again], *([one] for one in others), [again, again])}) == 6
+    assert episodes_hash([again]) == episodes_hash([replace(again, answers=again.answers.copy())])

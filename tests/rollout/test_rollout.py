@@ -19,9 +19,10 @@ from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.rollout import CompileHost, CompileJob, CompileOutcome, check_failures
 from mlgo.rollout.baseline import ADVISORS, score_references, self_test_failures
 from mlgo.rollout.candidates import CandidateEvaluator
+from mlgo.rollout.episodes import Episode
 from mlgo.rollout.evaluation import evaluate_policy
 from mlgo.rollout.quarantine import Quarantine
-from mlgo.rollout.scored import ScoredModule, with_questions
+from mlgo.rollout.scored import ScoredModule, baselines, with_questions
 
 SOURCES = ("codec/base64.c", "graph/paths.cpp")
 BROKEN = Module("bad", "broken.c", "c", "train", "")
@@ -283,3 +284,11 @@ def test_modules_by_their_questions():
     assert [one.num_questions for one in with_questions(modules, 10, "training")] == [1, 10]
     with pytest.raises(TrainingError, match="no training module asks between 1 and 10 questions"):
         with_questions(modules[:1], 10, "training")
+
+
+def test_rewards_of_episodes_by_hand():
+    sizes = baselines([ScoredModule(BROKEN, 100, 200, 1)], "text_bytes")
+    assert sizes == {BROKEN.key: 200.0}
+    assert baselines([ScoredModule(BROKEN, 100, 200, 1)], "exec_bytes") == {BROKEN.key: 100.0}
+    episode = Episode(BROKEN.key, np.zeros((1, 1), np.float16), np.zeros(1, np.uint8), 150.0, "")
+    assert episode.reward(sizes[BROKEN.key]) == 0.25

@@ -1,7 +1,7 @@
-"""From the recorded trace to the heuristic's trajectories."""
+"""From the recorded trace and from compiles to trajectories."""
 
 import itertools
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from mlgo.errors import TrainingError
 from mlgo.learn.bcmax.best import HEURISTIC, Trajectory
 from mlgo.policy.features import Normalisation, check_features
+from mlgo.rollout.episodes import Episode
 
 
 def heuristic_trajectories(
@@ -45,3 +46,18 @@ def heuristic_trajectories(
             "run the baseline stage again"
         )
     return found
+
+
+def trajectories(episodes: Iterable[Episode | None], source: str, baseline: Mapping[str, float]) -> list[Trajectory]:
+    """Episodes with their rewards; failed compiles are left out.
+
+    Args:
+        episodes: compiles, None where one failed.
+        source: who answered.
+        baseline: score under the heuristic by module.
+    """
+    return [
+        Trajectory(one.module, source, one.inputs, one.answers, one.reward(baseline[one.module]))
+        for one in episodes
+        if one is not None
+    ]

@@ -1,15 +1,11 @@
 """PPO state on disk: one atomic file, read back exactly."""
 
-import io
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mlgo.errors import ArtifactError
-from mlgo.files import write_bytes
+from mlgo.learn.checkpoint import read_checkpoint, write_checkpoint
 from mlgo.learn.ppo.loop import PpoState
 from mlgo.learn.ppo.rewards import RewardScale, RunningMoments
 
@@ -22,7 +18,7 @@ def save_state(state: PpoState, path: Path, extra: Any = None) -> None:
         path: file to replace.
         extra: JSON value of the caller's own state.
     """
-    rest = {
+    record = {
         "iteration": state.iteration,
         "scale": asdict(state.scale),
         "best_reward": state.best_reward,
@@ -30,10 +26,8 @@ def save_state(state: PpoState, path: Path, extra: Any = None) -> None:
         "history": state.history,
         "extra": extra,
     }
-    buffer = io.BytesIO()
-    arrays: dict[str, Any] = {f"array_{i}": array for i, array in enumerate(state.arrays)}
-    np.savez(buffer, best=state.best, rest=np.frombuffer(json.dumps(rest).encode(), np.uint8), **arrays)
-    write_bytes(path, buffer.getvalue())
+    networks = {f"array_{i}": array for i, array in enumerate(state.arrays)}
+    write_checkpoint(path, {"best": state.best, **networks}, record)
 
 
 def load_state(path: Path) -> tuple[PpoState, Any] | tuple[None, None]:
@@ -42,24 +36,24 @@ def load_state(path: Path) -> tuple[PpoState, Any] | tuple[None, None]:
     Raises:
         ArtifactError: the file is damaged.
     """
-    if not path.exists():
+    found = read_checkpoint(path)
+    if found is None:
         return None, None
+    arrays, record = found
     try:
-        with np.load(path, allow_pickle=False) as data:
-            rest = json.loads(data["rest"].tobytes())
-            num_arrays = sum(name.startswith("array_") for name in data.files)
-            state = PpoState(
-                rest["iteration"],
-                tuple(data[f"array_{i}"] for i in range(num_arrays)),
-                _scale(rest["scale"]),
-                data["best"],
-                rest["best_reward"],
-                rest["evaluations"],
-                tuple(rest["history"]),
-            )
-            return state, rest["extra"]
-    except Exception as error:  # a damaged zip raises half a dozen types
-        raise ArtifactError(f"checkpoint {path} is damaged ({error}); delete it to start anew") from error
+        best = arrays.pop("best")
+        state = PpoState(
+            record["iteration"],
+            tuple(arrays[f"array_{i}"] for i in range(len(arrays))),
+            _scale(record["scale"]),
+            best,
+            record["best_reward"],
+            record["evaluations"],
+            tuple(record["history"]),
+        )
+        return state, record["extra"]
+    except (KeyError, TypeError) as error:
+        raise ArtifactError(f"checkpoint {path} is not of this version ({error}); delete it to start anew") from error
 
 
 def _scale(values: dict[str, Any]) -> RewardScale:

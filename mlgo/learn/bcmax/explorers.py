@@ -1,0 +1,55 @@
+"""What a round explores with: references and earlier policies at first, then variants of the current policy."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from mlgo.config import BCMaxConfig
+from mlgo.errors import PolicyError
+from mlgo.learn.bcmax.variants import variants
+from mlgo.policy.advisors import ConstantAdvisor
+from mlgo.policy.exploring import ExploringAdvisor
+from mlgo.policy.network_policy import NetworkPolicy, load_policy
+from mlgo.seeding import generator
+from mlgo.tasks import Advisor
+
+
+def load_earlier(folders: Iterable[str], task: str) -> dict[str, NetworkPolicy]:
+    """Load the policies that the configuration names, by folder.
+
+    Raises:
+        ArtifactError: a policy is missing or damaged.
+        PolicyError: one is for another task than the start policy's.
+    """
+    earlier = {folder: load_policy(Path(folder)) for folder in folders}
+    for folder, policy in earlier.items():
+        if policy.task != task:
+            raise PolicyError(
+                f"{folder}, named in bcmax.policies, is a policy for {policy.task}, the start policy for {task}"
+            )
+    return earlier
+
+
+def explorers(
+    policy: NetworkPolicy, earlier: Mapping[str, NetworkPolicy], config: BCMaxConfig, seed: int, number: int
+) -> dict[str, Advisor]:
+    """Advisors of a round, by name.
+
+    Args:
+        policy: current policy.
+        earlier: policies that have their turn before the first round, beside the references.
+        config: which references, and which variants.
+        seed: root seed.
+        number: of the round; 0 is before the first.
+    """
+    if number:
+        return dict(variants(policy, config, seed, number))
+    luck = int(generator(seed, "bcmax", "random").integers(2**63))
+    indifferent = policy.with_weights(np.zeros_like(policy.weights))
+    references: dict[str, Advisor] = {
+        "never": ConstantAdvisor(0),
+        # Not `RandomAdvisor`, which looks at more than the observation: decision trees cannot serve it.
+        "random": ExploringAdvisor(indifferent, 0.0, config.random_share, luck),
+    }
+    return {**{name: references[name] for name in config.references}, **earlier}
