@@ -1,0 +1,78 @@
+"""PPO and marginal costs with the real compiler: the number of workers and a kill change no byte."""
+
+import csv
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mlgo.config import load_config
+from mlgo.policy.network_policy import load_policy
+from tests.conftest import session_members
+from tests.pipeline.conftest import Checkout
+
+SECTIONS = {"ppo": ["ppo"], "marginal": ["marginal", "bc"]}
+
+
+def command(checkout: Checkout, learner: str, name: str, workers: int) -> list[str]:
+    """A training on the trees of a fresh work folder, as the rule would start it."""
+    config = load_config(checkout.root / "config/config.yaml", checkout.root / "config/presets/tiny.yaml")
+    sections = [*SECTIONS[learner], "replay", "compile"]
+    settings = [part for key in sections for part in (f"--{key}", getattr(config, key).model_dump_json())]
+    start = ["--task", config.task] if learner == "marginal" else ["--start", "data/policies/bc-s0"]
+    compiler = ["--toolchain", config.toolchain, "--target", config.target, "--workers", str(workers)]
+    data = ["--corpus", "data/corpus", "--baseline", "data/baseline"]
+    own = ["--work", f"data/{name}/work", "--output", f"data/{name}/{learner}-s0"]
+    program = f"scripts/train_{learner}.py"
+    return [sys.executable, program, "--seed", "0", *settings, *start, *compiler, *data, *own]
+
+
+def holds_tensorflow(process: int) -> bool:
+    try:
+        return "tensorflow" in Path(f"/proc/{process}/maps").read_text()
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("learner", SECTIONS)
+def test_one_worker_undisturbed_as_two_killed_and_resumed(finished, learner):
+    calm, killed = f"{learner}-calm", f"{learner}-killed"
+    whole = finished.run(*command(finished, learner, calm, 1))
+    assert whole.returncode == 0, whole.stderr[-3000:]
+    run = finished.start(*command(finished, learner, killed, 2), start_new_session=True)
+    checkpoints = finished.root / "data" / killed / "work/checkpoints"
+    end = time.monotonic() + 100
+    while not list(checkpoints.glob("[!.]*.npz")):
+        assert run.poll() is None, run.communicate()[0][-3000:]
+        assert time.monotonic() < end
+        time.sleep(0.005)
+    run.send_signal(signal.SIGSTOP)
+    members = session_members(run.pid)
+    learners = {process for process in members if holds_tensorflow(process)}
+    run.kill()
+    run.communicate()
+    assert run.returncode == -signal.SIGKILL
+    assert len(members) >= 3
+    assert learners == {run.pid}  # no worker among them
+    resumed = finished.run(*command(finished, learner, killed, 2))
+    assert resumed.returncode == 0, resumed.stderr[-3000:]
+    folders = [finished.root / "data" / name / f"{learner}-s0" for name in (calm, killed)]
+    files = [{path.name: path.read_bytes() for path in sorted(folder.iterdir())} for folder in folders]
+    assert files[0] == files[1]
+
+    assert set(files[0]) == {"policy.json", "weights.npy", "history.csv", "failures.parquet"}
+    best = load_policy(folders[0]).origin["validation_reward"]
+    history = list(csv.DictReader((folders[0] / "history.csv").open()))
+    assert all(float(record["validation_reward"]) <= best for record in history)
+    evaluations = [int(record["evaluations"]) for record in history]
+    if learner == "ppo":
+        # Four validation modules, then twice four modules with two episodes each and the validation again.
+        assert evaluations == [4, 16, 28]
+        assert all(float(record["entropy"]) > 0.0 for record in history[1:])
+    else:
+        # Four validation modules; at least four compiles of each training module in both rounds.
+        assert evaluations[0] == 4
+        assert evaluations[2] - evaluations[1] == evaluations[1] - evaluations[0] >= 4 + 4 * 12
+        assert int(history[1]["equations"]) >= 24
