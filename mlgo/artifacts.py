@@ -147,6 +147,23 @@ VOCABULARY = pa.schema(
 )
 """Per-feature quantiles of the default policy's questions."""
 
+EPISODE = pa.schema(
+    [
+        _field("module", pa.string(), "as the user named it; project and source path for a module of the corpus"),
+        _field("bitcode_sha256", pa.string(), "hash of the bitcode"),
+        _field("bitcode", pa.binary(), "the bitcode; null for a module of the corpus", nullable=True),
+        _field("with_default", pa.bool_(), "the heuristic's decision was asked for as a feature"),
+        _field("header", pa.binary(), "what the compiler announced, as on the wire"),
+        _field("answers", pa.binary(), "raw answers, concatenated"),
+        _field("observations", pa.binary(), "raw observations, concatenated; null when not logged", nullable=True),
+        _field("truncated", pa.bool_(), "the size stop ended the questions early"),
+        _field("exec_bytes", pa.int64(), "executable sections of the object", "bytes"),
+        _field("text_bytes", pa.int64(), "Berkeley text of the object", "bytes"),
+        _field("object_sha256", pa.string(), "hash of the object file"),
+    ]
+)
+"""One logged compile, in one row. Task, policy, compiler and settings are in the provenance."""
+
 TIMINGS = pa.schema(
     [
         *_MODULE_KEY,

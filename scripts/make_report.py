@@ -18,6 +18,7 @@ from mlgo.report.compare import Bootstrap
 from mlgo.report.compile_time import read_timings, write_compile_times
 from mlgo.report.corpus import describe_corpus
 from mlgo.report.curves import read_curves
+from mlgo.report.importance import feature_importances
 from mlgo.report.linked import link_failures, project_gains, rank_correlations, total_gains
 from mlgo.report.measured import MEASURES, contenders, measured_table
 from mlgo.report.metrics import (
@@ -100,7 +101,8 @@ def _collect(args: argparse.Namespace, config: EvaluateConfig) -> Report:
         training_failures=read_training_failures(args.policies, policies),
         measurement=measurement_facts(inputs["baseline/scores.parquet"]),
         policies=policy_facts(args.policies, policies, read_provenance(inputs["evaluation/results.parquet"])),
-        hashes=input_hashes(inputs),
+        importances=feature_importances(args.policies, policies, args.baseline / "trace.parquet", modules, args.seed),
+        hashes=input_hashes({**inputs, "baseline/trace.parquet": args.baseline / "trace.parquet"}),
     )
 
 

@@ -14,8 +14,10 @@ from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.config import Config
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.errors import ConfigError, CorpusError, PolicyError
+from mlgo.files import file_sha256
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor
 from mlgo.policy.network_policy import load_policy
+from mlgo.rollout.logged import logged_episode, write_episode
 from mlgo.scratch import scratch_directory
 from mlgo.tasks import TASKS, Advisor, Task, get_task
 
@@ -24,6 +26,7 @@ examples:
   mlgo compile data/sample/json/parser.cpp
   mlgo compile data/sample/json/parser.cpp --policy never --json
   mlgo compile lupa/third-party/lua54/lapi.c --policy data/policies/es-s0 -o lapi.o
+  mlgo compile data/sample/json/parser.cpp --log parser.episode       then: mlgo replay-episode parser.episode
 """
 _LANGUAGES = {".c": "c", ".cc": "c++", ".cpp": "c++", ".cxx": "c++"}
 
@@ -42,6 +45,8 @@ def add_parser(commands: Any) -> None:
         "--policy", default="default", metavar="P", help="default, never, always, random:SEED, or a policy's folder"
     )
     parser.add_argument("-o", "--output", type=Path, metavar="OBJ", help="keep the object file")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="log the compile, to be done again by replay-episode")
+    parser.add_argument("--log-observations", action="store_true", help="log the questions, too, not only the answers")
     parser.add_argument("--corpus", type=Path, default=Path("data/corpus"), help="where PROJECT/PATH is looked up")
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_config_options(parser)
@@ -50,6 +55,8 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Compile and print."""
+    if args.log_observations and not args.log:
+        raise ConfigError("--log-observations says what --log FILE holds; give that option, too")
     config = read_config(args)
     task, toolchain = get_task(args.task), find_toolchain(config.toolchain, config.target)
     advisor = parse_policy(args.policy, task, toolchain, args.module)
@@ -62,8 +69,22 @@ def run(args: argparse.Namespace) -> None:
             advisor,
             config.compile,
             with_default=args.policy == "default",
+            record=args.log_observations,
             object_path=args.output,
         )
+        if args.log:
+            episode = logged_episode(
+                toolchain,
+                task.name,
+                config.compile,
+                args.module,
+                bitcode,
+                policy_identity(args.policy),
+                result,
+                in_corpus=not Path(args.module).is_file(),
+                with_default=args.policy == "default",
+            )
+            write_episode(args.log, episode)
     record = {
         "module": args.module,
         "policy": args.policy,
@@ -103,6 +124,14 @@ def parse_policy(text: str, task: Task, toolchain: Toolchain, stream: str) -> Ad
     if policy.task != task.name:
         raise PolicyError(f"{text} was trained for task {policy.task}, not {task.name}")
     return policy
+
+
+def policy_identity(text: str) -> tuple[str, str]:
+    """What a policy is logged as: the word, or the folder's name; and the hash of its weights, empty without."""
+    folder = Path(text)
+    if text in ("default", "never", "always") or not folder.is_dir():
+        return text, ""
+    return folder.resolve().name, file_sha256(folder / "weights.npy")
 
 
 def find_bitcode(module: str, corpus: Path, config: Config, toolchain: Toolchain, folder: Path) -> Path:

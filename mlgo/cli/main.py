@@ -3,7 +3,7 @@
 import argparse
 
 from mlgo import __version__
-from mlgo.cli import bench, compile_module, configure, doctor, headroom, replay, show_report
+from mlgo.cli import bench, compile_module, configure, doctor, explain, headroom, replay, replay_episode, show_report
 from mlgo.cli.program import run_program
 
 _DESCRIPTION = """\
@@ -19,7 +19,17 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("mlgo", description=_DESCRIPTION, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--version", action="version", version=f"mlgo {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (doctor, compile_module, configure, replay, bench, headroom, show_report):
+    for command in (
+        doctor,
+        compile_module,
+        replay_episode,
+        explain,
+        configure,
+        replay,
+        bench,
+        headroom,
+        show_report,
+    ):
         command.add_parser(commands)
     return parser
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from plotly.subplots import make_subplots
 
+from mlgo.policy.importance import Importance
 from mlgo.report.curves import Curve
 from mlgo.report.measured import contenders, sizes
 from mlgo.report.tables import Row, ratios
@@ -22,6 +23,7 @@ _GRID = "rgba(128, 128, 128, 0.25)"
 _ZERO_LINE = {"color": "#808080", "width": 1.5}
 _PANELS_PER_ROW = 3
 _BAR_HEIGHT = 26  # pixels
+_NUM_FEATURES = 10
 _PANEL_GAP = 110
 _TICK_BYTES = [digit * 10**power for power in range(1, 8) for digit in (1, 2, 5)]
 _AXIS = {
@@ -115,6 +117,39 @@ def project_bars(rows: Sequence[Row], measure: str, policies: Sequence[str]) -> 
     figure.update_yaxes(categoryorder="array", categoryarray=order, showgrid=False, **_without(_AXIS, "gridcolor"))
     figure.update_xaxes(title="gain (%)", matches="x", nticks=9, **_AXIS)
     figure.update_layout(bargap=0.35, margin=margin, legend={"y": 1 + 30 / area})
+    return figure
+
+
+def feature_bars(importances: Mapping[str, Sequence[Importance]]) -> go.Figure | None:
+    """Share of answers that change when a feature is permuted, for the features that matter most to any policy.
+
+    Args:
+        importances: of all features, by policy.
+
+    Returns:
+        One bar for each feature and policy, the largest share on top; None without recorded questions.
+    """
+    shares = {name: {one.feature: one.changed_share for one in ranked} for name, ranked in importances.items()}
+    largest: dict[str, float] = {}
+    for by_feature in shares.values():
+        for feature, share in by_feature.items():
+            largest[feature] = max(share, largest.get(feature, 0.0))
+    top = sorted(largest, key=lambda feature: -largest[feature])[:_NUM_FEATURES]
+    if not top:
+        return None
+    bars_of_a_feature = max(_BAR_HEIGHT, 10 * len(shares))
+    figure = _figure(100 + bars_of_a_feature * len(top))
+    for i, (name, by_feature) in enumerate(shares.items()):
+        figure.add_bar(
+            y=top,
+            x=[100.0 * by_feature[feature] if feature in by_feature else None for feature in top],
+            orientation="h",
+            name=name,
+            marker={"color": _POLICY_COLOURS[i % len(_POLICY_COLOURS)]},
+            hovertemplate="%{y}: %{x:.2f} %<extra>" + name + "</extra>",
+        )
+    figure.update_yaxes(autorange="reversed", showgrid=False)
+    figure.update_xaxes(title="answers that change (%)", rangemode="tozero")
     return figure
 
 

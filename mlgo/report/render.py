@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from mlgo.policy.importance import Importance
 from mlgo.report import figures
 from mlgo.report.compare import Bootstrap, Comparison, Verdict, verdict
 from mlgo.report.corpus import Corpus
@@ -50,6 +51,7 @@ class Report:
         self_test: does echoing the heuristic change nothing.
         curves: training histories.
         training_failures: modules that failed while policies were trained.
+        importances: importance of the features by policy, most important first.
         measurement: facts about the compiler and its settings.
         policies: facts about each policy.
         hashes: SHA-256 of the inputs by name.
@@ -68,6 +70,7 @@ class Report:
     self_test: SelfTest
     curves: Sequence[Curve]
     training_failures: Sequence[Mapping[str, Any]]
+    importances: Mapping[str, Sequence[Importance]]
     measurement: Facts
     policies: Mapping[str, Facts]
     hashes: Facts
@@ -143,6 +146,7 @@ def _figures(report: Report, policies: Sequence[str]) -> dict[str, Markup]:
         "distribution": figures.distribution(report.measured, report.measure),
         "sizes": figures.size_scatter(report.measured, report.measure),
         "projects": figures.project_bars(report.project_rows, report.measure, policies),
+        "features": figures.feature_bars(report.importances),
         "rewards": figures.rewards(report.curves),
         "losses": figures.losses(report.curves),
     }

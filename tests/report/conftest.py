@@ -8,8 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlgo.artifacts import LINKED, MODULES, PROJECT_MEASURES, RESULTS, SCORES, TIMINGS, write_rows
+from mlgo.artifacts import (
+    LINKED,
+    MODULES,
+    PROJECT_MEASURES,
+    RESULTS,
+    SCORES,
+    TIMINGS,
+    trace_schema,
+    write_rows,
+)
 from mlgo.files import write_json, write_text
+from mlgo.policy.features import Normalisation
+from mlgo.policy.network import Architecture
+from mlgo.policy.network_policy import NetworkPolicy, save_policy
 
 SPLITS = {"train": ["anvil", "bellows"], "validation": ["crucible"], "test": ["drill", "easel"]}
 LICENCES = {"anvil": "MIT", "bellows": "Apache-2.0", "crucible": "Zlib", "drill": "BSD-3-Clause", "easel": "MIT"}
@@ -38,6 +50,7 @@ class World:
         write_rows(self.root / "corpus/modules.parquet", self.modules, MODULES, {})
         write_json(self.root / "corpus/summary.json", corpus_summary())
         write_rows(self.root / "baseline/scores.parquet", self.scores, SCORES, ORIGIN)
+        write_rows(self.root / "baseline/trace.parquet", questions(), trace_schema(["a", "b"]), {})
         num = len(self.modules) - 1
         summary = {"modules": num, "self_test_passed": num, "self_test_failed": []}
         write_json(self.root / "baseline/summary.json", summary)
@@ -155,13 +168,25 @@ def corpus_summary() -> dict[str, Any]:
 
 def write_policy(folder: Path) -> None:
     algorithm = folder.name.split("-")[0]
-    record = {"task": "inline-size", "widths": [2, 1], "features": ["a", "b"], "centre": [0, 0], "scale": [1, 1]}
-    write_json(folder / "policy.json", {**record, "provenance": {"algorithm": algorithm, "seed": 0}})
+    scaling = Normalisation(("a", "b"), np.zeros(2, np.float32), np.ones(2, np.float32))
+    weights = np.array([1, 0, 0], np.float32)  # inlines where a is positive, whatever b
+    origin = {"algorithm": algorithm, "seed": 0}
+    save_policy(NetworkPolicy("inline-size", scaling, Architecture((2, 1)), weights, origin), folder)
     if algorithm == "bc":
         text = "epoch,loss,validation_loss,validation_accuracy\n1,0.6,0.61,0.7\n2,0.4,0.5,0.8\n"
     else:
         text = "generation,validation_reward,skipped,mean_reward\n1,,0,0.001\n2,0.004,0,0.003\n3,,1,\n"
     write_text(folder / "history.csv", text)
+
+
+def questions() -> list[dict[str, Any]]:
+    """A trace of 100 test and 100 training questions; in the test project, a is positive in half of them."""
+    return [
+        {"project": project, "module": "src/part0.cc", "context": "", "step": i, "a": a, "b": i, "answer": i % 2}
+        for project, positive in [("drill", 2), ("anvil", 1)]
+        for i in range(100)
+        for a in [1 if i % positive == 0 else -1]
+    ]
 
 
 def write_timings(folder: Path, modules: list[dict[str, Any]]) -> None:

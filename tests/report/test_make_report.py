@@ -83,7 +83,7 @@ def test_page_holds_all_sections(world):
         "It does for 30 of 30 modules.",
         "data/work/report/compile_time.html",
         "cd" * 32,
-        *(f'id="figure-{name}"' for name in ("distribution", "sizes", "projects", "rewards", "losses")),
+        *(f'id="figure-{name}"' for name in ("distribution", "sizes", "projects", "features", "rewards", "losses")),
     ]:
         assert text in page
 
@@ -132,6 +132,18 @@ def test_metrics_and_compile_times(world):
     times = json.loads((world.root / "work/report/compile_time.json").read_text())
     assert (times["es-s0"]["median_ratio"], times["heuristic"]["num_modules"]) == (2.0, 30)
     assert "es-s0" in (world.root / "work/report/compile_time.html").read_text()
+
+
+def test_features_that_decide(world):
+    page = made(world)
+    section = page[page.index('id="features"') : page.index('id="training"')]
+    (bars,) = re.findall(r'Plotly\.newPlot\(\s*"figure-features",\s*(\[.*?\]),\s*\{"', section, re.DOTALL)
+    traces = json.loads(bars)
+    assert [one["name"] for one in traces] == ["bc-s0", "es-s0"]
+    for one in traces:
+        assert one["y"] == ["a", "b"]
+        assert 35 < one["x"][0] < 65  # of 50 positive and 50 negative values, half change sides, give or take
+        assert one["x"][1] == 0
 
 
 def test_three_sizes(world):
@@ -185,10 +197,12 @@ def test_one_policy_and_few_modules(world):
         ("evaluation/linked.parquet", "is missing"),
         ("baseline/scores.parquet", "is missing"),
         ("baseline/summary.json", "is missing"),
+        ("baseline/trace.parquet", "is missing"),
         ("corpus/modules.parquet", "is missing"),
         ("corpus/summary.json", "is missing"),
         ("policies/es-s0/history.csv", "is missing"),
         ("policies/es-s0/policy.json", "is missing"),
+        ("policies/es-s0/weights.npy", "weights.npy"),
     ],
 )
 def test_missing_input_is_one_line(world, path, message):

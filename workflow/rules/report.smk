@@ -16,7 +16,7 @@ rule report:
 rule make_report:
     input:
         script="scripts/make_report.py",
-        code=code("report"),
+        code=code("policy", "report", "tasks", "wire"),
         templates=[
             str(path)
             for path in sorted(Path("mlgo/report").glob("*.*"))
@@ -25,13 +25,14 @@ rule make_report:
         results="data/evaluation/results.parquet",
         linked="data/evaluation/linked.parquet",
         scores="data/baseline/scores.parquet",
+        trace="data/baseline/trace.parquet",
         baseline="data/baseline/summary.json",
         modules="data/corpus/modules.parquet",
         corpus="data/corpus/summary.json",
         policies=expand(
             "data/policies/{policy}/{file}",
             policy=POLICIES,
-            file=["policy.json", "history.csv"],
+            file=["policy.json", "weights.npy", "history.csv"],
         ),
         failures=[
             f"data/policies/{policy}/failures.parquet"

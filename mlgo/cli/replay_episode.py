@@ -1,0 +1,85 @@
+"""`mlgo replay-episode`: do a logged compile again."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from mlgo.cli.compile_module import parse_policy, policy_identity
+from mlgo.cli.options import add_config_options, read_config
+from mlgo.compiler.toolchain import Toolchain, find_toolchain
+from mlgo.errors import PolicyError
+from mlgo.rollout.logged import LoggedEpisode, check_compiler, find_logged_bitcode, read_episode, replay_episode
+from mlgo.scratch import scratch_directory
+from mlgo.tasks import Advisor, get_task
+
+_EPILOG = """\
+examples:
+  mlgo compile lupa/third-party/lua54/lapi.c --policy data/policies/es-s0 --log lapi.episode
+  mlgo replay-episode lapi.episode
+  mlgo replay-episode lapi.episode --policy data/policies/es-s0 --json
+
+exit status: 0 when questions, answers and object file are those of the log, 1 when not
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Register the sub-command."""
+    parser = commands.add_parser(
+        "replay-episode",
+        help="do a logged compile again and compare",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("episode", type=Path, help="file written by mlgo compile --log")
+    parser.add_argument("--policy", metavar="P", help="let the logged policy answer again, instead of the record")
+    parser.add_argument("-o", "--output", type=Path, metavar="OBJ", help="keep the object file")
+    parser.add_argument("--corpus", type=Path, default=Path("data/corpus"), help="where its modules are looked up")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_config_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compile, compare and print the verdict."""
+    episode = read_episode(args.episode)
+    task = get_task(episode.task)
+    toolchain = find_toolchain(read_config(args).toolchain, episode.target)
+    check_compiler(toolchain, episode)
+    advisor = _logged_policy(args.policy, episode, toolchain) if args.policy else None
+    with scratch_directory() as folder:
+        bitcode = find_logged_bitcode(episode, args.corpus, folder)
+        replay = replay_episode(toolchain, episode, bitcode, advisor, args.output)
+    record = {
+        "verdict": "equal" if replay.equal else "different",
+        "difference": replay.difference,
+        "module": episode.module,
+        "policy": episode.policy,
+        "task": task.name,
+        "compiler": episode.compiler,
+        "questions": episode.result.num_questions,
+        "compared": "observations and answers" if episode.result.observations else "answers",
+        "text_bytes": replay.result and replay.result.text_bytes,
+        "object_sha256": replay.result and replay.result.object_sha256,
+        "logged_text_bytes": episode.result.text_bytes,
+        "logged_object_sha256": episode.result.object_sha256,
+    }
+    if args.json:
+        print(json.dumps(record, indent=2))
+    else:
+        print("\n".join(f"{name:<20} {'-' if value in (None, '') else value}" for name, value in record.items()))
+    return 0 if replay.equal else 1
+
+
+def _logged_policy(text: str, episode: LoggedEpisode, toolchain: Toolchain) -> Advisor:
+    """The advisor that ``--policy`` names, which must be the logged one.
+
+    Raises:
+        PolicyError: it is of another task, or another one than the logged.
+    """
+    advisor = parse_policy(text, get_task(episode.task), toolchain, episode.module)
+    name, sha256 = policy_identity(text)
+    if sha256 != episode.policy_sha256 or (not sha256 and name != episode.policy):
+        weights = " with other weights" if sha256 and name == episode.policy else ""
+        raise PolicyError(f"the episode was logged under policy {episode.policy}{weights}, not {text}")
+    return advisor

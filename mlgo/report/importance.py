@@ -1,0 +1,37 @@
+"""Permutation importance of each policy's features, on recorded questions of the test projects."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mlgo.artifacts import read_table
+from mlgo.policy.importance import Importance, permutation_importance, recorded_questions
+from mlgo.policy.network_policy import load_policy
+
+
+def feature_importances(
+    folder: Path, policies: Sequence[str], trace_path: Path, modules: pa.Table, seed: int
+) -> dict[str, list[Importance]]:
+    """Importances by policy; policies with the same features see the same questions.
+
+    Args:
+        folder: holds a folder per policy.
+        policies: policies with their seeds.
+        trace_path: the heuristic's recorded questions.
+        modules: ``artifacts.MODULES``; tells which projects are for testing.
+        seed: root seed of the run.
+
+    Raises:
+        ArtifactError: trace or policy are missing or damaged.
+        PolicyError: the trace lacks a feature of a policy.
+    """
+    projects = set(modules.filter(pc.field("split") == "test")["project"].to_pylist())
+    trace = read_table(trace_path)
+    found = {}
+    for name in policies:
+        policy = load_policy(folder / name)
+        questions = recorded_questions(trace, projects, policy.normalisation.features, seed)
+        found[name] = permutation_importance(policy, questions, seed)
+    return found
