@@ -92,7 +92,7 @@ def rounds_done(work: Path) -> int:
 def test_trees_earlier_policies_and_the_provenance_of_both(finished):
     """What ES has left in the trees is at least as good as what it returned, and BC-Max begins with it."""
     shutil.copytree(finished.root / "data/work/replay", finished.root / "data/bcmax-trees/work/replay")
-    changes = {"rounds": 0, "use_trees": True, "policies": ["data/policies/es-s0"]}
+    changes = {"rounds": 0, "hidden": [], "use_trees": True, "policies": ["data/policies/es-s0"]}
     run = finished.run(*command(finished, "bcmax-trees", 2, **changes))
     assert run.returncode == 0, run.stderr[-3000:]
     folder = finished.root / "data/bcmax-trees/bcmax-s0"
