@@ -12,7 +12,7 @@ SNAKEMAKE := $(RUN) snakemake --workflow-profile workflow/profiles/default --cor
 	$(if $(PRESET),--configfile config/presets/$(PRESET).yaml)
 
 .DEFAULT_GOAL := main
-.PHONY: main setup test test-slow check format tiny headroom dry-run clean help
+.PHONY: main setup test test-slow check format tiny headroom scoreboard dry-run clean help
 
 main: setup  ## set up everything, run the main job, print what it found
 	$(SNAKEMAKE)
@@ -51,6 +51,10 @@ tiny:  ## the main job on the sample corpus, in about a minute
 headroom: setup  ## search for smaller code, then print what share of it the policies captured
 	$(SNAKEMAKE) headroom
 	@$(RUN) mlgo headroom
+
+scoreboard:  ## train all learners at equal compile budgets, write docs/results/scoreboard.md (hours on few cores)
+	$(MAKE) main PRESET=scoreboard
+	@$(RUN) mlgo scoreboard --markdown docs/results/scoreboard.md
 
 dry-run: setup  ## what the main job would do
 	$(SNAKEMAKE) --dry-run

@@ -5,6 +5,7 @@ Example:
         --corpus data/corpus --baseline data/baseline --work data/work --output data/policies/bc-s0
 """
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,10 @@ from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
 from mlgo.config import BCConfig, PolicyConfig, parse_section
 from mlgo.corpus.store import load_modules
-from mlgo.files import file_sha256
+from mlgo.files import content_hash, file_sha256
 from mlgo.learn.bc import clone
 from mlgo.learn.bc.dataset import check_trace, clone_data
+from mlgo.learn.effort import recorded_effort
 from mlgo.learn.history import TensorBoardLog, write_history
 from mlgo.policy.network import Architecture, flatten
 from mlgo.policy.network_policy import NetworkPolicy, save_policy
@@ -31,9 +33,10 @@ def main() -> None:
     parser.add_argument("--policy", required=True, help="section policy of the configuration, as JSON")
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--baseline", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True, help="folder for TensorBoard logs")
+    parser.add_argument("--work", type=Path, required=True, help="folder for TensorBoard logs and timings")
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
+    started = time.monotonic()
 
     config, shape = parse_section(BCConfig, args.bc), parse_section(PolicyConfig, args.policy)
     vocabulary = read_table(args.baseline / "vocabulary.parquet", VOCABULARY)
@@ -53,7 +56,10 @@ def main() -> None:
         )
         for split in ("train", "validation")
     )
-    result = clone(train, validation, shape.hidden, config, args.seed)
+    run_key = content_hash([args.seed, config.model_dump(), shape.model_dump()])
+    with recorded_effort(args.work, args.output.name, run_key, started=started):
+        result = clone(train, validation, shape.hidden, config, args.seed)
+    history = [{**record, "evaluations": 0} for record in result.history]
     origin = provenance(
         algorithm="bc",
         seed=args.seed,
@@ -66,9 +72,9 @@ def main() -> None:
     )
     architecture = Architecture((len(scaling.features), *shape.hidden, 1))
     save_policy(NetworkPolicy(args.task, scaling, architecture, flatten(result.layers), origin), args.output)
-    write_history(args.output / "history.csv", result.history)
+    write_history(args.output / "history.csv", history)
     with TensorBoardLog(args.work / "tensorboard" / args.output.name) as board:
-        for record in result.history:
+        for record in history:
             board.add(record, int(record["epoch"]))
 
 

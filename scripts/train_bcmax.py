@@ -7,6 +7,7 @@ Example:
         --workers 2 --work data/work --output data/policies/bcmax-s0
 """
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from mlgo.learn.bcmax.dataset import heuristic_trajectories, trajectories
 from mlgo.learn.bcmax.explorers import explorers, load_earlier
 from mlgo.learn.bcmax.fit import Fit, fit
 from mlgo.learn.checkpoint import checkpoint_path
+from mlgo.learn.effort import recorded_effort
 from mlgo.learn.outcome import write_outcome
 from mlgo.learn.progress import TrainingProgress
 from mlgo.policy.network import Architecture
@@ -45,6 +47,7 @@ def main() -> None:
     parser = training_parser(__doc__, "bcmax")
     parser.add_argument("--start", type=Path, required=True, help="policy to start from")
     args = parser.parse_args()
+    started = time.monotonic()
     name, trace_path = args.output.name, args.baseline / "trace.parquet"
 
     config, (toolchain, settings) = parse_section(BCMaxConfig, args.bcmax), compiler_of(args)
@@ -88,6 +91,7 @@ def main() -> None:
     done = state.number if state else 0
     with (
         CompileHost(toolchain, start.task, settings, args.workers, memory) as host,
+        recorded_effort(args.work, name, checkpoint.stem, args.workers, host, state is not None, started),
         TrainingProgress(args.work / "tensorboard" / name, config.rounds, done, "round") as progress,
     ):
         rollouts = CompiledRollouts(

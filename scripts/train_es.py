@@ -7,6 +7,7 @@ Example:
         --workers 2 --work data/work --output data/policies/es-s0
 """
 
+import time
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +20,7 @@ from mlgo.config import ESConfig, ReplayConfig, parse_section
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.files import file_sha256
 from mlgo.learn.checkpoint import checkpoint_path
+from mlgo.learn.effort import recorded_effort
 from mlgo.learn.es import Coordinates, EsState, evolve
 from mlgo.learn.es.checkpoint import load_state, save_state
 from mlgo.learn.es.kept import KeptPolicies
@@ -39,6 +41,7 @@ def main() -> None:
     parser = training_parser(__doc__, "es")
     parser.add_argument("--start", type=Path, required=True, help="policy to start from")
     args = parser.parse_args()
+    started = time.monotonic()
     name = args.output.name
 
     config, (toolchain, settings) = parse_section(ESConfig, args.es), compiler_of(args)
@@ -65,6 +68,7 @@ def main() -> None:
     with (
         BackgroundSaver() as saver,
         CompileHost(toolchain, start.task, settings, args.workers, memory) as host,
+        recorded_effort(args.work, name, checkpoint.stem, args.workers, host, state is not None, started),
         TrainingProgress(args.work / "tensorboard" / name, config.generations, done, "generation") as progress,
     ):
         evaluator = CandidateEvaluator(host, start, bitcode, settings.objective, quarantine)
@@ -91,7 +95,6 @@ def main() -> None:
             last, elapsed, evaluations = state.history[-1], progress.elapsed_s, evaluator.num_evaluations
             compiles, hits = (memory.num_compiled, memory.num_recalled) if memory else (evaluations, 0)
             rate = {
-                "evaluations": evaluations,
                 "compiles": compiles,
                 "cache_hits": hits,
                 "evaluations_per_second": evaluations / elapsed,
@@ -108,7 +111,7 @@ def main() -> None:
             progress.advance(state.generation, {**last, **rate}, **shown)
 
         kept.begin(state)
-        state = evolve(coordinates, evaluate, validate, config, args.seed, state, after_generation)
+        state = evolve(coordinates, evaluate, validate, config, args.seed, state, after_generation, len(validation))
     best = start.with_weights(coordinates.weights(state.best))
     policy = replace(best, origin={**origin, "validation_reward": state.best_reward})
     write_outcome(args.output, policy, state.history, quarantine.rows(), origin)

@@ -7,6 +7,7 @@ Example:
         --output data/policies/marginal-s0
 """
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from mlgo.corpus.store import unpack_bitcode
 from mlgo.files import file_sha256
 from mlgo.learn.bc.dataset import clone_data
 from mlgo.learn.checkpoint import checkpoint_path
+from mlgo.learn.effort import recorded_effort
 from mlgo.learn.marginal import MarginalState, heuristic_evidence, learn_costs, linear_clone, sure_clones
 from mlgo.learn.marginal.caution import cautious, cautious_shape
 from mlgo.learn.marginal.checkpoint import load_state, save_state
@@ -41,6 +43,7 @@ def main() -> None:
     parser = training_parser(__doc__, "bc", "marginal")
     parser.add_argument("--task", required=True)
     args = parser.parse_args()
+    started = time.monotonic()
     name, trace_path = args.output.name, args.baseline / "trace.parquet"
 
     config, cloning = parse_section(MarginalConfig, args.marginal), parse_section(BCConfig, args.bc)
@@ -73,11 +76,12 @@ def main() -> None:
     done = state.round if state else 0
     with (
         CompileHost(toolchain, args.task, settings, args.workers, memory) as host,
+        recorded_effort(args.work, name, checkpoint.stem, args.workers, host, state is not None, started),
         TrainingProgress(args.work / "tensorboard" / name, config.rounds, done, "round") as progress,
     ):
         evaluator = CandidateEvaluator(host, joint(start), bitcode, settings.objective)
 
-        def explore(members: np.ndarray, round_: int) -> list[Episode]:
+        def explore(members: np.ndarray, round_: int) -> list[Episode | None]:
             fit = [one for one in train if one.module.key not in quarantine]
             jobs = exploring_jobs(
                 joint(members),
@@ -94,8 +98,7 @@ def main() -> None:
                 round_,
             )
             label = f"{name} round {round_ + 1}"
-            episodes = compile_episodes(host, jobs, scaling, settings.objective, label, quarantine.note)
-            return [one for one in episodes if one is not None]
+            return compile_episodes(host, jobs, scaling, settings.objective, label, quarantine.note)
 
         def after_round(state: MarginalState) -> None:
             save_state(state, checkpoint)

@@ -7,6 +7,7 @@ Example:
         --workers 2 --work data/work --output data/policies/ppo-s0
 """
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from mlgo.config import PPOConfig, ReplayConfig, parse_section
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.files import file_sha256
 from mlgo.learn.checkpoint import checkpoint_path
+from mlgo.learn.effort import recorded_effort
 from mlgo.learn.outcome import write_outcome
 from mlgo.learn.ppo import PpoState, Sampled, optimise
 from mlgo.learn.ppo.checkpoint import load_state, save_state
@@ -36,6 +38,7 @@ def main() -> None:
     parser = training_parser(__doc__, "ppo")
     parser.add_argument("--start", type=Path, required=True, help="policy to start from")
     args = parser.parse_args()
+    started = time.monotonic()
     name = args.output.name
 
     config, (toolchain, settings) = parse_section(PPOConfig, args.ppo), compiler_of(args)
@@ -55,6 +58,7 @@ def main() -> None:
     done = state.iteration if state else 0
     with (
         CompileHost(toolchain, start.task, settings, args.workers, memory) as host,
+        recorded_effort(args.work, name, checkpoint.stem, args.workers, host, state is not None, started),
         TrainingProgress(args.work / "tensorboard" / name, config.iterations, done, "iteration") as progress,
     ):
         evaluator = CandidateEvaluator(host, start, bitcode, settings.objective, quarantine)

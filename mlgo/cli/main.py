@@ -3,7 +3,18 @@
 import argparse
 
 from mlgo import __version__
-from mlgo.cli import bench, compile_module, configure, doctor, explain, headroom, replay, replay_episode, show_report
+from mlgo.cli import (
+    bench,
+    compile_module,
+    configure,
+    doctor,
+    explain,
+    headroom,
+    replay,
+    replay_episode,
+    scoreboard,
+    show_report,
+)
 from mlgo.cli.program import run_program
 
 _DESCRIPTION = """\
@@ -28,6 +39,7 @@ def build_parser() -> argparse.ArgumentParser:
         replay,
         bench,
         headroom,
+        scoreboard,
         show_report,
     ):
         command.add_parser(commands)

@@ -44,6 +44,10 @@ class CompileOutcome:
 class CompileHost:
     """Runs compiles in worker processes that are started once and reused.
 
+    Attributes:
+        num_asked: jobs so far.
+        num_compiled: of these, the ones that no tree held, failed ones included.
+
     Args:
         toolchain: compiler to use.
         task_name: decision problem.
@@ -61,6 +65,7 @@ class CompileHost:
         memory: TreeMemory | None = None,
     ) -> None:
         self._memory = memory
+        self.num_asked = self.num_compiled = 0
         self._pool: LocalPool[CompileJob, CompileOutcome] = LocalPool(
             num_workers, partial(make_handler, toolchain, task_name, settings)
         )
@@ -82,6 +87,7 @@ class CompileHost:
 
         def needing_a_compile() -> Iterator[CompileJob]:
             for position, job in enumerate(jobs):  # at the moment a worker is free, so trees are as full as can be
+                self.num_asked += 1
                 found = self._memory.recall(job) if self._memory else Recollection(job)
                 if found.result is not None:
                     recalled.append((position, CompileOutcome(found.result, recalled=True)))
@@ -90,6 +96,7 @@ class CompileHost:
                     yield found.job
 
         for order, outcome in self._pool.map(needing_a_compile()):
+            self.num_compiled += 1
             position, job, found = needed.pop(order)
             if isinstance(outcome, WorkerLost):
                 lost = f"its worker died with exit code {outcome.exit_code}"

@@ -114,6 +114,18 @@ def test_the_last_generation_is_always_validated():
     assert validated == [0, 4, 6]
 
 
+def test_the_history_counts_compiles():
+    state = evolve(
+        COORDINATES, evaluate, validate, configured(generations=6), 0, validation_compiles=5
+    )  # 16 candidates on 2 modules in a generation, validations at 0, 4 and 6
+    assert [record["evaluations"] for record in state.history] == [5, 37, 69, 101, 138, 170, 207]
+
+
+def test_the_history_counts_the_trial_steps_of_a_trust_region():
+    state = evolve(COORDINATES, evaluate, validate, method_config({"update": "trust_region"}, generations=2), 0)
+    assert [record["evaluations"] for record in state.history] == [0, 36, 72]  # the mean and the step, on 2 modules
+
+
 def test_no_generations():
     state = evolve(COORDINATES, evaluate, validate, configured(generations=0), 0)
     assert (state.generation, state.best_reward) == (0, pytest.approx(-1.98))

@@ -130,7 +130,7 @@ def explore(members, round_):
         for i in range(6):
             flips = generator(2, name, round_, i).random(len(greedy)) < (0.2 if i else 0.0)
             episodes.append(compiled(name, greedy ^ flips))
-    return episodes
+    return [*episodes, None]  # a compile that failed
 
 def validate(members):
     rewards = []
@@ -143,8 +143,8 @@ def validate(members):
 
 start = (0.1 * generator(3, "start").standard_normal((2, SHAPE.num_params))).astype(np.float32)
 states = []
-whole = learn_costs(start, SHAPE, heuristic, known, explore, validate, config, 0, None, states.append)
-resumed = learn_costs(start, SHAPE, heuristic, known, explore, validate, config, 0, states[0], threads=2)
+whole = learn_costs(start, SHAPE, heuristic, known, explore, validate, config, 0, None, states.append, 5)
+resumed = learn_costs(start, SHAPE, heuristic, known, explore, validate, config, 0, states[0], lambda state: None, 5, 2)
 unseen = module("unseen")
 predicted = -config.unit_bytes * logits(SHAPE.unflatten(whole.members[-1][0]), unseen.astype(np.float32))
 evidence = list(known.values())
@@ -169,6 +169,7 @@ print(json.dumps({
     "best_reward": whole.best_reward,
     "ideal": float(np.mean(ideal)),
     "same": np.array_equal(whole.members, resumed.members) and whole.history == resumed.history,
+    "evaluations": [record["evaluations"] for record in whole.history],
     "rounds": [whole.round, len(whole.history)],
     "agreement": float(agreement.mean()),
     "silent_loss": equation_loss,
@@ -202,6 +203,10 @@ def test_the_policy_comes_close_to_the_ideal_one(learned):
 def test_a_resumed_run_equals_an_undisturbed_one(learned):
     assert learned["same"]
     assert learned["rounds"] == [3, 4]
+
+
+def test_failed_compiles_and_validations_count(learned):
+    assert learned["evaluations"] == [5, 155, 305, 455]  # 24 modules, 6 compiles each, a failed one; 5 to validate
 
 
 def test_where_compiles_say_nothing_the_anchor_pulls_towards_the_heuristic(learned):

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from mlgo.artifacts import LINKED, MODULES, RESULTS, SCORES, read_provenance, read_table
+from mlgo.learn.effort import read_effort
 from tests.pipeline.conftest import STAGES, Checkout
 
 
@@ -58,6 +59,18 @@ def test_report_is_said(finished):
     assert "data/report/report.html" in run.stdout
     assert "es-s0, test projects:" in run.stdout
     assert "marginal-s0, test projects:" in run.stdout
+
+
+def test_scoreboard_counts_what_the_compile_host_counted(finished):
+    run = finished.run("mlgo", "scoreboard", "--json")
+    assert run.returncode == 0, run.stderr
+    found = {one["learner"]: one for one in json.loads(run.stdout)}
+    assert sorted(found) == ["bc", "es", "marginal"]
+    assert found["es"]["evaluations"] == 44  # 4 validations, then twice 4 candidates on 4 modules and 4 validations
+    for learner, standing in found.items():
+        effort = read_effort(finished.root / "data/work", f"{learner}-s0")
+        assert (effort.evaluations, effort.complete) == (standing["evaluations"], True)
+        assert effort.compiles <= effort.evaluations
 
 
 def test_nothing_is_left_running(finished):

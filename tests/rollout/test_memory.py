@@ -110,6 +110,7 @@ def test_same_results_with_fewer_compiles(toolchain, module, never, tmp_path):
     distinct = len({result.answers for result in plain})
     assert distinct <= memory.num_compiled <= distinct + 1  # two workers may meet on the same path once
     assert memory.num_recalled == 24 - memory.num_compiled
+    assert (host.num_asked, host.num_compiled) == (24, memory.num_compiled)
     assert memory.num_known_questions > 0
 
 

@@ -187,7 +187,9 @@ def test_rewards_of_candidates(objective, host, policy, scored, bitcode, baselin
 
 def test_a_failed_candidate_is_not_a_number(host, policy, scored, bitcode):
     evaluator = CandidateEvaluator(host, policy, bitcode, "text_bytes")
+    before = host.num_asked, host.num_compiled
     rewards = evaluator.rewards(np.array([[0, -1]], np.float32), [ScoredModule(BROKEN, 1, 1, 1), scored[0]])
+    assert (host.num_asked, host.num_compiled) == (before[0] + 2, before[1] + 2)
     assert np.isnan(rewards[0, 0])
     assert np.isfinite(rewards[0, 1])
 

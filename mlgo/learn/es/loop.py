@@ -36,6 +36,7 @@ def evolve(
     seed: int,
     state: EsState | None = None,
     after_generation: Callable[[EsState, np.ndarray], None] = lambda state, rewards: None,
+    validation_compiles: int = 0,
 ) -> EsState:
     """Run generations until the configured number is reached.
 
@@ -49,16 +50,19 @@ def evolve(
         seed: root seed of the noise.
         state: where to go on, from a run with the same configuration; None starts anew.
         after_generation: called with each new state and the rewards of its candidates, for checkpoints and logs.
+        validation_compiles: what one validation costs, for the count of evaluations.
 
     Raises:
         TrainingError: several generations in a row had too few candidates that compile, or the mean is not finite.
     """
-    state = state or _validated(EsState.start(coordinates.varied.size, config), coordinates, validate)
+    state = state or _validated(
+        EsState.start(coordinates.varied.size, config), coordinates, validate, validation_compiles
+    )
     _stop_if_all_skipped(state)
     while state.generation < config.generations:
         state, rewards = _next_generation(state, coordinates, evaluate, config, seed)
         if state.generation % config.validate_every == 0 or state.generation == config.generations:
-            state = _validated(state, coordinates, validate)
+            state = _validated(state, coordinates, validate, validation_compiles)
         after_generation(state, rewards)
         _stop_if_all_skipped(state)
     return state
@@ -67,8 +71,13 @@ def evolve(
 def _next_generation(
     state: EsState, coordinates: Coordinates, evaluate: Evaluate, config: ESConfig, seed: int
 ) -> tuple[EsState, np.ndarray]:
+    evaluations = state.history[-1]["evaluations"]
+
     def rewards_at(offsets: np.ndarray) -> np.ndarray:
-        return evaluate(coordinates.weights(state.mean + offsets), state.generation)
+        nonlocal evaluations
+        rewards = evaluate(coordinates.weights(state.mean + offsets), state.generation)
+        evaluations += rewards.size
+        return rewards
 
     rng = generator(seed, "es", "noise", state.generation)
     noise = perturb(rng, config.pairs, state.mean.size, config.perturbation, config.orthogonal)
@@ -87,6 +96,7 @@ def _next_generation(
         directions, means = directions.keep(usable, means)
         state, notes = _moved(state, directions, means, config, rewards_at)
         record |= notes
+    record["evaluations"] = evaluations
     return replace(state, generation=state.generation + 1, history=(*state.history, record)), rewards
 
 
@@ -112,14 +122,11 @@ def _moved(
     return replace(state, mean=_finite(mean), optimizer=optimizer), {}
 
 
-def _validated(state: EsState, coordinates: Coordinates, validate: Validate) -> EsState:
+def _validated(state: EsState, coordinates: Coordinates, validate: Validate, num_compiles: int) -> EsState:
     reward = validate(coordinates.weights(state.mean))
-    history = state.history
-    if history:
-        history = (*history[:-1], {**history[-1], "validation_reward": reward})
-    else:
-        history = ({"generation": 0, "validation_reward": reward, "skipped": False},)
-    state = replace(state, history=history)
+    *before, last = state.history or ({"generation": 0, "evaluations": 0, "skipped": False},)
+    last = {**last, "evaluations": last["evaluations"] + num_compiles, "validation_reward": reward}
+    state = replace(state, history=(*before, last))
     if reward > state.best_reward:
         return replace(state, best=state.mean, best_reward=reward)
     return state

@@ -16,8 +16,8 @@ from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture
 from mlgo.rollout.episodes import Episode
 
-Explore = Callable[[np.ndarray, int], list[Episode]]
-"""``(members float32 [num_members, num_params], round) -> compiles around them``, successful ones only."""
+Explore = Callable[[np.ndarray, int], Sequence[Episode | None]]
+"""``(members float32 [num_members, num_params], round) -> compiles around them``, None where a compile failed."""
 
 Validate = Callable[[np.ndarray], float]
 """``members float32 [num_members, num_params] -> mean reward of their joint policy on the validation modules``."""
@@ -85,9 +85,10 @@ def learn_costs(
         )
     evidence = dict(known)
     for past in range(state.round):  # known to the decision trees, so a resumed run compiles little of this again
-        evidence = _with(evidence, explore(state.members[past], past))
+        evidence = _with(evidence, _successful(explore(state.members[past], past)))
     while state.round < config.rounds:
-        episodes = explore(state.members[-1], state.round)
+        asked = explore(state.members[-1], state.round)
+        episodes = _successful(asked)
         if not episodes:
             raise TrainingError(f"all compiles of round {state.round + 1} failed; see the failures in the log")
         evidence = _with(evidence, episodes)
@@ -96,7 +97,7 @@ def learn_costs(
         reward = validate(members)
         record = {
             "round": state.round + 1,
-            "evaluations": state.history[-1]["evaluations"] + len(episodes) + validation_compiles,
+            "evaluations": state.history[-1]["evaluations"] + len(asked) + validation_compiles,
             **_rewards(evidence, episodes),
             **{name: float(np.mean([fit.record[name] for fit in fits])) for name in fits[0].record},
             "validation_reward": reward,
@@ -132,6 +133,10 @@ def _fit_members(
     import_tensorflow()  # once, before the threads
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(fit, range(len(start))))
+
+
+def _successful(episodes: Sequence[Episode | None]) -> list[Episode]:
+    return [one for one in episodes if one is not None]
 
 
 def _with(evidence: dict[str, Evidence], episodes: Sequence[Episode]) -> dict[str, Evidence]:

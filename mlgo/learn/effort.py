@@ -1,0 +1,106 @@
+"""What a training cost on its machine: wall time, workers, compiles. Differs between runs, so it is no artifact."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from mlgo.errors import ArtifactError
+from mlgo.files import read_json, write_json
+
+
+class CompileCounts(Protocol):
+    """What counts compiles, as `mlgo.rollout.CompileHost` does."""
+
+    num_asked: int
+    num_compiled: int
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What one training cost, all sessions together if it was stopped and resumed.
+
+    Attributes:
+        run: key of the run; sessions of one run have the same.
+        workers: of the last session; each keeps one core busy, so this is the number of cores.
+        sessions: how often it was started.
+        seconds: wall time.
+        evaluations: compiles asked for. In a run with one session these are the ``evaluations`` of its history; a
+            resumed run asks again for what came after its checkpoint.
+        compiles: of these, the ones that no decision tree held.
+        complete: False if a session was killed without notice, or is still at work: the figures are lower bounds then.
+    """
+
+    run: str
+    workers: int
+    sessions: int = 0
+    seconds: float = 0.0
+    evaluations: int = 0
+    compiles: int = 0
+    complete: bool = True
+
+
+def effort_path(work: Path, policy: str) -> Path:
+    """Where a training keeps its effort."""
+    return work / "timings" / "training" / f"{policy}.json"
+
+
+@contextmanager
+def recorded_effort(
+    work: Path,
+    policy: str,
+    run: str,
+    workers: int = 1,
+    counts: CompileCounts | None = None,
+    resumed: bool = False,
+    started: float | None = None,
+) -> Iterator[None]:
+    """Write what a training costs, when its block is left in whatever way; a resumed one adds to what the file says.
+
+    Args:
+        work: folder for what is neither in Git nor in DVC.
+        policy: policy with its seed.
+        run: key of the run.
+        workers: processes that compile.
+        counts: counts the compiles of this session; None for a learner without any.
+        resumed: whether this session goes on where an earlier one stopped.
+        started: ``time.monotonic()`` from which on time counts; None stands for now.
+
+    Raises:
+        ArtifactError: the file is not one of these, or cannot be written.
+    """
+    path, started = effort_path(work, policy), time.monotonic() if started is None else started
+    before = _earlier(work, policy, run, workers) if resumed else Effort(run, workers)
+    before = replace(before, workers=workers, sessions=before.sessions + 1)
+    write_json(path, asdict(replace(before, complete=False)))  # what remains if nothing can be written at the end
+    try:
+        yield
+    finally:
+        total = replace(
+            before,
+            seconds=round(before.seconds + time.monotonic() - started, 3),
+            evaluations=before.evaluations + (counts.num_asked if counts else 0),
+            compiles=before.compiles + (counts.num_compiled if counts else 0),
+        )
+        write_json(path, asdict(total))
+
+
+def read_effort(work: Path, policy: str) -> Effort:
+    """Read what a training cost.
+
+    Raises:
+        ArtifactError: missing, or not one of these files.
+    """
+    path = effort_path(work, policy)
+    try:
+        return Effort(**read_json(path))
+    except TypeError as error:
+        raise ArtifactError(f"{path} is not the effort of a training ({error}); delete it and train again") from error
+
+
+def _earlier(work: Path, policy: str, run: str, workers: int) -> Effort:
+    """What earlier sessions cost; nothing that is complete, if the file does not tell of this run."""
+    found = read_effort(work, policy) if effort_path(work, policy).exists() else None
+    return found if found is not None and found.run == run else Effort(run, workers, complete=False)
