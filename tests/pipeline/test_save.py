@@ -1,5 +1,6 @@
 """Policies kept during training: all of them, readable, and without any effect on the result."""
 
+import csv
 import json
 import sys
 
@@ -26,8 +27,8 @@ def test_policies_are_kept_and_change_nothing(finished):
     run = train(finished, "saving", save_every=1)
     assert run.returncode == 0, run.stderr[-3000:]
     folder, data = finished.root / "data/saving/work/policies/es-s0", finished.root / "data"
-    history = (data / "saving/es-s0/history.csv").read_text().splitlines()
-    validated = [float(line.split(",")[1]) for line in history[1:]]
+    history = csv.DictReader((data / "saving/es-s0/history.csv").open())
+    validated = [float(record["validation_reward"]) for record in history]
     best = {
         f"best_policy_{reward:.5f}_step_{number}"
         for number, reward in enumerate(validated)
