@@ -2,9 +2,9 @@
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from mlgo.errors import ArtifactError
 from mlgo.files import content_hash, file_sha256, source_hash, write_bytes
 
 _RECORD = "record"
+
+State = TypeVar("State")
 
 
 def checkpoint_path(folder: Path, name: str, origin: Mapping[str, Any], program: Path) -> Path:
@@ -40,17 +42,25 @@ def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray], record: Any) 
     write_bytes(path, buffer.getvalue())
 
 
-def read_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], Any] | None:
-    """Read arrays and record; None when there is no such file.
+def read_checkpoint(path: Path, decode: Callable[[dict[str, np.ndarray], Any], State]) -> State | None:
+    """Read a state; None when there is no such file.
+
+    Args:
+        path: file to read.
+        decode: ``(arrays, record) -> state``; raises KeyError, TypeError or ValueError where something else was saved.
 
     Raises:
-        ArtifactError: the file is damaged.
+        ArtifactError: the file is damaged, or not of this version.
     """
     if not path.exists():
         return None
     try:
         with np.load(path, allow_pickle=False) as data:
             arrays = {name: data[name] for name in data.files}
-        return arrays, json.loads(arrays.pop(_RECORD).tobytes())
+        record = json.loads(arrays.pop(_RECORD).tobytes())
     except Exception as error:  # a damaged zip raises half a dozen types
         raise ArtifactError(f"checkpoint {path} is damaged ({error}); delete it to start anew") from error
+    try:
+        return decode(arrays, record)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArtifactError(f"checkpoint {path} is not of this version ({error}); delete it to start anew") from error

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.errors import ArtifactError
 from mlgo.learn.bcmax.best import Trajectory
 from mlgo.learn.bcmax.loop import BCMaxState
 from mlgo.learn.checkpoint import read_checkpoint, write_checkpoint
@@ -42,25 +41,22 @@ def load_state(path: Path) -> tuple[BCMaxState, Any] | tuple[None, None]:
     Raises:
         ArtifactError: the file is damaged.
     """
-    found = read_checkpoint(path)
-    if found is None:
-        return None, None
-    arrays, record = found
-    try:
-        ends = np.cumsum([length for _, _, length, _ in record["known"]])[:-1]
-        parts = zip(record["known"], np.split(arrays["inputs"], ends), np.split(arrays["answers"], ends), strict=True)
-        known = {
-            module: Trajectory(module, source, inputs, answers, reward)
-            for (module, source, _, reward), inputs, answers in parts
-        }
-        state = BCMaxState(
-            record["number"],
-            arrays["weights"],
-            arrays["best"],
-            record["best_reward"],
-            known,
-            tuple(record["history"]),
-        )
-        return state, record["extra"]
-    except (KeyError, TypeError, ValueError) as error:
-        raise ArtifactError(f"checkpoint {path} is not of this version ({error}); delete it to start anew") from error
+    return read_checkpoint(path, _decode) or (None, None)
+
+
+def _decode(arrays: dict[str, np.ndarray], record: Any) -> tuple[BCMaxState, Any]:
+    ends = np.cumsum([length for _, _, length, _ in record["known"]])[:-1]
+    parts = zip(record["known"], np.split(arrays["inputs"], ends), np.split(arrays["answers"], ends), strict=True)
+    known = {
+        module: Trajectory(module, source, inputs, answers, reward)
+        for (module, source, _, reward), inputs, answers in parts
+    }
+    state = BCMaxState(
+        record["number"],
+        arrays["weights"],
+        arrays["best"],
+        record["best_reward"],
+        known,
+        tuple(record["history"]),
+    )
+    return state, record["extra"]

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.errors import ArtifactError
 from mlgo.learn.checkpoint import read_checkpoint, write_checkpoint
 from mlgo.learn.es.state import EsState
 from mlgo.learn.es.trust_region import TrustRegionState
@@ -41,24 +40,21 @@ def load_state(path: Path) -> tuple[EsState, Any] | tuple[None, None]:
     Raises:
         ArtifactError: the file is damaged.
     """
-    found = read_checkpoint(path)
-    if found is None:
-        return None, None
-    arrays, record = found
-    try:
-        kind = _OPTIMIZERS[record["optimizer"]]
-        optimizer = kind(*(_plain(arrays[f"optimizer_{one.name}"]) for one in fields(kind)))
-        state = EsState(
-            record["generation"],
-            arrays["mean"],
-            optimizer,
-            arrays["best"],
-            record["best_reward"],
-            tuple(record["history"]),
-        )
-        return state, record["extra"]
-    except (KeyError, TypeError) as error:
-        raise ArtifactError(f"checkpoint {path} is not of this version ({error}); delete it to start anew") from error
+    return read_checkpoint(path, _decode) or (None, None)
+
+
+def _decode(arrays: dict[str, np.ndarray], record: Any) -> tuple[EsState, Any]:
+    kind = _OPTIMIZERS[record["optimizer"]]
+    optimizer = kind(*(_plain(arrays[f"optimizer_{one.name}"]) for one in fields(kind)))
+    state = EsState(
+        record["generation"],
+        arrays["mean"],
+        optimizer,
+        arrays["best"],
+        record["best_reward"],
+        tuple(record["history"]),
+    )
+    return state, record["extra"]
 
 
 def _plain(value: np.ndarray) -> Any:

@@ -1,6 +1,7 @@
 """State of the marginal-cost rounds on disk."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,8 +21,8 @@ def load_state(path: Path) -> MarginalState | None:
     Raises:
         ArtifactError: the file is damaged.
     """
-    found = read_checkpoint(path)
-    if found is None:
-        return None
-    arrays, record = found
+    return read_checkpoint(path, _decode)
+
+
+def _decode(arrays: dict[str, np.ndarray], record: Any) -> MarginalState:
     return MarginalState(tuple(arrays["members"]), record["best"], record["best_reward"], tuple(record["history"]))

@@ -4,7 +4,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mlgo.errors import ArtifactError
+import numpy as np
+
 from mlgo.learn.checkpoint import read_checkpoint, write_checkpoint
 from mlgo.learn.ppo.loop import PpoState
 from mlgo.learn.ppo.rewards import RewardScale, RunningMoments
@@ -36,24 +37,21 @@ def load_state(path: Path) -> tuple[PpoState, Any] | tuple[None, None]:
     Raises:
         ArtifactError: the file is damaged.
     """
-    found = read_checkpoint(path)
-    if found is None:
-        return None, None
-    arrays, record = found
-    try:
-        best = arrays.pop("best")
-        state = PpoState(
-            record["iteration"],
-            tuple(arrays[f"array_{i}"] for i in range(len(arrays))),
-            _scale(record["scale"]),
-            best,
-            record["best_reward"],
-            record["evaluations"],
-            tuple(record["history"]),
-        )
-        return state, record["extra"]
-    except (KeyError, TypeError) as error:
-        raise ArtifactError(f"checkpoint {path} is not of this version ({error}); delete it to start anew") from error
+    return read_checkpoint(path, _decode) or (None, None)
+
+
+def _decode(arrays: dict[str, np.ndarray], record: Any) -> tuple[PpoState, Any]:
+    best = arrays.pop("best")
+    state = PpoState(
+        record["iteration"],
+        tuple(arrays[f"array_{i}"] for i in range(len(arrays))),
+        _scale(record["scale"]),
+        best,
+        record["best_reward"],
+        record["evaluations"],
+        tuple(record["history"]),
+    )
+    return state, record["extra"]
 
 
 def _scale(values: dict[str, Any]) -> RewardScale:
