@@ -145,18 +145,19 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", folder], check=True)
 
 
-def children() -> set[int]:
-    """Process ids whose parent is this process."""
-    found = set()
+def process_states() -> Iterator[tuple[int, list[str]]]:
+    """Process ids with the fields after the name in ``/proc/<id>/stat``: state, parent, group, session, ..."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                yield int(entry.name), (entry / "stat").read_text().rpartition(")")[2].split()
             except OSError:
                 continue
-            if int(fields[1]) == os.getpid():
-                found.add(int(entry.name))
-    return found
+
+
+def children() -> set[int]:
+    """Process ids whose parent is this process."""
+    return {process for process, fields in process_states() if int(fields[1]) == os.getpid()}
 
 
 def processes_naming(text: str) -> set[int]:
@@ -174,16 +175,7 @@ def processes_naming(text: str) -> set[int]:
 
 def session_members(session: int) -> set[int]:
     """Process ids of a session: all descendants of a program started with ``start_new_session``, orphans too."""
-    found = set()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[3]) == session and fields[0] != "Z":
-                found.add(int(entry.name))
-    return found
+    return {process for process, fields in process_states() if int(fields[3]) == session and fields[0] != "Z"}
 
 
 @pytest.fixture
