@@ -40,6 +40,16 @@ def signed_log(values: np.ndarray) -> np.ndarray:
     return np.copysign(np.log1p(np.abs(values)), values)
 
 
+def feature_columns(wanted: Sequence[str], offered: Sequence[str], what: str) -> np.ndarray:
+    """Positions of a policy's features in what a compiler or a trace offers, int64 [num_wanted].
+
+    Raises:
+        PolicyError: naming the features that are missing.
+    """
+    check_features(wanted, offered, what)
+    return np.array([offered.index(name) for name in wanted])
+
+
 def check_features(wanted: Sequence[str], offered: Sequence[str], what: str) -> None:
     """Compare a policy's features with what a compiler or a trace offers.
 

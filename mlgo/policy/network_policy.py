@@ -12,7 +12,7 @@ import numpy as np
 from mlgo.errors import ArtifactError, PolicyError
 from mlgo.files import read_json, write_bytes, write_json
 from mlgo.policy.advisors import answer_dtype
-from mlgo.policy.features import Normalisation, check_features
+from mlgo.policy.features import Normalisation, feature_columns
 from mlgo.policy.network import Architecture, logits
 from mlgo.tasks import Decide, Responder
 from mlgo.wire.log import Header
@@ -68,10 +68,10 @@ class NetworkPolicy:
 
     def _columns(self, header: Header) -> np.ndarray:
         offered = [spec.name for spec in header.features]
-        check_features(self.normalisation.features, offered, "the compiler")
+        columns = feature_columns(self.normalisation.features, offered, "the compiler")
         if odd := header.not_one_int64:  # no compile of this task can succeed, so it is no failure of a single one
             raise PolicyError(f"the compiler offers features that are not one int64: {', '.join(odd[:5])}")
-        return np.array([offered.index(name) for name in self.normalisation.features])
+        return columns
 
     def respond_to(self, header: Header) -> Responder:
         """Bind to the compiler's features, by name.

@@ -7,7 +7,7 @@ import numpy as np
 from tqdm import tqdm
 
 from mlgo.compiler.session import CompileResult
-from mlgo.policy.features import Normalisation, check_features
+from mlgo.policy.features import Normalisation, feature_columns
 from mlgo.rollout.compiles import CompileHost, CompileOutcome
 from mlgo.rollout.jobs import CompileJob
 from mlgo.tasks.reward import relative_reward
@@ -84,8 +84,7 @@ def episode(module: str, result: CompileResult, normalise: Normalisation, object
     assert header is not None
     assert header.advice is not None
     offered = [spec.name for spec in header.features]
-    check_features(normalise.features, offered, "the compiler")
-    columns = [offered.index(name) for name in normalise.features]
+    columns = feature_columns(normalise.features, offered, "the compiler")
     return Episode(
         module,
         normalise(header.scalars(result.observations)[:, columns]).astype(np.float16),
