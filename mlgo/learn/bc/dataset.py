@@ -1,7 +1,7 @@
 """From a recorded trace to arrays for cloning."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,41 @@ def check_trace(trace: pa.Table, origin: Mapping[str, Any], task: str, normalise
             f"the vocabulary lacks {len(unknown)} features of the trace ({', '.join(unknown[:5])}); it was made of "
             "another trace: run the baseline stage again"
         )
+
+
+def whole_modules(
+    trace: pa.Table, modules: Collection[str], normalise: Normalisation
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """What the heuristic was asked and answered in some modules.
+
+    Args:
+        trace: ``artifacts.trace_schema`` rows, steps of a module in order.
+        modules: keys of the modules to take.
+        normalise: from raw features to inputs; its features must all be in the trace.
+
+    Returns:
+        By module key, in the order of the trace: inputs float16 [num_questions, num_features], as in an `Episode`, and
+        answers uint8 [num_questions].
+
+    Raises:
+        PolicyError: the trace lacks a feature.
+        TrainingError: the trace lacks a module.
+    """
+    check_features(normalise.features, trace.column_names, "the trace")
+    keys = pc.binary_join_element_wise(trace["project"], trace["module"], "/").to_numpy(zero_copy_only=False)
+    starts = np.flatnonzero(np.concatenate([np.ones(min(len(keys), 1), bool), keys[1:] != keys[:-1]]))
+    found = {}
+    for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
+        if keys[start] in modules:
+            part = trace.slice(start, end - start)
+            inputs = normalise(np.column_stack([part[name].to_numpy() for name in normalise.features]))
+            found[keys[start]] = inputs.astype(np.float16), part["answer"].to_numpy().astype(np.uint8)
+    if missing := sorted(set(modules) - found.keys()):
+        raise TrainingError(
+            f"the trace lacks {len(missing)} modules that have scores, the first is {missing[0]}; "
+            "run the baseline stage again"
+        )
+    return found
 
 
 def clone_data(

@@ -65,9 +65,22 @@ def steep(heuristic: Layer, inputs: np.ndarray) -> Layer:
         heuristic: matrix [num_features, 1] and bias [1].
         inputs: float32 [num_questions, num_features], typical questions.
     """
-    median = float(np.median(np.abs(logits([heuristic], inputs))))
-    scale = np.float32(_STEEPNESS / max(median, 1e-6))
-    return scale * heuristic[0], scale * heuristic[1]
+    (layer,) = scaled([heuristic], inputs, _STEEPNESS)
+    return layer
+
+
+def scaled(layers: Sequence[Layer], inputs: np.ndarray, size: float) -> list[Layer]:
+    """Scale the last layer so that the logits' median size is ``size``, which changes no answer.
+
+    Args:
+        layers: matrix and bias of each layer, float32.
+        inputs: float32 [num_questions, num_features], typical questions.
+        size: median of the logits without their sign.
+    """
+    *hidden, (matrix, bias) = layers
+    median = float(np.median(np.abs(logits(layers, inputs))))
+    scale = np.float32(size / max(median, 1e-6))
+    return [*hidden, (scale * matrix, scale * bias)]
 
 
 def _side_by_side(layers: Sequence[Layer], sharpen: bool) -> Layer:

@@ -1,6 +1,6 @@
 """Fit a network of marginal costs to equations, held to the heuristic where the equations say little."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,7 +74,7 @@ def fit_costs(
     held, train = ([usable[int(i)] for i in part] for part in (order[:num_held], order[num_held:]))
     if not held:
         held = train
-    network = _CostNetwork(start, shape, config)
+    network, draw_rows = _CostNetwork(start, shape, config), _row_sampler(heuristic)
     width = shape.widths[0]
     held_batches = [
         equations([(one.baseline, one.episodes[-2 * _MAX_COMPILES :]) for one in held[i : i + 16]], width)
@@ -88,7 +88,7 @@ def fit_costs(
         permuted = rng.permutation(len(train))
         for i in range(0, len(train), config.batch_modules):
             batch = [train[int(j)] for j in permuted[i : i + config.batch_modules]]
-            rows = _drawn_rows(heuristic, rng)
+            rows = draw_rows(rng)
             losses.append(network.step(equations([_drawn(one, rng) for one in batch], width), heuristic, rows, anchor))
         held_loss = network.mean_loss(held_batches)
         record = {**record, "loss": float(np.mean(losses)), "epochs": float(epoch)}
@@ -109,13 +109,13 @@ def _drawn(one: Evidence, rng: np.random.Generator) -> tuple[float, Sequence[Any
     return one.baseline, [one.episodes[int(i)] for i in chosen]
 
 
-def _drawn_rows(heuristic: CloneData, rng: np.random.Generator) -> np.ndarray:
-    """int64 [_ANCHOR_BATCH], positions of questions."""
+def _row_sampler(heuristic: CloneData) -> Callable[[np.random.Generator], np.ndarray]:
+    """Draws positions of questions in proportion to their weights: int64 [_ANCHOR_BATCH]."""
     count = len(heuristic.answers)
     if heuristic.weights is None:
-        return rng.integers(0, count, _ANCHOR_BATCH)
-    ends = np.cumsum(heuristic.weights, dtype=np.float64)
-    return np.minimum(np.searchsorted(ends, ends[-1] * rng.random(_ANCHOR_BATCH), side="right"), count - 1)
+        return lambda rng: rng.integers(0, count, _ANCHOR_BATCH)
+    ends = np.cumsum(heuristic.weights, dtype=np.float64)  # once, not in each step
+    return lambda rng: np.minimum(np.searchsorted(ends, ends[-1] * rng.random(_ANCHOR_BATCH), side="right"), count - 1)
 
 
 class _CostNetwork:

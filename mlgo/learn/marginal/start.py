@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from mlgo.config import BCConfig, MarginalConfig
 from mlgo.learn.bc import CloneData, clone
-from mlgo.learn.marginal.caution import Layer, steep
+from mlgo.learn.bc.dataset import whole_modules
+from mlgo.learn.marginal.caution import Layer, scaled, steep
 from mlgo.learn.marginal.equations import Evidence
 from mlgo.policy.features import Normalisation
-from mlgo.policy.network import flatten, logits
+from mlgo.policy.network import flatten
 from mlgo.rollout.episodes import Episode
-from mlgo.rollout.scored import ScoredModule
+from mlgo.rollout.scored import ScoredModule, baselines
 from mlgo.seeding import generator
 
 
@@ -33,10 +33,8 @@ def sure_clones(
     members = []
     for member in range(config.members):
         own_seed = int(generator(seed, "marginal", "clone", member).integers(2**32))
-        *hidden, (matrix, bias) = clone(questions, validation, config.hidden, cloning, own_seed).layers
-        median = float(np.median(np.abs(logits([*hidden, (matrix, bias)], questions.inputs))))
-        scale = config.start_logit / max(median, 1e-6)
-        members.append(flatten([*hidden, (scale * matrix, scale * bias)]))
+        layers = clone(questions, validation, config.hidden, cloning, own_seed).layers
+        members.append(flatten(scaled(layers, questions.inputs, config.start_logit)))
     return np.stack(members)
 
 
@@ -59,19 +57,13 @@ def heuristic_evidence(
 
     Returns:
         Evidence of one compile by module key.
+
+    Raises:
+        PolicyError: the trace lacks a feature.
+        TrainingError: the trace lacks a module.
     """
-    wanted = {one.module.key: one for one in modules}
-    keys = pc.binary_join_element_wise(trace["project"], trace["module"], "/").to_numpy(zero_copy_only=False)
-    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
-    evidence = {}
-    for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
-        one = wanted.get(keys[start])
-        if one is None:
-            continue
-        part = trace.slice(start, end - start)
-        inputs = normalise(np.column_stack([part[name].to_numpy() for name in normalise.features]))
-        size = float(getattr(one, objective))
-        answers = part["answer"].to_numpy().astype(np.uint8)
-        episode = Episode(one.module.key, inputs.astype(np.float16), answers, size, "")
-        evidence[one.module.key] = Evidence(size, (episode,))
-    return evidence
+    sizes = baselines(modules, objective)
+    return {
+        key: Evidence(sizes[key], (Episode(key, inputs, answers, sizes[key], ""),))
+        for key, (inputs, answers) in whole_modules(trace, sizes, normalise).items()
+    }
