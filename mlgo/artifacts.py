@@ -65,6 +65,7 @@ SCORES = pa.schema(
         _field("advisor", pa.string(), "heuristic, never, random or echo"),
         _field("exec_bytes", pa.int64(), "executable sections of the object", "bytes", nullable=True),
         _field("text_bytes", pa.int64(), "Berkeley text of the object", "bytes", nullable=True),
+        _field("dedup_bytes", pa.int64(), "Berkeley text by shares, see COPIES", "bytes", nullable=True),
         _field("num_questions", pa.int64(), "questions the compiler asked", nullable=True),
         _field("truncated", pa.bool_(), "the size stop ended the questions early", nullable=True),
         _field("object_sha256", pa.string(), "hash of the object file; empty on failure"),
@@ -73,6 +74,16 @@ SCORES = pa.schema(
     ]
 )
 """Compiles under fixed advisors, one row per module and advisor."""
+
+COPIES = pa.schema(
+    [
+        _field("project", pa.string(), "project of the modules"),
+        _field("signature", pa.binary(), "symbol that names the COMDAT group"),
+        _field("num_modules", pa.int64(), "modules that carry the group under the heuristic; at least 2"),
+    ]
+)
+"""What several modules of a project carry, of which a linker keeps one copy. Text "by shares" counts such a group by
+its share: one part in as many as modules carry it."""
 
 RESULTS = pa.schema(
     [
@@ -83,8 +94,10 @@ RESULTS = pa.schema(
         _field("seed", pa.int64(), "seed it was trained with"),
         _field("exec_bytes", pa.int64(), "executable sections under the policy", "bytes", nullable=True),
         _field("text_bytes", pa.int64(), "Berkeley text under the policy", "bytes", nullable=True),
+        _field("dedup_bytes", pa.int64(), "Berkeley text by shares under the policy", "bytes", nullable=True),
         _field("baseline_exec_bytes", pa.int64(), "executable sections under the heuristic", "bytes", nullable=True),
         _field("baseline_text_bytes", pa.int64(), "Berkeley text under the heuristic", "bytes", nullable=True),
+        _field("baseline_dedup_bytes", pa.int64(), "text by shares under the heuristic", "bytes", nullable=True),
         _field("num_questions", pa.int64(), "questions the compiler asked", nullable=True),
         _field("num_inlined", pa.int64(), "questions answered with inlining", nullable=True),
         _field("truncated", pa.bool_(), "the size stop ended the questions early", nullable=True),
@@ -120,6 +133,7 @@ HEADROOM = pa.schema(
         _field("variant", pa.string(), "heuristic, never, always, random, single-call, trees or search"),
         _field("exec_bytes", pa.int64(), "executable sections of the object", "bytes", nullable=True),
         _field("text_bytes", pa.int64(), "Berkeley text of the object", "bytes", nullable=True),
+        _field("dedup_bytes", pa.int64(), "Berkeley text by shares, see COPIES", "bytes", nullable=True),
         _field("num_compiles", pa.int64(), "compiles asked for; 0 when the size was known from an earlier stage"),
         _field("failure", pa.string(), "kind of failure; empty on success"),
         _field("message", pa.string(), "what went wrong; empty on success"),

@@ -41,8 +41,9 @@ class Section(BaseModel):
 class CompileConfig(Section):
     """How every module is compiled and scored."""
 
-    objective: Literal["text_bytes", "exec_bytes"]
-    """Score that learning minimises: Berkeley text (code, constants, unwind tables) or executable sections."""
+    objective: Literal["text_bytes", "exec_bytes", "dedup_bytes"]
+    """Score that learning minimises: Berkeley text (code, constants, unwind tables), executable sections, or Berkeley
+    text by shares: what n modules of a project carry as copies, of which a linker keeps one, counts 1/n."""
     optimization: Literal["-Oz", "-Os"]
     """Optimization level, given to the front end and to every later compile."""
     size_stop_factor: Annotated[float, Field(gt=1.0)]

@@ -20,6 +20,7 @@ from mlgo.policy.network_policy import load_policy
 from mlgo.rollout import CompileHost
 from mlgo.rollout.evaluation import evaluate_policy, evaluated_modules
 from mlgo.rollout.linking import Linking, measure_projects, object_paths
+from mlgo.rollout.scored import load_copies
 from mlgo.scratch import scratch_directory
 
 
@@ -45,7 +46,7 @@ def main() -> None:
     linking = Linking(find_linker(), settings.compile_timeout_s, args.workers)
     with scratch_directory() as folder:
         objects = object_paths(modules, folder)
-        with CompileHost(toolchain, policy.task, settings, args.workers) as host:
+        with CompileHost(toolchain, policy.task, settings, args.workers, copies=load_copies(args.baseline)) as host:
             rows, timings = evaluate_policy(
                 host, policy, name, int(policy_seed), scored, bitcode, config.max_failed_share, objects
             )

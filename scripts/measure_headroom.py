@@ -21,6 +21,7 @@ from mlgo.rollout import CompileHost
 from mlgo.rollout.headroom import measure_headroom
 from mlgo.rollout.memory import TreeMemory, tree_key
 from mlgo.rollout.scored import load_scored_modules, with_questions
+from mlgo.rollout.training import needed_copies
 from mlgo.scratch import scratch_directory
 from mlgo.seeding import sample
 from mlgo.tasks import get_task
@@ -41,6 +42,7 @@ def main() -> None:
 
     config, replay = parse_section(HeadroomConfig, args.headroom), parse_section(ReplayConfig, args.replay)
     toolchain, settings = compiler_of(args)
+    copies = needed_copies(settings, args.baseline)
     policies = [load_policy(folder) for folder in args.policies]
     scored = [one for split in config.splits for one in load_scored_modules(args.corpus, args.baseline, split)]
     scored = with_questions(scored, config.max_questions, " or ".join(config.splits), "headroom")
@@ -51,8 +53,8 @@ def main() -> None:
     with scratch_directory() as scratch:
         folder = args.work / "replay" if replay.enabled else scratch  # the search itself needs trees
         prune(folder, int(replay.max_disk_gb * 1e9))
-        store = ReplayStore(folder, tree_key(toolchain, task, settings))
-        with CompileHost(toolchain, task.name, settings, args.workers, TreeMemory(store)) as host:
+        store = ReplayStore(folder, tree_key(toolchain, task, settings, copies))
+        with CompileHost(toolchain, task.name, settings, args.workers, TreeMemory(store), copies) as host:
             rows = measure_headroom(
                 host, store, modules, bitcode, scores, policies, config, settings.objective, args.seed
             )

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mlgo.artifacts import (
+    COPIES,
     MODULES,
     SCORES,
     VOCABULARY,
@@ -43,6 +44,7 @@ def main() -> None:
     scores = pa.concat_tables([read_table(path, SCORES) for path in score_paths])
     origin = provenance(**{k: v for k, v in read_provenance(score_paths[0]).items() if k != "package"})
     _check_failures(scores, args.max_failed_share)
+    copies = pa.concat_tables([read_table(args.parts / f"{name}.copies.parquet", COPIES) for name in projects])
     traces = [read_table(args.parts / f"{name}.trace.parquet") for name in projects]
     trace = pa.concat_tables([table for table in traces if table.num_rows] or traces[:1])
     features = [name for name in trace.column_names if name not in trace_schema([]).names]
@@ -52,6 +54,7 @@ def main() -> None:
     vocabulary = build_vocabulary({name: train[name].to_numpy() for name in features}, args.num_quantiles)
 
     write_table(args.output / "scores.parquet", scores, SCORES, origin)
+    write_table(args.output / "copies.parquet", copies, COPIES, origin)
     write_table(args.output / "trace.parquet", trace, trace_schema(features), origin)
     write_table(args.output / "vocabulary.parquet", vocabulary, VOCABULARY, origin)
     differences = self_test_failures(scores)

@@ -4,18 +4,20 @@ Example:
     python scripts/score_project.py --project zstandard --corpus data/corpus --task inline-size \
         --toolchain auto --target x86_64-linux-gnu --compile "$(cat compile.json)" \
         --random-inline-share 0.5 --seed 0 --workers 2 --work data/work \
-        --scores data/baseline/parts/zstandard.scores.parquet --trace data/baseline/parts/zstandard.trace.parquet
+        --scores data/baseline/parts/zstandard.scores.parquet --trace data/baseline/parts/zstandard.trace.parquet \
+        --copies data/baseline/parts/zstandard.copies.parquet
 """
 
 from pathlib import Path
 
-from mlgo.artifacts import SCORES, TIMINGS, provenance, trace_schema, write_rows, write_table
+from mlgo.artifacts import COPIES, SCORES, TIMINGS, provenance, trace_schema, write_rows, write_table
 from mlgo.cli.arguments import add_compiler_arguments, compiler_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.compiler.probe import probe_channel
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.rollout import CompileHost
 from mlgo.rollout.baseline import score_references
+from mlgo.scratch import scratch_directory
 from mlgo.tasks import get_task
 
 
@@ -30,15 +32,16 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--scores", type=Path, required=True, help="output")
     parser.add_argument("--trace", type=Path, required=True, help="output")
+    parser.add_argument("--copies", type=Path, required=True, help="output")
     args = parser.parse_args()
 
     (toolchain, settings), task = compiler_of(args), get_task(args.task)
     probe_channel(toolchain, task, settings)
     modules = load_modules(args.corpus, project=args.project)
     bitcode = unpack_bitcode(args.corpus, modules, args.work / "bitcode")
-    with CompileHost(toolchain, task.name, settings, args.workers) as host:
+    with scratch_directory() as folder, CompileHost(toolchain, task.name, settings, args.workers) as host:
         baseline = score_references(
-            host, task, toolchain.quirks, modules, bitcode, args.random_inline_share, args.seed, args.project
+            host, task, toolchain.quirks, modules, bitcode, args.random_inline_share, args.seed, folder, args.project
         )
     origin = provenance(
         compiler=toolchain.name,
@@ -50,6 +53,7 @@ def main() -> None:
         seed=args.seed,
     )
     write_rows(args.scores, baseline.scores, SCORES, origin)
+    write_rows(args.copies, baseline.copies.rows(), COPIES, origin)
     trace = baseline.trace if baseline.trace is not None else trace_schema([]).empty_table()
     features = [name for name in trace.column_names if name not in trace_schema([]).names]
     write_table(args.trace, trace, trace_schema(features), origin)

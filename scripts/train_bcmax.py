@@ -39,7 +39,7 @@ from mlgo.rollout import CompileHost
 from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.remembered import best_of_each, episodes_hash
 from mlgo.rollout.scored import baselines
-from mlgo.rollout.training import open_memory, training_modules, training_origin
+from mlgo.rollout.training import needed_copies, open_memory, training_modules, training_origin
 from mlgo.seeding import generator, sample
 
 
@@ -64,8 +64,8 @@ def main() -> None:
         "trace_sha256": file_sha256(trace_path),
     }
     origin = training_origin(learner, toolchain, settings, hashes, args.corpus, args.baseline)
-    replay = parse_section(ReplayConfig, args.replay)
-    memory = open_memory(args.work / "replay", replay, toolchain, start.task, settings)
+    replay, copies = parse_section(ReplayConfig, args.replay), needed_copies(settings, args.baseline)
+    memory = open_memory(args.work / "replay", replay, toolchain, start.task, settings, copies)
     if config.use_trees and memory is None:
         raise ConfigError("bcmax.use_trees needs replay.enabled")
     checkpoint = checkpoint_path(args.work / "checkpoints", name, origin, Path(__file__))
@@ -90,7 +90,7 @@ def main() -> None:
 
     done = state.number if state else 0
     with (
-        CompileHost(toolchain, start.task, settings, args.workers, memory) as host,
+        CompileHost(toolchain, start.task, settings, args.workers, memory, copies) as host,
         recorded_effort(args.work, name, checkpoint.stem, args.workers, host, state is not None, started),
         TrainingProgress(args.work / "tensorboard" / name, config.rounds, done, "round") as progress,
     ):

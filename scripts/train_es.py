@@ -33,7 +33,7 @@ from mlgo.rollout import CompileHost
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.scored import ScoredModule
-from mlgo.rollout.training import open_memory, training_modules, training_origin, validation_rewards
+from mlgo.rollout.training import needed_copies, open_memory, training_modules, training_origin, validation_rewards
 from mlgo.seeding import sample
 
 
@@ -51,8 +51,8 @@ def main() -> None:
     learner = {"algorithm": "es", "seed": args.seed, "es": config.model_dump()}
     hashes = {"start_sha256": file_sha256(args.start / "weights.npy")}
     origin = training_origin(learner, toolchain, settings, hashes, args.corpus, args.baseline)
-    replay = parse_section(ReplayConfig, args.replay)
-    memory = open_memory(args.work / "replay", replay, toolchain, start.task, settings)
+    replay, copies = parse_section(ReplayConfig, args.replay), needed_copies(settings, args.baseline)
+    memory = open_memory(args.work / "replay", replay, toolchain, start.task, settings, copies)
     checkpoint = checkpoint_path(args.work / "checkpoints", name, origin, Path(__file__))
     coordinates = Coordinates.last_layers(
         start.weights,
@@ -67,7 +67,7 @@ def main() -> None:
     done = state.generation if state else 0
     with (
         BackgroundSaver() as saver,
-        CompileHost(toolchain, start.task, settings, args.workers, memory) as host,
+        CompileHost(toolchain, start.task, settings, args.workers, memory, copies) as host,
         recorded_effort(args.work, name, checkpoint.stem, args.workers, host, state is not None, started),
         TrainingProgress(args.work / "tensorboard" / name, config.generations, done, "generation") as progress,
     ):

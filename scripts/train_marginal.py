@@ -35,7 +35,7 @@ from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.episodes import Episode, compile_episodes
 from mlgo.rollout.exploration import exploring_jobs
 from mlgo.rollout.quarantine import Quarantine
-from mlgo.rollout.training import open_memory, training_modules, training_origin, validation_rewards
+from mlgo.rollout.training import needed_copies, open_memory, training_modules, training_origin, validation_rewards
 from mlgo.seeding import sample
 
 
@@ -55,7 +55,9 @@ def main() -> None:
     learner = {"algorithm": "marginal", "seed": args.seed, "bc": cloning.model_dump(), "marginal": config.model_dump()}
     hashes = {"start_sha256": file_sha256(trace_path)}
     origin = training_origin(learner, toolchain, settings, hashes, args.corpus, args.baseline)
-    memory = open_memory(args.work / "replay", parse_section(ReplayConfig, args.replay), toolchain, args.task, settings)
+    copies = needed_copies(settings, args.baseline)
+    replay = parse_section(ReplayConfig, args.replay)
+    memory = open_memory(args.work / "replay", replay, toolchain, args.task, settings, copies)
     checkpoint = checkpoint_path(args.work / "checkpoints", name, origin, Path(__file__))
     state = load_state(checkpoint)
     quarantine = Quarantine(config.quarantine_after)
@@ -75,7 +77,7 @@ def main() -> None:
 
     done = state.round if state else 0
     with (
-        CompileHost(toolchain, args.task, settings, args.workers, memory) as host,
+        CompileHost(toolchain, args.task, settings, args.workers, memory, copies) as host,
         recorded_effort(args.work, name, checkpoint.stem, args.workers, host, state is not None, started),
         TrainingProgress(args.work / "tensorboard" / name, config.rounds, done, "round") as progress,
     ):

@@ -30,7 +30,7 @@ from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.sampling import sample_episodes
 from mlgo.rollout.scored import baselines
-from mlgo.rollout.training import open_memory, training_modules, training_origin, validation_rewards
+from mlgo.rollout.training import needed_copies, open_memory, training_modules, training_origin, validation_rewards
 from mlgo.seeding import generator, sample
 
 
@@ -49,15 +49,15 @@ def main() -> None:
     learner = {"algorithm": "ppo", "seed": args.seed, "ppo": config.model_dump()}
     hashes = {"start_sha256": file_sha256(args.start / "weights.npy")}
     origin = training_origin(learner, toolchain, settings, hashes, args.corpus, args.baseline)
-    replay = parse_section(ReplayConfig, args.replay)
-    memory = open_memory(args.work / "replay", replay, toolchain, start.task, settings)
+    replay, copies = parse_section(ReplayConfig, args.replay), needed_copies(settings, args.baseline)
+    memory = open_memory(args.work / "replay", replay, toolchain, start.task, settings, copies)
     checkpoint = checkpoint_path(args.work / "checkpoints", name, origin, Path(__file__))
     state, failures = load_state(checkpoint)
     quarantine = Quarantine(config.quarantine_after, failures)
 
     done = state.iteration if state else 0
     with (
-        CompileHost(toolchain, start.task, settings, args.workers, memory) as host,
+        CompileHost(toolchain, start.task, settings, args.workers, memory, copies) as host,
         recorded_effort(args.work, name, checkpoint.stem, args.workers, host, state is not None, started),
         TrainingProgress(args.work / "tensorboard" / name, config.iterations, done, "iteration") as progress,
     ):

@@ -44,6 +44,7 @@ SCORE = {
     "module": "m.c",
     "advisor": "never",
     "exec_bytes": 10,
+    "dedup_bytes": 12,
     "text_bytes": 20,
     "num_questions": 3,
     "truncated": False,
@@ -54,7 +55,10 @@ SCORE = {
 text = st.text(st.characters(codec="utf-8"), max_size=10)
 scores = st.fixed_dictionaries(
     dict.fromkeys(("project", "module", "advisor", "object_sha256", "failure", "message"), text)
-    | {name: st.none() | st.integers(0, 2**63 - 1) for name in ("exec_bytes", "text_bytes", "num_questions")}
+    | {
+        name: st.none() | st.integers(0, 2**63 - 1)
+        for name in ("exec_bytes", "text_bytes", "dedup_bytes", "num_questions")
+    }
     | {"truncated": st.none() | st.booleans()}
 )
 

@@ -59,13 +59,13 @@ def test_the_scoreboard_gives_all_learners_the_same_number_of_compiles():
     assert (marginal.compiles, marginal.max_compiles, marginal.questions) == (4, 20, 1000)
     budgets = {  # validations of 54 modules, 57 for marginal
         "marginal": marginal.rounds * marginal.modules * per_module + (1 + marginal.rounds) * 57,
-        "es": es.generations * 2 * es.pairs * es.modules + len({*range(0, 13, es.validate_every), 12}) * 54,
-        "ppo": ppo.iterations * ppo.modules * ppo.episodes + len({*range(0, 41, ppo.validate_every), 40}) * 54,
+        "es": es.generations * 2 * es.pairs * es.modules + len({*range(0, 7, es.validate_every), 6}) * 54,
+        "ppo": ppo.iterations * ppo.modules * ppo.episodes + len({*range(0, 21, ppo.validate_every), 20}) * 54,
         "bcmax": bcmax.modules * (1 + len(bcmax.references) + bcmax.rounds * (1 + bcmax.flipped + bcmax.perturbed))
         + (1 + bcmax.rounds) * 54,
     }
-    assert (es.start, es.estimator, es.generations, ppo.iterations) == ("bc", "antithetic", 12, 40)
-    assert budgets == pytest.approx({"marginal": 5965, "es": 6030, "ppo": 5930, "bcmax": 6003})
+    assert (es.start, es.estimator, es.generations, ppo.iterations) == ("bc", "antithetic", 6, 20)
+    assert budgets == pytest.approx({"marginal": 3011.4, "es": 3042, "ppo": 2992, "bcmax": 2988})
 
 
 @pytest.mark.parametrize(

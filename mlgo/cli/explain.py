@@ -15,6 +15,7 @@ from mlgo.policy.network_policy import load_policy
 from mlgo.report.importance import feature_importances
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.explanation import SHOWN_FEATURES, Explanation, Flip, explain_regressions, worst_regressions
+from mlgo.rollout.training import needed_copies
 from mlgo.scratch import scratch_directory
 from mlgo.tasks import get_task
 
@@ -88,10 +89,11 @@ def _regressions(args: argparse.Namespace) -> None:
     task, toolchain = get_task(policy.task), find_toolchain(config.toolchain, config.target)
     corpus, objective = args.data / "corpus", config.compile.objective
     results = read_table(args.data / "evaluation" / "results.parquet", RESULTS)
+    copies = needed_copies(config.compile, args.data / "baseline")
     worst = worst_regressions(results, load_modules(corpus), _name(args.policy), args.split, objective, args.modules)
     with scratch_directory() as folder:
         bitcode = unpack_bitcode(corpus, [one.module for one in worst], folder)
-        with CompileHost(toolchain, task.name, config.compile, args.jobs) as host:
+        with CompileHost(toolchain, task.name, config.compile, args.jobs, copies=copies) as host:
             explanations = explain_regressions(
                 host, task, toolchain.quirks, policy, worst, bitcode, objective, args.flips
             )

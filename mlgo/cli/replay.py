@@ -4,7 +4,7 @@ import argparse
 import itertools
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.config import Config
 from mlgo.errors import ArtifactError, CompileError, PolicyError
 from mlgo.policy.advisors import RecordedAdvisor
-from mlgo.replay import DecisionTree, Leaf, ReplayStore, Walk, prune, stores
+from mlgo.replay import DecisionTree, ReplayStore, Walk, leaf_of, prune, stores
 from mlgo.replay.export import compiles_schema, compiles_table
 from mlgo.seeding import sample
 from mlgo.tasks import get_task
@@ -124,7 +124,8 @@ def _compile_again(
         )
     except (CompileError, PolicyError) as error:
         return str(error)
-    found = Leaf(result.exec_bytes, result.text_bytes, result.object_sha256, result.truncated)
+    assert walk.leaf is not None
+    found = replace(leaf_of(result), dedup_bytes=walk.leaf.dedup_bytes)  # the object's hash vouches for it
     return "" if found == walk.leaf else f"the compiler gives {found}, the tree says {walk.leaf}"
 
 

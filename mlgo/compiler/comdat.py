@@ -6,26 +6,26 @@ keeps the first and drops the members of the rest (System V gABI, chapter 4, "Se
 inline function and template instance into such a group.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from mlgo.compiler.measure import is_text, read_sections
+from mlgo.compiler.unwind import SYMBOL64, unwind_bytes
 from mlgo.errors import ObjectError
 
 _SHT_GROUP = 17
 _GRP_COMDAT = 1
 _WORD_BYTES = 4
-_SYMBOL64 = np.dtype(
-    [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2"), ("value", "<u8"), ("size", "<u8")]
-)
 
 
 def comdat_groups(data: bytes) -> list[tuple[bytes, int]]:
-    """Signature and Berkeley text of the members, in bytes, of each COMDAT group of an object, in its order.
+    """Signature and text in bytes of each COMDAT group of an object, in its order.
+
+    A group's text is the Berkeley text of its members, and the unwind entries of functions in them.
 
     Raises:
-        ObjectError: not a 64-bit little-endian ELF object, cut short, or a group that is not well-formed.
+        ObjectError: not a 64-bit little-endian ELF object, cut short, or a group or unwind table is not well-formed.
     """
     sections = read_sections(data)
     groups = sections[sections["type"] == _SHT_GROUP]
@@ -41,15 +41,13 @@ def comdat_groups(data: bytes) -> list[tuple[bytes, int]]:
     words[starts] = 0  # from here on the empty first section, in place of the flags
     if np.any(words >= len(sections)):
         raise ObjectError("a section group of the object names a section that is not there")
-    text = np.where(is_text(sections), sections["size"], 0)
+    text = np.where(is_text(sections), sections["size"], 0).astype(np.int64) + unwind_bytes(data)
     sizes = np.add.reduceat(text[words], starts)
     return list(zip(_signatures(data, sections, groups[is_comdat]), sizes[is_comdat].tolist(), strict=True))
 
 
 def deduplicated_text(objects: Iterable[tuple[int, list[tuple[bytes, int]]]]) -> int:
     """Berkeley text of several objects in bytes, with one copy of each COMDAT group: the first, as a linker keeps it.
-
-    The unwind table of an object is one section for all of its functions, so the entries of dropped copies still count.
 
     Args:
         objects: text and groups (`comdat_groups`) of each object, in the order of linking.
@@ -60,6 +58,21 @@ def deduplicated_text(objects: Iterable[tuple[int, list[tuple[bytes, int]]]]) ->
         total += text_bytes - sum(size for signature, size in groups if signature in kept)
         kept.update(signature for signature, _ in groups)
     return total
+
+
+def shared_text(text_bytes: int, groups: Iterable[tuple[bytes, int]], num_copies: Mapping[bytes, int]) -> int:
+    """Berkeley text of one object in bytes, where a COMDAT group that several objects carry counts by its share.
+
+    What one object adds to `deduplicated_text` depends on which comes first; here all who carry a group bear it in
+    equal parts. Over all objects of a project the sum is the same, up to rounding, where copies have equal sizes.
+
+    Args:
+        text_bytes: text of the object.
+        groups: what `comdat_groups` gives for it.
+        num_copies: objects that carry a group, by signature; 1 for those it does not name.
+    """
+    others = ((size, num_copies.get(signature, 1)) for signature, size in groups)
+    return text_bytes - sum(size * (copies - 1) // copies for size, copies in others)
 
 
 def _gather(data: bytes, offsets: np.ndarray) -> np.ndarray:
@@ -77,9 +90,9 @@ def _signatures(data: bytes, sections: np.ndarray, groups: np.ndarray) -> list[b
     if np.any(groups["link"] != link) or link >= len(sections) or sections["link"][link] >= len(sections):
         raise ObjectError("a section group of the object has no symbol table")
     table, names = sections[link], sections[int(sections["link"][link])]
-    if np.any(groups["info"] >= table["size"] // _SYMBOL64.itemsize):
+    if np.any(groups["info"] >= table["size"] // SYMBOL64.itemsize):
         raise ObjectError("a section group of the object names a symbol that is not there")
-    symbols = np.frombuffer(data, _SYMBOL64, int(table["size"]) // _SYMBOL64.itemsize, int(table["offset"]))
+    symbols = np.frombuffer(data, SYMBOL64, int(table["size"]) // SYMBOL64.itemsize, int(table["offset"]))
     strings = data[int(names["offset"]) : int(names["offset"]) + int(names["size"])]
     found = [strings[start : strings.find(0, start)] for start in symbols["name"][groups["info"]].tolist()]
     if not all(found) or strings[-1:] != b"\0":

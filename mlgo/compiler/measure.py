@@ -15,7 +15,7 @@ import numpy as np
 
 from mlgo.errors import ObjectError
 
-MEASURE_VERSION = 1
+MEASURE_VERSION = 2
 """Raised when the same object gives other sizes than before, so that remembered ones are not used."""
 
 _SHF_WRITE, _SHF_ALLOC, _SHF_EXECINSTR = 1, 2, 4
@@ -97,3 +97,19 @@ def read_sections(data: bytes) -> np.ndarray:
     if np.any(stored["offset"] > len(data)) or np.any(stored["size"] > len(data) - stored["offset"]):
         raise ObjectError("a section of the object reaches beyond its end")
     return sections
+
+
+def section_name(data: bytes, sections: np.ndarray, number: int) -> bytes:
+    """Name of a section of an ELF file; empty where the file names none.
+
+    Args:
+        data: the file.
+        sections: what `read_sections` gives.
+        number: which section.
+    """
+    strings = int.from_bytes(data[62:64], "little")
+    if not 0 < strings < len(sections):
+        return b""
+    start = int(sections["offset"][strings])
+    names = data[start : start + int(sections["size"][strings])]
+    return names[int(sections["name"][number]) :].partition(b"\0")[0]

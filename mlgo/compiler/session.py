@@ -6,12 +6,13 @@ import os
 import select
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from mlgo.compiler.comdat import comdat_groups, shared_text
 from mlgo.compiler.measure import object_size
 from mlgo.compiler.process import Child, without_folders
 from mlgo.compiler.toolchain import Toolchain
@@ -53,6 +54,7 @@ class CompileResult:
     Attributes:
         exec_bytes: executable sections of the object, in bytes.
         text_bytes: Berkeley text of the object, in bytes.
+        dedup_bytes: the same by shares, see `comdat.shared_text`; None when it is not known what other modules carry.
         object_sha256: hash of the object file.
         seconds: wall time from start to exit of the compiler.
         truncated: the compiler stopped asking because the module had grown too much.
@@ -65,6 +67,7 @@ class CompileResult:
 
     exec_bytes: int
     text_bytes: int
+    dedup_bytes: int | None
     object_sha256: str
     seconds: float
     truncated: bool = False
@@ -94,6 +97,7 @@ def compile_plain(
     *,
     remark: Remark | None = None,
     object_path: Path | None = None,
+    num_copies: Mapping[bytes, int] | None = None,
 ) -> CompileResult:
     """Compile a module with the compiler's own heuristics, no channel.
 
@@ -103,6 +107,7 @@ def compile_plain(
         settings: level and deadlines.
         remark: reports to count.
         object_path: where to keep the object file.
+        num_copies: modules of the project that carry a COMDAT group, by signature; see `comdat.shared_text`.
 
     Raises:
         CompileError: the compile failed or took too long.
@@ -118,7 +123,7 @@ def compile_plain(
             if returncode is None:
                 raise CompileTimeout(f"no end within {settings.compile_timeout_s:g} s")
             _check_exit(returncode, child, settings)
-        return _measured(output, object_path, seconds, num_remarks=child.num_matches)
+        return _measured(output, object_path, num_copies, seconds, num_remarks=child.num_matches)
 
 
 def compile_under_advice(
@@ -133,6 +138,7 @@ def compile_under_advice(
     remark: Remark | None = None,
     known: KnownPath | None = None,
     object_path: Path | None = None,
+    num_copies: Mapping[bytes, int] | None = None,
 ) -> CompileResult:
     """Compile a module while an advisor makes the task's decisions.
 
@@ -147,6 +153,7 @@ def compile_under_advice(
         remark: reports to count, instead of watching for an early stop.
         known: first questions, answered without waiting for them.
         object_path: where to keep the object file.
+        num_copies: modules of the project that carry a COMDAT group, by signature; see `comdat.shared_text`.
 
     Raises:
         CompileError: the compile failed, took too long, or broke the protocol.
@@ -172,6 +179,7 @@ def compile_under_advice(
         return _measured(
             output,
             object_path,
+            num_copies,
             seconds,
             truncated=remark is None and child.num_matches > 0,
             num_remarks=child.num_matches,
@@ -336,7 +344,9 @@ def _check_exit(returncode: int, child: Child, settings: CompileConfig) -> None:
         raise CompilerExit(without_folders(f"the compiler ended with {how}: {' | '.join(errors[:3])[:500]}"))
 
 
-def _measured(output: Path, object_path: Path | None, seconds: float, **talk: object) -> CompileResult:
+def _measured(
+    output: Path, object_path: Path | None, num_copies: Mapping[bytes, int] | None, seconds: float, **talk: object
+) -> CompileResult:
     try:
         data = output.read_bytes()
     except FileNotFoundError:
@@ -345,4 +355,5 @@ def _measured(output: Path, object_path: Path | None, seconds: float, **talk: ob
     if object_path is not None:
         write_bytes(object_path, data)
     digest = hashlib.sha256(data).hexdigest()
-    return CompileResult(size.exec_bytes, size.text_bytes, digest, seconds, **talk)  # type: ignore[arg-type]
+    dedup_bytes = shared_text(size.text_bytes, comdat_groups(data), num_copies) if num_copies is not None else None
+    return CompileResult(size.exec_bytes, size.text_bytes, dedup_bytes, digest, seconds, **talk)  # type: ignore[arg-type]

@@ -4,9 +4,11 @@ A file is a sequence of records, each ``magic (4) | payload length (u32) | CRC-3
 little-endian. The first payload is 16 random bytes and the header line of the compiler's stream; each further one is a
 branch, compressed by zlib:
 
-    node i64 | answer i64 | num_new u32 | exec_bytes i64 | text_bytes i64 | truncated u8 | object sha256 (32)
-    | answers i64 [num_new] | observations u8 [payload_bytes, num_new], differences along num_new modulo 256
+    node i64 | answer i64 | num_new u32 | exec_bytes i64 | text_bytes i64 | dedup_bytes i64 | truncated u8
+    | object sha256 (32) | answers i64 [num_new]
+    | observations u8 [payload_bytes, num_new], differences along num_new modulo 256
 
+``dedup_bytes`` is -1 where it is not known.
 Observations are stored column by column as differences, because consecutive questions of a module are alike.
 """
 
@@ -19,12 +21,13 @@ import numpy as np
 
 from mlgo.replay.tree import Branch, Leaf
 
-_MAGIC = b"MLT1"
+_MAGIC = b"MLT2"
 _FRAME = struct.Struct("<4sII")
 FRAME_BYTES = _FRAME.size
 """Bytes of a record before its payload."""
 
-_FIXED = struct.Struct("<qqIqqB32s")
+_FIXED = struct.Struct("<qqIqqqB32s")
+_UNKNOWN = -1
 _LEVEL = 3
 
 
@@ -76,6 +79,7 @@ def encode_branch(branch: Branch) -> bytes:
         len(branch.answers),
         leaf.exec_bytes,
         leaf.text_bytes,
+        _UNKNOWN if leaf.dedup_bytes is None else leaf.dedup_bytes,
         leaf.truncated,
         bytes.fromhex(leaf.object_sha256),
     )
@@ -86,9 +90,9 @@ def encode_branch(branch: Branch) -> bytes:
 def decode_branch(payload: bytes, payload_bytes: int) -> Branch:
     """Read a branch back; ``payload_bytes`` is the size of one observation."""
     data = zlib.decompress(payload)
-    node, answer, num_new, exec_bytes, text_bytes, truncated, digest = _FIXED.unpack_from(data)
+    node, answer, num_new, exec_bytes, text_bytes, dedup_bytes, truncated, digest = _FIXED.unpack_from(data)
     answers = np.frombuffer(data, "<i8", num_new, _FIXED.size).astype(np.int64)
     columns = np.frombuffer(data, np.uint8, num_new * payload_bytes, _FIXED.size + answers.nbytes)
     observations = np.cumsum(columns.reshape(payload_bytes, num_new), axis=1, dtype=np.uint8).T
-    leaf = Leaf(exec_bytes, text_bytes, digest.hex(), bool(truncated))
+    leaf = Leaf(exec_bytes, text_bytes, None if dedup_bytes == _UNKNOWN else dedup_bytes, digest.hex(), bool(truncated))
     return Branch(node, answer, np.ascontiguousarray(observations), answers, leaf)

@@ -71,6 +71,11 @@ class _OpenTree:
         self.header, self.tree, self.offset = None, None, 0
 
 
+def leaf_of(result: CompileResult) -> Leaf:
+    """What a tree keeps of a finished compile."""
+    return Leaf(result.exec_bytes, result.text_bytes, result.dedup_bytes, result.object_sha256, result.truncated)
+
+
 class ReplayStore:
     """Trees of one key.
 
@@ -129,7 +134,7 @@ class ReplayStore:
         assert header.advice is not None
         answers = np.frombuffer(result.answers, header.advice.dtype).astype(np.int64)
         observations = np.frombuffer(result.observations, np.uint8).reshape(-1, header.payload_bytes)
-        leaf = Leaf(result.exec_bytes, result.text_bytes, result.object_sha256, result.truncated)
+        leaf = leaf_of(result)
         entry = self._entry(module_sha256)
         if not self._key_path.exists():
             write_json(self._key_path, asdict(self.key))

@@ -27,12 +27,14 @@ class Leaf:
     Attributes:
         exec_bytes: executable sections of the object, in bytes.
         text_bytes: Berkeley text of the object, in bytes.
+        dedup_bytes: the same by shares; None when it was not known what other modules carry.
         object_sha256: hash of the object file, hexadecimal.
         truncated: the size stop ended the questions.
     """
 
     exec_bytes: int
     text_bytes: int
+    dedup_bytes: int | None
     object_sha256: str
     truncated: bool
 

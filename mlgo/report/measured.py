@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from mlgo.errors import ArtifactError
 
-MEASURES = ("text_bytes", "exec_bytes")
+MEASURES = ("text_bytes", "exec_bytes", "dedup_bytes")
 """Sizes that are compared."""
 
 REFERENCES = ("echo", "never", "random")

@@ -23,7 +23,7 @@ from mlgo.report.tables import SCOPES, Row, Standout, failures, standouts
 
 _NUM_STANDOUTS = 10
 
-_MEASURE_TITLES = {"text_bytes": "text", "exec_bytes": "executable sections"}
+_MEASURE_TITLES = {"text_bytes": "text", "exec_bytes": "executable sections", "dedup_bytes": "text by shares"}
 _PROJECT_TITLES = {
     "object": "objects",
     "deduplicated": "without copies",

@@ -34,6 +34,7 @@ class Row:
         num_truncated: modules where the size stop ended the questions early.
         text_bytes: comparison of Berkeley text.
         exec_bytes: comparison of executable sections.
+        dedup_bytes: comparison of text by shares, see ``artifacts.COPIES``.
     """
 
     contender: str
@@ -42,6 +43,7 @@ class Row:
     num_truncated: int
     text_bytes: Comparison
     exec_bytes: Comparison
+    dedup_bytes: Comparison
 
     def by(self, measure: str) -> Comparison:
         """Comparison of one of `MEASURES`."""

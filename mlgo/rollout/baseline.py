@@ -1,7 +1,7 @@
 """The references every policy is held against: the heuristic, never, random; and the heuristic's own questions."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.artifacts import trace_schema
+from mlgo.compiler.comdat import comdat_groups, shared_text
 from mlgo.compiler.session import CompileResult
 from mlgo.compiler.toolchain import Quirks
 from mlgo.corpus.store import Module
 from mlgo.errors import ArtifactError
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor, RecordedAdvisor
 from mlgo.rollout.compiles import CompileHost, CompileOutcome
+from mlgo.rollout.copies import Copies, count_copies
 from mlgo.rollout.jobs import CompileJob
 from mlgo.tasks import Task
 
@@ -28,11 +30,13 @@ class Baseline:
 
     Attributes:
         scores: rows of ``artifacts.SCORES``, by module and advisor.
+        copies: what several modules of a project carry.
         trace: rows of ``artifacts.trace_schema``, by module and step; None when no module could be traced.
         timings: rows of ``artifacts.TIMINGS``.
     """
 
     scores: list[dict[str, Any]]
+    copies: Copies
     trace: pa.Table | None
     timings: list[dict[str, Any]]
 
@@ -45,6 +49,7 @@ def score_references(
     bitcode: Mapping[str, Path],
     random_inline_share: float,
     seed: int,
+    folder: Path,
     label: str = "",
 ) -> Baseline:
     """Compile modules under all reference advisors and record what the heuristic was asked.
@@ -53,25 +58,28 @@ def score_references(
         host: runs the compiles.
         task: decision problem.
         quirks: of the host's compiler.
-        modules: what to compile.
+        modules: what to compile, projects as a whole.
         bitcode: file by module key.
         random_inline_share: probability that the random advisor inlines.
         seed: root seed of the random advisor.
+        folder: for the objects, until what they share is known.
         label: title of the progress bar.
     """
 
-    def job(module: Module, advisor: str) -> CompileJob:
-        path = bitcode[module.key]
+    def job(module: Module, advisor: str, object_path: Path) -> CompileJob:
+        plain = CompileJob(module.key, bitcode[module.key], None, object_path=object_path)
         if advisor == "heuristic":
-            return CompileJob(module.key, path, None)
+            return plain
         if advisor == "echo":
-            return CompileJob(module.key, path, EchoAdvisor(quirks.default_slot), with_default=True, record=True)
+            return replace(plain, advisor=EchoAdvisor(quirks.default_slot), with_default=True, record=True)
         if advisor == "never":
-            return CompileJob(module.key, path, ConstantAdvisor(0))
-        return CompileJob(module.key, path, RandomAdvisor(random_inline_share, seed, module.key))
+            return replace(plain, advisor=ConstantAdvisor(0))
+        return replace(plain, advisor=RandomAdvisor(random_inline_share, seed, module.key))
 
     pairs = [(module, advisor) for module in modules for advisor in ADVISORS]
-    outcomes = host.compile_all([job(*pair) for pair in pairs], label)
+    objects = [folder / f"{number:06d}.o" for number in range(len(pairs))]
+    jobs = [job(*pair, path) for pair, path in zip(pairs, objects, strict=True)]
+    outcomes, copies = _with_shares(pairs, host.compile_all(jobs, label), objects)
     plain, echoes = (
         {module.key: o for (module, advisor), o in zip(pairs, outcomes, strict=True) if advisor == wanted}
         for wanted in ("heuristic", "echo")
@@ -84,6 +92,7 @@ def score_references(
             _score_row(module, advisor, outcome, explanations.get(module.key, "") if advisor == "echo" else "")
             for (module, advisor), outcome in zip(pairs, outcomes, strict=True)
         ],
+        copies,
         _trace(task, modules, echoes),
         [
             {"project": module.project, "module": module.name, "advisor": advisor, "seconds": outcome.result.seconds}
@@ -91,6 +100,27 @@ def score_references(
             if outcome.result is not None
         ],
     )
+
+
+def _with_shares(
+    pairs: Sequence[tuple[Module, str]], outcomes: Sequence[CompileOutcome], objects: Sequence[Path]
+) -> tuple[list[CompileOutcome], Copies]:
+    """Add sizes by shares, known once the heuristic has compiled whole projects; and what is shared."""
+    by_heuristic: dict[str, list[Path]] = {}
+    for (module, advisor), outcome, path in zip(pairs, outcomes, objects, strict=True):
+        if advisor == "heuristic" and outcome.result is not None:
+            by_heuristic.setdefault(module.project, []).append(path)
+    copies = Copies({project: count_copies(map(Path.read_bytes, paths)) for project, paths in by_heuristic.items()})
+
+    def shared(module: Module, outcome: CompileOutcome, path: Path) -> CompileOutcome:
+        if outcome.result is None:
+            return outcome
+        text_bytes, groups = outcome.result.text_bytes, comdat_groups(path.read_bytes())
+        dedup_bytes = shared_text(text_bytes, groups, copies.of(module.key))
+        return replace(outcome, result=replace(outcome.result, dedup_bytes=dedup_bytes))
+
+    compiled = zip(pairs, outcomes, objects, strict=True)
+    return [shared(module, outcome, path) for (module, _), outcome, path in compiled], copies
 
 
 def self_test_failures(scores: pa.Table) -> list[dict[str, str]]:
@@ -174,6 +204,7 @@ def _score_row(module: Module, advisor: str, outcome: CompileOutcome, remark: st
         "advisor": advisor,
         "exec_bytes": result and result.exec_bytes,
         "text_bytes": result and result.text_bytes,
+        "dedup_bytes": result and result.dedup_bytes,
         "num_questions": result and result.num_questions,
         "truncated": result and result.truncated,
         "object_sha256": result.object_sha256 if result else "",

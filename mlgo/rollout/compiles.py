@@ -14,6 +14,7 @@ from mlgo.compiler.session import CompileResult, compile_plain, compile_under_ad
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import CompileConfig
 from mlgo.errors import CompileError, MlgoError, ReplayMismatch
+from mlgo.rollout.copies import Copies
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.memory import Recollection, TreeMemory
 from mlgo.tasks import get_task
@@ -54,6 +55,7 @@ class CompileHost:
         settings: level, size stop and deadlines.
         num_workers: processes.
         memory: decision trees; policies are walked down them before anything is compiled.
+        copies: what the modules' projects carry several times, so that sizes by shares are known.
     """
 
     def __init__(
@@ -63,11 +65,12 @@ class CompileHost:
         settings: CompileConfig,
         num_workers: int,
         memory: TreeMemory | None = None,
+        copies: Copies | None = None,
     ) -> None:
         self._memory = memory
         self.num_asked = self.num_compiled = 0
         self._pool: LocalPool[CompileJob, CompileOutcome] = LocalPool(
-            num_workers, partial(make_handler, toolchain, task_name, settings)
+            num_workers, partial(make_handler, toolchain, task_name, settings, copies)
         )
 
     def compile_all(self, jobs: Sequence[CompileJob], label: str = "") -> list[CompileOutcome]:
@@ -153,17 +156,25 @@ def check_failures(
 
 
 def make_handler(
-    toolchain: Toolchain, task_name: str, settings: CompileConfig
+    toolchain: Toolchain, task_name: str, settings: CompileConfig, copies: Copies | None = None
 ) -> Callable[[CompileJob], CompileOutcome]:
     """What a worker does with a job: compile it; a failed compile is an outcome too."""
     task = get_task(task_name)
 
     def handle(job: CompileJob) -> CompileOutcome:
         remark = task.done_remark if job.count_done else None
+        num_copies = copies.of(job.module) if copies else None
         try:
             if job.advisor is None:
                 return CompileOutcome(
-                    compile_plain(toolchain, job.bitcode, settings, remark=remark, object_path=job.object_path)
+                    compile_plain(
+                        toolchain,
+                        job.bitcode,
+                        settings,
+                        remark=remark,
+                        object_path=job.object_path,
+                        num_copies=num_copies,
+                    )
                 )
             return CompileOutcome(
                 compile_under_advice(
@@ -177,6 +188,7 @@ def make_handler(
                     remark=remark,
                     known=job.known,
                     object_path=job.object_path,
+                    num_copies=num_copies,
                 )
             )
         except CompileError as error:

@@ -35,6 +35,8 @@ FIXED: dict[str, PureAdvisor] = {
 VARIANTS = ("heuristic", "random", *FIXED, "trees", "search")
 """All ways of answering, in the order of the rows; the first two are known from the baseline."""
 
+_SIZES = ("exec_bytes", "text_bytes", "dedup_bytes")
+
 
 def measure_headroom(
     host: CompileHost,
@@ -124,7 +126,7 @@ def _rows(
     last = result.best or result.start[-1]
     found: dict[str, dict[str, Any]] = {"heuristic": _sizes(scored)}
     if random:
-        found["random"] = {name: random[name] for name in ("exec_bytes", "text_bytes", "failure", "message")}
+        found["random"] = {name: random[name] for name in (*_SIZES, "failure", "message")}
     for variant, outcome in zip(FIXED, result.start, strict=False):
         found[variant] = {**_outcome(outcome), "num_compiles": 1}
     if in_tree:
@@ -143,4 +145,4 @@ def _outcome(outcome: CompileOutcome) -> dict[str, Any]:
 
 
 def _sizes(measured: ScoredModule | CompileResult | Leaf | None) -> dict[str, int | None]:
-    return {name: None if measured is None else getattr(measured, name) for name in ("exec_bytes", "text_bytes")}
+    return {name: None if measured is None else getattr(measured, name) for name in _SIZES}

@@ -123,6 +123,7 @@ def read_episode(path: Path) -> LoggedEpisode:
         result = CompileResult(
             row["exec_bytes"],
             row["text_bytes"],
+            None,
             row["object_sha256"],
             seconds=0.0,
             truncated=row["truncated"],

@@ -11,14 +11,16 @@ from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import CompileConfig
 from mlgo.files import content_hash
 from mlgo.replay import ReplayStore, TreeKey
+from mlgo.rollout.copies import Copies
 from mlgo.rollout.jobs import CompileJob
 from mlgo.tasks import PureAdvisor, Task
 from mlgo.types import TensorSpec
 
 
-def tree_key(toolchain: Toolchain, task: Task, settings: CompileConfig) -> TreeKey:
+def tree_key(toolchain: Toolchain, task: Task, settings: CompileConfig, copies: Copies | None = None) -> TreeKey:
     """Key of the trees that compiles of this kind belong to."""
-    options = [toolchain.name, *toolchain.back_end[1:], *task.flags(Path("BASE"), 1.0, with_default=False)]
+    shares = [copies.sha256] if copies else []  # sizes by shares hold for these shares only
+    options = [toolchain.name, *toolchain.back_end[1:], *task.flags(Path("BASE"), 1.0, with_default=False), *shares]
     return TreeKey(
         toolchain.sha256,
         toolchain.target,
@@ -86,6 +88,7 @@ class TreeMemory:
             result = CompileResult(
                 leaf.exec_bytes,
                 leaf.text_bytes,
+                leaf.dedup_bytes,
                 leaf.object_sha256,
                 0.0,
                 leaf.truncated,

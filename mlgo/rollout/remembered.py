@@ -61,6 +61,7 @@ def best_remembered(
     result = CompileResult(
         best.leaf.exec_bytes,
         best.leaf.text_bytes,
+        best.leaf.dedup_bytes,
         best.leaf.object_sha256,
         0.0,
         best.leaf.truncated,

@@ -1,4 +1,4 @@
-"""Modules together with their scores under the heuristic."""
+"""Modules together with their scores under the heuristic, and what they carry as copies."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from mlgo.artifacts import SCORES, read_table
+from mlgo.artifacts import COPIES, SCORES, read_table
 from mlgo.corpus.store import Module, load_modules
 from mlgo.errors import TrainingError
+from mlgo.rollout.copies import Copies
 
 
 @dataclass(frozen=True)
@@ -19,12 +20,14 @@ class ScoredModule:
         module: the module.
         exec_bytes: executable sections under the heuristic, in bytes.
         text_bytes: Berkeley text under the heuristic, in bytes.
+        dedup_bytes: the same by shares, see ``artifacts.COPIES``.
         num_questions: what the heuristic was asked.
     """
 
     module: Module
     exec_bytes: int
     text_bytes: int
+    dedup_bytes: int
     num_questions: int
 
 
@@ -41,8 +44,21 @@ def load_scored_modules(corpus_dir: Path, baseline_dir: Path, split: str) -> lis
         plain = by_advisor.get(("heuristic", module.project, module.name))
         echo = by_advisor.get(("echo", module.project, module.name))
         if plain is not None and echo is not None:
-            scored.append(ScoredModule(module, plain["exec_bytes"], plain["text_bytes"], echo["num_questions"]))
+            exec_bytes, text_bytes, dedup_bytes = (plain[f"{kind}_bytes"] for kind in ("exec", "text", "dedup"))
+            scored.append(ScoredModule(module, exec_bytes, text_bytes, dedup_bytes, echo["num_questions"]))
     return scored
+
+
+def load_copies(baseline_dir: Path) -> Copies:
+    """Read what several modules of a project carry under the heuristic.
+
+    Raises:
+        ArtifactError: the baseline is missing or damaged.
+    """
+    found: dict[str, dict[bytes, int]] = {}
+    for row in read_table(baseline_dir / "copies.parquet", COPIES).to_pylist():
+        found.setdefault(row["project"], {})[row["signature"]] = row["num_modules"]
+    return Copies(found)
 
 
 def baselines(scored: Iterable[ScoredModule], objective: str) -> dict[str, float]:

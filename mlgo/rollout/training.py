@@ -12,8 +12,9 @@ from mlgo.config import BCMaxConfig, CompileConfig, ESConfig, MarginalConfig, PP
 from mlgo.files import file_sha256
 from mlgo.replay import ReplayStore, prune
 from mlgo.rollout.candidates import CandidateEvaluator
+from mlgo.rollout.copies import Copies
 from mlgo.rollout.memory import TreeMemory, tree_key
-from mlgo.rollout.scored import ScoredModule, load_scored_modules, with_questions
+from mlgo.rollout.scored import ScoredModule, load_copies, load_scored_modules, with_questions
 from mlgo.seeding import sample
 from mlgo.tasks import get_task
 
@@ -77,13 +78,27 @@ def training_origin(
 
 
 def open_memory(
-    folder: Path, config: ReplayConfig, toolchain: Toolchain, task: str, settings: CompileConfig
+    folder: Path,
+    config: ReplayConfig,
+    toolchain: Toolchain,
+    task: str,
+    settings: CompileConfig,
+    copies: Copies | None = None,
 ) -> TreeMemory | None:
     """Decision trees in a folder, pruned to the configured size; None where the configuration turns them off."""
     if not config.enabled:
         return None
     prune(folder, int(config.max_disk_gb * 1e9))
-    return TreeMemory(ReplayStore(folder, tree_key(toolchain, get_task(task), settings)))
+    return TreeMemory(ReplayStore(folder, tree_key(toolchain, get_task(task), settings, copies)))
+
+
+def needed_copies(settings: CompileConfig, baseline: Path) -> Copies | None:
+    """What projects carry several times, where the objective counts text by shares; else sizes do not depend on it.
+
+    Raises:
+        ArtifactError: the baseline is missing or damaged.
+    """
+    return load_copies(baseline) if settings.objective == "dedup_bytes" else None
 
 
 def validation_rewards(

@@ -4,15 +4,17 @@ import re
 import shutil
 import struct
 import subprocess
+from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.compiler.comdat import comdat_groups, deduplicated_text
+from mlgo.compiler.comdat import comdat_groups, deduplicated_text, shared_text
 from mlgo.compiler.measure import object_size
 from mlgo.compiler.session import compile_plain
 from mlgo.errors import ObjectError
+from tests.compiler.test_unwind import unwind_by_readelf
 from tests.fakes.elf import ALLOC, EXEC, PROGBITS, WRITE, elf_object
 
 GROUP, SYMTAB, STRTAB = 17, 2, 3
@@ -139,6 +141,8 @@ def groups_by_readelf(path) -> list[tuple[bytes, int]]:
         re.MULTILINE,
     ):
         text[number] = int(size, 16) if "A" in flags and ("X" in flags or "W" not in flags) else 0
+    for number, size in unwind_by_readelf(path).items():
+        text[number] += size
     found: list[tuple[bytes, int]] = []
     for line in readelf("-g").splitlines():
         if match := re.search(r"^COMDAT group section .* \[(\S+)\] contains", line):
@@ -146,3 +150,33 @@ def groups_by_readelf(path) -> list[tuple[bytes, int]]:
         elif match := re.match(r" +\[ *(\d+)\] ", line):
             found[-1] = (found[-1][0], found[-1][1] + text[match[1]])
     return found
+
+
+def test_shares_by_hand():
+    # a is the module's own; of b it bears a third of 30, of c half of 5, rounded up
+    groups = [(b"a", 10), (b"b", 30), (b"c", 5)]
+    assert shared_text(100, groups, {b"b": 3, b"c": 2}) == 100 - 20 - 2
+    assert shared_text(100, groups, {}) == 100
+
+
+@given(
+    carriers=st.lists(st.sets(st.sampled_from([b"a", b"b", b"c", b"d"])), min_size=1, max_size=6),
+    own=st.integers(0, 1000),
+)
+def test_shares_add_up_to_one_copy(carriers, own):
+    # 60 is divisible by any number of carriers up to 6, so nothing is rounded
+    objects = [(own + 60 * len(names), [(name, 60) for name in sorted(names)]) for names in carriers]
+    num_copies = Counter(name for names in carriers for name in names)
+    shares = [shared_text(text, groups, num_copies) for text, groups in objects]
+    assert sum(shares) == deduplicated_text(objects)
+
+
+def test_a_compile_by_shares(sample, toolchain, settings, real_objects):
+    module, data = sample("graph/paths.cpp"), real_objects[0].read_bytes()
+    groups = comdat_groups(data)
+    (signature, size), *_ = groups
+    plain = compile_plain(toolchain, module, settings)
+    assert plain.dedup_bytes is None
+    shared = compile_plain(toolchain, module, settings, num_copies={signature: 2, b"of another module": 9})
+    assert shared.dedup_bytes == plain.text_bytes - size // 2
+    assert (shared.text_bytes, shared.object_sha256) == (plain.text_bytes, plain.object_sha256)

@@ -39,13 +39,14 @@ def recalled(store: ReplayStore, policy: int) -> Leaf | None:
     st.integers(0, 127),
     st.integers(0, 20),
     st.integers(0, 2**31),
+    st.none() | st.integers(0, 2**31),
     st.booleans(),
     st.randoms(use_true_random=False),
 )
-def test_branches_survive_their_encoding(node, answer, num_new, size, truncated, random):
+def test_branches_survive_their_encoding(node, answer, num_new, size, dedup, truncated, random):
     observations = np.frombuffer(random.randbytes(num_new * WIDTH), np.uint8).reshape(num_new, WIDTH)
     answers = np.array([random.randrange(128) for _ in range(num_new)], np.int64)
-    branch = Branch(node, answer, observations, answers, Leaf(size, size + 1, "ab" * 32, truncated))
+    branch = Branch(node, answer, observations, answers, Leaf(size, size + 1, dedup, "ab" * 32, truncated))
     back = decode_branch(encode_branch(branch), WIDTH)
     assert (back.node, back.answer, back.leaf) == (branch.node, branch.answer, branch.leaf)
     np.testing.assert_array_equal(back.observations, observations)
@@ -211,10 +212,10 @@ def test_pruning_takes_the_least_recently_used_first(tmp_path):
 def noise(seed: int, num_questions: int) -> CompileResult:
     """A compile whose observations cannot be compressed; all seeds begin with another question."""
     rng = np.random.default_rng(seed)
-    leaf = Leaf(seed, seed, f"{seed:064x}", False)
+    leaf = Leaf(seed, seed, None, f"{seed:064x}", False)
     observations = rng.bytes(num_questions * WIDTH)
     answers = np.zeros(num_questions, np.int64).tobytes()
-    sizes = (leaf.exec_bytes, leaf.text_bytes, leaf.object_sha256)
+    sizes = (leaf.exec_bytes, leaf.text_bytes, None, leaf.object_sha256)
     return CompileResult(*sizes, 0.1, header=HEADER, answers=answers, observations=observations)
 
 

@@ -24,7 +24,7 @@ def answers(*values: int) -> np.ndarray:
 
 
 def leaf(size: int) -> Leaf:
-    return Leaf(size, size, f"{size:064x}", False)
+    return Leaf(size, size, None, f"{size:064x}", False)
 
 
 def add(tree: DecisionTree, observations: np.ndarray, given: np.ndarray, result: Leaf) -> None:

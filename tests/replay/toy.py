@@ -17,6 +17,9 @@ WIDTH = HEADER.payload_bytes
 MAX_DEPTH = 6
 
 
+DEDUP_BYTES = (None, 77)
+
+
 def observe(answers: tuple[int, ...], seed: int) -> np.ndarray | None:
     """The next observation, uint8 [WIDTH], or None when the compile is at its end."""
     digest = hashlib.sha256(repr((answers, seed)).encode()).digest()
@@ -28,7 +31,8 @@ def observe(answers: tuple[int, ...], seed: int) -> np.ndarray | None:
 
 def leaf_of(answers: tuple[int, ...], seed: int) -> Leaf:
     digest = hashlib.sha256(repr(("leaf", answers, seed)).encode()).hexdigest()
-    return Leaf(int(digest[:6], 16), int(digest[6:12], 16), digest, digest[0] == "0")
+    dedup_bytes = DEDUP_BYTES[int(digest[1], 16) % 2]
+    return Leaf(int(digest[:6], 16), int(digest[6:12], 16), dedup_bytes, digest, digest[0] == "0")
 
 
 def decide_by(policy: int):
@@ -58,6 +62,7 @@ def result(policy: int, seed: int, num_known: int = 0) -> CompileResult:
     return CompileResult(
         leaf.exec_bytes,
         leaf.text_bytes,
+        leaf.dedup_bytes,
         leaf.object_sha256,
         0.1,
         leaf.truncated,

@@ -137,6 +137,7 @@ def _add_module(made: World, split: str, project: str, i: int, size: int) -> Non
     )
     for advisor, factor in [("heuristic", 1.0), ("echo", 1.0), ("never", 1.2), ("random", 1.5)]:
         measured = {"text_bytes": int(size * factor), "exec_bytes": int(size * factor / 2)}
+        measured["dedup_bytes"] = int(size * factor * 0.75)
         rest = {"num_questions": 9, "truncated": False, "object_sha256": "ef", "failure": "", "message": ""}
         made.scores.append({**key, "advisor": advisor, **measured, **rest})
     if split == "validation":
@@ -151,8 +152,10 @@ def _add_module(made: World, split: str, project: str, i: int, size: int) -> Non
                 "seed": 0,
                 "text_bytes": round(size * factor),
                 "exec_bytes": round(size * factor / 2),
+                "dedup_bytes": round(size * factor * 0.75),
                 "baseline_text_bytes": size,
                 "baseline_exec_bytes": size // 2,
+                "baseline_dedup_bytes": size * 3 // 4,
                 "num_questions": 9,
                 "num_inlined": 3,
                 "truncated": False,

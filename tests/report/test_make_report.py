@@ -90,7 +90,7 @@ def test_page_holds_all_sections(world):
 
 def test_failures_are_shown_without_paths(world):
     row = next(row for row in world.results if row["split"] == "test")
-    row.update(text_bytes=None, exec_bytes=None, num_questions=None, num_inlined=None, truncated=None)
+    row.update(text_bytes=None, exec_bytes=None, dedup_bytes=None, num_questions=None, num_inlined=None, truncated=None)
     row.update(failure="exit", message="clang died on /tmp/secret/place/module.bc <&>")
     page = made(world)
     assert "clang died on module.bc &lt;&amp;&gt;" in page

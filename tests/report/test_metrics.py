@@ -33,7 +33,8 @@ def test_metrics_are_nested_numbers(measured):
     assert numbers["text_total_gain_percent"] <= numbers["text_total_high_percent"]
     assert (numbers["text_modules"], numbers["text_wins"], numbers["exec_failed"]) == (12, 12, 0)
     assert numbers.pop("text_verdict") == "smaller"
-    assert numbers.pop("exec_verdict") in ("smaller", "larger", "no difference shown")
+    for verdict in ("exec_verdict", "dedup_verdict"):
+        assert numbers.pop(verdict) in ("smaller", "larger", "no difference shown")
     assert all(isinstance(value, int | float) for value in numbers.values())
     json.dumps(found, allow_nan=False)
 

@@ -67,7 +67,7 @@ def test_project_rows_start_with_test(world):
 
 def test_failures_are_counted_and_listed(world):
     row = next(row for row in world.results if row["policy"] == "es" and row["split"] == "test")
-    row.update(text_bytes=None, exec_bytes=None, num_questions=None, num_inlined=None, truncated=None)
+    row.update(text_bytes=None, exec_bytes=None, dedup_bytes=None, num_questions=None, num_inlined=None, truncated=None)
     row.update(failure="timeout", message="no end")
     measured = table(world)
     found = split_rows(measured, ["es-s0"], BOOTSTRAP)[0].text_bytes
@@ -78,7 +78,7 @@ def test_failures_are_counted_and_listed(world):
 def test_a_failed_heuristic_leaves_the_references_out(world):
     for row in world.scores:
         if row["project"] == "drill" and row["advisor"] == "heuristic":
-            row.update(text_bytes=None, exec_bytes=None, failure="exit")
+            row.update(text_bytes=None, exec_bytes=None, dedup_bytes=None, failure="exit")
     row = split_rows(table(world), ["never"], BOOTSTRAP)[0]
     assert (row.text_bytes.num_modules, row.text_bytes.num_failed) == (6, 6)
 

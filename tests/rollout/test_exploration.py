@@ -21,7 +21,7 @@ POLICY, *VARIANTS = (
 
 def scored(name: str, num_questions: int) -> ScoredModule:
     module = Module("p", name, "c", "train", name * 8)
-    return ScoredModule(module, 1000, 2000, num_questions)
+    return ScoredModule(module, 1000, 2000, 2000, num_questions)
 
 
 MODULES = [scored("small", 4), scored("middle", 100), scored("large", 2000)]

@@ -96,7 +96,7 @@ def modules(toolchain, settings, paths):
     for number, key in enumerate(paths):
         plain = compile_plain(toolchain, paths[key], settings)
         module = Module(*key.split("/"), "c", "test", f"{number}" * 64)
-        found.append(ScoredModule(module, plain.exec_bytes, plain.text_bytes, 4))
+        found.append(ScoredModule(module, plain.exec_bytes, plain.text_bytes, plain.text_bytes, 4))
     return found
 
 

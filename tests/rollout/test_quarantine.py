@@ -9,7 +9,7 @@ from mlgo.compiler.session import CompileResult
 from mlgo.rollout.compiles import CompileOutcome
 from mlgo.rollout.quarantine import Quarantine
 
-GOOD = CompileOutcome(CompileResult(1, 1, "", 0.0))
+GOOD = CompileOutcome(CompileResult(1, 1, None, "", 0.0))
 BAD = CompileOutcome(None, "timeout", "no end within 60 s")
 
 

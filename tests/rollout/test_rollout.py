@@ -47,8 +47,9 @@ def bitcode(modules, sample, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def baseline(host, task, modules, bitcode):
-    return score_references(host, task, Quirks(), [*modules, BROKEN], bitcode, 0.5, 0)
+def baseline(host, task, modules, bitcode, tmp_path_factory):
+    tmp_path = tmp_path_factory.mktemp("objects")
+    return score_references(host, task, Quirks(), [*modules, BROKEN], bitcode, 0.5, 0, tmp_path)
 
 
 def test_references_have_a_row_per_module_and_advisor(baseline, modules, tmp_path):
@@ -103,10 +104,10 @@ def test_the_self_test_names_the_cause(baseline):
     assert re.fullmatch(r"the cause; text 99 instead of \d+ bytes", found["cause"])
 
 
-def test_the_size_stop_explains_a_difference(toolchain, settings, task, modules, bitcode):
+def test_the_size_stop_explains_a_difference(toolchain, settings, task, modules, bitcode, tmp_path):
     tight = settings.model_copy(update={"size_stop_factor": 1.0001})
     with CompileHost(toolchain, "inline-size", tight, 1) as host:
-        stopped = score_references(host, task, Quirks(), modules, bitcode, 0.5, 0)
+        stopped = score_references(host, task, Quirks(), modules, bitcode, 0.5, 0, tmp_path)
     found = self_test_failures(pa.Table.from_pylist(stopped.scores, schema=SCORES.remove_metadata()))
     truncated = [row for row in stopped.scores if row["advisor"] == "echo" and row["truncated"]]
     for row in truncated:
@@ -134,23 +135,23 @@ def test_the_trace_is_what_the_heuristic_was_asked(baseline, modules, bitcode, t
     assert set(trace["module"].to_pylist()) == {module.name for module in modules}
 
 
-def test_a_compiler_that_hides_a_feature_is_asked_twice(baseline, host, task, modules, bitcode):
+def test_a_compiler_that_hides_a_feature_is_asked_twice(baseline, host, task, modules, bitcode, tmp_path):
     # The real compiler has no such quirk, so the second round must find what the first one would have.
     class Hiding(Quirks):
         default_hides_a_feature = True
 
-    again = score_references(host, task, Hiding(), modules, bitcode, 0.5, 0)
+    again = score_references(host, task, Hiding(), modules, bitcode, 0.5, 0, tmp_path)
     assert again.trace.equals(baseline.trace)
 
 
-def test_two_runs_give_the_same(baseline, host, task, modules, bitcode):
-    again = score_references(host, task, Quirks(), [*modules, BROKEN], bitcode, 0.5, 0)
+def test_two_runs_give_the_same(baseline, host, task, modules, bitcode, tmp_path):
+    again = score_references(host, task, Quirks(), [*modules, BROKEN], bitcode, 0.5, 0, tmp_path)
     assert again.scores == baseline.scores
     assert again.trace.equals(baseline.trace)
 
 
-def test_nothing_to_trace(host, task, bitcode):
-    found = score_references(host, task, Quirks(), [BROKEN], bitcode, 0.5, 0)
+def test_nothing_to_trace(host, task, bitcode, tmp_path):
+    found = score_references(host, task, Quirks(), [BROKEN], bitcode, 0.5, 0, tmp_path)
     assert found.trace is None
     assert found.timings == []
 
@@ -168,7 +169,8 @@ def scored(baseline, modules):
     for module in modules:
         rows = rows_of(baseline, module.name)
         plain = rows["heuristic"]
-        result.append(ScoredModule(module, plain["exec_bytes"], plain["text_bytes"], rows["echo"]["num_questions"]))
+        sizes = (plain[f"{kind}_bytes"] for kind in ("exec", "text", "dedup"))
+        result.append(ScoredModule(module, *sizes, rows["echo"]["num_questions"]))
     return result
 
 
@@ -188,7 +190,7 @@ def test_rewards_of_candidates(objective, host, policy, scored, bitcode, baselin
 def test_a_failed_candidate_is_not_a_number(host, policy, scored, bitcode):
     evaluator = CandidateEvaluator(host, policy, bitcode, "text_bytes")
     before = host.num_asked, host.num_compiled
-    rewards = evaluator.rewards(np.array([[0, -1]], np.float32), [ScoredModule(BROKEN, 1, 1, 1), scored[0]])
+    rewards = evaluator.rewards(np.array([[0, -1]], np.float32), [ScoredModule(BROKEN, 1, 1, 1, 1), scored[0]])
     assert (host.num_asked, host.num_compiled) == (before[0] + 2, before[1] + 2)
     assert np.isnan(rewards[0, 0])
     assert np.isfinite(rewards[0, 1])
@@ -200,7 +202,7 @@ def test_a_module_that_always_fails_ends_in_quarantine_and_harms_no_candidate(ho
     candidates = np.array([[0, -1], [0, 1]], np.float32)
     for _ in range(2):
         assert BROKEN.key not in quarantine
-        rewards = evaluator.rewards(candidates, [ScoredModule(BROKEN, 1, 1, 1), scored[0]])
+        rewards = evaluator.rewards(candidates, [ScoredModule(BROKEN, 1, 1, 1, 1), scored[0]])
         np.testing.assert_array_equal(mean_over_common(rewards), rewards[:, 1])
     assert BROKEN.key in quarantine
     assert scored[0].module.key not in quarantine
@@ -222,7 +224,7 @@ def test_evaluation_rows(host, policy, scored, bitcode, baseline, tmp_path):
 
 
 def test_evaluation_with_failures(host, policy, scored, bitcode):
-    both = [scored[0], ScoredModule(BROKEN, 1, 1, 1)]
+    both = [scored[0], ScoredModule(BROKEN, 1, 1, 1, 1)]
     rows, timings = evaluate_policy(host, policy, "bc", 0, both, bitcode, 0.5)
     assert [row["failure"] for row in rows] == ["", "exit"]
     assert rows[1]["text_bytes"] is None
@@ -282,15 +284,15 @@ def test_shares_of_failures():
 
 
 def test_modules_by_their_questions():
-    modules = [ScoredModule(BROKEN, 1, 1, n) for n in (0, 1, 10, 11)]
+    modules = [ScoredModule(BROKEN, 1, 1, 1, n) for n in (0, 1, 10, 11)]
     assert [one.num_questions for one in with_questions(modules, 10, "training")] == [1, 10]
     with pytest.raises(TrainingError, match="no training module asks between 1 and 10 questions"):
         with_questions(modules[:1], 10, "training")
 
 
 def test_rewards_of_episodes_by_hand():
-    sizes = baselines([ScoredModule(BROKEN, 100, 200, 1)], "text_bytes")
+    sizes = baselines([ScoredModule(BROKEN, 100, 200, 150, 1)], "text_bytes")
     assert sizes == {BROKEN.key: 200.0}
-    assert baselines([ScoredModule(BROKEN, 100, 200, 1)], "exec_bytes") == {BROKEN.key: 100.0}
+    assert baselines([ScoredModule(BROKEN, 100, 200, 150, 1)], "exec_bytes") == {BROKEN.key: 100.0}
     episode = Episode(BROKEN.key, np.zeros((1, 1), np.float16), np.zeros(1, np.uint8), 150.0, "")
     assert episode.reward(sizes[BROKEN.key]) == 0.25

@@ -15,7 +15,7 @@ from tests.rollout.test_memory import SETTINGS, TASK, module, never, policies  #
 def test_answers_follow_the_probabilities_and_the_luck(toolchain, module, never):  # noqa: F811
     (policy,) = policies(never.header, 1)
     policy = policy.with_weights(policy.weights / 50)
-    scored = ScoredModule(Module("json", "parser.cpp", "c++", "train", "a" * 64), 1, 1, 1)
+    scored = ScoredModule(Module("json", "parser.cpp", "c++", "train", "a" * 64), 1, 1, 1, 1)
     files, quarantine = {scored.module.key: module}, Quarantine(10)
     with CompileHost(toolchain, TASK.name, SETTINGS, 2) as host:
         first, again, others = (

@@ -39,7 +39,7 @@ def rounds(size_of: Callable, num_questions: int, budget: int, flips: int = 3, s
         asked.append([answers_of(advisor, num_questions) for advisor in advisors])
         sizes = [size_of(*answers) for answers in asked[-1]]
         outcomes = [
-            CompileOutcome(None, "exit") if size is None else CompileOutcome(CompileResult(0, size, "", 0.0))
+            CompileOutcome(None, "exit") if size is None else CompileOutcome(CompileResult(0, size, None, "", 0.0))
             for size in sizes
         ]
         try:

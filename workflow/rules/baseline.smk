@@ -5,6 +5,7 @@ include: "common.smk"
 rule baseline:
     input:
         "data/baseline/scores.parquet",
+        "data/baseline/copies.parquet",
         "data/baseline/trace.parquet",
         "data/baseline/vocabulary.parquet",
         "data/baseline/summary.json",
@@ -19,6 +20,7 @@ rule score_project:
     output:
         scores=temp("data/baseline/parts/{project}.scores.parquet"),
         trace=temp("data/baseline/parts/{project}.trace.parquet"),
+        copies=temp("data/baseline/parts/{project}.copies.parquet"),
     log:
         "data/work/logs/score_project/{project}.log",
     threads: 8
@@ -31,7 +33,8 @@ rule score_project:
         ),
     shell:
         "MLGO_LOG={log} exec python {input.script} --project {wildcards.project} --corpus data/corpus {params} "
-        "--workers {threads} --work data/work --scores {output.scores} --trace {output.trace}"
+        "--workers {threads} --work data/work --scores {output.scores} --trace {output.trace} "
+        "--copies {output.copies}"
 
 
 rule merge_baseline:
@@ -42,10 +45,11 @@ rule merge_baseline:
         parts=expand(
             "data/baseline/parts/{project}.{kind}.parquet",
             project=PROJECTS,
-            kind=["scores", "trace"],
+            kind=["scores", "trace", "copies"],
         ),
     output:
         "data/baseline/scores.parquet",
+        "data/baseline/copies.parquet",
         "data/baseline/trace.parquet",
         "data/baseline/vocabulary.parquet",
         "data/baseline/summary.json",

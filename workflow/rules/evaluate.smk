@@ -42,6 +42,7 @@ rule evaluate_policy:
         modules="data/corpus/modules.parquet",
         bitcode=expand("data/corpus/projects/{project}.parquet", project=PROJECTS),
         scores="data/baseline/scores.parquet",
+        copies="data/baseline/copies.parquet",
     output:
         results=temp("data/evaluation/parts/{policy}.parquet"),
         linked=temp("data/evaluation/parts/{policy}.linked.parquet"),

@@ -20,6 +20,7 @@ rule measure_headroom:
         modules="data/corpus/modules.parquet",
         bitcode=expand("data/corpus/projects/{project}.parquet", project=PROJECTS),
         scores="data/baseline/scores.parquet",
+        copies="data/baseline/copies.parquet",
     output:
         "data/headroom/headroom.parquet",
     log:

@@ -52,6 +52,7 @@ rule train_bcmax:
         modules="data/corpus/modules.parquet",
         bitcode=expand("data/corpus/projects/{project}.parquet", project=PROJECTS),
         scores="data/baseline/scores.parquet",
+        copies="data/baseline/copies.parquet",
         trace="data/baseline/trace.parquet",
         start=expand(
             "data/policies/bc-s{{seed}}/{file}", file=["policy.json", "weights.npy"]
@@ -93,6 +94,7 @@ rule train_es:
         modules="data/corpus/modules.parquet",
         bitcode=expand("data/corpus/projects/{project}.parquet", project=PROJECTS),
         scores="data/baseline/scores.parquet",
+        copies="data/baseline/copies.parquet",
         start=expand(
             "data/policies/{start}-s{{seed}}/{file}",
             start=config["es"]["start"],
@@ -131,6 +133,7 @@ rule train_marginal:
         modules="data/corpus/modules.parquet",
         bitcode=expand("data/corpus/projects/{project}.parquet", project=PROJECTS),
         scores="data/baseline/scores.parquet",
+        copies="data/baseline/copies.parquet",
         trace="data/baseline/trace.parquet",
         vocabulary="data/baseline/vocabulary.parquet",
     output:
@@ -171,6 +174,7 @@ rule train_ppo:
         modules="data/corpus/modules.parquet",
         bitcode=expand("data/corpus/projects/{project}.parquet", project=PROJECTS),
         scores="data/baseline/scores.parquet",
+        copies="data/baseline/copies.parquet",
         start=expand(
             "data/policies/bc-s{{seed}}/{file}", file=["policy.json", "weights.npy"]
         ),

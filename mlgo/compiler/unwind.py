@@ -1,0 +1,96 @@
+"""Whose unwind entries they are: the table ``.eh_frame`` of an ELF object, shared out among its functions' sections.
+
+The table is one section for all functions, a sequence of entries ``length (u32) | identifier (u32) | ...``. An entry
+with identifier 0 (CIE) holds what several functions have in common. Every other one (FDE) belongs to one function,
+whose address follows the identifier; in an object it is still a relocation, which leads to the function's symbol and
+so to its section (Linux Standard Base, core, "Exception Frames"). A linker that drops a function drops its FDE too.
+"""
+
+import struct
+
+import numpy as np
+
+from mlgo.compiler.measure import read_sections, section_name
+from mlgo.errors import ObjectError
+
+_SHT_RELA = 4
+_SHT_SYMTAB = 2
+_SHF_EXECINSTR = 4
+_LORESERVE = 0xFF00
+_RELA64 = np.dtype([("offset", "<u8"), ("type", "<u4"), ("symbol", "<u4"), ("addend", "<i8")])
+SYMBOL64 = np.dtype(
+    [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2"), ("value", "<u8"), ("size", "<u8")]
+)
+"""``Elf64_Sym``."""
+_LENGTH_BYTES, _ADDRESS_AT = 4, 8
+
+
+def unwind_bytes(data: bytes) -> np.ndarray:
+    """Bytes of unwind entries that belong to functions in each section, int64 [num_sections].
+
+    Entries whose function is not known stay with nobody, as do the common ones.
+
+    Args:
+        data: a 64-bit little-endian ELF object.
+
+    Raises:
+        ObjectError: not such an object, cut short, or its unwind table or relocations are not well-formed.
+    """
+    sections = read_sections(data)
+    found = np.zeros(len(sections), np.int64)
+    for number in np.flatnonzero(sections["type"] == _SHT_RELA).tolist():
+        table = int(sections["info"][number])
+        if _is_unwind_table(data, sections, table):
+            starts, sizes = _entries(data, sections[table])
+            owners = _owners(data, sections, number, starts + _ADDRESS_AT)
+            np.add.at(found, owners[owners > 0], sizes[owners > 0])
+    return found
+
+
+def _is_unwind_table(data: bytes, sections: np.ndarray, number: int) -> bool:
+    if number >= len(sections) or sections["flags"][number] & _SHF_EXECINSTR:  # most relocations are those of code
+        return False
+    return section_name(data, sections, number) == b".eh_frame"
+
+
+def _entries(data: bytes, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Offsets and sizes in bytes of the functions' entries (FDEs), int64 [num] each."""
+    start, end = int(table["offset"]), int(table["offset"] + table["size"])
+    found, offset = [], start
+    while offset + _ADDRESS_AT <= end:
+        length, identifier = struct.unpack_from("<II", data, offset)
+        if not length:  # the end mark
+            break
+        size = length + _LENGTH_BYTES
+        if offset + size > end:  # also an extended length (0xffffffff), which compilers do not write
+            raise ObjectError("an entry of the object's unwind table reaches beyond its end")
+        if identifier:
+            found.append((offset - start, size))
+        offset += size
+    offsets, sizes = np.array(found, np.int64).reshape(-1, 2).T
+    return offsets, sizes
+
+
+def _owners(data: bytes, sections: np.ndarray, number: int, offsets: np.ndarray) -> np.ndarray:
+    """Section that the relocation at each offset leads to, int64 [num_offsets]; 0 where there is none."""
+    relocations = _table(data, sections[number], _RELA64)
+    link = int(sections["link"][number])
+    if link >= len(sections) or sections["type"][link] != _SHT_SYMTAB:
+        raise ObjectError("the relocations of the object's unwind table have no symbol table")
+    symbols = _table(data, sections[link], SYMBOL64)
+    if np.any(relocations["symbol"] >= len(symbols)):
+        raise ObjectError("a relocation of the object's unwind table names a symbol that is not there")
+    target = symbols["shndx"][relocations["symbol"]].astype(np.int64)
+    target[(target >= _LORESERVE) | (target >= len(sections))] = 0
+    order = np.argsort(relocations["offset"], kind="stable")
+    places = relocations["offset"][order].astype(np.int64)
+    position = np.searchsorted(places, offsets)
+    hit = position < len(places)
+    hit[hit] = places[position[hit]] == offsets[hit]
+    owners = np.zeros(len(offsets), np.int64)
+    owners[hit] = target[order][position[hit]]
+    return owners
+
+
+def _table(data: bytes, section: np.ndarray, kind: np.dtype) -> np.ndarray:
+    return np.frombuffer(data, kind, int(section["size"]) // kind.itemsize, int(section["offset"]))
