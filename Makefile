@@ -52,7 +52,7 @@ headroom: setup  ## search for smaller code, then print what share of it the pol
 	$(SNAKEMAKE) headroom
 	@$(RUN) mlgo headroom
 
-scoreboard:  ## train all learners at equal compile budgets, write docs/results/scoreboard.md (hours on few cores)
+scoreboard:  ## train all learners at equal compile budgets, write docs/results/scoreboard.md (40 minutes on 2 cores)
 	$(MAKE) main PRESET=scoreboard
 	@$(RUN) mlgo scoreboard --markdown docs/results/scoreboard.md
 
