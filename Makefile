@@ -12,7 +12,7 @@ SNAKEMAKE := $(RUN) snakemake --workflow-profile workflow/profiles/default --cor
 	$(if $(PRESET),--configfile config/presets/$(PRESET).yaml)
 
 .DEFAULT_GOAL := main
-.PHONY: main setup test test-slow check format tiny headroom scoreboard dry-run clean help
+.PHONY: main setup test test-slow check format tiny headroom scoreboard generalisation dry-run clean help
 
 main: setup  ## set up everything, run the main job, print what it found
 	$(SNAKEMAKE)
@@ -49,18 +49,22 @@ tiny:  ## the main job on the sample corpus, in about a minute
 	$(MAKE) main PRESET=tiny
 
 headroom: setup  ## search for smaller code, then print what share of it the policies captured
-	$(SNAKEMAKE) headroom
+	$(SNAKEMAKE) -- headroom
 	@$(RUN) mlgo headroom
 
 scoreboard:  ## train all learners at equal compile budgets, write docs/results/scoreboard.md (40 minutes on 2 cores)
 	$(MAKE) main PRESET=scoreboard
 	@$(RUN) mlgo scoreboard --markdown docs/results/scoreboard.md
 
+generalisation: setup  ## train and test across languages and compilers, write docs/results/generalisation.md (hours on few cores)
+	$(SNAKEMAKE) $(if $(PRESET),,--configfile config/presets/generalisation.yaml) -- generalisation
+	@$(RUN) mlgo generalisation --markdown docs/results/generalisation.md
+
 dry-run: setup  ## what the main job would do
 	$(SNAKEMAKE) --dry-run
 
 clean:  ## remove results (downloads, checkpoints and decision trees in data/work stay)
-	rm -rf data/corpus data/baseline data/policies data/export data/evaluation data/report data/headroom
+	rm -rf data/corpus data/baseline data/policies data/export data/evaluation data/report data/headroom data/generalisation
 
 help:  ## show this
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 12

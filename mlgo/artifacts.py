@@ -107,6 +107,20 @@ RESULTS = pa.schema(
 )
 """Evaluation: one row per module, policy and seed."""
 
+GENERALISATION = pa.schema(
+    [
+        *_MODULE_KEY,
+        _field("language", pa.string(), "c or c++"),
+        _field("split", pa.string(), "train, validation or test"),
+        _field("trained_with", pa.string(), "compiler of the policy's training"),
+        _field("train_set", pa.string(), "what it was trained on"),
+        _field("seed", pa.int64(), "seed it was trained with"),
+        _field("tested_with", pa.string(), "compiler of this row, whose own front end made the module"),
+        *(RESULTS.field(name) for name in RESULTS.names[RESULTS.names.index("exec_bytes") :]),
+    ]
+)
+"""Policies on other languages and under other compilers: one row per module, policy, seed and compiler."""
+
 PROJECT_MEASURES = ("object", "deduplicated", "linked", "folded")
 """Sizes of a project as a whole: Berkeley text of its objects; the same with one copy of each COMDAT group; text of the
 shared object that a linker makes of them; the same with identical code folding."""

@@ -6,7 +6,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -402,6 +402,41 @@ class HeadroomConfig(Section):
     """Also begin with the best compile in the decision trees. The results then depend on what earlier runs left."""
 
 
+class CompilerWheel(Section):
+    """A compiler from a wheel of ziglang on the package index."""
+
+    version: str = Field(min_length=1)
+    """Version of ziglang; which LLVM it holds, docs/generalisation.md tells."""
+    sha256: dict[str, Annotated[str, Field(pattern="^[0-9a-f]{64}$")]] = Field(min_length=1)
+    """Hash of the wheel for each kind of machine, as ``uname -m`` names it."""
+
+
+class TrainSet(Section):
+    """Modules that policies are trained on."""
+
+    languages: Annotated[list[Literal["c", "c++"]], AfterValidator(_unique)] = Field(min_length=1)
+    """Only modules in these languages, for training, validation and the scales of the features."""
+    modules: Positive
+    """Instead of ``marginal.modules``, so that trainings on all sets can ask for equally many compiles."""
+
+
+class GeneralisationConfig(Section):
+    """Policies on other languages and under other compilers; nothing in the default run reads it."""
+
+    compilers: dict[Annotated[str, Field(pattern="^llvm[0-9]+$")], CompilerWheel]
+    """Compilers beside that of ``toolchain``, which is called main."""
+    train_sets: dict[Annotated[str, Field(pattern="^[a-z0-9+]+$")], TrainSet] = Field(min_length=1)
+    """What to train on, by name; with train.seeds each."""
+    across: str
+    """The train set that is used with every compiler, and whose policies are tested with every compiler."""
+
+    @model_validator(mode="after")
+    def _check_across(self) -> "GeneralisationConfig":
+        if self.across not in self.train_sets:
+            raise ValueError(f"across must name one of train_sets ({', '.join(self.train_sets)})")
+        return self
+
+
 class Config(Section):
     """The whole configuration."""
 
@@ -426,6 +461,7 @@ class Config(Section):
     replay: ReplayConfig
     evaluate: EvaluateConfig
     headroom: HeadroomConfig
+    generalisation: GeneralisationConfig
 
 
 SectionType = TypeVar("SectionType", bound=Section)
@@ -520,8 +556,12 @@ def _explain(item: Any, section: type[Section]) -> str:
 
 
 def _siblings(section: type[BaseModel], location: tuple[str | int, ...]) -> list[str]:
-    for part in location[:-1]:
+    parts = iter(location[:-1])
+    for part in parts:
         annotation = section.model_fields[str(part)].annotation
+        if get_origin(annotation) is dict:  # sections by name
+            next(parts, None)
+            annotation = get_args(annotation)[1]
         if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
             return []
         section = annotation

@@ -19,6 +19,10 @@ class ArtifactError(MlgoError):
     """A file of the pipeline is missing, damaged, of another schema, or cannot be written."""
 
 
+class PackageError(MlgoError):
+    """A file of the package index cannot be had, or is not the one that is pinned."""
+
+
 class CorpusError(MlgoError):
     """A recipe, a source distribution or the corpus made of them cannot be used."""
 

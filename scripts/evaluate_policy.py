@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--baseline", type=Path, required=True)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--output", type=Path, required=True, help="table of modules")
-    parser.add_argument("--linked", type=Path, required=True, help="table of projects")
+    parser.add_argument("--linked", type=Path, help="table of projects; nothing is linked without it")
     args = parser.parse_args()
 
     config, (toolchain, settings) = parse_section(EvaluateConfig, args.evaluate), compiler_of(args)
@@ -45,12 +45,12 @@ def main() -> None:
     name, _, policy_seed = args.policy.name.rpartition("-s")
     linking = Linking(find_linker(), settings.compile_timeout_s, args.workers)
     with scratch_directory() as folder:
-        objects = object_paths(modules, folder)
+        objects = object_paths(modules, folder) if args.linked else None
         with CompileHost(toolchain, policy.task, settings, args.workers, copies=load_copies(args.baseline)) as host:
             rows, timings = evaluate_policy(
                 host, policy, name, int(policy_seed), scored, bitcode, config.max_failed_share, objects
             )
-        linked = measure_projects(linking, args.policy.name, modules, objects)
+        linked = measure_projects(linking, args.policy.name, modules, objects) if objects is not None else []
     origin = provenance(
         compiler=toolchain.name,
         compiler_sha256=toolchain.sha256,
@@ -60,7 +60,8 @@ def main() -> None:
         scores_sha256=file_sha256(args.baseline / "scores.parquet"),
     )
     write_rows(args.output, rows, RESULTS, origin)
-    write_rows(args.linked, linked, LINKED, {**origin, "linker_sha256": file_sha256(linking.linker)})
+    if args.linked:
+        write_rows(args.linked, linked, LINKED, {**origin, "linker_sha256": file_sha256(linking.linker)})
     write_rows(args.work / "timings" / "evaluation" / f"{args.policy.name}.parquet", timings, TIMINGS, origin)
 
 

@@ -35,24 +35,35 @@ from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.episodes import Episode, compile_episodes
 from mlgo.rollout.exploration import exploring_jobs
 from mlgo.rollout.quarantine import Quarantine
-from mlgo.rollout.training import needed_copies, open_memory, training_modules, training_origin, validation_rewards
+from mlgo.rollout.training import (
+    needed_copies,
+    open_memory,
+    trace_of_languages,
+    training_modules,
+    training_origin,
+    validation_rewards,
+)
 from mlgo.seeding import sample
 
 
 def main() -> None:
     parser = training_parser(__doc__, "bc", "marginal")
     parser.add_argument("--task", required=True)
+    parser.add_argument("--languages", nargs="+", choices=("c", "c++"), help="learn from modules in these alone")
     args = parser.parse_args()
     started = time.monotonic()
     name, trace_path = args.output.name, args.baseline / "trace.parquet"
 
     config, cloning = parse_section(MarginalConfig, args.marginal), parse_section(BCConfig, args.bc)
     toolchain, settings = compiler_of(args)
-    train, validation = training_modules(args.corpus, args.baseline, "marginal", config, args.seed)
+    train, validation = training_modules(args.corpus, args.baseline, "marginal", config, args.seed, args.languages)
     bitcode = unpack_bitcode(args.corpus, [one.module for one in (*train, *validation)], args.work / "bitcode")
-    trace = read_table(trace_path)
-    scaling = normalisation(read_table(args.baseline / "vocabulary.parquet", VOCABULARY))
+    trace, vocabulary = read_table(trace_path), read_table(args.baseline / "vocabulary.parquet", VOCABULARY)
     learner = {"algorithm": "marginal", "seed": args.seed, "bc": cloning.model_dump(), "marginal": config.model_dump()}
+    if args.languages:
+        trace, vocabulary = trace_of_languages(trace, vocabulary, args.corpus, args.languages)
+        learner["languages"] = args.languages
+    scaling = normalisation(vocabulary)
     hashes = {"start_sha256": file_sha256(trace_path)}
     origin = training_origin(learner, toolchain, settings, hashes, args.corpus, args.baseline)
     copies = needed_copies(settings, args.baseline)

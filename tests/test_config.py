@@ -68,6 +68,18 @@ def test_the_scoreboard_gives_all_learners_the_same_number_of_compiles():
     assert budgets == pytest.approx({"marginal": 3011.4, "es": 3042, "ppo": 2992, "bcmax": 2988})
 
 
+def test_all_train_sets_get_the_same_number_of_compiles():
+    config = load_config(PATH, REPOSITORY / "config/presets/generalisation.yaml")
+    marginal, sets = config.marginal, config.generalisation.train_sets
+    # Mean of 1000 / questions, 4 to 20, over training modules of the default corpus; its validation modules.
+    known = {"both": (14.36, 57), "c": (17.96, 34), "c++": (8.99, 23)}
+    assert (marginal.compiles, marginal.max_compiles, marginal.questions) == (4, 20, 1000)
+    assert {
+        name: round(marginal.rounds * sets[name].modules * per_module + (1 + marginal.rounds) * validation, -1)
+        for name, (per_module, validation) in known.items()
+    } == {"both": 2980, "c": 2970, "c++": 2990}
+
+
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
@@ -116,6 +128,15 @@ def test_the_scoreboard_gives_all_learners_the_same_number_of_compiles():
         ("evaluate.splits", ["tset"], r"evaluate\.splits\.0: "),
         ("corpus.splits.test", [], r"corpus\.splits\.test: "),
         ("corpus", 3, r"corpus: "),
+        (
+            "generalisation.compilers.llvm19.versoin",
+            "1",
+            r"key 'generalisation\.compilers\.llvm19\.versoin'; known here: s",
+        ),
+        ("generalisation.compilers.llvm19.sha256.x86_64", "9fcd", r"llvm19\.sha256\.x86_64: .*pattern"),
+        ("generalisation.compilers.main", {}, r"generalisation\.compilers\.main\.\[key\]: .*pattern"),
+        ("generalisation.train_sets.c.languages", ["c", "d"], r"train_sets\.c\.languages\.1: .*'c' or 'c\+\+'"),
+        ("generalisation.across", "d", r"generalisation: .*across must name one of train_sets \(both, c, c\+\+\)"),
     ],
 )
 def test_mistakes_name_their_key(key, value, message, values):

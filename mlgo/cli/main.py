@@ -9,6 +9,7 @@ from mlgo.cli import (
     configure,
     doctor,
     explain,
+    generalisation,
     headroom,
     replay,
     replay_episode,
@@ -40,6 +41,7 @@ def build_parser() -> argparse.ArgumentParser:
         bench,
         headroom,
         scoreboard,
+        generalisation,
         show_report,
     ):
         command.add_parser(commands)

@@ -9,6 +9,7 @@ from typing import Any
 
 from mlgo.cli.configure import PRESETS
 from mlgo.cli.options import DEFAULT_CONFIG
+from mlgo.cli.tables import aligned, markdown
 from mlgo.config import load_config
 from mlgo.errors import ConfigError
 from mlgo.files import read_json, write_text
@@ -113,19 +114,14 @@ def check_preset(policies: Path, standings: Sequence[Standing], preset: Path) ->
 
 def plain_table(standings: Sequence[Standing]) -> str:
     """The table for a terminal, columns aligned."""
-    rows = [_COLUMNS, *map(_cells, standings)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+    return aligned([_COLUMNS, *map(_cells, standings)])
 
 
 def markdown_page(standings: Sequence[Standing], split: str, measure: str, preset: Path) -> str:
     """The page with table, explanations and the commands that train each row."""
-    rows = [_COLUMNS, ["---"] * len(_COLUMNS), *map(_cells, standings)]
     bounds = "" if all(one.complete for one in standings) else " ≥: a training was killed, so more than this."
     return _PAGE.format(
-        table="\n".join(f"| {' | '.join(row)} |" for row in rows),
+        table=markdown([_COLUMNS, *map(_cells, standings)]),
         split=split,
         measure=f"`{measure}`",
         bounds=bounds,

@@ -67,7 +67,8 @@ def build_project(
         A row of ``artifacts.PROJECT`` per source, failed and left-out ones with their reason, sorted by path.
 
     Raises:
-        CorpusError: the sources cannot be had, or more of them fail than the limit allows.
+        PackageError: the sources cannot be had.
+        CorpusError: they cannot be used, or more of them fail than the limit allows.
     """
     with scratch_directory() as folder, _source_folder(recipe, cache_dir, folder) as root:
         write_generated_files(recipe, root)

@@ -1,8 +1,7 @@
-"""Source distributions from the Python package index: pinned, verified, kept for offline work."""
+"""Sources of a recipe: a source distribution, fetched and unpacked, or a copy of a local folder."""
 
 import errno
 import lzma
-import os
 import shutil
 import tarfile
 import zipfile
@@ -11,29 +10,16 @@ from pathlib import Path
 
 from mlgo.corpus.recipe import Recipe
 from mlgo.errors import CorpusError
-from mlgo.files import file_sha256
-
-_TIMEOUT_S = 60.0
+from mlgo.packages import Package, fetch_package
 
 
 def fetch_sources(recipe: Recipe, cache_dir: Path) -> Path:
-    """Return the verified source distribution of a recipe, from the cache or from the index.
-
-    The index is the one that pip would use by its environment (``PIP_INDEX_URL``), else the public one.
-
-    Args:
-        recipe: a recipe with version and sha256.
-        cache_dir: folder of downloads, shared by all runs.
+    """Return the verified source distribution of a recipe with version and sha256; see `fetch_package`.
 
     Raises:
-        CorpusError: not cached and not reachable, unknown to the index, or of another hash.
+        PackageError: not cached and not reachable, unknown to the index, or of another hash.
     """
-    cached = sorted(cache_dir.glob(f"{recipe.sha256}-*"))
-    if cached:
-        _verify(cached[0], recipe)
-        return cached[0]
-    cache_dir.mkdir(parents=True, exist_ok=True)
-    return _download(recipe, cache_dir)
+    return fetch_package(Package(recipe.name, str(recipe.version), str(recipe.sha256), "sdist"), cache_dir)
 
 
 def unpack(archive: Path, folder: Path) -> Path:
@@ -71,49 +57,3 @@ def copy_local(recipe: Recipe, folder: Path) -> Path:
     if not source.is_dir():
         raise CorpusError(f"{recipe.name}: {source} is not a folder; run from the project's top folder")
     return Path(shutil.copytree(source, folder / recipe.name))
-
-
-def _download(recipe: Recipe, cache_dir: Path) -> Path:
-    # Imported here: only fetching needs the network stack.
-    import requests
-    from pypi_simple import PYPI_SIMPLE_ENDPOINT, DigestMismatchError, NoSuchProjectError, PyPISimple
-
-    endpoint = os.environ.get("PIP_INDEX_URL") or PYPI_SIMPLE_ENDPOINT
-    try:
-        with PyPISimple(endpoint) as index:
-            page = index.get_project_page(recipe.name, timeout=_TIMEOUT_S)
-            packages = [p for p in page.packages if p.package_type == "sdist" and p.version == recipe.version]
-            if not packages:
-                raise CorpusError(
-                    f"{recipe.name} {recipe.version} has no source distribution on the index; pin another version"
-                )
-            matching = [p for p in packages if p.digests.get("sha256") == recipe.sha256] or packages
-            target = cache_dir / f"{recipe.sha256}-{matching[0].filename}"
-            partial = target.with_name(f".{target.name}.{os.getpid()}.part")
-            try:
-                index.download_package(matching[0], partial, timeout=_TIMEOUT_S)
-                _verify(partial, recipe)
-                partial.rename(target)
-            finally:
-                partial.unlink(missing_ok=True)
-            return target
-    except NoSuchProjectError as error:
-        raise CorpusError(f"the package index knows no project {recipe.name!r}; mend the recipe") from error
-    except DigestMismatchError as error:
-        raise CorpusError(f"{recipe.name} {recipe.version} arrived damaged; run again") from error
-    except requests.RequestException as error:
-        raise CorpusError(
-            f"{recipe.name} {recipe.version} is not in {cache_dir} and the package index cannot be reached "
-            f"({type(error).__name__}); connect once, or put the archive there as {recipe.sha256}-<file name>"
-        ) from error
-    except OSError as error:
-        raise CorpusError(f"cannot store {recipe.name} in {cache_dir}: {error.strerror or error}") from error
-
-
-def _verify(archive: Path, recipe: Recipe) -> None:
-    found = file_sha256(archive)
-    if found != recipe.sha256:
-        raise CorpusError(
-            f"{recipe.name} {recipe.version}: the archive's sha256 is {found}, the recipe pins {recipe.sha256}; "
-            f"delete {archive} if it was damaged, else check the recipe"
-        )

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from mlgo.artifacts import MODULES, PROJECT, read_table
@@ -36,23 +37,32 @@ class Module:
         return f"{self.project}/{self.name}"
 
 
-def load_modules(corpus_dir: Path, *, project: str | None = None, splits: Iterable[str] | None = None) -> list[Module]:
+def load_modules(
+    corpus_dir: Path,
+    *,
+    project: str | None = None,
+    splits: Iterable[str] | None = None,
+    languages: Iterable[str] | None = None,
+) -> list[Module]:
     """List the corpus's modules, in manifest order.
 
     Args:
         corpus_dir: folder with ``modules.parquet``.
         project: only this project.
         splits: only these splits.
+        languages: only these languages.
 
     Raises:
         ArtifactError: no usable manifest.
     """
     table = read_table(corpus_dir / "modules.parquet", MODULES).filter(pc.field("skip_reason") == "")
-    wanted = None if splits is None else set(splits)
+    chosen = {"project": None if project is None else {project}, "split": splits, "language": languages}
+    for column, values in chosen.items():
+        if values is not None:
+            table = table.filter(pc.is_in(pc.field(column), pa.array(sorted(values), pa.string())))
     return [
         Module(row["project"], row["module"], row["language"], row["split"], row["bitcode_sha256"])
         for row in table.to_pylist()
-        if (project is None or row["project"] == project) and (wanted is None or row["split"] in wanted)
     ]
 
 

@@ -111,6 +111,24 @@ def training_command(standing: Standing, preset: Path) -> str:
     return f"snakemake --cores {standing.cores} {targets} --configfile {preset}"
 
 
+def count_evaluations(policies: Path, policy: str) -> float:
+    """Compiles that a training asked for, by the last line of its history.
+
+    Raises:
+        ArtifactError: the history is missing, or of an earlier version.
+    """
+    path = policies / policy / "history.csv"
+    if not path.exists():
+        raise ArtifactError(f"{path} is missing; run the train stage: {_stage('train')}")
+    (curve,) = read_curves(policies, [policy])
+    counts = [count for count in curve.columns.get("evaluations", []) if count is not None]
+    if not counts:
+        raise ArtifactError(
+            f"{path} has no evaluations, an earlier version wrote it; delete {path.parent}, train again"
+        )
+    return counts[-1]
+
+
 def _standing(data: Path, found: Mapping[str, Any], learner: str, seeds: Sequence[int], measure: str) -> Standing:
     policies = [f"{learner}-s{seed}" for seed in seeds]
     row = f"{learner}-mean" if len(seeds) > 1 else policies[0]
@@ -121,7 +139,7 @@ def _standing(data: Path, found: Mapping[str, Any], learner: str, seeds: Sequenc
     return Standing(
         learner=learner,
         seeds=tuple(seeds),
-        evaluations=_mean([_evaluations(data / "policies", policy) for policy in policies]),
+        evaluations=_mean([count_evaluations(data / "policies", policy) for policy in policies]),
         compiles=_mean([effort.compiles for effort in efforts]),
         seconds=_mean([effort.seconds for effort in efforts]),
         cores=max(effort.workers for effort in efforts),
@@ -137,19 +155,6 @@ def _standing(data: Path, found: Mapping[str, Any], learner: str, seeds: Sequenc
         sign_p=figures.get(f"{kind}_sign_p"),
         verdict=figures[f"{kind}_verdict"],
     )
-
-
-def _evaluations(policies: Path, policy: str) -> float:
-    path = policies / policy / "history.csv"
-    if not path.exists():
-        raise ArtifactError(f"{path} is missing; run the train stage: {_stage('train')}")
-    (curve,) = read_curves(policies, [policy])
-    counts = [count for count in curve.columns.get("evaluations", []) if count is not None]
-    if not counts:
-        raise ArtifactError(
-            f"{path} has no evaluations, an earlier version wrote it; delete {path.parent}, train again"
-        )
-    return counts[-1]
 
 
 def _effort(work: Path, policy: str) -> Effort:

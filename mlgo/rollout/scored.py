@@ -31,8 +31,16 @@ class ScoredModule:
     num_questions: int
 
 
-def load_scored_modules(corpus_dir: Path, baseline_dir: Path, split: str) -> list[ScoredModule]:
+def load_scored_modules(
+    corpus_dir: Path, baseline_dir: Path, split: str, languages: Iterable[str] | None = None
+) -> list[ScoredModule]:
     """List a split's modules that compiled both plain and under the echo of the default, in manifest order.
+
+    Args:
+        corpus_dir: folder with ``modules.parquet``.
+        baseline_dir: folder with ``scores.parquet``.
+        split: train, validation or test.
+        languages: only modules in these.
 
     Raises:
         ArtifactError: corpus or baseline are missing.
@@ -40,7 +48,7 @@ def load_scored_modules(corpus_dir: Path, baseline_dir: Path, split: str) -> lis
     rows = read_table(baseline_dir / "scores.parquet", SCORES).filter(pc.field("failure") == "").to_pylist()
     by_advisor = {(row["advisor"], row["project"], row["module"]): row for row in rows}
     scored = []
-    for module in load_modules(corpus_dir, splits=[split]):
+    for module in load_modules(corpus_dir, splits=[split], languages=languages):
         plain = by_advisor.get(("heuristic", module.project, module.name))
         echo = by_advisor.get(("echo", module.project, module.name))
         if plain is not None and echo is not None:

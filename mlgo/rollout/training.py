@@ -1,15 +1,19 @@
 """What trainings on compile results share: modules, trees, provenance, validation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from mlgo.artifacts import provenance
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import BCMaxConfig, CompileConfig, ESConfig, MarginalConfig, PPOConfig, ReplayConfig
+from mlgo.corpus.store import Module, load_modules
 from mlgo.files import file_sha256
+from mlgo.policy.vocabulary import build_vocabulary
 from mlgo.replay import ReplayStore, prune
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.copies import Copies
@@ -26,7 +30,12 @@ FAILED_REWARD = -1.0
 
 
 def training_modules(
-    corpus: Path, baseline: Path, algorithm: str, config: LearnerConfig, seed: int
+    corpus: Path,
+    baseline: Path,
+    algorithm: str,
+    config: LearnerConfig,
+    seed: int,
+    languages: Collection[str] | None = None,
 ) -> tuple[list[ScoredModule], list[ScoredModule]]:
     """Modules to train and to validate on, the latter sampled by seed.
 
@@ -36,15 +45,45 @@ def training_modules(
         algorithm: section of the configuration that ``config`` is; also names the sample.
         config: how many questions a module may ask, and how many validation modules there are at most.
         seed: root seed of the training.
+        languages: only modules in these.
 
     Raises:
         TrainingError: no module is left.
     """
+    kind = f"{'/'.join(languages)} " if languages else ""
     train, validation = (
-        with_questions(load_scored_modules(corpus, baseline, split), config.max_questions, split, algorithm)
+        with_questions(
+            load_scored_modules(corpus, baseline, split, languages), config.max_questions, kind + split, algorithm
+        )
         for split in ("train", "validation")
     )
     return train, sample(validation, config.validation_modules, seed, algorithm, "validation")
+
+
+def trace_of_languages(
+    trace: pa.Table, vocabulary: pa.Table, corpus: Path, languages: Collection[str]
+) -> tuple[pa.Table, pa.Table]:
+    """Leave only the questions of modules in some languages, and make the vocabulary anew, of what is left of train.
+
+    Args:
+        trace: ``artifacts.trace_schema`` rows.
+        vocabulary: ``artifacts.VOCABULARY`` of its training modules; says which features and how many quantiles.
+        corpus: folder of the corpus.
+        languages: ``c``, ``c++``.
+
+    Raises:
+        TrainingError: no question of a training module is left.
+    """
+    left, train = (
+        _questions_of(trace, load_modules(corpus, splits=splits, languages=languages)) for splits in (None, ["train"])
+    )
+    features = {name: train[name].to_numpy() for name in vocabulary["feature"].to_pylist()}
+    return left, build_vocabulary(features, len(vocabulary["quantiles"][0]))
+
+
+def _questions_of(trace: pa.Table, modules: Collection[Module]) -> pa.Table:
+    keys = pc.binary_join_element_wise(trace["project"], trace["module"], "/")
+    return trace.filter(pc.is_in(keys, pa.array([module.key for module in modules], pa.string())))
 
 
 def training_origin(

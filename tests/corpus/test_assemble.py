@@ -117,6 +117,8 @@ def test_loading_modules(stored):
     assert [m.key for m in load_modules(stored, project="alpha")] == ["alpha/a.c", "alpha/b.c"]
     assert [m.key for m in load_modules(stored, splits=["test", "validation"])] == ["beta/y.c", "gamma/z.c"]
     assert load_modules(stored, project="alpha", splits=["test"]) == []
+    assert load_modules(stored, languages=["c", "c++"]) == modules
+    assert load_modules(stored, languages=["c++"]) == []
 
 
 def test_unpacking_bitcode(stored, tmp_path):

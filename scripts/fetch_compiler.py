@@ -1,0 +1,36 @@
+"""Fetch a compiler: a wheel of ziglang, unpacked.
+
+Example:
+    python scripts/fetch_compiler.py --compiler "$(cat compiler.json)" --downloads data/work/sdists \
+        --output data/work/compilers/llvm19/ziglang/zig
+"""
+
+import platform
+from pathlib import Path
+
+from mlgo.cli.arguments import stage_parser
+from mlgo.cli.program import run_program
+from mlgo.compiler.wheel import unpack_compiler
+from mlgo.config import CompilerWheel, parse_section
+from mlgo.errors import ToolchainError
+from mlgo.packages import Package, fetch_package
+
+
+def main() -> None:
+    parser = stage_parser(__doc__)
+    parser.add_argument("--compiler", required=True, help="an entry of generalisation.compilers, as JSON")
+    parser.add_argument("--downloads", type=Path, required=True, help="folder of downloads, shared by all runs")
+    parser.add_argument("--output", type=Path, required=True, help="the multi-tool, ends in ziglang/zig")
+    args = parser.parse_args()
+
+    wheel, machine = parse_section(CompilerWheel, args.compiler), platform.machine()
+    if machine not in wheel.sha256:
+        raise ToolchainError(
+            f"no wheel of ziglang {wheel.version} is pinned for {machine}; add its sha256 to generalisation.compilers"
+        )
+    package = Package("ziglang", wheel.version, wheel.sha256[machine], "wheel")
+    unpack_compiler(fetch_package(package, args.downloads), args.output)
+
+
+if __name__ == "__main__":
+    run_program(main)

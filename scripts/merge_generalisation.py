@@ -1,0 +1,48 @@
+"""Join what policies gave on other languages and under other compilers.
+
+Example:
+    python scripts/merge_generalisation.py --parts data/generalisation/parts/*.parquet \
+        --policies data/generalisation/policies --evaluate "$(cat evaluate.json)" --seed 0 \
+        --output data/generalisation/results.parquet
+"""
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from mlgo.artifacts import GENERALISATION, RESULTS, provenance, read_provenance, read_table, write_table
+from mlgo.cli.arguments import stage_parser
+from mlgo.cli.program import run_program
+from mlgo.config import EvaluateConfig, parse_section
+from mlgo.files import read_json
+
+
+def main() -> None:
+    parser = stage_parser(__doc__)
+    parser.add_argument("--parts", type=Path, nargs="+", required=True, help="results, <policy>.<compiler>.parquet")
+    parser.add_argument("--policies", type=Path, required=True, help="folder of <compiler>-<train set>-s<seed>")
+    parser.add_argument("--evaluate", required=True, help="section evaluate of the configuration, as JSON")
+    parser.add_argument("--seed", type=int, required=True, help="root seed of intervals")
+    parser.add_argument("--output", type=Path, required=True)
+    args = parser.parse_args()
+
+    evaluate = parse_section(EvaluateConfig, args.evaluate)
+    tables, origins = [], []
+    for path in args.parts:
+        policy = path.name.removesuffix(".parquet").rpartition(".")[0]
+        origins.append({"policy": policy, **read_provenance(path)})
+        told = {
+            "trained_with": read_json(args.policies / policy / "policy.json")["provenance"]["compiler"],
+            "train_set": policy.rpartition("-s")[0].rpartition("-")[2],
+            "tested_with": origins[-1]["compiler"],
+        }
+        table = read_table(path, RESULTS).drop_columns("policy")
+        for name, value in told.items():
+            table = table.append_column(name, pa.repeat(value, table.num_rows))
+        tables.append(table.select(GENERALISATION.names))
+    origin = provenance(evaluate=evaluate.model_dump(), seed=args.seed, parts=origins)
+    write_table(args.output, pa.concat_tables(tables), GENERALISATION, origin)
+
+
+if __name__ == "__main__":
+    run_program(main)
