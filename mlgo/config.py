@@ -231,12 +231,14 @@ class ESConfig(Section):
     """Added to a weight's size when that is the unit, so that weights near 0 vary too."""
     orthogonal: bool
     """Make the directions of a generation orthogonal to each other."""
-    gradient: Literal["monte_carlo", "ars", "ridge", "linear"]
+    gradient: Literal["monte_carlo", "ars", "ridge", "lasso", "linear"]
     """From rewards to a gradient: average of the noise, augmented random search, or a regression on the noise."""
     top_directions: Positive
     """Directions with the best candidates that augmented random search uses, at most."""
     ridge_penalty: PositiveFloat
     """Penalty of ridge gradients, in perturbations of standard deviation 1."""
+    lasso_penalty: PositiveFloat
+    """Penalty of lasso gradients, in shaped rewards per perturbation of standard deviation 1; large ones give zeros."""
     update: Literal["adam", "sgd", "trust_region"]
     """From gradient to step. A trust region fits its own model instead of a gradient."""
     step_size: PositiveFloat

@@ -39,6 +39,10 @@ class TrainingError(MlgoError):
     """Learning cannot go on: no data, every candidate failed, or the loss is not a number."""
 
 
+class NothingCompiled(TrainingError):
+    """All compiles that a learner asked for have failed."""
+
+
 class CompileError(MlgoError):
     """One compile failed. Rollouts turn it into a row; it never ends a run.
 

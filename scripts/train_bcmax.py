@@ -34,12 +34,11 @@ from mlgo.learn.effort import recorded_effort
 from mlgo.learn.outcome import write_outcome
 from mlgo.learn.progress import TrainingProgress
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import load_policy
 from mlgo.rollout import CompileHost
 from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.remembered import best_of_each, episodes_hash
 from mlgo.rollout.scored import baselines
-from mlgo.rollout.training import needed_copies, open_memory, training_modules, training_origin
+from mlgo.rollout.training import load_start, needed_copies, open_memory, training_modules, training_origin
 from mlgo.seeding import generator, sample
 
 
@@ -51,7 +50,7 @@ def main() -> None:
     name, trace_path = args.output.name, args.baseline / "trace.parquet"
 
     config, (toolchain, settings) = parse_section(BCMaxConfig, args.bcmax), compiler_of(args)
-    start, objective = load_policy(args.start), settings.objective
+    start, objective = load_start(args.start, args.baseline), settings.objective
     scaling = start.normalisation
     earlier = load_earlier(config.policies, start.task)
     train, validation = training_modules(args.corpus, args.baseline, "bcmax", config, args.seed)
@@ -93,6 +92,7 @@ def main() -> None:
         CompileHost(toolchain, start.task, settings, args.workers, memory, copies) as host,
         recorded_effort(args.work, name, checkpoint.stem, args.workers, host, state is not None, started),
         TrainingProgress(args.work / "tensorboard" / name, config.rounds, done, "round") as progress,
+        quarantine.explaining(),
     ):
         rollouts = CompiledRollouts(
             host=host,
@@ -108,9 +108,8 @@ def main() -> None:
 
         def after_round(state: BCMaxState) -> None:
             save_state(state, checkpoint, {"failures": quarantine.state(), "trees_sha256": trees_sha256})
-            compiles = memory.num_compiled if memory else rollouts.num_evaluations
-            record = {**state.history[-1], "compiles": compiles, "elapsed_s": progress.elapsed_s}
-            progress.advance(state.number, record, best=f"{state.best_reward:+.4f}", compiles=compiles)
+            record = {**state.history[-1], "compiles": host.num_compiled, "elapsed_s": progress.elapsed_s}
+            progress.advance(state.number, record, best=f"{state.best_reward:+.4f}", compiles=host.num_compiled)
 
         weights = start.weights if architecture == start.architecture else None
         state = imitate_best(weights, known, rollouts, clone, config, state, after_round)

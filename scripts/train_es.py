@@ -28,12 +28,18 @@ from mlgo.learn.es.rewards import mean_over_common
 from mlgo.learn.outcome import write_outcome
 from mlgo.learn.progress import TrainingProgress
 from mlgo.learn.saver import BackgroundSaver
-from mlgo.policy.network_policy import load_policy
 from mlgo.rollout import CompileHost
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.scored import ScoredModule
-from mlgo.rollout.training import needed_copies, open_memory, training_modules, training_origin, validation_rewards
+from mlgo.rollout.training import (
+    load_start,
+    needed_copies,
+    open_memory,
+    training_modules,
+    training_origin,
+    validation_rewards,
+)
 from mlgo.seeding import sample
 
 
@@ -45,7 +51,7 @@ def main() -> None:
     name = args.output.name
 
     config, (toolchain, settings) = parse_section(ESConfig, args.es), compiler_of(args)
-    start = load_policy(args.start)
+    start = load_start(args.start, args.baseline)
     train, validation = training_modules(args.corpus, args.baseline, "es", config, args.seed)
     bitcode = unpack_bitcode(args.corpus, [one.module for one in (*train, *validation)], args.work / "bitcode")
     learner = {"algorithm": "es", "seed": args.seed, "es": config.model_dump()}
@@ -70,6 +76,7 @@ def main() -> None:
         CompileHost(toolchain, start.task, settings, args.workers, memory, copies) as host,
         recorded_effort(args.work, name, checkpoint.stem, args.workers, host, state is not None, started),
         TrainingProgress(args.work / "tensorboard" / name, config.generations, done, "generation") as progress,
+        quarantine.explaining(),
     ):
         evaluator = CandidateEvaluator(host, start, bitcode, settings.objective, quarantine)
         kept = KeptPolicies(saver, args.work / "policies" / name, config.save_every, start, coordinates, origin)
@@ -92,14 +99,14 @@ def main() -> None:
             saver.flush()
             save_state(state, checkpoint, quarantine.state())
             kept.keep(state)
-            last, elapsed, evaluations = state.history[-1], progress.elapsed_s, evaluator.num_evaluations
-            compiles, hits = (memory.num_compiled, memory.num_recalled) if memory else (evaluations, 0)
+            last, elapsed, compiles = state.history[-1], progress.elapsed_s, host.num_compiled
+            hits = host.num_asked - compiles
             rate = {
                 "compiles": compiles,
                 "cache_hits": hits,
-                "evaluations_per_second": evaluations / elapsed,
+                "evaluations_per_second": host.num_asked / elapsed,
                 "compiles_per_second": compiles / elapsed,
-                "recalled_share": hits / evaluations,
+                "recalled_share": hits / max(1, host.num_asked),
             }
             progress.add_histogram("candidate_rewards", mean_over_common(rewards), state.generation)
             progress.add_histogram("module_rewards", rewards, state.generation)
@@ -107,6 +114,8 @@ def main() -> None:
                 usable = f"{last['successful_pairs']} of {config.pairs} directions are usable"
                 share = f"es.min_success_share asks for {config.min_success_share:.0%}"
                 progress.say(f"generation {state.generation} is skipped: {usable}, {share}")
+            if last.get("chosen_weights") == 0:
+                progress.say(f"generation {state.generation}: lasso found no slope at all; lower es.lasso_penalty")
             shown = {"best": f"{state.best_reward:+.4f}", "compiles": compiles, "recalled": rate["recalled_share"]}
             progress.advance(state.generation, {**last, **rate}, **shown)
 

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgo.artifacts import VOCABULARY, read_table
+from mlgo.artifacts import VOCABULARY, read_provenance, read_table
 from mlgo.cli.arguments import compiler_of, training_parser
 from mlgo.cli.program import run_program
 from mlgo.config import BCConfig, MarginalConfig, ReplayConfig, parse_section
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.files import file_sha256
-from mlgo.learn.bc.dataset import clone_data
+from mlgo.learn.bc.dataset import check_trace, clone_data
 from mlgo.learn.checkpoint import checkpoint_path
 from mlgo.learn.effort import recorded_effort
 from mlgo.learn.marginal import MarginalState, heuristic_evidence, learn_costs, linear_clone, sure_clones
@@ -59,6 +59,7 @@ def main() -> None:
     train, validation = training_modules(args.corpus, args.baseline, "marginal", config, args.seed, args.languages)
     bitcode = unpack_bitcode(args.corpus, [one.module for one in (*train, *validation)], args.work / "bitcode")
     trace, vocabulary = read_table(trace_path), read_table(args.baseline / "vocabulary.parquet", VOCABULARY)
+    check_trace(trace, read_provenance(trace_path), args.task, normalisation(vocabulary))
     learner = {"algorithm": "marginal", "seed": args.seed, "bc": cloning.model_dump(), "marginal": config.model_dump()}
     if args.languages:
         trace, vocabulary = trace_of_languages(trace, vocabulary, args.corpus, args.languages)
@@ -91,6 +92,7 @@ def main() -> None:
         CompileHost(toolchain, args.task, settings, args.workers, memory, copies) as host,
         recorded_effort(args.work, name, checkpoint.stem, args.workers, host, state is not None, started),
         TrainingProgress(args.work / "tensorboard" / name, config.rounds, done, "round") as progress,
+        quarantine.explaining(),
     ):
         evaluator = CandidateEvaluator(host, joint(start), bitcode, settings.objective)
 
@@ -115,8 +117,8 @@ def main() -> None:
 
         def after_round(state: MarginalState) -> None:
             save_state(state, checkpoint)
-            effort = {"compiles_done": memory.num_compiled if memory else 0, "seconds": progress.elapsed_s}
-            progress.advance(state.round, {**state.history[-1], **effort}, best=f"{state.best_reward:+.4f}")
+            record = {**state.history[-1], "compiles": host.num_compiled, "elapsed_s": progress.elapsed_s}
+            progress.advance(state.round, record, best=f"{state.best_reward:+.4f}", compiles=host.num_compiled)
 
         state = learn_costs(
             start,

@@ -24,13 +24,19 @@ from mlgo.learn.outcome import write_outcome
 from mlgo.learn.ppo import PpoState, Sampled, optimise
 from mlgo.learn.ppo.checkpoint import load_state, save_state
 from mlgo.learn.progress import TrainingProgress
-from mlgo.policy.network_policy import load_policy
 from mlgo.rollout import CompileHost
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.sampling import sample_episodes
 from mlgo.rollout.scored import baselines
-from mlgo.rollout.training import needed_copies, open_memory, training_modules, training_origin, validation_rewards
+from mlgo.rollout.training import (
+    load_start,
+    needed_copies,
+    open_memory,
+    training_modules,
+    training_origin,
+    validation_rewards,
+)
 from mlgo.seeding import generator, sample
 
 
@@ -42,7 +48,7 @@ def main() -> None:
     name = args.output.name
 
     config, (toolchain, settings) = parse_section(PPOConfig, args.ppo), compiler_of(args)
-    start = load_policy(args.start)
+    start = load_start(args.start, args.baseline)
     train, validation = training_modules(args.corpus, args.baseline, "ppo", config, args.seed)
     bitcode = unpack_bitcode(args.corpus, [one.module for one in (*train, *validation)], args.work / "bitcode")
     baseline = baselines(train, settings.objective)
@@ -60,6 +66,7 @@ def main() -> None:
         CompileHost(toolchain, start.task, settings, args.workers, memory, copies) as host,
         recorded_effort(args.work, name, checkpoint.stem, args.workers, host, state is not None, started),
         TrainingProgress(args.work / "tensorboard" / name, config.iterations, done, "iteration") as progress,
+        quarantine.explaining(),
     ):
         evaluator = CandidateEvaluator(host, start, bitcode, settings.objective, quarantine)
 
@@ -82,8 +89,7 @@ def main() -> None:
 
         def after_iteration(state: PpoState) -> None:
             save_state(state, checkpoint, quarantine.state())
-            compiles = memory.num_compiled if memory else state.evaluations
-            record = {**state.history[-1], "compiles": compiles, "seconds": progress.elapsed_s}
+            record = {**state.history[-1], "compiles": host.num_compiled, "elapsed_s": progress.elapsed_s}
             shown = {"best": f"{state.best_reward:+.4f}", "evaluations": state.evaluations}
             progress.advance(state.iteration, record, **shown)
 

@@ -68,7 +68,7 @@ def modules_after(imports: str) -> set[str]:
     )
 
 
-HEAVY = {"tensorflow", "keras", "tensorboard", "plotly", "scipy", "requests"}
+HEAVY = {"tensorflow", "keras", "tensorboard", "plotly", "scipy", "sklearn", "requests"}
 
 
 def test_rollouts_do_not_import_what_only_learning_needs():
@@ -76,8 +76,8 @@ def test_rollouts_do_not_import_what_only_learning_needs():
     assert not loaded & HEAVY
 
 
-def test_the_learners_import_tensorflow_only_when_they_run():
-    learners = "mlgo.learn.bc, mlgo.learn.bcmax, mlgo.learn.es, mlgo.learn.ppo"
+def test_the_learners_import_tensorflow_and_scikit_learn_only_when_they_run():
+    learners = "mlgo.learn.bc, mlgo.learn.bcmax, mlgo.learn.es, mlgo.learn.marginal, mlgo.learn.ppo"
     loaded = modules_after(f"import {learners}, mlgo.learn.progress, mlgo.learn.outcome")
     assert not loaded & HEAVY
 

@@ -25,7 +25,19 @@ from mlgo.policy.advisors import EchoAdvisor
 from mlgo.scratch import scratch_directory
 from mlgo.tasks import get_task
 
-PACKAGES = ("numpy", "pyarrow", "pydantic", "ziglang", "snakemake", "dvc", "tensorflow", "keras", "plotly", "scipy")
+PACKAGES = (
+    "numpy",
+    "pyarrow",
+    "pydantic",
+    "ziglang",
+    "snakemake",
+    "dvc",
+    "tensorflow",
+    "keras",
+    "plotly",
+    "scipy",
+    "scikit-learn",
+)
 PROGRAMS = ("git", "make")
 CHECKOUT = Path(mlgo.__file__).parents[1]
 _NEEDED_DISK_BYTES = 4 << 30

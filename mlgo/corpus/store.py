@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from mlgo.artifacts import MODULES, PROJECT, read_table
@@ -54,16 +53,35 @@ def load_modules(
 
     Raises:
         ArtifactError: no usable manifest.
+        CorpusError: a project or the code of a module is in more than one split.
     """
     table = read_table(corpus_dir / "modules.parquet", MODULES).filter(pc.field("skip_reason") == "")
-    chosen = {"project": None if project is None else {project}, "split": splits, "language": languages}
-    for column, values in chosen.items():
-        if values is not None:
-            table = table.filter(pc.is_in(pc.field(column), pa.array(sorted(values), pa.string())))
-    return [
+    modules = [
         Module(row["project"], row["module"], row["language"], row["split"], row["bitcode_sha256"])
         for row in table.to_pylist()
     ]
+    _check_splits(modules, corpus_dir)
+    asked = {"project": None if project is None else {project}, "split": splits, "language": languages}
+    wanted = {name: set(values) for name, values in asked.items() if values is not None}
+    return [one for one in modules if all(getattr(one, name) in values for name, values in wanted.items())]
+
+
+def _check_splits(modules: Iterable[Module], corpus_dir: Path) -> None:
+    """Refuse a corpus that tests on what it trains on; `assemble` makes none, other tools may."""
+    projects: dict[str, str] = {}
+    first: dict[str, Module] = {}
+    for one in modules:
+        if projects.setdefault(one.project, one.split) != one.split:
+            raise CorpusError(
+                f"{corpus_dir}: project {one.project} is in two splits ({projects[one.project]} and {one.split}); "
+                "a project belongs to one: assemble the corpus again"
+            )
+        known = first.setdefault(one.sha256, one)
+        if known.split != one.split:
+            raise CorpusError(
+                f"{corpus_dir}: {one.key} ({one.split}) is the same code as {known.key} ({known.split}), so the splits "
+                "leak; assemble the corpus again, which leaves duplicates out"
+            )
 
 
 def unpack_bitcode(corpus_dir: Path, modules: Iterable[Module], bitcode_dir: Path) -> dict[str, Path]:

@@ -117,7 +117,7 @@ def load_policy(folder: Path) -> NetworkPolicy:
 
     Raises:
         ArtifactError: files are missing or damaged.
-        PolicyError: the files contradict each other.
+        PolicyError: the files contradict each other, or a weight is not a finite number.
     """
     record = read_json(folder / "policy.json")
     try:
@@ -147,8 +147,11 @@ def load_policy(folder: Path) -> NetworkPolicy:
     if len(widths) < 2 or widths[-1] != 1:
         raise PolicyError(f"{folder}: layers {widths} do not end in one output")
     policy.architecture.unflatten(weights)
+    if not np.isfinite(weights).all():
+        raise PolicyError(f"{folder}: {int((~np.isfinite(weights)).sum())} weights are not numbers; train it again")
     if policy.architecture.widths[0] != len(policy.normalisation.features):
         raise PolicyError(f"{folder}: {policy.architecture.widths[0]} inputs for {len(record['features'])} features")
-    if not len(scaling.features) == scaling.centre.size == scaling.scale.size or not np.all(scaling.scale > 0):
+    fits = len(scaling.features) == scaling.centre.size == scaling.scale.size and np.all(scaling.scale > 0)
+    if not fits or not np.isfinite([*scaling.centre, *scaling.scale]).all():
         raise PolicyError(f"{folder}: centre and scale do not fit {len(scaling.features)} features")
     return policy

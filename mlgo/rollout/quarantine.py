@@ -1,8 +1,11 @@
 """Modules that keep failing: taken out of training, with their reason on record."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from mlgo.errors import NothingCompiled
 from mlgo.rollout.compiles import CompileOutcome
 
 _MIN_SHARE = 0.5
@@ -50,6 +53,22 @@ class Quarantine:
         """Whether a module is out."""
         record = self._records.get(module, FailureRecord())
         return record.failures >= max(self._max_failures, _MIN_SHARE * record.compiles)
+
+    @contextmanager
+    def explaining(self) -> Iterator[None]:
+        """Name a failure in the error of a learner that got no compile at all.
+
+        Raises:
+            NothingCompiled: the block did, now with the last failure of the module that failed most often.
+        """
+        try:
+            yield
+        except NothingCompiled as error:
+            failed = [(record.failures, key, record.reason) for key, record in self._records.items() if record.failures]
+            if not failed:
+                raise
+            _, key, reason = max(failed)
+            raise NothingCompiled(f"{error} (for example {key}: {' '.join(reason.split())})") from error
 
     def state(self) -> dict[str, dict[str, Any]]:
         """All records as plain values, by module key."""

@@ -8,11 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.artifacts import provenance
+from mlgo.artifacts import provenance, read_provenance
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import BCMaxConfig, CompileConfig, ESConfig, MarginalConfig, PPOConfig, ReplayConfig
 from mlgo.corpus.store import Module, load_modules
+from mlgo.errors import PolicyError
 from mlgo.files import file_sha256
+from mlgo.policy.network_policy import NetworkPolicy, load_policy
 from mlgo.policy.vocabulary import build_vocabulary
 from mlgo.replay import ReplayStore, prune
 from mlgo.rollout.candidates import CandidateEvaluator
@@ -27,6 +29,26 @@ LearnerConfig = BCMaxConfig | ESConfig | MarginalConfig | PPOConfig
 
 FAILED_REWARD = -1.0
 """What a module that fails to compile counts in a validation: as if it had doubled in size."""
+
+
+def load_start(folder: Path, baseline: Path) -> NetworkPolicy:
+    """Load the policy that a training goes on from.
+
+    Args:
+        folder: of the policy.
+        baseline: folder of the reference scores.
+
+    Raises:
+        ArtifactError: policy or baseline are missing or damaged.
+        PolicyError: the policy is broken, or was trained for another task than the baseline's.
+    """
+    policy = load_policy(folder)
+    task = read_provenance(baseline / "scores.parquet").get("task", policy.task)
+    if policy.task != task:
+        raise PolicyError(
+            f"{folder} was trained for task {policy.task}, {baseline} is of {task}; start from a policy of that task"
+        )
+    return policy
 
 
 def training_modules(

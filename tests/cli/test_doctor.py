@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-PACKAGES = {"numpy", "pyarrow", "pydantic", "ziglang", "snakemake", "dvc", "tensorflow", "keras", "plotly", "scipy"}
+PACKAGES = {"numpy", "pyarrow", "pydantic", "ziglang", "snakemake", "dvc", "tensorflow", "keras", "plotly"}
+PACKAGES |= {"scipy", "scikit-learn"}
 
 
 @pytest.fixture

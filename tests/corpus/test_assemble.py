@@ -121,6 +121,27 @@ def test_loading_modules(stored):
     assert load_modules(stored, languages=["c++"]) == []
 
 
+def test_a_corpus_whose_splits_leak(projects, tmp_path):
+    rows = assemble(projects, SPLITS)
+    used = {row["split"]: row for row in rows if not row["skip_reason"]}
+    train, test = used["train"], used["test"]
+    for changes, message in (
+        ({"project": train["project"]}, rf"project {train['project']} is in two splits \(train and test\)"),
+        (
+            {"bitcode_sha256": train["bitcode_sha256"]},
+            rf"{test['project']}/\S+ \(test\) is the same code as {train['project']}/\S+ \(train\), so the splits leak",
+        ),
+    ):
+        leaking = [row | changes if row is test else row for row in rows]
+        write_rows(tmp_path / "modules.parquet", leaking, MODULES, {})
+        for splits in (None, ["train"], ["validation"]):  # whatever is asked for
+            with pytest.raises(CorpusError, match=message):
+                load_modules(tmp_path, splits=splits)
+        unused = [row | changes | {"skip_reason": "too large"} if row is test else row for row in rows]
+        write_rows(tmp_path / "modules.parquet", unused, MODULES, {})
+        assert load_modules(tmp_path)
+
+
 def test_unpacking_bitcode(stored, tmp_path):
     modules = load_modules(stored)
     paths = unpack_bitcode(stored, modules, tmp_path / "bitcode")

@@ -123,6 +123,10 @@ def test_the_heuristic_s_trajectories():
     assert (one.source, one.reward, one.answers.tolist()) == (HEURISTIC, 0.0, [1, 0])
     assert one.inputs == pytest.approx(np.log([[8, 2], [8, 3]]), rel=1e-3)  # b comes first
     assert (one.inputs.dtype, one.answers.dtype) == (np.float16, np.uint8)
+    nothing = trace(rows).slice(0, 0)
+    assert heuristic_trajectories(nothing, set(), SCALING) == {}
+    with pytest.raises(TrainingError, match="the trace lacks 2 modules that have scores, the first is p/m"):
+        heuristic_trajectories(nothing, {"p/n", "p/m"}, SCALING)
     with pytest.raises(TrainingError, match="the trace lacks 1 modules that have scores, the first is p/x"):
         heuristic_trajectories(trace(rows), {"p/x", "p/m"}, SCALING)
     with pytest.raises(PolicyError, match=r"the trace lacks 1 .* \(z\)"):

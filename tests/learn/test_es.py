@@ -165,7 +165,7 @@ METHODS = [
     {"estimator": estimator, **method}
     for estimator in ("antithetic", "forward")
     for method in (
-        *({"gradient": gradient} for gradient in ("monte_carlo", "ars", "ridge", "linear")),
+        *({"gradient": gradient} for gradient in ("monte_carlo", "ars", "ridge", "lasso", "linear")),
         {"gradient": "monte_carlo", "orthogonal": True},
         {"update": "sgd", "shaping": "zscore", "gradient": "ridge", "momentum": 0.5},
         {"update": "sgd", "shaping": "none", "gradient": "linear", "momentum": 0.0},
@@ -283,6 +283,15 @@ def test_when_all_fail_it_stops_with_advice(share):
     assert calls == [0, 1, 2]
 
 
+def test_lasso_says_how_many_weights_it_chose():
+    chosen = [
+        [record["chosen_weights"] for record in evolve(COORDINATES, evaluate, validate, config, 0).history[1:]]
+        for config in (configured(generations=2, gradient="lasso", lasso_penalty=penalty) for penalty in (1e-4, 1e4))
+    ]
+    assert chosen == [[5, 5], [0, 0]]
+    assert "chosen_weights" not in evolve(COORDINATES, evaluate, validate, configured(generations=1), 0).history[1]
+
+
 def test_equal_rewards_move_nothing():
     state = evolve(COORDINATES, lambda candidates, generation: np.zeros((len(candidates), 1)), validate, CONFIG, 0)
     assert state.mean.tolist() == [0.0] * 5
@@ -379,6 +388,11 @@ def test_a_trust_region_never_takes_a_step_that_fails():
 def test_a_mean_beyond_all_numbers_is_an_error():
     with np.errstate(over="ignore"), pytest.raises(TrainingError, match=r"range of numbers; lower es\.step_size"):
         evolve(COORDINATES, evaluate, validate, configured(step_size=1e308, weight_decay=1e10), 0)
+
+
+def test_a_mean_beyond_what_policies_hold_is_an_error():
+    with pytest.raises(TrainingError, match=r"range of numbers; lower es\.step_size"):  # finite as float64
+        evolve(COORDINATES, evaluate, validate, configured(step_size=1e40), 0)
 
 
 def test_which_generation_beats_all_before():

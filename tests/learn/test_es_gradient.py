@@ -1,5 +1,8 @@
 """Perturbations, finite differences and gradients, worked out by hand."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +12,7 @@ from mlgo.config import load_config
 from mlgo.learn.es.estimate import Antithetic, Forward
 from mlgo.learn.es.gradient import augmented_random_search, estimate_gradient, monte_carlo, shape_rewards
 from mlgo.learn.es.perturb import perturb
-from mlgo.learn.es.regression import least_squares, ridge
+from mlgo.learn.es.regression import lasso, least_squares, ridge
 from tests.conftest import REPOSITORY
 
 CONFIG = load_config(REPOSITORY / "config" / "config.yaml").es
@@ -158,6 +161,8 @@ def test_regression_finds_the_slope_of_a_linear_reward(estimator, pairs):
     assert estimate_gradient(directions, rewards, linear) == pytest.approx(slope, rel=1e-9)
     nearly = CONFIG.model_copy(update={**plain, "gradient": "ridge", "ridge_penalty": 1e-12})
     assert estimate_gradient(directions, rewards, nearly) == pytest.approx(slope, rel=1e-6)
+    sparse = CONFIG.model_copy(update={**plain, "gradient": "lasso", "lasso_penalty": 1e-7})
+    assert estimate_gradient(directions, rewards, sparse) == pytest.approx(slope, rel=1e-3)
 
 
 def test_with_too_few_directions_the_shortest_slope_is_found():
@@ -188,6 +193,90 @@ def test_ridge_solves_its_equations(seed, num, num_features, penalty):
     assert slope == pytest.approx(np.zeros(num_features), abs=1e-9)
 
 
+def test_on_an_orthogonal_design_ridge_shrinks_and_lasso_cuts():
+    # Columns are orthogonal with mean square 1, so that each coefficient stands alone: the best fit b becomes
+    # b / (1 + penalty) by ridge, and b brought penalty / 2 closer to 0 by lasso.
+    features = np.array([[1.0, 1.0, 1.0], [1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]])
+    targets = features @ [2.0, -0.5, 0.1]
+    assert least_squares(features, targets).tolist() == pytest.approx([2.0, -0.5, 0.1])
+    assert ridge(features, targets, 0.25).tolist() == pytest.approx([1.6, -0.4, 0.08])
+    assert lasso(features, targets, 0.4).tolist() == pytest.approx([1.8, -0.3, 0.0])
+    assert np.count_nonzero(lasso(features, targets, 0.4)) == 2
+    assert lasso(features, targets, 4.0).tolist() == [0.0, 0.0, 0.0]
+    # As a gradient, a design four times as long and with noise of 0.1 gives ten times the slope.
+    directions = Antithetic(np.tile(0.1 * features, (4, 1)))
+    rewards = np.concatenate([np.tile(targets, 4), -np.tile(targets, 4)])
+    plain = {"shaping": "none", "perturbation": 0.1, "ridge_penalty": 0.25, "lasso_penalty": 0.4}
+    for gradient, expected in (("ridge", [16.0, -4.0, 0.8]), ("lasso", [18.0, -3.0, 0.0])):
+        config = CONFIG.model_copy(update={**plain, "gradient": gradient})
+        assert estimate_gradient(directions, rewards, config).tolist() == pytest.approx(expected)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 8), st.integers(1, 8), st.floats(0.01, 3.0))
+def test_lasso_is_where_no_direction_descends(seed, num, num_features, penalty):
+    rng = np.random.default_rng(seed)
+    features, targets = rng.standard_normal((num, num_features)), rng.standard_normal(num)
+    found = lasso(features, targets, penalty)
+    pull = 2 * features.T @ (targets - features @ found) / num  # penalty where chosen, less elsewhere
+    assert np.all(np.abs(pull) <= penalty + 1e-3)
+    chosen = found != 0.0
+    assert pull[chosen] == pytest.approx(penalty * np.sign(found[chosen]), abs=1e-3)
+    assert found.tolist() == lasso(features, targets, penalty).tolist()
+
+
+@given(st.integers(0, 2**32), st.integers(1, 5))
+def test_without_a_penalty_all_regressions_agree(seed, num_features):
+    rng = np.random.default_rng(seed)
+    features, targets = rng.standard_normal((40, num_features)), rng.standard_normal(40)
+    plain = least_squares(features, targets)
+    for found in (ridge(features, targets, 1e-9), lasso(features, targets, 1e-9)):
+        assert found == pytest.approx(plain, abs=1e-3)
+
+
+def test_far_more_weights_than_directions():
+    rng = np.random.default_rng(6)
+    features, targets = rng.standard_normal((10, 1000)), rng.standard_normal(10)
+    # The shortest of all exact solutions, and its ridge, by their dual form.
+    kernel = features @ features.T
+    assert least_squares(features, targets) == pytest.approx(features.T @ np.linalg.solve(kernel, targets))
+    dual = features.T @ np.linalg.solve(kernel + 10 * 0.5 * np.eye(10), targets)
+    assert ridge(features, targets, 0.5) == pytest.approx(dual)
+    weakest = 2 * np.abs(features.T @ targets / 10).max()
+    assert not lasso(features, targets, 1.001 * weakest).any()
+    assert 1 <= np.count_nonzero(lasso(features, targets, 0.1 * weakest)) <= 10
+    assert np.isfinite(lasso(features, targets, 1e-9)).all()  # too weak to settle, and silent about it
+
+
+@pytest.mark.parametrize("gradient", ["ridge", "lasso", "linear"])
+@pytest.mark.parametrize("estimator", [Antithetic, Forward])
+def test_regressions_find_no_slope_where_there_is_none(estimator, gradient):
+    noise = np.random.default_rng(7).standard_normal((4, 6))
+    for shaping in ("rank", "zscore", "none"):
+        config = CONFIG.model_copy(update={"gradient": gradient, "shaping": shaping})
+        directions = estimator(noise)
+        level = np.full(len(directions.offsets), 0.3)
+        assert estimate_gradient(directions, level, config).tolist() == [0.0] * 6
+        still = estimator(np.zeros((4, 6)))  # no candidate differs from the mean
+        rewards = np.arange(len(still.offsets), dtype=np.float64)
+        assert estimate_gradient(still, rewards, config).tolist() == [0.0] * 6
+
+
+def test_other_gradients_do_without_scikit_learn():
+    program = (
+        "import sys, numpy as np\n"
+        "from mlgo.learn.es.estimate import Antithetic\n"
+        "from mlgo.learn.es.gradient import augmented_random_search, monte_carlo\n"
+        "pairs, rewards = Antithetic(np.eye(2)), np.arange(4.0)\n"
+        "monte_carlo(pairs, rewards, 1.0), augmented_random_search(pairs, rewards, 1.0, 2)\n"
+        "assert not {'sklearn', 'scipy'} & set(sys.modules)\n"
+        "from mlgo.learn.es.regression import lasso\n"
+        "lasso(np.eye(2), np.ones(2), 0.1)\n"
+        "assert 'sklearn' in sys.modules and 'tensorflow' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_large_penalty_gives_the_direction_of_monte_carlo():
     rng = np.random.default_rng(4)
     directions, rewards = Antithetic(0.1 * rng.standard_normal((5, 8))), rng.standard_normal(10)
@@ -211,8 +300,11 @@ def test_the_configuration_names_the_gradient():
     directions, rewards = Antithetic(0.3 * rng.standard_normal((6, 3))), rng.standard_normal(12)
     found = {
         name: estimate_gradient(directions, rewards, CONFIG.model_copy(update={"gradient": name})).tolist()
-        for name in ("monte_carlo", "ars", "ridge", "linear")
+        for name in ("monte_carlo", "ars", "ridge", "lasso", "linear")
     }
     assert found["monte_carlo"] == monte_carlo(directions, shape_rewards(rewards, "rank"), 0.3).tolist()
     assert found["ars"] == augmented_random_search(directions, rewards, 0.3, CONFIG.top_directions).tolist()
-    assert len({tuple(gradient) for gradient in found.values()}) == 4
+    rises = (shape_rewards(rewards, "rank")[:6] - shape_rewards(rewards, "rank")[6:]) / 2
+    unit = directions.noise / CONFIG.perturbation
+    assert found["lasso"] == (lasso(unit, rises, CONFIG.lasso_penalty) / CONFIG.perturbation).tolist()
+    assert len({tuple(gradient) for gradient in found.values()}) == 5

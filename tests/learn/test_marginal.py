@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mlgo.config import load_config
-from mlgo.errors import ArtifactError, TrainingError
+from mlgo.errors import ArtifactError, NothingCompiled, TrainingError
 from mlgo.learn.bc import CloneData
 from mlgo.learn.marginal import Evidence, MarginalState, equations, fit_costs, learn_costs
 from mlgo.learn.marginal.checkpoint import load_state, save_state
@@ -58,10 +58,24 @@ def test_without_differing_compiles_there_is_nothing_to_fit():
 
 def test_a_round_in_which_all_compiles_fail_ends_the_training():
     heuristic = CloneData(np.zeros((1, 1), np.float32), np.zeros(1, np.float32))
-    with pytest.raises(TrainingError, match="all compiles of round 1 failed"):
-        learn_costs(
-            np.zeros((1, 2), np.float32), Architecture((1, 1)), heuristic, {}, lambda w, r: [], lambda w: 0.0, CONFIG, 0
-        )
+    start, kept = np.zeros((1, 2), np.float32), []
+    for asked, message in (
+        ([None, None], "all 2 compiles of round 1 failed; raise compile.compile_timeout_s or compile.max_memory_gb"),
+        ([], "no training module is left to compile; raise marginal.quarantine_after"),
+    ):
+        with pytest.raises(NothingCompiled, match=message):
+            learn_costs(
+                start,
+                Architecture((1, 1)),
+                heuristic,
+                {},
+                lambda members, number, asked=asked: asked,
+                lambda members: 0.0,
+                CONFIG,
+                0,
+                after_round=kept.append,
+            )
+    assert kept == []  # no checkpoint
 
 
 def test_checkpoint(tmp_path):

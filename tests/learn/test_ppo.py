@@ -288,6 +288,17 @@ def test_weights_beyond_all_bounds():
         run(configured(learning_rate=1e38, max_kl=1e30, iterations=3))
 
 
+@pytest.mark.parametrize(("network", "setting"), [("policy", "learning_rate"), ("value", "value_learning_rate")])
+def test_weights_that_the_last_step_has_spoilt(network, setting):
+    """The loss of the only minibatch is from before the step, so it is a number."""
+    kept = []
+    once = configured(epochs=1, batch_size=10**6, max_kl=1e30, **{setting: 1e39})
+    message = f"the {network} network of PPO has weights that are not numbers; lower ppo.{setting}"
+    with pytest.raises(TrainingError, match=message):
+        run(once, after=kept.append)
+    assert kept == []
+
+
 def test_equal_rewards_move_nothing():
     def level(weights, iteration):
         return [dataclasses.replace(one, reward=0.25) for one in collect(weights, iteration)]

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -77,6 +78,17 @@ class Checkout:
             except OSError:
                 continue
         return found
+
+
+def last_logged(folder: Path, name: str) -> float:
+    """Last value of a number in a TensorBoard log."""
+    sys.modules.setdefault("tensorboard.compat.notf", ModuleType("tensorboard.compat.notf"))  # do without TensorFlow
+    from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+    from tensorboard.util.tensor_util import make_ndarray
+
+    events = [event for path in sorted(folder.iterdir()) for event in EventFileLoader(str(path)).Load()]
+    values = [value for event in events for value in event.summary.value if value.tag == name]
+    return float(make_ndarray(values[-1].tensor))
 
 
 @pytest.fixture(scope="session")

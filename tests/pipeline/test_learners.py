@@ -9,17 +9,19 @@ from pathlib import Path
 import pytest
 
 from mlgo.config import load_config
+from mlgo.learn.effort import read_effort
 from mlgo.policy.network_policy import load_policy
 from tests.conftest import session_members
-from tests.pipeline.conftest import Checkout
+from tests.pipeline.conftest import Checkout, last_logged
 
 SECTIONS = {"ppo": ["ppo"], "marginal": ["marginal", "bc"]}
 
 
-def command(checkout: Checkout, learner: str, name: str, workers: int) -> list[str]:
+def command(checkout: Checkout, learner: str, name: str, workers: int, trees: bool = True) -> list[str]:
     """A training on the trees of a fresh work folder, as the rule would start it."""
     config = load_config(checkout.root / "config/config.yaml", checkout.root / "config/presets/tiny.yaml")
     sections = [*SECTIONS[learner], "replay", "compile"]
+    config = config.model_copy(update={"replay": config.replay.model_copy(update={"enabled": trees})})
     settings = [part for key in sections for part in (f"--{key}", getattr(config, key).model_dump_json())]
     start = ["--task", config.task] if learner == "marginal" else ["--start", "data/policies/bc-s0"]
     compiler = ["--toolchain", config.toolchain, "--target", config.target, "--workers", str(workers)]
@@ -63,6 +65,9 @@ def test_one_worker_undisturbed_as_two_killed_and_resumed(finished, learner):
     assert files[0] == files[1]
 
     assert set(files[0]) == {"policy.json", "weights.npy", "history.csv", "failures.parquet"}
+    work = finished.root / "data" / calm / "work"
+    counted = read_effort(work, f"{learner}-s0").compiles
+    assert last_logged(work / "tensorboard" / f"{learner}-s0", "compiles") == counted
     best = load_policy(folders[0]).origin["validation_reward"]
     history = list(csv.DictReader((folders[0] / "history.csv").open()))
     assert all(float(record["validation_reward"]) <= best for record in history)
@@ -76,3 +81,13 @@ def test_one_worker_undisturbed_as_two_killed_and_resumed(finished, learner):
         assert evaluations[0] == 4
         assert evaluations[2] - evaluations[1] == evaluations[1] - evaluations[0] >= 4 + 4 * 12
         assert int(history[1]["equations"]) >= 24
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("learner", SECTIONS)
+def test_the_log_counts_compiles_without_trees(finished, learner):
+    run = finished.run(*command(finished, learner, f"{learner}-treeless", 2, trees=False))
+    assert run.returncode == 0, run.stderr[-3000:]
+    work = finished.root / "data" / f"{learner}-treeless" / "work"
+    effort = read_effort(work, f"{learner}-s0")
+    assert last_logged(work / "tensorboard" / f"{learner}-s0", "compiles") == effort.compiles == effort.evaluations > 0

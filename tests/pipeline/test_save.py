@@ -5,16 +5,19 @@ import json
 import sys
 
 import numpy as np
+import pytest
 
 from mlgo.config import load_config
+from mlgo.learn.effort import read_effort
 from mlgo.policy.network_policy import load_policy
+from tests.pipeline.conftest import last_logged
 
 
-def train(checkout, name, compiling=None, **changes):
+def train(checkout, name, compiling=None, trees=True, **changes):
     config = load_config(checkout.root / "config/config.yaml", checkout.root / "config/presets/tiny.yaml")
     sections = {
         "es": config.es.model_copy(update=changes),
-        "replay": config.replay,
+        "replay": config.replay.model_copy(update={"enabled": trees}),
         "compile": config.compile.model_copy(update=compiling or {}),
     }
     settings = [part for key, section in sections.items() for part in (f"--{key}", section.model_dump_json())]
@@ -43,6 +46,30 @@ def test_policies_are_kept_and_change_nothing(finished):
     assert (data / "saving/es-s0/weights.npy").read_bytes() == expected
     for name in best:
         assert json.loads((folder / name / "policy.json").read_text())["provenance"]["validation_reward"] in validated
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_log_counts_compiles_with_and_without_trees(finished, enabled):
+    name = f"counting-{enabled}"
+    run = train(finished, name, trees=enabled)
+    assert run.returncode == 0, run.stderr[-3000:]
+    work = finished.root / "data" / name / "work"
+    effort = read_effort(work, "es-s0")
+    figures = ("compiles", "cache_hits", "recalled_share")
+    compiles, hits, share = (last_logged(work / "tensorboard/es-s0", figure) for figure in figures)
+    assert effort.evaluations == 44
+    assert (compiles, hits) == (effort.compiles, 44 - effort.compiles)
+    assert share == pytest.approx(1 - effort.compiles / 44)
+    assert (effort.compiles == 44) == (not enabled)  # modules are small, candidates meet on known paths
+
+
+def test_lasso_that_chooses_nothing_says_so(finished):
+    run = train(finished, "lasso", gradient="lasso", lasso_penalty=100.0)
+    assert run.returncode == 0, run.stderr[-3000:]
+    for generation in (1, 2):
+        assert f"generation {generation}: lasso found no slope at all; lower es.lasso_penalty" in run.stderr
+    history = list(csv.DictReader((finished.root / "data/lasso/es-s0/history.csv").open()))
+    assert [record["chosen_weights"] for record in history] == ["", "0", "0"]
 
 
 def test_skipped_generations_say_so_and_three_of_them_end_the_run(finished):

@@ -166,6 +166,8 @@ def test_files_that_contradict_each_other(key, value, message, policy, tmp_path)
         ("centre", [0.0, 0.0, 0.0], PolicyError),
         ("scale", [1.0], PolicyError),
         ("scale", [0.0, 1.0], PolicyError),
+        ("centre", [0.0, float("nan")], PolicyError),
+        ("scale", [1.0, float("inf")], PolicyError),
         ("widths", [], PolicyError),
         ("widths", ["2", "1"], ArtifactError),
         ("widths", [2.0, 1.0], ArtifactError),
@@ -177,6 +179,15 @@ def test_contradictions_in_the_description(key, value, error, policy, tmp_path):
     record = json.loads((tmp_path / "policy.json").read_text())
     (tmp_path / "policy.json").write_text(json.dumps(record | {key: value}))
     with pytest.raises(error):
+        load_policy(tmp_path)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_weights_that_are_not_numbers(value, policy, tmp_path):
+    weights = policy.weights.copy()
+    weights[1] = value
+    save_policy(policy.with_weights(weights), tmp_path)
+    with pytest.raises(PolicyError, match="1 weights are not numbers; train it again"):
         load_policy(tmp_path)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from mlgo.artifacts import FAILURES, read_table, write_rows
 from mlgo.compiler.session import CompileResult
+from mlgo.errors import NothingCompiled, TrainingError
 from mlgo.rollout.compiles import CompileOutcome
 from mlgo.rollout.quarantine import Quarantine
 
@@ -38,6 +39,25 @@ def test_it_goes_on_where_it_was():
     assert after.state() == before.state()
     after.note("a/b.c", BAD)
     assert "a/b.c" in after
+
+
+def test_a_learner_without_any_compile_hears_of_an_example():
+    quarantine = noted(3, "xx")
+    quarantine.note("a/a.c", CompileOutcome(None, "exit", "status 1:\n  out of\n  memory"))
+    with pytest.raises(NothingCompiled, match=r"^mend it \(for example a/b.c: timeout: no end within 60 s\)$"):
+        with quarantine.explaining():
+            raise NothingCompiled("mend it")
+    for _ in range(2):
+        quarantine.note("a/a.c", CompileOutcome(None, "exit", "status 1:\n  out of\n  memory"))
+    with pytest.raises(NothingCompiled, match=r"\(for example a/a.c: exit: status 1: out of memory\)$"):
+        with quarantine.explaining():
+            raise NothingCompiled("all failed")
+    with pytest.raises(NothingCompiled, match=r"^nothing to do$"):
+        with Quarantine(3).explaining():
+            raise NothingCompiled("nothing to do")
+    with pytest.raises(TrainingError, match=r"^other$"):  # other errors pass
+        with quarantine.explaining():
+            raise TrainingError("other")
 
 
 def test_rows_hold_every_module_with_a_failure(tmp_path):

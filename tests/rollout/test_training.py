@@ -25,7 +25,8 @@ def corpus(tmp_path: Path) -> Path:
     rows = []
     for project, module, language, split in VALUES:
         row = {field.name: 0 if pa.types.is_integer(field.type) else "" for field in MODULES}
-        rows.append(row | {"project": project, "module": module, "language": language, "split": split})
+        row |= {"project": project, "module": module, "language": language, "split": split}
+        rows.append(row | {"bitcode_sha256": f"{project}/{module}"})
     write_rows(tmp_path / "modules.parquet", rows, MODULES, {})
     return tmp_path
 

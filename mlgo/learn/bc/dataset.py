@@ -62,7 +62,7 @@ def whole_modules(
     keys = pc.binary_join_element_wise(trace["project"], trace["module"], "/").to_numpy(zero_copy_only=False)
     starts = np.flatnonzero(np.concatenate([np.ones(min(len(keys), 1), bool), keys[1:] != keys[:-1]]))
     found = {}
-    for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
+    for start, end in itertools.pairwise([*starts, len(keys)]):
         if keys[start] in modules:
             part = trace.slice(start, end - start)
             inputs = normalise(np.column_stack([part[name].to_numpy() for name in normalise.features]))

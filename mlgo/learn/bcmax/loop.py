@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mlgo.config import BCMaxConfig
-from mlgo.errors import TrainingError
+from mlgo.errors import NothingCompiled, TrainingError
 from mlgo.learn.bc import CloneData
 from mlgo.learn.bcmax.best import HEURISTIC, Trajectory, imitation_data, keep_best
 from mlgo.learn.bcmax.fit import Fit
@@ -85,7 +85,8 @@ def imitate_best(
         after_round: called with each new state, for checkpoints and logs.
 
     Raises:
-        TrainingError: no training module is left, every compile of a round failed, or the loss is not a number.
+        NothingCompiled: every compile under the policy of a round failed.
+        TrainingError: no training module is left, or the loss is not a number.
     """
     if not heuristic:
         raise TrainingError("no training module has a trajectory of the heuristic; run the baseline stage again")
@@ -124,7 +125,7 @@ def _judged(state: BCMaxState, rollouts: Rollouts, explored: list[Trajectory], f
     """Compile everything under the new policy, add its trajectories to the known ones, write the round's record."""
     own = rollouts.measure(state.weights)
     if not own:
-        raise TrainingError(
+        raise NothingCompiled(
             f"every compile under the policy of round {state.number} failed; raise compile.compile_timeout_s or lower "
             "bcmax.learning_rate"
         )

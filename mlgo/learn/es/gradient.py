@@ -6,7 +6,7 @@ import numpy as np
 
 from mlgo.config import ESConfig
 from mlgo.learn.es.estimate import FiniteDifferences
-from mlgo.learn.es.regression import least_squares, ridge
+from mlgo.learn.es.regression import lasso, least_squares, ridge
 
 
 def estimate_gradient(directions: FiniteDifferences, rewards: np.ndarray, config: ESConfig) -> np.ndarray:
@@ -28,7 +28,10 @@ def estimate_gradient(directions: FiniteDifferences, rewards: np.ndarray, config
     rises = directions.rises(shaped) / directions.span
     if config.gradient == "linear":
         return least_squares(directions.noise, rises)
-    return ridge(directions.noise / scale, rises, config.ridge_penalty) / scale
+    unit = directions.noise / scale
+    if config.gradient == "lasso":
+        return lasso(unit, rises, config.lasso_penalty) / scale
+    return ridge(unit, rises, config.ridge_penalty) / scale
 
 
 def shape_rewards(rewards: np.ndarray, shaping: Literal["rank", "zscore", "none"]) -> np.ndarray:

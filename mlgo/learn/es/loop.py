@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.config import ESConfig
-from mlgo.errors import TrainingError
+from mlgo.errors import NothingCompiled, TrainingError
 from mlgo.learn.es.coordinates import Coordinates
 from mlgo.learn.es.estimate import ESTIMATORS, FiniteDifferences
 from mlgo.learn.es.gradient import estimate_gradient
@@ -53,7 +53,8 @@ def evolve(
         validation_compiles: what one validation costs, for the count of evaluations.
 
     Raises:
-        TrainingError: several generations in a row had too few candidates that compile, or the mean is not finite.
+        NothingCompiled: several generations in a row had too few candidates that compile.
+        TrainingError: the mean is not finite.
     """
     state = state or _validated(
         EsState.start(coordinates.varied.size, config), coordinates, validate, validation_compiles
@@ -119,7 +120,8 @@ def _moved(
     slope = estimate_gradient(directions, means, config)
     change, optimizer = ascend(state.optimizer, slope, config)
     mean = (1.0 - config.weight_decay) * state.mean + change
-    return replace(state, mean=_finite(mean), optimizer=optimizer), {}
+    notes = {"chosen_weights": int(np.count_nonzero(slope))} if config.gradient == "lasso" else {}
+    return replace(state, mean=_finite(mean), optimizer=optimizer), notes
 
 
 def _validated(state: EsState, coordinates: Coordinates, validate: Validate, num_compiles: int) -> EsState:
@@ -133,7 +135,9 @@ def _validated(state: EsState, coordinates: Coordinates, validate: Validate, num
 
 
 def _finite(mean: np.ndarray) -> np.ndarray:
-    if not np.isfinite(mean).all():
+    with np.errstate(over="ignore"):
+        representable = np.isfinite(mean.astype(np.float32)).all()  # what policies are made of
+    if not representable:
         raise TrainingError("the mean policy has left the range of numbers; lower es.step_size or es.weight_decay")
     return mean
 
@@ -141,7 +145,7 @@ def _finite(mean: np.ndarray) -> np.ndarray:
 def _stop_if_all_skipped(state: EsState) -> None:
     last = state.history[-_MAX_SKIPPED_IN_A_ROW:]
     if len(last) == _MAX_SKIPPED_IN_A_ROW and all(record["skipped"] for record in last):
-        raise TrainingError(
+        raise NothingCompiled(
             f"{_MAX_SKIPPED_IN_A_ROW} generations in a row had too few candidates that compile; raise "
             "compile.compile_timeout_s or lower es.perturbation"
         )

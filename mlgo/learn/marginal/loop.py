@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.config import MarginalConfig
-from mlgo.errors import TrainingError
+from mlgo.errors import NothingCompiled
 from mlgo.learn.bc import CloneData
 from mlgo.learn.marginal.equations import Evidence
 from mlgo.learn.marginal.fit import FitResult, fit_costs
@@ -76,7 +76,8 @@ def learn_costs(
         threads: fits side by side; the result does not depend on it.
 
     Raises:
-        TrainingError: every compile of a round failed, or see `fit_costs`.
+        NothingCompiled: every compile of a round failed, or no module is left to compile.
+        TrainingError: see `fit_costs`.
     """
     if state is None:
         reward = validate(start)
@@ -89,8 +90,13 @@ def learn_costs(
     while state.round < config.rounds:
         asked = explore(state.members[-1], state.round)
         episodes = _successful(asked)
+        if not asked:
+            raise NothingCompiled("no training module is left to compile; raise marginal.quarantine_after")
         if not episodes:
-            raise TrainingError(f"all compiles of round {state.round + 1} failed; see the failures in the log")
+            raise NothingCompiled(
+                f"all {len(asked)} compiles of round {state.round + 1} failed; raise compile.compile_timeout_s or "
+                "compile.max_memory_gb"
+            )
         evidence = _with(evidence, episodes)
         fits = _fit_members(start, shape, list(evidence.values()), heuristic, config, seed, state.round, threads)
         members = np.stack([fit.weights for fit in fits])

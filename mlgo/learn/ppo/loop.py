@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.config import PPOConfig
-from mlgo.errors import TrainingError
+from mlgo.errors import NothingCompiled
 from mlgo.learn.ppo.gae import terminal_advantages
 from mlgo.learn.ppo.network import ActorCritic, forward, soften
 from mlgo.learn.ppo.rewards import RewardScale
@@ -88,7 +88,8 @@ def optimise(
         after_iteration: called with each new state, for checkpoints and logs.
 
     Raises:
-        TrainingError: nothing to learn from in an iteration, or a loss that is not a number.
+        NothingCompiled: every compile of an iteration failed, or no module is left to compile.
+        TrainingError: a loss or a weight is not a number.
     """
     networks = ActorCritic(soften(start, architecture, config.start_temperature), architecture, config, seed)
     if state is None:
@@ -128,9 +129,12 @@ def optimise(
 def _successful(asked: Sequence[Sampled | None]) -> list[Sampled]:
     episodes = [one for one in asked if one is not None]
     if not asked:
-        raise TrainingError("no training module is left to compile; see failures.parquet and ppo.quarantine_after")
+        raise NothingCompiled("no training module is left to compile; raise ppo.quarantine_after")
     if not episodes:
-        raise TrainingError(f"all {len(asked)} compiles of an iteration failed; raise compile.compile_timeout_s")
+        raise NothingCompiled(
+            f"all {len(asked)} compiles of an iteration failed; raise compile.compile_timeout_s or "
+            "compile.max_memory_gb"
+        )
     return episodes
 
 

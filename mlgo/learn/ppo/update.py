@@ -88,7 +88,7 @@ class ClippedUpdate:
             last of them; ``value_loss``, mean over all; ``policy_steps`` taken.
 
         Raises:
-            TrainingError: a loss is not a number.
+            TrainingError: a loss is not a number, or a weight is not one in the end.
         """
         records: list[dict[str, float]] = []
         value_losses: list[float] = []
@@ -108,6 +108,12 @@ class ClippedUpdate:
             value_losses.append(float(loss))
             _check(value_losses[-1], "value", "ppo.value_learning_rate")
             self._networks.value_optimizer.apply(gradients)
+        for network, name, setting in (
+            (self._networks.policy, "policy", "ppo.learning_rate"),
+            (self._networks.value, "value", "ppo.value_learning_rate"),
+        ):
+            if not all(np.isfinite(part).all() for part in network.get_weights()):
+                raise TrainingError(f"the {name} network of PPO has weights that are not numbers; lower {setting}")
         means = {name: float(np.mean([record[name] for record in records])) for name in records[0]}
         return {**means, "kl": records[-1]["kl"], "value_loss": float(np.mean(value_losses)), "policy_steps": steps}
 

@@ -1,0 +1,182 @@
+"""Unusable input, by learner: one line that names the thing and the remedy, and the last policy stays as it was."""
+
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mlgo.artifacts import MODULES, VOCABULARY, provenance, read_provenance, read_table, trace_schema, write_table
+from mlgo.config import load_config
+from tests.pipeline.conftest import Checkout
+
+SECTIONS = {
+    "bc": ["bc", "policy"],
+    "bcmax": ["bcmax", "replay", "compile"],
+    "es": ["es", "replay", "compile"],
+    "marginal": ["marginal", "bc", "replay", "compile"],
+    "ppo": ["ppo", "replay", "compile"],
+}
+STARTED = ["bcmax", "es", "ppo"]
+"""Learners that go on from a policy."""
+SHORT = {"compile": {"compile_timeout_s": 0.001}}
+"""No compile ends in time."""
+
+
+class World:
+    """Inputs of a training that a test may spoil, and a policy of the same name from an earlier one."""
+
+    def __init__(self, checkout: Checkout, root: Path) -> None:
+        self.checkout, self.root = checkout, root
+        data = checkout.root / "data"
+        for part in ("corpus", "baseline"):
+            shutil.copytree(data / part, root / part)
+        shutil.copytree(data / "policies/bc-s0", root / "bc-s0")
+        self.earlier = data / "policies/es-s0"
+
+    def write(self, path: str, table: pa.Table, schema: pa.Schema, **changes) -> None:
+        origin = {**read_provenance(self.root / path), **changes}
+        write_table(self.root / path, table, schema, provenance(**{k: v for k, v in origin.items() if k != "package"}))
+
+    def change_policy(self, **changes) -> None:
+        path = self.root / "bc-s0/policy.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+    def refuses(self, learner: str, message: str, settings: dict[str, dict] | None = None) -> str:
+        """Run a learner's program and expect one line, which is returned."""
+        output, changes = self.root / f"{learner}-s0-again", settings or {}
+        shutil.copytree(self.earlier, output)
+        before = {path.name: path.read_bytes() for path in output.iterdir()}
+        run = self.checkout.run(*self._command(learner, output, changes))
+        assert run.returncode == 1, run.stderr[-3000:]
+        (line,) = [line for line in run.stderr.splitlines() if line.startswith("error: ")]
+        assert message in line
+        assert run.stderr.rstrip().endswith(line)  # nothing after it, no traceback before it
+        assert "Traceback" not in run.stderr
+        assert {path.name: path.read_bytes() for path in output.iterdir()} == before
+        return line
+
+    def _command(self, learner: str, output: Path, changes: dict[str, dict]) -> list[str]:
+        root = self.checkout.root
+        config = load_config(root / "config/config.yaml", root / "config/presets/tiny.yaml")
+        program = [sys.executable, f"scripts/train_{learner}.py", "--seed", "0", "--output", str(output)]
+        for name in SECTIONS[learner]:
+            section = getattr(config, name).model_copy(update=changes.get(name, {}))
+            program += [f"--{name}", section.model_dump_json()]
+        if learner != "bc":
+            program += ["--target", config.target]
+        program += ["--start", str(self.root / "bc-s0")] if learner in STARTED else ["--task", config.task]
+        folders = {"corpus": self.root / "corpus", "baseline": self.root / "baseline", "work": self.root / "work"}
+        return [*program, *(part for name, folder in folders.items() for part in (f"--{name}", str(folder)))]
+
+
+@pytest.fixture
+def world(finished, tmp_path) -> World:
+    return World(finished, tmp_path)
+
+
+@pytest.mark.parametrize("learner", SECTIONS)
+def test_a_corpus_whose_splits_leak(world, learner):
+    modules = read_table(world.root / "corpus/modules.parquet", MODULES)
+    rows = modules.to_pylist()
+    train = next(row for row in rows if row["split"] == "train" and not row["skip_reason"])
+    test = next(row for row in rows if row["split"] == "test" and not row["skip_reason"])
+    test["bitcode_sha256"] = train["bitcode_sha256"]
+    world.write("corpus/modules.parquet", pa.Table.from_pylist(rows, MODULES.remove_metadata()), MODULES)
+    world.refuses(learner, f"{test['project']}/{test['module']} (test) is the same code as {train['project']}/")
+
+
+@pytest.mark.parametrize("learner", STARTED)
+def test_a_start_policy_of_another_task(world, learner):
+    world.change_policy(task="regalloc")
+    world.refuses(learner, "bc-s0 was trained for task regalloc, ")
+
+
+@pytest.mark.parametrize(
+    ("learner", "what"),
+    [("bcmax", "the trace"), ("es", "the compiler"), pytest.param("ppo", "the compiler", marks=pytest.mark.slow)],
+)
+def test_a_start_policy_with_features_of_another_compiler(world, learner, what):
+    features = json.loads((world.root / "bc-s0/policy.json").read_text())["features"]
+    world.change_policy(features=[*features[:-1], "colour"])
+    world.refuses(learner, f"{what} lacks 1 of the policy's features (colour); it was trained for another task or LLVM")
+
+
+@pytest.mark.parametrize("learner", STARTED)
+def test_a_start_policy_without_numbers(world, learner):
+    weights = np.load(world.root / "bc-s0/weights.npy")
+    weights[:2] = np.nan
+    np.save(world.root / "bc-s0/weights.npy", weights)
+    world.refuses(learner, "bc-s0: 2 weights are not numbers; train it again")
+
+
+def test_a_vocabulary_that_does_not_fit_the_trace(world):
+    vocabulary = read_table(world.root / "baseline/vocabulary.parquet", VOCABULARY)
+    name = vocabulary["feature"][0].as_py()
+    world.write("baseline/vocabulary.parquet", vocabulary.slice(1), VOCABULARY)
+    world.refuses("marginal", f"the vocabulary lacks 1 features of the trace ({name}); it was made of another trace")
+
+
+@pytest.mark.parametrize(
+    ("learner", "message"),
+    [
+        ("marginal", "the training trace holds no question; add training projects"),
+        ("bcmax", "the trace lacks 12 modules that have scores, the first is "),
+    ],
+)
+def test_an_empty_trace(world, learner, message):
+    empty = read_table(world.root / "baseline/trace.parquet").slice(0, 0)
+    names = [name for name in empty.column_names if name not in trace_schema([]).names]
+    world.write("baseline/trace.parquet", empty, trace_schema(names))
+    world.refuses(learner, message)
+
+
+def test_a_trace_of_another_task(world):
+    trace = read_table(world.root / "baseline/trace.parquet")
+    names = [name for name in trace.column_names if name not in trace_schema([]).names]
+    world.write("baseline/trace.parquet", trace, trace_schema(names), task="regalloc")
+    world.refuses("marginal", "the trace is of task 'regalloc', not 'inline-size'; run the baseline stage again")
+
+
+@pytest.mark.parametrize("learner", ["bcmax", "es", "marginal", "ppo"])
+def test_no_module_of_a_usable_size(world, learner):
+    world.refuses(
+        learner,
+        f"no train module asks between 1 and 1 questions; raise {learner}.max_questions",
+        {learner: {"max_questions": 1}},
+    )
+
+
+@pytest.mark.parametrize(
+    ("learner", "message"),
+    [
+        ("es", "3 generations in a row had too few candidates that compile; raise compile.compile_timeout_s"),
+        pytest.param("bcmax", "every compile under the policy of round 0 failed; raise ", marks=pytest.mark.slow),
+        pytest.param("marginal", "compiles of round 1 failed; raise compile.compile_timeout_s", marks=pytest.mark.slow),
+        pytest.param("ppo", "all 8 compiles of an iteration failed; raise ", marks=pytest.mark.slow),
+    ],
+)
+def test_compiles_that_all_fail_are_explained(world, learner, message):
+    line = world.refuses(learner, message, {**SHORT, "es": {"generations": 5}})
+    assert re.search(r" \(for example \w+/\S+: timeout: .*\)$", line)
+
+
+@pytest.mark.parametrize(
+    ("learner", "message", "changes"),
+    [
+        ("es", "range of numbers; lower es.step_size", {"step_size": 1e40}),
+        pytest.param(
+            "bcmax", "the loss of BC-Max is not a number; lower bcmax.", {"learning_rate": 1e39}, marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "marginal", "costs is not a number; lower marginal.", {"learning_rate": 1e39}, marks=pytest.mark.slow
+        ),
+        pytest.param("ppo", "lower ppo.learning_rate", {"learning_rate": 1e39}, marks=pytest.mark.slow),
+    ],
+)
+def test_a_step_beyond_all_numbers(world, learner, message, changes):
+    world.refuses(learner, message, {learner: changes})
