@@ -56,7 +56,7 @@ scoreboard:  ## train all learners at equal compile budgets, write docs/results/
 	$(MAKE) main PRESET=scoreboard
 	@$(RUN) mlgo scoreboard --markdown docs/results/scoreboard.md
 
-generalisation: setup  ## train and test across languages and compilers, write docs/results/generalisation.md (hours on few cores)
+generalisation: setup  ## train and test across languages and compilers, write docs/results/generalisation.md (2 hours on 2 cores)
 	$(SNAKEMAKE) $(if $(PRESET),,--configfile config/presets/generalisation.yaml) -- generalisation
 	@$(RUN) mlgo generalisation --markdown docs/results/generalisation.md
 

@@ -75,7 +75,7 @@ def read_matrices(path: Path, split: str, measure: str) -> list[Matrix]:
     Args:
         path: ``results.parquet``.
         split: where the gain is measured, one of ``evaluate.splits``.
-        measure: ``text_bytes`` or ``exec_bytes``.
+        measure: one of ``measured.MEASURES``.
 
     Raises:
         ArtifactError: the file is missing, of another version, or lacks modules that it should hold.

@@ -53,7 +53,7 @@ class Checkout:
 
     def run(self, *command: str) -> subprocess.CompletedProcess:
         return subprocess.run(
-            command, cwd=self.root, env=self.environment, capture_output=True, text=True, timeout=2800, check=False
+            command, cwd=self.root, env=self.environment, capture_output=True, text=True, timeout=280, check=False
         )
 
     def snakemake(self, *options: str) -> list[str]:

@@ -15,6 +15,7 @@ from mlgo.files import read_json, write_json
 from tests.conftest import FLAGS, SAMPLE
 from tests.pipeline.conftest import Checkout
 
+pytestmark = pytest.mark.timeout(1600)  # four trainings and two corpora
 LIGHT = {
     "evaluate": {"splits": ["test"]},
     "bc": {"max_epochs": 10},

@@ -1,5 +1,6 @@
 """A small made-up world: two projects per split, two policies, all files the report reads."""
 
+import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -126,7 +127,7 @@ def _add_module(made: World, split: str, project: str, i: int, size: int) -> Non
             "language": language,
             "licence": LICENCES[project],
             "split": split,
-            "bitcode_sha256": "00",
+            "bitcode_sha256": hashlib.sha256("/".join(key.values()).encode()).hexdigest(),
             "bitcode_bytes": size,
             "num_functions": 4,
             "num_instructions": size,
