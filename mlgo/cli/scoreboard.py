@@ -18,7 +18,7 @@ from mlgo.report.scoreboard import Gain, Standing, read_standings, training_comm
 
 _EPILOG = """\
 examples:
-  make scoreboard                                         train all learners, then write the table (hours on few cores)
+  make scoreboard                                         train all learners, then write the table
   mlgo scoreboard                                         the table of the finished run
   mlgo scoreboard --split validation --json
   mlgo scoreboard --markdown docs/results/scoreboard.md   the table with the commands that train each row

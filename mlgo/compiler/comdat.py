@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from mlgo.compiler.measure import is_text, read_sections
-from mlgo.compiler.unwind import SYMBOL64, unwind_bytes
+from mlgo.compiler.measure import SYMBOL64, is_text, read_sections, section_entries
+from mlgo.compiler.unwind import unwind_bytes
 from mlgo.errors import ObjectError
 
 _SHT_GROUP = 17
@@ -90,9 +90,9 @@ def _signatures(data: bytes, sections: np.ndarray, groups: np.ndarray) -> list[b
     if np.any(groups["link"] != link) or link >= len(sections) or sections["link"][link] >= len(sections):
         raise ObjectError("a section group of the object has no symbol table")
     table, names = sections[link], sections[int(sections["link"][link])]
-    if np.any(groups["info"] >= table["size"] // SYMBOL64.itemsize):
+    symbols = section_entries(data, table, SYMBOL64)
+    if np.any(groups["info"] >= len(symbols)):
         raise ObjectError("a section group of the object names a symbol that is not there")
-    symbols = np.frombuffer(data, SYMBOL64, int(table["size"]) // SYMBOL64.itemsize, int(table["offset"]))
     strings = data[int(names["offset"]) : int(names["offset"]) + int(names["size"])]
     found = [strings[start : strings.find(0, start)] for start in symbols["name"][groups["info"]].tolist()]
     if not all(found) or strings[-1:] != b"\0":

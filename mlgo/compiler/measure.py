@@ -37,6 +37,10 @@ _SECTION64 = np.dtype(
         ("entsize", "<u8"),
     ]
 )
+SYMBOL64 = np.dtype(
+    [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2"), ("value", "<u8"), ("size", "<u8")]
+)
+"""``Elf64_Sym``."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,17 @@ def read_sections(data: bytes) -> np.ndarray:
     if np.any(stored["offset"] > len(data)) or np.any(stored["size"] > len(data) - stored["offset"]):
         raise ObjectError("a section of the object reaches beyond its end")
     return sections
+
+
+def section_entries(data: bytes, section: np.ndarray, kind: np.dtype) -> np.ndarray:
+    """The whole entries of a section that is a table, structured [num_entries] as ``kind`` says.
+
+    Args:
+        data: the file.
+        section: one row of what `read_sections` gives.
+        kind: layout of an entry.
+    """
+    return np.frombuffer(data, kind, int(section["size"]) // kind.itemsize, int(section["offset"]))
 
 
 def section_name(data: bytes, sections: np.ndarray, number: int) -> bytes:

@@ -10,7 +10,7 @@ import struct
 
 import numpy as np
 
-from mlgo.compiler.measure import read_sections, section_name
+from mlgo.compiler.measure import SYMBOL64, read_sections, section_entries, section_name
 from mlgo.errors import ObjectError
 
 _SHT_RELA = 4
@@ -18,10 +18,6 @@ _SHT_SYMTAB = 2
 _SHF_EXECINSTR = 4
 _LORESERVE = 0xFF00
 _RELA64 = np.dtype([("offset", "<u8"), ("type", "<u4"), ("symbol", "<u4"), ("addend", "<i8")])
-SYMBOL64 = np.dtype(
-    [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2"), ("value", "<u8"), ("size", "<u8")]
-)
-"""``Elf64_Sym``."""
 _LENGTH_BYTES, _ADDRESS_AT = 4, 8
 
 
@@ -73,11 +69,11 @@ def _entries(data: bytes, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _owners(data: bytes, sections: np.ndarray, number: int, offsets: np.ndarray) -> np.ndarray:
     """Section that the relocation at each offset leads to, int64 [num_offsets]; 0 where there is none."""
-    relocations = _table(data, sections[number], _RELA64)
+    relocations = section_entries(data, sections[number], _RELA64)
     link = int(sections["link"][number])
     if link >= len(sections) or sections["type"][link] != _SHT_SYMTAB:
         raise ObjectError("the relocations of the object's unwind table have no symbol table")
-    symbols = _table(data, sections[link], SYMBOL64)
+    symbols = section_entries(data, sections[link], SYMBOL64)
     if np.any(relocations["symbol"] >= len(symbols)):
         raise ObjectError("a relocation of the object's unwind table names a symbol that is not there")
     target = symbols["shndx"][relocations["symbol"]].astype(np.int64)
@@ -90,7 +86,3 @@ def _owners(data: bytes, sections: np.ndarray, number: int, offsets: np.ndarray)
     owners = np.zeros(len(offsets), np.int64)
     owners[hit] = target[order][position[hit]]
     return owners
-
-
-def _table(data: bytes, section: np.ndarray, kind: np.dtype) -> np.ndarray:
-    return np.frombuffer(data, kind, int(section["size"]) // kind.itemsize, int(section["offset"]))
