@@ -4,14 +4,13 @@ import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
+from mlgo.cli.options import add_table_options
 from mlgo.cli.tables import aligned, markdown
 from mlgo.files import write_text
 from mlgo.report.compare import verdict
 from mlgo.report.generalisation import Cell, Matrix, Training, read_matrices, read_trainings
-from mlgo.report.measured import MEASURES
 
 _EPILOG = """\
 examples:
@@ -50,11 +49,7 @@ def add_parser(commands: Any) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the results (default: %(default)s)")
-    parser.add_argument("--split", choices=("test", "validation", "train"), default="test", help="default: %(default)s")
-    parser.add_argument("--measure", choices=MEASURES, default="text_bytes", help="size (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables as a page as well")
+    add_table_options(parser)
     parser.set_defaults(run=run)
 
 

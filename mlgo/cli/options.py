@@ -5,6 +5,7 @@ import math
 from pathlib import Path
 
 from mlgo.config import Config, load_config
+from mlgo.report.measured import MEASURES
 
 DEFAULT_CONFIG = Path("config/config.yaml")
 
@@ -14,6 +15,15 @@ def add_config_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, default=DEFAULT_CONFIG, help="configuration (default: %(default)s)")
     parser.add_argument("--preset", type=Path, action="append", default=[], help="file laid over it; may be repeated")
     parser.add_argument("--toolchain", help="auto, ziglang, or a clang; instead of the configuration's")
+
+
+def add_table_options(parser: argparse.ArgumentParser) -> None:
+    """Add what tables of gains share: ``--data``, ``--split``, ``--measure``, ``--json`` and ``--markdown``."""
+    parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the results (default: %(default)s)")
+    parser.add_argument("--split", choices=("test", "validation", "train"), default="test", help="default: %(default)s")
+    parser.add_argument("--measure", choices=MEASURES, default="text_bytes", help="size (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write them as a page as well")
 
 
 def read_config(args: argparse.Namespace) -> Config:

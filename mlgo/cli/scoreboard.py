@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from mlgo.cli.configure import PRESETS
-from mlgo.cli.options import DEFAULT_CONFIG
+from mlgo.cli.options import DEFAULT_CONFIG, add_table_options
 from mlgo.cli.tables import aligned, markdown
 from mlgo.config import load_config
 from mlgo.errors import ConfigError
 from mlgo.files import read_json, write_text
-from mlgo.report.measured import MEASURES
 from mlgo.report.scoreboard import Gain, Standing, read_standings, training_command
 
 _EPILOG = """\
@@ -71,11 +70,7 @@ def add_parser(commands: Any) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the results (default: %(default)s)")
-    parser.add_argument("--split", choices=("test", "validation", "train"), default="test", help="default: %(default)s")
-    parser.add_argument("--measure", choices=MEASURES, default="text_bytes", help="size (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table as a page as well")
+    add_table_options(parser)
     parser.add_argument(
         "--preset",
         type=Path,
