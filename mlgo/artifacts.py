@@ -35,7 +35,7 @@ PROJECT = pa.schema(
         _field("licence", pa.string(), "SPDX identifier"),
         _field("ir_sha256", pa.string(), "hash of the module's IR without its name; empty without bitcode"),
         _field("skip_reason", pa.string(), "why the source did not become a module; empty if it did"),
-        _field("bitcode", pa.binary(), "LLVM bitcode before optimization", nullable=True),
+        _field("bitcode", pa.binary(), "LLVM bitcode; optimized for tasks in code generation", nullable=True),
         _field("function_hashes", pa.list_(pa.uint64()), "hash of each function body, ascending"),
         _field("function_sizes", pa.list_(pa.int32()), "length of each function body, in hash order", "instructions"),
     ]

@@ -41,10 +41,11 @@ class Section(BaseModel):
 class CompileConfig(Section):
     """How every module is compiled and scored."""
 
-    objective: Literal["text_bytes", "exec_bytes", "dedup_bytes"]
-    """Score that learning minimises: Berkeley text (code, constants, unwind tables), executable sections, or Berkeley
-    text by shares: what n modules of a project carry as copies, of which a linker keeps one, counts 1/n."""
-    optimization: Literal["-Oz", "-Os"]
+    objective: Literal["text_bytes", "exec_bytes", "dedup_bytes", "spill_cost"]
+    """Score that learning minimises: Berkeley text (code, constants, unwind tables), executable sections, Berkeley
+    text by shares (what n modules of a project carry as copies, of which a linker keeps one, counts 1/n), or, in
+    register allocation, the cost of spills, reloads and copies."""
+    optimization: Literal["-Oz", "-Os", "-O2", "-O3"]
     """Optimization level, given to the front end and to every later compile."""
     size_stop_factor: Annotated[float, Field(gt=1.0)]
     """LLVM stops asking when a module's IR has grown by this factor. LLVM's own default is 2."""
@@ -54,6 +55,8 @@ class CompileConfig(Section):
     """Memory that a compiler may map, in 10^9 bytes; beyond it the compile fails."""
     answer_timeout_s: PositiveFloat
     """Longest silence between two questions, in seconds."""
+    max_questions: Positive
+    """A compile with more questions fails: registers that evict each other in a circle ask for ever."""
 
 
 class Splits(Section):
@@ -444,7 +447,7 @@ class Config(Section):
 
     seed: Annotated[int, Field(ge=0)]
     """Root of all randomness outside training."""
-    task: Literal["inline-size"]
+    task: Literal["inline-size", "regalloc-evict"]
     """Decision problem."""
     toolchain: str = Field(min_length=1)
     """``auto`` and ``ziglang`` take the compiler inside the ziglang wheel; else the path of a clang, 17 or newer."""

@@ -77,6 +77,12 @@ class ObjectError(CompileError):
     kind = "object"
 
 
+class RemarkError(CompileError):
+    """The compiler ended well but its remarks, from which costs are read, are missing or malformed."""
+
+    kind = "remarks"
+
+
 class LinkError(CompileError):
     """The linker could not make one file of a project's objects."""
 
@@ -93,6 +99,12 @@ class ChannelTimeout(ChannelError):
     """The compiler neither asked nor ended within the deadline of one answer."""
 
     kind = "silent"
+
+
+class TooManyQuestions(ChannelError):
+    """The compiler asks on and on; registers that evict each other in a circle never come to rest."""
+
+    kind = "questions"
 
 
 class ProtocolError(ChannelError):

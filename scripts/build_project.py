@@ -2,7 +2,7 @@
 
 Example:
     python scripts/build_project.py --project zstandard --recipe config/corpora/zstandard.yaml \
-        --toolchain auto --target x86_64-linux-gnu --compile "$(cat compile.json)" \
+        --task inline-size --toolchain auto --target x86_64-linux-gnu --compile "$(cat compile.json)" \
         --max-modules 60 --max-failed-share 0.1 --seed 0 --threads 2 \
         --work data/work --output data/corpus/projects/zstandard.parquet
 """
@@ -16,12 +16,14 @@ from mlgo.compiler.frontend import FrontEnd
 from mlgo.corpus.build import BuildLimits, build_project
 from mlgo.corpus.recipe import load_recipe
 from mlgo.files import content_hash
+from mlgo.tasks import get_task
 
 
 def main() -> None:
     parser = stage_parser(__doc__)
     parser.add_argument("--project", required=True)
     parser.add_argument("--recipe", type=Path, required=True)
+    parser.add_argument("--task", required=True)
     add_compiler_arguments(parser)
     parser.add_argument("--max-modules", type=int, required=True)
     parser.add_argument("--max-failed-share", type=float, required=True)
@@ -33,11 +35,12 @@ def main() -> None:
     toolchain, settings = compiler_of(args)
     recipe = load_recipe(args.recipe)
     limits = BuildLimits(args.max_modules, args.max_failed_share, args.seed, args.threads)
-    front_end = FrontEnd(toolchain, settings, args.work / "zig-cache")
+    front_end = FrontEnd(toolchain, settings, args.work / "zig-cache", get_task(args.task))
     rows = build_project(args.project, recipe, front_end, limits, args.work / "sdists")
     origin = provenance(
         compiler=toolchain.name,
         target=toolchain.target,
+        task=args.task,
         optimization=settings.optimization,
         recipe=content_hash(recipe.model_dump()),
         seed=args.seed,

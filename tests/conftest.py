@@ -64,6 +64,7 @@ def settings() -> CompileConfig:
         size_stop_factor=1000.0,
         compile_timeout_s=60.0,
         answer_timeout_s=30.0,
+        max_questions=1_000_000,
         max_memory_gb=8.0,
     )
 

@@ -111,7 +111,7 @@ def test_all_train_sets_get_the_same_number_of_compiles():
         ("compile.size_stop_factor", float("inf"), r"compile\.size_stop_factor: "),
         ("compile.size_stop_factor", 1.0, r"compile\.size_stop_factor: .*greater than 1"),
         ("compile.objective", "speed", r"compile\.objective: .*text_bytes"),
-        ("compile.optimization", "-O2", r"compile\.optimization: "),
+        ("compile.optimization", "-O1", r"compile\.optimization: "),
         ("task", "regalloc", r"task: .*inline-size"),
         ("toolchain", "", r"toolchain: "),
         ("train.algorithms", ["dqn"], r"train\.algorithms\.0: "),

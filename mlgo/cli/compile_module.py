@@ -14,7 +14,7 @@ from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.config import Config
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.errors import ConfigError, CorpusError, PolicyError
-from mlgo.files import file_sha256
+from mlgo.files import file_sha256, write_bytes
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor
 from mlgo.policy.network_policy import load_policy
 from mlgo.rollout.logged import logged_episode, write_episode
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> None:
     task, toolchain = get_task(args.task), find_toolchain(config.toolchain, config.target)
     advisor = parse_policy(args.policy, task, toolchain, args.module)
     with scratch_directory() as folder:
-        bitcode = find_bitcode(args.module, args.corpus, config, toolchain, folder)
+        bitcode = find_bitcode(args.module, args.corpus, config, task, toolchain, folder)
         result = compile_under_advice(
             toolchain,
             task,
@@ -134,7 +134,7 @@ def policy_identity(text: str) -> tuple[str, str]:
     return folder.resolve().name, file_sha256(folder / "weights.npy")
 
 
-def find_bitcode(module: str, corpus: Path, config: Config, toolchain: Toolchain, folder: Path) -> Path:
+def find_bitcode(module: str, corpus: Path, config: Config, task: Task, toolchain: Toolchain, folder: Path) -> Path:
     """Find or make the bitcode that the user means.
 
     Raises:
@@ -144,8 +144,9 @@ def find_bitcode(module: str, corpus: Path, config: Config, toolchain: Toolchain
     path = Path(module)
     if path.is_file() and path.suffix in _LANGUAGES:
         bitcode = folder / "module.bc"
-        front_end = FrontEnd(toolchain, config.compile, folder)
+        front_end = FrontEnd(toolchain, config.compile, folder, task)
         front_end.compile_to_bitcode(Path.cwd(), _LANGUAGES[path.suffix], [], str(path.absolute()), bitcode)
+        write_bytes(bitcode, front_end.finished(bitcode))
         return bitcode
     if path.is_file():
         return path

@@ -21,6 +21,7 @@ from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.config import Config
 from mlgo.corpus.recipe import find_sources, load_recipe
 from mlgo.errors import CompileError, MlgoError
+from mlgo.files import write_bytes
 from mlgo.policy.advisors import EchoAdvisor
 from mlgo.scratch import scratch_directory
 from mlgo.tasks import get_task
@@ -173,7 +174,7 @@ def _compiler_checks(config: Config, toolchain: Toolchain) -> Iterator[Check]:
 
 def _sample_modules(config: Config, toolchain: Toolchain, folder: Path) -> tuple[list[Path], Check]:
     """Compile the first source of each sample project to bitcode."""
-    front_end = FrontEnd(toolchain, config.compile, folder / "cache")
+    front_end = FrontEnd(toolchain, config.compile, folder / "cache", get_task(config.task))
     recipes = sorted((CHECKOUT / "config/corpora/sample").glob("*.yaml"))
     modules = []
     for path in recipes:
@@ -183,6 +184,7 @@ def _sample_modules(config: Config, toolchain: Toolchain, folder: Path) -> tuple
             root = CHECKOUT / str(recipe.path)
             unit, source = find_sources(recipe, root)[0]
             front_end.compile_to_bitcode(root, unit.language, unit.arguments(), source, bitcode)
+            write_bytes(bitcode, front_end.finished(bitcode))
         except CompileError as error:
             return [], Check("front end", False, f"{path.stem}: {error}", "set toolchain: auto")
         except MlgoError as error:

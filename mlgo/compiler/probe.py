@@ -8,18 +8,6 @@ from mlgo.scratch import scratch_directory
 from mlgo.tasks import Responder, Task
 from mlgo.wire.log import Header
 
-# One call that may be inlined.
-_MODULE = """\
-define internal i32 @callee(i32 %x) minsize optsize {
-  %y = mul i32 %x, 3
-  ret i32 %y
-}
-define i32 @caller(i32 %x) minsize optsize {
-  %y = call i32 @callee(i32 %x)
-  ret i32 %y
-}
-"""
-
 
 class _Zero:
     """Answers every question with zero bytes."""
@@ -31,16 +19,17 @@ class _Zero:
 
 
 def probe_channel(toolchain: Toolchain, task: Task, settings: CompileConfig) -> Header:
-    """Compile a two-function module under advice and return what the compiler says it will send.
+    """Compile the task's probe under advice and return what the compiler says it will send.
 
     Raises:
         ToolchainError: the compiler does not take the options, does not open the channel, or asks nothing.
     """
     with scratch_directory() as folder:
         module = folder / "probe.ll"
-        module.write_text(_MODULE)
+        module.write_text(task.probe)
         try:
-            result = compile_under_advice(toolchain, task, module, _Zero(), settings, with_default=True)
+            with_default = task.default is not None
+            result = compile_under_advice(toolchain, task, module, _Zero(), settings, with_default=with_default)
         except CompileError as error:
             raise ToolchainError(
                 f"{toolchain.name} does not offer the interactive channel of task {task.name} ({error}); "

@@ -15,6 +15,7 @@ import numpy as np
 from mlgo.compiler.comdat import comdat_groups, shared_text
 from mlgo.compiler.measure import object_size
 from mlgo.compiler.process import Child, without_folders
+from mlgo.compiler.spills import REMARK_OPTIONS, SpillCosts, read_spill_costs
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import CompileConfig
 from mlgo.errors import (
@@ -25,11 +26,13 @@ from mlgo.errors import (
     ObjectError,
     PolicyError,
     ProtocolError,
+    RemarkError,
     ReplayMismatch,
+    TooManyQuestions,
 )
 from mlgo.files import write_bytes
 from mlgo.scratch import scratch_directory
-from mlgo.tasks import Advisor, Remark, Responder, Task
+from mlgo.tasks import Advisor, Guard, Remark, Responder, Task
 from mlgo.wire.channel import Channel
 from mlgo.wire.log import Context, Header, LogParser, Observation
 
@@ -63,6 +66,9 @@ class CompileResult:
         contexts: name and number of questions of each context line, in order.
         answers: raw answers, concatenated.
         observations: raw observations after the known path, concatenated; empty unless they were recorded.
+        num_repaired_answers: illegal answers that were replaced, see `tasks.Guard`.
+        num_repaired_observations: observations with values that are no numbers.
+        spills: what register allocation cost each function; None where the task's decisions come before it.
     """
 
     exec_bytes: int
@@ -76,6 +82,14 @@ class CompileResult:
     contexts: tuple[tuple[str, int], ...] = ()
     answers: bytes = b""
     observations: bytes = b""
+    num_repaired_answers: int = 0
+    num_repaired_observations: int = 0
+    spills: tuple[SpillCosts, ...] | None = None
+
+    @property
+    def spill_cost(self) -> float | None:
+        """Spills, reloads and copies of all functions in one figure, see mlgo/compiler/spills.py."""
+        return None if self.spills is None else sum(one.spill_cost for one in self.spills)
 
     @property
     def num_questions(self) -> int:
@@ -95,6 +109,7 @@ def compile_plain(
     module: Path,
     settings: CompileConfig,
     *,
+    task: Task | None = None,
     remark: Remark | None = None,
     object_path: Path | None = None,
     num_copies: Mapping[bytes, int] | None = None,
@@ -105,6 +120,7 @@ def compile_plain(
         toolchain: compiler to use.
         module: bitcode or textual IR.
         settings: level and deadlines.
+        task: decision problem that the module was made for; None compiles it as it is, from unoptimized IR.
         remark: reports to count.
         object_path: where to keep the object file.
         num_copies: modules of the project that carry a COMDAT group, by signature; see `comdat.shared_text`.
@@ -114,8 +130,9 @@ def compile_plain(
     """
     with scratch_directory() as directory:
         output = directory / "module.o"
+        costs = _costs_file(task, directory)
         start = time.monotonic()
-        flags = remark.flags if remark else ()
+        flags = [*(task.module_flags if task else ()), *_cost_flags(costs), *(remark.flags if remark else ())]
         marker = remark.marker if remark else b""
         with _start(toolchain, module, settings, output, flags, marker) as child:
             returncode = child.wait(start + settings.compile_timeout_s)
@@ -123,7 +140,7 @@ def compile_plain(
             if returncode is None:
                 raise CompileTimeout(f"no end within {settings.compile_timeout_s:g} s")
             _check_exit(returncode, child, settings)
-        return _measured(output, object_path, num_copies, seconds, num_remarks=child.num_matches)
+        return _measured(output, costs, object_path, num_copies, seconds, num_remarks=child.num_matches)
 
 
 def compile_under_advice(
@@ -162,15 +179,17 @@ def compile_under_advice(
     """
     with scratch_directory() as directory, Channel(directory) as channel:
         output = directory / "module.o"
-        watched = remark or task.stop_remark
-        flags = [*task.flags(channel.base, settings.size_stop_factor, with_default=with_default), *watched.flags]
+        costs = _costs_file(task, directory)
+        watched = remark or (task.growth_stop.remark if task.growth_stop else _NO_REMARK)
+        asking = task.flags(channel.base, settings.size_stop_factor, with_default=with_default)
+        flags = [*asking, *_cost_flags(costs), *watched.flags]
         start = time.monotonic()
         with _start(toolchain, module, settings, output, flags, watched.marker) as child:
-            talk = _Conversation(channel, child, advisor, settings, start, record, known or _NOTHING_KNOWN)
+            talk = _Conversation(channel, child, task, advisor, settings, start, record, known or _NOTHING_KNOWN)
             returncode = talk.run()
             seconds = time.monotonic() - start
             _check_exit(returncode, child, settings)
-        if talk.header is None:
+        if talk.header is None and not task.in_code_generation:  # there, nothing to allocate means no channel
             raise ProtocolError("the compiler ended without opening the channel")
         if talk.num_answered < talk.num_known:
             raise ReplayMismatch(f"{module.name}: only {talk.num_answered} of {talk.num_known} known questions")
@@ -178,6 +197,7 @@ def compile_under_advice(
             raise ProtocolError("the compiler ended in the middle of a message")
         return _measured(
             output,
+            costs,
             object_path,
             num_copies,
             seconds,
@@ -187,10 +207,13 @@ def compile_under_advice(
             contexts=tuple((name, count) for name, count in talk.contexts),
             answers=b"".join(talk.answers),
             observations=b"".join(talk.observations),
+            num_repaired_answers=talk.guard.num_repaired_answers if talk.guard else 0,
+            num_repaired_observations=talk.guard.num_repaired_observations if talk.guard else 0,
         )
 
 
 _NO_MEMORY = ("LLVM ERROR: out of memory", "bad_alloc", "Cannot allocate memory")
+_NO_REMARK = Remark((), b"")
 _NOTHING_KNOWN = KnownPath(np.zeros(0, np.uint32), b"")
 _KNOWN_PAUSE_S = 0.002
 _KNOWN_QUESTION_S = 10e-6
@@ -209,6 +232,7 @@ class _Conversation:
         self,
         channel: Channel,
         child: Child,
+        task: Task,
         advisor: Advisor,
         settings: CompileConfig,
         start: float,
@@ -217,6 +241,7 @@ class _Conversation:
     ) -> None:
         self.header: Header | None = None
         self.parser = LogParser()
+        self.guard: Guard | None = None
         self.contexts: list[list] = []
         self.num_known = len(known.checks)
         self.num_answered = 0
@@ -225,6 +250,7 @@ class _Conversation:
         self._checks: list[int] = known.checks.tolist()
         self._ahead = known.answers
         self._channel, self._child, self._advisor, self._record = channel, child, advisor, record
+        self._task, self._max_questions = task, settings.max_questions
         self._respond: Responder = _no_header
         self._advice_bytes = 0
         self._answer_timeout_s = settings.answer_timeout_s
@@ -281,12 +307,17 @@ class _Conversation:
                     raise ProtocolError("the header announces no advice: this is a training log, not a channel")
                 self.header = event
                 self._advice_bytes = event.advice.num_bytes
+                self.guard = self._task.guard(event) if self._task.guard else None
                 self._respond = self._advisor.respond_to(event)
         self._heard = time.monotonic()  # after the answers: the advisor's time is not the compiler's
         return True
 
     def _answer(self, payload: bytes) -> None:
         number = self.num_answered
+        if number >= self._max_questions:
+            raise TooManyQuestions(f"more than compile.max_questions ({self._max_questions}) questions")
+        if self.guard is not None:
+            payload = self.guard.observation(payload)
         if number < self.num_known:  # answered in advance
             if zlib.crc32(payload) != self._checks[number]:
                 raise ReplayMismatch(f"question {number} is not the known one")
@@ -294,6 +325,8 @@ class _Conversation:
             advice = self._respond(payload)
             if len(advice) != self._advice_bytes:
                 raise PolicyError(f"an answer of {len(advice)} bytes where {self._advice_bytes} are due")
+            if self.guard is not None:
+                advice = self.guard.answer(payload, advice)
             self._channel.answer(advice)
             self.answers.append(advice)
             if self._record:
@@ -344,16 +377,39 @@ def _check_exit(returncode: int, child: Child, settings: CompileConfig) -> None:
         raise CompilerExit(without_folders(f"the compiler ended with {how}: {' | '.join(errors[:3])[:500]}"))
 
 
+def _costs_file(task: Task | None, directory: Path) -> Path | None:
+    return directory / "costs.yaml" if task is not None and task.in_code_generation else None
+
+
+def _cost_flags(costs: Path | None) -> tuple[str, ...]:
+    return () if costs is None else (*REMARK_OPTIONS, f"-foptimization-record-file={costs}")
+
+
+def _read_costs(costs: Path | None) -> tuple[SpillCosts, ...] | None:
+    if costs is None:
+        return None
+    try:
+        return tuple(read_spill_costs(costs.read_bytes()))
+    except FileNotFoundError:
+        raise RemarkError("the compiler ended well but wrote no remarks, from which costs are read") from None
+
+
 def _measured(
-    output: Path, object_path: Path | None, num_copies: Mapping[bytes, int] | None, seconds: float, **talk: object
+    output: Path,
+    costs: Path | None,
+    object_path: Path | None,
+    num_copies: Mapping[bytes, int] | None,
+    seconds: float,
+    **talk: object,
 ) -> CompileResult:
     try:
         data = output.read_bytes()
     except FileNotFoundError:
         raise ObjectError("the compiler ended well but wrote no object file") from None
-    size = object_size(data)
+    size, spills = object_size(data), _read_costs(costs)
     if object_path is not None:
         write_bytes(object_path, data)
     digest = hashlib.sha256(data).hexdigest()
     dedup_bytes = shared_text(size.text_bytes, comdat_groups(data), num_copies) if num_copies is not None else None
-    return CompileResult(size.exec_bytes, size.text_bytes, dedup_bytes, digest, seconds, **talk)  # type: ignore[arg-type]
+    sizes = size.exec_bytes, size.text_bytes, dedup_bytes
+    return CompileResult(*sizes, digest, seconds, spills=spills, **talk)  # type: ignore[arg-type]

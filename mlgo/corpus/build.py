@@ -26,6 +26,9 @@ class SourceCompiler(Protocol):
     ) -> None:
         """Compile one source to unoptimized bitcode or raise `CompileError`."""
 
+    def finished(self, bitcode: Path) -> bytes:
+        """The module as the corpus keeps it, made of such bitcode, or raise `CompileError`."""
+
     def print_ir(self, bitcode: Path, output: Path) -> None:
         """Print bitcode as textual IR or raise `CompileError`."""
 
@@ -104,7 +107,7 @@ def _build_source(
         compiler.compile_to_bitcode(root, unit.language, unit.arguments(), source, bitcode)
         compiler.print_ir(bitcode, text)
         functions = hash_functions(text.read_bytes())
-        data = bitcode.read_bytes()
+        data = compiler.finished(bitcode)
     except CompileError as error:
         return _row(project, recipe, unit, source, f"{error.kind}: {str(error).replace(str(root) + '/', '')}")
     finally:

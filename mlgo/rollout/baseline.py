@@ -230,7 +230,7 @@ def _module_trace(task: Task, module: Module, result: CompileResult) -> pa.Table
     assert result.header is not None
     observations = result.header.scalars(result.observations)
     names = [spec.name for spec in result.header.features]
-    features = {name: observations[:, i] for i, name in enumerate(names) if name != task.default_feature}
+    features = {name: observations[:, i] for i, name in enumerate(names) if name not in task.default_features}
     num_steps = len(observations)
     columns = {
         "project": pa.repeat(module.project, num_steps),

@@ -171,6 +171,7 @@ def make_handler(
                         toolchain,
                         job.bitcode,
                         settings,
+                        task=task,
                         remark=remark,
                         object_path=job.object_path,
                         num_copies=num_copies,

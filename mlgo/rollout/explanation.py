@@ -177,7 +177,7 @@ def explain_regressions(
         singly = [{contents[flip.question]: flip.heuristic_answer} for flip in flips]
         together = {content: answer for flip in singly for content, answer in flip.items()}
         for answers in [*singly, together]:
-            flip_jobs.append(CompileJob(key, bitcode[key], OverridingAdvisor(policy, answers, (task.default_feature,))))
+            flip_jobs.append(CompileJob(key, bitcode[key], OverridingAdvisor(policy, answers, task.default_features)))
     outcomes = iter(host.compile_all(flip_jobs, "flips"))
     explanations = []
     for one, result, flips, (_, num_differing) in zip(regressions, compiled, chosen, departures, strict=True):
@@ -269,7 +269,7 @@ def _keys(task: Task, result: CompileResult) -> list[bytes]:
     """Key of each question, without the default: the compiles with flips do not ask for it."""
     assert result.header is not None
     payloads = np.frombuffer(result.observations, np.uint8).reshape(-1, result.header.payload_bytes)
-    return observation_keys(result.header, payloads, (task.default_feature,))
+    return observation_keys(result.header, payloads, task.default_features)
 
 
 def _columns(result: CompileResult) -> dict[str, np.ndarray]:

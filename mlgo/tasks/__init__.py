@@ -1,10 +1,11 @@
 """Decision problems: what is asked, what an answer may be, how the result is scored."""
 
 from mlgo.errors import ConfigError
-from mlgo.tasks.base import Advisor, Decide, PureAdvisor, Remark, Responder, Task
+from mlgo.tasks.base import Advisor, Decide, Guard, PureAdvisor, Remark, Responder, Task
 from mlgo.tasks.inline_size import INLINE_SIZE
+from mlgo.tasks.regalloc_evict import REGALLOC_EVICT
 
-TASKS: dict[str, Task] = {task.name: task for task in (INLINE_SIZE,)}
+TASKS: dict[str, Task] = {task.name: task for task in (INLINE_SIZE, REGALLOC_EVICT)}
 
 
 def get_task(name: str) -> Task:
@@ -18,4 +19,4 @@ def get_task(name: str) -> Task:
     return TASKS[name]
 
 
-__all__ = ["TASKS", "Advisor", "Decide", "PureAdvisor", "Remark", "Responder", "Task", "get_task"]
+__all__ = ["TASKS", "Advisor", "Decide", "Guard", "PureAdvisor", "Remark", "Responder", "Task", "get_task"]

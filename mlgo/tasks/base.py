@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from mlgo.errors import ConfigError
 from mlgo.wire.log import Header
 
 Responder = Callable[[bytes], bytes]
@@ -55,6 +56,52 @@ class Remark:
     marker: bytes
 
 
+class Guard(Protocol):
+    """Stands between one compile and its advisor, where the compiler would not survive every answer.
+
+    Attributes:
+        num_repaired_answers: answers that were not legal and were replaced.
+        num_repaired_observations: observations with values that are not numbers.
+    """
+
+    num_repaired_answers: int
+    num_repaired_observations: int
+
+    def observation(self, payload: bytes) -> bytes:
+        """The observation as the advisor gets it and as it is recorded."""
+        ...
+
+    def answer(self, payload: bytes, advice: bytes) -> bytes:
+        """The answer as the compiler gets it; ``payload`` is the guarded observation."""
+        ...
+
+
+@dataclass(frozen=True)
+class DefaultDecision:
+    """How the compiler can be made to tell what its own heuristic would decide.
+
+    Attributes:
+        flags: options that add the decision as a feature.
+        feature: name of that feature.
+    """
+
+    flags: tuple[str, ...]
+    feature: str
+
+
+@dataclass(frozen=True)
+class GrowthStop:
+    """The compiler stops asking when a module has grown by some factor.
+
+    Attributes:
+        option: option that takes the factor, ending in ``=``.
+        remark: reported when it has stopped.
+    """
+
+    option: str
+    remark: Remark
+
+
 @dataclass(frozen=True)
 class Task:
     """A decision problem that a stock compiler hands out.
@@ -63,30 +110,51 @@ class Task:
         name: as in the configuration.
         mode_flags: options that make the compiler ask, without the channel.
         channel_option: option that takes the channel's base path, ending in ``=``.
-        default_flags: options that add the heuristic's own decision as a feature.
-        default_feature: name of that feature.
         decision: name of the answer tensor.
-        size_stop_option: option that takes the factor of growth at which the compiler stops asking.
-        stop_remark: reported when it has stopped asking.
+        objectives: scores that can be minimised, by the names of ``compile.objective``.
+        probe: textual IR on which the compiler asks at least once.
+        default: how to learn the heuristic's own decision; None where the compiler does not tell.
+        growth_stop: when the compiler stops asking; None where it never does.
         done_remark: reported for each change made, whether by advice or by the built-in heuristic.
+        guard: made for each compile, of its header; None where every observation and answer is fine.
+        in_code_generation: decisions come after the optimization of IR, so modules are kept optimized and only code
+            is generated in each compile; what register allocation cost each function is reported, too.
     """
 
     name: str
     mode_flags: tuple[str, ...]
     channel_option: str
-    default_flags: tuple[str, ...]
-    default_feature: str
     decision: str
-    size_stop_option: str
-    stop_remark: Remark
-    done_remark: Remark
+    objectives: tuple[str, ...]
+    probe: str
+    default: DefaultDecision | None = None
+    growth_stop: GrowthStop | None = None
+    done_remark: Remark | None = None
+    guard: Callable[[Header], Guard] | None = None
+    in_code_generation: bool = False
+
+    @property
+    def default_features(self) -> tuple[str, ...]:
+        """Names of the features that tell the heuristic's decision; no policy may look at them."""
+        return (self.default.feature,) if self.default else ()
+
+    @property
+    def module_flags(self) -> tuple[str, ...]:
+        """Options with which every module of this task is compiled, under advice or not."""
+        return ("-Xclang", "-disable-llvm-passes") if self.in_code_generation else ()
 
     def flags(self, channel_base: Path, size_stop_factor: float, *, with_default: bool) -> list[str]:
-        """Compiler options for one compile under advice, without remarks."""
+        """Compiler options for one compile under advice, without remarks.
+
+        Raises:
+            ConfigError: the heuristic's decision is asked for, and the compiler does not tell it for this task.
+        """
+        if with_default and self.default is None:
+            raise ConfigError(f"the compiler does not tell its own decisions for task {self.name}")
         options = [
             *self.mode_flags,
             f"{self.channel_option}{channel_base}",
-            f"{self.size_stop_option}{size_stop_factor:g}",
-            *(self.default_flags if with_default else ()),
+            *([f"{self.growth_stop.option}{size_stop_factor:g}"] if self.growth_stop else ()),
+            *(self.default.flags if with_default and self.default else ()),
         ]
-        return [part for option in options for part in ("-mllvm", option)]
+        return [*self.module_flags, *(part for option in options for part in ("-mllvm", option))]

@@ -12,16 +12,31 @@ Data sheet (LLVM 17 to 22; llvm/lib/Analysis/MLInlineAdvisor.cpp, InlineModelFea
   more is asked and nothing more is inlined. Seen only in the remark ``ForceStop`` of the pass ``inline-ml``.
 """
 
-from mlgo.tasks.base import Remark, Task
+from mlgo.tasks.base import DefaultDecision, GrowthStop, Remark, Task
+
+# One call that may be inlined.
+_PROBE = """\
+define internal i32 @callee(i32 %x) minsize optsize {
+  %y = mul i32 %x, 3
+  ret i32 %y
+}
+define i32 @caller(i32 %x) minsize optsize {
+  %y = call i32 @callee(i32 %x)
+  ret i32 %y
+}
+"""
 
 INLINE_SIZE = Task(
     name="inline-size",
     mode_flags=("-enable-ml-inliner=release",),
     channel_option="-inliner-interactive-channel-base=",
-    default_flags=("-inliner-interactive-include-default",),
-    default_feature="inlining_default",
     decision="inlining_decision",
-    size_stop_option="-ml-advisor-size-increase-threshold=",
-    stop_remark=Remark(("-Rpass-missed=inline-ml",), b"module size grew too much"),
+    objectives=("text_bytes", "exec_bytes", "dedup_bytes"),
+    probe=_PROBE,
+    default=DefaultDecision(("-inliner-interactive-include-default",), "inlining_default"),
+    growth_stop=GrowthStop(
+        "-ml-advisor-size-increase-threshold=",
+        Remark(("-Rpass-missed=inline-ml",), b"module size grew too much"),
+    ),
     done_remark=Remark(("-Rpass=inline",), b"[-Rpass=inline"),  # of the passes inline and inline-ml
 )

@@ -120,9 +120,9 @@ def test_the_trace_is_what_the_heuristic_was_asked(baseline, modules, bitcode, t
     features = trace.column_names[4:-1]
     assert len(features) == 38
     assert features[0] == "sroa_savings"
-    assert task.default_feature not in features
+    assert task.default_features[0] not in features
     write_table(tmp_path / "trace.parquet", trace, trace_schema(features), {})
-    echo = EchoAdvisor(task.default_feature)
+    echo = EchoAdvisor(task.default.feature)
     for module in modules:
         alone = compile_under_advice(
             toolchain, task, bitcode[module.key], echo, settings, with_default=True, record=True

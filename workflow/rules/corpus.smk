@@ -12,7 +12,7 @@ rule build_project:
     input:
         local_sources,
         script="scripts/build_project.py",
-        code=code("corpus", "compiler"),
+        code=code("corpus", "compiler", "tasks", "wire"),
         recipe=f"{config['corpus']['recipes']}/{{project}}.yaml",
     output:
         "data/corpus/projects/{project}.parquet",
@@ -22,6 +22,7 @@ rule build_project:
     params:
         settings(
             **COMPILER,
+            task=config["task"],
             seed=config["seed"],
             max_modules=config["corpus"]["max_modules_per_project"],
             max_failed_share=config["corpus"]["max_failed_share"],

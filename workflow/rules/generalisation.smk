@@ -40,7 +40,7 @@ rule build_project_with:
         local_sources,
         lambda wildcards: needed(wildcards.wheel),
         script="scripts/build_project.py",
-        code=code("corpus", "compiler"),
+        code=code("corpus", "compiler", "tasks", "wire"),
         recipe=f"{config['corpus']['recipes']}/{{project}}.yaml",
     output:
         "data/generalisation/{wheel}/corpus/projects/{project}.parquet",
@@ -50,6 +50,7 @@ rule build_project_with:
     params:
         lambda wildcards: compiled_by(
             wildcards.wheel,
+            task=config["task"],
             seed=config["seed"],
             max_modules=config["corpus"]["max_modules_per_project"],
             max_failed_share=config["corpus"]["max_failed_share"],

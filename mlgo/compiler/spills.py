@@ -1,0 +1,116 @@
+"""What register allocation cost each function: spills, reloads and copies, from the compiler's own remarks.
+
+With ``-fsave-optimization-record`` LLVM writes a stream of YAML documents, one for each function with any such cost
+(``SpillReloadCopies``, loops included) and one for each of its loops (``LoopSpillReloadCopies``, counted again there)::
+
+    --- !Missed
+    Pass:            regalloc
+    Name:            SpillReloadCopies
+    Function:        main
+    Args:
+      - NumReloads:      '2'
+      - String:          ' reloads '
+      - TotalReloadsCost: '1.125000e+00'
+    ...
+
+A cost is a sum over the blocks of a function: block frequency relative to the entry, times the number of instructions.
+Source: ``computeStats`` and ``reportStats`` in llvm/lib/CodeGen/RegAllocGreedy.cpp. The stream is always written by
+the same code of LLVM, so it is read here as text: a YAML parser takes some hundred times as long.
+"""
+
+import re
+from typing import NamedTuple
+
+from mlgo.errors import RemarkError
+
+REMARK_OPTIONS = ("-fsave-optimization-record=yaml", "-foptimization-record-passes=regalloc")
+"""Options of clang that make it write the stream; ``-foptimization-record-file=`` says where."""
+
+LOAD_WEIGHT, STORE_WEIGHT, COPY_WEIGHT = 4.0, 1.0, 0.2
+"""Weights of llvm/lib/CodeGen/RegAllocScore.cpp."""
+
+
+class SpillCosts(NamedTuple):
+    """Costs of one function. Counts are instructions, costs are instructions weighted by block frequency.
+
+    Folded ones are done by an instruction that is there anyway and takes its operand from memory.
+    """
+
+    function: str
+    num_spills: int = 0
+    spills_cost: float = 0.0
+    num_folded_spills: int = 0
+    folded_spills_cost: float = 0.0
+    num_reloads: int = 0
+    reloads_cost: float = 0.0
+    num_folded_reloads: int = 0
+    folded_reloads_cost: float = 0.0
+    num_free_reloads: int = 0
+    num_copies: int = 0
+    copies_cost: float = 0.0
+
+    @property
+    def spill_cost(self) -> float:
+        """One figure: loads weigh 4, stores 1, copies 0.2.
+
+        These are MLGO's weights, but MLGO's own score also counts rematerialised instructions, and loads and stores
+        that are no spill code.
+        """
+        loads = self.reloads_cost + self.folded_reloads_cost
+        stores = self.spills_cost + self.folded_spills_cost
+        return LOAD_WEIGHT * loads + STORE_WEIGHT * stores + COPY_WEIGHT * self.copies_cost
+
+
+_FIELDS = {
+    b"NumSpills": "num_spills",
+    b"TotalSpillsCost": "spills_cost",
+    b"NumFoldedSpills": "num_folded_spills",
+    b"TotalFoldedSpillsCost": "folded_spills_cost",
+    b"NumReloads": "num_reloads",
+    b"TotalReloadsCost": "reloads_cost",
+    b"NumFoldedReloads": "num_folded_reloads",
+    b"TotalFoldedReloadsCost": "folded_reloads_cost",
+    b"NumZeroCostFoldedReloads": "num_free_reloads",
+    b"NumVRCopies": "num_copies",
+    b"TotalCopiesCost": "copies_cost",
+}
+_START, _END = b"--- !", b"\n...\n"
+_FUNCTION_REMARK = re.compile(rb"\nName: +SpillReloadCopies\n(?:DebugLoc: .*\n)?Function: +(.+)\n")
+_ARGUMENT = re.compile(rb"\n  - (Num\w+|Total\w+): +'([^'\n]*)'")
+
+
+def read_spill_costs(data: bytes) -> list[SpillCosts]:
+    """Read a stream of remarks; functions that it does not name cost nothing.
+
+    Args:
+        data: the whole file; empty when no function costs anything.
+
+    Returns:
+        One entry for each function with a cost, in the order of the file.
+
+    Raises:
+        RemarkError: cut short, or not such a stream.
+    """
+    if not data:
+        return []
+    if not data.startswith(_START) or not data.endswith(_END):
+        raise RemarkError("the compiler's remarks are cut short or not YAML")
+    return [_costs(match[1], document) for document in data.split(_END) if (match := _FUNCTION_REMARK.search(document))]
+
+
+def _costs(function: bytes, document: bytes) -> SpillCosts:
+    values: dict[str, float] = {}
+    for name, text in _ARGUMENT.findall(document):
+        if name not in _FIELDS:
+            raise RemarkError(f"the compiler's remarks have an unknown cost {name.decode()}")
+        try:
+            values[_FIELDS[name]] = int(text) if name.startswith(b"Num") else float(text)
+        except ValueError:
+            raise RemarkError(f"the compiler's remarks give {text[:40]!r} as {name.decode()}") from None
+    return SpillCosts(_unquoted(function), **values)  # type: ignore[arg-type]
+
+
+def _unquoted(scalar: bytes) -> str:
+    """A YAML scalar as LLVM writes function names: plain, or in single quotes that are doubled inside."""
+    text = scalar.decode(errors="backslashreplace")
+    return text[1:-1].replace("''", "'") if text.startswith("'") else text

@@ -1,0 +1,91 @@
+"""Eviction in register allocation.
+
+Data sheet (LLVM 17 to 22; llvm/lib/CodeGen/MLRegAllocEvictAdvisor.cpp and .h, RegAllocGreedy.cpp):
+
+- Question: a virtual register V found no free register. Which register shall be freed for it, or shall V itself wait,
+  to be split or spilled? Asked whenever the greedy allocator looks for something to evict.
+- Observation: 20 rows with a number for each column, int64 or float, and the scalar ``progress``. All columns but the
+  last are registers, in V's order of preference; the last is V itself. 33 columns in LLVM 17 to 22; the header tells.
+- Answer: ``index_to_evict``, int64 [1], a column whose ``mask`` is 1. Any other crashes the compiler or reads outside
+  of an array, so it must never be sent.
+- ``mask`` of the last column is 0 where V must have a register. Columns that are not legal are zero in all rows.
+- Float rows but ``progress`` are divided by their maximum over the columns. An interval that cannot be spilled has
+  infinite weight, so ``use_def_density`` is NaN there, by which 1 is meant, as newer sources of LLVM write it.
+- Context: one for each function, its symbol, also for those that ask nothing.
+- Score: ``spill_cost`` of the compiler's remarks, lower is better; see mlgo/compiler/spills.py.
+- The built-in decision is not told. LLVM 17 to 19 let two registers evict each other for ever.
+"""
+
+import numpy as np
+
+from mlgo.errors import ProtocolError
+from mlgo.tasks.base import Task
+from mlgo.wire.log import Header
+
+MASK = "mask"
+"""Feature that tells which columns are legal."""
+
+DENSITY = "use_def_density"
+"""Feature that is not a number where an interval cannot be spilled."""
+
+DENSITY_OF_UNSPILLABLE = np.float32(1.0)
+
+_NUM_VALUES = 20
+
+
+def _probe() -> str:
+    """A function that keeps more values alive over a store than x86-64 or AArch64 have free registers for."""
+    values = range(_NUM_VALUES * 2)
+    loads = [f"  %p{i} = getelementptr i64, ptr %p, i64 {i}\n  %v{i} = load volatile i64, ptr %p{i}" for i in values]
+    stores = [f"  store volatile i64 %v{i}, ptr %p{i}" for i in reversed(values)]
+    return "define void @f(ptr %p) {\n" + "\n".join([*loads, *stores]) + "\n  ret void\n}\n"
+
+
+class EvictionGuard:
+    """Replaces columns that are not legal by the last one that is, and densities that are no numbers by 1.
+
+    Args:
+        header: what the compiler sends.
+
+    Raises:
+        ProtocolError: the compiler does not send mask and densities, column by column.
+    """
+
+    def __init__(self, header: Header) -> None:
+        mask, density = (header.features[header.index(name)] for name in (MASK, DENSITY))
+        if mask.dtype != np.int64 or density.dtype != np.float32 or mask.shape != density.shape:
+            raise ProtocolError(f"{MASK} and {DENSITY} are not of the types of register eviction")
+        self._num_columns = mask.num_elements
+        self._mask, self._density = header.offset(MASK), header.offset(DENSITY)
+        self.num_repaired_answers = self.num_repaired_observations = 0
+
+    def observation(self, payload: bytes) -> bytes:
+        """Density 1 for intervals that cannot be spilled."""
+        density = np.frombuffer(payload, np.float32, self._num_columns, self._density)
+        unspillable = np.isnan(density)
+        if not unspillable.any():
+            return payload
+        self.num_repaired_observations += 1
+        repaired = np.where(unspillable, DENSITY_OF_UNSPILLABLE, density)
+        return payload[: self._density] + repaired.tobytes() + payload[self._density + repaired.nbytes :]
+
+    def answer(self, payload: bytes, advice: bytes) -> bytes:
+        """A legal column."""
+        column = int.from_bytes(advice, "little", signed=True)
+        mask = np.frombuffer(payload, np.int64, self._num_columns, self._mask)
+        if 0 <= column < self._num_columns and mask[column]:
+            return advice
+        self.num_repaired_answers += 1
+        return int(np.flatnonzero(mask)[-1]).to_bytes(len(advice), "little")
+
+
+REGALLOC_EVICT = Task(
+    name="regalloc-evict",
+    mode_flags=("-regalloc-enable-advisor=release",),
+    channel_option="-regalloc-evict-interactive-channel-base=",
+    decision="index_to_evict",
+    objectives=("spill_cost", "text_bytes", "exec_bytes"),
+    probe=_probe(),
+    guard=EvictionGuard,
+    in_code_generation=True,
+)
