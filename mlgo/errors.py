@@ -89,6 +89,18 @@ class LinkError(CompileError):
     kind = "link"
 
 
+class ProgramError(CompileError):
+    """A program that was built crashed, or what it did could not be counted."""
+
+    kind = "program"
+
+
+class ProgramTimeout(ProgramError):
+    """A program that was built did not end within its deadline."""
+
+    kind = "endless"
+
+
 class ChannelError(CompileError):
     """The conversation over the FIFO pair failed."""
 

@@ -75,6 +75,12 @@ def task() -> Task:
 
 
 @pytest.fixture(scope="session")
+def zig_cache(request: pytest.FixtureRequest) -> Path:
+    """A folder for zig's caches that outlives the tests, so that the C library is not built each time."""
+    return request.config.cache.mkdir("zig-cache")
+
+
+@pytest.fixture(scope="session")
 def front_end(toolchain: Toolchain, settings: CompileConfig, tmp_path_factory: pytest.TempPathFactory) -> FrontEnd:
     return FrontEnd(toolchain, settings, tmp_path_factory.mktemp("zig-cache"))
 

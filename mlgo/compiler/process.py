@@ -39,6 +39,9 @@ def die_with_parent(signal_number: int = signal.SIGKILL, *, parent: int | None =
 class Child:
     """A process in a group of its own, killed with its parent, its memory limited, stderr drained without blocking.
 
+    ``stdout`` is a file for what it writes there, which is lost otherwise; no file that it writes may grow beyond
+    ``max_file_bytes`` (SIGXFSZ).
+
     Attributes:
         pidfd: descriptor that becomes readable when the process ends.
         stderr_fd: non-blocking read end of its stderr.
@@ -53,27 +56,31 @@ class Child:
         env: Mapping[str, str] | None = None,
         watch_for: bytes = b"",
         max_memory_bytes: int | None = None,
+        stdout: Path | None = None,
+        max_file_bytes: int | None = None,
     ) -> None:
-        try:
-            self._process = subprocess.Popen(
-                command,
-                cwd=cwd,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                process_group=0,
-                preexec_fn=partial(die_with_parent, parent=os.getpid()),
-            )
-        except OSError as error:
-            raise ToolchainError(f"cannot start {command[0]}: {error.strerror}") from error
+        with Path(os.devnull if stdout is None else stdout).open("wb") as output:
+            try:
+                self._process = subprocess.Popen(
+                    command,
+                    cwd=cwd,
+                    env=env,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.PIPE,
+                    process_group=0,
+                    preexec_fn=partial(die_with_parent, parent=os.getpid()),
+                )
+            except OSError as error:
+                raise ToolchainError(f"cannot start {command[0]}: {error.strerror}") from error
         assert self._process.stderr is not None
         self.stderr_fd = self._process.stderr.fileno()
         try:
             os.set_blocking(self.stderr_fd, False)
-            if max_memory_bytes is not None:
-                with contextlib.suppress(ProcessLookupError):  # it has ended already
-                    resource.prlimit(self._process.pid, resource.RLIMIT_AS, (max_memory_bytes, max_memory_bytes))
+            for kind, limit in ((resource.RLIMIT_AS, max_memory_bytes), (resource.RLIMIT_FSIZE, max_file_bytes)):
+                if limit is not None:
+                    with contextlib.suppress(ProcessLookupError):  # it has ended already
+                        resource.prlimit(self._process.pid, kind, (limit, limit))
             self.pidfd = os.pidfd_open(self._process.pid)
         except BaseException:  # out of descriptors
             self._end()
@@ -172,10 +179,22 @@ class Completed:
 
 
 def run_bounded(
-    command: Sequence[str], timeout_s: float, *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+    command: Sequence[str],
+    timeout_s: float,
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    max_memory_bytes: int | None = None,
+    stdout: Path | None = None,
+    max_file_bytes: int | None = None,
 ) -> Completed:
-    """Run a command to its end or to its deadline, whichever comes first; never leaves anything running."""
+    """Run a command to its end or to its deadline, whichever comes first; never leaves anything running.
+
+    The other arguments are those of `Child`.
+    """
     start = time.monotonic()
-    with Child(command, cwd=cwd, env=env) as child:
+    with Child(
+        command, cwd=cwd, env=env, max_memory_bytes=max_memory_bytes, stdout=stdout, max_file_bytes=max_file_bytes
+    ) as child:
         returncode = child.wait(start + timeout_s)
     return Completed(returncode, child.stderr_tail, time.monotonic() - start)

@@ -85,8 +85,7 @@ class Toolchain:
 
     def front_end_environment(self, cache_dir: Path) -> dict[str, str]:
         """Environment for the front end: zig keeps its caches in ``cache_dir``."""
-        cache = str(cache_dir.absolute())
-        return {**os.environ, "ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
+        return zig_environment(cache_dir)
 
 
 def find_toolchain(setting: str, target: str) -> Toolchain:
@@ -111,8 +110,14 @@ def find_toolchain(setting: str, target: str) -> Toolchain:
     return Toolchain(binary, is_zig, version, target)
 
 
+def zig_environment(cache_dir: Path) -> dict[str, str]:
+    """Environment in which zig keeps all its caches in ``cache_dir``."""
+    cache = str(cache_dir.absolute())
+    return {**os.environ, "ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
+
+
 def find_linker() -> Path:
-    """The multi-tool of the ziglang wheel, whose sub-command ``ld.lld`` links the objects of any clang.
+    """The multi-tool of the ziglang wheel, whose sub-commands ``ld.lld`` and ``cc`` link the objects of any clang.
 
     Raises:
         ToolchainError: the wheel is not installed.

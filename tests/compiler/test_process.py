@@ -82,6 +82,16 @@ def test_stdin_and_stdout_are_out_of_reach(leaves_nothing):
     assert (run.returncode, run.stderr) == (0, "done\n")
 
 
+def test_stdout_goes_to_a_file_of_limited_size(tmp_path, leaves_nothing):
+    output = tmp_path / "output"
+    with leaves_nothing():
+        run = run_bounded(["sh", "-c", "echo first; echo noise >&2; echo second"], 10.0, stdout=output)
+    assert (run.returncode, run.stderr, output.read_bytes()) == (0, "noise\n", b"first\nsecond\n")
+    with leaves_nothing():  # the pause because the limit comes right after the start
+        run = run_bounded(["sh", "-c", "sleep 0.2; exec yes"], 10.0, stdout=output, max_file_bytes=10000)
+    assert (run.returncode, output.stat().st_size) == (-signal.SIGXFSZ, 10000)
+
+
 def test_folder_and_environment(tmp_path):
     run = run_bounded(["sh", "-c", "pwd -P >&2; echo $NAME >&2"], 10.0, cwd=tmp_path, env={"NAME": "value"})
     assert run.stderr == f"{tmp_path.resolve()}\nvalue\n"

@@ -1,0 +1,62 @@
+"""Objects linked to a program that runs, whichever clang made them.
+
+The program is static and its C library is musl, which ``zig cc`` builds from the sources in the ziglang wheel for any
+x86-64, and does so once per cache folder. So the same objects give the same file on every machine. A program that is
+linked with the machine's own C library would run another ``printf`` on each, and glibc's ``memcpy`` is chosen by the
+processor when the program starts: what a run executes could then not be compared between machines. Objects for
+``x86_64-linux-gnu`` follow the same binary interface and link as they are, as long as their sources declare what they
+use of the C library instead of including the headers of another one.
+"""
+
+import errno
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from mlgo.compiler.process import run_bounded, without_folders
+from mlgo.compiler.toolchain import zig_environment
+from mlgo.errors import CompileTimeout, LinkError
+from mlgo.files import write_atomically
+from mlgo.scratch import scratch_directory
+
+# -O2 is for the C library and the compiler's own routines, which are otherwise built to be debugged; it does not touch
+# the objects. -s because symbols of the library would be most of the file.
+_OPTIONS = ("-static", "-O2", "-s")
+
+
+def link_program(
+    linker: Path, objects: Sequence[Path], output: Path, cache_dir: Path, timeout_s: float, target: str
+) -> None:
+    """Link objects, one of which defines ``main``, with the C library.
+
+    Args:
+        linker: what `toolchain.find_linker` gives.
+        objects: object files, in the order of linking.
+        output: the program; replaced atomically.
+        cache_dir: folder for zig's caches. The first link with an empty one builds the C library, which takes about
+            half a minute; later ones take less than a tenth of a second.
+        timeout_s: deadline of the link.
+        target: triple of the objects, such as ``x86_64-linux-gnu``; the program is for its first part.
+
+    Raises:
+        LinkError: the linker refuses, for example because a symbol is missing.
+        CompileTimeout: it took too long.
+        ArtifactError: the program cannot be written.
+    """
+    triple = f"{target.split('-')[0]}-linux-musl"
+    with scratch_directory() as directory:
+        program = directory / "program"
+        files = [str(path.absolute()) for path in objects]
+        command = [str(linker), "cc", "-target", triple, *_OPTIONS, *files, "-o", str(program)]
+        run = run_bounded(command, timeout_s, cwd=directory, env=zig_environment(cache_dir))
+        if run.returncode is None:
+            raise CompileTimeout(f"the linker did not end within {timeout_s:g} s")
+        if "No space left on device" in run.stderr or "NoSpaceLeft" in run.stderr:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if run.returncode != 0:
+            errors = [line for line in run.stderr.splitlines() if "error:" in line][:3]
+            raise LinkError(
+                without_folders(f"the linker ended with status {run.returncode}: {' | '.join(errors)[:500]}")
+            )
+        write_atomically(output, lambda temporary: shutil.copy(program, temporary))
