@@ -12,7 +12,7 @@ SNAKEMAKE := $(RUN) snakemake --workflow-profile workflow/profiles/default --cor
 	$(if $(PRESET),--configfile config/presets/$(PRESET).yaml)
 
 .DEFAULT_GOAL := main
-.PHONY: main setup test test-slow check format tiny headroom scoreboard generalisation dry-run clean help
+.PHONY: main setup test test-slow check format tiny headroom programs scoreboard generalisation dry-run clean help
 
 main: setup  ## set up everything, run the main job, print what it found
 	$(SNAKEMAKE)
@@ -52,6 +52,10 @@ headroom: setup  ## search for smaller code, then print what share of it the pol
 	$(SNAKEMAKE) -- headroom
 	@$(RUN) mlgo headroom
 
+programs: setup  ## build and run the programs under all policies, then print what that changed; needs valgrind
+	$(SNAKEMAKE) -- programs
+	@$(RUN) mlgo programs
+
 scoreboard:  ## train all learners at equal compile budgets, write docs/results/scoreboard.md (40 minutes on 2 cores)
 	$(MAKE) main PRESET=scoreboard
 	@$(RUN) mlgo scoreboard --markdown docs/results/scoreboard.md
@@ -64,7 +68,7 @@ dry-run: setup  ## what the main job would do
 	$(SNAKEMAKE) --dry-run
 
 clean:  ## remove results (downloads, checkpoints and decision trees in data/work stay)
-	rm -rf data/corpus data/baseline data/policies data/export data/evaluation data/report data/headroom data/generalisation
+	rm -rf data/corpus data/baseline data/policies data/export data/evaluation data/report data/headroom data/execution data/generalisation
 
 help:  ## show this
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 12

@@ -13,6 +13,7 @@ include: "workflow/rules/export.smk"
 include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/headroom.smk"
+include: "workflow/rules/programs.smk"
 include: "workflow/rules/generalisation.smk"
 
 

@@ -62,10 +62,11 @@ MODULES = pa.schema(
 SCORES = pa.schema(
     [
         *_MODULE_KEY,
-        _field("advisor", pa.string(), "heuristic, never, random or echo"),
+        _field("advisor", pa.string(), "heuristic, or another reference of the task"),
         _field("exec_bytes", pa.int64(), "executable sections of the object", "bytes", nullable=True),
         _field("text_bytes", pa.int64(), "Berkeley text of the object", "bytes", nullable=True),
         _field("dedup_bytes", pa.int64(), "Berkeley text by shares, see COPIES", "bytes", nullable=True),
+        _field("spill_cost", pa.float64(), "spills, reloads and copies of all functions, weighted", nullable=True),
         _field("num_questions", pa.int64(), "questions the compiler asked", nullable=True),
         _field("truncated", pa.bool_(), "the size stop ended the questions early", nullable=True),
         _field("object_sha256", pa.string(), "hash of the object file; empty on failure"),
@@ -95,11 +96,13 @@ RESULTS = pa.schema(
         _field("exec_bytes", pa.int64(), "executable sections under the policy", "bytes", nullable=True),
         _field("text_bytes", pa.int64(), "Berkeley text under the policy", "bytes", nullable=True),
         _field("dedup_bytes", pa.int64(), "Berkeley text by shares under the policy", "bytes", nullable=True),
+        _field("spill_cost", pa.float64(), "spills, reloads and copies under the policy", nullable=True),
         _field("baseline_exec_bytes", pa.int64(), "executable sections under the heuristic", "bytes", nullable=True),
         _field("baseline_text_bytes", pa.int64(), "Berkeley text under the heuristic", "bytes", nullable=True),
         _field("baseline_dedup_bytes", pa.int64(), "text by shares under the heuristic", "bytes", nullable=True),
+        _field("baseline_spill_cost", pa.float64(), "spills, reloads and copies under the heuristic", nullable=True),
         _field("num_questions", pa.int64(), "questions the compiler asked", nullable=True),
-        _field("num_inlined", pa.int64(), "questions answered with inlining", nullable=True),
+        _field("num_inlined", pa.int64(), "questions answered with inlining; null for other tasks", nullable=True),
         _field("truncated", pa.bool_(), "the size stop ended the questions early", nullable=True),
         _field("failure", pa.string(), "kind of failure; empty on success"),
         _field("message", pa.string(), "what went wrong; empty on success"),
@@ -155,6 +158,22 @@ HEADROOM = pa.schema(
 )
 """How small a module can be made: one row per module and way of answering."""
 
+PROGRAMS = pa.schema(
+    [
+        _field("program", pa.string(), "name of the program"),
+        _field("contender", pa.string(), "heuristic, another reference, or a policy with its seed"),
+        _field("text_bytes", pa.int64(), "Berkeley text of its objects", "bytes", nullable=True),
+        _field("spill_cost", pa.float64(), "spills, reloads and copies that the compiler reports", nullable=True),
+        _field("instructions", pa.int64(), "executed instructions", nullable=True),
+        _field("reads", pa.int64(), "loads from memory", nullable=True),
+        _field("writes", pa.int64(), "stores to memory", nullable=True),
+        _field("right", pa.bool_(), "printed what it should and ended with status 0", nullable=True),
+        _field("failure", pa.string(), "kind of failure; empty on success"),
+        _field("message", pa.string(), "what went wrong; empty on success"),
+    ]
+)
+"""Programs that were built and run: one row per program and contender."""
+
 FAILURES = pa.schema(
     [
         _field("module", pa.string(), "project and source path"),
@@ -202,17 +221,29 @@ TIMINGS = pa.schema(
 """Measured compile times. Not reproducible, so never an input or output of a stage."""
 
 
-def trace_schema(feature_names: Iterable[str]) -> pa.Schema:
-    """Schema of a trace of an all-int64 task: key, step, the features by name, and the built-in answer."""
+def trace_schema(features: Iterable[str] | Mapping[str, pa.DataType]) -> pa.Schema:
+    """Schema of a trace: key, step, the features, and the answer.
+
+    The answer is the heuristic's own where the compiler tells it, else that of the reference that is traced.
+
+    Args:
+        features: their names, or also their types, lists for those of several columns; int64 if not given.
+    """
+    types = features if isinstance(features, Mapping) else dict.fromkeys(features, pa.int64())
     return pa.schema(
         [
             *_MODULE_KEY,
             _field("context", pa.string(), "scope of the decision; empty for a whole module"),
             _field("step", pa.int32(), "number of the question within its context, from 0"),
-            *(_field(name, pa.int64(), "feature") for name in feature_names),
-            _field("answer", pa.int64(), "what the built-in heuristic decided"),
+            *(_field(name, kind, "feature") for name, kind in types.items()),
+            _field("answer", pa.int64(), "what the traced reference decided"),
         ]
     )
+
+
+def trace_features(trace: pa.Table) -> dict[str, pa.DataType]:
+    """Types of a trace's features by name, in their order."""
+    return {field.name: field.type for field in trace.schema if field.name not in trace_schema([]).names}
 
 
 def provenance(**inputs: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from mlgo.compiler.toolchain import find_linker
 from mlgo.config import EvaluateConfig, parse_section
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.files import file_sha256
-from mlgo.policy.network_policy import load_policy
+from mlgo.policy.stored import load_policy
 from mlgo.rollout import CompileHost
 from mlgo.rollout.evaluation import evaluate_policy, evaluated_modules
 from mlgo.rollout.linking import Linking, measure_projects, object_paths

@@ -8,16 +8,20 @@ Example:
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from mlgo.artifacts import read_table
 from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
 from mlgo.errors import ArtifactError
-from mlgo.export.parity import compare_decisions
+from mlgo.export.column_model import compare_columns, export_column_model, recorded_questions, run_column_model
+from mlgo.export.parity import Parity, compare_decisions
 from mlgo.export.saved_model import export_saved_model, run_saved_model
 from mlgo.files import file_sha256, write_json
+from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.features import check_features
-from mlgo.policy.network_policy import load_policy
+from mlgo.policy.policy import Policy
+from mlgo.policy.stored import as_network_policy, load_policy
 from mlgo.seeding import sample
 from mlgo.tasks import get_task
 
@@ -33,25 +37,30 @@ def main() -> None:
     parser.add_argument("--parity", type=Path, required=True, help="output file")
     args = parser.parse_args()
 
-    policy = load_policy(args.policy)
-    features, decision = policy.normalisation.features, get_task(policy.task).decision
-    trace = read_table(args.trace)
-    check_features(features, trace.column_names, "the trace")
+    policy, trace = load_policy(args.policy), read_table(args.trace)
+    check_features(policy.normalisation.features, trace.column_names, "the trace")
     if not trace.num_rows:
         raise ArtifactError(f"{args.trace} holds no question; parity cannot be shown")
-    rows = sample(range(trace.num_rows), PARITY_QUESTIONS, args.seed, "parity")
-    questions = trace.select(list(features)).take(rows)
-    observations = np.column_stack([questions[name].to_numpy() for name in features])
-
-    export_saved_model(policy, decision, args.model)
-    decisions = run_saved_model(args.model, features, decision, observations)
-    parity = compare_decisions(policy.decide(observations), decisions)
+    questions = trace.take(sample(range(trace.num_rows), PARITY_QUESTIONS, args.seed, "parity"))
+    parity = _export(policy, questions, args.model)
     files = {
         path.relative_to(args.model).as_posix(): file_sha256(path)
         for path in sorted(args.model.rglob("*"))
         if path.is_file()
     }
     write_json(args.parity, {**parity.record(), "files": files})
+
+
+def _export(policy: Policy, questions: pa.Table, model: Path) -> Parity:
+    decision = get_task(policy.task).decision
+    if isinstance(policy, ColumnPolicy):
+        export_column_model(policy, decision, questions, model)
+        asked = recorded_questions(questions, policy)
+        return compare_columns(policy, asked, run_column_model(model, decision, asked))
+    network, features = as_network_policy(policy), policy.normalisation.features
+    observations = np.column_stack([questions[name].to_numpy() for name in features])
+    export_saved_model(network, decision, model)
+    return compare_decisions(network.decide(observations), run_saved_model(model, features, decision, observations))
 
 
 if __name__ == "__main__":

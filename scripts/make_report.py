@@ -83,6 +83,7 @@ def _collect(args: argparse.Namespace, config: EvaluateConfig) -> Report:
     bootstrap = Bootstrap(config.resamples, config.confidence, args.seed)
     whole_projects = project_gains(linked, policies)
     return Report(
+        task=read_provenance(inputs["baseline/scores.parquet"]).get("task", "inline-size"),
         measured=measured,
         split_rows=[
             *split_rows(measured, [*policies, *contenders(measured, policies=False)], bootstrap),

@@ -15,7 +15,7 @@ from mlgo.cli.program import run_program
 from mlgo.config import HeadroomConfig, ReplayConfig, parse_section
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.files import file_sha256
-from mlgo.policy.network_policy import load_policy
+from mlgo.policy.stored import as_network_policy, load_policy
 from mlgo.replay import ReplayStore, prune
 from mlgo.rollout import CompileHost
 from mlgo.rollout.headroom import measure_headroom
@@ -43,7 +43,7 @@ def main() -> None:
     config, replay = parse_section(HeadroomConfig, args.headroom), parse_section(ReplayConfig, args.replay)
     toolchain, settings = compiler_of(args)
     copies = needed_copies(settings, args.baseline)
-    policies = [load_policy(folder) for folder in args.policies]
+    policies = [as_network_policy(load_policy(folder)) for folder in args.policies]
     scored = [one for split in config.splits for one in load_scored_modules(args.corpus, args.baseline, split)]
     scored = with_questions(scored, config.max_questions, " or ".join(config.splits), "headroom")
     modules = sample(scored, config.modules, args.seed, "headroom")

@@ -18,6 +18,7 @@ from mlgo.artifacts import (
     provenance,
     read_provenance,
     read_table,
+    trace_features,
     trace_schema,
     write_table,
 )
@@ -25,8 +26,9 @@ from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
 from mlgo.errors import MlgoError
 from mlgo.files import write_json
-from mlgo.policy.vocabulary import build_vocabulary
-from mlgo.rollout.baseline import ADVISORS, self_test_failures
+from mlgo.policy.vocabulary import build_vocabulary, recorded_values
+from mlgo.rollout.baseline import self_test_failures
+from mlgo.rollout.references import HEURISTIC, REFERENCES, References
 
 
 def main() -> None:
@@ -43,40 +45,41 @@ def main() -> None:
     score_paths = [args.parts / f"{name}.scores.parquet" for name in projects]
     scores = pa.concat_tables([read_table(path, SCORES) for path in score_paths])
     origin = provenance(**{k: v for k, v in read_provenance(score_paths[0]).items() if k != "package"})
-    _check_failures(scores, args.max_failed_share)
+    references = REFERENCES[origin["task"]]
+    _check_failures(scores, references, args.max_failed_share)
     copies = pa.concat_tables([read_table(args.parts / f"{name}.copies.parquet", COPIES) for name in projects])
     traces = [read_table(args.parts / f"{name}.trace.parquet") for name in projects]
     trace = pa.concat_tables([table for table in traces if table.num_rows] or traces[:1])
-    features = [name for name in trace.column_names if name not in trace_schema([]).names]
     modules = read_table(args.corpus / "modules.parquet", MODULES)
     train_projects = pc.unique(modules.filter(pc.field("split") == "train")["project"])
     train = trace.filter(pc.is_in(trace["project"], train_projects))
-    vocabulary = build_vocabulary({name: train[name].to_numpy() for name in features}, args.num_quantiles)
+    vocabulary = build_vocabulary(recorded_values(train), args.num_quantiles)
 
     write_table(args.output / "scores.parquet", scores, SCORES, origin)
     write_table(args.output / "copies.parquet", copies, COPIES, origin)
-    write_table(args.output / "trace.parquet", trace, trace_schema(features), origin)
+    write_table(args.output / "trace.parquet", trace, trace_schema(trace_features(trace)), origin)
     write_table(args.output / "vocabulary.parquet", vocabulary, VOCABULARY, origin)
-    differences = self_test_failures(scores)
-    num_modules = scores.num_rows // len(ADVISORS)
+    differences = self_test_failures(scores) if references.is_heuristic else []
+    num_modules = scores.num_rows // len(references.names)
     write_json(
         args.output / "summary.json",
         {
             "modules": num_modules,
             "questions": trace.num_rows,
-            "self_test_passed": num_modules - len(differences),
+            "self_test_passed": num_modules - len(differences) if references.is_heuristic else None,
             "self_test_failed": differences,
-            "text_bytes": {name: _total(scores, name) for name in ADVISORS},
-            "truncated": {name: _count_truncated(scores, name) for name in ADVISORS},
+            "text_bytes": {name: _total(scores, name, "text_bytes") for name in references.names},
+            "spill_cost": {name: _total(scores, name, "spill_cost") for name in references.names},
+            "truncated": {name: _total(scores, name, "truncated") for name in references.names},
         },
     )
 
 
-def _check_failures(scores: pa.Table, max_share: float) -> None:
-    needed = pc.is_in(pc.field("advisor"), pa.array(["heuristic", "echo"]))
+def _check_failures(scores: pa.Table, references: References, max_share: float) -> None:
+    needed = pc.is_in(pc.field("advisor"), pa.array([HEURISTIC, references.traced]))
     failed = scores.filter((pc.field("failure") != "") & needed).to_pylist()
     num_failed = len({(row["project"], row["module"]) for row in failed})
-    if num_failed > max_share * scores.num_rows / len(ADVISORS):
+    if num_failed > max_share * scores.num_rows / len(references.names):
         first = failed[0]
         raise MlgoError(
             f"{num_failed} modules cannot be compiled, more than baseline.max_failed_share allows ({max_share:g}); "
@@ -84,12 +87,8 @@ def _check_failures(scores: pa.Table, max_share: float) -> None:
         )
 
 
-def _total(scores: pa.Table, advisor: str) -> int:
-    return pc.sum(scores.filter(pc.field("advisor") == advisor)["text_bytes"]).as_py() or 0
-
-
-def _count_truncated(scores: pa.Table, advisor: str) -> int:
-    return pc.sum(scores.filter(pc.field("advisor") == advisor)["truncated"]).as_py() or 0
+def _total(scores: pa.Table, advisor: str, column: str) -> float:
+    return pc.sum(scores.filter(pc.field("advisor") == advisor)[column]).as_py() or 0
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ Example:
 
 from pathlib import Path
 
-from mlgo.artifacts import COPIES, SCORES, TIMINGS, provenance, trace_schema, write_rows, write_table
+from mlgo.artifacts import COPIES, SCORES, TIMINGS, provenance, trace_features, trace_schema, write_rows, write_table
 from mlgo.cli.arguments import add_compiler_arguments, compiler_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.compiler.probe import probe_channel
@@ -55,8 +55,7 @@ def main() -> None:
     write_rows(args.scores, baseline.scores, SCORES, origin)
     write_rows(args.copies, baseline.copies.rows(), COPIES, origin)
     trace = baseline.trace if baseline.trace is not None else trace_schema([]).empty_table()
-    features = [name for name in trace.column_names if name not in trace_schema([]).names]
-    write_table(args.trace, trace, trace_schema(features), origin)
+    write_table(args.trace, trace, trace_schema(trace_features(trace)), origin)
     write_rows(args.work / "timings" / "baseline" / f"{args.project}.parquet", baseline.timings, TIMINGS, origin)
 
 

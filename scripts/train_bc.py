@@ -6,7 +6,9 @@ Example:
 """
 
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +18,14 @@ from mlgo.cli.program import run_program
 from mlgo.config import BCConfig, PolicyConfig, parse_section
 from mlgo.corpus.store import load_modules
 from mlgo.files import content_hash, file_sha256
-from mlgo.learn.bc import clone
+from mlgo.learn.bc import CloneResult, clone
+from mlgo.learn.bc.columns import clone_columns, column_data
 from mlgo.learn.bc.dataset import check_trace, clone_data
 from mlgo.learn.effort import recorded_effort
 from mlgo.learn.history import TensorBoardLog, write_history
+from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.network import Architecture, flatten
-from mlgo.policy.network_policy import NetworkPolicy, save_policy
+from mlgo.policy.stored import KINDS, save_policy
 from mlgo.policy.vocabulary import normalisation
 
 
@@ -44,8 +48,11 @@ def main() -> None:
     baseline_origin = read_provenance(args.baseline / "trace.parquet")
     scaling = normalisation(vocabulary)
     check_trace(trace, baseline_origin, args.task, scaling)
+    kind = KINDS[args.task]
+    of_columns = kind is ColumnPolicy
+    select: Callable[..., Any] = column_data if of_columns else clone_data
     train, validation = (
-        clone_data(
+        select(
             trace,
             {module.project for module in load_modules(args.corpus, splits=[split])},
             scaling,
@@ -58,7 +65,8 @@ def main() -> None:
     )
     run_key = content_hash([args.seed, config.model_dump(), shape.model_dump()])
     with recorded_effort(args.work, args.output.name, run_key, started=started):
-        result = clone(train, validation, shape.hidden, config, args.seed)
+        imitate: Callable[..., CloneResult] = clone_columns if of_columns else clone
+        result = imitate(train, validation, shape.hidden, config, args.seed)
     history = [{**record, "evaluations": 0} for record in result.history]
     origin = provenance(
         algorithm="bc",
@@ -67,11 +75,11 @@ def main() -> None:
         compiler=baseline_origin.get("compiler"),
         trace_sha256=file_sha256(args.baseline / "trace.parquet"),
         train_questions=len(train.answers),
-        train_inline_share=float(np.mean(train.answers)),
+        **({} if of_columns else {"train_inline_share": float(np.mean(train.answers))}),
         validation_accuracy=max(record["validation_accuracy"] for record in result.history),
     )
-    architecture = Architecture((len(scaling.features), *shape.hidden, 1))
-    save_policy(NetworkPolicy(args.task, scaling, architecture, flatten(result.layers), origin), args.output)
+    architecture = Architecture((kind.num_inputs(len(scaling.features)), *shape.hidden, 1))
+    save_policy(kind(args.task, scaling, architecture, flatten(result.layers), origin), args.output)
     write_history(args.output / "history.csv", history)
     with TensorBoardLog(args.work / "tensorboard" / args.output.name) as board:
         for record in history:

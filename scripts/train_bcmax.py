@@ -34,6 +34,7 @@ from mlgo.learn.effort import recorded_effort
 from mlgo.learn.outcome import write_outcome
 from mlgo.learn.progress import TrainingProgress
 from mlgo.policy.network import Architecture
+from mlgo.policy.stored import as_network_policy
 from mlgo.rollout import CompileHost
 from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.remembered import best_of_each, episodes_hash
@@ -50,7 +51,7 @@ def main() -> None:
     name, trace_path = args.output.name, args.baseline / "trace.parquet"
 
     config, (toolchain, settings) = parse_section(BCMaxConfig, args.bcmax), compiler_of(args)
-    start, objective = load_start(args.start, args.baseline), settings.objective
+    start, objective = as_network_policy(load_start(args.start, args.baseline)), settings.objective
     scaling = start.normalisation
     earlier = load_earlier(config.policies, start.task)
     train, validation = training_modules(args.corpus, args.baseline, "bcmax", config, args.seed)

@@ -24,6 +24,7 @@ from mlgo.learn.outcome import write_outcome
 from mlgo.learn.ppo import PpoState, Sampled, optimise
 from mlgo.learn.ppo.checkpoint import load_state, save_state
 from mlgo.learn.progress import TrainingProgress
+from mlgo.policy.stored import as_network_policy
 from mlgo.rollout import CompileHost
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.quarantine import Quarantine
@@ -48,7 +49,7 @@ def main() -> None:
     name = args.output.name
 
     config, (toolchain, settings) = parse_section(PPOConfig, args.ppo), compiler_of(args)
-    start = load_start(args.start, args.baseline)
+    start = as_network_policy(load_start(args.start, args.baseline))
     train, validation = training_modules(args.corpus, args.baseline, "ppo", config, args.seed)
     bitcode = unpack_bitcode(args.corpus, [one.module for one in (*train, *validation)], args.work / "bitcode")
     baseline = baselines(train, settings.objective)

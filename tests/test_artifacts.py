@@ -46,6 +46,7 @@ SCORE = {
     "exec_bytes": 10,
     "dedup_bytes": 12,
     "text_bytes": 20,
+    "spill_cost": 1.5,
     "num_questions": 3,
     "truncated": False,
     "object_sha256": "ab",
@@ -60,6 +61,7 @@ scores = st.fixed_dictionaries(
         for name in ("exec_bytes", "text_bytes", "dedup_bytes", "num_questions")
     }
     | {"truncated": st.none() | st.booleans()}
+    | {"spill_cost": st.none() | st.floats(0, allow_infinity=False)}
 )
 
 

@@ -13,7 +13,8 @@ from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import CompileConfig
 from mlgo.errors import ArtifactError
 from mlgo.learn.saver import BackgroundSaver
-from mlgo.policy.network_policy import NetworkPolicy, save_policy
+from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.stored import save_policy
 from mlgo.rollout import CompileHost
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.scored import ScoredModule

@@ -16,7 +16,7 @@ from mlgo.cli.options import add_config_options, positive, positive_float, read_
 from mlgo.compiler.toolchain import find_toolchain
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.errors import CorpusError
-from mlgo.policy.network_policy import load_policy
+from mlgo.policy.stored import as_network_policy, load_policy
 from mlgo.rollout.scored import ScoredModule, load_scored_modules
 from mlgo.seeding import sample
 from mlgo.tasks import get_task
@@ -115,7 +115,7 @@ def _replay(args: argparse.Namespace) -> None:
     config = read_config(args)
     toolchain = find_toolchain(config.toolchain, config.target)
     generations, modules = (2, 6) if args.quick else (args.generations, args.modules or config.es.modules)
-    start = load_policy(args.policy)
+    start = as_network_policy(load_policy(args.policy))
     records = []
     for perturbation in args.perturbation or [config.es.perturbation]:
         ratios = bench_replay(config, toolchain, start, args.data, perturbation, generations, modules, args.workers)
@@ -140,7 +140,7 @@ def _save(args: argparse.Namespace) -> None:
     toolchain = find_toolchain(config.toolchain, config.target)
     modules = _smallest_modules(args.data)[:_SAVE_MODULES]
     bitcode = unpack_bitcode(args.data / "corpus", [one.module for one in modules], args.data / "work" / "bitcode")
-    repeats, policy, records = 4 if args.quick else args.repeats, load_policy(args.policy), {}
+    repeats, policy, records = 4 if args.quick else args.repeats, as_network_policy(load_policy(args.policy)), {}
     for length, candidates in {"short": 1, "long": 4 if args.quick else 12}.items():
         cost = bench_save(toolchain, config.compile, policy, modules, bitcode, candidates, repeats, args.workers)
         records[length] = cost.record()

@@ -9,15 +9,16 @@ import numpy as np
 
 from mlgo.cli.options import add_config_options, read_config
 from mlgo.compiler.frontend import FrontEnd
-from mlgo.compiler.session import compile_under_advice
+from mlgo.compiler.session import CompileResult, compile_under_advice
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.config import Config
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.errors import ConfigError, CorpusError, PolicyError
 from mlgo.files import file_sha256, write_bytes
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor
-from mlgo.policy.network_policy import load_policy
+from mlgo.policy.stored import load_policy
 from mlgo.rollout.logged import logged_episode, write_episode
+from mlgo.rollout.references import REFERENCES, Luck
 from mlgo.scratch import scratch_directory
 from mlgo.tasks import TASKS, Advisor, Task, get_task
 
@@ -25,6 +26,7 @@ _EPILOG = """\
 examples:
   mlgo compile data/sample/json/parser.cpp
   mlgo compile data/sample/json/parser.cpp --policy never --json
+  mlgo compile data/sample/matrix/lu.cpp --preset config/presets/regalloc.yaml --policy lightest
   mlgo compile lupa/third-party/lua54/lapi.c --policy data/policies/es-s0 -o lapi.o
   mlgo compile data/sample/json/parser.cpp --log parser.episode       then: mlgo replay-episode parser.episode
 """
@@ -40,9 +42,13 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("module", help="bitcode (.bc, .ll), a C or C++ source, or PROJECT/PATH of the corpus")
-    parser.add_argument("--task", choices=sorted(TASKS), default="inline-size")
+    parser.add_argument("--task", choices=sorted(TASKS), help="(default: the configuration's)")
     parser.add_argument(
-        "--policy", default="default", metavar="P", help="default, never, always, random:SEED, or a policy's folder"
+        "--policy",
+        default="default",
+        metavar="P",
+        help="default, never, always, random:SEED, or a policy's folder; for register eviction lightest, first, "
+        "random:SEED, or a policy's folder",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="OBJ", help="keep the object file")
     parser.add_argument("--log", type=Path, metavar="FILE", help="log the compile, to be done again by replay-episode")
@@ -58,7 +64,7 @@ def run(args: argparse.Namespace) -> None:
     if args.log_observations and not args.log:
         raise ConfigError("--log-observations says what --log FILE holds; give that option, too")
     config = read_config(args)
-    task, toolchain = get_task(args.task), find_toolchain(config.toolchain, config.target)
+    task, toolchain = get_task(args.task or config.task), find_toolchain(config.toolchain, config.target)
     advisor = parse_policy(args.policy, task, toolchain, args.module)
     with scratch_directory() as folder:
         bitcode = find_bitcode(args.module, args.corpus, config, task, toolchain, folder)
@@ -92,14 +98,21 @@ def run(args: argparse.Namespace) -> None:
         "exec_bytes": result.exec_bytes,
         "text_bytes": result.text_bytes,
         "questions": result.num_questions,
-        "inlined": int(np.count_nonzero(np.frombuffer(result.answers, np.int64))),
-        "truncated": result.truncated,
+        **_particulars(task, result),
         "seconds": round(result.seconds, 4),
     }
     if args.json:
         print(json.dumps(record, indent=2))
     else:
         print("\n".join(f"{name:<10} {value}" for name, value in record.items()))
+
+
+def _particulars(task: Task, result: CompileResult) -> dict[str, Any]:
+    """What is worth knowing of a compile for this task."""
+    if task.in_code_generation:
+        return {"spill_cost": result.spill_cost, "repaired_answers": result.num_repaired_answers}
+    inlined = int(np.count_nonzero(np.frombuffer(result.answers, np.int64)))
+    return {"inlined": inlined, "truncated": result.truncated}
 
 
 def parse_policy(text: str, task: Task, toolchain: Toolchain, stream: str) -> Advisor:
@@ -109,21 +122,32 @@ def parse_policy(text: str, task: Task, toolchain: Toolchain, stream: str) -> Ad
         ConfigError: not a known word and not a folder.
         PolicyError: a policy of another task.
     """
-    if text == "default":
-        return EchoAdvisor(toolchain.quirks.default_slot)
-    if text in ("never", "always"):
-        return ConstantAdvisor(int(text == "always"))
     word, _, seed = text.partition(":")
-    if word == "random":
-        if not (seed.isascii() and seed.isdigit()):
-            raise ConfigError("--policy random needs a seed, for example random:1")
-        return RandomAdvisor(0.5, int(seed), stream)
+    if word == "random" and not (seed.isascii() and seed.isdigit()):
+        raise ConfigError("--policy random needs a seed, for example random:1")
+    known = _words(task, toolchain, int(seed) if word == "random" else 0, stream)
+    if (word if word == "random" else text) in known:
+        return known[word]
     if not Path(text).is_dir():
-        raise ConfigError(f"--policy {text}: neither default, never, always, random:SEED nor a policy's folder")
+        words = ", ".join(f"{name}:SEED" if name == "random" else name for name in known)
+        raise ConfigError(f"--policy {text}: neither {words} nor a policy's folder")
     policy = load_policy(Path(text))
     if policy.task != task.name:
         raise PolicyError(f"{text} was trained for task {policy.task}, not {task.name}")
     return policy
+
+
+def _words(task: Task, toolchain: Toolchain, seed: int, stream: str) -> dict[str, Advisor]:
+    """Advisors that have a name of their own."""
+    if task.default is None:
+        luck = Luck(seed, stream, 0.5)
+        return {name: make(toolchain.quirks, luck) for name, make in REFERENCES[task.name].advisors.items()}
+    return {
+        "default": EchoAdvisor(toolchain.quirks.default_slot),
+        "never": ConstantAdvisor(0),
+        "always": ConstantAdvisor(1),
+        "random": RandomAdvisor(0.5, seed, stream),
+    }
 
 
 def policy_identity(text: str) -> tuple[str, str]:

@@ -22,7 +22,7 @@ from mlgo.config import Config
 from mlgo.corpus.recipe import find_sources, load_recipe
 from mlgo.errors import CompileError, MlgoError
 from mlgo.files import write_bytes
-from mlgo.policy.advisors import EchoAdvisor
+from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
 from mlgo.scratch import scratch_directory
 from mlgo.tasks import get_task
 
@@ -169,7 +169,8 @@ def _compiler_checks(config: Config, toolchain: Toolchain) -> Iterator[Check]:
         modules, check = _sample_modules(config, toolchain, folder)
         yield check
         if modules:
-            yield _self_test_check(modules, lambda module: _self_test(config, toolchain, module))
+            what = "giving answers again" if get_task(config.task).default is None else "echoing the default"
+            yield _self_test_check(modules, lambda module: _self_test(config, toolchain, module), what)
 
 
 def _sample_modules(config: Config, toolchain: Toolchain, folder: Path) -> tuple[list[Path], Check]:
@@ -196,9 +197,16 @@ def _sample_modules(config: Config, toolchain: Toolchain, folder: Path) -> tuple
 
 
 def _self_test(config: Config, toolchain: Toolchain, module: Path) -> str:
-    """Compile plain and under the echo of the default; return what differs, empty when nothing does."""
+    """Compile plain and under the echo of the default; return what differs, empty when nothing does.
+
+    Where the compiler does not tell its default, answers are recorded and given again instead.
+    """
     task = get_task(config.task)
     settings = config.compile.model_copy(update={"size_stop_factor": 1000.0})
+    if task.default is None:
+        first = compile_under_advice(toolchain, task, module, ConstantAdvisor(0), settings)
+        again = compile_under_advice(toolchain, task, module, RecordedAdvisor(first.answers), settings)
+        return "" if first.object_sha256 == again.object_sha256 else f"{module.stem}: the same answers, another object"
     plain = compile_plain(toolchain, module, settings)
     advisor = EchoAdvisor(toolchain.quirks.default_slot)
     echo = compile_under_advice(toolchain, task, module, advisor, settings, with_default=True)
@@ -207,11 +215,11 @@ def _self_test(config: Config, toolchain: Toolchain, module: Path) -> str:
     return "" if echo.num_questions else f"{module.stem}: the compiler asked nothing"
 
 
-def _self_test_check(modules: list[Path], test: Callable[[Path], str]) -> Check:
+def _self_test_check(modules: list[Path], test: Callable[[Path], str], what: str) -> Check:
     remedy = "this clang does not take advice as released ones do; set toolchain: auto"
     try:
         differences = [text for text in (test(module) for module in modules) if text]
     except CompileError as error:
         differences = [str(error)]
-    detail = "; ".join(differences) or f"echoing the default reproduces {len(modules)} of {len(modules)} objects"
+    detail = "; ".join(differences) or f"{what} reproduces {len(modules)} of {len(modules)} objects"
     return Check("self-test", not differences, detail, remedy if differences else "")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mlgo.report.headroom import Captured, read_captured
-from mlgo.report.measured import MEASURES
+from mlgo.report.measured import SIZES
 
 _EPILOG = """\
 examples:
@@ -26,7 +26,7 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the results (default: %(default)s)")
-    parser.add_argument("--measure", choices=MEASURES, default="text_bytes", help="size (default: %(default)s)")
+    parser.add_argument("--measure", choices=SIZES, default="text_bytes", help="size (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 

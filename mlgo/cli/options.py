@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 
 from mlgo.config import Config, load_config
-from mlgo.report.measured import MEASURES
+from mlgo.report.measured import SIZES
 
 DEFAULT_CONFIG = Path("config/config.yaml")
 
@@ -21,7 +21,7 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
     """Add what tables of gains share: ``--data``, ``--split``, ``--measure``, ``--json`` and ``--markdown``."""
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the results (default: %(default)s)")
     parser.add_argument("--split", choices=("test", "validation", "train"), default="test", help="default: %(default)s")
-    parser.add_argument("--measure", choices=MEASURES, default="text_bytes", help="size (default: %(default)s)")
+    parser.add_argument("--measure", choices=SIZES, default="text_bytes", help="size (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write them as a page as well")
 

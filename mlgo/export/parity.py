@@ -19,13 +19,13 @@ class Parity:
         questions: questions asked of both.
         ambiguous: questions with a logit too close to zero to compare.
         mismatches: others with different decisions.
-        inlined: decisions to inline.
+        inlined: decisions to inline; None for other tasks.
     """
 
     questions: int
     ambiguous: int
     mismatches: int
-    inlined: int
+    inlined: int | None
 
     def record(self) -> dict[str, Any]:
         """As plain values."""

@@ -35,10 +35,29 @@ def export_saved_model(policy: NetworkPolicy, decision: str, folder: Path) -> No
         ArtifactError: the folder cannot be written.
     """
     tf = import_tensorflow()
+    specs = [tf.TensorSpec((1,), tf.int64, name=name) for name in policy.normalisation.features]
+    save_signature(tf, _policy_module(tf, policy, decision), specs, folder)
+
+
+def save_signature(tf: Any, module: Any, specs: list[Any], folder: Path) -> None:
+    """Write a module whose ``action`` takes the features, and what LLVM's training mode feeds, as a SavedModel.
+
+    Args:
+        tf: TensorFlow.
+        module: a ``tf.Module``.
+        specs: of the features.
+        folder: replaced.
+
+    Raises:
+        ArtifactError: the folder cannot be written.
+    """
+    ignored = [
+        tf.TensorSpec((1,), tf.int32 if name == "step_type" else tf.float32, name=name) for name in TRAINING_INPUTS
+    ]
+    signature = tf.function(module.action, autograph=False).get_concrete_function(*specs, *ignored)
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     try:
         shutil.rmtree(temporary, ignore_errors=True)
-        module, signature = _policy_module(tf, policy, decision)
         tf.saved_model.save(module, str(temporary), signatures={SIGNATURE: signature})
         _make_reproducible(temporary)
         shutil.rmtree(folder, ignore_errors=True)
@@ -64,11 +83,7 @@ def run_saved_model(folder: Path, features: tuple[str, ...], decision: str, obse
     """
     tf = import_tensorflow()
     action = tf.saved_model.load(str(folder)).signatures[SIGNATURE]
-    ignored = {
-        "discount": tf.zeros([1], tf.float32),
-        "reward": tf.zeros([1], tf.float32),
-        "step_type": tf.zeros([1], tf.int32),
-    }
+    ignored = {name: tf.zeros([1], tf.int32 if name == "step_type" else tf.float32) for name in TRAINING_INPUTS}
     answers = []
     for row in observations:
         inputs = {name: tf.constant([value], tf.int64) for name, value in zip(features, row, strict=True)}
@@ -76,7 +91,7 @@ def run_saved_model(folder: Path, features: tuple[str, ...], decision: str, obse
     return np.array(answers, np.int64)
 
 
-def _policy_module(tf: Any, policy: NetworkPolicy, decision: str) -> tuple[Any, Any]:
+def _policy_module(tf: Any, policy: NetworkPolicy, decision: str) -> Any:
     features = policy.normalisation.features
 
     class PolicyModule(tf.Module):
@@ -100,11 +115,7 @@ def _policy_module(tf: Any, policy: NetworkPolicy, decision: str) -> tuple[Any, 
             logit = (values @ self.weights[-2] + self.weights[-1])[:, 0]
             return {decision: tf.cast(logit > 0.0, tf.int64)}
 
-    specs = [tf.TensorSpec((1,), tf.int64, name=name) for name in features]
-    specs += [tf.TensorSpec((1,), tf.float32, name="discount"), tf.TensorSpec((1,), tf.float32, name="reward")]
-    specs += [tf.TensorSpec((1,), tf.int32, name="step_type")]
-    module = PolicyModule()
-    return module, tf.function(module.action, autograph=False).get_concrete_function(*specs)
+    return PolicyModule()
 
 
 def _make_reproducible(folder: Path) -> None:

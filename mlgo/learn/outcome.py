@@ -6,12 +6,13 @@ from typing import Any
 
 from mlgo.artifacts import FAILURES, write_rows
 from mlgo.learn.history import write_history
-from mlgo.policy.network_policy import NetworkPolicy, save_policy
+from mlgo.policy.policy import Policy
+from mlgo.policy.stored import save_policy
 
 
 def write_outcome(
     folder: Path,
-    policy: NetworkPolicy,
+    policy: Policy,
     history: Sequence[dict[str, Any]],
     failures: list[dict[str, Any]],
     origin: Mapping[str, Any],

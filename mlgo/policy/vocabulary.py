@@ -3,16 +3,17 @@
 import numpy as np
 import pyarrow as pa
 
-from mlgo.artifacts import VOCABULARY
+from mlgo.artifacts import VOCABULARY, trace_features
 from mlgo.errors import TrainingError
 from mlgo.policy.features import Normalisation, signed_log
+from mlgo.tasks.regalloc_evict import MASK
 
 
 def build_vocabulary(features: dict[str, np.ndarray], num_quantiles: int) -> pa.Table:
     """Compute quantiles of every feature.
 
     Args:
-        features: int64 [num_steps] by name.
+        features: numbers [num_values] by name, see `recorded_values`.
         num_quantiles: from the minimum to the maximum in equal steps, ends included.
 
     Returns:
@@ -34,6 +35,30 @@ def build_vocabulary(features: dict[str, np.ndarray], num_quantiles: int) -> pa.
         for name, values in features.items()
     ]
     return pa.Table.from_pylist(rows, schema=VOCABULARY.remove_metadata())
+
+
+def recorded_values(trace: pa.Table) -> dict[str, np.ndarray]:
+    """Values of each feature in a trace, as `build_vocabulary` takes them; of columns, those of the legal ones.
+
+    Args:
+        trace: ``artifacts.trace_schema`` rows.
+    """
+    types = trace_features(trace)
+    if MASK not in types:
+        return {name: trace[name].to_numpy() for name in types}
+    legal = columns_of(trace, MASK) != 0
+    return {
+        name: columns_of(trace, name)[legal] if pa.types.is_fixed_size_list(kind) else trace[name].to_numpy()
+        for name, kind in types.items()
+        if name != MASK
+    }
+
+
+def columns_of(trace: pa.Table, name: str) -> np.ndarray:
+    """A feature of columns in a trace, [num_steps, num_columns]."""
+    lists = trace[name].combine_chunks()
+    flat: np.ndarray = lists.flatten().to_numpy()
+    return flat.reshape(len(lists), lists.type.list_size)
 
 
 def normalisation(vocabulary: pa.Table) -> Normalisation:

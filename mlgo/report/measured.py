@@ -7,12 +7,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mlgo.errors import ArtifactError
+from mlgo.rollout.references import HEURISTIC, REFERENCES
+from mlgo.tasks.reward import OFFSETS
 
-MEASURES = ("text_bytes", "exec_bytes", "dedup_bytes")
-"""Sizes that are compared."""
+SIZES = ("text_bytes", "exec_bytes", "dedup_bytes")
+"""Sizes of objects, in bytes."""
 
-REFERENCES = ("echo", "never", "random")
-"""Advisors beside the policies: the heuristic's own answers, and what careless answers cost."""
+MEASURES = (*SIZES, "spill_cost")
+"""Scores that may be compared: sizes, and what register allocation cost where that is the task."""
+
+_NUMBERS = {name: pa.float64() if name == "spill_cost" else pa.int64() for name in MEASURES}
 
 MEASURED = pa.schema(
     [
@@ -23,8 +27,8 @@ MEASURED = pa.schema(
         pa.field("language", pa.string()),
         pa.field("split", pa.string()),
         pa.field("shares_functions", pa.bool_()),
-        *(pa.field(name, pa.int64()) for name in MEASURES),
-        *(pa.field(f"baseline_{name}", pa.int64()) for name in MEASURES),
+        *(pa.field(name, kind) for name, kind in _NUMBERS.items()),
+        *(pa.field(f"baseline_{name}", kind) for name, kind in _NUMBERS.items()),
         pa.field("num_questions", pa.int64()),
         pa.field("num_inlined", pa.int64()),
         pa.field("truncated", pa.bool_()),
@@ -70,9 +74,19 @@ def contenders(measured: pa.Table, policies: bool) -> list[str]:
     return pc.unique(measured.filter(pc.field("is_policy") == policies)["contender"]).to_pylist()
 
 
+def measures_in(measured: pa.Table) -> list[str]:
+    """Those of `MEASURES` that the table knows of any module."""
+    return [name for name in MEASURES if measured[name].null_count < measured.num_rows]
+
+
 def sizes(measured: pa.Table, measure: str) -> tuple[np.ndarray, np.ndarray]:
-    """Sizes under the contender and the heuristic, float64 [num_rows] each, NaN where a compile failed."""
-    return _floats(measured[measure]), _floats(measured[f"baseline_{measure}"])
+    """Scores under the contender and the heuristic, as they are compared: with the offset of their measure.
+
+    Returns:
+        float64 [num_rows] each, NaN where a compile failed.
+    """
+    offset = OFFSETS.get(measure, 0.0)
+    return _floats(measured[measure]) + offset, _floats(measured[f"baseline_{measure}"]) + offset
 
 
 def _floats(column: pa.ChunkedArray) -> np.ndarray:
@@ -93,7 +107,7 @@ def _reference_rows(results: list[dict[str, Any]], scores: pa.Table) -> list[dic
     by_advisor: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}
     for row in scores.to_pylist():
         by_advisor.setdefault(row["advisor"], {})[_key(row)] = row
-    plain = by_advisor.get("heuristic", {})
+    plain = by_advisor.get(HEURISTIC, {})
     return [
         {
             **row,
@@ -102,7 +116,7 @@ def _reference_rows(results: list[dict[str, Any]], scores: pa.Table) -> list[dic
             "is_policy": False,
             **{f"baseline_{name}": plain[key][name] if key in plain else None for name in MEASURES},
         }
-        for advisor in REFERENCES
+        for advisor in dict.fromkeys(name for task in REFERENCES.values() for name in task.advisors)
         for key, row in by_advisor.get(advisor, {}).items()
         if key in evaluated
     ]

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from mlgo.report.compare import Comparison, verdict
 from mlgo.report.curves import Curve
 from mlgo.report.linked import RankCorrelation, TotalGains
-from mlgo.report.measured import MEASURES, contenders
+from mlgo.report.measured import contenders
 from mlgo.report.tables import SPLITS, Row, ratios
 
 _SCOPES = {"all": "", "c": "c", "c++": "c++"}
@@ -66,7 +66,7 @@ def metrics(rows: Iterable[Row]) -> dict[str, dict[str, dict[str, float | str]]]
     found: dict[str, dict[str, dict[str, float | str]]] = {}
     for row in rows:
         if row.scope in _SCOPES:
-            numbers = {k: v for measure in MEASURES for k, v in _numbers(row.by(measure), measure).items()}
+            numbers = {k: v for measure in row.comparisons for k, v in _numbers(row.by(measure), measure).items()}
             name = f"{row.contender} {_SCOPES[row.scope]}".strip()
             found.setdefault(row.split, {})[name] = {**numbers, "truncated": row.num_truncated}
     return found

@@ -15,7 +15,7 @@ from mlgo.report.compare import Bootstrap, Comparison, Verdict, verdict
 from mlgo.report.corpus import Corpus
 from mlgo.report.curves import Curve
 from mlgo.report.linked import PAIRS, ProjectGains, RankCorrelation, TotalGains
-from mlgo.report.measured import MEASURES, contenders
+from mlgo.report.measured import contenders, measures_in
 from mlgo.report.origin import Facts, without_folders
 from mlgo.report.pages import render
 from mlgo.report.selftest import SelfTest
@@ -23,7 +23,53 @@ from mlgo.report.tables import SCOPES, Row, Standout, failures, standouts
 
 _NUM_STANDOUTS = 10
 
-_MEASURE_TITLES = {"text_bytes": "text", "exec_bytes": "executable sections", "dedup_bytes": "text by shares"}
+
+@dataclass(frozen=True)
+class Words:
+    """How a page names what a task is about.
+
+    Attributes:
+        title: of the page.
+        subject: what is compared.
+        fewer: as in fewer bytes.
+        unit: of what is compared.
+        references: what the reference advisors do.
+    """
+
+    title: str
+    subject: str
+    fewer: str
+    unit: str
+    references: str
+
+
+_WORDS = {
+    "inline-size": Words(
+        "Inlining policies against the built-in heuristic",
+        "Size",
+        "fewer",
+        "bytes",
+        "<em>echo</em> gives the heuristic's own answers, so its gain is what a perfect copy would get: where it is "
+        "not 0, asking itself changes the code. <em>never</em> inlines nothing it is asked about, <em>random</em> "
+        "answers at random; both show that the questions matter.",
+    ),
+    "regalloc-evict": Words(
+        "Register eviction policies against the built-in allocator",
+        "Spills, reloads and copies",
+        "less",
+        "cost",
+        "<em>lightest</em> evicts the register whose heaviest occupant is lightest, the simple rule that comes closest "
+        "to the built-in one; policies start from a clone of it. <em>first</em> takes the first register that may be "
+        "taken, <em>random</em> any; both show that the questions matter.",
+    ),
+}
+
+_MEASURE_TITLES = {
+    "text_bytes": "text",
+    "exec_bytes": "executable sections",
+    "dedup_bytes": "text by shares",
+    "spill_cost": "spill cost",
+}
 _PROJECT_TITLES = {
     "object": "objects",
     "deduplicated": "without copies",
@@ -38,6 +84,7 @@ class Report:
     """Everything the page shows.
 
     Attributes:
+        task: decision problem.
         measured: ``measured.MEASURED``.
         split_rows: comparisons of policies, learners over several seeds, and references by split and scope.
         project_rows: comparisons of policies by project.
@@ -48,7 +95,7 @@ class Report:
         measure: measure of the headline.
         bootstrap: how the intervals were made.
         corpus: numbers of the corpus.
-        self_test: does echoing the heuristic change nothing.
+        self_test: does echoing the heuristic change nothing; None where the compiler does not tell its decisions.
         curves: training histories.
         training_failures: modules that failed while policies were trained.
         importances: importance of the features by policy, most important first.
@@ -57,6 +104,7 @@ class Report:
         hashes: SHA-256 of the inputs by name.
     """
 
+    task: str
     measured: pa.Table
     split_rows: Sequence[Row]
     project_rows: Sequence[Row]
@@ -67,7 +115,7 @@ class Report:
     measure: str
     bootstrap: Bootstrap
     corpus: Corpus
-    self_test: SelfTest
+    self_test: SelfTest | None
     curves: Sequence[Curve]
     training_failures: Sequence[Mapping[str, Any]]
     importances: Mapping[str, Sequence[Importance]]
@@ -103,7 +151,9 @@ def headlines(rows: Sequence[Row], measure: str, policies: Sequence[str]) -> lis
             if word == "no difference shown":
                 sentence = f"{row.contender}: {word} against the built-in heuristic"
             else:
-                sentence = f"{row.contender} makes the code {word} than the built-in heuristic does"
+                less = "less" if word == "smaller" else "more"
+                what = f"spills cost {less}" if measure == "spill_cost" else f"the code {word}"
+                sentence = f"{row.contender} makes {what} than the built-in heuristic does"
             found.append(Headline(row.contender, _TONES[word], sentence, comparison))
     return found
 
@@ -117,8 +167,9 @@ def render_page(report: Report) -> str:
     return render(
         "page.html.jinja",
         report=report,
-        measures=[report.measure, *(name for name in MEASURES if name != report.measure)],
+        measures=[report.measure, *(name for name in measures_in(report.measured) if name != report.measure)],
         titles=_MEASURE_TITLES,
+        words=_WORDS[report.task],
         scopes=SCOPES,
         coverage=f"{100.0 * report.bootstrap.confidence:g}\N{NO-BREAK SPACE}%",
         headlines=headlines(report.split_rows, report.measure, policies),

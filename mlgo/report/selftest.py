@@ -22,13 +22,15 @@ class SelfTest:
     differing: list[tuple[str, str]]
 
 
-def read_self_test(summary: Any) -> SelfTest:
-    """Take the outcome from ``baseline/summary.json``.
+def read_self_test(summary: Any) -> SelfTest | None:
+    """Take the outcome from ``baseline/summary.json``; None where the task has no such test.
 
     Raises:
         ArtifactError: it is not in there.
     """
     try:
+        if summary["self_test_passed"] is None:
+            return None
         differing = [(item["module"], without_folders(item["cause"])) for item in summary["self_test_failed"]]
         return SelfTest(int(summary["modules"]), int(summary["self_test_passed"]), differing)
     except (KeyError, TypeError, ValueError) as error:

@@ -1,6 +1,6 @@
 """Comparisons by policy, split, language and project, and the modules that stand out."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mlgo.report.compare import Bootstrap, Comparison
-from mlgo.report.measured import MEASURES, sizes
+from mlgo.report.measured import measures_in, sizes
+from mlgo.tasks.reward import OFFSETS
 
 SPLITS = ("test", "validation", "train")
 """Splits in the order in which they are shown."""
@@ -32,23 +33,18 @@ class Row:
         split: train, validation or test.
         scope: key of `SCOPES`, or a project.
         num_truncated: modules where the size stop ended the questions early.
-        text_bytes: comparison of Berkeley text.
-        exec_bytes: comparison of executable sections.
-        dedup_bytes: comparison of text by shares, see ``artifacts.COPIES``.
+        comparisons: by measure, those that are known.
     """
 
     contender: str
     split: str
     scope: str
     num_truncated: int
-    text_bytes: Comparison
-    exec_bytes: Comparison
-    dedup_bytes: Comparison
+    comparisons: Mapping[str, Comparison]
 
     def by(self, measure: str) -> Comparison:
-        """Comparison of one of `MEASURES`."""
-        comparison: Comparison = getattr(self, measure)
-        return comparison
+        """Comparison of one of the measures."""
+        return self.comparisons[measure]
 
 
 @dataclass(frozen=True)
@@ -58,8 +54,8 @@ class Standout:
     Attributes:
         project: its project.
         module: source path within the project.
-        policy_bytes: size under the policy.
-        baseline_bytes: size under the heuristic.
+        score: under the policy, in bytes if it is a size.
+        baseline: the same under the heuristic.
         ratio: policy over heuristic.
         num_questions: questions the compiler asked.
         num_inlined: of these, answered with inlining.
@@ -67,8 +63,8 @@ class Standout:
 
     project: str
     module: str
-    policy_bytes: int
-    baseline_bytes: int
+    score: float
+    baseline: float
     ratio: float
     num_questions: int
     num_inlined: int
@@ -89,7 +85,7 @@ def split_rows(measured: pa.Table, names: Iterable[str], bootstrap: Bootstrap) -
             for scope in SCOPES:
                 rows = part.filter(_in_scope(scope))
                 if rows.num_rows:
-                    found.append(_row(rows, name, split, scope, bootstrap))
+                    found.append(_row(rows, name, split, scope, measures_in(measured), bootstrap))
     return found
 
 
@@ -113,7 +109,7 @@ def seed_rows(measured: pa.Table, policies: Iterable[str], bootstrap: Bootstrap)
                 part = measured.filter((pc.field("split") == split) & _in_scope(scope))
                 of_seeds = [_by_module(part.filter(pc.field("contender") == name)) for name in names]
                 if of_seeds[0].num_rows:
-                    found.append(_seed_row(of_seeds, f"{learner}-mean", split, scope, bootstrap))
+                    found.append(_seed_row(of_seeds, f"{learner}-mean", split, scope, measures_in(measured), bootstrap))
     return found
 
 
@@ -133,7 +129,7 @@ def project_rows(measured: pa.Table, names: Iterable[str], bootstrap: Bootstrap)
             for name in chosen:
                 rows = part.filter((pc.field("project") == project) & (pc.field("contender") == name))
                 if rows.num_rows:
-                    found.append(_row(rows, name, split, project, bootstrap))
+                    found.append(_row(rows, name, split, project, measures_in(measured), bootstrap))
     return found
 
 
@@ -146,14 +142,14 @@ def standouts(
         measured: ``measured.MEASURED``.
         name: contender.
         split: where to look.
-        measure: one of ``MEASURES``.
+        measure: one of ``measured.MEASURES``.
         count: modules of each kind at most.
 
     Returns:
         Worst first; best first. Modules of unchanged size are in neither.
     """
     rows = measured.filter((pc.field("contender") == name) & (pc.field("split") == split)).to_pylist()
-    found = [_standout(row, measure) for row in rows if row[measure] and row[f"baseline_{measure}"]]
+    found = [_standout(row, measure) for row in rows if _compared(row, measure)]
     found.sort(key=lambda one: (one.ratio, one.project, one.module))
     worst = [one for one in reversed(found) if one.ratio > 1.0]
     best = [one for one in found if one.ratio < 1.0]
@@ -189,35 +185,43 @@ def _in_scope(scope: str) -> pc.Expression:
     return ~pc.field("shares_functions") if scope == "unshared" else pc.field("language") == scope
 
 
-def _row(rows: pa.Table, name: str, split: str, scope: str, bootstrap: Bootstrap) -> Row:
+def _row(rows: pa.Table, name: str, split: str, scope: str, measures: Sequence[str], bootstrap: Bootstrap) -> Row:
     comparisons = {
-        measure: bootstrap.compare(*sizes(rows, measure), name, split, scope, measure) for measure in MEASURES
+        measure: bootstrap.compare(*sizes(rows, measure), name, split, scope, measure) for measure in measures
     }
-    return Row(name, split, scope, pc.sum(rows["truncated"]).as_py() or 0, **comparisons)
+    return Row(name, split, scope, pc.sum(rows["truncated"]).as_py() or 0, comparisons)
 
 
 def _by_module(rows: pa.Table) -> pa.Table:
     return rows.sort_by([("project", "ascending"), ("module", "ascending")])
 
 
-def _seed_row(of_seeds: list[pa.Table], name: str, split: str, scope: str, bootstrap: Bootstrap) -> Row:
+def _seed_row(
+    of_seeds: list[pa.Table], name: str, split: str, scope: str, measures: Sequence[str], bootstrap: Bootstrap
+) -> Row:
     comparisons = {}
-    for measure in MEASURES:
+    for measure in measures:
         pairs = [sizes(rows, measure) for rows in of_seeds]
         policies, baseline = np.stack([policy for policy, _ in pairs]), pairs[0][1]
         comparisons[measure] = bootstrap.compare_seeds(policies, baseline, name, split, scope, measure)
     truncated = np.any([rows["truncated"].fill_null(False).to_numpy() for rows in of_seeds], axis=0)
-    return Row(name, split, scope, int(truncated.sum()), **comparisons)
+    return Row(name, split, scope, int(truncated.sum()), comparisons)
+
+
+def _compared(row: dict[str, Any], measure: str) -> bool:
+    """Whether the ratio of the two scores says anything: both are known, and neither is 0 where there is no offset."""
+    scores = row[measure], row[f"baseline_{measure}"]
+    return None not in scores and (measure in OFFSETS or all(scores))
 
 
 def _standout(row: dict[str, Any], measure: str) -> Standout:
-    policy, baseline = row[measure], row[f"baseline_{measure}"]
+    score, baseline, offset = row[measure], row[f"baseline_{measure}"], OFFSETS.get(measure, 0)
     return Standout(
         row["project"],
         row["module"],
-        policy,
+        score,
         baseline,
-        policy / baseline,
+        (score + offset) / (baseline + offset),
         row["num_questions"] or 0,
         row["num_inlined"] or 0,
     )

@@ -1,4 +1,4 @@
-"""The references every policy is held against: the heuristic, never, random; and the heuristic's own questions."""
+"""What every policy is held against: scores under the references, and the questions of one of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,14 +14,14 @@ from mlgo.compiler.session import CompileResult
 from mlgo.compiler.toolchain import Quirks
 from mlgo.corpus.store import Module
 from mlgo.errors import ArtifactError
-from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor, RecordedAdvisor
+from mlgo.policy.advisors import EchoAdvisor, RecordedAdvisor
 from mlgo.rollout.compiles import CompileHost, CompileOutcome
 from mlgo.rollout.copies import Copies, count_copies
 from mlgo.rollout.jobs import CompileJob
+from mlgo.rollout.references import HEURISTIC, REFERENCES, Luck
 from mlgo.tasks import Task
-
-ADVISORS = ("heuristic", "echo", "never", "random")
-"""Reference advisors: plain compile; echo of the default decision; inlining nothing; inlining at random."""
+from mlgo.types import TensorSpec
+from mlgo.wire.log import Header
 
 
 @dataclass(frozen=True)
@@ -65,35 +65,40 @@ def score_references(
         folder: for the objects, until what they share is known.
         label: title of the progress bar.
     """
+    references = REFERENCES[task.name]
 
     def job(module: Module, advisor: str, object_path: Path) -> CompileJob:
         plain = CompileJob(module.key, bitcode[module.key], None, object_path=object_path)
-        if advisor == "heuristic":
+        if advisor == HEURISTIC:
             return plain
-        if advisor == "echo":
-            return replace(plain, advisor=EchoAdvisor(quirks.default_slot), with_default=True, record=True)
-        if advisor == "never":
-            return replace(plain, advisor=ConstantAdvisor(0))
-        return replace(plain, advisor=RandomAdvisor(random_inline_share, seed, module.key))
+        answers = references.advisors[advisor](quirks, Luck(seed, module.key, random_inline_share))
+        traced = advisor == references.traced
+        return replace(plain, advisor=answers, with_default=traced and task.default is not None, record=traced)
 
-    pairs = [(module, advisor) for module in modules for advisor in ADVISORS]
+    pairs = [(module, advisor) for module in modules for advisor in references.names]
     objects = [folder / f"{number:06d}.o" for number in range(len(pairs))]
     jobs = [job(*pair, path) for pair, path in zip(pairs, objects, strict=True)]
     outcomes, copies = _with_shares(pairs, host.compile_all(jobs, label), objects)
-    plain, echoes = (
+    plain, traced = (
         {module.key: o for (module, advisor), o in zip(pairs, outcomes, strict=True) if advisor == wanted}
-        for wanted in ("heuristic", "echo")
+        for wanted in (HEURISTIC, references.traced)
     )
-    explanations = _explain_differences(host, task, quirks, bitcode, plain, echoes)
-    if quirks.default_hides_a_feature:
-        echoes = _trace_without_default(host, modules, bitcode, echoes)
+    explanations: dict[str, str] = {}
+    if references.is_heuristic:
+        explanations = _explain_differences(host, quirks, bitcode, plain, traced)
+        if quirks.default_hides_a_feature:
+            traced = _trace_without_default(host, modules, bitcode, traced)
+
+    def remark(module: Module, advisor: str) -> str:
+        return explanations.get(module.key, "") if advisor == references.traced else ""
+
     return Baseline(
         [
-            _score_row(module, advisor, outcome, explanations.get(module.key, "") if advisor == "echo" else "")
+            _score_row(module, advisor, outcome, remark(module, advisor))
             for (module, advisor), outcome in zip(pairs, outcomes, strict=True)
         ],
         copies,
-        _trace(task, modules, echoes),
+        _trace(task, modules, traced),
         [
             {"project": module.project, "module": module.name, "advisor": advisor, "seconds": outcome.result.seconds}
             for (module, advisor), outcome in zip(pairs, outcomes, strict=True)
@@ -108,7 +113,7 @@ def _with_shares(
     """Add sizes by shares, known once the heuristic has compiled whole projects; and what is shared."""
     by_heuristic: dict[str, list[Path]] = {}
     for (module, advisor), outcome, path in zip(pairs, outcomes, objects, strict=True):
-        if advisor == "heuristic" and outcome.result is not None:
+        if advisor == HEURISTIC and outcome.result is not None:
             by_heuristic.setdefault(module.project, []).append(path)
     copies = Copies({project: count_copies(map(Path.read_bytes, paths)) for project, paths in by_heuristic.items()})
 
@@ -150,7 +155,6 @@ def self_test_failures(scores: pa.Table) -> list[dict[str, str]]:
 
 def _explain_differences(
     host: CompileHost,
-    task: Task,
     quirks: Quirks,
     bitcode: Mapping[str, Path],
     plain: Mapping[str, CompileOutcome],
@@ -205,6 +209,7 @@ def _score_row(module: Module, advisor: str, outcome: CompileOutcome, remark: st
         "exec_bytes": result and result.exec_bytes,
         "text_bytes": result and result.text_bytes,
         "dedup_bytes": result and result.dedup_bytes,
+        "spill_cost": result and result.spill_cost,
         "num_questions": result and result.num_questions,
         "truncated": result and result.truncated,
         "object_sha256": result.object_sha256 if result else "",
@@ -213,11 +218,11 @@ def _score_row(module: Module, advisor: str, outcome: CompileOutcome, remark: st
     }
 
 
-def _trace(task: Task, modules: Sequence[Module], echoes: Mapping[str, CompileOutcome]) -> pa.Table | None:
+def _trace(task: Task, modules: Sequence[Module], outcomes: Mapping[str, CompileOutcome]) -> pa.Table | None:
     tables = [
         _module_trace(task, module, outcome.result)
         for module in modules
-        if (outcome := echoes.get(module.key)) is not None and outcome.result is not None
+        if (outcome := outcomes.get(module.key)) is not None and outcome.result is not None and outcome.result.header
     ]
     if not tables:
         return None
@@ -227,17 +232,28 @@ def _trace(task: Task, modules: Sequence[Module], echoes: Mapping[str, CompileOu
 
 
 def _module_trace(task: Task, module: Module, result: CompileResult) -> pa.Table:
-    assert result.header is not None
-    observations = result.header.scalars(result.observations)
-    names = [spec.name for spec in result.header.features]
-    features = {name: observations[:, i] for i, name in enumerate(names) if name not in task.default_features}
-    num_steps = len(observations)
+    header = result.header
+    assert header is not None
+    payloads = np.frombuffer(result.observations, np.uint8).reshape(-1, header.payload_bytes)
+    features = {
+        spec.name: _column(payloads, header, spec) for spec in header.features if spec.name not in task.default_features
+    }
+    num_steps = len(payloads)
+    schema = trace_schema({name: column.type for name, column in features.items()})
     columns = {
         "project": pa.repeat(module.project, num_steps),
         "module": pa.repeat(module.name, num_steps),
-        "context": pa.repeat("", num_steps),
-        "step": np.arange(num_steps, dtype=np.int32),
+        "context": [name for name, count in result.contexts for _ in range(count)],
+        "step": np.concatenate([np.zeros(0, np.int32), *(np.arange(n, dtype=np.int32) for _, n in result.contexts)]),
         **features,
         "answer": np.frombuffer(result.answers, np.int64),
     }
-    return pa.table(columns).cast(trace_schema(features).remove_metadata())
+    return pa.table(columns, schema=schema.remove_metadata())
+
+
+def _column(payloads: np.ndarray, header: Header, spec: TensorSpec) -> pa.Array:
+    """One feature of all observations: numbers, or lists of them."""
+    start = header.offset(spec.name)
+    numbers = np.ascontiguousarray(payloads[:, start : start + spec.num_bytes]).view(spec.dtype)
+    flat = pa.array(numbers.ravel())
+    return flat if spec.num_elements == 1 else pa.FixedSizeListArray.from_arrays(flat, spec.num_elements)

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.scored import ScoredModule
-from mlgo.tasks.reward import relative_reward
+from mlgo.tasks.reward import OFFSETS, relative_reward
 
 
 class CandidateEvaluator:
@@ -23,14 +23,14 @@ class CandidateEvaluator:
         host: runs the compiles.
         policy: gives features and architecture; its weights are replaced by the candidates'.
         bitcode: file by module key.
-        objective: which size counts, ``text_bytes`` or ``exec_bytes``.
+        objective: which score counts.
         quarantine: is told how every compile ended.
     """
 
     def __init__(
         self,
         host: CompileHost,
-        policy: NetworkPolicy,
+        policy: Policy,
         bitcode: Mapping[str, Path],
         objective: str,
         quarantine: Quarantine | None = None,
@@ -62,4 +62,5 @@ class CandidateEvaluator:
         scores = np.array([outcome.score(self._objective) for outcome in outcomes]).reshape(
             len(candidates), len(modules)
         )
-        return relative_reward(scores, np.array([float(getattr(one, self._objective)) for one in modules]))
+        baseline = np.array([float(getattr(one, self._objective)) for one in modules])
+        return relative_reward(scores, baseline, OFFSETS.get(self._objective, 0.0))

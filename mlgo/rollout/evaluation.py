@@ -8,6 +8,7 @@ import numpy as np
 
 from mlgo.config import EvaluateConfig
 from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
 from mlgo.rollout.compiles import CompileHost, CompileOutcome, check_failures
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.scored import ScoredModule, load_scored_modules
@@ -34,7 +35,7 @@ def evaluated_modules(config: EvaluateConfig, corpus_dir: Path, baseline_dir: Pa
 
 def evaluate_policy(
     host: CompileHost,
-    policy: NetworkPolicy,
+    policy: Policy,
     name: str,
     seed: int,
     modules: Sequence[ScoredModule],
@@ -64,7 +65,10 @@ def evaluate_policy(
     jobs = [CompileJob(key, bitcode[key], policy, object_path=kept.get(key)) for key in keys]
     outcomes = host.compile_all(jobs, f"{name}-s{seed}")
     check_failures(keys, outcomes, max_failed_share, "evaluate.max_failed_share")
-    rows = [_result(one, outcome, name, seed) for one, outcome in zip(modules, outcomes, strict=True)]
+    rows = [
+        _result(one, outcome, name, seed, isinstance(policy, NetworkPolicy))
+        for one, outcome in zip(modules, outcomes, strict=True)
+    ]
     timings = [
         {
             "project": one.module.project,
@@ -78,7 +82,7 @@ def evaluate_policy(
     return rows, timings
 
 
-def _result(scored: ScoredModule, outcome: CompileOutcome, name: str, seed: int) -> dict[str, Any]:
+def _result(scored: ScoredModule, outcome: CompileOutcome, name: str, seed: int, inlining: bool) -> dict[str, Any]:
     module, result = scored.module, outcome.result
     return {
         "project": module.project,
@@ -90,11 +94,13 @@ def _result(scored: ScoredModule, outcome: CompileOutcome, name: str, seed: int)
         "exec_bytes": result and result.exec_bytes,
         "text_bytes": result and result.text_bytes,
         "dedup_bytes": result and result.dedup_bytes,
+        "spill_cost": result and result.spill_cost,
         "baseline_exec_bytes": scored.exec_bytes,
         "baseline_text_bytes": scored.text_bytes,
         "baseline_dedup_bytes": scored.dedup_bytes,
+        "baseline_spill_cost": scored.spill_cost,
         "num_questions": result and result.num_questions,
-        "num_inlined": result and int(np.count_nonzero(np.frombuffer(result.answers, np.int64))),
+        "num_inlined": int(np.count_nonzero(np.frombuffer(result.answers, np.int64))) if result and inlining else None,
         "truncated": result and result.truncated,
         "failure": outcome.failure,
         "message": outcome.message,

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from mlgo.artifacts import COPIES, SCORES, read_table
+from mlgo.artifacts import COPIES, SCORES, read_provenance, read_table
 from mlgo.corpus.store import Module, load_modules
 from mlgo.errors import TrainingError
 from mlgo.rollout.copies import Copies
+from mlgo.rollout.references import HEURISTIC, REFERENCES
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,8 @@ class ScoredModule:
         exec_bytes: executable sections under the heuristic, in bytes.
         text_bytes: Berkeley text under the heuristic, in bytes.
         dedup_bytes: the same by shares, see ``artifacts.COPIES``.
-        num_questions: what the heuristic was asked.
+        num_questions: what the traced reference was asked; the heuristic itself, where the compiler tells.
+        spill_cost: spills, reloads and copies under the heuristic; None for tasks that do not measure them.
     """
 
     module: Module
@@ -29,12 +31,13 @@ class ScoredModule:
     text_bytes: int
     dedup_bytes: int
     num_questions: int
+    spill_cost: float | None = None
 
 
 def load_scored_modules(
     corpus_dir: Path, baseline_dir: Path, split: str, languages: Iterable[str] | None = None
 ) -> list[ScoredModule]:
-    """List a split's modules that compiled both plain and under the echo of the default, in manifest order.
+    """List a split's modules that compiled both plain and under the traced reference, in manifest order.
 
     Args:
         corpus_dir: folder with ``modules.parquet``.
@@ -45,15 +48,18 @@ def load_scored_modules(
     Raises:
         ArtifactError: corpus or baseline are missing.
     """
-    rows = read_table(baseline_dir / "scores.parquet", SCORES).filter(pc.field("failure") == "").to_pylist()
+    path = baseline_dir / "scores.parquet"
+    rows = read_table(path, SCORES).filter(pc.field("failure") == "").to_pylist()
     by_advisor = {(row["advisor"], row["project"], row["module"]): row for row in rows}
+    traced = REFERENCES[read_provenance(path).get("task", "inline-size")].traced
     scored = []
     for module in load_modules(corpus_dir, splits=[split], languages=languages):
-        plain = by_advisor.get(("heuristic", module.project, module.name))
-        echo = by_advisor.get(("echo", module.project, module.name))
-        if plain is not None and echo is not None:
+        plain = by_advisor.get((HEURISTIC, module.project, module.name))
+        asked = by_advisor.get((traced, module.project, module.name))
+        if plain is not None and asked is not None:
             exec_bytes, text_bytes, dedup_bytes = (plain[f"{kind}_bytes"] for kind in ("exec", "text", "dedup"))
-            scored.append(ScoredModule(module, exec_bytes, text_bytes, dedup_bytes, echo["num_questions"]))
+            spill_cost, num_questions = plain["spill_cost"], asked["num_questions"]
+            scored.append(ScoredModule(module, exec_bytes, text_bytes, dedup_bytes, num_questions, spill_cost))
     return scored
 
 
@@ -70,7 +76,7 @@ def load_copies(baseline_dir: Path) -> Copies:
 
 
 def baselines(scored: Iterable[ScoredModule], objective: str) -> dict[str, float]:
-    """Sizes under the heuristic, in bytes, by module key; ``objective`` is ``text_bytes`` or ``exec_bytes``."""
+    """Scores under the heuristic by module key; ``objective`` as in ``compile.objective``."""
     return {one.module.key: float(getattr(one, objective)) for one in scored}
 
 

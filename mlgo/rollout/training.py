@@ -14,7 +14,8 @@ from mlgo.config import BCMaxConfig, CompileConfig, ESConfig, MarginalConfig, PP
 from mlgo.corpus.store import Module, load_modules
 from mlgo.errors import PolicyError
 from mlgo.files import file_sha256
-from mlgo.policy.network_policy import NetworkPolicy, load_policy
+from mlgo.policy.policy import Policy
+from mlgo.policy.stored import load_policy
 from mlgo.policy.vocabulary import build_vocabulary
 from mlgo.replay import ReplayStore, prune
 from mlgo.rollout.candidates import CandidateEvaluator
@@ -31,7 +32,7 @@ FAILED_REWARD = -1.0
 """What a module that fails to compile counts in a validation: as if it had doubled in size."""
 
 
-def load_start(folder: Path, baseline: Path) -> NetworkPolicy:
+def load_start(folder: Path, baseline: Path) -> Policy:
     """Load the policy that a training goes on from.
 
     Args:
@@ -146,11 +147,16 @@ def open_memory(
     settings: CompileConfig,
     copies: Copies | None = None,
 ) -> TreeMemory | None:
-    """Decision trees in a folder, pruned to the configured size; None where the configuration turns them off."""
-    if not config.enabled:
+    """Decision trees in a folder, pruned to the configured size; None where the configuration turns them off.
+
+    There are none for tasks in code generation: a tree holds one sequence of questions, and there each function has its
+    own.
+    """
+    problem = get_task(task)
+    if not config.enabled or problem.in_code_generation:
         return None
     prune(folder, int(config.max_disk_gb * 1e9))
-    return TreeMemory(ReplayStore(folder, tree_key(toolchain, get_task(task), settings, copies)))
+    return TreeMemory(ReplayStore(folder, tree_key(toolchain, problem, settings, copies)))
 
 
 def needed_copies(settings: CompileConfig, baseline: Path) -> Copies | None:

@@ -2,15 +2,20 @@
 
 import numpy as np
 
+OFFSETS = {"spill_cost": 1.0}
+"""Added to scores of an objective before they are compared. Many modules have next to no spills; without the cost of
+one store, executed once, on top, a copy more or less would count as a hundred percent."""
 
-def relative_reward(score: np.ndarray, baseline: np.ndarray) -> np.ndarray:
-    """Gain over the baseline: ``1 - score / baseline``; 0.01 means one percent smaller.
+
+def relative_reward(score: np.ndarray, baseline: np.ndarray, offset: float = 0.0) -> np.ndarray:
+    """Gain over the baseline: ``1 - score / baseline``; 0.01 means one percent less.
 
     Args:
         score: float64 [...], raw cost under the policy; NaN where the compile failed.
-        baseline: float64 [...], raw cost under the built-in heuristic, above 0.
+        baseline: float64 [...], raw cost under the built-in heuristic; above 0 without an offset.
+        offset: added to both, see `OFFSETS`.
 
     Returns:
         float64 [...], NaN where ``score`` is.
     """
-    return 1.0 - score / baseline
+    return 1.0 - (score + offset) / (baseline + offset)

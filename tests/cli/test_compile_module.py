@@ -1,15 +1,16 @@
 """`mlgo compile`: sizes of one module, and one-line errors."""
 
-import dataclasses
 import json
 
 import numpy as np
 import pytest
 
 from mlgo.compiler.measure import ObjectSize, object_size
+from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy, save_policy
+from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.stored import save_policy
 
 PARSER = "data/sample/json/parser.cpp"
 
@@ -132,8 +133,11 @@ def test_a_compiler_that_is_not_executable(fails, tmp_path):
 
 
 def test_a_policy_of_another_task(always, fails, tmp_path):
-    save_policy(dataclasses.replace(always, task="regalloc"), tmp_path / "policy")
-    assert "was trained for task regalloc, not inline-size" in fails(PARSER, "--policy", tmp_path / "policy")
+    scaling = always.normalisation
+    architecture = Architecture((ColumnPolicy.num_inputs(len(scaling.features)), 1))
+    weights = np.zeros(architecture.num_params, np.float32)
+    save_policy(ColumnPolicy("regalloc-evict", scaling, architecture, weights), tmp_path / "policy")
+    assert "was trained for task regalloc-evict, not inline-size" in fails(PARSER, "--policy", tmp_path / "policy")
 
 
 def test_a_folder_without_a_policy(fails, tmp_path):

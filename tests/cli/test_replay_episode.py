@@ -6,9 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy, save_policy
+from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.stored import save_policy
 from mlgo.rollout.logged import read_episode, write_episode
 
 PARSER = "data/sample/json/parser.cpp"
@@ -56,8 +58,8 @@ def test_a_policy_with_other_weights_or_another_task(mlgo, tmp_path):
     run = mlgo("replay-episode", log, "--policy", folder)
     assert (run.returncode, run.stdout) == (1, "")
     assert run.stderr == f"error: the episode was logged under policy policy with other weights, not {folder}\n"
-    save_policy(replace(policy, task="regalloc"), folder)
-    assert "was trained for task regalloc" in mlgo("replay-episode", log, "--policy", folder).stderr
+    save_policy(ColumnPolicy("regalloc-evict", scaling, Architecture((3, 1)), np.zeros(4, np.float32)), folder)
+    assert "was trained for task regalloc-evict" in mlgo("replay-episode", log, "--policy", folder).stderr
     assert "logged under policy policy, not never" in mlgo("replay-episode", log, "--policy", "never").stderr
 
 

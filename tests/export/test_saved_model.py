@@ -11,7 +11,8 @@ from mlgo.errors import PolicyError
 from mlgo.export.parity import compare_decisions
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy, save_policy
+from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.stored import save_policy
 from mlgo.tasks import get_task
 
 DECISION = get_task("inline-size").decision
@@ -23,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from mlgo.export.saved_model import SIGNATURE, export_saved_model, run_saved_model
 from mlgo.learn.tensorflow import import_tensorflow
-from mlgo.policy.network_policy import load_policy
+from mlgo.policy.stored import load_policy
 
 folder, decision, name = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 policy = load_policy(folder / "policy")

@@ -25,7 +25,8 @@ from mlgo.learn.bcmax.variants import perturbed, variants
 from mlgo.learn.checkpoint import write_checkpoint
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy, save_policy
+from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.stored import save_policy
 from mlgo.rollout.episodes import Episode
 from mlgo.seeding import generator
 from tests.conftest import REPOSITORY
@@ -133,7 +134,7 @@ def test_the_heuristic_s_trajectories():
         heuristic_trajectories(trace(rows), {"p/m"}, Normalisation(("z", "a"), SCALING.centre, SCALING.scale))
 
 
-POLICY = NetworkPolicy("t", SCALING, Architecture((2, 1)), np.array([3.0, 4.0, 0.0], np.float32))
+POLICY = NetworkPolicy("inline-size", SCALING, Architecture((2, 1)), np.array([3.0, 4.0, 0.0], np.float32))
 
 
 def test_variants_of_a_round():
@@ -163,7 +164,7 @@ def test_references_and_earlier_policies_come_before_the_first_round(tmp_path):
 
 
 def test_noise_is_in_units_of_a_layer():
-    policy = NetworkPolicy("t", SCALING, Architecture((2, 1, 1)), np.array([3, 4, 0, 0, 0], np.float32))
+    policy = NetworkPolicy("inline-size", SCALING, Architecture((2, 1, 1)), np.array([3, 4, 0, 0, 0], np.float32))
     draws = np.array([perturbed(policy, 0.1, np.random.default_rng(i)) for i in range(2000)])
     assert draws.std(axis=0) == pytest.approx([0.1 * (25 / 3) ** 0.5] * 3 + [0.0] * 2, rel=0.06)
     assert draws.mean(axis=0) == pytest.approx([3, 4, 0, 0, 0], abs=0.03)

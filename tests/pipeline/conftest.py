@@ -8,9 +8,22 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
+from mlgo.policy.column_policy import ColumnPolicy
+from mlgo.policy.features import Normalisation
+from mlgo.policy.network import Architecture
+
 ROOT = Path(__file__).parents[2]
+OTHER = ColumnPolicy(
+    "regalloc-evict",
+    Normalisation(("progress",), np.zeros(1, np.float32), np.ones(1, np.float32)),
+    Architecture((ColumnPolicy.num_inputs(1), 1)),
+    np.zeros(4, np.float32),
+)
+"""A policy of another task than most tests are about."""
+
 STAGES = ("corpus", "baseline", "policies", "export", "evaluation", "report")
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from mlgo.artifacts import MODULES, VOCABULARY, provenance, read_provenance, read_table, trace_schema, write_table
 from mlgo.config import load_config
-from tests.pipeline.conftest import Checkout
+from mlgo.policy.stored import save_policy
+from tests.pipeline.conftest import OTHER, Checkout
 
 SECTIONS = {
     "bc": ["bc", "policy"],
@@ -92,8 +93,13 @@ def test_a_corpus_whose_splits_leak(world, learner):
 
 @pytest.mark.parametrize("learner", STARTED)
 def test_a_start_policy_of_another_task(world, learner):
-    world.change_policy(task="regalloc")
-    world.refuses(learner, "bc-s0 was trained for task regalloc, ")
+    save_policy(OTHER, world.root / "bc-s0")
+    world.refuses(learner, "bc-s0 was trained for task regalloc-evict, ")
+
+
+def test_a_start_policy_of_an_unknown_task(world):
+    world.change_policy(task="unrolling")
+    world.refuses("es", "bc-s0 is for task 'unrolling', which this version does not know")
 
 
 @pytest.mark.parametrize(

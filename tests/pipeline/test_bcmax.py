@@ -1,6 +1,5 @@
 """BC-Max on the sample corpus with the real compiler; and what both clonings say to unusable input."""
 
-import json
 import shutil
 import sys
 import time
@@ -14,8 +13,8 @@ import pytest
 from mlgo.artifacts import FAILURES, provenance, read_provenance, read_table, trace_schema, write_table
 from mlgo.config import load_config
 from mlgo.learn.bcmax.checkpoint import load_state
-from mlgo.policy.network_policy import load_policy
-from tests.pipeline.conftest import Checkout
+from mlgo.policy.stored import load_policy, save_policy
+from tests.pipeline.conftest import OTHER, Checkout
 
 ROUNDS = 2
 
@@ -109,9 +108,7 @@ def test_unusable_settings(finished):
     run = finished.run(*command(finished, "bcmax-bad", 1, policies=["data/policies/gone"]))
     assert run.returncode == 1
     assert "data/policies/gone/policy.json is missing" in run.stderr
-    shutil.copytree(finished.root / "data/policies/es-s0", finished.root / "data/bcmax-bad/other")
-    path = finished.root / "data/bcmax-bad/other/policy.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"task": "regalloc"}))
+    save_policy(OTHER, finished.root / "data/bcmax-bad/other")
     run = finished.run(*command(finished, "bcmax-bad", 1, policies=["data/bcmax-bad/other"]))
     assert run.returncode == 1
     assert run.stderr.strip().splitlines()[-1].startswith("error: data/bcmax-bad/other, named in bcmax.policies, is a")

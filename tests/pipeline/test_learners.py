@@ -10,7 +10,7 @@ import pytest
 
 from mlgo.config import load_config
 from mlgo.learn.effort import read_effort
-from mlgo.policy.network_policy import load_policy
+from mlgo.policy.stored import load_policy
 from tests.conftest import session_members
 from tests.pipeline.conftest import Checkout, last_logged
 

@@ -9,7 +9,7 @@ import pytest
 
 from mlgo.config import load_config
 from mlgo.learn.effort import read_effort
-from mlgo.policy.network_policy import load_policy
+from mlgo.policy.stored import load_policy
 from tests.pipeline.conftest import last_logged
 
 

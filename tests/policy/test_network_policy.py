@@ -9,7 +9,8 @@ from mlgo.compiler.session import compile_under_advice
 from mlgo.errors import ArtifactError, PolicyError
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy, load_policy, save_policy
+from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.stored import load_policy, save_policy
 from mlgo.types import TensorSpec
 from mlgo.wire.log import Header
 

@@ -22,7 +22,8 @@ from mlgo.artifacts import (
 from mlgo.files import write_json, write_text
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy, save_policy
+from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.stored import save_policy
 
 SPLITS = {"train": ["anvil", "bellows"], "validation": ["crucible"], "test": ["drill", "easel"]}
 LICENCES = {"anvil": "MIT", "bellows": "Apache-2.0", "crucible": "Zlib", "drill": "BSD-3-Clause", "easel": "MIT"}

@@ -30,15 +30,15 @@ def test_split_rows_cover_scopes(world):
     assert [(row.split, row.scope) for row in rows] == [
         (split, scope) for split in ("test", "train") for scope in ("all", "c", "c++", "unshared")
     ]
-    counts = {row.scope: row.text_bytes.num_modules for row in rows if row.split == "test"}
+    counts = {row.scope: row.by("text_bytes").num_modules for row in rows if row.split == "test"}
     assert counts == {"all": 12, "c": 6, "c++": 6, "unshared": 10}
-    assert rows[0].text_bytes.geomean == pytest.approx(0.05, abs=1e-3)
-    assert rows[0].by("exec_bytes") is rows[0].exec_bytes
+    assert rows[0].by("text_bytes").geomean == pytest.approx(0.05, abs=1e-3)
+    assert set(rows[0].comparisons) == {"text_bytes", "exec_bytes", "dedup_bytes"}
 
 
 def test_references_are_compared_with_the_heuristic(world):
     rows = split_rows(table(world), ["echo", "never", "random"], BOOTSTRAP)
-    gains = {row.contender: row.text_bytes.total for row in rows if row.split == "test" and row.scope == "all"}
+    gains = {row.contender: row.by("text_bytes").total for row in rows if row.split == "test" and row.scope == "all"}
     assert gains == {"echo": 0.0, "never": pytest.approx(-0.2), "random": pytest.approx(-0.5)}
 
 
@@ -52,7 +52,7 @@ def test_a_learner_with_several_seeds_has_a_row_of_its_own(world):
     assert [(row.contender, row.split, row.scope) for row in rows] == [
         ("es-mean", split, scope) for split in ("test", "train") for scope in ("all", "c", "c++", "unshared")
     ]
-    found = rows[0].text_bytes
+    found = rows[0].by("text_bytes")
     assert found.geomean == pytest.approx(0.025, abs=1e-3)  # half of 5 percent
     assert (found.num_modules, found.wins) == (12, 12)
     assert (found.geomean_low, found.geomean_high) == (0.0, pytest.approx(0.05, abs=1e-3))
@@ -62,7 +62,7 @@ def test_project_rows_start_with_test(world):
     rows = project_rows(table(world), ["bc-s0", "es-s0"], BOOTSTRAP)
     assert [row.scope for row in rows][::2] == ["drill", "easel", "anvil", "bellows"]
     assert [row.contender for row in rows[:2]] == ["bc-s0", "es-s0"]
-    assert (rows[0].text_bytes.wins, rows[0].text_bytes.losses) == (3, 3)
+    assert (rows[0].by("text_bytes").wins, rows[0].by("text_bytes").losses) == (3, 3)
 
 
 def test_failures_are_counted_and_listed(world):
@@ -70,7 +70,7 @@ def test_failures_are_counted_and_listed(world):
     row.update(text_bytes=None, exec_bytes=None, dedup_bytes=None, num_questions=None, num_inlined=None, truncated=None)
     row.update(failure="timeout", message="no end")
     measured = table(world)
-    found = split_rows(measured, ["es-s0"], BOOTSTRAP)[0].text_bytes
+    found = split_rows(measured, ["es-s0"], BOOTSTRAP)[0].by("text_bytes")
     assert (found.num_modules, found.num_failed) == (11, 1)
     assert [(one["contender"], one["failure"]) for one in failures(measured)] == [("es-s0", "timeout")]
 
@@ -80,7 +80,7 @@ def test_a_failed_heuristic_leaves_the_references_out(world):
         if row["project"] == "drill" and row["advisor"] == "heuristic":
             row.update(text_bytes=None, exec_bytes=None, dedup_bytes=None, failure="exit")
     row = split_rows(table(world), ["never"], BOOTSTRAP)[0]
-    assert (row.text_bytes.num_modules, row.text_bytes.num_failed) == (6, 6)
+    assert (row.by("text_bytes").num_modules, row.by("text_bytes").num_failed) == (6, 6)
 
 
 def test_truncated_modules_are_counted(world):

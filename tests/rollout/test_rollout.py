@@ -17,11 +17,12 @@ from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.rollout import CompileHost, CompileJob, CompileOutcome, check_failures
-from mlgo.rollout.baseline import ADVISORS, score_references, self_test_failures
+from mlgo.rollout.baseline import score_references, self_test_failures
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.episodes import Episode
 from mlgo.rollout.evaluation import evaluate_policy
 from mlgo.rollout.quarantine import Quarantine
+from mlgo.rollout.references import REFERENCES
 from mlgo.rollout.scored import ScoredModule, baselines, with_questions
 
 SOURCES = ("codec/base64.c", "graph/paths.cpp")
@@ -54,7 +55,7 @@ def baseline(host, task, modules, bitcode, tmp_path_factory):
 
 def test_references_have_a_row_per_module_and_advisor(baseline, modules, tmp_path):
     assert [(row["module"], row["advisor"]) for row in baseline.scores] == [
-        (module.name, advisor) for module in [*modules, BROKEN] for advisor in ADVISORS
+        (module.name, advisor) for module in [*modules, BROKEN] for advisor in REFERENCES["inline-size"].names
     ]
     write_rows(tmp_path / "scores.parquet", baseline.scores, SCORES, {})
     write_rows(tmp_path / "timings.parquet", baseline.timings, TIMINGS, {})

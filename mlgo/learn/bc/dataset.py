@@ -14,6 +14,7 @@ from mlgo.learn.bc.loop import CloneData
 from mlgo.learn.bc.weights import Weighting, question_weights
 from mlgo.policy.features import Normalisation, check_features
 from mlgo.seeding import sample
+from mlgo.tasks.regalloc_evict import MASK
 
 
 def check_trace(trace: pa.Table, origin: Mapping[str, Any], task: str, normalise: Normalisation) -> None:
@@ -32,7 +33,7 @@ def check_trace(trace: pa.Table, origin: Mapping[str, Any], task: str, normalise
     if origin.get("task", task) != task:
         raise TrainingError(f"the trace is of task {origin['task']!r}, not {task!r}; run the baseline stage again")
     check_features(normalise.features, trace.column_names, "the trace")
-    known = {*trace_schema([]).names, *normalise.features}
+    known = {*trace_schema([]).names, *normalise.features, MASK}
     if unknown := [name for name in trace.column_names if name not in known]:
         raise TrainingError(
             f"the vocabulary lacks {len(unknown)} features of the trace ({', '.join(unknown[:5])}); it was made of "
@@ -100,14 +101,18 @@ def clone_data(
     """
     check_features(normalise.features, trace.column_names, "the trace")
     trace = trace.filter(pc.is_in(trace["project"], pa.array(sorted(projects), pa.string())))
-    rows, modules = _bounded_rows(trace, max_steps_per_module, seed)
+    rows, modules = bounded_rows(trace, max_steps_per_module, seed)
     observations = np.column_stack([trace[name].to_numpy()[rows] for name in normalise.features])
     answers = trace["answer"].to_numpy()[rows].astype(np.float32)
     return CloneData(normalise(observations), answers, question_weights(modules, answers, weighting, balance))
 
 
-def _bounded_rows(trace: pa.Table, max_steps: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of the rows to keep, ascending, and the number of each row's module."""
+def bounded_rows(trace: pa.Table, max_steps: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Choose at most ``max_steps`` questions of each module, reproducibly.
+
+    Returns:
+        Positions of the rows to keep, ascending, and the number of each row's module; both int64 [num_kept].
+    """
     keys = pc.binary_join_element_wise(trace["project"], trace["module"], "/").to_pylist()
     chosen: list[int] = []
     modules: list[int] = []

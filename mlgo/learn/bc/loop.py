@@ -55,19 +55,44 @@ def clone(train: CloneData, validation: CloneData, hidden: list[int], config: BC
     _check(validation, "validation", both_answers=False)
     keras = import_keras(seed)
     network = dense_network(keras, train.inputs.shape[1], hidden, config.learning_rate)
+    seen, unseen = ((data.inputs, data.answers[:, None], data.weights) for data in (train, validation))
+    return fit_network(keras, network, seen, unseen, config, "binary_accuracy")
+
+
+def fit_network(
+    keras: Any,
+    network: Any,
+    train: tuple[Any, np.ndarray, np.ndarray | None],
+    validation: tuple[Any, np.ndarray, np.ndarray | None],
+    config: BCConfig,
+    accuracy: str,
+) -> CloneResult:
+    """Fit a compiled Keras network of dense layers, stop when validation no longer improves.
+
+    Args:
+        keras: what `import_keras` gave.
+        network: what to fit.
+        train: inputs, answers and weights of the questions, the last None where all count the same.
+        validation: the same of other projects.
+        config: epochs, patience, batches.
+        accuracy: Keras' name of the metric.
+
+    Raises:
+        TrainingError: the loss is not a number.
+    """
     stop = keras.callbacks.EarlyStopping("val_loss", patience=config.patience, restore_best_weights=True)
-    unseen = (validation.inputs, validation.answers[:, None])
+    inputs, answers, weights = train
     fit = network.fit(
-        train.inputs,
-        train.answers[:, None],
-        sample_weight=train.weights,
-        validation_data=unseen if validation.weights is None else (*unseen, validation.weights),
+        inputs,
+        answers,
+        sample_weight=weights,
+        validation_data=validation[:2] if validation[2] is None else validation,
         epochs=config.max_epochs,
         batch_size=config.batch_size,
         callbacks=[stop],
         verbose=0,
     )
-    history = _history(fit.history)
+    history = _history(fit.history, accuracy)
     if not all(np.isfinite([record["loss"], record["validation_loss"]]).all() for record in history):
         raise TrainingError("the cloning loss is not a number; lower bc.learning_rate")
     return CloneResult(layers_of(network), history)
@@ -112,8 +137,8 @@ def _check(data: CloneData, what: str, *, both_answers: bool = True) -> None:
         raise TrainingError(f"the {what} trace holds only one kind of answer; there is nothing to learn from it")
 
 
-def _history(logs: dict[str, list[float]]) -> list[dict[str, float]]:
-    columns = zip(logs["loss"], logs["val_loss"], logs["val_binary_accuracy"], strict=True)
+def _history(logs: dict[str, list[float]], accuracy: str) -> list[dict[str, float]]:
+    columns = zip(logs["loss"], logs["val_loss"], logs[f"val_{accuracy}"], strict=True)
     return [
         {"epoch": epoch, "loss": loss, "validation_loss": validation_loss, "validation_accuracy": accuracy}
         for epoch, (loss, validation_loss, accuracy) in enumerate(columns, 1)

@@ -10,7 +10,8 @@ from mlgo.errors import PolicyError
 from mlgo.learn.bcmax.variants import variants
 from mlgo.policy.advisors import ConstantAdvisor
 from mlgo.policy.exploring import ExploringAdvisor
-from mlgo.policy.network_policy import NetworkPolicy, load_policy
+from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.stored import as_network_policy, load_policy
 from mlgo.seeding import generator
 from mlgo.tasks import Advisor
 
@@ -28,7 +29,7 @@ def load_earlier(folders: Iterable[str], task: str) -> dict[str, NetworkPolicy]:
             raise PolicyError(
                 f"{folder}, named in bcmax.policies, is a policy for {policy.task}, the start policy for {task}"
             )
-    return earlier
+    return {folder: as_network_policy(policy) for folder, policy in earlier.items()}
 
 
 def explorers(

@@ -9,7 +9,8 @@ from typing import Any
 from mlgo.learn.es.coordinates import Coordinates
 from mlgo.learn.es.state import EsState
 from mlgo.learn.saver import BackgroundSaver
-from mlgo.policy.network_policy import NetworkPolicy, save_policy
+from mlgo.policy.policy import Policy
+from mlgo.policy.stored import save_policy
 
 
 class KeptPolicies:
@@ -29,7 +30,7 @@ class KeptPolicies:
         saver: BackgroundSaver,
         folder: Path,
         every: int,
-        start: NetworkPolicy,
+        start: Policy,
         coordinates: Coordinates,
         origin: dict[str, Any],
     ) -> None:

@@ -1,0 +1,98 @@
+"""Policies on disk."""
+
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from mlgo.errors import ArtifactError, PolicyError
+from mlgo.files import read_json, write_bytes, write_json
+from mlgo.policy.column_policy import ColumnPolicy
+from mlgo.policy.features import Normalisation
+from mlgo.policy.network import Architecture
+from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
+
+KINDS: dict[str, type[Policy]] = {"inline-size": NetworkPolicy, "regalloc-evict": ColumnPolicy}
+"""Kind of policy by task."""
+
+_FORMAT = 1
+
+
+def save_policy(policy: Policy, folder: Path) -> None:
+    """Write ``policy.json`` and ``weights.npy``; the same policy gives the same bytes."""
+    buffer = io.BytesIO()
+    np.save(buffer, policy.weights)
+    write_bytes(folder / "weights.npy", buffer.getvalue())
+    scaling = policy.normalisation
+    write_json(
+        folder / "policy.json",
+        {
+            "format": _FORMAT,
+            "task": policy.task,
+            "widths": list(policy.architecture.widths),
+            "features": list(scaling.features),
+            "centre": [float(value) for value in scaling.centre],
+            "scale": [float(value) for value in scaling.scale],
+            "provenance": policy.origin,
+        },
+    )
+
+
+def load_policy(folder: Path) -> Policy:
+    """Read a policy.
+
+    Raises:
+        ArtifactError: files are missing or damaged.
+        PolicyError: the files contradict each other, or a weight is not a finite number.
+    """
+    record = read_json(folder / "policy.json")
+    try:
+        if record["format"] != _FORMAT:
+            raise PolicyError(f"{folder} has policy format {record['format']}, this version reads {_FORMAT}")
+        weights = np.load(folder / "weights.npy", allow_pickle=False)
+        if record["task"] not in KINDS:
+            raise PolicyError(f"{folder} is for task {record['task']!r}, which this version does not know")
+        policy = KINDS[record["task"]](
+            record["task"],
+            Normalisation(
+                tuple(record["features"]),
+                np.array(record["centre"], np.float32),
+                np.array(record["scale"], np.float32),
+            ),
+            Architecture(tuple(record["widths"])),
+            weights,
+            record["provenance"],
+        )
+        if not isinstance(weights, np.ndarray) or weights.dtype != np.float32:
+            raise ValueError("weights.npy is not a float32 array")
+        if not all(type(width) is int and width > 0 for width in record["widths"]):
+            raise ValueError(f"unusable widths {record['widths']}")
+        if not isinstance(record["features"], list):
+            raise ValueError("features is not a list")
+    except (KeyError, TypeError, OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ArtifactError(f"{folder} does not hold a readable policy ({error})") from error
+    scaling, widths = policy.normalisation, policy.architecture.widths
+    if len(widths) < 2 or widths[-1] != 1:
+        raise PolicyError(f"{folder}: layers {widths} do not end in one output")
+    policy.architecture.unflatten(weights)
+    if not np.isfinite(weights).all():
+        raise PolicyError(f"{folder}: {int((~np.isfinite(weights)).sum())} weights are not numbers; train it again")
+    if widths[0] != policy.num_inputs(len(scaling.features)):
+        raise PolicyError(f"{folder}: {widths[0]} inputs for {len(scaling.features)} features")
+    fits = len(scaling.features) == scaling.centre.size == scaling.scale.size and np.all(scaling.scale > 0)
+    if not fits or not np.isfinite([*scaling.centre, *scaling.scale]).all():
+        raise PolicyError(f"{folder}: centre and scale do not fit {len(scaling.features)} features")
+    return policy
+
+
+def as_network_policy(policy: Policy) -> NetworkPolicy:
+    """The policy, where only one that answers yes or no will do.
+
+    Raises:
+        PolicyError: it is of another kind.
+    """
+    if not isinstance(policy, NetworkPolicy):
+        raise PolicyError(f"this works for tasks with yes or no as answer, not for a policy of {policy.task}")
+    return policy

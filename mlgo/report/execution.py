@@ -1,0 +1,138 @@
+"""Do programs run faster where the compiler's costs say so? Changes and rank correlations over runnable programs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from mlgo.artifacts import PROGRAMS, read_table
+from mlgo.errors import ArtifactError
+from mlgo.rollout.references import HEURISTIC
+from mlgo.tasks.reward import OFFSETS
+
+FIGURES = ("spill_cost", "text_bytes", "instructions", "accesses")
+"""What is compared; accesses are reads and writes together."""
+
+_FEWEST_CONTENDERS = 3
+
+
+@dataclass(frozen=True)
+class Change:
+    """One contender against the heuristic.
+
+    Attributes:
+        program: name, or ``all`` for the geometric mean.
+        contender: reference or policy.
+        change: new over old minus 1, by figure; 0.01 means one percent more. None where unknown.
+    """
+
+    program: str
+    contender: str
+    change: dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How well one figure ranks the contenders of a program by another.
+
+    Attributes:
+        program: name, or ``mean``.
+        num_contenders: ranked.
+        with_instructions: Spearman's rank correlation of spill cost and executed instructions; None where one of them
+            is the same for all contenders.
+        with_accesses: the same with memory accesses.
+    """
+
+    program: str
+    num_contenders: int
+    with_instructions: float | None
+    with_accesses: float | None
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What running the programs showed.
+
+    Attributes:
+        changes: by contender; of all programs together first.
+        agreements: by program; the mean first.
+        wrong: programs that printed something else or failed, with the contender and the reason.
+    """
+
+    changes: Sequence[Change]
+    agreements: Sequence[Agreement]
+    wrong: Sequence[tuple[str, str, str]]
+
+
+def read_execution(path: Path) -> Execution:
+    """Read and compare what ran.
+
+    Args:
+        path: ``artifacts.PROGRAMS``.
+
+    Raises:
+        ArtifactError: missing, damaged, or without the heuristic.
+    """
+    rows = read_table(path, PROGRAMS).to_pylist()
+    for row in rows:
+        row["accesses"] = None if row["reads"] is None else row["reads"] + row["writes"]
+    programs = list(dict.fromkeys(row["program"] for row in rows))
+    contenders = [name for name in dict.fromkeys(row["contender"] for row in rows) if name != HEURISTIC]
+    by_pair = {(row["program"], row["contender"]): row for row in rows}
+    if any((program, HEURISTIC) not in by_pair for program in programs) or not rows:
+        raise ArtifactError(f"{path} holds no run under the heuristic; run make programs again")
+    changes = []
+    for contender in contenders:
+        single = [
+            Change(program, contender, _change(by_pair[program, contender], by_pair[program, HEURISTIC]))
+            for program in programs
+        ]
+        changes += [Change("all", contender, {name: _mean_change(single, name) for name in FIGURES}), *single]
+    agreements = [_agreement(program, [row for row in rows if row["program"] == program]) for program in programs]
+    mean = Agreement(
+        "mean",
+        max(one.num_contenders for one in agreements),
+        _mean([one.with_instructions for one in agreements]),
+        _mean([one.with_accesses for one in agreements]),
+    )
+    wrong = [
+        (row["program"], row["contender"], row["message"] or "printed something else")
+        for row in rows
+        if row["failure"] or not row["right"]
+    ]
+    return Execution(changes, [mean, *agreements], wrong)
+
+
+def _change(row: dict[str, Any], heuristic: dict[str, Any]) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    for name in FIGURES:
+        new, old, offset = row[name], heuristic[name], OFFSETS.get(name, 0.0)
+        found[name] = None if new is None or not (old or offset) else (new + offset) / (old + offset) - 1.0
+    return found
+
+
+def _mean_change(changes: Sequence[Change], name: str) -> float | None:
+    known = [one.change[name] for one in changes]
+    if any(value is None for value in known):
+        return None
+    return float(np.expm1(np.mean([np.log1p(value) for value in known if value is not None])))
+
+
+def _agreement(program: str, rows: Sequence[dict[str, Any]]) -> Agreement:
+    known = [row for row in rows if row["instructions"] is not None and row["spill_cost"] is not None]
+    columns = {name: [row[name] for row in known] for name in ("spill_cost", "instructions", "accesses")}
+
+    def correlation(name: str) -> float | None:
+        if len(known) < _FEWEST_CONTENDERS or len(set(columns["spill_cost"])) < 2 or len(set(columns[name])) < 2:
+            return None
+        return float(spearmanr(columns["spill_cost"], columns[name]).statistic)
+
+    return Agreement(program, len(known), correlation("instructions"), correlation("accesses"))
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None

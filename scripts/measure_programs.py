@@ -1,0 +1,100 @@
+"""Build runnable programs under references and policies, run them, and count what they execute.
+
+Example:
+    python scripts/measure_programs.py --recipes config/programs --task regalloc-evict --policies data/policies/es-s0 \
+        --compile "$(cat compile.json)" --toolchain auto --target x86_64-linux-gnu --seed 0 --random-inline-share 0.1 \
+        --workers 2 --work data/work --output data/execution/programs.parquet
+"""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from mlgo.artifacts import PROGRAMS, provenance, write_rows
+from mlgo.cli.arguments import add_compiler_arguments, compiler_of, stage_parser
+from mlgo.cli.program import run_program
+from mlgo.compiler.counting import find_valgrind
+from mlgo.compiler.frontend import FrontEnd
+from mlgo.compiler.toolchain import Quirks, find_linker
+from mlgo.errors import ConfigError, PolicyError
+from mlgo.files import file_sha256
+from mlgo.policy.stored import load_policy
+from mlgo.rollout import CompileHost
+from mlgo.rollout.programs import MakeAdvisor, Running, build_programs, measure_programs
+from mlgo.rollout.references import HEURISTIC, REFERENCES, Luck
+from mlgo.scratch import scratch_directory
+from mlgo.tasks import Advisor, get_task
+
+RANDOM_CONTENDERS = 4
+"""Random answers are tried with so many seeds: careless allocations to see how cost and execution go together."""
+
+
+def main() -> None:
+    parser = stage_parser(__doc__)
+    parser.add_argument("--recipes", type=Path, required=True, help="folder of recipes, one <program>.yaml each")
+    parser.add_argument("--task", required=True)
+    parser.add_argument("--policies", type=Path, nargs="*", default=[], help="folders")
+    add_compiler_arguments(parser)
+    parser.add_argument("--seed", type=int, required=True, help="of the random references")
+    parser.add_argument("--random-inline-share", type=float, required=True)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--output", type=Path, required=True)
+    args = parser.parse_args()
+
+    (toolchain, settings), task = compiler_of(args), get_task(args.task)
+    recipes = sorted(args.recipes.glob("*.yaml"))
+    if not recipes:
+        raise ConfigError(f"{args.recipes} holds no recipe of a program")
+    contenders = _references(toolchain.quirks, task.name, args.seed, args.random_inline_share)
+    for folder in args.policies:
+        policy = load_policy(folder)
+        if policy.task != task.name:
+            raise PolicyError(f"{folder} was trained for task {policy.task}, not {task.name}")
+        contenders[folder.name] = partial(_same, policy)
+    cache = args.work / "zig-cache"
+    running = Running(
+        find_linker(), find_valgrind(), toolchain.target, cache.absolute(), settings.compile_timeout_s, args.workers
+    )
+    with scratch_directory() as folder, CompileHost(toolchain, task.name, settings, args.workers) as host:
+        programs = build_programs(recipes, FrontEnd(toolchain, settings, cache, task), folder, args.workers)
+        rows = measure_programs(host, running, programs, contenders, folder)
+    origin = provenance(
+        compiler=toolchain.name,
+        compiler_sha256=toolchain.sha256,
+        target=toolchain.target,
+        task=task.name,
+        compile=settings.model_dump(),
+        counted_by=running.valgrind.version,
+        seed=args.seed,
+        policies_sha256={folder.name: file_sha256(folder / "weights.npy") for folder in args.policies},
+    )
+    write_rows(args.output, rows, PROGRAMS, origin)
+
+
+def _references(quirks: Quirks, task: str, seed: int, inline_share: float) -> dict[str, MakeAdvisor]:
+    """The heuristic, and each reference whose answers are not the heuristic's own; random ones several times."""
+    references = REFERENCES[task]
+    contenders: dict[str, MakeAdvisor] = {HEURISTIC: lambda program: None}
+    for name, make in references.advisors.items():
+        if references.is_heuristic and name == references.traced:
+            continue  # needs to be told the default, and does what the heuristic does
+        if name == "random":
+            for number in range(RANDOM_CONTENDERS):
+                contenders[f"{name}-{number}"] = partial(_drawn, make, quirks, seed + number, inline_share)
+        else:
+            contenders[name] = partial(_drawn, make, quirks, seed, inline_share)
+    return contenders
+
+
+def _drawn(
+    make: Callable[[Quirks, Luck], Advisor], quirks: Quirks, seed: int, inline_share: float, program: str
+) -> Advisor:
+    return make(quirks, Luck(seed, program, inline_share))
+
+
+def _same(advisor: Advisor, program: str) -> Advisor:
+    return advisor
+
+
+if __name__ == "__main__":
+    run_program(main)

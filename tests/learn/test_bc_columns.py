@@ -1,0 +1,122 @@
+"""Cloning of answers that choose a column."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mlgo.artifacts import trace_schema
+from mlgo.config import BCConfig
+from mlgo.errors import TrainingError
+from mlgo.learn.bc.columns import clone_columns, column_data
+from mlgo.policy.vocabulary import build_vocabulary, columns_of, normalisation, recorded_values
+from tests.conftest import REPOSITORY
+
+COLUMNS = 5
+BC = BCConfig(
+    max_epochs=40,
+    patience=10,
+    batch_size=64,
+    learning_rate=0.05,
+    max_steps_per_module=1000,
+    weighting="question",
+    balance=False,
+)
+TYPES = {
+    "mask": pa.list_(pa.int64(), COLUMNS),
+    "density": pa.list_(pa.float32(), COLUMNS),
+    "stage": pa.list_(pa.int64(), COLUMNS),
+    "progress": pa.float32(),
+}
+
+
+def trace(project, num_steps, seed):
+    """Questions whose answer is the legal column of least density."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for step in range(num_steps):
+        mask = rng.integers(0, 2, COLUMNS)
+        mask[rng.choice(COLUMNS, 2, replace=False)] = 1
+        density = rng.random(COLUMNS).astype(np.float32) * mask
+        rows.append(
+            {
+                "project": project,
+                "module": f"{step % 3}.c",
+                "context": "f",
+                "step": step // 3,
+                "mask": mask.tolist(),
+                "density": density.tolist(),
+                "stage": (rng.integers(0, 3, COLUMNS) * mask).tolist(),
+                "progress": float(rng.random()),
+                "answer": int(np.where(mask == 1, density, np.inf).argmin()),
+            }
+        )
+    rows.sort(key=lambda row: row["module"])
+    return pa.Table.from_pylist(rows, schema=trace_schema(TYPES).remove_metadata())
+
+
+def test_vocabulary_knows_legal_columns_only():
+    table = trace("p", 30, 0)
+    values = recorded_values(table)
+    legal = columns_of(table, "mask") == 1
+    assert set(values) == {"density", "stage", "progress"}
+    assert len(values["density"]) == legal.sum()
+    assert values["density"].min() > 0
+    assert len(values["progress"]) == 30
+
+
+def data(table, projects):
+    scaling = normalisation(build_vocabulary(recorded_values(table), 101))
+    return column_data(table, projects, scaling, 1000, 0)
+
+
+def test_legal_columns_come_first():
+    table = trace("p", 12, 1)
+    found = data(table, {"p"})
+    masks, chosen = columns_of(table, "mask"), table["answer"].to_numpy()
+    for step in range(12):
+        legal = np.flatnonzero(masks[step])
+        assert found.legal[step].sum() == len(legal)
+        assert found.legal[step][: len(legal)].all()
+        assert legal[found.answers[step]] == chosen[step]
+    last = masks[:, -1] == 1  # the last column, where legal, is marked as such by its last input
+    assert ((found.inputs[..., -1] * found.legal).sum(axis=1) == last).all()
+
+
+PROGRAM = """
+import json
+import pyarrow as pa
+from mlgo.learn.bc.columns import clone_columns
+from tests.learn.test_bc_columns import BC, data, trace
+
+both = pa.concat_tables([trace("p", 600, 2), trace("q", 150, 3)])
+first, again = (clone_columns(data(both, {"p"}), data(both, {"q"}), [], BC, 0) for _ in range(2))
+(matrix, bias), = first.layers
+print(json.dumps({
+    "accuracy": max(one["validation_accuracy"] for one in first.history),
+    "matrix": matrix.tolist(),
+    "bias": bias.tolist(),
+    "same": (again.layers[0][0] == matrix).all().item(),
+}))
+"""
+
+
+def test_a_clone_of_the_lightest_column():
+    run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, cwd=REPOSITORY)
+    assert run.returncode == 0, run.stderr[-2000:]
+    report = json.loads(run.stdout.splitlines()[-1])
+    assert report["accuracy"] > 0.97
+    assert report["same"]
+    assert np.shape(report["matrix"]) == (2 * 3 + 1, 1)
+    assert len(report["bias"]) == 1
+    weights = [row[0] for row in report["matrix"]]
+    assert weights[0] < -5 * abs(weights[1])  # density counts, the stage does not
+
+
+def test_nothing_to_imitate():
+    table = trace("p", 30, 4)
+    with pytest.raises(TrainingError, match="validation trace holds no question"):
+        clone_columns(data(table, {"p"}), data(table, {"none"}), [], BC, 0)

@@ -1,0 +1,65 @@
+"""Programs built under advisors, with the real compiler, linker and valgrind."""
+
+from dataclasses import replace
+
+import pytest
+
+from mlgo.compiler.counting import find_valgrind
+from mlgo.compiler.frontend import FrontEnd
+from mlgo.compiler.toolchain import find_linker
+from mlgo.errors import CorpusError, ToolchainError
+from mlgo.policy.column_advisors import FirstLegalAdvisor, LeastAdvisor
+from mlgo.rollout import CompileHost
+from mlgo.rollout.programs import Running, build_programs, measure_programs
+from mlgo.tasks import get_task
+from tests.conftest import REPOSITORY
+
+TASK = get_task("regalloc-evict")
+
+
+@pytest.fixture
+def fast(settings):
+    return settings.model_copy(update={"objective": "spill_cost", "optimization": "-O2"})
+
+
+@pytest.fixture
+def front_end(toolchain, fast, zig_cache, monkeypatch):
+    monkeypatch.chdir(REPOSITORY)
+    return FrontEnd(toolchain, fast, zig_cache, TASK)
+
+
+def test_one_program_under_three_contenders(toolchain, fast, front_end, zig_cache, tmp_path, leaves_nothing):
+    try:
+        valgrind = find_valgrind()
+    except ToolchainError as error:
+        pytest.skip(str(error))
+    running = Running(find_linker(), valgrind, toolchain.target, zig_cache, 120.0, 2)
+    (program,) = build_programs([REPOSITORY / "config/programs/json.yaml"], front_end, tmp_path, 1)
+    programs = [program, replace(program, name="wrong", expected=b"something else")]
+    programs.append(replace(program, name="broken", modules=(program.modules[0], tmp_path / "missing.bc")))
+    contenders = {
+        "heuristic": lambda name: None,
+        "lightest": lambda name: LeastAdvisor("use_def_density"),
+        "first": lambda name: FirstLegalAdvisor(),
+    }
+    with leaves_nothing(), CompileHost(toolchain, TASK.name, fast, 2) as host:
+        rows = measure_programs(host, running, programs, contenders, tmp_path)
+    by_pair = {(row["program"], row["contender"]): row for row in rows}
+    assert list(by_pair) == [(one.name, name) for one in programs for name in contenders]
+    plain, first = by_pair["json", "heuristic"], by_pair["json", "first"]
+    assert all(by_pair["json", name]["right"] for name in contenders)
+    assert not any(by_pair["wrong", name]["right"] for name in contenders)
+    assert first["spill_cost"] > plain["spill_cost"] > 0
+    assert first["instructions"] != plain["instructions"]
+    assert 5e6 < plain["instructions"] < 10e6
+    assert plain["text_bytes"] > 1000
+    for name in contenders:
+        assert by_pair["broken", name]["failure"] == "exit"
+        assert "instructions" not in by_pair["broken", name]
+
+
+def test_what_is_no_program(front_end, tmp_path):
+    recipe = tmp_path / "lz.yaml"
+    recipe.write_text((REPOSITORY / "config/corpora/sample/lz.yaml").read_text())
+    with pytest.raises(CorpusError, match=r"lz\.yaml is no program: there is no data/sample/lz/expected\.txt"):
+        build_programs([recipe], front_end, tmp_path, 1)
