@@ -29,6 +29,7 @@ from mlgo.learn.outcome import write_outcome
 from mlgo.learn.progress import TrainingProgress
 from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.stored import check_answers_yes_or_no
 from mlgo.policy.vocabulary import normalisation
 from mlgo.rollout import CompileHost
 from mlgo.rollout.candidates import CandidateEvaluator
@@ -51,6 +52,7 @@ def main() -> None:
     parser.add_argument("--task", required=True)
     parser.add_argument("--languages", nargs="+", choices=("c", "c++"), help="learn from modules in these alone")
     args = parser.parse_args()
+    check_answers_yes_or_no(args.task, "marginal")
     started = time.monotonic()
     name, trace_path = args.output.name, args.baseline / "trace.parquet"
 

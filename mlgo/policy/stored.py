@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgo.errors import ArtifactError, PolicyError
+from mlgo.errors import ArtifactError, ConfigError, PolicyError
 from mlgo.files import read_json, write_bytes, write_json
 from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.features import Normalisation
@@ -85,6 +85,16 @@ def load_policy(folder: Path) -> Policy:
     if not fits or not np.isfinite([*scaling.centre, *scaling.scale]).all():
         raise PolicyError(f"{folder}: centre and scale do not fit {len(scaling.features)} features")
     return policy
+
+
+def check_answers_yes_or_no(task: str, learner: str) -> None:
+    """Refuse a task whose answers a learner of yes and no cannot give.
+
+    Raises:
+        ConfigError: naming learner and task.
+    """
+    if KINDS[task] is not NetworkPolicy:
+        raise ConfigError(f"{learner} learns answers of yes or no, task {task} has others; take bc or es for it")
 
 
 def as_network_policy(policy: Policy) -> NetworkPolicy:

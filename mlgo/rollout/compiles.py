@@ -56,6 +56,9 @@ class CompileHost:
         num_workers: processes.
         memory: decision trees; policies are walked down them before anything is compiled.
         copies: what the modules' projects carry several times, so that sizes by shares are known.
+
+    Raises:
+        ConfigError: unknown task, or an objective that its compiles do not have.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class CompileHost:
         memory: TreeMemory | None = None,
         copies: Copies | None = None,
     ) -> None:
+        get_task(task_name).check_objective(settings.objective)
         self._memory = memory
         self.num_asked = self.num_compiled = 0
         self._pool: LocalPool[CompileJob, CompileOutcome] = LocalPool(

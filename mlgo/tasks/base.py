@@ -133,6 +133,18 @@ class Task:
     guard: Callable[[Header], Guard] | None = None
     in_code_generation: bool = False
 
+    def check_objective(self, objective: str) -> None:
+        """Refuse a score that compiles of this task do not have.
+
+        Raises:
+            ConfigError: naming those that they have.
+        """
+        if objective not in self.objectives:
+            raise ConfigError(
+                f"compile.objective: {objective} is not measured for task {self.name}; "
+                f"choose one of {', '.join(self.objectives)}"
+            )
+
     @property
     def default_features(self) -> tuple[str, ...]:
         """Names of the features that tell the heuristic's decision; no policy may look at them."""

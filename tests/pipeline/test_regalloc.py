@@ -72,10 +72,24 @@ def test_second_run_has_nothing_to_do(evicting):
 
 def test_what_does_not_work_yet_says_so(evicting):
     """A learner for yes or no is refused before it compiles anything."""
-    (evicting.root / "ppo.yaml").write_text("train: {algorithms: [bc, es, ppo]}\n")
-    run = evicting.run(*command(evicting, "ppo.yaml", "--", "data/policies/ppo-s0/policy.json"))
+    (evicting.root / "more.yaml").write_text("train: {algorithms: [bc, es, marginal, ppo]}\n")
+    messages = {
+        "ppo": "this works for tasks with yes or no as answer, not for a policy of regalloc-evict",
+        "marginal": "marginal learns answers of yes or no, task regalloc-evict has others; take bc or es for it",
+    }
+    for learner, message in messages.items():
+        run = evicting.run(*command(evicting, "more.yaml", "--", f"data/policies/{learner}-s0/policy.json"))
+        assert run.returncode != 0
+        assert f"error: {message}" in run.stderr
+
+
+def test_an_objective_of_another_task(evicting):
+    (evicting.root / "size.yaml").write_text("compile: {objective: dedup_bytes}\n")
+    run = evicting.run(*command(evicting, "size.yaml", "--dry-run"))
     assert run.returncode != 0
-    assert "this works for tasks with yes or no as answer, not for a policy of regalloc-evict" in run.stderr
+    assert (
+        "compile.objective: dedup_bytes is not measured for task regalloc-evict; choose one of spill_cost" in run.stderr
+    )
 
 
 def test_programs_run_under_all_policies(evicting):

@@ -31,10 +31,21 @@ def test_flags_of_inlining():
     assert "-ml-advisor-size-increase-threshold=1.5" in more
 
 
+def test_objectives_that_a_task_does_not_measure():
+    for task, objective in (("inline-size", "dedup_bytes"), ("regalloc-evict", "spill_cost")):
+        get_task(task).check_objective(objective)
+    message = r"spill_cost is not measured for task inline-size; choose one of text_bytes, exec_bytes, dedup_bytes"
+    with pytest.raises(ConfigError, match=message):
+        get_task("inline-size").check_objective("spill_cost")
+    with pytest.raises(ConfigError, match="dedup_bytes is not measured for task regalloc-evict"):
+        get_task("regalloc-evict").check_objective("dedup_bytes")
+
+
 def test_reward_by_hand():
     score = np.array([90.0, 100.0, 125.0, np.nan])
     baseline = np.array([100.0, 100.0, 100.0, 100.0])
     assert relative_reward(score, baseline)[:3].tolist() == pytest.approx([0.1, 0.0, -0.25])
     assert np.isnan(relative_reward(score, baseline)[3])
+    assert relative_reward(np.array([0.0, 3.0]), np.array([0.0, 1.0]), 1.0).tolist() == [0.0, -1.0]
     table = relative_reward(np.array([[50.0, 10.0], [100.0, 20.0]]), np.array([100.0, 10.0]))
     assert table.tolist() == [[0.5, 0.0], [0.0, -1.0]]

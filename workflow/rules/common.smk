@@ -5,13 +5,14 @@ from pathlib import Path
 
 from mlgo.config import parse_config, read_yaml
 from mlgo.errors import ConfigError
+from mlgo.tasks import get_task
 
 
 configfile: "config/config.yaml"
 
 
 try:
-    parse_config(config)
+    get_task(parse_config(config).task).check_objective(config["compile"]["objective"])
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
 
