@@ -10,6 +10,10 @@ one store, executed once, on top, a copy more or less would count as a hundred p
 def relative_reward(score: np.ndarray, baseline: np.ndarray, offset: float = 0.0) -> np.ndarray:
     """Gain over the baseline: ``1 - score / baseline``; 0.01 means one percent less.
 
+    With an offset it is ``-log((score + offset) / (baseline + offset))``, next to the same for small changes. Scores that
+    need an offset can be a multiple of their baseline, and one such module would outweigh all others in a mean; the
+    mean of logarithms is what the geometric mean of a report is made of.
+
     Args:
         score: float64 [...], raw cost under the policy; NaN where the compile failed.
         baseline: float64 [...], raw cost under the built-in heuristic; above 0 without an offset.
@@ -18,4 +22,6 @@ def relative_reward(score: np.ndarray, baseline: np.ndarray, offset: float = 0.0
     Returns:
         float64 [...], NaN where ``score`` is.
     """
-    return 1.0 - (score + offset) / (baseline + offset)
+    if not offset:
+        return 1.0 - score / baseline
+    return -np.log((score + offset) / (baseline + offset))

@@ -46,6 +46,7 @@ def test_reward_by_hand():
     baseline = np.array([100.0, 100.0, 100.0, 100.0])
     assert relative_reward(score, baseline)[:3].tolist() == pytest.approx([0.1, 0.0, -0.25])
     assert np.isnan(relative_reward(score, baseline)[3])
-    assert relative_reward(np.array([0.0, 3.0]), np.array([0.0, 1.0]), 1.0).tolist() == [0.0, -1.0]
+    with_offset = relative_reward(np.array([0.0, 3.0, 0.0]), np.array([0.0, 1.0, 1.0]), 1.0)
+    assert with_offset.tolist() == pytest.approx([0.0, -np.log(2.0), np.log(2.0)])
     table = relative_reward(np.array([[50.0, 10.0], [100.0, 20.0]]), np.array([100.0, 10.0]))
     assert table.tolist() == [[0.5, 0.0], [0.0, -1.0]]
