@@ -10,9 +10,9 @@ one store, executed once, on top, a copy more or less would count as a hundred p
 def relative_reward(score: np.ndarray, baseline: np.ndarray, offset: float = 0.0) -> np.ndarray:
     """Gain over the baseline: ``1 - score / baseline``; 0.01 means one percent less.
 
-    With an offset it is ``-log((score + offset) / (baseline + offset))``, next to the same for small changes. Scores that
-    need an offset can be a multiple of their baseline, and one such module would outweigh all others in a mean; the
-    mean of logarithms is what the geometric mean of a report is made of.
+    With an offset it is ``-log((score + offset) / (baseline + offset))``, next to the same for small changes. Scores
+    that need an offset can be a multiple of their baseline, and one such module would outweigh all others in a mean;
+    the mean of logarithms is what the geometric mean of a report is made of.
 
     Args:
         score: float64 [...], raw cost under the policy; NaN where the compile failed.
