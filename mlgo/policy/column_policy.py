@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +14,6 @@ from mlgo.policy.network import logits
 from mlgo.policy.policy import ROUNDING, Policy
 from mlgo.tasks import Decide, Responder
 from mlgo.tasks.regalloc_evict import MASK
-from mlgo.types import TensorSpec
 from mlgo.wire.log import Header
 
 _IMPOSSIBLE = np.float32(-np.inf)
@@ -54,14 +55,15 @@ class Columns:
 
     def __post_init__(self) -> None:
         check_features([MASK, *self.features], [spec.name for spec in self.header.features], "the compiler")
-        sizes = {self._spec(name).num_elements for name in self.features}
+        sizes = {self.header.features[self.header.index(name)].num_elements for name in self.features}
         if not sizes <= {1, self.num_columns}:
             raise PolicyError(f"features have {sorted(sizes)} numbers, the mask has {self.num_columns}")
 
     @property
     def num_columns(self) -> int:
         """Columns of an observation, legal or not."""
-        return self._spec(MASK).num_elements
+        dtype, part = self._places[MASK]
+        return (part.stop - part.start) // dtype.itemsize
 
     def legal(self, payloads: np.ndarray) -> np.ndarray:
         """Which columns are legal, bool [num_steps, num_columns], of raw ``uint8 [num_steps, payload_bytes]``."""
@@ -74,12 +76,18 @@ class Columns:
             found[:, :, position] = self._numbers(payloads, name)  # a single number goes to all columns
         return found
 
-    def _spec(self, name: str) -> TensorSpec:
-        return self.header.features[self.header.index(name)]
+    @cached_property
+    def _places(self) -> dict[str, tuple[np.dtype[Any], slice]]:
+        """Type and place of each tensor; found once, not at each question."""
+        places, start = {}, 0
+        for spec in self.header.features:
+            places[spec.name] = (spec.dtype, slice(start, start + spec.num_bytes))
+            start += spec.num_bytes
+        return places
 
     def _numbers(self, payloads: np.ndarray, name: str) -> np.ndarray:
-        spec, start = self._spec(name), self.header.offset(name)
-        return np.ascontiguousarray(payloads[:, start : start + spec.num_bytes]).view(spec.dtype)
+        dtype, part = self._places[name]
+        return np.ascontiguousarray(payloads[:, part]).view(dtype)
 
 
 @dataclass(frozen=True)
