@@ -15,7 +15,7 @@ import pyarrow as pa
 from mlgo.artifacts import trace_features
 from mlgo.errors import PolicyError
 from mlgo.export.parity import Parity
-from mlgo.export.saved_model import SIGNATURE, TRAINING_INPUTS, save_signature
+from mlgo.export.saved_model import SIGNATURE, TRAINING_INPUTS, save_signature, weight_variables
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.features import CLIP
@@ -110,12 +110,7 @@ def _column_module(tf: Any, policy: ColumnPolicy, decision: str, names: list[str
     class ColumnModule(tf.Module):
         def __init__(self) -> None:
             super().__init__()
-            # Plain variables: a Keras model kept here would be saved with a second, unrestored set of them.
-            self.weights = [
-                tf.Variable(array, trainable=False)
-                for layer in policy.architecture.unflatten(policy.weights)
-                for array in layer
-            ]
+            self.weights = weight_variables(tf, policy)
 
         def action(self, *observation: Any) -> dict[str, Any]:
             tensors = dict(zip(names, observation[: len(names)], strict=True))

@@ -17,6 +17,7 @@ from mlgo.files import write_bytes
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.features import CLIP
 from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
 
 SIGNATURE = "action"
 TRAINING_INPUTS = ("discount", "reward", "step_type")
@@ -91,18 +92,22 @@ def run_saved_model(folder: Path, features: tuple[str, ...], decision: str, obse
     return np.array(answers, np.int64)
 
 
+def weight_variables(tf: Any, policy: Policy) -> list[Any]:
+    """Matrix and bias of each layer in turn, as plain variables.
+
+    A Keras model kept in the module would be saved with a second, unrestored set of them.
+    """
+    layers = policy.architecture.unflatten(policy.weights)
+    return [tf.Variable(array, trainable=False) for layer in layers for array in layer]
+
+
 def _policy_module(tf: Any, policy: NetworkPolicy, decision: str) -> Any:
     features = policy.normalisation.features
 
     class PolicyModule(tf.Module):
         def __init__(self) -> None:
             super().__init__()
-            # Plain variables: a Keras model kept here would be saved with a second, unrestored set of them.
-            self.weights = [
-                tf.Variable(array, trainable=False)
-                for layer in policy.architecture.unflatten(policy.weights)
-                for array in layer
-            ]
+            self.weights = weight_variables(tf, policy)
 
         def action(self, *observation: Any) -> dict[str, Any]:
             # Packed as int64 and cast once: measurably faster after ahead-of-time compilation.
