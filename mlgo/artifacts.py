@@ -76,6 +76,28 @@ SCORES = pa.schema(
 )
 """Compiles under fixed advisors, one row per module and advisor."""
 
+FUNCTIONS = pa.schema(
+    [
+        *_MODULE_KEY,
+        _field("advisor", pa.string(), "heuristic, another reference of the task, or a policy with its seed"),
+        _field("function", pa.string(), "symbol of the function"),
+        _field("num_questions", pa.int64(), "questions about it; 0 under the heuristic"),
+        _field("num_spills", pa.int64(), "stores of values that got no register"),
+        _field("spills_cost", pa.float64(), "the same, weighted by how often their blocks run per call"),
+        _field("num_folded_spills", pa.int64(), "spills done by an instruction that is there anyway"),
+        _field("folded_spills_cost", pa.float64(), "the same, weighted"),
+        _field("num_reloads", pa.int64(), "loads of such values"),
+        _field("reloads_cost", pa.float64(), "the same, weighted"),
+        _field("num_folded_reloads", pa.int64(), "reloads done by an instruction that is there anyway"),
+        _field("folded_reloads_cost", pa.float64(), "the same, weighted"),
+        _field("num_free_reloads", pa.int64(), "folded reloads that cost nothing"),
+        _field("num_copies", pa.int64(), "copies between registers"),
+        _field("copies_cost", pa.float64(), "the same, weighted"),
+    ]
+)
+"""What register allocation cost each function, as the compiler reports it: one row per module, advisor and function
+that was asked about or costs anything. The score is derived, see mlgo/compiler/spills.py. Empty for other tasks."""
+
 COPIES = pa.schema(
     [
         _field("project", pa.string(), "project of the modules"),

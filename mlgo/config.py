@@ -214,7 +214,7 @@ class TrustRegionConfig(Section):
 class ESConfig(Section):
     """Evolution strategies on compile results."""
 
-    start: Literal["bc", "marginal"]
+    start: Literal["bc", "marginal", "ppo"]
     """Learner whose policy it starts from."""
     generations: Annotated[int, Field(ge=0)]
     """Updates of the mean policy."""
@@ -324,6 +324,8 @@ class MarginalConfig(Section):
 class PPOConfig(Section):
     """Proximal policy optimisation on compile results."""
 
+    start: Literal["bc", "es"]
+    """Learner whose policy it starts from."""
     iterations: Annotated[int, Field(ge=0)]
     """Rounds of sampling and learning."""
     modules: Positive
@@ -332,6 +334,11 @@ class PPOConfig(Section):
     """Compiles of each of them, with answers drawn anew."""
     max_questions: Positive
     """Training modules with more questions under the heuristic are left out."""
+    baseline: Literal["network", "siblings"]
+    """What a reward is compared with: what a value network expects, for answers of yes or no; or the other episodes
+    of the same module, in register allocation of the same function."""
+    max_advantage: PositiveFloat
+    """With siblings: advantages stay within this many times their root mean square."""
     start_temperature: PositiveFloat
     """The clone's logits are divided by this, once, so that sampling explores; a power of two rounds nothing."""
     gamma: Share
@@ -364,6 +371,12 @@ class PPOConfig(Section):
     """Iterations between two validations of the policy."""
     validation_modules: Positive
     """Validation modules used for that, at most."""
+
+    @model_validator(mode="after")
+    def _check_siblings(self) -> "PPOConfig":
+        if self.baseline == "siblings" and self.episodes < 2:
+            raise ValueError("with baseline siblings episodes must be 2 or more")
+        return self
 
 
 class ReplayConfig(Section):
@@ -467,6 +480,12 @@ class Config(Section):
     evaluate: EvaluateConfig
     headroom: HeadroomConfig
     generalisation: GeneralisationConfig
+
+    @model_validator(mode="after")
+    def _check_starts(self) -> "Config":
+        if self.es.start == "ppo" and self.ppo.start == "es":
+            raise ValueError("es.start and ppo.start name each other; let one of them start from bc")
+        return self
 
 
 SectionType = TypeVar("SectionType", bound=Section)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from mlgo.artifacts import (
     COPIES,
+    FUNCTIONS,
     MODULES,
     SCORES,
     VOCABULARY,
@@ -47,7 +48,10 @@ def main() -> None:
     origin = provenance(**{k: v for k, v in read_provenance(score_paths[0]).items() if k != "package"})
     references = REFERENCES[origin["task"]]
     _check_failures(scores, references, args.max_failed_share)
-    copies = pa.concat_tables([read_table(args.parts / f"{name}.copies.parquet", COPIES) for name in projects])
+    functions, copies = (
+        pa.concat_tables([read_table(args.parts / f"{name}.{kind}.parquet", schema) for name in projects])
+        for kind, schema in (("functions", FUNCTIONS), ("copies", COPIES))
+    )
     traces = [read_table(args.parts / f"{name}.trace.parquet") for name in projects]
     trace = pa.concat_tables([table for table in traces if table.num_rows] or traces[:1])
     modules = read_table(args.corpus / "modules.parquet", MODULES)
@@ -56,6 +60,7 @@ def main() -> None:
     vocabulary = build_vocabulary(recorded_values(train), args.num_quantiles)
 
     write_table(args.output / "scores.parquet", scores, SCORES, origin)
+    write_table(args.output / "functions.parquet", functions, FUNCTIONS, origin)
     write_table(args.output / "copies.parquet", copies, COPIES, origin)
     write_table(args.output / "trace.parquet", trace, trace_schema(trace_features(trace)), origin)
     write_table(args.output / "vocabulary.parquet", vocabulary, VOCABULARY, origin)

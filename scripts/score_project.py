@@ -5,12 +5,23 @@ Example:
         --toolchain auto --target x86_64-linux-gnu --compile "$(cat compile.json)" \
         --random-inline-share 0.5 --seed 0 --workers 2 --work data/work \
         --scores data/baseline/parts/zstandard.scores.parquet --trace data/baseline/parts/zstandard.trace.parquet \
+        --functions data/baseline/parts/zstandard.functions.parquet \
         --copies data/baseline/parts/zstandard.copies.parquet
 """
 
 from pathlib import Path
 
-from mlgo.artifacts import COPIES, SCORES, TIMINGS, provenance, trace_features, trace_schema, write_rows, write_table
+from mlgo.artifacts import (
+    COPIES,
+    FUNCTIONS,
+    SCORES,
+    TIMINGS,
+    provenance,
+    trace_features,
+    trace_schema,
+    write_rows,
+    write_table,
+)
 from mlgo.cli.arguments import add_compiler_arguments, compiler_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.compiler.probe import probe_channel
@@ -32,6 +43,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--scores", type=Path, required=True, help="output")
     parser.add_argument("--trace", type=Path, required=True, help="output")
+    parser.add_argument("--functions", type=Path, required=True, help="output")
     parser.add_argument("--copies", type=Path, required=True, help="output")
     args = parser.parse_args()
 
@@ -53,6 +65,7 @@ def main() -> None:
         seed=args.seed,
     )
     write_rows(args.scores, baseline.scores, SCORES, origin)
+    write_rows(args.functions, baseline.functions, FUNCTIONS, origin)
     write_rows(args.copies, baseline.copies.rows(), COPIES, origin)
     trace = baseline.trace if baseline.trace is not None else trace_schema([]).empty_table()
     write_table(args.trace, trace, trace_schema(trace_features(trace)), origin)

@@ -77,7 +77,7 @@ def main() -> None:
     check_trace(trace, read_provenance(trace_path), start.task, scaling)
     known = heuristic_trajectories(trace, {one.module.key for one in train}, scaling)
     if config.use_trees and memory is not None and state is None:
-        remembered = best_of_each(memory.store, [one.module for one in train], scaling, objective)
+        remembered = best_of_each(memory.store, [one.module for one in train], start, objective)
         trees_sha256 = episodes_hash(remembered)
         known = keep_best(known, trajectories(remembered, "trees", baselines(train, objective)))
     architecture = Architecture((len(scaling.features), *config.hidden, 1))

@@ -9,6 +9,7 @@ Example:
 
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,7 @@ from mlgo.policy.stored import check_answers_yes_or_no
 from mlgo.policy.vocabulary import normalisation
 from mlgo.rollout import CompileHost
 from mlgo.rollout.candidates import CandidateEvaluator
-from mlgo.rollout.episodes import Episode, compile_episodes
+from mlgo.rollout.episodes import Episode, compile_episodes, episode
 from mlgo.rollout.exploration import exploring_jobs
 from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.training import (
@@ -115,7 +116,8 @@ def main() -> None:
                 round_,
             )
             label = f"{name} round {round_ + 1}"
-            return compile_episodes(host, jobs, scaling, settings.objective, label, quarantine.note)
+            read = partial(episode, policy=joint(start), objective=settings.objective)
+            return compile_episodes(host, jobs, read, label, quarantine.note)
 
         def after_round(state: MarginalState) -> None:
             save_state(state, checkpoint)

@@ -8,6 +8,7 @@ Example:
 """
 
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,18 +16,22 @@ import numpy as np
 
 from mlgo.cli.arguments import compiler_of, training_parser
 from mlgo.cli.program import run_program
+from mlgo.compiler.session import CompileResult
 from mlgo.config import PPOConfig, ReplayConfig, parse_section
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.files import file_sha256
 from mlgo.learn.checkpoint import checkpoint_path
 from mlgo.learn.effort import recorded_effort
 from mlgo.learn.outcome import write_outcome
-from mlgo.learn.ppo import PpoState, Sampled, optimise
+from mlgo.learn.ppo import PpoState, Sampled, SampledCompile, optimise
+from mlgo.learn.ppo.answers import answers_of
 from mlgo.learn.ppo.checkpoint import load_state, save_state
 from mlgo.learn.progress import TrainingProgress
-from mlgo.policy.stored import as_network_policy
+from mlgo.policy.policy import Policy
 from mlgo.rollout import CompileHost
 from mlgo.rollout.candidates import CandidateEvaluator
+from mlgo.rollout.episodes import episode, function_episodes
+from mlgo.rollout.functions import load_function_costs
 from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.sampling import sample_episodes
 from mlgo.rollout.scored import baselines
@@ -39,6 +44,7 @@ from mlgo.rollout.training import (
     validation_rewards,
 )
 from mlgo.seeding import generator, sample
+from mlgo.tasks.reward import OFFSETS, relative_reward
 
 
 def main() -> None:
@@ -49,10 +55,11 @@ def main() -> None:
     name = args.output.name
 
     config, (toolchain, settings) = parse_section(PPOConfig, args.ppo), compiler_of(args)
-    start = as_network_policy(load_start(args.start, args.baseline))
+    start = load_start(args.start, args.baseline)
     train, validation = training_modules(args.corpus, args.baseline, "ppo", config, args.seed)
     bitcode = unpack_bitcode(args.corpus, [one.module for one in (*train, *validation)], args.work / "bitcode")
-    baseline = baselines(train, settings.objective)
+    answers = answers_of(start, config)
+    read = sampled_compiles(args.baseline, baselines(train, settings.objective), start, settings.objective)
     learner = {"algorithm": "ppo", "seed": args.seed, "ppo": config.model_dump()}
     hashes = {"start_sha256": file_sha256(args.start / "weights.npy")}
     origin = training_origin(learner, toolchain, settings, hashes, args.corpus, args.baseline)
@@ -71,22 +78,18 @@ def main() -> None:
     ):
         evaluator = CandidateEvaluator(host, start, bitcode, settings.objective, quarantine)
 
-        def collect(weights: np.ndarray, iteration: int) -> list[Sampled | None]:
+        def collect(weights: np.ndarray, iteration: int) -> list[SampledCompile | None]:
             fit = [one for one in train if one.module.key not in quarantine]
-            episodes = sample_episodes(
+            return sample_episodes(
                 host,
                 start.with_weights(weights),
                 sample(fit, config.modules, args.seed, "ppo", "modules", iteration),
                 bitcode,
-                settings.objective,
+                read,
                 quarantine,
                 config.episodes,
                 generator(args.seed, "ppo", "luck", iteration),
             )
-            return [
-                one and Sampled(one.module, one.inputs, one.answers, one.reward(baseline[one.module]))
-                for one in episodes
-            ]
 
         def after_iteration(state: PpoState) -> None:
             save_state(state, checkpoint, quarantine.state())
@@ -97,6 +100,7 @@ def main() -> None:
         state = optimise(
             start.weights,
             start.architecture,
+            answers,
             collect,
             lambda weights: validation_rewards(evaluator, weights, validation),
             config,
@@ -106,6 +110,37 @@ def main() -> None:
         )
     policy = replace(start.with_weights(state.best), origin={**origin, "validation_reward": state.best_reward})
     write_outcome(args.output, policy, state.history, quarantine.rows(), origin)
+
+
+def sampled_compiles(
+    baseline_dir: Path, baseline: Mapping[str, float], policy: Policy, objective: str
+) -> Callable[[str, CompileResult], SampledCompile]:
+    """What a compile teaches: one episode, or one for each function where functions are independent of each other.
+
+    Args:
+        baseline_dir: folder with what functions cost under the heuristic.
+        baseline: score of each module under the heuristic.
+        policy: says how questions are seen.
+        objective: which score counts.
+    """
+    offset = OFFSETS.get(objective, 0.0)
+    costs = load_function_costs(baseline_dir) if objective == "spill_cost" else None
+
+    def read(module: str, result: CompileResult) -> SampledCompile:
+        if costs is None:
+            episodes = [episode(module, result, policy, objective)]
+        else:
+            episodes = function_episodes(module, result, policy, costs.get(module, {}))
+        score = float(getattr(result, objective))
+        return SampledCompile(
+            float(relative_reward(np.array(score), np.array(baseline[module]), offset)),
+            tuple(
+                Sampled(f"{module} {one.function}", one.inputs, one.answers, one.reward(baseline[module], offset))
+                for one in episodes
+            ),
+        )
+
+    return read
 
 
 if __name__ == "__main__":

@@ -36,6 +36,18 @@ def put(values, key, value):
     values[last] = value
 
 
+def test_siblings_are_at_least_two(values):
+    values["ppo"] |= {"baseline": "siblings", "episodes": 1}
+    with pytest.raises(ConfigError, match=r"ppo: .*with baseline siblings episodes must be 2 or more"):
+        parse_config(values)
+
+
+def test_learners_that_start_from_each_other(values):
+    values["ppo"]["start"], values["es"]["start"] = "es", "ppo"
+    with pytest.raises(ConfigError, match=r"es\.start and ppo\.start name each other"):
+        parse_config(values)
+
+
 def test_the_repositorys_configuration_is_valid():
     config = load_config(PATH)
     assert config.task == "inline-size"
@@ -137,6 +149,7 @@ def test_all_train_sets_get_the_same_number_of_compiles():
         ("generalisation.compilers.llvm19.sha256.x86_64", "9fcd", r"llvm19\.sha256\.x86_64: .*pattern"),
         ("generalisation.compilers.main", {}, r"generalisation\.compilers\.main\.\[key\]: .*pattern"),
         ("generalisation.train_sets.c.languages", ["c", "d"], r"train_sets\.c\.languages\.1: .*'c' or 'c\+\+'"),
+        ("ppo.baseline", "none", r"ppo\.baseline: .*'network' or 'siblings'"),
         ("generalisation.across", "d", r"generalisation: .*across must name one of train_sets \(both, c, c\+\+\)"),
     ],
 )

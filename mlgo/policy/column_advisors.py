@@ -8,26 +8,32 @@ from mlgo.policy.advisors import answer_dtype
 from mlgo.policy.column_policy import Columns
 from mlgo.seeding import generator
 from mlgo.tasks import Decide, Responder
+from mlgo.tasks.regalloc_evict import BROKEN_HINTS, DENSITY
 from mlgo.wire.log import Header
 
 
 @dataclass(frozen=True)
-class LeastAdvisor:
-    """Takes the legal column in which a feature is smallest; of equal ones the first.
+class LightestAdvisor:
+    """Evicts what is lighter than the value that asks; nothing where nothing is.
 
-    With ``use_def_density``, the weight of the heaviest range that would be evicted, this is the simple rule that comes
-    closest to LLVM's own eviction.
+    Of the legal columns whose heaviest range is lighter, it takes those that break the fewest hints, of these the
+    lightest, of equal ones the first. So does LLVM's own eviction (``EvictionCost``, ``shouldEvict``,
+    llvm/lib/CodeGen/RegAllocEvictionAdvisor.cpp), but for what it knows of hints, splits and cascades.
     """
-
-    feature: str
 
     def decide_for(self, header: Header) -> Decide:
         """Answers for many observations at once."""
-        columns = Columns((self.feature,), header)
+        columns = Columns((DENSITY, BROKEN_HINTS), header)
 
         def decide(payloads: np.ndarray) -> np.ndarray:
-            values = np.where(columns.legal(payloads), columns.values(payloads)[..., 0], np.inf)
-            return values.argmin(axis=1)
+            legal, values = columns.legal(payloads), columns.values(payloads)
+            weights, hints = values[..., 0], values[..., 1]
+            own = np.where(legal[:, -1:], weights[:, -1:], np.inf)  # illegal there: it must have a register
+            lighter = legal & (weights < own)
+            hints = np.where(lighter, hints, np.inf)
+            best = lighter & (hints == hints.min(axis=1, keepdims=True))
+            columns_of_best = np.where(best, weights, np.inf).argmin(axis=1)
+            return np.where(lighter.any(axis=1), columns_of_best, legal.shape[1] - 1)
 
         return decide
 

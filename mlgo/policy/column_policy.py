@@ -102,6 +102,20 @@ class ColumnPolicy(Policy):
         """See `column_inputs`."""
         return 2 * num_features + 1
 
+    def inputs_for(self, header: Header) -> Callable[[np.ndarray], np.ndarray]:
+        """Inputs of all columns, and 1 where a column is legal; see `Policy.inputs_for`.
+
+        Returns:
+            Gives float32 [num_steps, num_columns, num_inputs + 1].
+        """
+        columns = Columns(self.normalisation.features, header)
+
+        def inputs(payloads: np.ndarray) -> np.ndarray:
+            values = column_inputs(self.normalisation(columns.values(payloads)))
+            return np.concatenate([values, columns.legal(payloads)[..., None]], axis=2, dtype=np.float32)
+
+        return inputs
+
     def scores_of(self, header: Header) -> Callable[[np.ndarray], np.ndarray]:
         """Bind to the compiler's features, by name.
 

@@ -23,6 +23,11 @@ class NetworkPolicy(Policy):
         """One for each feature."""
         return num_features
 
+    def inputs_for(self, header: Header) -> Callable[[np.ndarray], np.ndarray]:
+        """Normalised features, float32 [num_steps, num_features]; see `Policy.inputs_for`."""
+        columns = self._columns(header)
+        return lambda payloads: self.normalisation(np.ascontiguousarray(payloads).view(np.int64)[:, columns])
+
     def decide(self, observations: np.ndarray) -> np.ndarray:
         """Map ``int64 [num_steps, num_features]``, columns in the policy's order, to logits ``float32 [num_steps]``."""
         return logits(self.architecture.unflatten(self.weights), self.normalisation(observations))

@@ -1,6 +1,7 @@
 """What all trained policies are: a network, its normalisation, and where they come from."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -45,6 +46,18 @@ class Policy(ABC):
     @abstractmethod
     def decide_for(self, header: Header) -> Decide:
         """See `tasks.PureAdvisor`."""
+
+    @abstractmethod
+    def inputs_for(self, header: Header) -> Callable[[np.ndarray], np.ndarray]:
+        """Bind to the compiler's features, by name.
+
+        Returns:
+            Maps raw observations, uint8 [num_steps, payload_bytes], to what a learner sees of them, float32 [num_steps,
+            ...].
+
+        Raises:
+            PolicyError: the compiler does not offer a feature, or not in the expected form.
+        """
 
     @staticmethod
     @abstractmethod

@@ -58,9 +58,9 @@ _WORDS = {
         "Spills, reloads and copies",
         "less",
         "cost",
-        "<em>lightest</em> evicts the register whose heaviest occupant is lightest, the simple rule that comes closest "
-        "to the built-in one; policies start from a clone of it. <em>first</em> takes the first register that may be "
-        "taken, <em>random</em> any; both show that the questions matter.",
+        "<em>lightest</em> evicts only what is lighter than the value itself, and there what breaks the fewest hints; "
+        "that comes close to the built-in rule; policies start from a clone of it. <em>first</em> takes the first "
+        "register that may be taken, <em>random</em> any; both show that the questions matter.",
     ),
 }
 

@@ -17,6 +17,7 @@ from mlgo.errors import ArtifactError
 from mlgo.policy.advisors import EchoAdvisor, RecordedAdvisor
 from mlgo.rollout.compiles import CompileHost, CompileOutcome
 from mlgo.rollout.copies import Copies, count_copies
+from mlgo.rollout.functions import function_rows
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.references import HEURISTIC, REFERENCES, Luck
 from mlgo.tasks import Task
@@ -30,12 +31,14 @@ class Baseline:
 
     Attributes:
         scores: rows of ``artifacts.SCORES``, by module and advisor.
+        functions: rows of ``artifacts.FUNCTIONS``, by module, advisor and function.
         copies: what several modules of a project carry.
         trace: rows of ``artifacts.trace_schema``, by module and step; None when no module could be traced.
         timings: rows of ``artifacts.TIMINGS``.
     """
 
     scores: list[dict[str, Any]]
+    functions: list[dict[str, Any]]
     copies: Copies
     trace: pa.Table | None
     timings: list[dict[str, Any]]
@@ -96,6 +99,11 @@ def score_references(
         [
             _score_row(module, advisor, outcome, remark(module, advisor))
             for (module, advisor), outcome in zip(pairs, outcomes, strict=True)
+        ],
+        [
+            row
+            for (module, advisor), outcome in zip(pairs, outcomes, strict=True)
+            for row in function_rows(module, advisor, outcome.result)
         ],
         copies,
         _trace(task, modules, traced),

@@ -1,28 +1,32 @@
-"""Compiles as learners see them: what was asked, what was answered, what came out."""
+"""Compiles as learners see them: what was asked, what was answered, what came out; whole, or function by function."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from tqdm import tqdm
 
 from mlgo.compiler.session import CompileResult
-from mlgo.policy.features import Normalisation, feature_columns
+from mlgo.policy.policy import Policy
 from mlgo.rollout.compiles import CompileHost, CompileOutcome
 from mlgo.rollout.jobs import CompileJob
 from mlgo.tasks.reward import relative_reward
 
+Read = TypeVar("Read")
+
 
 @dataclass(frozen=True)
 class Episode:
-    """One compile.
+    """One compile, or what became of one of its functions.
 
     Attributes:
         module: key of the module.
-        inputs: float16 [num_questions, num_features], normalised; a quarter of the memory of what was sent.
+        inputs: float16 [num_questions, ...], see `Policy.inputs_for`; a quarter of the memory of what was sent.
         answers: uint8 [num_questions].
-        score: size in bytes, by the objective.
+        score: by the objective; of a function, what the module costs if all others stay as the heuristic leaves them.
         object_sha256: hash of the object file.
+        function: symbol; empty for a whole module.
     """
 
     module: str
@@ -30,42 +34,41 @@ class Episode:
     answers: np.ndarray
     score: float
     object_sha256: str
+    function: str = ""
 
-    def reward(self, baseline: float) -> float:
-        """Relative reward, given the module's score under the heuristic."""
-        return float(relative_reward(np.array(self.score), np.array(baseline)))
+    def reward(self, baseline: float, offset: float = 0.0) -> float:
+        """Relative reward, given the module's score under the heuristic; see `relative_reward`."""
+        return float(relative_reward(np.array(self.score), np.array(baseline), offset))
 
 
 def compile_episodes(
     host: CompileHost,
     jobs: Sequence[CompileJob],
-    normalise: Normalisation,
-    objective: str,
+    read: Callable[[str, CompileResult], Read],
     label: str = "",
     note: Callable[[str, CompileOutcome], None] = lambda module, outcome: None,
-) -> list[Episode | None]:
+) -> list[Read | None]:
     """Do recorded jobs.
 
     Args:
         host: runs the compiles.
         jobs: with ``record`` set.
-        normalise: from raw features to inputs.
-        objective: which size counts, ``text_bytes`` or ``exec_bytes``.
+        read: what a module's compile teaches, for example `episode` or `function_episodes`.
         label: title of a progress bar; none without it.
         note: is told how each compile ended, in the order of the jobs, for example `Quarantine.note`.
 
     Returns:
-        Episodes in the order of the jobs, None where a compile failed.
+        What was read, in the order of the jobs, None where a compile failed.
 
     Raises:
         PolicyError: the compiler does not offer a feature.
     """
     outcomes: list[CompileOutcome | None] = [None] * len(jobs)
-    episodes: list[Episode | None] = [None] * len(jobs)
+    episodes: list[Read | None] = [None] * len(jobs)
     bar = tqdm(host.compile_each(jobs), label, len(jobs), unit="compile", disable=None if label else True, leave=False)
     for position, outcome in bar:
         if outcome.result is not None:  # raw observations are dropped one by one: they take four times the memory
-            episodes[position] = episode(jobs[position].module, outcome.result, normalise, objective)
+            episodes[position] = read(jobs[position].module, outcome.result)
             outcome = replace(outcome, result=replace(outcome.result, observations=b"", answers=b""))
         outcomes[position] = outcome
     for job, ended in zip(jobs, outcomes, strict=True):
@@ -74,21 +77,54 @@ def compile_episodes(
     return episodes
 
 
-def episode(module: str, result: CompileResult, normalise: Normalisation, objective: str) -> Episode:
-    """What a recorded compile with discrete answers teaches.
+def episode(module: str, result: CompileResult, policy: Policy, objective: str) -> Episode:
+    """What a recorded compile with discrete answers teaches, as a whole.
+
+    Args:
+        module: key of the module.
+        result: the compile.
+        policy: says how questions are seen.
+        objective: which score counts, by the names of ``compile.objective``.
 
     Raises:
         PolicyError: the compiler does not offer a feature.
     """
+    score = float(getattr(result, objective))
+    return Episode(module, *_questions(result, policy), score, result.object_sha256)
+
+
+def function_episodes(
+    module: str, result: CompileResult, policy: Policy, heuristic: Mapping[str, float]
+) -> list[Episode]:
+    """What the functions of a recorded compile teach, each by itself; those that were not asked about are left out.
+
+    Args:
+        module: key of the module.
+        result: the compile.
+        policy: says how questions are seen.
+        heuristic: spill cost of each function under the heuristic.
+
+    Raises:
+        PolicyError: the compiler does not offer a feature.
+    """
+    assert result.spills is not None
+    inputs, answers = _questions(result, policy)
+    costs = {one.function: one.spill_cost for one in result.spills}
+    total, episodes, start = sum(heuristic.values()), [], 0
+    for function, count in result.contexts:
+        asked = slice(start, start + count)
+        start += count
+        if count:
+            score = max(0.0, total + costs.get(function, 0.0) - heuristic.get(function, 0.0))
+            episodes.append(Episode(module, inputs[asked], answers[asked], score, result.object_sha256, function))
+    return episodes
+
+
+def _questions(result: CompileResult, policy: Policy) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs float16 and answers uint8 of all questions."""
     header = result.header
-    assert header is not None
-    assert header.advice is not None
-    offered = [spec.name for spec in header.features]
-    columns = feature_columns(normalise.features, offered, "the compiler")
-    return Episode(
-        module,
-        normalise(header.scalars(result.observations)[:, columns]).astype(np.float16),
-        np.frombuffer(result.answers, header.advice.dtype).astype(np.uint8),
-        float(getattr(result, objective)),
-        result.object_sha256,
-    )
+    if header is None or header.advice is None:  # nothing was there to decide
+        return np.zeros((0, 0), np.float16), np.zeros(0, np.uint8)
+    payloads = np.frombuffer(result.observations, np.uint8).reshape(-1, header.payload_bytes)
+    inputs = policy.inputs_for(header)(payloads).astype(np.float16)
+    return inputs, np.frombuffer(result.answers, header.advice.dtype).astype(np.uint8)

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from mlgo.compiler.toolchain import Quirks
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor
-from mlgo.policy.column_advisors import FirstLegalAdvisor, LeastAdvisor, RandomLegalAdvisor
+from mlgo.policy.column_advisors import FirstLegalAdvisor, LightestAdvisor, RandomLegalAdvisor
 from mlgo.tasks import Advisor
-from mlgo.tasks.regalloc_evict import DENSITY
 
 HEURISTIC = "heuristic"
 """Plain compile, without a channel. The baseline of all gains."""
@@ -62,10 +61,10 @@ REFERENCES = {
         "lightest",
         False,
         {
-            "lightest": lambda quirks, luck: LeastAdvisor(DENSITY),
+            "lightest": lambda quirks, luck: LightestAdvisor(),
             "first": lambda quirks, luck: FirstLegalAdvisor(),
             "random": lambda quirks, luck: RandomLegalAdvisor(luck.seed, luck.stream),
         },
     ),
 }
-"""By task. ``lightest`` evicts the register whose heaviest occupant is lightest."""
+"""By task."""

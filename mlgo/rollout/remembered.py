@@ -8,16 +8,14 @@ import numpy as np
 from mlgo.compiler.session import CompileResult
 from mlgo.corpus.store import Module
 from mlgo.files import content_hash
-from mlgo.policy.features import Normalisation
+from mlgo.policy.policy import Policy
 from mlgo.replay import ReplayStore, Walk
 from mlgo.rollout.episodes import Episode, episode
 
 
-def best_of_each(
-    store: ReplayStore, modules: Iterable[Module], normalise: Normalisation, objective: str
-) -> list[Episode]:
+def best_of_each(store: ReplayStore, modules: Iterable[Module], policy: Policy, objective: str) -> list[Episode]:
     """The smallest known compile of every module of which one is known, in their order; see `best_remembered`."""
-    found = (best_remembered(store, one.key, one.sha256, normalise, objective) for one in modules)
+    found = (best_remembered(store, one.key, one.sha256, policy, objective) for one in modules)
     return [one for one in found if one is not None]
 
 
@@ -27,16 +25,14 @@ def episodes_hash(episodes: Iterable[Episode]) -> str:
     return hashlib.sha256(content_hash(rows).encode()).hexdigest()
 
 
-def best_remembered(
-    store: ReplayStore, module: str, sha256: str, normalise: Normalisation, objective: str
-) -> Episode | None:
+def best_remembered(store: ReplayStore, module: str, sha256: str, policy: Policy, objective: str) -> Episode | None:
     """Find the smallest known compile; of equals the one whose answers come first, whatever order they came in.
 
     Args:
         store: trees of the compiler and flags in use.
         module: key of the module.
         sha256: hash of its bitcode.
-        normalise: from raw features to inputs.
+        policy: says how questions are seen.
         objective: which size counts, ``text_bytes`` or ``exec_bytes``.
 
     Returns:
@@ -70,4 +66,4 @@ def best_remembered(
         answers=best.answers.astype(header.advice.dtype).tobytes(),
         observations=tree.observations[best.nodes].tobytes(),
     )
-    return episode(module, result, normalise, objective)
+    return episode(module, result, policy, objective)

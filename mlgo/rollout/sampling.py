@@ -1,14 +1,15 @@
 """Compiles under samples from a policy, for learners that need to see other answers than its own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from mlgo.policy.exploring import ExploringAdvisor
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.compiler.session import CompileResult
+from mlgo.policy.explorers import exploring
+from mlgo.policy.policy import Policy
 from mlgo.rollout.compiles import CompileHost
-from mlgo.rollout.episodes import Episode, compile_episodes
+from mlgo.rollout.episodes import Read, compile_episodes
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.scored import ScoredModule
@@ -16,28 +17,28 @@ from mlgo.rollout.scored import ScoredModule
 
 def sample_episodes(
     host: CompileHost,
-    policy: NetworkPolicy,
+    policy: Policy,
     modules: Sequence[ScoredModule],
     bitcode: Mapping[str, Path],
-    objective: str,
+    read: Callable[[str, CompileResult], Read],
     quarantine: Quarantine,
     episodes: int,
     rng: np.random.Generator,
-) -> list[Episode | None]:
+) -> list[Read | None]:
     """Compile modules under answers drawn with the policy's own probabilities.
 
     Args:
         host: runs the compiles.
-        policy: inlines with the probability ``sigmoid(logit)``.
+        policy: gives the probabilities.
         modules: what to compile.
         bitcode: file by module key.
-        objective: which size counts, ``text_bytes`` or ``exec_bytes``.
+        read: what a compile teaches, see `compile_episodes`.
         quarantine: is told how every compile ended.
         episodes: compiles of each module, each with luck of its own.
         rng: source of the luck.
 
     Returns:
-        Episodes, those of a module one after another; None where a compile failed.
+        What was read, those of a module one after another; None where a compile failed.
 
     Raises:
         PolicyError: the compiler does not offer a feature.
@@ -46,11 +47,11 @@ def sample_episodes(
         CompileJob(
             one.module.key,
             bitcode[one.module.key],
-            ExploringAdvisor(policy, temperature=1.0, flip_share=0.0, seed=int(luck)),
+            exploring(policy, temperature=1.0, flip_share=0.0, seed=int(luck)),
             record=True,
             sha256=one.module.sha256,
         )
         for one in modules
         for luck in rng.integers(2**63, size=episodes)
     ]
-    return compile_episodes(host, jobs, policy.normalisation, objective, note=quarantine.note)
+    return compile_episodes(host, jobs, read, note=quarantine.note)

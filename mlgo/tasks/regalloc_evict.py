@@ -28,6 +28,9 @@ MASK = "mask"
 DENSITY = "use_def_density"
 """Feature that is not a number where an interval cannot be spilled."""
 
+BROKEN_HINTS = "nr_broken_hints"
+"""Feature that counts the occupants that would lose the register they want."""
+
 DENSITY_OF_UNSPILLABLE = np.float32(1.0)
 
 _NUM_VALUES = 20

@@ -7,23 +7,31 @@ import numpy as np
 import pytest
 
 from mlgo.config import PPOConfig
-from mlgo.errors import ArtifactError, TrainingError
+from mlgo.errors import ArtifactError, ConfigError, TrainingError
 from mlgo.learn.checkpoint import write_checkpoint
-from mlgo.learn.ppo import Sampled, optimise
+from mlgo.learn.ppo import Sampled, SampledCompile, optimise
+from mlgo.learn.ppo.answers import LegalColumn, YesOrNo, answers_of
 from mlgo.learn.ppo.checkpoint import load_state, save_state
 from mlgo.learn.ppo.gae import terminal_advantages
 from mlgo.learn.ppo.network import ActorCritic, forward, soften
 from mlgo.learn.ppo.rewards import RewardScale, RunningMoments
-from mlgo.learn.ppo.update import Batch, ClippedUpdate, approximate_kl, clipped_surrogate, entropy, log_probability
+from mlgo.learn.ppo.siblings import advantages_over_siblings
+from mlgo.learn.ppo.update import Batch, ClippedUpdate, approximate_kl, clipped_surrogate
+from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.exploring import sigmoid
+from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture, logits
+from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.seeding import generator
 
 CONFIG = PPOConfig(
+    start="bc",
     iterations=4,
     modules=1,
     episodes=1,
     max_questions=1000,
+    baseline="network",
+    max_advantage=3.0,
     start_temperature=4.0,
     gamma=1.0,
     gae_lambda=0.95,
@@ -43,6 +51,7 @@ CONFIG = PPOConfig(
 )
 LINEAR = Architecture((2, 1))
 DEEP = Architecture((2, 3, 1))
+BOOLEAN = YesOrNo()
 WRONG = np.array([-6.0, 6.0, 0.0], np.float32)
 """Sure to answer no where the first input is 1, and yes where the second is."""
 
@@ -60,8 +69,14 @@ def collect(weights, iteration):
         inputs = np.stack([kinds, 1 - kinds], axis=1).astype(np.float16)
         chances = map(sigmoid, logits(LINEAR.unflatten(weights), inputs.astype(np.float32)))
         answers = (rng.random(10) < list(chances)).astype(np.uint8)
-        episodes.append(Sampled(f"m{number % 4}", inputs, answers, float(np.mean(answers == kinds))))
+        reward = float(np.mean(answers == kinds))
+        episodes.append(SampledCompile(reward, (Sampled(f"m{number % 4}", inputs, answers, reward),)))
     return episodes
+
+
+def with_reward(compile_, reward):
+    episodes = tuple(dataclasses.replace(one, reward=reward) for one in compile_.episodes)
+    return SampledCompile(reward, episodes)
 
 
 def validate(weights):
@@ -70,7 +85,7 @@ def validate(weights):
 
 
 def run(config=CONFIG, *, collect=collect, validate=validate, seed=0, state=None, after=lambda state: None):
-    return optimise(WRONG, LINEAR, collect, validate, config, seed, state, after)
+    return optimise(WRONG, LINEAR, BOOLEAN, collect, validate, config, seed, state, after)
 
 
 @pytest.fixture(scope="module")
@@ -110,17 +125,19 @@ def test_clipping_by_hand():
 def test_probabilities_by_hand():
     networks_loaded()
     sure = math.log(3.0)  # yes with probability 3/4
-    found = np.asarray(log_probability(np.array([sure, sure, 0.0]), np.array([1.0, 0.0, 1.0])))
+    found = np.asarray(BOOLEAN.log_probability(np.array([sure, sure, 0.0]), np.array([1.0, 0.0, 1.0])))
     assert np.exp(found).tolist() == pytest.approx([0.75, 0.25, 0.5])
     expected = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))
-    assert np.asarray(entropy(np.array([sure, 0.0, 50.0]))).tolist() == pytest.approx([expected, math.log(2.0), 0.0])
+    assert np.asarray(BOOLEAN.entropy(np.array([sure, 0.0, 50.0]))).tolist() == pytest.approx(
+        [expected, math.log(2.0), 0.0]
+    )
     # ratio - 1 - log ratio: 2 - 1 - ln 2 and 0.
     assert float(approximate_kl(np.log([2.0, 1.0]))) == pytest.approx((1.0 - math.log(2.0)) / 2)
 
 
 def networks_loaded():
     """Keras is loaded by whoever makes networks."""
-    return ActorCritic(WRONG, LINEAR, CONFIG, 0)
+    return ActorCritic(WRONG, LINEAR, BOOLEAN, CONFIG, 0)
 
 
 def test_moments_by_hand():
@@ -151,20 +168,20 @@ def test_softening_divides_logits(architecture):
 @pytest.mark.parametrize("architecture", [LINEAR, DEEP])
 def test_the_network_is_the_policy(architecture):
     weights = generator(0, "same").standard_normal(architecture.num_params).astype(np.float32)
-    networks = ActorCritic(weights, architecture, CONFIG, 0)
+    networks = ActorCritic(weights, architecture, BOOLEAN, CONFIG, 0)
     inputs = generator(1, "same").standard_normal((50, 2)).astype(np.float16)
     assert np.array_equal(networks.policy_weights, weights)
     expected = logits(architecture.unflatten(weights), inputs.astype(np.float32))
-    assert forward(networks.policy, inputs) == pytest.approx(expected, abs=1e-5)
+    assert forward(networks.policy, inputs)[:, 0] == pytest.approx(expected, abs=1e-5)
     assert not forward(networks.value, inputs).any()  # expects nothing yet
 
 
 def test_one_step_goes_up_the_advantage():
-    networks = ActorCritic(np.zeros(3, np.float32), LINEAR, configured(epochs=1), 0)
+    networks = ActorCritic(np.zeros(3, np.float32), LINEAR, BOOLEAN, configured(epochs=1), 0)
     inputs = np.eye(2, dtype=np.float32)
     old = np.full(2, math.log(0.5), np.float32)
     batch = Batch(inputs, np.ones(2, np.float32), old, np.array([1.0, -2.0], np.float32), np.ones(2, np.float32))
-    record = ClippedUpdate(networks, configured(epochs=1))(batch, generator(0, "step"))
+    record = ClippedUpdate(networks, BOOLEAN, configured(epochs=1))(batch, generator(0, "step"))
     # Adam's first step is the step size against the sign of the gradient: slopes -1/4, 1/2 and, for the bias, 1/4.
     assert networks.policy_weights.tolist() == pytest.approx([0.2, -0.2, -0.2], rel=1e-3)
     assert record["policy_loss"] == pytest.approx(0.5)  # -(1 - 2) / 2 at ratio 1
@@ -175,11 +192,11 @@ def test_one_step_goes_up_the_advantage():
 
 def test_the_policy_stops_where_it_has_moved_too_far():
     config = configured(max_kl=1e-4)
-    networks = ActorCritic(WRONG, LINEAR, config, 0)
+    networks = ActorCritic(WRONG, LINEAR, BOOLEAN, config, 0)
     inputs = np.tile(np.eye(2, dtype=np.float32), (100, 1))
-    old = np.asarray(log_probability(forward(networks.policy, inputs), np.ones(200, np.float32)))
+    old = np.asarray(BOOLEAN.log_probability(forward(networks.policy, inputs)[:, 0], np.ones(200, np.float32)))
     batch = Batch(inputs, np.ones(200, np.float32), old, np.ones(200, np.float32), np.ones(200, np.float32))
-    record = ClippedUpdate(networks, config)(batch, generator(0, "stop"))
+    record = ClippedUpdate(networks, BOOLEAN, config)(batch, generator(0, "stop"))
     assert record["policy_steps"] < 6  # minibatches there are
     assert record["kl"] > 1e-4
     assert record["value_loss"] < 1.0  # the value network went on
@@ -275,7 +292,7 @@ def test_nothing_to_learn_from(returned, message):
 
 def test_a_loss_that_is_not_a_number():
     def poisoned(weights, iteration):
-        return [dataclasses.replace(one, reward=float("nan")) for one in collect(weights, iteration)]
+        return [with_reward(one, float("nan")) for one in collect(weights, iteration)]
 
     kept = []
     with pytest.raises(TrainingError, match="loss of PPO is not a number; lower ppo"):
@@ -301,8 +318,93 @@ def test_weights_that_the_last_step_has_spoilt(network, setting):
 
 def test_equal_rewards_move_nothing():
     def level(weights, iteration):
-        return [dataclasses.replace(one, reward=0.25) for one in collect(weights, iteration)]
+        return [with_reward(one, 0.25) for one in collect(weights, iteration)]
 
     seen = []
     run(configured(iterations=2), collect=lambda *at: seen.append(at[0]) or level(*at))
     assert all(np.array_equal(weights, seen[0]) for weights in seen)
+
+
+def test_advantages_over_siblings_by_hand():
+    # a: 1 less 2, and 2 less 1; b: an only child; c: all alike. The root mean square of those that differ is 1.
+    found = advantages_over_siblings(["a", "b", "c", "a", "c"], np.array([1.0, 7.0, 3.0, 2.0, 3.0]), 3.0)
+    assert found.tolist() == [-1.0, 0.0, 0.0, 1.0, 0.0]
+    # a: 4 less the mean 0 of the others, and three times 0 less 4/3; mean square (16 + 3 * 16/9) / 4 = 16/3.
+    rewards, root = np.array([4.0, 0.0, 0.0, 0.0]), math.sqrt(16 / 3)
+    assert advantages_over_siblings(["a"] * 4, rewards, 3.0).tolist() == pytest.approx([4 / root, *[-4 / 3 / root] * 3])
+    assert advantages_over_siblings(["a"] * 4, rewards, 1.5).max() == 1.5
+    assert advantages_over_siblings(["a", "a"], np.array([0.1, 0.1]), 3.0).tolist() == [0.0, 0.0]
+    assert advantages_over_siblings([], np.zeros(0), 3.0).tolist() == []
+
+
+def test_probabilities_of_columns_by_hand():
+    networks_loaded()
+    # Outputs 0, ln 3 and 5 for inputs 0, 1 and 2; the last column is not legal.
+    table = np.array([0.0, math.log(3.0), 5.0], np.float32)
+    inputs = np.array([[[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]]], np.float32)
+    outputs = LegalColumn().outputs(lambda values: table[values[..., 0].astype(int)][..., None], inputs)
+    found = [float(LegalColumn().log_probability(outputs, np.array([answer], np.float32))[0]) for answer in range(3)]
+    assert np.exp(found).tolist() == pytest.approx([0.25, 0.75, 0.0])
+    expected = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))
+    assert float(LegalColumn().entropy(outputs)[0]) == pytest.approx(expected)
+
+
+def columns_of_functions(weights, iteration):
+    """Eight compiles of two functions with four questions about three columns; the reward is the share of answers that
+    take the column whose only input is largest. The second function is always the same, whatever is answered."""
+    rng = generator(5, "toy", iteration)
+    compiles = []
+    for _ in range(8):
+        values = rng.permuted(np.tile([0.0, 0.5, 1.0], (4, 1)), axis=1)
+        legal = np.ones((4, 3))
+        scores = values * weights[0] + weights[1]
+        answers = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+        inputs = np.stack([values, legal], axis=2).astype(np.float16)
+        reward = float(np.mean(values[np.arange(4), answers] == 1.0))
+        episodes = [Sampled("m f", inputs, answers.astype(np.uint8), reward), Sampled("m g", inputs, answers, 0.0)]
+        compiles.append(SampledCompile(reward, tuple(episodes)))
+    return compiles
+
+
+def test_columns_are_learnt_over_siblings():
+    config = configured(baseline="siblings", iterations=10, validate_every=10, start_temperature=1.0)
+    start, shape = np.array([-2.0, 0.0], np.float32), Architecture((1, 1))
+    checked = []
+    state = optimise(
+        start,
+        shape,
+        LegalColumn(),
+        columns_of_functions,
+        lambda weights: checked.append(weights) or np.array([weights[0]]),
+        config,
+        0,
+    )
+    assert checked[0][0] == -2.0
+    assert checked[-1][0] > 1.0  # the largest column is liked best
+    assert state.best[0] == checked[-1][0]
+    records = state.history[1:]
+    assert all(0.0 < record["differing_share"] <= 0.5 for record in records)  # the other function teaches nothing
+    assert not {"value_loss", "explained_variance"} & records[0].keys()
+    assert records[-1]["mean_reward"] > records[0]["mean_reward"] + 0.3
+
+
+def test_siblings_that_are_all_alike_move_nothing():
+    def level(weights, iteration):
+        return [with_reward(one, 0.25) for one in columns_of_functions(weights, iteration)]
+
+    config = configured(baseline="siblings", iterations=2)
+    start = np.array([1.0, 0.0], np.float32)
+    state = optimise(start, Architecture((1, 1)), LegalColumn(), level, lambda weights: weights, config, 0)
+    assert [record["differing_share"] for record in state.history[1:]] == [0.0, 0.0]
+    assert np.array_equal(state.best, soften(start, Architecture((1, 1)), 4.0))
+
+
+def test_baselines_that_do_not_fit():
+    scaling = Normalisation(("a",), np.zeros(1, np.float32), np.ones(1, np.float32))
+    kinds = {kind: kind("t", scaling, LINEAR, WRONG) for kind in (NetworkPolicy, ColumnPolicy)}
+    siblings = configured(baseline="siblings")
+    assert isinstance(answers_of(kinds[NetworkPolicy], CONFIG), YesOrNo)
+    assert isinstance(answers_of(kinds[NetworkPolicy], siblings), YesOrNo)
+    assert isinstance(answers_of(kinds[ColumnPolicy], siblings), LegalColumn)
+    with pytest.raises(ConfigError, match=r"ppo\.baseline: there is no value network for task t; choose siblings"):
+        answers_of(kinds[ColumnPolicy], CONFIG)

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.errors import PolicyError
-from mlgo.policy.column_advisors import FirstLegalAdvisor, LeastAdvisor, RandomLegalAdvisor
+from mlgo.policy.column_advisors import FirstLegalAdvisor, LightestAdvisor, RandomLegalAdvisor
 from mlgo.policy.column_policy import ColumnPolicy, Columns, column_inputs
+from mlgo.policy.explorers import exploring
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
@@ -24,6 +25,7 @@ HEADER = Header(
     (
         TensorSpec("mask", np.dtype(np.int64), (1, COLUMNS)),
         TensorSpec("is_hint", np.dtype(np.int64), (1, COLUMNS)),
+        TensorSpec("nr_broken_hints", np.dtype(np.float32), (1, COLUMNS)),
         TensorSpec("use_def_density", np.dtype(np.float32), (1, COLUMNS)),
         TensorSpec("progress", np.dtype(np.float32), (1,)),
     ),
@@ -32,8 +34,8 @@ HEADER = Header(
 FEATURES = ("use_def_density", "progress")
 
 
-def payload(mask, density, progress=0.5, hints=(0, 0, 0, 0)):
-    floats = np.array([*density, progress], np.float32)
+def payload(mask, density, progress=0.5, hints=(0, 0, 0, 0), broken=(0, 0, 0, 0)):
+    floats = np.array([*broken, *density, progress], np.float32)
     return np.array(mask, np.int64).tobytes() + np.array(hints, np.int64).tobytes() + floats.tobytes()
 
 
@@ -108,9 +110,16 @@ def test_many_at_once_are_answered_as_one_by_one(seed):
 
 
 def test_advisors_without_weights():
-    questions = [payload([0, 1, 1, 1], [0, 0.4, 0.2, 0.9]), payload([0, 0, 1, 1], [0, 0, 0.3, 0.3])]
-    assert answers(LeastAdvisor("use_def_density"), questions) == [2, 2]
-    assert answers(FirstLegalAdvisor(), questions) == [1, 2]
+    questions = [
+        payload([0, 1, 1, 1], [0, 0.4, 0.2, 0.9]),
+        payload([0, 0, 1, 1], [0, 0, 0.3, 0.3]),  # as heavy as the value itself: nothing is evicted
+        payload([1, 1, 0, 1], [0.1, 0.2, 0, 0.9], broken=[1, 0.5, 0, 0]),  # lighter, but breaks more hints
+        payload([1, 1, 0, 1], [0.9, 0.8, 0, 0.85], broken=[0, 1, 0, 0]),  # breaks none, but is too heavy
+        payload([1, 1, 1, 0], [0.9, 0.7, 0.8, 0]),  # nothing is no choice
+        payload([1, 1, 0, 1], [0.5, 0.5, 0, 0.9]),  # equal ones: the first
+    ]
+    assert answers(LightestAdvisor(), questions) == [2, 3, 1, 1, 1, 0]
+    assert answers(FirstLegalAdvisor(), questions) == [1, 2, 0, 0, 0, 0]
 
 
 def test_random_columns_are_legal_and_repeatable():
@@ -158,3 +167,38 @@ def test_another_task_in_the_file(tmp_path):
     with pytest.raises(PolicyError, match="task 'unrolling', which this version does not know"):
         load_policy(tmp_path / "p")
     assert NetworkPolicy.num_inputs(2) == 2
+
+
+def test_inputs_tell_what_is_legal():
+    rows = np.frombuffer(payload([1, 0, 1, 1], [0.1, 0, 0.3, 0.4], 0.75), np.uint8)[None]
+    one = policy([1, 0, 0, 0, 0, 0])
+    inputs = one.inputs_for(HEADER)(rows)
+    assert inputs.shape == (1, COLUMNS, 6)
+    assert inputs[0, :, -1].tolist() == [1.0, 0.0, 1.0, 1.0]
+    columns = Columns(FEATURES, HEADER)
+    assert np.array_equal(inputs[..., :-1], column_inputs(one.normalisation(columns.values(rows))))
+
+
+def test_columns_are_drawn_with_the_policys_probabilities():
+    # Scores log 1, log 3 and log 4 of the legal columns: probabilities 1/8, 3/8 and 4/8.
+    densities = [np.expm1(np.log(share)) if share else 0.0 for share in (1, 0, 3, 4)]
+    question, one = payload([1, 0, 1, 1], densities), policy([1, 0, 0, 0, 0, 0])
+    share = count_columns(lambda seed: exploring(one, 1.0, 0.0, seed), question)
+    assert share == pytest.approx([1 / 8, 0, 3 / 8, 4 / 8], abs=0.03)  # standard error 0.008
+    # At temperature 1/2 the odds are squared; a third of the answers is any legal column.
+    share = count_columns(lambda seed: exploring(one, 0.5, 0.0, seed), question)
+    assert share == pytest.approx([1 / 26, 0, 9 / 26, 16 / 26], abs=0.03)
+    share = count_columns(lambda seed: exploring(one, 0.0, 1 / 3, seed), question)
+    assert share == pytest.approx([1 / 9, 0, 1 / 9, 7 / 9], abs=0.03)
+
+
+def count_columns(advisor, question, repeats=4000):
+    chosen = [answers(advisor(seed), [question])[0] for seed in range(repeats)]
+    return (np.bincount(chosen, minlength=COLUMNS) / repeats).tolist()
+
+
+def test_the_same_luck_gives_the_same_columns():
+    questions = [payload([1, 1, 1, 1], [0.1, 0.2, 0.3, 0.4], progress) for progress in (0.1, 0.2, 0.3, 0.4, 0.5)]
+    one = policy([1, 0, 0, 0, 0, 0])
+    first, again, other = (answers(exploring(one, 1.0, 0.1, seed), questions * 4) for seed in (7, 7, 8))
+    assert first == again != other

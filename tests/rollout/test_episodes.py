@@ -1,11 +1,13 @@
 """Compiles as episodes, with and without decision trees in front of the real compiler."""
 
+from functools import partial
+
 import numpy as np
 
 from mlgo.policy.exploring import ExploringAdvisor
 from mlgo.replay import ReplayStore, TreeKey
 from mlgo.rollout import CompileHost, CompileJob
-from mlgo.rollout.episodes import compile_episodes
+from mlgo.rollout.episodes import compile_episodes, episode
 from mlgo.rollout.memory import TreeMemory
 from tests.rollout.test_memory import SETTINGS, TASK, module, never, policies  # noqa: F401
 
@@ -19,13 +21,13 @@ def jobs(bitcode, policy, count):
 
 def test_episodes_are_whole_whatever_the_trees_know(toolchain, module, never, tmp_path):  # noqa: F811
     (policy,) = policies(never.header, 1)
-    scaling = policy.normalisation
+    scaling, read = policy.normalisation, partial(episode, policy=policy, objective="text_bytes")
     with CompileHost(toolchain, TASK.name, SETTINGS, 2) as host:
-        plain = compile_episodes(host, jobs(module, policy, 4), scaling, "text_bytes")
+        plain = compile_episodes(host, jobs(module, policy, 4), read)
     memory = TreeMemory(ReplayStore(tmp_path, TreeKey("c" * 64, "t", TASK.name, "-Oz", 4.0)))
     with CompileHost(toolchain, TASK.name, SETTINGS, 1, memory) as host:
-        first = compile_episodes(host, jobs(module, policy, 4), scaling, "text_bytes")
-        again = compile_episodes(host, jobs(module, policy, 4), scaling, "text_bytes")
+        first = compile_episodes(host, jobs(module, policy, 4), read)
+        again = compile_episodes(host, jobs(module, policy, 4), read)
     assert memory.num_known_questions > 0
     assert memory.num_recalled == 4
     for episodes in (first, again):
@@ -49,8 +51,7 @@ def test_a_failed_compile_is_told_and_leaves_a_gap(toolchain, module, never, tmp
         episodes = compile_episodes(
             host,
             [*jobs(broken, policy, 1), *jobs(module, policy, 1)],
-            policy.normalisation,
-            "text_bytes",
+            partial(episode, policy=policy, objective="text_bytes"),
             note=lambda key, outcome: told.append((key, bool(outcome.failure))),
         )
     assert episodes[0] is None

@@ -8,7 +8,7 @@ from mlgo.compiler.counting import find_valgrind
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import find_linker
 from mlgo.errors import CorpusError, ToolchainError
-from mlgo.policy.column_advisors import FirstLegalAdvisor, LeastAdvisor
+from mlgo.policy.column_advisors import FirstLegalAdvisor, LightestAdvisor
 from mlgo.rollout import CompileHost
 from mlgo.rollout.programs import Running, build_programs, measure_programs
 from mlgo.tasks import get_task
@@ -39,7 +39,7 @@ def test_one_program_under_three_contenders(toolchain, fast, front_end, zig_cach
     programs.append(replace(program, name="broken", modules=(program.modules[0], tmp_path / "missing.bc")))
     contenders = {
         "heuristic": lambda name: None,
-        "lightest": lambda name: LeastAdvisor("use_def_density"),
+        "lightest": lambda name: LightestAdvisor(),
         "first": lambda name: FirstLegalAdvisor(),
     }
     with leaves_nothing(), CompileHost(toolchain, TASK.name, fast, 2) as host:

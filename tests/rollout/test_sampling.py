@@ -1,10 +1,13 @@
 """Compiles under samples from a policy, with the real compiler."""
 
+from functools import partial
+
 import numpy as np
 
 from mlgo.corpus.store import Module
 from mlgo.policy.network import logits
 from mlgo.rollout import CompileHost
+from mlgo.rollout.episodes import episode
 from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.sampling import sample_episodes
 from mlgo.rollout.scored import ScoredModule
@@ -16,10 +19,11 @@ def test_answers_follow_the_probabilities_and_the_luck(toolchain, module, never)
     (policy,) = policies(never.header, 1)
     policy = policy.with_weights(policy.weights / 50)
     scored = ScoredModule(Module("json", "parser.cpp", "c++", "train", "a" * 64), 1, 1, 1, 1)
+    read = partial(episode, policy=policy, objective="text_bytes")
     files, quarantine = {scored.module.key: module}, Quarantine(10)
     with CompileHost(toolchain, TASK.name, SETTINGS, 2) as host:
         first, again, others = (
-            sample_episodes(host, policy, [scored], files, "text_bytes", quarantine, 2, generator(seed, "luck"))
+            sample_episodes(host, policy, [scored], files, read, quarantine, 2, generator(seed, "luck"))
             for seed in (0, 0, 1)
         )
     assert quarantine.state()[scored.module.key]["compiles"] == 6

@@ -5,6 +5,7 @@ include: "common.smk"
 rule baseline:
     input:
         "data/baseline/scores.parquet",
+        "data/baseline/functions.parquet",
         "data/baseline/copies.parquet",
         "data/baseline/trace.parquet",
         "data/baseline/vocabulary.parquet",
@@ -20,6 +21,7 @@ rule score_project:
     output:
         scores=temp("data/baseline/parts/{project}.scores.parquet"),
         trace=temp("data/baseline/parts/{project}.trace.parquet"),
+        functions=temp("data/baseline/parts/{project}.functions.parquet"),
         copies=temp("data/baseline/parts/{project}.copies.parquet"),
     log:
         "data/work/logs/score_project/{project}.log",
@@ -34,7 +36,7 @@ rule score_project:
     shell:
         "MLGO_LOG={log} exec python {input.script} --project {wildcards.project} --corpus data/corpus {params} "
         "--workers {threads} --work data/work --scores {output.scores} --trace {output.trace} "
-        "--copies {output.copies}"
+        "--functions {output.functions} --copies {output.copies}"
 
 
 rule merge_baseline:
@@ -45,10 +47,11 @@ rule merge_baseline:
         parts=expand(
             "data/baseline/parts/{project}.{kind}.parquet",
             project=PROJECTS,
-            kind=["scores", "trace", "copies"],
+            kind=["scores", "functions", "trace", "copies"],
         ),
     output:
         "data/baseline/scores.parquet",
+        "data/baseline/functions.parquet",
         "data/baseline/copies.parquet",
         "data/baseline/trace.parquet",
         "data/baseline/vocabulary.parquet",

@@ -91,6 +91,9 @@ rule score_project_with:
             "data/generalisation/{wheel}/baseline/parts/{project}.scores.parquet"
         ),
         trace=temp("data/generalisation/{wheel}/baseline/parts/{project}.trace.parquet"),
+        functions=temp(
+            "data/generalisation/{wheel}/baseline/parts/{project}.functions.parquet"
+        ),
         copies=temp(
             "data/generalisation/{wheel}/baseline/parts/{project}.copies.parquet"
         ),
@@ -108,7 +111,7 @@ rule score_project_with:
         "MLGO_LOG={log} exec python {input.script} --project {wildcards.project} "
         "--corpus data/generalisation/{wildcards.wheel}/corpus {params} --workers {threads} "
         "--work data/work/generalisation/{wildcards.wheel} --scores {output.scores} --trace {output.trace} "
-        "--copies {output.copies}"
+        "--functions {output.functions} --copies {output.copies}"
 
 
 rule merge_baseline_with:
@@ -119,10 +122,11 @@ rule merge_baseline_with:
         parts=expand(
             "data/generalisation/{{wheel}}/baseline/parts/{project}.{kind}.parquet",
             project=PROJECTS,
-            kind=["scores", "trace", "copies"],
+            kind=["scores", "functions", "trace", "copies"],
         ),
     output:
         "data/generalisation/{wheel}/baseline/scores.parquet",
+        "data/generalisation/{wheel}/baseline/functions.parquet",
         "data/generalisation/{wheel}/baseline/copies.parquet",
         "data/generalisation/{wheel}/baseline/trace.parquet",
         "data/generalisation/{wheel}/baseline/vocabulary.parquet",

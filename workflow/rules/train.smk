@@ -174,9 +174,12 @@ rule train_ppo:
         modules="data/corpus/modules.parquet",
         bitcode=expand("data/corpus/projects/{project}.parquet", project=PROJECTS),
         scores="data/baseline/scores.parquet",
+        functions="data/baseline/functions.parquet",
         copies="data/baseline/copies.parquet",
         start=expand(
-            "data/policies/bc-s{{seed}}/{file}", file=["policy.json", "weights.npy"]
+            "data/policies/{start}-s{{seed}}/{file}",
+            start=config["ppo"]["start"],
+            file=["policy.json", "weights.npy"],
         ),
     output:
         "data/policies/ppo-s{seed}/policy.json",
@@ -187,8 +190,9 @@ rule train_ppo:
         "data/work/logs/train_ppo/s{seed}.log",
     threads: 64
     params:
-        settings(**COMPILER, ppo=config["ppo"], replay=config["replay"]),
+        start=config["ppo"]["start"],
+        settings=settings(**COMPILER, ppo=config["ppo"], replay=config["replay"]),
     shell:
-        "MLGO_LOG={log} exec python {input.script} --seed {wildcards.seed} {params} --start data/policies/bc-s{wildcards.seed} "
+        "MLGO_LOG={log} exec python {input.script} --seed {wildcards.seed} {params.settings} --start data/policies/{params.start}-s{wildcards.seed} "
         "--corpus data/corpus --baseline data/baseline --workers {threads} --work data/work "
         "--output data/policies/ppo-s{wildcards.seed}"

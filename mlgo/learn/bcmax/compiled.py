@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from mlgo.learn.bcmax.dataset import trajectories
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.candidates import CandidateEvaluator
-from mlgo.rollout.episodes import compile_episodes
+from mlgo.rollout.episodes import compile_episodes, episode
 from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.scored import ScoredModule, baselines
 from mlgo.rollout.training import validation_rewards
@@ -75,5 +76,6 @@ class CompiledRollouts:
         ]
         self.num_episodes += len(jobs)
         note = self.quarantine.note
-        episodes = compile_episodes(self.host, jobs, self.learner.normalisation, self.objective, source, note)
+        read = partial(episode, policy=self.learner, objective=self.objective)
+        episodes = compile_episodes(self.host, jobs, read, source, note)
         return trajectories(episodes, source, baselines(chosen, self.objective))

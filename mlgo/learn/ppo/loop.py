@@ -8,10 +8,12 @@ import numpy as np
 
 from mlgo.config import PPOConfig
 from mlgo.errors import NothingCompiled
+from mlgo.learn.ppo.answers import Answers
 from mlgo.learn.ppo.gae import terminal_advantages
 from mlgo.learn.ppo.network import ActorCritic, forward, soften
 from mlgo.learn.ppo.rewards import RewardScale
-from mlgo.learn.ppo.update import Batch, ClippedUpdate, log_probability
+from mlgo.learn.ppo.siblings import advantages_over_siblings
+from mlgo.learn.ppo.update import Batch, ClippedUpdate
 from mlgo.policy.network import Architecture
 from mlgo.seeding import generator
 
@@ -21,20 +23,33 @@ class Sampled:
     """An episode whose answers were drawn with the probabilities of the policy.
 
     Attributes:
-        module: key of the module.
-        inputs: float16 or float32 [num_questions, num_features], normalised.
-        answers: uint8 [num_questions], 0 or 1.
+        subject: key of the module, with the function where each function is an episode of its own.
+        inputs: float16 or float32 [num_questions, ...], see `Policy.inputs_for`.
+        answers: uint8 [num_questions].
         reward: relative reward, at the end.
     """
 
-    module: str
+    subject: str
     inputs: np.ndarray
     answers: np.ndarray
     reward: float
 
 
-Collect = Callable[[np.ndarray, int], Sequence[Sampled | None]]
-"""``(policy weights float32 [num_params], iteration) -> episodes``, None where a compile failed."""
+@dataclass(frozen=True)
+class SampledCompile:
+    """A compile under such answers.
+
+    Attributes:
+        reward: relative reward of the module.
+        episodes: the module as a whole, or its functions that were asked about.
+    """
+
+    reward: float
+    episodes: tuple[Sampled, ...]
+
+
+Collect = Callable[[np.ndarray, int], Sequence[SampledCompile | None]]
+"""``(policy weights float32 [num_params], iteration) -> compiles``, None where one failed."""
 
 Validate = Callable[[np.ndarray], np.ndarray]
 """``weights float32 [num_params] -> rewards float64 [num_modules]`` of the decided policy on other projects."""
@@ -66,6 +81,7 @@ class PpoState:
 def optimise(
     start: np.ndarray,
     architecture: Architecture,
+    answers: Answers,
     collect: Collect,
     validate: Validate,
     config: PPOConfig,
@@ -80,7 +96,8 @@ def optimise(
     Args:
         start: float32 [num_params], policy to start from; its logits are softened first.
         architecture: its layer widths.
-        collect: episodes under samples from a policy.
+        answers: what its outputs say about answers.
+        collect: compiles under samples from a policy.
         validate: rewards of a policy's own decisions; their mean decides which policy is returned as best.
         config: sizes and steps.
         seed: root seed of the value network and of the order of questions.
@@ -91,18 +108,25 @@ def optimise(
         NothingCompiled: every compile of an iteration failed, or no module is left to compile.
         TrainingError: a loss or a weight is not a number.
     """
-    networks = ActorCritic(soften(start, architecture, config.start_temperature), architecture, config, seed)
+    softened = soften(start, architecture, config.start_temperature)
+    networks = ActorCritic(softened, architecture, answers, config, seed)
     if state is None:
         state = PpoState(0, networks.arrays(), RewardScale(config.reward_prior), networks.policy_weights)
         state = _validated(state, networks, validate)
     networks.restore(state.arrays)
-    update = ClippedUpdate(networks, config)
+    update = ClippedUpdate(networks, answers, config)
     while state.iteration < config.iterations:
         asked = collect(networks.policy_weights, state.iteration)
-        episodes = _successful(asked)
-        scale = state.scale.including([one.module for one in episodes], [one.reward for one in episodes])
-        batch, explained = _with_advantages(episodes, networks, scale, config)
-        losses = update(batch, generator(seed, "ppo", "minibatches", state.iteration))
+        compiles = _successful(asked)
+        episodes = [one for each in compiles for one in each.episodes]
+        scale = state.scale
+        if networks.value is None:
+            batch, record = _over_siblings(episodes, networks, answers, config)
+        else:
+            scale = scale.including([one.subject for one in episodes], [one.reward for one in episodes])
+            batch, record = _over_expectations(episodes, networks, answers, scale, config)
+        if len(batch.answers):
+            record |= update(batch, generator(seed, "ppo", "minibatches", state.iteration))
         state = replace(
             state,
             iteration=state.iteration + 1,
@@ -113,9 +137,8 @@ def optimise(
                 *state.history,
                 {
                     "iteration": state.iteration + 1,
-                    **_rewards_of(asked, episodes),
-                    **losses,
-                    "explained_variance": explained,
+                    **_rewards_of(asked, compiles),
+                    **record,
                     "evaluations": state.evaluations + len(asked),
                 },
             ),
@@ -126,29 +149,45 @@ def optimise(
     return state
 
 
-def _successful(asked: Sequence[Sampled | None]) -> list[Sampled]:
-    episodes = [one for one in asked if one is not None]
+def _successful(asked: Sequence[SampledCompile | None]) -> list[SampledCompile]:
+    compiles = [one for one in asked if one is not None]
     if not asked:
         raise NothingCompiled("no training module is left to compile; raise ppo.quarantine_after")
-    if not episodes:
+    if not compiles:
         raise NothingCompiled(
             f"all {len(asked)} compiles of an iteration failed; raise compile.compile_timeout_s or "
             "compile.max_memory_gb"
         )
-    return episodes
+    return compiles
 
 
-def _with_advantages(
-    episodes: Sequence[Sampled], networks: ActorCritic, scale: RewardScale, config: PPOConfig
-) -> tuple[Batch, float]:
+def _over_siblings(
+    episodes: Sequence[Sampled], networks: ActorCritic, answers: Answers, config: PPOConfig
+) -> tuple[Batch, dict[str, float]]:
+    """Join the episodes that came out otherwise than others of their subject; the rest teaches nothing."""
+    rewards = np.array([one.reward for one in episodes])
+    advantages = advantages_over_siblings([one.subject for one in episodes], rewards, config.max_advantage)
+    num_questions = np.array([len(one.answers) for one in episodes])
+    teaching = [(one, advantage) for one, advantage in zip(episodes, advantages, strict=True) if advantage]
+    share = float(num_questions[advantages != 0.0].sum() / max(1, num_questions.sum()))
+    if not teaching:
+        return Batch(*(np.zeros(0, np.float32) for _ in Batch.__dataclass_fields__)), {"differing_share": share}
+    inputs, chosen = _joined([one for one, _ in teaching])
+    spread = np.concatenate([np.full(len(one.answers), advantage, np.float32) for one, advantage in teaching])
+    old = _log_probabilities(networks, answers, inputs, chosen)
+    return Batch(inputs, chosen, old, spread, np.zeros(len(chosen), np.float32)), {"differing_share": share}
+
+
+def _over_expectations(
+    episodes: Sequence[Sampled], networks: ActorCritic, answers: Answers, scale: RewardScale, config: PPOConfig
+) -> tuple[Batch, dict[str, float]]:
     """Join episodes to a batch, advantages normalised over all of it; and the share of returns that was foreseen."""
-    inputs = np.concatenate([one.inputs for one in episodes]).astype(np.float32)
-    answers = np.concatenate([one.answers for one in episodes]).astype(np.float32)
-    values = forward(networks.value, inputs).astype(np.float64)
+    inputs, chosen = _joined(episodes)
+    values = forward(networks.value, inputs)[:, 0].astype(np.float64)
     ends = np.cumsum([len(one.answers) for one in episodes])
     advantages = np.concatenate(
         [
-            terminal_advantages(part, scale.normalise(one.module, one.reward), config.gamma, config.gae_lambda)
+            terminal_advantages(part, scale.normalise(one.subject, one.reward), config.gamma, config.gae_lambda)
             for one, part in zip(episodes, np.split(values, ends[:-1]), strict=True)
         ]
     )
@@ -156,8 +195,20 @@ def _with_advantages(
     explained = 1.0 - advantages.var() / returns.var() if returns.var() > 0.0 else 0.0
     deviation = advantages.std()
     centred = (advantages - advantages.mean()) / (deviation if deviation > 0.0 else 1.0)
-    old = np.asarray(log_probability(forward(networks.policy, inputs), answers))
-    return Batch(inputs, answers, old, centred.astype(np.float32), returns.astype(np.float32)), float(explained)
+    old = _log_probabilities(networks, answers, inputs, chosen)
+    batch = Batch(inputs, chosen, old, centred.astype(np.float32), returns.astype(np.float32))
+    return batch, {"explained_variance": float(explained)}
+
+
+def _joined(episodes: Sequence[Sampled]) -> tuple[np.ndarray, np.ndarray]:
+    """Questions of all episodes, and their answers as float32 [num_questions]."""
+    inputs = np.concatenate([one.inputs for one in episodes])
+    return inputs, np.concatenate([one.answers for one in episodes]).astype(np.float32)
+
+
+def _log_probabilities(networks: ActorCritic, answers: Answers, inputs: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    outputs = forward(lambda part: answers.outputs(networks.policy, part), inputs)
+    return np.asarray(answers.log_probability(outputs, chosen))
 
 
 def _validated(state: PpoState, networks: ActorCritic, validate: Validate) -> PpoState:
@@ -172,12 +223,12 @@ def _validated(state: PpoState, networks: ActorCritic, validate: Validate) -> Pp
     return state
 
 
-def _rewards_of(asked: Sequence[Sampled | None], episodes: Sequence[Sampled]) -> dict[str, Any]:
-    rewards = np.array([one.reward for one in episodes])
+def _rewards_of(asked: Sequence[SampledCompile | None], compiles: Sequence[SampledCompile]) -> dict[str, Any]:
+    rewards = np.array([one.reward for one in compiles])
     return {
         "mean_reward": float(rewards.mean()),
         "max_reward": float(rewards.max()),
         "min_reward": float(rewards.min()),
         "win_share": float((rewards > 0).mean()),
-        "failed_episodes": len(asked) - len(episodes),
+        "failed_episodes": len(asked) - len(compiles),
     }

@@ -1,15 +1,18 @@
-"""Policy and value network in Keras, with their optimisers; all of it as arrays, for checkpoints."""
+"""Policy network in Keras and, where one is wanted, a value network, with their optimisers; all of it as arrays."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from mlgo.config import PPOConfig
+from mlgo.learn.ppo.answers import Answers
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture, flatten
 from mlgo.seeding import generator
+
+_QUESTIONS_AT_ONCE = 4096
 
 
 def soften(weights: np.ndarray, architecture: Architecture, temperature: float) -> np.ndarray:
@@ -35,29 +38,34 @@ class ActorCritic:
     """A policy network that gives logits, and a value network of its own.
 
     Attributes:
-        policy: Keras model, float32 [num, num_inputs] to [num, 1].
-        value: Keras model of the same form.
+        policy: Keras model, float32 [num, ..., num_inputs] to [num, ..., 1].
+        value: Keras model, float32 [num, num_inputs] to [num, 1]; None where rewards are compared with siblings.
         policy_optimizer: Adam with clipped gradients.
-        value_optimizer: Adam with clipped gradients.
+        value_optimizer: Adam with clipped gradients; None as ``value``.
+        question_shape: of questions, their number included.
 
     Args:
         weights: float32 [num_params], policy to start from.
         architecture: its layer widths.
-        config: hidden layers of the value network, step sizes, largest gradient.
+        answers: kind of answers; says how questions look.
+        config: kind of baseline, hidden layers of the value network, step sizes, largest gradient.
         seed: root seed of the value network's weights; its output layer starts at zero, expecting nothing.
     """
 
-    def __init__(self, weights: np.ndarray, architecture: Architecture, config: PPOConfig, seed: int) -> None:
-        import_tensorflow()
-        from keras import optimizers
-
-        value_architecture = Architecture((architecture.widths[0], *config.value_hidden, 1))
-        self.policy = _perceptron(architecture, weights)
-        self.value = _perceptron(value_architecture, _value_weights(value_architecture, seed))
-        self.policy_optimizer = optimizers.Adam(config.learning_rate, global_clipnorm=config.max_gradient_norm)
-        self.value_optimizer = optimizers.Adam(config.value_learning_rate, global_clipnorm=config.max_gradient_norm)
-        self.policy_optimizer.build(self.policy.trainable_variables)
-        self.value_optimizer.build(self.value.trainable_variables)
+    def __init__(
+        self, weights: np.ndarray, architecture: Architecture, answers: Answers, config: PPOConfig, seed: int
+    ) -> None:
+        num_inputs = architecture.widths[0]
+        self.question_shape = (None, *answers.question_shape(num_inputs))
+        self.policy = _perceptron(architecture, weights, answers.network_shape(num_inputs))
+        self.policy_optimizer = _adam(self.policy, config.learning_rate, config.max_gradient_norm)
+        self.value: Any = None
+        self.value_optimizer: Any = None
+        if config.baseline == "network":
+            value_architecture = Architecture((num_inputs, *config.value_hidden, 1))
+            weights = _value_weights(value_architecture, seed)
+            self.value = _perceptron(value_architecture, weights, answers.question_shape(num_inputs))
+            self.value_optimizer = _adam(self.value, config.value_learning_rate, config.max_gradient_norm)
 
     @property
     def policy_weights(self) -> np.ndarray:
@@ -76,21 +84,32 @@ class ActorCritic:
 
     def _variables(self) -> list[Any]:
         owners = (self.policy, self.value, self.policy_optimizer, self.value_optimizer)
-        return [variable for owner in owners for variable in owner.variables]
+        return [variable for owner in owners if owner is not None for variable in owner.variables]
 
 
-def forward(model: Any, inputs: np.ndarray) -> np.ndarray:
-    """Outputs of a network: ``float [num, num_inputs]`` to ``float32 [num]``."""
-    return np.asarray(model(inputs.astype(np.float32)))[:, 0]
+def forward(network: Callable[[np.ndarray], Any], inputs: np.ndarray) -> np.ndarray:
+    """Outputs of a function of tensors, ``[num, ...]`` to ``float32 [num, ...]``, some questions at a time."""
+    parts = range(0, max(1, len(inputs)), _QUESTIONS_AT_ONCE)
+    return np.concatenate([np.asarray(network(inputs[i : i + _QUESTIONS_AT_ONCE].astype(np.float32))) for i in parts])
 
 
-def _perceptron(architecture: Architecture, weights: np.ndarray) -> Any:
+def _perceptron(architecture: Architecture, weights: np.ndarray, shape: tuple[int | None, ...]) -> Any:
+    """A network over the last axis of questions."""
+    import_tensorflow()
     import keras
 
     hidden = [keras.layers.Dense(units, activation="relu") for units in architecture.widths[1:-1]]
-    model = keras.Sequential([keras.Input((architecture.widths[0],)), *hidden, keras.layers.Dense(1)])
+    model = keras.Sequential([keras.Input(shape), *hidden, keras.layers.Dense(1)])
     model.set_weights([part for layer in architecture.unflatten(weights) for part in layer])
     return model
+
+
+def _adam(model: Any, learning_rate: float, max_gradient_norm: float) -> Any:
+    from keras import optimizers
+
+    optimizer = optimizers.Adam(learning_rate, global_clipnorm=max_gradient_norm)
+    optimizer.build(model.trainable_variables)
+    return optimizer
 
 
 def _value_weights(architecture: Architecture, seed: int) -> np.ndarray:

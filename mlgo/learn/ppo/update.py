@@ -11,6 +11,7 @@ import numpy as np
 
 from mlgo.config import PPOConfig
 from mlgo.errors import TrainingError
+from mlgo.learn.ppo.answers import Answers
 from mlgo.learn.ppo.network import ActorCritic
 
 
@@ -19,11 +20,11 @@ class Batch:
     """Questions of all episodes of an iteration, one after another.
 
     Attributes:
-        inputs: float32 [num_questions, num_features].
-        answers: float32 [num_questions], 0 or 1.
+        inputs: float16 or float32 [num_questions, ...], see `Policy.inputs_for`.
+        answers: float32 [num_questions].
         log_probabilities: float32 [num_questions], of the answers under the policy that gave them.
         advantages: float32 [num_questions].
-        returns: float32 [num_questions], what the value network should have said.
+        returns: float32 [num_questions], what the value network should have said; anything without one.
     """
 
     inputs: np.ndarray
@@ -31,20 +32,6 @@ class Batch:
     log_probabilities: np.ndarray
     advantages: np.ndarray
     returns: np.ndarray
-
-
-def log_probability(logits: Any, answers: Any) -> Any:
-    """Logarithm of the probability of answers 0 or 1 when 1 has the probability ``sigmoid(logit)``."""
-    from keras import ops
-
-    return -ops.softplus((1.0 - 2.0 * answers) * logits)
-
-
-def entropy(logits: Any) -> Any:
-    """Entropy of the answer, in nats: 0 for a sure policy, ln 2 for a coin."""
-    from keras import ops
-
-    return ops.softplus(logits) - logits * ops.sigmoid(logits)
 
 
 def clipped_surrogate(ratio: Any, advantages: Any, clip_range: float) -> Any:
@@ -66,12 +53,14 @@ class ClippedUpdate:
 
     Args:
         networks: what is trained.
+        answers: what the policy's outputs say about answers.
         config: epochs, minibatches, clipping, bonus.
     """
 
-    def __init__(self, networks: ActorCritic, config: PPOConfig) -> None:
+    def __init__(self, networks: ActorCritic, answers: Answers, config: PPOConfig) -> None:
         self._networks, self._config = networks, config
-        self._policy_gradients, self._value_gradients = _gradient_functions(networks, config)
+        self._policy_gradients = _policy_gradients(networks, answers, config)
+        self._value_gradients = _value_gradients(networks.value) if networks.value is not None else None
 
     def __call__(self, batch: Batch, rng: np.random.Generator) -> dict[str, float]:
         """Do it once.
@@ -85,7 +74,7 @@ class ClippedUpdate:
 
         Returns:
             Means over the minibatches the policy saw: ``policy_loss``, ``entropy``, ``clip_fraction``; ``kl`` of the
-            last of them; ``value_loss``, mean over all; ``policy_steps`` taken.
+            last of them; ``value_loss``, mean over all, where there is a value network; ``policy_steps`` taken.
 
         Raises:
             TrainingError: a loss is not a number, or a weight is not one in the end.
@@ -94,9 +83,10 @@ class ClippedUpdate:
         value_losses: list[float] = []
         steps, moved_too_far = 0, False
         for part in _minibatches(batch, self._config, rng):
+            inputs = part.inputs.astype(np.float32)
             if not moved_too_far:
                 tensors, gradients = self._policy_gradients(
-                    part.inputs, part.answers, part.log_probabilities, part.advantages
+                    inputs, part.answers, part.log_probabilities, part.advantages
                 )
                 records.append({name: float(tensor) for name, tensor in tensors.items()})
                 _check(records[-1]["policy_loss"], "policy", "ppo.learning_rate")
@@ -104,49 +94,57 @@ class ClippedUpdate:
                 if not moved_too_far:
                     self._networks.policy_optimizer.apply(gradients)
                     steps += 1
-            loss, gradients = self._value_gradients(part.inputs, part.returns)
-            value_losses.append(float(loss))
-            _check(value_losses[-1], "value", "ppo.value_learning_rate")
-            self._networks.value_optimizer.apply(gradients)
+            if self._value_gradients is not None:
+                loss, gradients = self._value_gradients(inputs, part.returns)
+                value_losses.append(float(loss))
+                _check(value_losses[-1], "value", "ppo.value_learning_rate")
+                self._networks.value_optimizer.apply(gradients)
         for network, name, setting in (
             (self._networks.policy, "policy", "ppo.learning_rate"),
             (self._networks.value, "value", "ppo.value_learning_rate"),
         ):
-            if not all(np.isfinite(part).all() for part in network.get_weights()):
+            if network is not None and not all(np.isfinite(part).all() for part in network.get_weights()):
                 raise TrainingError(f"the {name} network of PPO has weights that are not numbers; lower {setting}")
         means = {name: float(np.mean([record[name] for record in records])) for name in records[0]}
-        return {**means, "kl": records[-1]["kl"], "value_loss": float(np.mean(value_losses)), "policy_steps": steps}
+        value_loss = {"value_loss": float(np.mean(value_losses))} if value_losses else {}
+        return {**means, "kl": records[-1]["kl"], **value_loss, "policy_steps": steps}
 
 
-def _gradient_functions(networks: ActorCritic, config: PPOConfig) -> tuple[Any, Any]:
-    """Compiled functions that give losses and gradients of a minibatch of any size."""
+def _policy_gradients(networks: ActorCritic, answers: Answers, config: PPOConfig) -> Any:
+    """Compiled function that gives losses and gradients of a minibatch of any size."""
     import tensorflow as tf
     from keras import ops
 
-    matrix = tf.TensorSpec((None, networks.policy.input_shape[1]), tf.float32)
     vector = tf.TensorSpec((None,), tf.float32)
 
-    def policy_gradients(inputs: Any, answers: Any, old: Any, advantages: Any) -> Any:
+    def gradients(inputs: Any, chosen: Any, old: Any, advantages: Any) -> Any:
         with tf.GradientTape() as tape:
-            logits = networks.policy(inputs)[:, 0]
-            log_ratio = log_probability(logits, answers) - old
+            outputs = answers.outputs(networks.policy, inputs)
+            log_ratio = answers.log_probability(outputs, chosen) - old
             ratio = ops.exp(log_ratio)
             gain = ops.mean(clipped_surrogate(ratio, advantages, config.clip_range))
-            doubt = ops.mean(entropy(logits))
+            doubt = ops.mean(answers.entropy(outputs))
             loss = -gain - config.entropy_bonus * doubt
         clipped = ops.mean(ops.cast(ops.abs(ratio - 1.0) > config.clip_range, "float32"))
         record = {"policy_loss": loss, "entropy": doubt, "kl": approximate_kl(log_ratio), "clip_fraction": clipped}
         return record, tape.gradient(loss, networks.policy.trainable_variables)
 
-    def value_gradients(inputs: Any, returns: Any) -> Any:
-        with tf.GradientTape() as tape:
-            loss = ops.mean(ops.square(networks.value(inputs)[:, 0] - returns))
-        return loss, tape.gradient(loss, networks.value.trainable_variables)
+    signature = [tf.TensorSpec(networks.question_shape, tf.float32), vector, vector, vector]
+    return tf.function(gradients, input_signature=signature)
 
-    return (
-        tf.function(policy_gradients, input_signature=[matrix, vector, vector, vector]),
-        tf.function(value_gradients, input_signature=[matrix, vector]),
-    )
+
+def _value_gradients(network: Any) -> Any:
+    """The same for the squared error of a value network."""
+    import tensorflow as tf
+    from keras import ops
+
+    def gradients(inputs: Any, returns: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = ops.mean(ops.square(network(inputs)[:, 0] - returns))
+        return loss, tape.gradient(loss, network.trainable_variables)
+
+    signature = [tf.TensorSpec(network.input_shape, tf.float32), tf.TensorSpec((None,), tf.float32)]
+    return tf.function(gradients, input_signature=signature)
 
 
 def _minibatches(batch: Batch, config: PPOConfig, rng: np.random.Generator) -> Iterator[Batch]:

@@ -1,0 +1,110 @@
+"""What a network's outputs say about answers; the formulas take and give tensors of Keras."""
+
+from typing import Any, Protocol
+
+from mlgo.config import PPOConfig
+from mlgo.errors import ConfigError
+from mlgo.policy.column_policy import ColumnPolicy
+from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
+
+_ILLEGAL = -1e9
+"""Added to the logit of a column that is not legal: its probability is zero in float32."""
+
+
+class Answers(Protocol):
+    """A kind of answer, as a distribution that a policy network describes."""
+
+    def network_shape(self, num_inputs: int) -> tuple[int | None, ...]:
+        """Shape of one question as the network takes it."""
+        ...
+
+    def question_shape(self, num_inputs: int) -> tuple[int | None, ...]:
+        """Shape of one question as `Policy.inputs_for` gives it."""
+        ...
+
+    def outputs(self, network: Any, inputs: Any) -> Any:
+        """What the network says: float32 [num, ...] of inputs, float32 [num, ...]; see `Policy.inputs_for`."""
+        ...
+
+    def log_probability(self, outputs: Any, answers: Any) -> Any:
+        """Logarithm of the probability of answers, float32 [num]."""
+        ...
+
+    def entropy(self, outputs: Any) -> Any:
+        """Entropy of the answers in nats, float32 [num]: 0 for a sure policy."""
+        ...
+
+
+class YesOrNo:
+    """Answers 0 or 1, of which 1 has the probability ``sigmoid(logit)``."""
+
+    def network_shape(self, num_inputs: int) -> tuple[int | None, ...]:
+        """One number for each input."""
+        return (num_inputs,)
+
+    def question_shape(self, num_inputs: int) -> tuple[int | None, ...]:
+        """The same."""
+        return (num_inputs,)
+
+    def outputs(self, network: Any, inputs: Any) -> Any:
+        """Logits, [num]."""
+        return network(inputs)[:, 0]
+
+    def log_probability(self, outputs: Any, answers: Any) -> Any:
+        """``-log(1 + exp(-logit))`` for yes, ``-log(1 + exp(logit))`` for no."""
+        from keras import ops
+
+        return -ops.softplus((1.0 - 2.0 * answers) * outputs)
+
+    def entropy(self, outputs: Any) -> Any:
+        """At most ln 2, that of a coin."""
+        from keras import ops
+
+        return ops.softplus(outputs) - outputs * ops.sigmoid(outputs)
+
+
+class LegalColumn:
+    """Answers that choose a legal column, with the probability ``softmax(logits)``."""
+
+    def network_shape(self, num_inputs: int) -> tuple[int | None, ...]:
+        """Inputs of each column."""
+        return (None, num_inputs)
+
+    def question_shape(self, num_inputs: int) -> tuple[int | None, ...]:
+        """The same, and whether the column is legal."""
+        return (None, num_inputs + 1)
+
+    def outputs(self, network: Any, inputs: Any) -> Any:
+        """Logits, [num, num_columns]; the last input of a column tells whether it is legal."""
+        return network(inputs[..., :-1])[..., 0] + (1.0 - inputs[..., -1]) * _ILLEGAL
+
+    def log_probability(self, outputs: Any, answers: Any) -> Any:
+        """Of the chosen columns."""
+        from keras import ops
+
+        chosen = ops.cast(answers, "int32")[:, None]
+        return ops.take_along_axis(ops.log_softmax(outputs), chosen, axis=1)[:, 0]
+
+    def entropy(self, outputs: Any) -> Any:
+        """At most the logarithm of the number of legal columns."""
+        from keras import ops
+
+        return -ops.sum(ops.softmax(outputs) * ops.log_softmax(outputs), axis=1)
+
+
+_KINDS: dict[type[Policy], Answers] = {NetworkPolicy: YesOrNo(), ColumnPolicy: LegalColumn()}
+
+
+def answers_of(policy: Policy, config: PPOConfig) -> Answers:
+    """Kind of answers of a policy.
+
+    Raises:
+        ConfigError: there is none that PPO can sample, or no value network for its questions.
+    """
+    if type(policy) not in _KINDS:
+        raise ConfigError(f"PPO does not learn answers like those of task {policy.task}; take bc or es for it")
+    found = _KINDS[type(policy)]
+    if config.baseline == "network" and not isinstance(found, YesOrNo):
+        raise ConfigError(f"ppo.baseline: there is no value network for task {policy.task}; choose siblings")
+    return found

@@ -1,0 +1,56 @@
+"""What register allocation cost each function, as rows and as lookup."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mlgo.artifacts import FUNCTIONS, read_table
+from mlgo.compiler.session import CompileResult
+from mlgo.compiler.spills import SpillCosts
+from mlgo.corpus.store import Module
+from mlgo.rollout.references import HEURISTIC
+
+FunctionCosts = Mapping[str, Mapping[str, float]]
+"""Spill cost by key of the module and symbol of the function; a function that is not there cost nothing."""
+
+
+def function_rows(module: Module, advisor: str, result: CompileResult | None) -> list[dict[str, Any]]:
+    """Rows of ``artifacts.FUNCTIONS``: functions with questions in their order, then others that cost anything.
+
+    Args:
+        module: what was compiled.
+        advisor: who answered.
+        result: None where the compile failed; there are no rows then.
+    """
+    if result is None or result.spills is None:
+        return []
+    costs = {one.function: one for one in result.spills}
+    asked = {name: count for name, count in result.contexts if count}
+    return [
+        {
+            "project": module.project,
+            "module": module.name,
+            "advisor": advisor,
+            "num_questions": asked.get(name, 0),
+            **costs.get(name, SpillCosts(name))._asdict(),
+        }
+        for name in [*asked, *(name for name in costs if name not in asked)]
+    ]
+
+
+def load_function_costs(baseline_dir: Path, advisor: str = HEURISTIC) -> FunctionCosts:
+    """Read what a reference cost each function.
+
+    Args:
+        baseline_dir: folder with ``functions.parquet``.
+        advisor: name of the reference.
+
+    Raises:
+        ArtifactError: the baseline is missing or damaged.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for row in read_table(baseline_dir / "functions.parquet", FUNCTIONS).to_pylist():
+        if row["advisor"] == advisor:
+            costs = SpillCosts(**{name: row[name] for name in SpillCosts._fields})
+            found.setdefault(f"{row['project']}/{row['module']}", {})[costs.function] = costs.spill_cost
+    return found

@@ -1,0 +1,69 @@
+"""Functions as rows and as episodes, with the real compiler."""
+
+import numpy as np
+import pytest
+
+from mlgo.artifacts import FUNCTIONS, write_rows
+from mlgo.compiler.session import compile_plain, compile_under_advice
+from mlgo.corpus.store import Module
+from mlgo.policy.column_policy import ColumnPolicy
+from mlgo.policy.explorers import exploring
+from mlgo.policy.features import Normalisation
+from mlgo.policy.network import Architecture
+from mlgo.rollout.episodes import episode, function_episodes
+from mlgo.rollout.functions import function_rows, load_function_costs
+from mlgo.tasks import get_task
+from tests.compiler.test_regalloc_real import fast, optimized  # noqa: F401
+
+TASK = get_task("regalloc-evict")
+MODULE = Module("geometry", "bvh.cpp", "c++", "train", "a" * 64)
+SCALING = Normalisation(("use_def_density", "progress"), np.zeros(2, np.float32), np.ones(2, np.float32))
+POLICY = ColumnPolicy(TASK.name, SCALING, Architecture((5, 1)), np.array([-3, 0, 0, 0, 0, 0], np.float32))
+
+
+@pytest.fixture(scope="module")
+def compiles(toolchain, fast, optimized):  # noqa: F811
+    """A module plain, and under a policy that explores."""
+    bitcode = optimized("geometry/bvh.cpp")
+    advisor = exploring(POLICY, 1.0, 0.0, 3)
+    return (
+        compile_plain(toolchain, bitcode, fast, task=TASK),
+        compile_under_advice(toolchain, TASK, bitcode, advisor, fast, record=True),
+    )
+
+
+def test_rows_hold_all_costs_and_questions(compiles, tmp_path):
+    plain, explored = compiles
+    rows = [*function_rows(MODULE, "heuristic", plain), *function_rows(MODULE, "explorer", explored)]
+    asked = [(row["function"], row["num_questions"]) for row in rows if row["num_questions"]]
+    assert asked == [(name, count) for name, count in explored.contexts if count]
+    assert len(asked) > 1
+    write_rows(tmp_path / "functions.parquet", rows, FUNCTIONS, {})
+    for advisor, result in (("heuristic", plain), ("explorer", explored)):
+        costs = load_function_costs(tmp_path, advisor)[MODULE.key]
+        assert {name: cost for name, cost in costs.items() if cost} == {
+            one.function: one.spill_cost for one in result.spills
+        }
+        assert sum(costs.values()) == pytest.approx(result.spill_cost)
+    assert load_function_costs(tmp_path, "nobody") == {}
+
+
+def test_a_failed_compile_has_no_rows(compiles):
+    assert function_rows(MODULE, "heuristic", None) == []
+
+
+def test_episodes_of_functions_share_what_a_compile_cost(compiles):
+    plain, explored = compiles
+    heuristic = {one.function: one.spill_cost for one in plain.spills}
+    whole = episode(MODULE.key, explored, POLICY, "spill_cost")
+    parts = function_episodes(MODULE.key, explored, POLICY, heuristic)
+    assert [(one.function, len(one.answers)) for one in parts] == [pair for pair in explored.contexts if pair[1]]
+    assert np.array_equal(np.concatenate([one.inputs for one in parts]), whole.inputs)
+    assert np.array_equal(np.concatenate([one.answers for one in parts]), whole.answers)
+    # Functions that were not asked about cost what they cost before, so all changes add up to the whole one.
+    change = sum(one.score - plain.spill_cost for one in parts)
+    assert change == pytest.approx(explored.spill_cost - plain.spill_cost)
+    assert change != 0.0
+    changed = parts[np.argmax([abs(one.score - plain.spill_cost) for one in parts])]
+    expected = -np.log((changed.score + 1.0) / (plain.spill_cost + 1.0))
+    assert changed.reward(plain.spill_cost, 1.0) == pytest.approx(expected)
