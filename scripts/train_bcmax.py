@@ -20,6 +20,7 @@ from mlgo.config import BCMaxConfig, ReplayConfig, parse_section
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.errors import ConfigError
 from mlgo.files import file_sha256
+from mlgo.learn.answers import answers_of
 from mlgo.learn.bc import CloneData
 from mlgo.learn.bc.dataset import check_trace
 from mlgo.learn.bcmax import BCMaxState, imitate_best
@@ -34,8 +35,8 @@ from mlgo.learn.effort import recorded_effort
 from mlgo.learn.outcome import write_outcome
 from mlgo.learn.progress import TrainingProgress
 from mlgo.policy.network import Architecture
-from mlgo.policy.stored import as_network_policy
 from mlgo.rollout import CompileHost
+from mlgo.rollout.functions import episode_reader
 from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.remembered import best_of_each, episodes_hash
 from mlgo.rollout.scored import baselines
@@ -51,8 +52,9 @@ def main() -> None:
     name, trace_path = args.output.name, args.baseline / "trace.parquet"
 
     config, (toolchain, settings) = parse_section(BCMaxConfig, args.bcmax), compiler_of(args)
-    start, objective = as_network_policy(load_start(args.start, args.baseline)), settings.objective
-    scaling = start.normalisation
+    start, objective = load_start(args.start, args.baseline), settings.objective
+    answers, scaling = answers_of(start, "bcmax"), start.normalisation
+    by_function = objective == "spill_cost"
     earlier = load_earlier(config.policies, start.task)
     train, validation = training_modules(args.corpus, args.baseline, "bcmax", config, args.seed)
     train = sample(train, config.modules, args.seed, "bcmax", "train")
@@ -75,18 +77,20 @@ def main() -> None:
 
     trace = read_table(trace_path)
     check_trace(trace, read_provenance(trace_path), start.task, scaling)
-    known = heuristic_trajectories(trace, {one.module.key for one in train}, scaling)
+    known = None if by_function else heuristic_trajectories(trace, {one.module.key for one in train}, scaling)
     if config.use_trees and memory is not None and state is None:
         remembered = best_of_each(memory.store, [one.module for one in train], start, objective)
         trees_sha256 = episodes_hash(remembered)
-        known = keep_best(known, trajectories(remembered, "trees", baselines(train, objective)))
-    architecture = Architecture((len(scaling.features), *config.hidden, 1))
+        known = keep_best(known or {}, trajectories(remembered, "trees", baselines(train, objective)))
+    architecture = Architecture((start.num_inputs(len(scaling.features)), *config.hidden, 1))
+    if by_function and architecture != start.architecture:
+        raise ConfigError("bcmax.hidden must be like policy.hidden for tasks whose heuristic tells no decisions")
     blank = replace(start, architecture=architecture, weights=np.zeros(architecture.num_params, np.float32))
 
     def clone(data: CloneData, weights: np.ndarray | None, number: int) -> Fit:
         seed = int(generator(args.seed, "bcmax", "fit", number).integers(2**32))
         epochs = config.clone_epochs if weights is None else config.epochs
-        return fit(data, architecture, weights, epochs, config.batch_size, config.learning_rate, seed)
+        return fit(data, answers, architecture, weights, epochs, config.batch_size, config.learning_rate, seed)
 
     done = state.number if state else 0
     with (
@@ -98,6 +102,7 @@ def main() -> None:
         rollouts = CompiledRollouts(
             host=host,
             learner=blank,
+            read=episode_reader(start, objective, args.baseline),
             train=train,
             validation=validation,
             bitcode=bitcode,

@@ -20,18 +20,17 @@ from mlgo.compiler.session import CompileResult
 from mlgo.config import PPOConfig, ReplayConfig, parse_section
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.files import file_sha256
+from mlgo.learn.answers import answers_of
 from mlgo.learn.checkpoint import checkpoint_path
 from mlgo.learn.effort import recorded_effort
 from mlgo.learn.outcome import write_outcome
 from mlgo.learn.ppo import PpoState, Sampled, SampledCompile, optimise
-from mlgo.learn.ppo.answers import answers_of
 from mlgo.learn.ppo.checkpoint import load_state, save_state
 from mlgo.learn.progress import TrainingProgress
-from mlgo.policy.policy import Policy
 from mlgo.rollout import CompileHost
 from mlgo.rollout.candidates import CandidateEvaluator
-from mlgo.rollout.episodes import episode, function_episodes
-from mlgo.rollout.functions import load_function_costs
+from mlgo.rollout.episodes import Episode
+from mlgo.rollout.functions import episode_reader
 from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.sampling import sample_episodes
 from mlgo.rollout.scored import baselines
@@ -58,8 +57,9 @@ def main() -> None:
     start = load_start(args.start, args.baseline)
     train, validation = training_modules(args.corpus, args.baseline, "ppo", config, args.seed)
     bitcode = unpack_bitcode(args.corpus, [one.module for one in (*train, *validation)], args.work / "bitcode")
-    answers = answers_of(start, config)
-    read = sampled_compiles(args.baseline, baselines(train, settings.objective), start, settings.objective)
+    answers = answers_of(start, "ppo")
+    read = episode_reader(start, settings.objective, args.baseline)
+    sampled = sampled_compiles(read, baselines(train, settings.objective), settings.objective)
     learner = {"algorithm": "ppo", "seed": args.seed, "ppo": config.model_dump()}
     hashes = {"start_sha256": file_sha256(args.start / "weights.npy")}
     origin = training_origin(learner, toolchain, settings, hashes, args.corpus, args.baseline)
@@ -85,7 +85,7 @@ def main() -> None:
                 start.with_weights(weights),
                 sample(fit, config.modules, args.seed, "ppo", "modules", iteration),
                 bitcode,
-                read,
+                sampled,
                 quarantine,
                 config.episodes,
                 generator(args.seed, "ppo", "luck", iteration),
@@ -113,34 +113,27 @@ def main() -> None:
 
 
 def sampled_compiles(
-    baseline_dir: Path, baseline: Mapping[str, float], policy: Policy, objective: str
+    read: Callable[[str, CompileResult], list[Episode]], baseline: Mapping[str, float], objective: str
 ) -> Callable[[str, CompileResult], SampledCompile]:
-    """What a compile teaches: one episode, or one for each function where functions are independent of each other.
+    """Add rewards to episodes.
 
     Args:
-        baseline_dir: folder with what functions cost under the heuristic.
+        read: gives a compile's episodes, see `episode_reader`.
         baseline: score of each module under the heuristic.
-        policy: says how questions are seen.
         objective: which score counts.
     """
     offset = OFFSETS.get(objective, 0.0)
-    costs = load_function_costs(baseline_dir) if objective == "spill_cost" else None
 
-    def read(module: str, result: CompileResult) -> SampledCompile:
-        if costs is None:
-            episodes = [episode(module, result, policy, objective)]
-        else:
-            episodes = function_episodes(module, result, policy, costs.get(module, {}))
-        score = float(getattr(result, objective))
-        return SampledCompile(
-            float(relative_reward(np.array(score), np.array(baseline[module]), offset)),
-            tuple(
-                Sampled(f"{module} {one.function}", one.inputs, one.answers, one.reward(baseline[module], offset))
-                for one in episodes
-            ),
-        )
+    def rewarded(module: str, result: CompileResult) -> SampledCompile:
+        score, under_heuristic = float(getattr(result, objective)), baseline[module]
+        episodes = [
+            Sampled(f"{module} {one.function}", one.inputs, one.answers, one.reward(under_heuristic, offset))
+            for one in read(module, result)
+        ]
+        reward = relative_reward(np.array(score), np.array(under_heuristic), offset)
+        return SampledCompile(float(reward), tuple(episodes))
 
-    return read
+    return rewarded
 
 
 if __name__ == "__main__":

@@ -57,6 +57,20 @@ class FirstLegalAdvisor:
 
 
 @dataclass(frozen=True)
+class LastLegalAdvisor:
+    """Takes the last legal column: evicts nothing where it may."""
+
+    def decide_for(self, header: Header) -> Decide:
+        """Answers for many observations at once."""
+        columns = Columns((), header)
+        return lambda payloads: columns.num_columns - 1 - columns.legal(payloads)[:, ::-1].argmax(axis=1)
+
+    def respond_to(self, header: Header) -> Responder:
+        """The same, one by one."""
+        return _one_by_one(self.decide_for(header), header)
+
+
+@dataclass(frozen=True)
 class RandomLegalAdvisor:
     """Takes each legal column with the same probability.
 

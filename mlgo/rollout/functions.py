@@ -1,6 +1,6 @@
-"""What register allocation cost each function, as rows and as lookup."""
+"""What register allocation cost each function: as rows, as lookup, and as what learners see."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +8,8 @@ from mlgo.artifacts import FUNCTIONS, read_table
 from mlgo.compiler.session import CompileResult
 from mlgo.compiler.spills import SpillCosts
 from mlgo.corpus.store import Module
+from mlgo.policy.policy import Policy
+from mlgo.rollout.episodes import Episode, episode, function_episodes
 from mlgo.rollout.references import HEURISTIC
 
 FunctionCosts = Mapping[str, Mapping[str, float]]
@@ -54,3 +56,23 @@ def load_function_costs(baseline_dir: Path, advisor: str = HEURISTIC) -> Functio
             costs = SpillCosts(**{name: row[name] for name in SpillCosts._fields})
             found.setdefault(f"{row['project']}/{row['module']}", {})[costs.function] = costs.spill_cost
     return found
+
+
+def episode_reader(policy: Policy, objective: str, baseline_dir: Path) -> Callable[[str, CompileResult], list[Episode]]:
+    """How compiles are read: whole, or function by function where the score is a sum over functions.
+
+    Args:
+        policy: says how questions are seen.
+        objective: which score counts, by the names of ``compile.objective``.
+        baseline_dir: folder with ``functions.parquet``.
+
+    Returns:
+        Maps the key of a module and its compile to episodes.
+
+    Raises:
+        ArtifactError: the baseline is missing or damaged.
+    """
+    if objective != "spill_cost":
+        return lambda module, result: [episode(module, result, policy, objective)]
+    costs = load_function_costs(baseline_dir)
+    return lambda module, result: function_episodes(module, result, policy, costs.get(module, {}))

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from mlgo.artifacts import trace_schema
 from mlgo.config import load_config
 from mlgo.errors import ArtifactError, PolicyError, TrainingError
+from mlgo.learn.answers import YesOrNo
 from mlgo.learn.bc import CloneData
 from mlgo.learn.bc.weights import question_weights
 from mlgo.learn.bcmax import BCMaxState, Trajectory, imitate_best
-from mlgo.learn.bcmax.best import HEURISTIC, imitation_data, keep_best
+from mlgo.learn.bcmax.best import HEURISTIC, imitation_data, keep_best, mean_reward
 from mlgo.learn.bcmax.checkpoint import load_state, save_state
 from mlgo.learn.bcmax.dataset import heuristic_trajectories, trajectories
 from mlgo.learn.bcmax.explorers import explorers, load_earlier
@@ -318,11 +319,22 @@ def test_a_checkpoint_of_another_version(tmp_path):
 
 def test_compiles_become_trajectories_by_hand():
     inputs, answers = np.zeros((2, 1), np.float16), np.array([0, 1], np.uint8)
-    episodes = [Episode("m", inputs, answers, 150.0, ""), None, Episode("n", inputs, answers, 30.0, "")]
+    episodes = [Episode("m", inputs, answers, 150.0, ""), Episode("n", inputs, answers, 30.0, "")]
     first, second = trajectories(episodes, "x", {"m": 200.0, "n": 20.0})
     assert (first.module, first.source, first.reward) == ("m", "x", 0.25)
     assert (second.module, second.reward) == ("n", -0.5)
     assert first.answers is answers
+
+
+def test_functions_are_judged_by_themselves():
+    first, other, better = (
+        Trajectory("m", source, np.zeros((1, 1), np.float16), np.zeros(1, np.uint8), reward, function)
+        for source, reward, function in (("x", 0.1, "f"), ("x", -0.2, "g"), ("y", 0.3, "g"))
+    )
+    assert mean_reward([first, other]) == pytest.approx(-0.1)  # one module, so they add up
+    known = keep_best({}, [first, other, better])
+    assert {key: one.source for key, one in known.items()} == {"m f": "x", "m g": "y"}
+    assert mean_reward(known.values()) == pytest.approx(0.4)
 
 
 def test_a_module_that_fails_keeps_what_is_known_of_it():
@@ -339,7 +351,7 @@ def test_nothing_to_learn_from():
         imitate_best(START, {}, Toy(), Toy().fit, CONFIG)
     empty = CloneData(np.zeros((0, 2), np.float32), np.zeros(0, np.float32))
     with pytest.raises(TrainingError, match="no question"):
-        fit(empty, Architecture((2, 1)), None, 1, 1, 0.1, 0)
+        fit(empty, YesOrNo(), Architecture((2, 1)), None, 1, 1, 0.1, 0)
     assert "tensorflow" not in sys.modules
 
 
@@ -347,6 +359,7 @@ PROGRAM = """
 import hashlib, json
 import numpy as np
 from mlgo.errors import TrainingError
+from mlgo.learn.answers import LegalColumn, YesOrNo
 from mlgo.learn.bc import CloneData
 from mlgo.learn.bcmax.fit import fit, measure
 from mlgo.policy.network import Architecture
@@ -356,24 +369,32 @@ inputs = rng.uniform(-2, 2, (600, 3)).astype(np.float32)
 answers = (inputs @ np.array([1.0, -2.0, 0.5]) > 0.3).astype(np.float32)
 shape = Architecture((3, 8, 1))
 data = CloneData(inputs, answers)
-first = fit(data, shape, None, 30, 64, 0.01, 1)
-still = fit(data, shape, first.weights, 1, 64, 1e-30, 2)
-further, again = (fit(data, shape, first.weights, 5, 64, 0.01, 3) for _ in range(2))
+first = fit(data, YesOrNo(), shape, None, 30, 64, 0.01, 1)
+still = fit(data, YesOrNo(), shape, first.weights, 1, 64, 1e-30, 2)
+further, again = (fit(data, YesOrNo(), shape, first.weights, 5, 64, 0.01, 3) for _ in range(2))
 # two halves that contradict each other: the heavier one is followed
 weights = np.repeat([1.8, 0.2], 600).astype(np.float32)
 torn = CloneData(np.tile(inputs, (2, 1)), np.concatenate([answers, 1 - answers]), weights)
-heavy = fit(torn, shape, None, 30, 64, 0.01, 1)
+heavy = fit(torn, YesOrNo(), shape, None, 30, 64, 0.01, 1)
 try:
-    fit(CloneData(inputs * np.inf, answers), shape, None, 1, 64, 0.01, 1)
+    fit(CloneData(inputs * np.inf, answers), YesOrNo(), shape, None, 1, 64, 0.01, 1)
     message = ""
 except TrainingError as error:
     message = str(error)
+values = rng.uniform(-1, 1, (600, 5, 2)).astype(np.float16)
+legal = rng.random((600, 5)) < 0.7
+legal[:, 2] = True
+columns = np.where(legal, values[..., 1] - 2 * values[..., 0], -np.inf).argmax(axis=1).astype(np.float32)
+choices = CloneData(np.concatenate([values, legal[..., None]], axis=2, dtype=np.float32), columns)
+chosen = fit(choices, LegalColumn(), Architecture((2, 1)), None, 40, 64, 0.05, 1)
 print(json.dumps({
+    "columns": [chosen.accuracy, chosen.loss],
+    "ratio": float(chosen.weights[0] / chosen.weights[1]),
     "accuracy": first.accuracy,
     "still": bool(np.array_equal(still.weights, first.weights)),
     "loss": [first.loss, still.loss, further.loss],
     "same": bool(np.array_equal(further.weights, again.weights)),
-    "heavy": [heavy.accuracy, measure(shape.unflatten(heavy.weights), data)[1]],
+    "heavy": [heavy.accuracy, measure(shape.unflatten(heavy.weights), YesOrNo(), data)[1]],
     "dtype": str(first.weights.dtype),
     "nan": message,
 }))
@@ -392,4 +413,7 @@ def test_fitting_with_keras():
     assert report["heavy"][0] == pytest.approx(0.5)  # right on one half, wrong on the other
     assert report["heavy"][1] > 0.95
     assert report["dtype"] == "float32"
+    assert report["columns"][0] > 0.97
+    assert report["columns"][1] < 0.2
+    assert report["ratio"] == pytest.approx(-2.0, abs=0.2)
     assert "lower bcmax.learning_rate" in report["nan"]

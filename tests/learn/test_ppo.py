@@ -8,9 +8,9 @@ import pytest
 
 from mlgo.config import PPOConfig
 from mlgo.errors import ArtifactError, ConfigError, TrainingError
+from mlgo.learn.answers import LegalColumn, YesOrNo, answers_of
 from mlgo.learn.checkpoint import write_checkpoint
 from mlgo.learn.ppo import Sampled, SampledCompile, optimise
-from mlgo.learn.ppo.answers import LegalColumn, YesOrNo, answers_of
 from mlgo.learn.ppo.checkpoint import load_state, save_state
 from mlgo.learn.ppo.gae import terminal_advantages
 from mlgo.learn.ppo.network import ActorCritic, forward, soften
@@ -399,12 +399,10 @@ def test_siblings_that_are_all_alike_move_nothing():
     assert np.array_equal(state.best, soften(start, Architecture((1, 1)), 4.0))
 
 
-def test_baselines_that_do_not_fit():
+def test_kinds_of_answers():
     scaling = Normalisation(("a",), np.zeros(1, np.float32), np.ones(1, np.float32))
     kinds = {kind: kind("t", scaling, LINEAR, WRONG) for kind in (NetworkPolicy, ColumnPolicy)}
-    siblings = configured(baseline="siblings")
-    assert isinstance(answers_of(kinds[NetworkPolicy], CONFIG), YesOrNo)
-    assert isinstance(answers_of(kinds[NetworkPolicy], siblings), YesOrNo)
-    assert isinstance(answers_of(kinds[ColumnPolicy], siblings), LegalColumn)
-    with pytest.raises(ConfigError, match=r"ppo\.baseline: there is no value network for task t; choose siblings"):
-        answers_of(kinds[ColumnPolicy], CONFIG)
+    assert isinstance(answers_of(kinds[NetworkPolicy], "ppo"), YesOrNo)
+    assert isinstance(answers_of(kinds[ColumnPolicy], "ppo"), LegalColumn)
+    with pytest.raises(ConfigError, match=r"ppo\.baseline: there is no value network .*; choose siblings"):
+        optimise(WRONG, LINEAR, LegalColumn(), columns_of_functions, validate, CONFIG, 0)

@@ -102,7 +102,7 @@ def clone_columns(
         if not len(data.answers):
             raise TrainingError(f"the {what} trace holds no question; add {what} projects with larger functions")
     keras = import_keras(seed)
-    network = _column_network(keras, train.inputs.shape[2], hidden, config.learning_rate)
+    network = column_network(keras, train.inputs.shape[2], hidden, config.learning_rate)
     return fit_network(
         keras,
         network,
@@ -113,7 +113,7 @@ def clone_columns(
     )
 
 
-def _column_network(keras: Any, num_inputs: int, hidden: list[int], learning_rate: float) -> Any:
+def column_network(keras: Any, num_inputs: int, hidden: list[int], learning_rate: float) -> Any:
     """Network over ``[columns, inputs]`` and ``[columns]`` (legal or not) that gives a logit for each column."""
     inputs, legal = keras.Input((None, num_inputs)), keras.Input((None,))
     values = inputs

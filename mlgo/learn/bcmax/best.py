@@ -1,6 +1,6 @@
-"""The best known trajectory of each module, and what to imitate of it."""
+"""The best known trajectory of each module, or of each function of it, and what to imitate of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,14 +16,15 @@ _PERCENT = 100.0
 
 @dataclass(frozen=True)
 class Trajectory:
-    """Questions and answers of one compile, and what they were worth.
+    """Questions and answers of one compile, or of one of its functions, and what they were worth.
 
     Attributes:
         module: key of the module.
         source: who answered.
-        inputs: float16 [num_questions, num_features], normalised.
+        inputs: float16 [num_questions, ...], see `Policy.inputs_for`.
         answers: uint8 [num_questions].
-        reward: ``1 - score / baseline``.
+        reward: relative reward, see `Episode.reward`.
+        function: symbol, where each function is judged by itself; else empty.
     """
 
     module: str
@@ -31,19 +32,30 @@ class Trajectory:
     inputs: np.ndarray
     answers: np.ndarray
     reward: float
+    function: str = ""
+
+    @property
+    def key(self) -> str:
+        """What it is a trajectory of."""
+        return f"{self.module} {self.function}" if self.function else self.module
+
+
+def mean_reward(trajectories: Collection[Trajectory]) -> float:
+    """Mean over modules of what their functions gain together."""
+    return sum(one.reward for one in trajectories) / len({one.module for one in trajectories})
 
 
 def keep_best(known: Mapping[str, Trajectory], new: Iterable[Trajectory]) -> dict[str, Trajectory]:
     """Replace what has been beaten; of equals the earlier one stays, so the order of modules and rounds decides ties.
 
     Args:
-        known: best trajectory so far, by module.
+        known: best trajectory so far, by `Trajectory.key`.
         new: further ones, in order.
     """
     best = dict(known)
     for one in new:
-        if one.module not in best or one.reward > best[one.module].reward:
-            best[one.module] = one
+        if one.key not in best or one.reward > best[one.key].reward:
+            best[one.key] = one
     return best
 
 
@@ -54,7 +66,7 @@ def imitation_data(known: Mapping[str, Trajectory], weighting: Weighting, gain_w
     beaten the heuristic its own trajectory counts once, so that the clone does not forget it.
 
     Args:
-        known: best trajectory by module.
+        known: best trajectory by `Trajectory.key`.
         weighting: what a module's total weight follows, see `question_weights`.
         gain_weight: further weight per percent.
 

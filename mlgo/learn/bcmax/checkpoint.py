@@ -22,7 +22,7 @@ def save_state(state: BCMaxState, path: Path, extra: Any = None) -> None:
     record = {
         "number": state.number,
         "best_reward": state.best_reward,
-        "known": [[one.module, one.source, len(one.answers), one.reward] for one in known],
+        "known": [[one.module, one.function, one.source, len(one.answers), one.reward] for one in known],
         "history": state.history,
         "extra": extra,
     }
@@ -45,18 +45,18 @@ def load_state(path: Path) -> tuple[BCMaxState, Any] | tuple[None, None]:
 
 
 def _decode(arrays: dict[str, np.ndarray], record: Any) -> tuple[BCMaxState, Any]:
-    ends = np.cumsum([length for _, _, length, _ in record["known"]])[:-1]
+    ends = np.cumsum([length for _, _, _, length, _ in record["known"]])[:-1]
     parts = zip(record["known"], np.split(arrays["inputs"], ends), np.split(arrays["answers"], ends), strict=True)
-    known = {
-        module: Trajectory(module, source, inputs, answers, reward)
-        for (module, source, _, reward), inputs, answers in parts
-    }
+    found = [
+        Trajectory(module, source, inputs, answers, reward, function)
+        for (module, function, source, _, reward), inputs, answers in parts
+    ]
     state = BCMaxState(
         record["number"],
         arrays["weights"],
         arrays["best"],
         record["best_reward"],
-        known,
+        {one.key: one for one in found},
         tuple(record["history"]),
     )
     return state, record["extra"]

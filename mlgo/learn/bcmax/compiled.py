@@ -2,21 +2,22 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from mlgo.compiler.session import CompileResult
 from mlgo.learn.bcmax.best import Trajectory
 from mlgo.learn.bcmax.dataset import trajectories
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.candidates import CandidateEvaluator
-from mlgo.rollout.episodes import compile_episodes, episode
+from mlgo.rollout.episodes import Episode, compile_episodes
 from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.scored import ScoredModule, baselines
 from mlgo.rollout.training import validation_rewards
 from mlgo.tasks import Advisor
+from mlgo.tasks.reward import OFFSETS
 
 
 @dataclass
@@ -26,6 +27,7 @@ class CompiledRollouts:
     Attributes:
         host: runs the compiles.
         learner: features and architecture of the policies.
+        read: what a compile teaches: episodes of the module as a whole, or of its functions.
         train: modules to learn from.
         validation: modules to judge by.
         bitcode: file by module key.
@@ -36,13 +38,14 @@ class CompiledRollouts:
     """
 
     host: CompileHost
-    learner: NetworkPolicy
+    learner: Policy
+    read: Callable[[str, CompileResult], list[Episode]]
     train: Sequence[ScoredModule]
     validation: Sequence[ScoredModule]
     bitcode: Mapping[str, Path]
     objective: str
     quarantine: Quarantine
-    explorers: Callable[[NetworkPolicy, int], Mapping[str, Advisor]]
+    explorers: Callable[[Policy, int], Mapping[str, Advisor]]
     num_episodes: int = 0
     _evaluator: CandidateEvaluator = field(init=False)
 
@@ -75,7 +78,6 @@ class CompiledRollouts:
             for key in [one.module.key]
         ]
         self.num_episodes += len(jobs)
-        note = self.quarantine.note
-        read = partial(episode, policy=self.learner, objective=self.objective)
-        episodes = compile_episodes(self.host, jobs, read, source, note)
-        return trajectories(episodes, source, baselines(chosen, self.objective))
+        compiles = compile_episodes(self.host, jobs, self.read, source, self.quarantine.note)
+        episodes = [one for each in compiles if each is not None for one in each]
+        return trajectories(episodes, source, baselines(chosen, self.objective), OFFSETS.get(self.objective, 0.0))

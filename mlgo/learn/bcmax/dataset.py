@@ -33,16 +33,18 @@ def heuristic_trajectories(
     }
 
 
-def trajectories(episodes: Iterable[Episode | None], source: str, baseline: Mapping[str, float]) -> list[Trajectory]:
-    """Episodes with their rewards; failed compiles are left out.
+def trajectories(
+    episodes: Iterable[Episode], source: str, baseline: Mapping[str, float], offset: float = 0.0
+) -> list[Trajectory]:
+    """Episodes with their rewards.
 
     Args:
-        episodes: compiles, None where one failed.
+        episodes: compiles, or functions of them.
         source: who answered.
         baseline: score under the heuristic by module.
+        offset: see `relative_reward`.
     """
     return [
-        Trajectory(one.module, source, one.inputs, one.answers, one.reward(baseline[one.module]))
+        Trajectory(one.module, source, one.inputs, one.answers, one.reward(baseline[one.module], offset), one.function)
         for one in episodes
-        if one is not None
     ]

@@ -9,14 +9,16 @@ from mlgo.config import BCMaxConfig
 from mlgo.errors import PolicyError
 from mlgo.learn.bcmax.variants import variants
 from mlgo.policy.advisors import ConstantAdvisor
-from mlgo.policy.exploring import ExploringAdvisor
-from mlgo.policy.network_policy import NetworkPolicy
-from mlgo.policy.stored import as_network_policy, load_policy
+from mlgo.policy.column_advisors import LastLegalAdvisor
+from mlgo.policy.column_policy import ColumnPolicy
+from mlgo.policy.explorers import exploring
+from mlgo.policy.policy import Policy
+from mlgo.policy.stored import load_policy
 from mlgo.seeding import generator
 from mlgo.tasks import Advisor
 
 
-def load_earlier(folders: Iterable[str], task: str) -> dict[str, NetworkPolicy]:
+def load_earlier(folders: Iterable[str], task: str) -> dict[str, Policy]:
     """Load the policies that the configuration names, by folder.
 
     Raises:
@@ -29,11 +31,11 @@ def load_earlier(folders: Iterable[str], task: str) -> dict[str, NetworkPolicy]:
             raise PolicyError(
                 f"{folder}, named in bcmax.policies, is a policy for {policy.task}, the start policy for {task}"
             )
-    return {folder: as_network_policy(policy) for folder, policy in earlier.items()}
+    return earlier
 
 
 def explorers(
-    policy: NetworkPolicy, earlier: Mapping[str, NetworkPolicy], config: BCMaxConfig, seed: int, number: int
+    policy: Policy, earlier: Mapping[str, Policy], config: BCMaxConfig, seed: int, number: int
 ) -> dict[str, Advisor]:
     """Advisors of a round, by name.
 
@@ -49,8 +51,8 @@ def explorers(
     luck = int(generator(seed, "bcmax", "random").integers(2**63))
     indifferent = policy.with_weights(np.zeros_like(policy.weights))
     references: dict[str, Advisor] = {
-        "never": ConstantAdvisor(0),
+        "never": LastLegalAdvisor() if isinstance(policy, ColumnPolicy) else ConstantAdvisor(0),
         # Not `RandomAdvisor`, which looks at more than the observation: decision trees cannot serve it.
-        "random": ExploringAdvisor(indifferent, 0.0, config.random_share, luck),
+        "random": exploring(indifferent, 0.0, config.random_share, luck),
     }
     return {**{name: references[name] for name in config.references}, **earlier}

@@ -1,10 +1,12 @@
-"""One round's cloning with Keras, from the weights of the round before."""
+"""One round's cloning with Keras, from the weights of the round before; of answers yes or no, or of legal columns."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from mlgo.errors import TrainingError
+from mlgo.learn.answers import Answers, LegalColumn
+from mlgo.learn.bc.columns import column_network
 from mlgo.learn.bc.loop import CloneData, dense_network, import_keras, layers_of
 from mlgo.policy.network import Architecture, flatten, logits
 
@@ -26,6 +28,7 @@ class Fit:
 
 def fit(
     data: CloneData,
+    answers: Answers,
     architecture: Architecture,
     start: np.ndarray | None,
     epochs: int,
@@ -33,12 +36,13 @@ def fit(
     learning_rate: float,
     seed: int,
 ) -> Fit:
-    """Imitate answers by logistic regression with Adam, a fixed number of epochs.
+    """Imitate answers by binomial or multinomial logistic regression with Adam, a fixed number of epochs.
 
     The result depends on the arguments alone, not on what was fitted before.
 
     Args:
         data: what to imitate.
+        answers: kind of answers.
         architecture: layer widths.
         start: float32 [num_params], where to start; None draws fresh weights.
         epochs: passes over the data.
@@ -52,26 +56,29 @@ def fit(
     if not len(data.answers):
         raise TrainingError("the best trajectories hold no question; raise bcmax.max_questions or bcmax.modules")
     keras = import_keras(seed)
-    network = dense_network(keras, architecture.widths[0], list(architecture.widths[1:-1]), learning_rate)
+    width, hidden = architecture.widths[0], list(architecture.widths[1:-1])
+    of_columns = isinstance(answers, LegalColumn)
+    network = (column_network if of_columns else dense_network)(keras, width, hidden, learning_rate)
     if start is not None:
         network.set_weights([part for layer in architecture.unflatten(start) for part in layer])
     network.fit(
-        data.inputs,
-        data.answers[:, None],
+        [data.inputs[..., :-1], data.inputs[..., -1]] if of_columns else data.inputs,
+        data.answers if of_columns else data.answers[:, None],
         sample_weight=data.weights,
         epochs=epochs,
         batch_size=batch_size,
         verbose=0,
     )
     layers = layers_of(network)
-    found = Fit(flatten(layers), *measure(layers, data))
+    found = Fit(flatten(layers), *measure(layers, answers, data))
     if not (np.isfinite(found.loss) and np.isfinite(found.weights).all()):
         raise TrainingError("the loss of BC-Max is not a number; lower bcmax.learning_rate")
     return found
 
 
-def measure(layers: list[tuple[np.ndarray, np.ndarray]], data: CloneData) -> tuple[float, float]:
-    """Weighted logistic loss and unweighted accuracy of a network on data."""
-    outputs = logits(layers, data.inputs).astype(np.float64)
-    losses = np.logaddexp(0.0, outputs) - data.answers * outputs
-    return float(np.average(losses, weights=data.weights)), float(np.mean((outputs > 0.0) == (data.answers > 0.0)))
+def measure(layers: list[tuple[np.ndarray, np.ndarray]], answers: Answers, data: CloneData) -> tuple[float, float]:
+    """Weighted logistic loss, and unweighted share of the questions that are answered as in the data."""
+    outputs = answers.outputs(lambda inputs: logits(layers, inputs)[..., None], data.inputs)
+    losses = -np.asarray(answers.log_probability(outputs, data.answers)).astype(np.float64)
+    likeliest = np.asarray(answers.likeliest(outputs))
+    return float(np.average(losses, weights=data.weights)), float(np.mean(likeliest == data.answers))

@@ -14,7 +14,7 @@ import numpy as np
 from mlgo.config import BCMaxConfig
 from mlgo.errors import NothingCompiled, TrainingError
 from mlgo.learn.bc import CloneData
-from mlgo.learn.bcmax.best import HEURISTIC, Trajectory, imitation_data, keep_best
+from mlgo.learn.bcmax.best import HEURISTIC, Trajectory, imitation_data, keep_best, mean_reward
 from mlgo.learn.bcmax.fit import Fit
 
 FitClone = Callable[[CloneData, np.ndarray | None, int], Fit]
@@ -51,7 +51,7 @@ class BCMaxState:
         weights: float32 [num_params], current policy.
         best: float32 [num_params], policy with the highest validation reward; of equals the earlier one.
         best_reward: its validation reward.
-        known: best trajectory of each training module.
+        known: best trajectory of each training module, or of each of its functions.
         history: one record per round, oldest first, beginning with round 0, the start. Rewards are those of the policy
             that the round ended with.
     """
@@ -66,7 +66,7 @@ class BCMaxState:
 
 def imitate_best(
     start: np.ndarray | None,
-    heuristic: Mapping[str, Trajectory],
+    heuristic: Mapping[str, Trajectory] | None,
     rollouts: Rollouts,
     fit: FitClone,
     config: BCMaxConfig,
@@ -77,7 +77,8 @@ def imitate_best(
 
     Args:
         start: float32 [num_params], policy to start from; None first clones ``heuristic`` from fresh weights.
-        heuristic: trajectory of the heuristic on each training module, or a better one that is known beforehand.
+        heuristic: trajectory of the heuristic on each training module, or a better one that is known beforehand; None
+            where the compiler does not tell its decisions, so that ``start`` must be given.
         rollouts: compiles.
         fit: cloning; must depend on its arguments alone, so that a resumed run equals an undisturbed one.
         config: rounds and weights of modules.
@@ -88,10 +89,10 @@ def imitate_best(
         NothingCompiled: every compile under the policy of a round failed.
         TrainingError: no training module is left, or the loss is not a number.
     """
-    if not heuristic:
+    if heuristic is not None and not heuristic:
         raise TrainingError("no training module has a trajectory of the heuristic; run the baseline stage again")
     if state is None:
-        state = _first_state(start, heuristic, rollouts, fit, config)
+        state = _first_state(start, heuristic or {}, rollouts, fit, config)
         after_round(state)
     while state.number < config.rounds:
         state = _next_round(state, rollouts, fit, config)
@@ -133,10 +134,10 @@ def _judged(state: BCMaxState, rollouts: Rollouts, explored: list[Trajectory], f
     reward = rollouts.validate(state.weights)
     record = {
         "generation": state.number,  # the report draws learning curves over this column
-        "mean_reward": float(np.mean([one.reward for one in own])),
-        "best_known_reward": float(np.mean([one.reward for one in known.values()])),
-        "improved_modules": sum(one is not state.known.get(key) for key, one in known.items()),
-        "heuristic_modules": sum(one.source == HEURISTIC for one in known.values()),
+        "mean_reward": mean_reward(own),
+        "best_known_reward": mean_reward(known.values()),
+        "improved_modules": len({one.module for key, one in known.items() if one is not state.known.get(key)}),
+        "heuristic_modules": len({one.module for one in known.values() if one.source == HEURISTIC}),
         **fitted,
         "validation_reward": reward,
         "evaluations": rollouts.num_evaluations,

@@ -3,14 +3,13 @@
 import numpy as np
 
 from mlgo.config import BCMaxConfig
-from mlgo.policy.exploring import ExploringAdvisor
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.explorers import exploring
+from mlgo.policy.policy import Policy
 from mlgo.seeding import generator
+from mlgo.tasks import Advisor
 
 
-def variants(
-    policy: NetworkPolicy, config: BCMaxConfig, seed: int, number: int
-) -> dict[str, ExploringAdvisor | NetworkPolicy]:
+def variants(policy: Policy, config: BCMaxConfig, seed: int, number: int) -> dict[str, Advisor]:
     """Advisors that explore around a policy in one round, by name.
 
     Flipped ones change single answers by chance. Perturbed ones answer by other weights, so they change their minds
@@ -22,17 +21,17 @@ def variants(
         seed: root seed.
         number: of the round; each has other variants.
     """
-    found: dict[str, ExploringAdvisor | NetworkPolicy] = {}
+    found: dict[str, Advisor] = {}
     for i in range(config.flipped):
         luck = int(generator(seed, "bcmax", "flip", number, i).integers(2**63))
-        found[f"flipped-{i}"] = ExploringAdvisor(policy, config.temperature, config.flip_share, luck)
+        found[f"flipped-{i}"] = exploring(policy, config.temperature, config.flip_share, luck)
     for i in range(config.perturbed):
         rng = generator(seed, "bcmax", "perturb", number, i)
         found[f"perturbed-{i}"] = policy.with_weights(perturbed(policy, config.perturbation, rng))
     return found
 
 
-def perturbed(policy: NetworkPolicy, scale: float, rng: np.random.Generator) -> np.ndarray:
+def perturbed(policy: Policy, scale: float, rng: np.random.Generator) -> np.ndarray:
     """Add Gaussian noise in units of each layer's root mean square weight: ``float64 [num_params]``."""
     weights = policy.weights.astype(np.float64)
     for part in policy.architecture.layer_slices():

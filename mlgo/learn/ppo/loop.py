@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from mlgo.config import PPOConfig
-from mlgo.errors import NothingCompiled
-from mlgo.learn.ppo.answers import Answers
+from mlgo.errors import ConfigError, NothingCompiled
+from mlgo.learn.answers import Answers, YesOrNo
 from mlgo.learn.ppo.gae import terminal_advantages
 from mlgo.learn.ppo.network import ActorCritic, forward, soften
 from mlgo.learn.ppo.rewards import RewardScale
@@ -105,9 +105,12 @@ def optimise(
         after_iteration: called with each new state, for checkpoints and logs.
 
     Raises:
+        ConfigError: there is no value network for such answers.
         NothingCompiled: every compile of an iteration failed, or no module is left to compile.
         TrainingError: a loss or a weight is not a number.
     """
+    if config.baseline == "network" and not isinstance(answers, YesOrNo):
+        raise ConfigError("ppo.baseline: there is no value network for answers that are not yes or no; choose siblings")
     softened = soften(start, architecture, config.start_temperature)
     networks = ActorCritic(softened, architecture, answers, config, seed)
     if state is None:

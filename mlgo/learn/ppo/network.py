@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.config import PPOConfig
-from mlgo.learn.ppo.answers import Answers
+from mlgo.learn.answers import Answers
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture, flatten
 from mlgo.seeding import generator

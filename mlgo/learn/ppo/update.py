@@ -11,7 +11,7 @@ import numpy as np
 
 from mlgo.config import PPOConfig
 from mlgo.errors import TrainingError
-from mlgo.learn.ppo.answers import Answers
+from mlgo.learn.answers import Answers
 from mlgo.learn.ppo.network import ActorCritic
 
 

@@ -2,7 +2,6 @@
 
 from typing import Any, Protocol
 
-from mlgo.config import PPOConfig
 from mlgo.errors import ConfigError
 from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.network_policy import NetworkPolicy
@@ -35,6 +34,10 @@ class Answers(Protocol):
         """Entropy of the answers in nats, float32 [num]: 0 for a sure policy."""
         ...
 
+    def likeliest(self, outputs: Any) -> Any:
+        """The policy's own answers, [num]."""
+        ...
+
 
 class YesOrNo:
     """Answers 0 or 1, of which 1 has the probability ``sigmoid(logit)``."""
@@ -62,6 +65,10 @@ class YesOrNo:
         from keras import ops
 
         return ops.softplus(outputs) - outputs * ops.sigmoid(outputs)
+
+    def likeliest(self, outputs: Any) -> Any:
+        """Yes where the logit is above 0."""
+        return outputs > 0.0
 
 
 class LegalColumn:
@@ -92,19 +99,22 @@ class LegalColumn:
 
         return -ops.sum(ops.softmax(outputs) * ops.log_softmax(outputs), axis=1)
 
+    def likeliest(self, outputs: Any) -> Any:
+        """The column with the largest logit."""
+        from keras import ops
+
+        return ops.argmax(outputs, axis=1)
+
 
 _KINDS: dict[type[Policy], Answers] = {NetworkPolicy: YesOrNo(), ColumnPolicy: LegalColumn()}
 
 
-def answers_of(policy: Policy, config: PPOConfig) -> Answers:
+def answers_of(policy: Policy, learner: str) -> Answers:
     """Kind of answers of a policy.
 
     Raises:
-        ConfigError: there is none that PPO can sample, or no value network for its questions.
+        ConfigError: none that a learner, named for the message, can learn.
     """
     if type(policy) not in _KINDS:
-        raise ConfigError(f"PPO does not learn answers like those of task {policy.task}; take bc or es for it")
-    found = _KINDS[type(policy)]
-    if config.baseline == "network" and not isinstance(found, YesOrNo):
-        raise ConfigError(f"ppo.baseline: there is no value network for task {policy.task}; choose siblings")
-    return found
+        raise ConfigError(f"{learner} does not learn answers like those of task {policy.task}; take bc or es for it")
+    return _KINDS[type(policy)]
