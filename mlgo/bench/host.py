@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from mlgo.compiler.known import KnownPath
 from mlgo.compiler.process import Child
-from mlgo.compiler.session import KnownPath, compile_plain, compile_under_advice
+from mlgo.compiler.session import compile_plain, compile_under_advice
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import CompileConfig
 from mlgo.errors import CompileTimeout, ToolchainError

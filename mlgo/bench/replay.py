@@ -11,7 +11,7 @@ from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import Config
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.learn.es import Coordinates, evolve
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
 from mlgo.replay import ReplayStore
 from mlgo.rollout import CompileHost
 from mlgo.rollout.candidates import CandidateEvaluator
@@ -37,6 +37,10 @@ class ReplayRatios:
         wall_ratio: time without trees over time with them; median over generations.
         wall_ratio_min: smallest of any generation.
         wall_ratio_max: largest.
+        wall_ratio_first: of the first generation, in which the trees start empty.
+        nodes: questions in the trees at the end.
+        bytes_per_node: what a question takes on disk.
+        memory_bytes_per_node: and in memory.
     """
 
     perturbation: float
@@ -49,6 +53,10 @@ class ReplayRatios:
     wall_ratio: float
     wall_ratio_min: float
     wall_ratio_max: float
+    wall_ratio_first: float
+    nodes: int
+    bytes_per_node: float
+    memory_bytes_per_node: float
 
     def record(self) -> dict[str, Any]:
         """As plain values."""
@@ -58,7 +66,7 @@ class ReplayRatios:
 def bench_replay(
     config: Config,
     toolchain: Toolchain,
-    start: NetworkPolicy,
+    start: Policy,
     data: Path,
     perturbation: float,
     generations: int,
@@ -106,12 +114,15 @@ def bench_replay(
 
             layers = start.architecture.layer_slices()
             evolve(
-                Coordinates.last_layers(start.weights, layers, es.trainable_layers),
+                Coordinates.last_layers(
+                    start.weights, layers, es.trainable_layers, es.perturbation_unit, es.perturbation_epsilon
+                ),
                 evaluate,
                 lambda weights: 0.0,
                 es,
                 config.seed,
             )
+        nodes, disk_bytes, memory_bytes = _sizes(memory.store)
     ratios = [without / with_trees for without, with_trees in seconds]
     return ReplayRatios(
         perturbation=perturbation,
@@ -124,4 +135,19 @@ def bench_replay(
         wall_ratio=round(float(np.median(ratios)), 3),
         wall_ratio_min=round(min(ratios), 3),
         wall_ratio_max=round(max(ratios), 3),
+        wall_ratio_first=round(ratios[0], 3),
+        nodes=nodes,
+        bytes_per_node=round(disk_bytes / max(1, nodes), 1),
+        memory_bytes_per_node=round(memory_bytes / max(1, nodes), 1),
     )
+
+
+def _sizes(store: ReplayStore) -> tuple[int, int, int]:
+    """Questions in all trees, their bytes on disk and in memory."""
+    nodes = disk_bytes = memory_bytes = 0
+    for sha256 in store.modules():
+        loaded = store.load(sha256)
+        if loaded is not None:
+            nodes, memory_bytes = nodes + loaded[1].num_nodes, memory_bytes + loaded[1].num_bytes
+            disk_bytes += store.file_bytes(sha256)
+    return nodes, disk_bytes, memory_bytes

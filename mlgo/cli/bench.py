@@ -115,7 +115,7 @@ def _replay(args: argparse.Namespace) -> None:
     config = read_config(args)
     toolchain = find_toolchain(config.toolchain, config.target)
     generations, modules = (2, 6) if args.quick else (args.generations, args.modules or config.es.modules)
-    start = as_network_policy(load_policy(args.policy))
+    start = load_policy(args.policy)
     records = []
     for perturbation in args.perturbation or [config.es.perturbation]:
         ratios = bench_replay(config, toolchain, start, args.data, perturbation, generations, modules, args.workers)

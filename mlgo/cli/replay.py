@@ -16,9 +16,9 @@ from mlgo.cli.options import add_config_options, not_negative_float, positive, r
 from mlgo.compiler.session import compile_under_advice
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.config import Config
-from mlgo.errors import ArtifactError, CompileError, PolicyError
+from mlgo.errors import ArtifactError, CompileError, PolicyError, ReplayMismatch
 from mlgo.policy.advisors import RecordedAdvisor
-from mlgo.replay import DecisionTree, ReplayStore, Walk, leaf_of, prune, stores
+from mlgo.replay import Forest, Leaf, ReplayStore, prune, stores, visits_of
 from mlgo.replay.export import compiles_schema, compiles_table
 from mlgo.seeding import sample
 from mlgo.tasks import get_task
@@ -63,9 +63,10 @@ def add_parser(commands: Any) -> None:
 def _stats(args: argparse.Namespace) -> None:
     rows = []
     for store in stores(args.work / "replay"):
-        modules = nodes = compiles = size = 0
-        for sha256, _, tree in _trees(store):
-            modules, nodes, compiles = modules + 1, nodes + tree.num_nodes, compiles + len(tree.leaves)
+        modules = contexts = nodes = compiles = size = 0
+        for sha256, _, forest in _forests(store):
+            modules, contexts = modules + 1, contexts + len(forest.trees)
+            nodes, compiles = nodes + forest.num_nodes, compiles + forest.num_leaves
             size += store.file_bytes(sha256)
         rows.append(
             {
@@ -74,6 +75,7 @@ def _stats(args: argparse.Namespace) -> None:
                 "optimization": store.key.optimization,
                 "size_stop_factor": store.key.size_stop_factor,
                 "modules": modules,
+                "contexts": contexts,
                 "compiles": compiles,
                 "nodes": nodes,
                 "bytes": size,
@@ -94,14 +96,17 @@ def _verify(args: argparse.Namespace) -> int:
         if (store.key.compiler_sha256, store.key.target) != (toolchain.sha256, toolchain.target):
             print(f"{store.key.folder}: made by another compiler, left out")
             continue
-        trees = [(sha256, index) for sha256, _, tree in _trees(store) for index in range(len(tree.leaves))]
-        here = [one for one in trees if (args.work / "bitcode" / f"{one[0]}.bc").exists()]
+        results = [
+            (sha256, index)
+            for sha256, _, forest in _forests(store)
+            for index in range(max(len(tree.leaves) for tree in forest.trees))
+        ]
+        here = [one for one in results if (args.work / "bitcode" / f"{one[0]}.bc").exists()]
         for sha256, index in sample(here, args.count, args.seed, "replay", "verify"):
             loaded = store.load(sha256)
             assert loaded is not None
-            header, walk = loaded[0], next(itertools.islice(loaded[1].compiles(), index, None))
             checked += 1
-            difference = _compile_again(args.work, config, toolchain, store, sha256, header, walk)
+            difference = _compile_again(args.work, config, toolchain, store, sha256, *loaded, index)
             if difference:
                 wrong += 1
                 print(f"{sha256[:16]}: {difference}")
@@ -110,23 +115,41 @@ def _verify(args: argparse.Namespace) -> int:
 
 
 def _compile_again(
-    work: Path, config: Config, toolchain: Toolchain, store: ReplayStore, sha256: str, header: Header, walk: Walk
+    work: Path,
+    config: Config,
+    toolchain: Toolchain,
+    store: ReplayStore,
+    sha256: str,
+    header: Header,
+    forest: Forest,
+    index: int,
 ) -> str:
-    """Give the same answers to the compiler; say what differs, nothing if all agrees."""
+    """Give known answers to the compiler again; say what differs, nothing if all agrees.
+
+    Of a module whose functions are decided one by one, each gets the answers of one of its known compiles, whatever the
+    others get; so this also tries whether they are independent.
+    """
     settings = config.compile.model_copy(
         update={"optimization": store.key.optimization, "size_stop_factor": store.key.size_stop_factor}
     )
-    assert header.advice is not None
-    advisor = RecordedAdvisor(walk.answers.astype(header.advice.dtype).tobytes())
+    known = [next(itertools.islice(tree.compiles(), index % len(tree.leaves), None)) for tree in forest.trees]
+    path = forest.path_of(header, known)
+    advisor = RecordedAdvisor(b"".join(one.answers for one in path.contexts))
+    module = work / "bitcode" / f"{sha256}.bc"
     try:
-        result = compile_under_advice(
-            toolchain, get_task(store.key.task), work / "bitcode" / f"{sha256}.bc", advisor, settings
-        )
-    except (CompileError, PolicyError) as error:
+        result = compile_under_advice(toolchain, get_task(store.key.task), module, advisor, settings, known=path)
+    except (CompileError, PolicyError, ReplayMismatch) as error:
         return str(error)
-    assert walk.leaf is not None
-    found = replace(leaf_of(result), dedup_bytes=walk.leaf.dedup_bytes)  # the object's hash vouches for it
-    return "" if found == walk.leaf else f"the compiler gives {found}, the tree says {walk.leaf}"
+    visits = visits_of(result, path)
+    if visits is None:
+        return "costs cannot be told apart by function"
+    for visit, walk in zip(visits, known, strict=True):
+        found = visit.leaf
+        if isinstance(found, Leaf) and isinstance(walk.leaf, Leaf):
+            found = replace(found, dedup_bytes=walk.leaf.dedup_bytes)  # the object's hash vouches for it
+        if found != walk.leaf:
+            return f"the compiler gives {found}, the tree says {walk.leaf}"
+    return ""
 
 
 def _prune(args: argparse.Namespace) -> None:
@@ -137,18 +160,18 @@ def _prune(args: argparse.Namespace) -> None:
 def _export(args: argparse.Namespace) -> None:
     found = stores(args.work / "replay")
     for store in found:
-        tables = [compiles_table(sha256, header, tree) for sha256, header, tree in _trees(store)]
+        tables = [compiles_table(*one) for one in _forests(store)]
         if not tables:
             continue
         table = pa.concat_tables(tables)
         output = args.output.with_stem(f"{args.output.stem}-{store.key.folder}") if len(found) > 1 else args.output
-        write_table(output, table, compiles_schema(table.column_names), provenance(trees=asdict(store.key)))
+        write_table(output, table, compiles_schema(table), provenance(trees=asdict(store.key)))
         print(f"{output}: {table.num_rows} questions of {len(pc.unique(table['compile']))} compiles")
     if not found:
         raise ArtifactError("there are no trees yet; train a policy first")
 
 
-def _trees(store: ReplayStore) -> Iterator[tuple[str, Header, DecisionTree]]:
+def _forests(store: ReplayStore) -> Iterator[tuple[str, Header, Forest]]:
     for sha256 in store.modules():
         loaded = store.load(sha256)
         if loaded is not None:

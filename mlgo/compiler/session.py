@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from mlgo.compiler.comdat import comdat_groups, shared_text
+from mlgo.compiler.known import KnownContext, KnownPath, KnownQuestions
 from mlgo.compiler.measure import object_size
 from mlgo.compiler.process import Child, without_folders
-from mlgo.compiler.spills import REMARK_OPTIONS, SpillCosts, read_spill_costs
+from mlgo.compiler.spills import REMARK_OPTIONS, SpillCosts, read_spill_costs, total_cost
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import CompileConfig
 from mlgo.errors import (
@@ -27,7 +26,6 @@ from mlgo.errors import (
     PolicyError,
     ProtocolError,
     RemarkError,
-    ReplayMismatch,
     TooManyQuestions,
 )
 from mlgo.files import write_bytes
@@ -35,19 +33,6 @@ from mlgo.scratch import scratch_directory
 from mlgo.tasks import Advisor, Guard, Remark, Responder, Task
 from mlgo.wire.channel import Channel
 from mlgo.wire.log import Context, Header, LogParser, Observation
-
-
-@dataclass(frozen=True)
-class KnownPath:
-    """Questions that are known in advance, because an earlier compile gave the same answers.
-
-    Attributes:
-        checks: uint32 [num_known], CRC-32 of each observation.
-        answers: raw answers, concatenated.
-    """
-
-    checks: np.ndarray
-    answers: bytes
 
 
 @dataclass(frozen=True)
@@ -89,19 +74,33 @@ class CompileResult:
     @property
     def spill_cost(self) -> float | None:
         """Spills, reloads and copies of all functions in one figure, see mlgo/compiler/spills.py."""
-        return None if self.spills is None else sum(one.spill_cost for one in self.spills)
+        return None if self.spills is None else total_cost(self.spills)
 
     @property
     def num_questions(self) -> int:
         """Questions asked in all contexts."""
         return sum(count for _, count in self.contexts)
 
+    def visits(self) -> list[tuple[str, int]]:
+        """Contexts in order with their numbers of questions, those that were resumed at once counted as one."""
+        merged: list[tuple[str, int]] = []
+        for name, count in self.contexts:
+            before = merged.pop()[1] if merged and merged[-1][0] == name else 0
+            merged.append((name, before + count))
+        return merged
+
     def known_path(self) -> KnownPath:
         """What a compile with the same answers will ask; the result must be recorded, from the first question on."""
         assert self.header is not None
-        width = self.header.payload_bytes
-        rows = [self.observations[i : i + width] for i in range(0, len(self.observations), width)]
-        return KnownPath(np.array([zlib.crc32(row) for row in rows], np.uint32), self.answers)
+        assert self.header.advice is not None
+        width, advice_bytes, first = self.header.payload_bytes, self.header.advice.num_bytes, 0
+        contexts = []
+        for name, count in self.visits():
+            rows = [self.observations[i * width : (i + 1) * width] for i in range(first, first + count)]
+            answers = self.answers[first * advice_bytes : (first + count) * advice_bytes]
+            contexts.append(KnownContext(name, tuple(map(zlib.crc32, rows)), answers, is_whole=True))
+            first += count
+        return KnownPath(tuple(contexts))
 
 
 def compile_plain(
@@ -185,14 +184,13 @@ def compile_under_advice(
         flags = [*asking, *_cost_flags(costs), *watched.flags]
         start = time.monotonic()
         with _start(toolchain, module, settings, output, flags, watched.marker) as child:
-            talk = _Conversation(channel, child, task, advisor, settings, start, record, known or _NOTHING_KNOWN)
+            talk = _Conversation(channel, child, task, advisor, settings, start, record, known or KnownPath())
             returncode = talk.run()
             seconds = time.monotonic() - start
             _check_exit(returncode, child, settings)
         if talk.header is None and not task.in_code_generation:  # there, nothing to allocate means no channel
             raise ProtocolError("the compiler ended without opening the channel")
-        if talk.num_answered < talk.num_known:
-            raise ReplayMismatch(f"{module.name}: only {talk.num_answered} of {talk.num_known} known questions")
+        talk.known.end()
         if talk.parser.pending_bytes:
             raise ProtocolError("the compiler ended in the middle of a message")
         return _measured(
@@ -214,11 +212,10 @@ def compile_under_advice(
 
 _NO_MEMORY = ("LLVM ERROR: out of memory", "bad_alloc", "Cannot allocate memory")
 _NO_REMARK = Remark((), b"")
-_NOTHING_KNOWN = KnownPath(np.zeros(0, np.uint32), b"")
-_KNOWN_PAUSE_S = 0.002
 _KNOWN_QUESTION_S = 10e-6
-"""While questions are answered in advance, the compiler need not be interrupted for each; its pipe holds some 200.
-The second figure is less than LLVM takes for a question, so the first unknown one is not kept waiting."""
+"""While questions are answered in advance, the compiler need not be interrupted for each, only before its pipe is full.
+This is less than LLVM takes for a question, so the first unknown one is not kept waiting."""
+_PIPE_BYTES = 1 << 16
 _TALK_PATIENCE_MS = 20
 _QUESTIONS_PER_DRAIN = 64
 """Between two questions only the channel is watched: the compiler writes a remark per refused call, piece by piece,
@@ -243,16 +240,14 @@ class _Conversation:
         self.parser = LogParser()
         self.guard: Guard | None = None
         self.contexts: list[list] = []
-        self.num_known = len(known.checks)
+        self.known = KnownQuestions(known)
         self.num_answered = 0
-        self.answers: list[bytes] = [known.answers]
+        self.answers: list[bytes] = []
         self.observations: list[bytes] = []
-        self._checks: list[int] = known.checks.tolist()
-        self._ahead = known.answers
         self._channel, self._child, self._advisor, self._record = channel, child, advisor, record
         self._task, self._max_questions = task, settings.max_questions
         self._respond: Responder = _no_header
-        self._advice_bytes = 0
+        self._advice_bytes, self._pipe_holds = 0, 1
         self._answer_timeout_s = settings.answer_timeout_s
         self._compile_timeout_s = settings.compile_timeout_s
         self._end = start + settings.compile_timeout_s
@@ -264,9 +259,9 @@ class _Conversation:
         for descriptor in (channel.out_fd, child.stderr_fd, child.pidfd):
             poller.register(descriptor, select.POLLIN)
         while True:
-            if (left := self.num_known - self.num_answered) > 0:
-                self._ahead = channel.answer_ahead(self._ahead)
-                time.sleep(min(_KNOWN_PAUSE_S, left * _KNOWN_QUESTION_S))
+            self._answer_ahead()
+            if self.known.num_awaited:
+                time.sleep(min(self.known.num_awaited, self._pipe_holds) * _KNOWN_QUESTION_S)
             ready = dict(poller.poll(self._patience_ms()))
             if not ready or time.monotonic() >= self._end:
                 self._give_up()
@@ -279,11 +274,15 @@ class _Conversation:
             if channel.out_fd in ready:
                 if not self._receive():
                     poller.unregister(channel.out_fd)
-                elif self.num_answered >= self.num_known:
+                elif not self.known.num_awaited:
                     self._talk()
 
+    def _answer_ahead(self) -> None:
+        if self.known.unsent:
+            self.known.unsent = self._channel.answer_ahead(self.known.unsent)
+
     def _talk(self) -> None:
-        """Answer questions as long as they keep coming."""
+        """Answer questions as long as they keep coming and are not known."""
         poller = select.poll()
         poller.register(self._channel.out_fd, select.POLLIN)
         drain_at = self.num_answered + _QUESTIONS_PER_DRAIN
@@ -291,6 +290,8 @@ class _Conversation:
             if self.num_answered >= drain_at:
                 self._child.drain_stderr()
                 drain_at = self.num_answered + _QUESTIONS_PER_DRAIN
+            if self.known.num_awaited:
+                return
 
     def _receive(self) -> bool:
         """Handle what is in the pipe; False when there is nothing (more) to read."""
@@ -301,14 +302,16 @@ class _Conversation:
             if type(event) is Observation:
                 self._answer(event.payload)
             elif type(event) is Context:
-                self.contexts.append([event.name, 0])
+                self._enter(event.name)
             elif type(event) is Header:
                 if event.advice is None:
                     raise ProtocolError("the header announces no advice: this is a training log, not a channel")
                 self.header = event
                 self._advice_bytes = event.advice.num_bytes
+                self._pipe_holds = max(1, _PIPE_BYTES // event.payload_bytes)
                 self.guard = self._task.guard(event) if self._task.guard else None
                 self._respond = self._advisor.respond_to(event)
+        self._answer_ahead()  # of a context that has just begun
         self._heard = time.monotonic()  # after the answers: the advisor's time is not the compiler's
         return True
 
@@ -318,10 +321,9 @@ class _Conversation:
             raise TooManyQuestions(f"more than compile.max_questions ({self._max_questions}) questions")
         if self.guard is not None:
             payload = self.guard.observation(payload)
-        if number < self.num_known:  # answered in advance
-            if zlib.crc32(payload) != self._checks[number]:
-                raise ReplayMismatch(f"question {number} is not the known one")
-        else:
+        if not self.contexts:
+            self._enter("")
+        if not self.known.covers(payload):
             advice = self._respond(payload)
             if len(advice) != self._advice_bytes:
                 raise PolicyError(f"an answer of {len(advice)} bytes where {self._advice_bytes} are due")
@@ -332,9 +334,11 @@ class _Conversation:
             if self._record:
                 self.observations.append(payload)
         self.num_answered = number + 1
-        if not self.contexts:
-            self.contexts.append(["", 0])
         self.contexts[-1][1] += 1
+
+    def _enter(self, context: str) -> None:
+        self.answers.append(self.known.enter(context))
+        self.contexts.append([context, 0])
 
     def _patience_ms(self) -> float:
         left = min(self._heard + self._answer_timeout_s, self._end) - time.monotonic()

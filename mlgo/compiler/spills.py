@@ -19,6 +19,7 @@ the same code of LLVM, so it is read here as text: a YAML parser takes some hund
 """
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from mlgo.errors import RemarkError
@@ -59,6 +60,11 @@ class SpillCosts(NamedTuple):
         loads = self.reloads_cost + self.folded_reloads_cost
         stores = self.spills_cost + self.folded_spills_cost
         return LOAD_WEIGHT * loads + STORE_WEIGHT * stores + COPY_WEIGHT * self.copies_cost
+
+
+def total_cost(spills: Iterable[SpillCosts]) -> float:
+    """One figure for all functions of a module; the order of the additions decides its last bits."""
+    return sum(one.spill_cost for one in spills)
 
 
 _FIELDS = {

@@ -1,6 +1,19 @@
 """Decision trees: what every compile of a module has shown, kept so that none is done twice."""
 
-from mlgo.replay.store import ReplayStore, TreeKey, leaf_of, prune, stores
-from mlgo.replay.tree import DecisionTree, Leaf, Walk
+from mlgo.replay.forest import Forest, leaf_of, visits_of
+from mlgo.replay.store import ReplayStore, TreeKey, prune, stores
+from mlgo.replay.tree import DecisionTree, FunctionLeaf, Leaf, Walk
 
-__all__ = ["DecisionTree", "Leaf", "ReplayStore", "TreeKey", "Walk", "leaf_of", "prune", "stores"]
+__all__ = [
+    "DecisionTree",
+    "Forest",
+    "FunctionLeaf",
+    "Leaf",
+    "ReplayStore",
+    "TreeKey",
+    "Walk",
+    "leaf_of",
+    "prune",
+    "stores",
+    "visits_of",
+]

@@ -1,7 +1,7 @@
 """Decision trees on disk, shared by processes and runs.
 
 One file per module and key, only ever appended to. A writer holds a lock on the file, first reads what others have
-appended, then adds its own branch; so node numbers mean the same to everybody. A writer killed in the middle leaves a
+appended, then adds its own branches; so node numbers mean the same to everybody. A writer killed in the middle leaves a
 record cut short, which the next one removes.
 """
 
@@ -9,22 +9,32 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import numpy as np
-
+from mlgo.compiler.known import KnownPath
 from mlgo.compiler.measure import MEASURE_VERSION
 from mlgo.compiler.session import CompileResult
 from mlgo.errors import ArtifactError, ReplayMismatch
 from mlgo.files import content_hash, read_json, write_json
-from mlgo.replay.record import FRAME_BYTES, decode_branch, encode_branch, frame, is_cut_short, read_records
-from mlgo.replay.tree import Branch, DecisionTree, Leaf
-from mlgo.wire.log import Header, parse_header, write_header
+from mlgo.replay.forest import Forest, Visit, visits_of
+from mlgo.replay.record import (
+    FRAME_BYTES,
+    NONCE_BYTES,
+    RECORDS_VERSION,
+    decode_beginning,
+    decode_growth,
+    encode_beginning,
+    encode_growth,
+    frame,
+    is_cut_short,
+    read_records,
+)
+from mlgo.wire.log import Header
 
-_NONCE_BYTES = 16
+_BEFORE_RECORDS = 2
 
 KEY_NAME = "key.json"
 """File in each key's folder that says what its trees were made with."""
@@ -42,6 +52,7 @@ class TreeKey:
         size_stop_factor: growth at which the compiler stops asking.
         flags: hash of all other options of a compile.
         measure: version of the way in which objects are measured.
+        records: version of the files.
     """
 
     compiler_sha256: str
@@ -51,6 +62,7 @@ class TreeKey:
     size_stop_factor: float
     flags: str = ""
     measure: int = MEASURE_VERSION
+    records: int = RECORDS_VERSION
 
     @property
     def folder(self) -> str:
@@ -62,18 +74,13 @@ class TreeKey:
 class _OpenTree:
     path: Path
     header: Header | None = None
-    tree: DecisionTree | None = None
+    forest: Forest | None = None
     offset: int = 0
     identity: bytes = b""
 
     def forget(self) -> None:
         """Start anew: the file is not the one that was read."""
-        self.header, self.tree, self.offset = None, None, 0
-
-
-def leaf_of(result: CompileResult) -> Leaf:
-    """What a tree keeps of a finished compile."""
-    return Leaf(result.exec_bytes, result.text_bytes, result.dedup_bytes, result.object_sha256, result.truncated)
+        self.header, self.forest, self.offset = None, None, 0
 
 
 class ReplayStore:
@@ -83,13 +90,17 @@ class ReplayStore:
         root: folder of all keys.
         key: what decides compiles besides the module.
         max_loaded_bytes: memory for loaded trees; the least recently used are dropped beyond it.
+        max_functions_bytes: memory at which the trees of a module's functions stop growing. Their questions are large,
+            and those of all modules of a generation should be loaded at the same time.
     """
 
-    def __init__(self, root: Path, key: TreeKey, max_loaded_bytes: int = 1 << 30) -> None:
+    def __init__(
+        self, root: Path, key: TreeKey, max_loaded_bytes: int = 1 << 30, max_functions_bytes: int = 1 << 24
+    ) -> None:
         self.key = key
         self._folder = root / key.folder
         self._key_path = self._folder / KEY_NAME
-        self._max_loaded_bytes = max_loaded_bytes
+        self._max_loaded_bytes, self._max_functions_bytes = max_loaded_bytes, max_functions_bytes
         self._loaded: dict[str, _OpenTree] = {}
 
     def modules(self) -> list[str]:
@@ -100,8 +111,8 @@ class ReplayStore:
         """Size of a module's tree on disk."""
         return (self._folder / f"{module_sha256}.tree").stat().st_size
 
-    def load(self, module_sha256: str) -> tuple[Header, DecisionTree] | None:
-        """The tree of a module with all that is on disk; None when nothing is known.
+    def load(self, module_sha256: str) -> tuple[Header, Forest] | None:
+        """The trees of a module with all that is on disk; None when nothing is known.
 
         Raises:
             ArtifactError: the file is damaged.
@@ -113,84 +124,74 @@ class ReplayStore:
                     os.utime(entry.path)  # recently used
         except FileNotFoundError:
             return None
-        if entry.header is None or entry.tree is None:
+        if entry.header is None or entry.forest is None:
             return None
-        return entry.header, entry.tree
+        return entry.header, entry.forest
 
-    def insert(self, module_sha256: str, result: CompileResult, num_known: int = 0) -> None:
-        """Add a finished compile, recorded with its observations.
+    def insert(self, module_sha256: str, result: CompileResult, known: KnownPath | None = None) -> None:
+        """Add a finished compile, recorded with its observations; one that cannot be taken apart is left out.
 
         Args:
             module_sha256: hash of the module's bitcode.
             result: a recorded compile.
-            num_known: first questions that were answered in advance; their observations are not in the result.
+            known: questions that were answered in advance; their observations are not in the result.
 
         Raises:
             ReplayMismatch: it contradicts an earlier compile.
             ArtifactError: the file is damaged or cannot be written.
         """
-        header = result.header
-        assert header is not None
-        assert header.advice is not None
-        answers = np.frombuffer(result.answers, header.advice.dtype).astype(np.int64)
-        observations = np.frombuffer(result.observations, np.uint8).reshape(-1, header.payload_bytes)
-        leaf = leaf_of(result)
+        assert result.header is not None
+        visits = visits_of(result, known)
+        if visits is None:
+            return
         entry = self._entry(module_sha256)
         if not self._key_path.exists():
             write_json(self._key_path, asdict(self.key))
         try:
             with _locked(entry.path) as descriptor:
                 self._catch_up(entry, descriptor)
-                self._append(entry, descriptor, header, observations, answers, leaf, num_known)
+                self._append(entry, descriptor, result.header, visits)
         except ReplayMismatch as error:
             raise ReplayMismatch(f"module {module_sha256[:16]}: {error}") from error
         except OSError as error:
             raise ArtifactError(f"cannot write {entry.path}: {error.strerror or error}") from error
 
-    def _append(
-        self,
-        entry: _OpenTree,
-        descriptor: int,
-        header: Header,
-        observations: np.ndarray,
-        answers: np.ndarray,
-        leaf: Leaf,
-        num_known: int,
-    ) -> None:
-        tree = entry.tree or DecisionTree(header.payload_bytes)
+    def _append(self, entry: _OpenTree, descriptor: int, header: Header, visits: Sequence[Visit]) -> None:
+        contexts = [visit.context for visit in visits]
+        forest = entry.forest or Forest(header.payload_bytes, contexts)
         if entry.header not in (None, header):
             raise ReplayMismatch("the compiler offers other features than before")
-        branch: Branch | None = tree.branch_of(observations, answers, leaf, num_known)
-        if branch is None:
+        growth = forest.growth_of(visits)
+        if not growth or (forest.whole is None and forest.num_bytes >= self._max_functions_bytes):
             return
-        data = frame(encode_branch(branch))
-        if entry.tree is None:
+        data = frame(encode_growth(growth))
+        if entry.forest is None:
             # A tree that is pruned and made anew must not be taken for the old one, whatever inode it gets.
-            data = frame(os.urandom(_NONCE_BYTES) + write_header(header)) + data
+            data = frame(encode_beginning(os.urandom(NONCE_BYTES), header, contexts)) + data
         os.ftruncate(descriptor, entry.offset)  # what a killed writer left unfinished
         if os.pwrite(descriptor, data, entry.offset) != len(data):
             os.ftruncate(descriptor, entry.offset)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        entry.header, entry.tree = header, tree
-        entry.identity = os.pread(descriptor, FRAME_BYTES + _NONCE_BYTES, 0)
+        entry.header, entry.forest = header, forest
+        entry.identity = os.pread(descriptor, FRAME_BYTES + NONCE_BYTES, 0)
         entry.offset += len(data)
-        tree.add(branch)
+        forest.add(growth)
 
     def _catch_up(self, entry: _OpenTree, descriptor: int) -> bool:
         """Read what has been appended since the last look; tell whether there was anything."""
         status = os.fstat(descriptor)
-        identity = os.pread(descriptor, FRAME_BYTES + _NONCE_BYTES, 0)
+        identity = os.pread(descriptor, FRAME_BYTES + NONCE_BYTES, 0)
         if entry.identity != identity or status.st_size < entry.offset:  # new, or pruned in the meantime
             entry.forget()
         entry.identity = identity
         data = os.pread(descriptor, status.st_size - entry.offset, entry.offset)
         read = 0
         for record in read_records(data):
-            if entry.tree is None:
-                entry.header = parse_header(record.payload[_NONCE_BYTES:])
-                entry.tree = DecisionTree(entry.header.payload_bytes)
+            if entry.header is None or entry.forest is None:
+                entry.header, contexts = decode_beginning(record.payload)
+                entry.forest = Forest(entry.header.payload_bytes, contexts)
             else:
-                entry.tree.add(decode_branch(record.payload, entry.tree.payload_bytes))
+                entry.forest.add(decode_growth(record.payload, entry.header.payload_bytes, entry.forest.contexts))
             read = record.end
         entry.offset += read
         if read < len(data) and not is_cut_short(data, read):
@@ -204,7 +205,7 @@ class ReplayStore:
         return entry
 
     def _drop_least_recent(self) -> None:
-        sizes = {name: one.tree.num_bytes if one.tree else 0 for name, one in self._loaded.items()}
+        sizes = {name: one.forest.num_bytes if one.forest else 0 for name, one in self._loaded.items()}
         excess = sum(sizes.values()) - self._max_loaded_bytes
         for name in list(sizes)[:-1]:
             if excess <= 0:
@@ -236,7 +237,7 @@ def _is_still(path: Path, descriptor: int) -> bool:
 
 
 def stores(root: Path) -> list[ReplayStore]:
-    """The stores of all keys under ``root``.
+    """The stores of all keys under ``root`` whose files are of this version.
 
     Raises:
         ArtifactError: a folder's key file is damaged.
@@ -244,9 +245,11 @@ def stores(root: Path) -> list[ReplayStore]:
     found = []
     for path in sorted(root.glob(f"*/{KEY_NAME}")):
         try:
-            found.append(ReplayStore(root, TreeKey(**read_json(path))))
+            key = TreeKey(**{"records": _BEFORE_RECORDS, **read_json(path)})
         except TypeError as error:
             raise ArtifactError(f"{path} does not describe a key of this version; delete its folder") from error
+        if key.records == RECORDS_VERSION:
+            found.append(ReplayStore(root, key))
     return found
 
 

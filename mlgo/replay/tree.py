@@ -1,28 +1,36 @@
-"""The decision tree of one module.
+"""The decision tree of one context: of a module, or of one function of a module.
 
 A compile is a pure function of (compiler, module, flags, answers), and the next observation is a function of the
-answers so far. So all compiles of a module form a tree: observations at its nodes, answers on its edges, scores at
-its leaves.
+answers so far. So all compiles of a module form a tree: observations at its nodes, answers on its edges, results at
+its leaves. Where each function is decided by itself, its questions and costs are a function of the answers given in it,
+and all compiles form a tree for each function.
 
 Nodes are stored in the order in which compiles brought them. The nodes that one compile added follow each other, so
 most edges lead from a node to the next one; only where a later compile branched off is an edge written down.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from mlgo.compiler.spills import SpillCosts
 from mlgo.errors import ReplayMismatch
 from mlgo.tasks import Decide
 
 _BLOCK = 256
+_BLOCK_BYTES = 1 << 17
+"""Nodes are decided in blocks of so many, and of so many bytes: fewer large ones, because each takes longer to decide,
+in vain after the first answer that differs."""
 _ROOT = -1
+_BEGINNING = (_ROOT, 0)
+_NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """What a finished compile gave.
+    """What a finished compile gave, where the module is one context.
 
     Attributes:
         exec_bytes: executable sections of the object, in bytes.
@@ -39,6 +47,35 @@ class Leaf:
     truncated: bool
 
 
+class FunctionLeaf(NamedTuple):
+    """What one function cost, where each is a context.
+
+    Attributes:
+        spills: as the compiler reports them; none for a function without any.
+    """
+
+    spills: tuple[SpillCosts, ...]
+
+
+AnyLeaf = Leaf | FunctionLeaf
+
+
+class Stretch(NamedTuple):
+    """Consecutive nodes at which answers are wanted.
+
+    Attributes:
+        position: number of the first node's question, from the root.
+        nodes: first node and the one after the last.
+    """
+
+    position: int
+    nodes: slice
+
+
+Descent = Generator[Stretch, np.ndarray, "Walk"]
+"""Goes down a tree: yields nodes, is sent the answers there, fewer when there are no more; returns how far it came."""
+
+
 @dataclass(frozen=True)
 class Walk:
     """How far the tree answers for a policy.
@@ -51,7 +88,7 @@ class Walk:
 
     nodes: np.ndarray
     answers: np.ndarray
-    leaf: Leaf | None
+    leaf: AnyLeaf | None
 
 
 @dataclass(frozen=True)
@@ -70,11 +107,11 @@ class Branch:
     answer: int
     observations: np.ndarray
     answers: np.ndarray
-    leaf: Leaf
+    leaf: AnyLeaf
 
 
 class DecisionTree:
-    """Observations, answers and results of all known compiles of one module.
+    """Observations, answers and results of all known compiles of one context.
 
     Args:
         payload_bytes: size of one observation.
@@ -83,14 +120,15 @@ class DecisionTree:
     def __init__(self, payload_bytes: int) -> None:
         self.payload_bytes = payload_bytes
         self.num_nodes = 0
-        self.leaves: list[Leaf] = []
+        self.leaves: list[AnyLeaf] = []
+        self._block = min(_BLOCK, max(1, _BLOCK_BYTES // payload_bytes))
         self._observations = np.zeros((0, payload_bytes), np.uint8)
         self._answers = np.zeros(0, np.int64)  # the answer that leads to the next node of the same run
         self._ends = np.zeros(0, np.int64)  # where the run of each node ends
-        self._run_leaves: dict[int, Leaf] = {}  # by end of a run
+        self._run_leaves: dict[int, AnyLeaf] = {}  # by end of a run
         self._branches: dict[tuple[int, int], int] = {}  # (node, answer) -> first node of another run
         self._origins: dict[int, tuple[int, int]] = {}  # first node of a run -> the edge that leads to it
-        self._early_leaves: dict[tuple[int, int], Leaf] = {}  # (node, answer) after which nothing more was asked
+        self._early_leaves: dict[tuple[int, int], AnyLeaf] = {}  # (node, answer) after which nothing more was asked
 
     @property
     def observations(self) -> np.ndarray:
@@ -104,10 +142,10 @@ class DecisionTree:
 
     def walk(self, decide: Decide) -> Walk:
         """Follow a policy from the root as far as the tree is known."""
-        return self._descend(lambda position, nodes: decide(self._observations[nodes]))
+        return _led(self.descend(), lambda stretch: decide(self._observations[stretch.nodes]))
 
     def branch_of(
-        self, observations: np.ndarray, answers: np.ndarray, leaf: Leaf, num_checked: int = 0
+        self, observations: np.ndarray, answers: np.ndarray, leaf: AnyLeaf, num_checked: int = 0
     ) -> Branch | None:
         """What a whole compile adds; None when all of it is known, or when this tree lacks what it builds upon.
 
@@ -123,7 +161,9 @@ class DecisionTree:
         Raises:
             ReplayMismatch: the compile contradicts the tree, so the key does not cover all that decides it.
         """
-        known = self._descend(lambda position, nodes: answers[position : position + nodes.stop - nodes.start])
+        if not len(answers) and self._early_leaves.get(_BEGINNING) == leaf:
+            return None
+        known = _led(self.descend(), lambda at: answers[at.position : at.position + at.nodes.stop - at.nodes.start])
         num_known = len(known.nodes)
         if num_known < num_checked:
             return None
@@ -181,15 +221,17 @@ class DecisionTree:
         empty = np.zeros(0, np.int64)
         return np.concatenate([empty, *reversed(nodes)]), np.concatenate([empty, *reversed(answers)])
 
-    def _descend(self, choose: Callable[[int, slice], np.ndarray]) -> Walk:
-        """Go down; ``choose(position, nodes)`` gives the answers at consecutive nodes, fewer when it has no more."""
-        nodes, answers, position = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
-        edge = (_ROOT, 0)
+    def descend(self) -> Descent:
+        """Go down as far as the tree is known."""
+        nodes, answers, position = [_NONE], [_NONE], 0
+        edge = _BEGINNING
+        if edge in self._early_leaves:
+            return Walk(_NONE, _NONE, self._early_leaves[edge])
         while (node := self._branches.get(edge, _ROOT)) != _ROOT:
             end = int(self._ends[node])
             while node < end:
-                stop = min(node + _BLOCK, end)
-                chosen = choose(position, slice(node, stop))
+                stop = min(node + self._block, end)
+                chosen = yield Stretch(position, slice(node, stop))
                 differing = np.flatnonzero(chosen != self._answers[node : node + len(chosen)])
                 kept = int(differing[0]) + 1 if differing.size else len(chosen)
                 nodes.append(np.arange(node, node + kept))
@@ -217,6 +259,17 @@ class DecisionTree:
             self._observations = _grown(self._observations, (capacity, self.payload_bytes))
             self._answers = _grown(self._answers, (capacity,))
             self._ends = _grown(self._ends, (capacity,))
+
+
+def _led(descent: Descent, choose: Callable[[Stretch], np.ndarray]) -> Walk:
+    """Where a descent ends up with the answers of ``choose``."""
+    try:
+        stretch = next(descent)
+        while True:
+            stretch = descent.send(choose(stretch))
+    except StopIteration as end:
+        walk: Walk = end.value
+        return walk
 
 
 def _grown(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

@@ -50,7 +50,13 @@ class CandidateEvaluator:
             float64 [num_candidates, num_modules], NaN where a compile failed.
         """
         jobs = [
-            CompileJob(one.module.key, self._bitcode[one.module.key], policy, sha256=one.module.sha256)
+            CompileJob(
+                one.module.key,
+                self._bitcode[one.module.key],
+                policy,
+                sha256=one.module.sha256,
+                costs_only=self._objective == "spill_cost",
+            )
             for policy in map(self._policy.with_weights, candidates)
             for one in modules
         ]

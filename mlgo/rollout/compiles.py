@@ -11,6 +11,7 @@ import numpy as np
 from tqdm import tqdm
 
 from mlgo.compiler.session import CompileResult, compile_plain, compile_under_advice
+from mlgo.compiler.spills import SpillCosts, total_cost
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import CompileConfig
 from mlgo.errors import CompileError, MlgoError, ReplayMismatch
@@ -26,19 +27,34 @@ class CompileOutcome:
     """What became of a job.
 
     Attributes:
-        result: sizes and answers; None when the compile failed.
+        result: sizes and answers; None when the compile failed, or only its costs were wanted and were known.
         failure: kind of failure, empty on success.
         message: what went wrong.
-        recalled: found in the module's tree, without a compile; ``seconds`` is then 0.
+        recalled: found in the module's trees, without a compile; ``seconds`` is then 0.
+        spills: costs of all functions of a compile that was never done, put together from trees; no sizes are known.
     """
 
     result: CompileResult | None
     failure: str = ""
     message: str = ""
     recalled: bool = False
+    spills: tuple[SpillCosts, ...] | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether a compile ended without a result."""
+        return self.result is None and self.spills is None
 
     def score(self, objective: str) -> float:
-        """Size in bytes by the name of the objective; NaN when the compile failed."""
+        """Cost by the name of the objective; NaN when the compile failed.
+
+        Raises:
+            ValueError: another objective than the one that was asked for alone.
+        """
+        if self.spills is not None:
+            if objective != "spill_cost":
+                raise ValueError(f"{objective} is not known: the job asked for costs only")
+            return float(total_cost(self.spills))
         return float("nan") if self.result is None else float(getattr(self.result, objective))
 
 
@@ -96,8 +112,8 @@ class CompileHost:
             for position, job in enumerate(jobs):  # at the moment a worker is free, so trees are as full as can be
                 self.num_asked += 1
                 found = self._memory.recall(job) if self._memory else Recollection(job)
-                if found.result is not None:
-                    recalled.append((position, CompileOutcome(found.result, recalled=True)))
+                if found.result is not None or found.spills is not None:
+                    recalled.append((position, CompileOutcome(found.result, recalled=True, spills=found.spills)))
                 else:
                     needed[next(orders)] = (position, job, found)
                     yield found.job
@@ -110,9 +126,12 @@ class CompileHost:
                 outcome = CompileOutcome(None, "worker", lost)
             if self._memory and outcome.result is not None:
                 self._memory.keep(found.job, outcome.result)
-                # Recorded for the tree alone, or from the first unknown question on.
-                observations = found.observations + outcome.result.observations if job.record else b""
-                outcome = replace(outcome, result=replace(outcome.result, observations=observations))
+                whole = (  # recorded for the trees alone, or without the known questions
+                    self._memory.complete(found, outcome.result)
+                    if job.record
+                    else replace(outcome.result, observations=b"")
+                )
+                outcome = replace(outcome, result=whole)
             yield position, outcome
             while recalled:
                 yield recalled.popleft()

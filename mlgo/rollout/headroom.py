@@ -107,10 +107,12 @@ def _best_in_tree(
     loaded = store.load(scored.module.sha256)
     if loaded is None:
         return None
-    header, tree = loaded
+    header, tree = loaded[0], loaded[1].trees[0]  # the search is for modules that are decided as a whole
     best: tuple[Leaf, Walk] | None = None
     for walk in tree.compiles():
-        if walk.leaf and (best is None or getattr(walk.leaf, objective) < getattr(best[0], objective)):
+        if isinstance(walk.leaf, Leaf) and (
+            best is None or getattr(walk.leaf, objective) < getattr(best[0], objective)
+        ):
             best = walk.leaf, walk
     if best is None:
         return None

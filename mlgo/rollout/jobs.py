@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlgo.compiler.session import KnownPath
+from mlgo.compiler.known import KnownPath
 from mlgo.tasks import Advisor
 
 
@@ -19,8 +19,10 @@ class CompileJob:
         record: bring the raw observations back.
         count_done: count the changes made in ``num_remarks``, instead of watching for an early stop.
         sha256: hash of the bitcode; with it, the compile may be found in, and is added to, the module's tree.
-        known: first questions, answered without waiting for them.
+        known: first questions of each context, answered without waiting for them.
         object_path: where to keep the object file; such a job is always compiled.
+        costs_only: of the outcome, only the spill cost is wanted. The trees of a module's functions tell the costs of
+            compiles that were never done, but no sizes.
     """
 
     module: str
@@ -32,3 +34,4 @@ class CompileJob:
     sha256: str = ""
     known: KnownPath | None = None
     object_path: Path | None = None
+    costs_only: bool = False

@@ -1,20 +1,19 @@
 """Decision trees in front of the compiler: what is known is not compiled again."""
 
-import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
-from mlgo.compiler.session import CompileResult, KnownPath
+from mlgo.compiler.session import CompileResult
+from mlgo.compiler.spills import SpillCosts
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import CompileConfig
 from mlgo.files import content_hash
-from mlgo.replay import ReplayStore, TreeKey
+from mlgo.replay import DecisionTree, Forest, FunctionLeaf, Leaf, ReplayStore, TreeKey, Walk
 from mlgo.rollout.copies import Copies
 from mlgo.rollout.jobs import CompileJob
-from mlgo.tasks import PureAdvisor, Task
+from mlgo.tasks import Guard, PureAdvisor, Task, get_task
 from mlgo.types import TensorSpec
+from mlgo.wire.log import Header
 
 
 def tree_key(toolchain: Toolchain, task: Task, settings: CompileConfig, copies: Copies | None = None) -> TreeKey:
@@ -33,17 +32,19 @@ def tree_key(toolchain: Toolchain, task: Task, settings: CompileConfig, copies: 
 
 @dataclass(frozen=True)
 class Recollection:
-    """What a tree knows of a job.
+    """What the trees of a module know of a job.
 
     Attributes:
         job: what is left to do, its first questions answered where they are known.
         result: the whole result, when nothing is left to do.
-        observations: raw observations of the known first questions, if the job is to be recorded.
+        spills: costs of all functions, when nothing else is wanted and they are known; there is no result then.
+        observations: raw observations of the known questions of each context, if the job is to be recorded.
     """
 
     job: CompileJob
     result: CompileResult | None = None
-    observations: bytes = b""
+    spills: tuple[SpillCosts, ...] | None = None
+    observations: tuple[bytes, ...] = ()
 
 
 class TreeMemory:
@@ -63,61 +64,112 @@ class TreeMemory:
     def __init__(self, store: ReplayStore) -> None:
         self.store = store
         self.num_recalled = self.num_compiled = self.num_known_questions = self.num_questions = 0
+        self._task, self._can_keep = get_task(store.key.task), True
 
     def recall(self, job: CompileJob) -> Recollection:
-        """What the tree knows of a job.
+        """What the trees know of a job.
 
-        Nothing, for jobs whose advisor looks at more than the observation, or that ask for the default.
+        Nothing, for jobs whose advisor looks at more than the observation, or that ask for the default; nor once the
+        task has turned out to have continuous answers.
         """
+        if not self._can_keep:
+            return Recollection(job)
         if not (job.sha256 and isinstance(job.advisor, PureAdvisor)) or job.with_default or job.count_done:
             return Recollection(job)
-        if job.object_path is not None:  # a tree holds sizes, not objects
+        if job.object_path is not None:  # a tree holds results, not objects
             return Recollection(job)
         loaded = self.store.load(job.sha256)
         if loaded is None:
             return Recollection(replace(job, record=True))
-        header, tree = loaded
-        walk = tree.walk(job.advisor.decide_for(header))
-        assert header.advice is not None
-        answers = walk.answers.astype(header.advice.dtype).tobytes()
-        observations = tree.observations[walk.nodes]
-        recorded = observations.tobytes() if job.record else b""
-        if walk.leaf is not None:
+        header, forest = loaded
+        walks = forest.walk(job.advisor.decide_for(header))
+        found = self._recalled(job, header, forest, walks)
+        if found is not None:
             self.num_recalled += 1
-            leaf, contexts = walk.leaf, (("", len(walk.nodes)),)
-            result = CompileResult(
-                leaf.exec_bytes,
-                leaf.text_bytes,
-                leaf.dedup_bytes,
-                leaf.object_sha256,
-                0.0,
-                leaf.truncated,
-                header=header,
-                contexts=contexts,
-                answers=answers,
-                observations=recorded,
-            )
-            return Recollection(job, result)
-        checks = [zlib.crc32(row) for row in observations]
-        known = KnownPath(np.array(checks, np.uint32), answers)
+            return found
+        guard = self._task.guard(header) if self._task.guard else None
+        if guard is not None:
+            pairs = zip(forest.trees, walks, strict=True)
+            walks = [_without_illegal_end(header, tree, walk, guard) for tree, walk in pairs]
+        recorded: tuple[bytes, ...] = ()
+        if job.record:
+            pairs = zip(forest.trees, walks, strict=True)
+            recorded = tuple(tree.observations[walk.nodes].tobytes() for tree, walk in pairs)
+        known = forest.path_of(header, walks)
         return Recollection(replace(job, record=True, known=known), observations=recorded)
 
+    def complete(self, found: Recollection, result: CompileResult) -> CompileResult:
+        """Put the known observations back into a compile, each where it belongs."""
+        if not found.observations or result.header is None:
+            return result
+        assert found.job.known is not None
+        new, parts, width = result.observations, [], result.header.payload_bytes
+        counts = [count for _, count in result.visits()]
+        for before, known, count in zip(found.observations, found.job.known.contexts, counts, strict=True):
+            num_bytes = (count - len(known.checks)) * width
+            parts += [before, new[:num_bytes]]
+            new = new[num_bytes:]
+        return replace(result, observations=b"".join(parts))
+
     def keep(self, job: CompileJob, result: CompileResult) -> None:
-        """Add a compile to its module's tree; one with continuous answers is not kept.
+        """Add a compile to its module's trees; one with continuous answers is not kept.
 
         Raises:
             ReplayMismatch: it contradicts an earlier one; names the module and the question.
         """
         if not job.sha256 or not job.record or job.with_default or job.count_done:
             return
-        num_known = len(job.known.checks) if job.known is not None else 0
         self.num_compiled += 1
-        self.num_known_questions += num_known
+        self.num_known_questions += job.known.num_questions if job.known is not None else 0
         self.num_questions += result.num_questions
         header = result.header
-        if header is None or header.advice is None or not _is_discrete(header.advice):
+        if header is None or header.advice is None:
             return
-        self.store.insert(job.sha256, result, num_known)
+        if not _is_discrete(header.advice):
+            self._can_keep = False
+            return
+        self.store.insert(job.sha256, result, job.known)
+
+    def _recalled(self, job: CompileJob, header: Header, forest: Forest, walks: list[Walk]) -> Recollection | None:
+        """What needs no compile: the module's result where it is one context, the sum of costs where that is enough."""
+        leaves = [walk.leaf for walk in walks]
+        if len(leaves) == 1 and isinstance(leaves[0], Leaf):
+            return Recollection(job, _result(header, forest, walks[0], leaves[0], job.record))
+        functions = [leaf for leaf in leaves if isinstance(leaf, FunctionLeaf)]
+        if job.costs_only and len(functions) == len(walks):
+            return Recollection(job, spills=tuple(costs for leaf in functions for costs in leaf.spills))
+        return None
+
+
+def _result(header: Header, forest: Forest, walk: Walk, leaf: Leaf, record: bool) -> CompileResult:
+    assert header.advice is not None
+    answers = walk.answers.astype(header.advice.dtype).tobytes()
+    return CompileResult(
+        leaf.exec_bytes,
+        leaf.text_bytes,
+        leaf.dedup_bytes,
+        leaf.object_sha256,
+        0.0,
+        leaf.truncated,
+        header=header,
+        contexts=((forest.contexts[0], len(walk.nodes)),),
+        answers=answers,
+        observations=forest.trees[0].observations[walk.nodes].tobytes() if record else b"",
+    )
+
+
+def _without_illegal_end(header: Header, tree: DecisionTree, walk: Walk, guard: Guard) -> Walk:
+    """Leave the last answer to the session if its guard would change it.
+
+    It is the only one that can be illegal: those before it are answers of compiles, as the compiler got them.
+    """
+    if walk.leaf is not None or not len(walk.nodes):
+        return walk
+    assert header.advice is not None
+    advice = walk.answers[-1].astype(header.advice.dtype).tobytes()
+    if guard.answer(tree.observations[walk.nodes[-1]].tobytes(), advice) == advice:
+        return walk
+    return Walk(walk.nodes[:-1], walk.answers[:-1], None)
 
 
 def _is_discrete(advice: TensorSpec) -> bool:

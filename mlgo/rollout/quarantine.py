@@ -45,7 +45,7 @@ class Quarantine:
     def note(self, module: str, outcome: CompileOutcome) -> None:
         """Count one more compile of a module."""
         old = self._records.get(module, FailureRecord())
-        failed = outcome.result is None
+        failed = outcome.failed
         reason = f"{outcome.failure}: {outcome.message}" if failed else old.reason
         self._records[module] = FailureRecord(old.compiles + 1, old.failures + failed, reason)
 

@@ -9,7 +9,7 @@ from mlgo.compiler.session import CompileResult
 from mlgo.corpus.store import Module
 from mlgo.files import content_hash
 from mlgo.policy.policy import Policy
-from mlgo.replay import ReplayStore, Walk
+from mlgo.replay import Leaf, ReplayStore, Walk
 from mlgo.rollout.episodes import Episode, episode
 
 
@@ -36,7 +36,7 @@ def best_remembered(store: ReplayStore, module: str, sha256: str, policy: Policy
         objective: which size counts, ``text_bytes`` or ``exec_bytes``.
 
     Returns:
-        None when nothing is known of the module.
+        None when nothing is known of the module, or only its functions one by one.
 
     Raises:
         ArtifactError: its tree is damaged.
@@ -45,13 +45,16 @@ def best_remembered(store: ReplayStore, module: str, sha256: str, policy: Policy
     loaded = store.load(sha256)
     if loaded is None:
         return None
-    header, tree = loaded
+    header, forest = loaded
+    tree = forest.whole
+    if tree is None:
+        return None
 
     def order(walk: Walk) -> tuple[int, bytes]:
         return int(getattr(walk.leaf, objective)), walk.answers.astype(np.uint8).tobytes()
 
     best = min(tree.compiles(), key=order, default=None)
-    if best is None or best.leaf is None:
+    if best is None or not isinstance(best.leaf, Leaf):
         return None
     assert header.advice is not None
     result = CompileResult(

@@ -70,7 +70,7 @@ def ask_trees(store: ReplayStore, module_sha256: str) -> Ask:
 
     def ask(advisor: OverridingAdvisor) -> tuple[Header, np.ndarray, np.ndarray]:
         if (loaded := store.load(module_sha256)) is not None:
-            header, tree = loaded
+            header, tree = loaded[0], loaded[1].trees[0]  # the search is for modules that are decided as a whole
             walk = tree.walk(advisor.decide_for(header))
             if walk.leaf is not None:
                 return header, tree.observations[walk.nodes], walk.answers

@@ -147,16 +147,11 @@ def open_memory(
     settings: CompileConfig,
     copies: Copies | None = None,
 ) -> TreeMemory | None:
-    """Decision trees in a folder, pruned to the configured size; None where the configuration turns them off.
-
-    There are none for tasks in code generation: a tree holds one sequence of questions, and there each function has its
-    own.
-    """
-    problem = get_task(task)
-    if not config.enabled or problem.in_code_generation:
+    """Decision trees in a folder, pruned to the configured size; None where the configuration turns them off."""
+    if not config.enabled:
         return None
     prune(folder, int(config.max_disk_gb * 1e9))
-    return TreeMemory(ReplayStore(folder, tree_key(toolchain, problem, settings, copies)))
+    return TreeMemory(ReplayStore(folder, tree_key(toolchain, get_task(task), settings, copies)))
 
 
 def needed_copies(settings: CompileConfig, baseline: Path) -> Copies | None:

@@ -5,10 +5,12 @@ import resource
 import shutil
 import signal
 import time
+import zlib
 
 import numpy as np
 import pytest
 
+from mlgo.compiler.known import KnownContext, KnownPath
 from mlgo.compiler.session import compile_plain, compile_under_advice
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.errors import (
@@ -65,14 +67,16 @@ CUTS = {
 def run(fake, task, settings, tmp_path, leaves_nothing):
     """Let the fake do its steps under an advisor; nothing may stay behind, whatever happens."""
 
-    def go(steps, advisor=None, **changes):
+    def go(steps, advisor=None, known=None, **changes):
         module = tmp_path / "steps.json"
         module.write_text(json.dumps(steps))
         limits = settings.model_copy(update=changes)
         try:
             with leaves_nothing():
                 try:
-                    return compile_under_advice(fake, task, module, advisor or ConstantAdvisor(1), limits, record=True)
+                    return compile_under_advice(
+                        fake, task, module, advisor or ConstantAdvisor(1), limits, record=True, known=known
+                    )
                 except CompileError as error:
                     caught = error
             raise caught
@@ -354,3 +358,23 @@ def test_a_full_object_is_stored_only_on_success(run, fake, task, settings, tmp_
     compile_under_advice(fake, task, module, ConstantAdvisor(1), settings, object_path=kept)
     assert kept.read_bytes() == OBJECT.encode("latin-1")
     shutil.rmtree(kept, ignore_errors=True)
+
+
+def test_a_known_question_that_comes_in_one_piece_with_its_context(run, tmp_path):
+    """It follows an unknown one, so its answer could not be sent before; no other message makes the host send it."""
+    question = np.array([5, 6], "<i8").tobytes()
+    seven = (7).to_bytes(8, "little")
+    path = KnownPath((KnownContext("f", (), b""), KnownContext("g", (zlib.crc32(question),), seven, is_whole=True)))
+    both = '{"context":"g"}\n' + observation(0, 5, 6)
+    talk = [
+        ["send", '{"context":"f"}\n'],
+        *FIRST,
+        ["send", both],
+        ["answer"],
+        ["log_answers", str(tmp_path / "answers")],
+    ]
+    result = run([["open"], ["send", HEADER], *talk, *END], ConstantAdvisor(1), path, answer_timeout_s=5.0)
+    expected = (1).to_bytes(8, "little") + seven
+    assert (result.answers, (tmp_path / "answers").read_bytes()) == (expected, expected)
+    assert result.contexts == (("f", 1), ("g", 1))
+    assert result.observations == np.array([1, 2], "<i8").tobytes()

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from mlgo.compiler.session import CompileResult
 from mlgo.errors import ArtifactError, ReplayMismatch
 from mlgo.replay import ReplayStore, TreeKey, prune
-from mlgo.replay.record import decode_branch, encode_branch
+from mlgo.replay.forest import Growth
+from mlgo.replay.record import decode_growth, encode_growth
 from mlgo.replay.tree import Branch, Leaf
-from tests.replay.toy import HEADER, WIDTH, decide_by, result, run
+from tests.replay.toy import HEADER, WIDTH, decide_by, known, result, run
 
 KEY = TreeKey("c" * 64, "x86_64-linux-gnu", "inline-size", "-Oz", 4.0)
 MODULE = "m" * 64
@@ -31,7 +32,7 @@ def recalled(store: ReplayStore, policy: int) -> Leaf | None:
     loaded = store.load(MODULE)
     assert loaded is not None
     assert loaded[0] == HEADER
-    return loaded[1].walk(decide_by(policy)).leaf
+    return loaded[1].whole.walk(decide_by(policy)).leaf
 
 
 @given(
@@ -47,7 +48,8 @@ def test_branches_survive_their_encoding(node, answer, num_new, size, dedup, tru
     observations = np.frombuffer(random.randbytes(num_new * WIDTH), np.uint8).reshape(num_new, WIDTH)
     answers = np.array([random.randrange(128) for _ in range(num_new)], np.int64)
     branch = Branch(node, answer, observations, answers, Leaf(size, size + 1, dedup, "ab" * 32, truncated))
-    back = decode_branch(encode_branch(branch), WIDTH)
+    ((tree, back),) = decode_growth(encode_growth([Growth(0, branch)]), WIDTH, [""])
+    assert tree == 0
     assert (back.node, back.answer, back.leaf) == (branch.node, branch.answer, branch.leaf)
     np.testing.assert_array_equal(back.observations, observations)
     np.testing.assert_array_equal(back.answers, answers)
@@ -187,16 +189,16 @@ def test_a_compile_built_upon_a_tree_that_was_made_anew_smaller_is_dropped(tmp_p
     one.insert(MODULE, result(0, 5))
     loaded = one.load(MODULE)
     assert loaded is not None
-    num_known = len(loaded[1].walk(decide_by(2**16 - 1)).nodes)
+    num_known = len(loaded[1].whole.walk(decide_by(2**16 - 1)).nodes)
     assert num_known == 1  # the root is known, its other answer is not
     prune(tmp_path, 0)
-    one.insert(MODULE, result(2**16 - 1, 5, num_known), num_known)
+    one.insert(MODULE, result(2**16 - 1, 5, num_known), known(num_known))
     assert one.load(MODULE) is None  # without its first observation it cannot start a tree
     two.insert(MODULE, result(0, 5))
-    one.insert(MODULE, result(2**16 - 1, 5, num_known), num_known)  # the new tree knows as much
+    one.insert(MODULE, result(2**16 - 1, 5, num_known), known(num_known))  # the new tree knows as much
     assert recalled(two, 2**16 - 1) == run(2**16 - 1, 5)[2]
-    one.insert(MODULE, result(2**15, 5, 9), 9)  # more than it knows
-    assert len(one.load(MODULE)[1].leaves) == 2
+    one.insert(MODULE, result(2**15, 5, 9), known(9))  # more than it knows
+    assert len(one.load(MODULE)[1].whole.leaves) == 2
 
 
 def test_pruning_takes_the_least_recently_used_first(tmp_path):
@@ -221,24 +223,25 @@ def noise(seed: int, num_questions: int) -> CompileResult:
 
 def test_a_full_disk_loses_no_earlier_compile(small_disk):
     store = ReplayStore(small_disk, KEY)
-    known, last = {}, 0
+    kept, last = {}, 0
     with pytest.raises(ArtifactError, match="No space left") as caught:
         for last in range(100):
             store.insert(f"{last:064x}", noise(last, 4000))
-            known[f"{last:064x}"] = last
+            kept[f"{last:064x}"] = last
     assert "\n" not in str(caught.value)
     assert 5 < last < 100
     with pytest.raises(ArtifactError, match="No space left"):  # to a tree with something in it, too
         store.insert("0" * 64, _longer(noise(0, 4000), 60_000))
     for reader in (store, ReplayStore(small_disk, KEY)):
-        assert {name for name in reader.modules() if reader.load(name) is not None} == known.keys()
-        for name, number in known.items():
-            _, tree = reader.load(name)
-            assert [walk.leaf.text_bytes for walk in tree.compiles()] == [number]
+        assert {name for name in reader.modules() if reader.load(name) is not None} == kept.keys()
+        for name, number in kept.items():
+            _, forest = reader.load(name)
+            assert [walk.leaf.text_bytes for walk in forest.whole.compiles()] == [number]
     assert not list(small_disk.rglob(".*"))  # temporary files
     next(small_disk.rglob(f"{1:064x}.tree")).unlink()
     store.insert(f"{last:064x}", noise(last, 4000))  # there is room again
-    assert ReplayStore(small_disk, KEY).load(f"{last:064x}")[1].walk(lambda rows: np.zeros(len(rows), np.int64)).leaf
+    _, forest = ReplayStore(small_disk, KEY).load(f"{last:064x}")
+    assert forest.whole.walk(lambda rows: np.zeros(len(rows), np.int64)).leaf
 
 
 def _longer(result: CompileResult, num_more: int) -> CompileResult:

@@ -4,7 +4,9 @@ import hashlib
 
 import numpy as np
 
+from mlgo.compiler.known import KnownContext, KnownPath
 from mlgo.compiler.session import CompileResult
+from mlgo.compiler.spills import SpillCosts
 from mlgo.replay import Leaf
 from mlgo.types import TensorSpec
 from mlgo.wire.log import Header
@@ -71,3 +73,33 @@ def result(policy: int, seed: int, num_known: int = 0) -> CompileResult:
         answers=answers.tobytes(),
         observations=observations[num_known:].tobytes(),
     )
+
+
+NUM_FUNCTIONS = 4
+
+
+def functions_result(policy: int, seed: int, path: KnownPath | None = None) -> CompileResult:
+    """A compile in code generation: each function asks and costs by itself; known questions are not recorded."""
+    runs = [run(policy, 100 * seed + number) for number in range(NUM_FUNCTIONS)]
+    checked = [len(one.checks) for one in path.contexts] if path is not None else [0] * NUM_FUNCTIONS
+    return CompileResult(
+        1,
+        1,
+        None,
+        "ab" * 32,
+        0.1,
+        header=HEADER,
+        contexts=tuple((f"f{number}", len(answers)) for number, (_, answers, _) in enumerate(runs)),
+        answers=b"".join(answers.tobytes() for _, answers, _ in runs),
+        observations=b"".join(rows[num:].tobytes() for (rows, _, _), num in zip(runs, checked, strict=True)),
+        spills=tuple(
+            SpillCosts(f"f{number}", leaf.exec_bytes % 50, leaf.text_bytes / 7)
+            for number, (_, _, leaf) in enumerate(runs)
+            if leaf.exec_bytes % 3  # the others cost nothing, so the compiler does not name them
+        ),
+    )
+
+
+def known(num_known: int) -> KnownPath:
+    """So many known questions of a module that is one context."""
+    return KnownPath((KnownContext("", (0,) * num_known, bytes(8 * num_known)),))

@@ -2,12 +2,12 @@
 
 import dataclasses
 import hashlib
-import zlib
 
 import numpy as np
 import pytest
 
-from mlgo.compiler.session import KnownPath, compile_under_advice
+from mlgo.compiler.known import KnownContext, KnownPath
+from mlgo.compiler.session import compile_under_advice
 from mlgo.config import load_config
 from mlgo.errors import ReplayMismatch
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor
@@ -62,9 +62,8 @@ def policies(header, count: int) -> list[NetworkPolicy]:
 
 
 def known_path(result, num_known: int) -> KnownPath:
-    width = result.header.payload_bytes
-    rows = [result.observations[i * width : (i + 1) * width] for i in range(num_known)]
-    return KnownPath(np.array([zlib.crc32(row) for row in rows], np.uint32), result.answers[: 8 * num_known])
+    (whole,) = result.known_path().contexts
+    return KnownPath((KnownContext("", whole.checks[:num_known], whole.answers[: 8 * num_known]),))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
@@ -79,15 +78,16 @@ def test_answers_given_in_advance_change_nothing(toolchain, module, never, share
 
 
 def test_another_question_than_the_known_one_is_a_hard_error(toolchain, module, never):
-    path = known_path(never, 20)
-    path.checks[13] ^= 1
+    (context,) = known_path(never, 20).contexts
+    checks = [check ^ (number == 13) for number, check in enumerate(context.checks)]
+    path = KnownPath((dataclasses.replace(context, checks=tuple(checks)),))
     with pytest.raises(ReplayMismatch, match="question 13"):
         compile_under_advice(toolchain, TASK, module, ConstantAdvisor(0), SETTINGS, known=path)
 
 
 def test_a_compile_that_ends_before_its_known_questions_is_a_hard_error(toolchain, module, never):
-    path = known_path(never, never.num_questions)
-    longer = KnownPath(np.append(path.checks, np.uint32(1)), path.answers + bytes(8))
+    (path,) = known_path(never, never.num_questions).contexts
+    longer = KnownPath((KnownContext("", (*path.checks, 1), path.answers + bytes(8)),))
     with pytest.raises(ReplayMismatch, match="known questions"):
         compile_under_advice(toolchain, TASK, module, ConstantAdvisor(0), SETTINGS, known=longer)
 
@@ -151,10 +151,8 @@ def test_continuous_answers_are_compiled_every_time_and_not_kept(never, module, 
     answers = np.full(never.num_questions, 0.5, np.float32).tobytes()
     continuous = dataclasses.replace(never, header=dataclasses.replace(never.header, advice=priority), answers=answers)
     job = CompileJob("m", module, ConstantAdvisor(0), sha256="5" * 64)
-    for _ in range(2):
-        asked = memory.recall(job)
-        assert asked.result is None
-        assert asked.job.known is None
-        memory.keep(asked.job, continuous)
-    assert memory.num_compiled == 2
+    asked = memory.recall(job)
+    assert (asked.result, asked.job.known) == (None, None)
+    memory.keep(asked.job, continuous)
+    assert memory.recall(job).job == job  # from now on not even recorded
     assert list(tmp_path.rglob("*.tree")) == []

@@ -1,0 +1,92 @@
+"""`mlgo replay` on trees of functions and on those of whole modules."""
+
+import json
+import shutil
+
+import pyarrow.parquet as pq
+import pytest
+
+from mlgo.config import load_config
+from mlgo.policy.advisors import ConstantAdvisor
+from mlgo.policy.column_advisors import FirstLegalAdvisor, LightestAdvisor
+from mlgo.replay import ReplayStore
+from mlgo.rollout import CompileHost, CompileJob
+from mlgo.rollout.memory import TreeMemory, tree_key
+from mlgo.tasks import get_task
+from tests.cli.conftest import REPOSITORY
+from tests.compiler.test_regalloc_real import TASK, fast, optimized  # noqa: F401
+
+MODULE = "a" * 64
+PRESET = REPOSITORY / "config/presets/regalloc.yaml"
+
+
+@pytest.fixture(scope="module")
+def inlined(toolchain, sample, tmp_path_factory):
+    """The tree of one module, filled by two ways of inlining."""
+    folder, task = tmp_path_factory.mktemp("inlined"), get_task("inline-size")
+    (folder / "bitcode").mkdir()
+    module = folder / "bitcode" / f"{MODULE}.bc"
+    shutil.copy(sample("matrix/lu.cpp"), module)
+    settings = load_config(REPOSITORY / "config/config.yaml").compile
+    memory = TreeMemory(ReplayStore(folder / "replay", tree_key(toolchain, task, settings)))
+    jobs = [CompileJob("m", module, ConstantAdvisor(answer), sha256=MODULE) for answer in (0, 1)]
+    with CompileHost(toolchain, task.name, settings, 1, memory) as host:
+        assert not any(outcome.failed for outcome in host.compile_all(jobs))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def work(toolchain, optimized, tmp_path_factory):  # noqa: F811
+    """Trees of one module, filled by two ways of evicting."""
+    folder = tmp_path_factory.mktemp("work")
+    (folder / "bitcode").mkdir()
+    module = folder / "bitcode" / f"{MODULE}.bc"
+    shutil.copy(optimized("matrix/lu.cpp"), module)
+    settings = load_config(REPOSITORY / "config/config.yaml", PRESET).compile
+    memory = TreeMemory(ReplayStore(folder / "replay", tree_key(toolchain, TASK, settings)))
+    jobs = [CompileJob("m", module, one, sha256=MODULE) for one in (LightestAdvisor(), FirstLegalAdvisor())]
+    with CompileHost(toolchain, TASK.name, settings, 1, memory) as host:
+        assert not any(outcome.failed for outcome in host.compile_all(jobs))
+    return folder
+
+
+def test_stats_and_verify(mlgo, work):
+    (row,) = json.loads(mlgo("replay", "stats", "--work", work, "--json").stdout)
+    assert (row["task"], row["modules"]) == ("regalloc-evict", 1)
+    assert row["compiles"] > row["contexts"] > 1
+    assert 0 < row["bytes_per_node"] < 3436
+    run = mlgo("replay", "verify", "--work", work, "--preset", PRESET, "--count", "5")
+    assert (run.returncode, run.stdout.splitlines()[-1]) == (0, "2 of 2 results are as the trees say"), run.stdout
+
+
+def test_verify_finds_a_tree_of_another_module(mlgo, work, optimized, tmp_path):  # noqa: F811
+    other = tmp_path / "work"
+    shutil.copytree(work, other)
+    shutil.copy(optimized("lz/match.c"), other / "bitcode" / f"{MODULE}.bc")
+    run = mlgo("replay", "verify", "--work", other, "--preset", PRESET)
+    assert run.returncode == 1
+    assert "context 0 is" in run.stdout
+
+
+def test_export(mlgo, work, tmp_path):
+    run = mlgo("replay", "export", tmp_path / "trees.parquet", "--work", work)
+    assert run.returncode == 0, run.stderr
+    table = pq.read_table(tmp_path / "trees.parquet")
+    assert {"context", "step", "answer", "spill_cost", "mask"} <= set(table.column_names)
+    masks, answers = table["mask"].to_pylist(), table["answer"].to_pylist()
+    assert all(mask[answer] == 1 for mask, answer in zip(masks, answers, strict=True))
+
+
+def test_trees_of_whole_modules(mlgo, inlined, tmp_path):
+    (row,) = json.loads(mlgo("replay", "stats", "--work", inlined, "--json").stdout)
+    assert (row["task"], row["modules"], row["contexts"], row["compiles"]) == ("inline-size", 1, 1, 2)
+    run = mlgo("replay", "verify", "--work", inlined)
+    assert (run.returncode, run.stdout.splitlines()[-1]) == (0, "2 of 2 results are as the trees say"), run.stdout
+    assert mlgo("replay", "export", tmp_path / "trees.parquet", "--work", inlined).returncode == 0
+    table = pq.read_table(tmp_path / "trees.parquet")
+    assert table.column_names[:7] == [
+        *("module_sha256", "compile", "step", "answer"),
+        *("exec_bytes", "text_bytes", "truncated"),
+    ]
+    assert len(set(table["compile"].to_pylist())) == 2
+    assert set(table["answer"].to_pylist()) == {0, 1}
