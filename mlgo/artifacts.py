@@ -243,13 +243,14 @@ TIMINGS = pa.schema(
 """Measured compile times. Not reproducible, so never an input or output of a stage."""
 
 
-def trace_schema(features: Iterable[str] | Mapping[str, pa.DataType]) -> pa.Schema:
+def trace_schema(features: Iterable[str] | Mapping[str, pa.DataType], answer: pa.DataType | None = None) -> pa.Schema:
     """Schema of a trace: key, step, the features, and the answer.
 
     The answer is the heuristic's own where the compiler tells it, else that of the reference that is traced.
 
     Args:
         features: their names, or also their types, lists for those of several columns; int64 if not given.
+        answer: its type; int64 if not given.
     """
     types = features if isinstance(features, Mapping) else dict.fromkeys(features, pa.int64())
     return pa.schema(
@@ -258,7 +259,7 @@ def trace_schema(features: Iterable[str] | Mapping[str, pa.DataType]) -> pa.Sche
             _field("context", pa.string(), "scope of the decision; empty for a whole module"),
             _field("step", pa.int32(), "number of the question within its context, from 0"),
             *(_field(name, kind, "feature") for name, kind in types.items()),
-            _field("answer", pa.int64(), "what the traced reference decided"),
+            _field("answer", answer or pa.int64(), "what the traced reference decided"),
         ]
     )
 
@@ -266,6 +267,11 @@ def trace_schema(features: Iterable[str] | Mapping[str, pa.DataType]) -> pa.Sche
 def trace_features(trace: pa.Table) -> dict[str, pa.DataType]:
     """Types of a trace's features by name, in their order."""
     return {field.name: field.type for field in trace.schema if field.name not in trace_schema([]).names}
+
+
+def schema_of_trace(trace: pa.Table) -> pa.Schema:
+    """The `trace_schema` that a trace with these columns has."""
+    return trace_schema(trace_features(trace), trace.schema.field("answer").type)
 
 
 def provenance(**inputs: Any) -> dict[str, Any]:

@@ -460,7 +460,7 @@ class Config(Section):
 
     seed: Annotated[int, Field(ge=0)]
     """Root of all randomness outside training."""
-    task: Literal["inline-size", "regalloc-evict"]
+    task: Literal["inline-size", "regalloc-evict", "regalloc-priority"]
     """Decision problem."""
     toolchain: str = Field(min_length=1)
     """``auto`` and ``ziglang`` take the compiler inside the ziglang wheel; else the path of a clang, 17 or newer."""

@@ -16,11 +16,13 @@ from mlgo.cli.program import run_program
 from mlgo.errors import ArtifactError
 from mlgo.export.column_model import compare_columns, export_column_model, recorded_questions, run_column_model
 from mlgo.export.parity import Parity, compare_decisions
+from mlgo.export.priority_model import compare_priorities, export_priority_model, recorded_ranges, run_priority_model
 from mlgo.export.saved_model import export_saved_model, run_saved_model
 from mlgo.files import file_sha256, write_json
 from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.features import check_features
 from mlgo.policy.policy import Policy
+from mlgo.policy.priority_policy import PriorityPolicy
 from mlgo.policy.stored import as_network_policy, load_policy
 from mlgo.seeding import sample
 from mlgo.tasks import get_task
@@ -57,6 +59,10 @@ def _export(policy: Policy, questions: pa.Table, model: Path) -> Parity:
         export_column_model(policy, decision, questions, model)
         asked = recorded_questions(questions, policy)
         return compare_columns(policy, asked, run_column_model(model, decision, asked))
+    if isinstance(policy, PriorityPolicy):
+        export_priority_model(policy, decision, questions, model)
+        ranges = recorded_ranges(questions, policy)
+        return compare_priorities(policy, ranges, run_priority_model(model, decision, ranges))
     network, features = as_network_policy(policy), policy.normalisation.features
     observations = np.column_stack([questions[name].to_numpy() for name in features])
     export_saved_model(network, decision, model)

@@ -19,8 +19,7 @@ from mlgo.artifacts import (
     provenance,
     read_provenance,
     read_table,
-    trace_features,
-    trace_schema,
+    schema_of_trace,
     write_table,
 )
 from mlgo.cli.arguments import stage_parser
@@ -62,7 +61,7 @@ def main() -> None:
     write_table(args.output / "scores.parquet", scores, SCORES, origin)
     write_table(args.output / "functions.parquet", functions, FUNCTIONS, origin)
     write_table(args.output / "copies.parquet", copies, COPIES, origin)
-    write_table(args.output / "trace.parquet", trace, trace_schema(trace_features(trace)), origin)
+    write_table(args.output / "trace.parquet", trace, schema_of_trace(trace), origin)
     write_table(args.output / "vocabulary.parquet", vocabulary, VOCABULARY, origin)
     differences = self_test_failures(scores) if references.is_heuristic else []
     num_modules = scores.num_rows // len(references.names)

@@ -17,7 +17,7 @@ from mlgo.artifacts import (
     SCORES,
     TIMINGS,
     provenance,
-    trace_features,
+    schema_of_trace,
     trace_schema,
     write_rows,
     write_table,
@@ -68,7 +68,7 @@ def main() -> None:
     write_rows(args.functions, baseline.functions, FUNCTIONS, origin)
     write_rows(args.copies, baseline.copies.rows(), COPIES, origin)
     trace = baseline.trace if baseline.trace is not None else trace_schema([]).empty_table()
-    write_table(args.trace, trace, trace_schema(trace_features(trace)), origin)
+    write_table(args.trace, trace, schema_of_trace(trace), origin)
     write_rows(args.work / "timings" / "baseline" / f"{args.project}.parquet", baseline.timings, TIMINGS, origin)
 
 

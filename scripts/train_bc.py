@@ -21,12 +21,23 @@ from mlgo.files import content_hash, file_sha256
 from mlgo.learn.bc import CloneResult, clone
 from mlgo.learn.bc.columns import clone_columns, column_data
 from mlgo.learn.bc.dataset import check_trace, clone_data
+from mlgo.learn.bc.priorities import clone_priorities, priority_data
 from mlgo.learn.effort import recorded_effort
 from mlgo.learn.history import TensorBoardLog, write_history
 from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.network import Architecture, flatten
+from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
+from mlgo.policy.priority_policy import PriorityPolicy
 from mlgo.policy.stored import KINDS, save_policy
 from mlgo.policy.vocabulary import normalisation
+
+WAYS: dict[type[Policy], tuple[Callable[..., Any], Callable[..., CloneResult]]] = {
+    NetworkPolicy: (clone_data, clone),
+    ColumnPolicy: (column_data, clone_columns),
+    PriorityPolicy: (priority_data, clone_priorities),
+}
+"""By kind of policy: what to imitate, from the trace, and how to fit it."""
 
 
 def main() -> None:
@@ -49,8 +60,7 @@ def main() -> None:
     scaling = normalisation(vocabulary)
     check_trace(trace, baseline_origin, args.task, scaling)
     kind = KINDS[args.task]
-    of_columns = kind is ColumnPolicy
-    select: Callable[..., Any] = column_data if of_columns else clone_data
+    select, imitate = WAYS[kind]
     train, validation = (
         select(
             trace,
@@ -65,7 +75,6 @@ def main() -> None:
     )
     run_key = content_hash([args.seed, config.model_dump(), shape.model_dump()])
     with recorded_effort(args.work, args.output.name, run_key, started=started):
-        imitate: Callable[..., CloneResult] = clone_columns if of_columns else clone
         result = imitate(train, validation, shape.hidden, config, args.seed)
     history = [{**record, "evaluations": 0} for record in result.history]
     origin = provenance(
@@ -75,7 +84,7 @@ def main() -> None:
         compiler=baseline_origin.get("compiler"),
         trace_sha256=file_sha256(args.baseline / "trace.parquet"),
         train_questions=len(train.answers),
-        **({} if of_columns else {"train_inline_share": float(np.mean(train.answers))}),
+        **({"train_inline_share": float(np.mean(train.answers))} if kind is NetworkPolicy else {}),
         validation_accuracy=max(record["validation_accuracy"] for record in result.history),
     )
     architecture = Architecture((kind.num_inputs(len(scaling.features)), *shape.hidden, 1))

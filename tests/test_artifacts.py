@@ -22,6 +22,7 @@ from mlgo.artifacts import (
     provenance,
     read_provenance,
     read_table,
+    schema_of_trace,
     trace_schema,
     write_rows,
     write_table,
@@ -268,6 +269,9 @@ def test_schemas_of_traces():
     schema = trace_schema(["a", "b"])
     assert schema.names == ["project", "module", "context", "step", "a", "b", "answer"]
     assert schema.field("a").type == schema.field("answer").type == pa.int64()
+    floats = trace_schema({"a": pa.list_(pa.float32(), 3)}, pa.float32())
+    assert floats.field("answer").type == pa.float32()
+    assert schema_of_trace(floats.empty_table()) == floats
 
 
 def test_no_artifact_holds_wall_time():

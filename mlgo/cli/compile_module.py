@@ -48,7 +48,7 @@ def add_parser(commands: Any) -> None:
         default="default",
         metavar="P",
         help="default, never, always, random:SEED, or a policy's folder; for register eviction lightest, first, "
-        "random:SEED, or a policy's folder",
+        "random:SEED, or a policy's folder; for register priority longest, equal, random:SEED, or a policy's folder",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="OBJ", help="keep the object file")
     parser.add_argument("--log", type=Path, metavar="FILE", help="log the compile, to be done again by replay-episode")

@@ -1,11 +1,13 @@
 """What a network's outputs say about answers; the formulas take and give tensors of Keras."""
 
+from math import e, log, pi
 from typing import Any, Protocol
 
 from mlgo.errors import ConfigError
 from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.policy import Policy
+from mlgo.policy.priority_policy import PriorityPolicy
 
 _ILLEGAL = -1e9
 """Added to the logit of a column that is not legal: its probability is zero in float32."""
@@ -34,8 +36,8 @@ class Answers(Protocol):
         """Entropy of the answers in nats, float32 [num]: 0 for a sure policy."""
         ...
 
-    def likeliest(self, outputs: Any) -> Any:
-        """The policy's own answers, [num]."""
+    def agrees(self, outputs: Any, answers: Any) -> Any:
+        """Whether the policy's own answers are these, bool [num]."""
         ...
 
 
@@ -66,9 +68,9 @@ class YesOrNo:
 
         return ops.softplus(outputs) - outputs * ops.sigmoid(outputs)
 
-    def likeliest(self, outputs: Any) -> Any:
+    def agrees(self, outputs: Any, answers: Any) -> Any:
         """Yes where the logit is above 0."""
-        return outputs > 0.0
+        return (outputs > 0.0) == (answers > 0.0)
 
 
 class LegalColumn:
@@ -99,14 +101,49 @@ class LegalColumn:
 
         return -ops.sum(ops.softmax(outputs) * ops.log_softmax(outputs), axis=1)
 
-    def likeliest(self, outputs: Any) -> Any:
+    def agrees(self, outputs: Any, answers: Any) -> Any:
         """The column with the largest logit."""
         from keras import ops
 
-        return ops.argmax(outputs, axis=1)
+        return ops.equal(ops.argmax(outputs, axis=1), ops.cast(answers, "int32"))
 
 
-_KINDS: dict[type[Policy], Answers] = {NetworkPolicy: YesOrNo(), ColumnPolicy: LegalColumn()}
+class NoisyOutput:
+    """Answers that are the network's output and Gaussian noise of deviation 1, see `ExploringPriorityAdvisor`.
+
+    Of priorities only the order counts, so it is the size of the outputs that says how much the noise disturbs it.
+    """
+
+    def network_shape(self, num_inputs: int) -> tuple[int | None, ...]:
+        """One number for each input."""
+        return (num_inputs,)
+
+    def question_shape(self, num_inputs: int) -> tuple[int | None, ...]:
+        """The same."""
+        return (num_inputs,)
+
+    def outputs(self, network: Any, inputs: Any) -> Any:
+        """Outputs without noise, [num]."""
+        return network(inputs)[:, 0]
+
+    def log_probability(self, outputs: Any, answers: Any) -> Any:
+        """Logarithm of the density: ``-(answer - output)^2 / 2 - log(2 pi) / 2``."""
+        return -0.5 * (answers - outputs) ** 2 - 0.5 * log(2.0 * pi)
+
+    def entropy(self, outputs: Any) -> Any:
+        """The same for all: ``log(2 pi e) / 2``."""
+        return 0.0 * outputs + 0.5 * log(2.0 * pi * e)
+
+    def agrees(self, outputs: Any, answers: Any) -> Any:
+        """Closer than a tenth of the noise."""
+        return abs(answers - outputs) < 0.1
+
+
+_KINDS: dict[type[Policy], Answers] = {
+    NetworkPolicy: YesOrNo(),
+    ColumnPolicy: LegalColumn(),
+    PriorityPolicy: NoisyOutput(),
+}
 
 
 def answers_of(policy: Policy, learner: str) -> Answers:

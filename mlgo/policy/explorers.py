@@ -4,8 +4,10 @@ from mlgo.errors import PolicyError
 from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.exploring import ExploringAdvisor
 from mlgo.policy.exploring_columns import ExploringColumnAdvisor
+from mlgo.policy.exploring_priorities import ExploringPriorityAdvisor
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.policy import Policy
+from mlgo.policy.priority_policy import PriorityPolicy
 from mlgo.tasks import PureAdvisor
 
 
@@ -25,4 +27,6 @@ def exploring(policy: Policy, temperature: float, flip_share: float, seed: int) 
         return ExploringAdvisor(policy, temperature, flip_share, seed)
     if isinstance(policy, ColumnPolicy):
         return ExploringColumnAdvisor(policy, temperature, flip_share, seed)
+    if isinstance(policy, PriorityPolicy):
+        return ExploringPriorityAdvisor(policy, temperature, flip_share, seed)
     raise PolicyError(f"no answers can be sampled from a policy of {policy.task}")

@@ -60,6 +60,11 @@ class Policy(ABC):
         """
 
     @staticmethod
+    def learnt(answers: np.ndarray) -> np.ndarray:
+        """Answers as a learner takes them, of which there are at most 256 kinds: uint8 [num_steps]."""
+        return answers.astype(np.uint8)
+
+    @staticmethod
     @abstractmethod
     def num_inputs(num_features: int) -> int:
         """Inputs of the network for so many features."""

@@ -13,8 +13,13 @@ from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.policy import Policy
+from mlgo.policy.priority_policy import PriorityPolicy
 
-KINDS: dict[str, type[Policy]] = {"inline-size": NetworkPolicy, "regalloc-evict": ColumnPolicy}
+KINDS: dict[str, type[Policy]] = {
+    "inline-size": NetworkPolicy,
+    "regalloc-evict": ColumnPolicy,
+    "regalloc-priority": PriorityPolicy,
+}
 """Kind of policy by task."""
 
 _FORMAT = 1

@@ -7,6 +7,7 @@ from mlgo.artifacts import VOCABULARY, trace_features
 from mlgo.errors import TrainingError
 from mlgo.policy.features import Normalisation, signed_log
 from mlgo.tasks.regalloc_evict import MASK
+from mlgo.tasks.regalloc_priority import in_units
 
 
 def build_vocabulary(features: dict[str, np.ndarray], num_quantiles: int) -> pa.Table:
@@ -45,7 +46,7 @@ def recorded_values(trace: pa.Table) -> dict[str, np.ndarray]:
     """
     types = trace_features(trace)
     if MASK not in types:
-        return {name: trace[name].to_numpy() for name in types}
+        return {name: in_units(name, trace[name].to_numpy()) for name in types}
     legal = columns_of(trace, MASK) != 0
     return {
         name: columns_of(trace, name)[legal] if pa.types.is_fixed_size_list(kind) else trace[name].to_numpy()

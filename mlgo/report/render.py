@@ -62,6 +62,15 @@ _WORDS = {
         "that comes close to the built-in rule; policies start from a clone of it. <em>first</em> takes the first "
         "register that may be taken, <em>random</em> any; both show that the questions matter.",
     ),
+    "regalloc-priority": Words(
+        "Register priority policies against the built-in allocator",
+        "Spills, reloads and copies",
+        "less",
+        "cost",
+        "<em>longest</em> takes longer live ranges first and those to be split last, the simple rule that comes "
+        "closest to the built-in one; policies start from a clone of it. <em>equal</em> takes them in the order of "
+        "their numbers, <em>random</em> in any; both show that the questions matter.",
+    ),
 }
 
 _MEASURE_TITLES = {

@@ -242,19 +242,21 @@ def _trace(task: Task, modules: Sequence[Module], outcomes: Mapping[str, Compile
 def _module_trace(task: Task, module: Module, result: CompileResult) -> pa.Table:
     header = result.header
     assert header is not None
+    assert header.advice is not None
     payloads = np.frombuffer(result.observations, np.uint8).reshape(-1, header.payload_bytes)
     features = {
         spec.name: _column(payloads, header, spec) for spec in header.features if spec.name not in task.default_features
     }
     num_steps = len(payloads)
-    schema = trace_schema({name: column.type for name, column in features.items()})
+    answers = pa.array(np.frombuffer(result.answers, header.advice.dtype))
+    schema = trace_schema({name: column.type for name, column in features.items()}, answers.type)
     columns = {
         "project": pa.repeat(module.project, num_steps),
         "module": pa.repeat(module.name, num_steps),
         "context": [name for name, count in result.contexts for _ in range(count)],
         "step": np.concatenate([np.zeros(0, np.int32), *(np.arange(n, dtype=np.int32) for _, n in result.contexts)]),
         **features,
-        "answer": np.frombuffer(result.answers, np.int64),
+        "answer": answers,
     }
     return pa.table(columns, schema=schema.remove_metadata())
 

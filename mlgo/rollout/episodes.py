@@ -23,7 +23,7 @@ class Episode:
     Attributes:
         module: key of the module.
         inputs: float16 [num_questions, ...], see `Policy.inputs_for`; a quarter of the memory of what was sent.
-        answers: uint8 [num_questions].
+        answers: uint8 or float32 [num_questions], see `Policy.learnt`.
         score: by the objective; of a function, what the module costs if all others stay as the heuristic leaves them.
         object_sha256: hash of the object file.
         function: symbol; empty for a whole module.
@@ -121,10 +121,10 @@ def function_episodes(
 
 
 def _questions(result: CompileResult, policy: Policy) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs float16 and answers uint8 of all questions."""
+    """Inputs float16, and answers as a learner takes them, of all questions."""
     header = result.header
     if header is None or header.advice is None:  # nothing was there to decide
         return np.zeros((0, 0), np.float16), np.zeros(0, np.uint8)
     payloads = np.frombuffer(result.observations, np.uint8).reshape(-1, header.payload_bytes)
     inputs = policy.inputs_for(header)(payloads).astype(np.float16)
-    return inputs, np.frombuffer(result.answers, header.advice.dtype).astype(np.uint8)
+    return inputs, policy.learnt(np.frombuffer(result.answers, header.advice.dtype))

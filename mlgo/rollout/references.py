@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from mlgo.compiler.toolchain import Quirks
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor
 from mlgo.policy.column_advisors import FirstLegalAdvisor, LightestAdvisor, RandomLegalAdvisor
+from mlgo.policy.priority_advisors import LongestAdvisor, RandomPriorityAdvisor
 from mlgo.tasks import Advisor
 
 HEURISTIC = "heuristic"
@@ -64,6 +65,15 @@ REFERENCES = {
             "lightest": lambda quirks, luck: LightestAdvisor(),
             "first": lambda quirks, luck: FirstLegalAdvisor(),
             "random": lambda quirks, luck: RandomLegalAdvisor(luck.seed, luck.stream),
+        },
+    ),
+    "regalloc-priority": References(
+        "longest",
+        False,
+        {
+            "longest": lambda quirks, luck: LongestAdvisor(),
+            "equal": lambda quirks, luck: ConstantAdvisor(0),
+            "random": lambda quirks, luck: RandomPriorityAdvisor(luck.seed, luck.stream),
         },
     ),
 }

@@ -4,8 +4,9 @@ from mlgo.errors import ConfigError
 from mlgo.tasks.base import Advisor, Decide, Guard, PureAdvisor, Remark, Responder, Task
 from mlgo.tasks.inline_size import INLINE_SIZE
 from mlgo.tasks.regalloc_evict import REGALLOC_EVICT
+from mlgo.tasks.regalloc_priority import REGALLOC_PRIORITY
 
-TASKS: dict[str, Task] = {task.name: task for task in (INLINE_SIZE, REGALLOC_EVICT)}
+TASKS: dict[str, Task] = {task.name: task for task in (INLINE_SIZE, REGALLOC_EVICT, REGALLOC_PRIORITY)}
 
 
 def get_task(name: str) -> Task:

@@ -27,7 +27,7 @@ class Advisor(Protocol):
 
 
 Decide = Callable[[np.ndarray], np.ndarray]
-"""Maps raw observations, uint8 [num, payload_bytes], to answers, int64 [num]."""
+"""Maps raw observations, uint8 [num, payload_bytes], to answers, int64 [num], or float32 where they are continuous."""
 
 
 @runtime_checkable

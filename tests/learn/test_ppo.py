@@ -8,7 +8,7 @@ import pytest
 
 from mlgo.config import PPOConfig
 from mlgo.errors import ArtifactError, ConfigError, TrainingError
-from mlgo.learn.answers import LegalColumn, YesOrNo, answers_of
+from mlgo.learn.answers import LegalColumn, NoisyOutput, YesOrNo, answers_of
 from mlgo.learn.checkpoint import write_checkpoint
 from mlgo.learn.ppo import Sampled, SampledCompile, optimise
 from mlgo.learn.ppo.checkpoint import load_state, save_state
@@ -347,6 +347,35 @@ def test_probabilities_of_columns_by_hand():
     assert np.exp(found).tolist() == pytest.approx([0.25, 0.75, 0.0])
     expected = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))
     assert float(LegalColumn().entropy(outputs)[0]) == pytest.approx(expected)
+
+
+def test_densities_of_noisy_outputs_by_hand():
+    networks_loaded()
+    noisy = NoisyOutput()
+    outputs = noisy.outputs(lambda inputs: 2.0 * inputs, np.array([[0.0], [0.5]], np.float32))
+    found = np.asarray(noisy.log_probability(outputs, np.array([0.0, 3.0], np.float32)))
+    peak = -math.log(math.sqrt(2.0 * math.pi))
+    assert found.tolist() == pytest.approx([peak, peak - 2.0])
+    assert np.asarray(noisy.entropy(outputs)).tolist() == pytest.approx([0.5 + math.log(math.sqrt(2.0 * math.pi))] * 2)
+    assert np.asarray(noisy.agrees(outputs, np.array([0.05, 3.0], np.float32))).tolist() == [True, False]
+
+
+def test_outputs_are_learnt_over_siblings():
+    """The reward is higher, the closer the answers are to minus the input; the start says plus the input."""
+
+    def collect(weights, iteration):
+        rng, compiles = generator(7, "toy", iteration), []
+        for _ in range(16):
+            inputs = rng.uniform(-2, 2, (6, 1)).astype(np.float16)
+            answers = (inputs[:, 0] * weights[0] + weights[1] + rng.standard_normal(6)).astype(np.float32)
+            reward = -float(np.mean((answers + inputs[:, 0]) ** 2))
+            compiles.append(SampledCompile(reward, (Sampled("m f", inputs, answers, reward),)))
+        return compiles
+
+    config = configured(baseline="siblings", iterations=25, validate_every=25, start_temperature=1.0, max_kl=1.0)
+    start, shape = np.array([1.0, 0.0], np.float32), Architecture((1, 1))
+    state = optimise(start, shape, NoisyOutput(), collect, lambda weights: -weights[:1], config, 0)
+    assert state.best[0] < -0.2
 
 
 def columns_of_functions(weights, iteration):

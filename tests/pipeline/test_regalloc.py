@@ -1,6 +1,7 @@
-"""Register eviction from sources to report, on the sample corpus with the real compiler."""
+"""Register allocation from sources to report, on the sample corpus with the real compiler."""
 
 import json
+from dataclasses import dataclass
 
 import pytest
 
@@ -8,99 +9,142 @@ from mlgo.artifacts import PROGRAMS, RESULTS, SCORES, read_table
 from mlgo.compiler.counting import find_valgrind
 from mlgo.errors import ToolchainError
 from mlgo.policy.column_policy import ColumnPolicy
+from mlgo.policy.policy import Policy
+from mlgo.policy.priority_policy import PriorityPolicy
 from mlgo.policy.stored import load_policy
 from tests.pipeline.conftest import Checkout
 
 pytestmark = pytest.mark.slow
 
-SMALL = "es: {generations: 2, pairs: 2, modules: 4, validate_every: 1, validation_modules: 4}\n"
+SMALL = """
+train: {algorithms: [bc, bcmax, es, ppo]}
+bcmax: {rounds: 1, flipped: 1, perturbed: 1, modules: 4, validation_modules: 4}
+es: {generations: 2, pairs: 2, modules: 4, validate_every: 1, validation_modules: 4}
+ppo: {iterations: 2, modules: 4, episodes: 2, validate_every: 1, validation_modules: 4}
+"""
+LEARNERS = ("bc", "bcmax", "es", "ppo")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A task in register allocation and what is particular to it; the first reference is the traced one."""
+
+    task: str
+    preset: str
+    references: tuple[str, ...]
+    kind: type[Policy]
+    title: str
+
+
+CASES = {
+    case.task: case
+    for case in (
+        Case(
+            "regalloc-evict",
+            "config/presets/regalloc.yaml",
+            ("lightest", "first", "random"),
+            ColumnPolicy,
+            "Register eviction policies against the built-in allocator",
+        ),
+        Case(
+            "regalloc-priority",
+            "config/presets/priority.yaml",
+            ("longest", "equal", "random"),
+            PriorityPolicy,
+            "Register priority policies against the built-in allocator",
+        ),
+    )
+}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request):
+    return CASES[request.param]
 
 
 @pytest.fixture(scope="module")
-def evicting(tmp_path_factory):
-    """A checkout in which the pipeline has run for register eviction."""
-    checkout = Checkout(tmp_path_factory.mktemp("evicting"))
+def allocating(case, tmp_path_factory):
+    """A checkout in which the pipeline has run for a task in register allocation."""
+    checkout = Checkout(tmp_path_factory.mktemp("allocating"))
     (checkout.root / "small.yaml").write_text(SMALL)
-    run = checkout.run(*command(checkout))
+    run = checkout.run(*command(checkout, case))
     assert run.returncode == 0, run.stderr[-3000:]
     return checkout
 
 
-def command(checkout, *options):
-    return [*checkout.snakemake("config/presets/regalloc.yaml", "small.yaml"), *options]
+def command(checkout, case, *options):
+    return [*checkout.snakemake(case.preset, "small.yaml"), *options]
 
 
 @pytest.mark.timeout(290)
-def test_every_stage_leaves_its_artifacts(evicting):
-    data = evicting.root / "data"
+def test_every_stage_leaves_its_artifacts(allocating, case):
+    data = allocating.root / "data"
     scores = read_table(data / "baseline/scores.parquet", SCORES).to_pylist()
-    assert {row["advisor"] for row in scores} == {"heuristic", "lightest", "first", "random"}
+    assert {row["advisor"] for row in scores} == {"heuristic", *case.references}
     assert {row["failure"] for row in scores} == {""}
-    costs = {
-        name: sum(row["spill_cost"] for row in scores if row["advisor"] == name) for name in ("heuristic", "first")
-    }
-    assert 0 < costs["heuristic"] < costs["first"]
-    assert all(row["num_questions"] is not None for row in scores if row["advisor"] == "lightest")
+    names = ("heuristic", *case.references[1:])
+    costs = {name: sum(row["spill_cost"] for row in scores if row["advisor"] == name) for name in names}
+    assert costs["heuristic"] > 0
+    assert costs["heuristic"] < costs[case.references[1]]
+    assert all(row["num_questions"] is not None for row in scores if row["advisor"] == case.references[0])
     results = read_table(data / "evaluation/results.parquet", RESULTS).to_pylist()
-    assert {row["policy"] for row in results} == {"bc", "es"}
+    assert {row["policy"] for row in results} == set(LEARNERS)
     assert all(row["spill_cost"] is not None and row["num_inlined"] is None for row in results)
-    assert isinstance(load_policy(data / "policies/es-s0"), ColumnPolicy)
+    assert all(isinstance(load_policy(data / f"policies/{name}-s0"), case.kind) for name in LEARNERS)
+    history = (data / "policies/ppo-s0/history.csv").read_text()
+    assert "differing_share" in history
+    assert "value_loss" not in history
 
 
-def test_exported_models_choose_as_the_policies(evicting):
-    for name in ("bc-s0", "es-s0"):
-        parity = json.loads((evicting.root / f"data/export/{name}/parity.json").read_text())
+def test_exported_models_choose_as_the_policies(allocating):
+    for name in (f"{learner}-s0" for learner in LEARNERS):
+        parity = json.loads((allocating.root / f"data/export/{name}/parity.json").read_text())
         assert parity["mismatches"] == 0
         assert parity["questions"] > 50
 
 
-def test_the_report_speaks_of_costs(evicting):
-    page = (evicting.root / "data/report/report.html").read_text()
-    assert "<h1>Register eviction policies against the built-in allocator</h1>" in page
+def test_the_report_speaks_of_costs(allocating, case):
+    page = (allocating.root / "data/report/report.html").read_text()
+    assert f"<h1>{case.title}</h1>" in page
     assert "gain per module,<br>spill cost" in page
     assert "Self-test" not in page
-    metrics = json.loads((evicting.root / "data/report/comparisons.json").read_text())
+    metrics = json.loads((allocating.root / "data/report/comparisons.json").read_text())
     assert {"spill_cost_geomean_gain_percent", "text_geomean_gain_percent"} <= set(metrics["test"]["es-s0"])
-    run = evicting.run("mlgo", "report")
+    run = allocating.run("mlgo", "report")
     assert run.returncode == 0, run.stderr
 
 
-def test_second_run_has_nothing_to_do(evicting):
-    run = evicting.run(*command(evicting, "--dry-run"))
+def test_second_run_has_nothing_to_do(allocating, case):
+    run = allocating.run(*command(allocating, case, "--dry-run"))
     assert "Nothing to be done" in run.stdout + run.stderr
 
 
-def test_what_does_not_work_yet_says_so(evicting):
-    """A learner for yes or no is refused before it compiles anything."""
-    (evicting.root / "more.yaml").write_text("train: {algorithms: [bc, es, marginal, ppo]}\n")
-    messages = {
-        "ppo": "this works for tasks with yes or no as answer, not for a policy of regalloc-evict",
-        "marginal": "marginal learns answers of yes or no, task regalloc-evict has others; take bc or es for it",
-    }
-    for learner, message in messages.items():
-        run = evicting.run(*command(evicting, "more.yaml", "--", f"data/policies/{learner}-s0/policy.json"))
-        assert run.returncode != 0
-        assert f"error: {message}" in run.stderr
-
-
-def test_an_objective_of_another_task(evicting):
-    (evicting.root / "size.yaml").write_text("compile: {objective: dedup_bytes}\n")
-    run = evicting.run(*command(evicting, "size.yaml", "--dry-run"))
+def test_what_does_not_work_yet_says_so(allocating, case):
+    """A learner of other answers is refused before it compiles anything."""
+    (allocating.root / "more.yaml").write_text("train: {algorithms: [bc, marginal]}\n")
+    run = allocating.run(*command(allocating, case, "more.yaml", "--", "data/policies/marginal-s0/policy.json"))
     assert run.returncode != 0
-    message = "compile.objective: dedup_bytes is not measured for task regalloc-evict; choose one of spill_cost"
+    assert f"error: marginal learns answers of yes or no, task {case.task} has others" in run.stderr
+
+
+def test_an_objective_of_another_task(allocating, case):
+    (allocating.root / "size.yaml").write_text("compile: {objective: dedup_bytes}\n")
+    run = allocating.run(*command(allocating, case, "size.yaml", "--dry-run"))
+    assert run.returncode != 0
+    message = f"compile.objective: dedup_bytes is not measured for task {case.task}; choose one of spill_cost"
     assert message in run.stdout + run.stderr
 
 
-def test_programs_run_under_all_policies(evicting):
+def test_programs_run_under_all_policies(allocating, case):
     try:
         find_valgrind()
     except ToolchainError as error:
         pytest.skip(str(error))
-    run = evicting.run(*command(evicting, "--", "programs"))
+    run = allocating.run(*command(allocating, case, "--", "programs"))
     assert run.returncode == 0, run.stderr[-3000:]
-    rows = read_table(evicting.root / "data/execution/programs.parquet", PROGRAMS).to_pylist()
-    assert {"heuristic", "lightest", "first", "random-0", "bc-s0", "es-s0"} <= {row["contender"] for row in rows}
+    rows = read_table(allocating.root / "data/execution/programs.parquet", PROGRAMS).to_pylist()
+    assert {"heuristic", *case.references[:2], "random-0", "bc-s0", "es-s0"} <= {row["contender"] for row in rows}
     assert all(row["right"] for row in rows)
-    shown = evicting.run("mlgo", "programs", "--markdown", "page.md")
+    shown = allocating.run("mlgo", "programs", "--markdown", "page.md")
     assert shown.returncode == 0, shown.stderr
-    assert "| all | es-s0 |" in (evicting.root / "page.md").read_text()
+    assert "| all | es-s0 |" in (allocating.root / "page.md").read_text()

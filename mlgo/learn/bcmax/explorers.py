@@ -51,6 +51,7 @@ def explorers(
     luck = int(generator(seed, "bcmax", "random").integers(2**63))
     indifferent = policy.with_weights(np.zeros_like(policy.weights))
     references: dict[str, Advisor] = {
+        # Evicts nothing, inlines nothing; of priorities all are equal.
         "never": LastLegalAdvisor() if isinstance(policy, ColumnPolicy) else ConstantAdvisor(0),
         # Not `RandomAdvisor`, which looks at more than the observation: decision trees cannot serve it.
         "random": exploring(indifferent, 0.0, config.random_share, luck),

@@ -1,14 +1,23 @@
-"""One round's cloning with Keras, from the weights of the round before; of answers yes or no, or of legal columns."""
+"""One round's cloning with Keras, from the weights of the round before; of any kind of answers."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from mlgo.errors import TrainingError
-from mlgo.learn.answers import Answers, LegalColumn
+from mlgo.learn.answers import Answers, LegalColumn, NoisyOutput, YesOrNo
 from mlgo.learn.bc.columns import column_network
 from mlgo.learn.bc.loop import CloneData, dense_network, import_keras, layers_of
+from mlgo.learn.bc.priorities import regression_network
 from mlgo.policy.network import Architecture, flatten, logits
+
+_NETWORKS: dict[type, Callable[[Any, int, list[int], float], Any]] = {
+    YesOrNo: dense_network,
+    LegalColumn: column_network,
+    NoisyOutput: regression_network,
+}
 
 
 @dataclass(frozen=True)
@@ -36,7 +45,7 @@ def fit(
     learning_rate: float,
     seed: int,
 ) -> Fit:
-    """Imitate answers by binomial or multinomial logistic regression with Adam, a fixed number of epochs.
+    """Imitate answers by regression, for those of a kind a logistic one, with Adam, a fixed number of epochs.
 
     The result depends on the arguments alone, not on what was fitted before.
 
@@ -58,7 +67,7 @@ def fit(
     keras = import_keras(seed)
     width, hidden = architecture.widths[0], list(architecture.widths[1:-1])
     of_columns = isinstance(answers, LegalColumn)
-    network = (column_network if of_columns else dense_network)(keras, width, hidden, learning_rate)
+    network = _NETWORKS[type(answers)](keras, width, hidden, learning_rate)
     if start is not None:
         network.set_weights([part for layer in architecture.unflatten(start) for part in layer])
     network.fit(
@@ -80,5 +89,4 @@ def measure(layers: list[tuple[np.ndarray, np.ndarray]], answers: Answers, data:
     """Weighted logistic loss, and unweighted share of the questions that are answered as in the data."""
     outputs = answers.outputs(lambda inputs: logits(layers, inputs)[..., None], data.inputs)
     losses = -np.asarray(answers.log_probability(outputs, data.answers)).astype(np.float64)
-    likeliest = np.asarray(answers.likeliest(outputs))
-    return float(np.average(losses, weights=data.weights)), float(np.mean(likeliest == data.answers))
+    return float(np.average(losses, weights=data.weights)), float(np.mean(answers.agrees(outputs, data.answers)))

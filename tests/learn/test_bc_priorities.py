@@ -1,0 +1,107 @@
+"""Cloning of priorities."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mlgo.artifacts import trace_schema
+from mlgo.config import BCConfig
+from mlgo.errors import ConfigError, TrainingError
+from mlgo.learn.bc.priorities import clone_priorities, priority_data
+from mlgo.policy.priority_policy import priority_of
+from mlgo.policy.vocabulary import build_vocabulary, normalisation, recorded_values
+from tests.conftest import REPOSITORY
+
+BC = BCConfig(
+    max_epochs=25,
+    patience=10,
+    batch_size=64,
+    learning_rate=0.05,
+    max_steps_per_module=1000,
+    weighting="question",
+    balance=False,
+)
+TYPES = {"li_size": pa.int64(), "stage": pa.int64(), "weight": pa.float32()}
+
+
+def trace(project, num_steps, seed):
+    """Questions whose answer follows from the logarithm of the size, 2 less in stage 2."""
+    rng = np.random.default_rng(seed)
+    sizes, stages = rng.lognormal(5, 3, num_steps).astype(np.int64), rng.integers(1, 4, num_steps)
+    outputs = np.log1p(sizes) / 7 - 1 - 2 * (stages == 2)
+    table = {
+        "project": pa.repeat(project, num_steps),
+        "module": np.sort(np.array([f"{step % 3}.c" for step in range(num_steps)])),
+        "context": pa.repeat("f", num_steps),
+        "step": pa.array(range(num_steps), pa.int32()),
+        "li_size": sizes,
+        "stage": stages,
+        "weight": rng.lognormal(-4, 4, num_steps).astype(np.float32),
+        "answer": priority_of(outputs.astype(np.float32)),
+    }
+    return pa.table(table, schema=trace_schema(TYPES, pa.float32()).remove_metadata())
+
+
+def data(table, projects, **options):
+    scaling = normalisation(build_vocabulary(recorded_values(table), 101))
+    return priority_data(table, projects, scaling, 1000, 0, **options)
+
+
+def test_vocabulary_is_in_the_policys_units():
+    table = trace("p", 30, 0)
+    values = recorded_values(table)
+    assert values["weight"].tolist() == (table["weight"].to_numpy() * np.float32(2**16)).tolist()
+    assert values["li_size"].tolist() == table["li_size"].to_pylist()
+
+
+def test_what_is_to_be_learnt():
+    found = data(trace("p", 30, 1), {"p"})
+    table = trace("p", 30, 1)
+    outputs = np.log1p(table["li_size"].to_numpy()) / 7 - 1 - 2 * (table["stage"].to_numpy() == 2)
+    assert found.answers == pytest.approx(outputs, abs=1e-5)
+    assert found.inputs.shape == (30, 22)
+    assert (found.inputs[:, 1:22:3].argmax(axis=1) == table["stage"].to_numpy()).all()
+    assert found.weights is None
+
+
+PROGRAM = """
+import json
+import numpy as np
+import pyarrow as pa
+from mlgo.learn.bc.priorities import clone_priorities
+from tests.learn.test_bc_priorities import BC, data, trace
+
+both = pa.concat_tables([trace("p", 900, 2), trace("q", 300, 3)])
+unseen = data(both, {"q"})
+first, again = (clone_priorities(data(both, {"p"}), unseen, [], BC, 0) for _ in range(2))
+(matrix, bias), = first.layers
+print(json.dumps({
+    "accuracy": max(one["validation_accuracy"] for one in first.history),
+    "error": float(np.abs((unseen.inputs @ matrix)[:, 0] + bias[0] - unseen.answers).max()),
+    "same": (again.layers[0][0] == matrix).all().item(),
+}))
+"""
+
+
+def test_a_linear_clone_of_longest_first():
+    run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, cwd=REPOSITORY)
+    assert run.returncode == 0, run.stderr[-2000:]
+    report = json.loads(run.stdout.splitlines()[-1])
+    assert report["accuracy"] > 0.98
+    assert report["error"] < 0.05
+    assert report["same"]
+
+
+def test_nothing_to_imitate():
+    table = trace("p", 30, 4)
+    with pytest.raises(TrainingError, match="validation trace holds no question"):
+        clone_priorities(data(table, {"p"}), data(table, {"none"}), [], BC, 0)
+
+
+def test_balancing_is_refused():
+    with pytest.raises(ConfigError, match=r"bc\.balance"):
+        data(trace("p", 30, 5), {"p"}, balance=True)
