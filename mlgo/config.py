@@ -214,7 +214,7 @@ class TrustRegionConfig(Section):
 class ESConfig(Section):
     """Evolution strategies on compile results."""
 
-    start: Literal["bc", "marginal", "ppo"]
+    start: Literal["bc", "bcmax", "marginal", "ppo"]
     """Learner whose policy it starts from."""
     generations: Annotated[int, Field(ge=0)]
     """Updates of the mean policy."""
@@ -324,7 +324,7 @@ class MarginalConfig(Section):
 class PPOConfig(Section):
     """Proximal policy optimisation on compile results."""
 
-    start: Literal["bc", "es"]
+    start: Literal["bc", "bcmax", "es"]
     """Learner whose policy it starts from."""
     iterations: Annotated[int, Field(ge=0)]
     """Rounds of sampling and learning."""
