@@ -1,15 +1,15 @@
-"""Compile held-out modules under a policy: sizes of the modules, and of their projects once linked.
+"""Compile held-out modules under a policy: scores of modules and functions, sizes of their projects once linked.
 
 Example:
     python scripts/evaluate_policy.py --policy data/policies/es-s0 --evaluate "$(cat evaluate.json)" \
         --compile "$(cat compile.json)" --toolchain auto --target x86_64-linux-gnu --seed 0 --corpus data/corpus \
         --baseline data/baseline --workers 2 --work data/work --output data/evaluation/parts/es-s0.parquet \
-        --linked data/evaluation/parts/es-s0.linked.parquet
+        --linked data/evaluation/parts/es-s0.linked.parquet --functions data/evaluation/parts/es-s0.functions.parquet
 """
 
 from pathlib import Path
 
-from mlgo.artifacts import LINKED, RESULTS, TIMINGS, provenance, write_rows
+from mlgo.artifacts import FUNCTIONS, LINKED, RESULTS, TIMINGS, provenance, write_rows
 from mlgo.cli.arguments import add_compiler_arguments, compiler_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.compiler.toolchain import find_linker
@@ -35,6 +35,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--output", type=Path, required=True, help="table of modules")
     parser.add_argument("--linked", type=Path, help="table of projects; nothing is linked without it")
+    parser.add_argument("--functions", type=Path, help="table of functions; not written without it")
     args = parser.parse_args()
 
     config, (toolchain, settings) = parse_section(EvaluateConfig, args.evaluate), compiler_of(args)
@@ -47,7 +48,7 @@ def main() -> None:
     with scratch_directory() as folder:
         objects = object_paths(modules, folder) if args.linked else None
         with CompileHost(toolchain, policy.task, settings, args.workers, copies=load_copies(args.baseline)) as host:
-            rows, timings = evaluate_policy(
+            evaluation = evaluate_policy(
                 host, policy, name, int(policy_seed), scored, bitcode, config.max_failed_share, objects
             )
         linked = measure_projects(linking, args.policy.name, modules, objects) if objects is not None else []
@@ -59,10 +60,13 @@ def main() -> None:
         policy_sha256=file_sha256(args.policy / "weights.npy"),
         scores_sha256=file_sha256(args.baseline / "scores.parquet"),
     )
-    write_rows(args.output, rows, RESULTS, origin)
+    write_rows(args.output, evaluation.results, RESULTS, origin)
     if args.linked:
         write_rows(args.linked, linked, LINKED, {**origin, "linker_sha256": file_sha256(linking.linker)})
-    write_rows(args.work / "timings" / "evaluation" / f"{args.policy.name}.parquet", timings, TIMINGS, origin)
+    if args.functions:
+        write_rows(args.functions, evaluation.functions, FUNCTIONS, origin)
+    times = args.work / "timings" / "evaluation" / f"{args.policy.name}.parquet"
+    write_rows(times, evaluation.timings, TIMINGS, origin)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Join the results of all policies, and the sizes of projects under them and under the heuristic.
+"""Join the results and functions of all policies, and the sizes of projects under them and under the heuristic.
 
 Example:
     python scripts/merge_evaluation.py --parts data/evaluation/parts --policies bc-s0 es-s0 \
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from mlgo.artifacts import LINKED, RESULTS, provenance, read_provenance, read_table, write_table
+from mlgo.artifacts import FUNCTIONS, LINKED, RESULTS, provenance, read_provenance, read_table, write_table
 from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
 
@@ -23,8 +23,12 @@ def main() -> None:
 
     parts = {name: args.parts / f"{name}.parquet" for name in args.policies}
     results = pa.concat_tables([read_table(path, RESULTS) for path in parts.values()])
+    functions = pa.concat_tables(
+        [read_table(args.parts / f"{name}.functions.parquet", FUNCTIONS) for name in args.policies]
+    )
     origin = provenance(policies={name: read_provenance(path) for name, path in parts.items()})
     write_table(args.output / "results.parquet", results, RESULTS, origin)
+    write_table(args.output / "functions.parquet", functions, FUNCTIONS, origin)
 
     parts = {name: args.parts / f"{name}.linked.parquet" for name in ("heuristic", *args.policies)}
     linked = pa.concat_tables([read_table(path, LINKED) for path in parts.values()])

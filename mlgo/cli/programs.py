@@ -17,7 +17,6 @@ examples:
   mlgo programs --json
   mlgo programs --markdown docs/results/programs.md
 """
-_TITLES = {"spill_cost": "spill cost", "text_bytes": "text", "instructions": "instructions", "accesses": "accesses"}
 
 
 def add_parser(commands: Any) -> None:
@@ -54,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 def _changes(execution: Execution, program: str | None) -> list[list[str]]:
     rows = [one for one in execution.changes if one.program == program or (program is None and one.program != "all")]
     return [
-        ["program", "contender", *(_TITLES[name] for name in FIGURES)],
+        ["program", "contender", *FIGURES.values()],
         *([one.program, one.contender, *(_percent(one.change[name]) for name in FIGURES)] for one in rows),
     ]
 

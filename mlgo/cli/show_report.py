@@ -45,14 +45,17 @@ def run(args: argparse.Namespace) -> None:
 
 
 def summarise(figures: dict[str, Any]) -> str:
-    """One line about one policy; says "smaller" or "larger" only when the interval excludes zero."""
-    gain = figures.get("text_geomean_gain_percent")
-    low, high = figures.get("text_geomean_low_percent"), figures.get("text_geomean_high_percent")
-    counts = f"{figures['text_wins']} smaller, {figures['text_losses']} larger, {figures['text_ties']} equal"
+    """One line about one policy, on spill cost where that was measured, else on text.
+
+    It says "smaller" or "larger" only when the interval excludes zero.
+    """
+    key, name = ("spill_cost", "spill cost") if "spill_cost_verdict" in figures else ("text", "text")
+    gain, low, high = (figures.get(f"{key}_geomean_{end}_percent") for end in ("gain", "low", "high"))
+    counts = f"{figures[f'{key}_wins']} smaller, {figures[f'{key}_losses']} larger, {figures[f'{key}_ties']} equal"
     if gain is None or low is None or high is None:
         return f"no interval can be given ({counts})"
-    verdict = figures["text_verdict"]
+    verdict = figures[f"{key}_verdict"]
     interval = f"interval of the gain {low:+.2f} to {high:+.2f} %"
     if verdict == "no difference shown":
-        return f"no difference shown in text size (geometric mean {gain:+.2f} %, {interval}; modules: {counts})"
-    return f"text {abs(gain):.2f} % {verdict} than the heuristic's (geometric mean; {interval}; modules: {counts})"
+        return f"no difference shown in {name} (geometric mean {gain:+.2f} %, {interval}; modules: {counts})"
+    return f"{name} {abs(gain):.2f} % {verdict} than the heuristic's (geometric mean; {interval}; modules: {counts})"

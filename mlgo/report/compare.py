@@ -1,5 +1,6 @@
 """Paired comparison of module sizes with a bootstrap interval and a sign test, and what may be said about it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -86,10 +87,12 @@ class Bootstrap:
     confidence: float
     seed: int
 
-    def compare(self, policy: np.ndarray, baseline: np.ndarray, *names: str) -> Comparison:
+    def compare(
+        self, policy: np.ndarray, baseline: np.ndarray, *names: str, groups: np.ndarray | None = None
+    ) -> Comparison:
         """Compare with draws that depend on the seed and on the names of the comparison; see `compare`."""
         rng = generator(self.seed, "report", "bootstrap", *names)
-        return compare(policy, baseline, rng, self.resamples, self.confidence)
+        return compare(policy, baseline, rng, self.resamples, self.confidence, groups)
 
     def compare_seeds(self, policies: np.ndarray, baseline: np.ndarray, *names: str) -> Comparison:
         """Compare with draws that depend on the seed and on the names of the comparison; see `compare_seeds`."""
@@ -98,12 +101,19 @@ class Bootstrap:
 
 
 def compare(
-    policy: np.ndarray, baseline: np.ndarray, rng: np.random.Generator, resamples: int, confidence: float
+    policy: np.ndarray,
+    baseline: np.ndarray,
+    rng: np.random.Generator,
+    resamples: int,
+    confidence: float,
+    groups: np.ndarray | None = None,
 ) -> Comparison:
     """Compare sizes module by module.
 
     The intervals are percentile intervals over resampled modules, so they tell how much the gain depends on which
-    modules were looked at. An end never lies on the far side of the gain itself.
+    modules were looked at. An end never lies on the far side of the gain itself. What is compared can also be parts,
+    such as functions, that belong to groups, such as modules. Then whole groups are resampled, since parts of one
+    resemble each other.
 
     Args:
         policy: float64 [num_modules], bytes under the policy; NaN where the compile failed.
@@ -111,6 +121,7 @@ def compare(
         rng: draws the resamples.
         resamples: number of resamples.
         confidence: coverage of the intervals, 0 to 1.
+        groups: int64 [num_modules], number of the group that each belongs to; without it each is one of its own.
     """
     usable = np.isfinite(policy) & np.isfinite(baseline) & ((policy > 0) == (baseline > 0))
     num_failed = int((~usable).sum())
@@ -118,10 +129,11 @@ def compare(
     logs = log_ratios(policy, baseline)
     num = len(policy)
     point = _gains(policy, baseline, logs) if num else None
+    samples = [policy, baseline, logs]
+    if groups is not None:
+        samples = _sums_by_group([*samples, np.ones(num)], groups[usable])
     low, high = (
-        (None, None)
-        if point is None or num < 2
-        else _interval(point, policy, baseline, logs, rng, resamples, confidence)
+        (None, None) if point is None or len(samples[0]) < 2 else _interval(point, samples, rng, resamples, confidence)
     )
     return Comparison(
         num_modules=num,
@@ -199,30 +211,40 @@ def verdict(comparison: Comparison) -> Verdict:
     return "no difference shown"
 
 
-def _gains(policy: np.ndarray, baseline: np.ndarray, logs: np.ndarray, axis: int = -1) -> np.ndarray:
-    """Both gains of sizes and log ratios [..., num_modules]: float64 [2, ...], total and geometric mean."""
+def _sums_by_group(samples: Sequence[np.ndarray], groups: np.ndarray) -> list[np.ndarray]:
+    """Sum samples [num_modules] over the groups that are there: float64 [num_groups] each."""
+    numbers = np.unique(groups, return_inverse=True)[1]
+    return [np.bincount(numbers, sample) for sample in samples]
+
+
+def _gains(
+    policy: np.ndarray, baseline: np.ndarray, logs: np.ndarray, counts: np.ndarray | None = None, axis: int = -1
+) -> np.ndarray:
+    """Both gains of sizes and log ratios [..., num_modules]: float64 [2, ...], total and geometric mean.
+
+    With ``counts`` all are sums over groups, of so many modules each.
+    """
     before, after = baseline.sum(axis=axis), policy.sum(axis=axis)
     share = np.where(before > 0, after, 1.0) / np.where(before > 0, before, 1.0)
-    return np.stack([1.0 - share, 0.0 - np.expm1(logs.mean(axis=axis))])  # 0 - x, as -x would make a negative zero
+    mean = logs.mean(axis=axis) if counts is None else logs.sum(axis=axis) / counts.sum(axis=axis)
+    return np.stack([1.0 - share, 0.0 - np.expm1(mean)])  # 0 - x, as -x would make a negative zero
 
 
 def _interval(
     point: np.ndarray,
-    policy: np.ndarray,
-    baseline: np.ndarray,
-    logs: np.ndarray,
+    samples: Sequence[np.ndarray],
     rng: np.random.Generator,
     resamples: int,
     confidence: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ends of the intervals of both gains, each float64 [2]."""
     result = bootstrap(
-        (policy, baseline, logs),
+        samples,
         _gains,
         paired=True,
         vectorized=True,
         n_resamples=resamples,
-        batch=max(1, _BATCH_ELEMENTS // len(policy)),
+        batch=max(1, _BATCH_ELEMENTS // len(samples[0])),
         confidence_level=confidence,
         method="percentile",
         rng=rng,

@@ -1,6 +1,6 @@
 """Do programs run faster where the compiler's costs say so? Changes and rank correlations over runnable programs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from mlgo.artifacts import PROGRAMS, read_table
+from mlgo.artifacts import PROGRAMS, read_provenance, read_table
 from mlgo.errors import ArtifactError
 from mlgo.rollout.references import HEURISTIC
 from mlgo.tasks.reward import OFFSETS
 
-FIGURES = ("spill_cost", "text_bytes", "instructions", "accesses")
-"""What is compared; accesses are reads and writes together."""
+FIGURES = {"spill_cost": "spill cost", "text_bytes": "text", "instructions": "instructions", "accesses": "accesses"}
+"""What is compared, with titles; instructions are those executed, accesses to memory are reads and writes together."""
 
 _FEWEST_CONTENDERS = 3
+_SETTINGS = ("task", "compiler_sha256", "target", "compile")
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,28 @@ def read_execution(path: Path) -> Execution:
         if row["failure"] or not row["right"]
     ]
     return Execution(changes, [mean, *agreements], wrong)
+
+
+def read_matching_execution(path: Path, baseline: Mapping[str, Any], evaluation: Mapping[str, Any]) -> Execution | None:
+    """Read what ran, if it ran under the evaluated policies, with the compiler and settings of the baseline.
+
+    Args:
+        path: ``artifacts.PROGRAMS``.
+        baseline: provenance of the scores, tells compiler and settings.
+        evaluation: provenance of the results, tells the hash of each policy's weights.
+
+    Returns:
+        None when nothing ran, or something else did: programs need valgrind and are not part of the default run.
+
+    Raises:
+        ArtifactError: damaged, or without the heuristic.
+    """
+    if not path.exists():
+        return None
+    ran = read_provenance(path)
+    policies = {name: record["policy_sha256"] for name, record in evaluation.get("policies", {}).items()}
+    same = all(ran.get(name) == baseline.get(name) for name in _SETTINGS)
+    return read_execution(path) if same and ran.get("policies_sha256") == policies else None
 
 
 def _change(row: dict[str, Any], heuristic: dict[str, Any]) -> dict[str, float | None]:

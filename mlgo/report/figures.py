@@ -11,8 +11,11 @@ from plotly.subplots import make_subplots
 
 from mlgo.policy.importance import Importance
 from mlgo.report.curves import Curve
-from mlgo.report.measured import contenders, sizes
+from mlgo.report.functions import Functions
+from mlgo.report.measured import MEASURE_TITLES, contenders, sizes
 from mlgo.report.tables import Row, ratios
+from mlgo.seeding import sample
+from mlgo.tasks.reward import OFFSETS
 
 # Okabe and Ito's palette: distinct for all common kinds of colour vision, readable on light and dark.
 _POLICY_COLOURS = ("#E69F00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
@@ -24,8 +27,9 @@ _ZERO_LINE = {"color": "#808080", "width": 1.5}
 _PANELS_PER_ROW = 3
 _BAR_HEIGHT = 26  # pixels
 _NUM_FEATURES = 10
+_NUM_FUNCTIONS = 3000  # points that a page holds, of all policies together
 _PANEL_GAP = 110
-_TICK_BYTES = [digit * 10**power for power in range(1, 8) for digit in (1, 2, 5)]
+_TICKS = [digit * 10**power for power in range(8) for digit in (1, 2, 5)]
 _AXIS = {
     "gridcolor": _GRID,
     "zeroline": False,
@@ -37,7 +41,7 @@ _AXIS = {
 
 
 def distribution(measured: pa.Table, measure: str) -> go.Figure:
-    """Share of the test modules up to each change in size, one line per policy."""
+    """Share of the test modules up to each change in score, one line per policy."""
     figure = _figure(430)
     changes = []
     for i, name in enumerate(contenders(measured, policies=True)):
@@ -54,13 +58,15 @@ def distribution(measured: pa.Table, measure: str) -> go.Figure:
             hovertemplate="%{text}<br>%{x:+.2f} %<extra>" + name + "</extra>",
         )
     figure.add_vline(x=0, line=_ZERO_LINE)
-    figure.update_xaxes(title="change in size against the heuristic (%)", range=_central_range(changes))
+    title = f"change in {MEASURE_TITLES[measure]} against the heuristic (%)"
+    figure.update_xaxes(title=title, range=_central_range(changes))
     figure.update_yaxes(title="share of modules (%)", range=[0, 101])
     return figure
 
 
-def size_scatter(measured: pa.Table, measure: str) -> go.Figure:
-    """Change in size of each test module over its size under the heuristic."""
+def score_scatter(measured: pa.Table, measure: str) -> go.Figure:
+    """Change in score of each test module over its score under the heuristic."""
+    what = _with_offset(f"{MEASURE_TITLES[measure]} under the heuristic", measure)
     figure = _figure(430)
     changes = []
     for i, name in enumerate(contenders(measured, policies=True)):
@@ -77,16 +83,47 @@ def size_scatter(measured: pa.Table, measure: str) -> go.Figure:
             name=name,
             marker={"size": 6, "opacity": 0.8, "color": _POLICY_COLOURS[i % len(_POLICY_COLOURS)]},
             text=[key for key, fine in zip(keys, good, strict=True) if fine],
-            hovertemplate="%{text}<br>%{x:,} bytes, %{y:+.2f} %<extra>" + name + "</extra>",
+            hovertemplate="%{text}<br>" + what + " %{x:,.1~f}, %{y:+.2f} %<extra>" + name + "</extra>",
         )
     figure.add_hline(y=0, line=_ZERO_LINE)
     figure.update_xaxes(
-        title="size under the heuristic (bytes)",
+        title=what,
         type="log",
-        tickvals=_TICK_BYTES,
-        ticktext=[f"{n:,}" for n in _TICK_BYTES],
+        tickvals=_TICKS,
+        ticktext=[f"{n:,}" for n in _TICKS],
     )
-    figure.update_yaxes(title="change in size (%)", range=_central_range(changes))
+    figure.update_yaxes(title=f"change in {MEASURE_TITLES[measure]} (%)", range=_central_range(changes))
+    return figure
+
+
+def function_scatter(functions: Functions, policies: Sequence[str], seed: int) -> go.Figure:
+    """Spill cost of test functions under each policy over that under the heuristic, of those where they differ.
+
+    Args:
+        functions: of the test modules.
+        policies: contenders that are shown.
+        seed: root seed of the sample that is shown where there are many.
+    """
+    figure, most = _figure(520), 1.0
+    for i, name in enumerate(policies):
+        costs = functions.costs[functions.contenders.index(name)]
+        differing = np.flatnonzero(np.isfinite(costs) & (costs != functions.baseline)).tolist()
+        shown = sample(differing, _NUM_FUNCTIONS // len(policies), seed, "report", "functions", name)
+        before, after = (values[shown] + OFFSETS["spill_cost"] for values in (functions.baseline, costs))
+        most = max(most, *before, *after)
+        figure.add_scatter(
+            x=before.tolist(),
+            y=after.tolist(),
+            mode="markers",
+            name=name,
+            marker={"size": 5, "opacity": 0.7, "color": _POLICY_COLOURS[i % len(_POLICY_COLOURS)]},
+            text=[functions.names[number] for number in shown],
+            hovertemplate="%{text}<br>%{x:,.2~f} to %{y:,.2~f}<extra>" + name + "</extra>",
+        )
+    figure.add_shape(type="line", x0=1, y0=1, x1=most, y1=most, line=_ZERO_LINE, layer="below")
+    for update, whose in ((figure.update_xaxes, "the heuristic"), (figure.update_yaxes, "the policy")):
+        title = _with_offset(f"{MEASURE_TITLES['spill_cost']} under {whose}", "spill_cost")
+        update(title=title, type="log", dtick=1, tickformat=",")
     return figure
 
 
@@ -178,7 +215,7 @@ def rewards(curves: Sequence[Curve]) -> go.Figure | None:
     figure.add_hline(y=0, line=_ZERO_LINE)
     steps = " or ".join(dict.fromkeys(curve.step for _, curve in chosen))
     figure.update_xaxes(title=steps, dtick=_step_distance(chosen))
-    figure.update_yaxes(title="mean reward (% fewer bytes)")
+    figure.update_yaxes(title="mean reward (%)")
     return figure
 
 
@@ -229,6 +266,10 @@ def _layout(height: int) -> dict[str, Any]:
         "legend": {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"},
         "hoverlabel": {"font": {"family": _FONT}},
     }
+
+
+def _with_offset(title: str, measure: str) -> str:
+    return f"{title} plus {OFFSETS[measure]:g}" if measure in OFFSETS else f"{title} (bytes)"
 
 
 def _bars(rows: Sequence[Row], measure: str, split: str, show_legend: bool) -> go.Bar:

@@ -16,6 +16,14 @@ SIZES = ("text_bytes", "exec_bytes", "dedup_bytes")
 MEASURES = (*SIZES, "spill_cost")
 """Scores that may be compared: sizes, and what register allocation cost where that is the task."""
 
+MEASURE_TITLES = {
+    "text_bytes": "text",
+    "exec_bytes": "executable sections",
+    "dedup_bytes": "text by shares",
+    "spill_cost": "spill cost",
+}
+"""How a page names each measure."""
+
 _NUMBERS = {name: pa.float64() if name == "spill_cost" else pa.int64() for name in MEASURES}
 
 MEASURED = pa.schema(

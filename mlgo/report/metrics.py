@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from mlgo.report.compare import Comparison, verdict
 from mlgo.report.curves import Curve
+from mlgo.report.functions import FunctionRow
 from mlgo.report.linked import RankCorrelation, TotalGains
 from mlgo.report.measured import contenders
 from mlgo.report.tables import SPLITS, Row, ratios
@@ -153,6 +154,28 @@ def learning_csv(curves: Iterable[Curve]) -> str:
         for step, reward in zip(*curve.points(curve.step, "validation_reward"), strict=True)
     ]
     return _csv(["policy", "generation", "validation_reward"], records)
+
+
+def function_metrics(rows: Iterable[FunctionRow]) -> dict[str, dict[str, float | str]]:
+    """Numbers function by function, by contender, with the shares of what the best of all gains.
+
+    Returns:
+        For example ``{"es-s0": {"function_geomean_gain_percent": 1.2, "module_geomean_gain_percent": 1.5, ...,
+        "best_geomean_share_percent": 15.4, "best_total_share_percent": 91.7}}``; without the total over functions and
+        without verdicts.
+    """
+    found = {}
+    for row in rows:
+        numbers = {**_numbers(row.by_function, "function"), **_numbers(row.by_module, "module")}
+        for kind in ("geomean", "total"):
+            share = _percent(getattr(row, f"{kind}_share"))
+            numbers |= {} if share is None else {f"best_{kind}_share_percent": share}
+        found[row.contender] = {
+            name: value
+            for name, value in numbers.items()
+            if not name.startswith("function_total") and "verdict" not in name
+        }
+    return found
 
 
 def ratios_csv(measured: pa.Table, measure: str) -> str:

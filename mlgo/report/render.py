@@ -14,12 +14,15 @@ from mlgo.report import figures
 from mlgo.report.compare import Bootstrap, Comparison, Verdict, verdict
 from mlgo.report.corpus import Corpus
 from mlgo.report.curves import Curve
+from mlgo.report.execution import FIGURES, Execution
+from mlgo.report.functions import FunctionRow, Functions
 from mlgo.report.linked import PAIRS, ProjectGains, RankCorrelation, TotalGains
-from mlgo.report.measured import contenders, measures_in
+from mlgo.report.measured import MEASURE_TITLES, contenders, measures_in
 from mlgo.report.origin import Facts, without_folders
 from mlgo.report.pages import render
 from mlgo.report.selftest import SelfTest
 from mlgo.report.tables import SCOPES, Row, Standout, failures, standouts
+from mlgo.rollout.references import REFERENCES
 
 _NUM_STANDOUTS = 10
 
@@ -73,12 +76,6 @@ _WORDS = {
     ),
 }
 
-_MEASURE_TITLES = {
-    "text_bytes": "text",
-    "exec_bytes": "executable sections",
-    "dedup_bytes": "text by shares",
-    "spill_cost": "spill cost",
-}
 _PROJECT_TITLES = {
     "object": "objects",
     "deduplicated": "without copies",
@@ -101,6 +98,9 @@ class Report:
         total_gains: the same over the projects of each split.
         correlations: agreement of the measures of whole projects.
         link_failures: rows of ``artifacts.LINKED`` without a size.
+        functions: costs of the test functions; None for tasks that allocate no registers.
+        function_rows: comparisons by function; empty for such tasks.
+        execution: what running programs showed; None where they did not run under these policies.
         measure: measure of the headline.
         bootstrap: how the intervals were made.
         corpus: numbers of the corpus.
@@ -121,6 +121,9 @@ class Report:
     total_gains: Sequence[TotalGains]
     correlations: Sequence[RankCorrelation]
     link_failures: Sequence[Mapping[str, Any]]
+    functions: Functions | None
+    function_rows: Sequence[FunctionRow]
+    execution: Execution | None
     measure: str
     bootstrap: Bootstrap
     corpus: Corpus
@@ -170,14 +173,14 @@ def headlines(rows: Sequence[Row], measure: str, policies: Sequence[str]) -> lis
 def render_page(report: Report) -> str:
     """Return the page as HTML."""
     policies = contenders(report.measured, policies=True)
-    references = contenders(report.measured, policies=False)
+    references, known = contenders(report.measured, policies=False), REFERENCES[report.task]
     shown = {*policies, *(f"{name.rpartition('-s')[0]}-mean" for name in policies)}
     test = report.measured.filter(pc.field("split") == "test")
     return render(
         "page.html.jinja",
         report=report,
         measures=[report.measure, *(name for name in measures_in(report.measured) if name != report.measure)],
-        titles=_MEASURE_TITLES,
+        titles=MEASURE_TITLES,
         words=_WORDS[report.task],
         scopes=SCOPES,
         coverage=f"{100.0 * report.bootstrap.confidence:g}\N{NO-BREAK SPACE}%",
@@ -185,6 +188,8 @@ def render_page(report: Report) -> str:
         test_projects=sorted(pc.unique(test["project"]).to_pylist()),
         project_titles=_PROJECT_TITLES,
         pairs=PAIRS,
+        program_figures=FIGURES,
+        imitated="the heuristic" if known.is_heuristic else known.traced,
         link_failures=[{**row, "message": without_folders(row["message"])} for row in report.link_failures],
         whole_rows=[row for row in report.split_rows if row.contender in shown and row.scope == "all"],
         part_rows=[row for row in report.split_rows if row.contender in shown and row.scope != "all"],
@@ -204,7 +209,10 @@ def _figures(report: Report, policies: Sequence[str]) -> dict[str, Markup]:
     """Figures as HTML by name; those without data are missing."""
     made = {
         "distribution": figures.distribution(report.measured, report.measure),
-        "sizes": figures.size_scatter(report.measured, report.measure),
+        "scores": figures.score_scatter(report.measured, report.measure),
+        "functions": (
+            figures.function_scatter(report.functions, policies, report.bootstrap.seed) if report.functions else None
+        ),
         "projects": figures.project_bars(report.project_rows, report.measure, policies),
         "features": figures.feature_bars(report.importances),
         "rewards": figures.rewards(report.curves),

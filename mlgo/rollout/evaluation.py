@@ -1,6 +1,7 @@
 """A finished policy on many modules, side by side with the heuristic."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,25 @@ from mlgo.config import EvaluateConfig
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.policy import Policy
 from mlgo.rollout.compiles import CompileHost, CompileOutcome, check_failures
+from mlgo.rollout.functions import function_rows
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.scored import ScoredModule, load_scored_modules
 from mlgo.seeding import sample
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What compiling modules under a policy gives.
+
+    Attributes:
+        results: rows of ``artifacts.RESULTS``, by module as given.
+        functions: rows of ``artifacts.FUNCTIONS``; empty for tasks that allocate no registers.
+        timings: rows of ``artifacts.TIMINGS``.
+    """
+
+    results: list[dict[str, Any]]
+    functions: list[dict[str, Any]]
+    timings: list[dict[str, Any]]
 
 
 def evaluated_modules(config: EvaluateConfig, corpus_dir: Path, baseline_dir: Path, seed: int) -> list[ScoredModule]:
@@ -42,7 +59,7 @@ def evaluate_policy(
     bitcode: Mapping[str, Path],
     max_failed_share: float,
     objects: Mapping[str, Path] | None = None,
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+) -> Evaluation:
     """Compile modules under a policy.
 
     Args:
@@ -55,31 +72,35 @@ def evaluate_policy(
         max_failed_share: share of failures that is still accepted.
         objects: where to keep the object files, by module key.
 
-    Returns:
-        Rows of ``artifacts.RESULTS`` and of ``artifacts.TIMINGS``.
-
     Raises:
         MlgoError: more failures than accepted.
     """
     keys, kept = [one.module.key for one in modules], objects or {}
     jobs = [CompileJob(key, bitcode[key], policy, object_path=kept.get(key)) for key in keys]
-    outcomes = host.compile_all(jobs, f"{name}-s{seed}")
+    advisor = f"{name}-s{seed}"
+    outcomes = host.compile_all(jobs, advisor)
     check_failures(keys, outcomes, max_failed_share, "evaluate.max_failed_share")
-    rows = [
-        _result(one, outcome, name, seed, isinstance(policy, NetworkPolicy))
-        for one, outcome in zip(modules, outcomes, strict=True)
-    ]
-    timings = [
-        {
-            "project": one.module.project,
-            "module": one.module.name,
-            "advisor": f"{name}-s{seed}",
-            "seconds": outcome.result.seconds,
-        }
-        for one, outcome in zip(modules, outcomes, strict=True)
-        if outcome.result is not None
-    ]
-    return rows, timings
+    return Evaluation(
+        [
+            _result(one, outcome, name, seed, isinstance(policy, NetworkPolicy))
+            for one, outcome in zip(modules, outcomes, strict=True)
+        ],
+        [
+            row
+            for one, outcome in zip(modules, outcomes, strict=True)
+            for row in function_rows(one.module, advisor, outcome.result)
+        ],
+        [
+            {
+                "project": one.module.project,
+                "module": one.module.name,
+                "advisor": advisor,
+                "seconds": outcome.result.seconds,
+            }
+            for one, outcome in zip(modules, outcomes, strict=True)
+            if outcome.result is not None
+        ],
+    )
 
 
 def _result(scored: ScoredModule, outcome: CompileOutcome, name: str, seed: int, inlining: bool) -> dict[str, Any]:

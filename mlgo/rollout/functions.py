@@ -4,6 +4,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from mlgo.artifacts import FUNCTIONS, read_table
 from mlgo.compiler.session import CompileResult
 from mlgo.compiler.spills import SpillCosts
@@ -40,6 +43,20 @@ def function_rows(module: Module, advisor: str, result: CompileResult | None) ->
     ]
 
 
+def function_costs(functions: pa.Table) -> dict[str, dict[str, dict[str, float]]]:
+    """Spill cost by advisor, key of the module and symbol of the function.
+
+    Args:
+        functions: ``artifacts.FUNCTIONS``.
+    """
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for row in functions.to_pylist():
+        costs = SpillCosts(**{name: row[name] for name in SpillCosts._fields})
+        by_module = found.setdefault(row["advisor"], {})
+        by_module.setdefault(f"{row['project']}/{row['module']}", {})[costs.function] = costs.spill_cost
+    return found
+
+
 def load_function_costs(baseline_dir: Path, advisor: str = HEURISTIC) -> FunctionCosts:
     """Read what a reference cost each function.
 
@@ -50,12 +67,8 @@ def load_function_costs(baseline_dir: Path, advisor: str = HEURISTIC) -> Functio
     Raises:
         ArtifactError: the baseline is missing or damaged.
     """
-    found: dict[str, dict[str, float]] = {}
-    for row in read_table(baseline_dir / "functions.parquet", FUNCTIONS).to_pylist():
-        if row["advisor"] == advisor:
-            costs = SpillCosts(**{name: row[name] for name in SpillCosts._fields})
-            found.setdefault(f"{row['project']}/{row['module']}", {})[costs.function] = costs.spill_cost
-    return found
+    functions = read_table(baseline_dir / "functions.parquet", FUNCTIONS)
+    return function_costs(functions.filter(pc.field("advisor") == advisor)).get(advisor, {})
 
 
 def episode_reader(policy: Policy, objective: str, baseline_dir: Path) -> Callable[[str, CompileResult], list[Episode]]:

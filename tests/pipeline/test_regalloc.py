@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from mlgo.artifacts import PROGRAMS, RESULTS, SCORES, read_table
+from mlgo.artifacts import FUNCTIONS, PROGRAMS, RESULTS, SCORES, read_table
 from mlgo.compiler.counting import find_valgrind
 from mlgo.errors import ToolchainError
 from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.policy import Policy
 from mlgo.policy.priority_policy import PriorityPolicy
 from mlgo.policy.stored import load_policy
+from mlgo.rollout.functions import function_costs
 from tests.pipeline.conftest import Checkout
 
 pytestmark = pytest.mark.slow
@@ -90,6 +91,13 @@ def test_every_stage_leaves_its_artifacts(allocating, case):
     results = read_table(data / "evaluation/results.parquet", RESULTS).to_pylist()
     assert {row["policy"] for row in results} == set(LEARNERS)
     assert all(row["spill_cost"] is not None and row["num_inlined"] is None for row in results)
+    functions = read_table(data / "evaluation/functions.parquet", FUNCTIONS)
+    summed = function_costs(functions)
+    assert set(summed) == {f"{name}-s0" for name in LEARNERS}
+    for row in results:
+        by_function = summed[f"{row['policy']}-s{row['seed']}"].get(f"{row['project']}/{row['module']}", {})
+        assert sum(by_function.values()) == pytest.approx(row["spill_cost"])
+    assert any(functions["num_questions"].to_pylist())
     assert all(isinstance(load_policy(data / f"policies/{name}-s0"), case.kind) for name in LEARNERS)
     history = (data / "policies/ppo-s0/history.csv").read_text()
     assert "differing_share" in history
@@ -107,6 +115,8 @@ def test_the_report_speaks_of_costs(allocating, case):
     page = (allocating.root / "data/report/report.html").read_text()
     assert f"<h1>{case.title}</h1>" in page
     assert "gain per module,<br>spill cost" in page
+    assert "best of all" in page
+    assert "No programs have been run under these policies" in page
     assert "Self-test" not in page
     metrics = json.loads((allocating.root / "data/report/comparisons.json").read_text())
     assert {"spill_cost_geomean_gain_percent", "text_geomean_gain_percent"} <= set(metrics["test"]["es-s0"])
@@ -148,3 +158,9 @@ def test_programs_run_under_all_policies(allocating, case):
     shown = allocating.run("mlgo", "programs", "--markdown", "page.md")
     assert shown.returncode == 0, shown.stderr
     assert "| all | es-s0 |" in (allocating.root / "page.md").read_text()
+    # The report is no reason to run programs, but is made anew with what they show.
+    run = allocating.run(*command(allocating, case))
+    assert run.returncode == 0, run.stderr[-3000:]
+    assert "Here is the truth about" in (allocating.root / "data/report/report.html").read_text()
+    again = allocating.run(*command(allocating, case, "--dry-run"))
+    assert "Nothing to be done" in again.stdout + again.stderr

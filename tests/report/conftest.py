@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mlgo.artifacts import (
+    FUNCTIONS,
     LINKED,
     MODULES,
     PROJECT_MEASURES,
@@ -19,7 +20,9 @@ from mlgo.artifacts import (
     trace_schema,
     write_rows,
 )
+from mlgo.compiler.spills import SpillCosts
 from mlgo.files import write_json, write_text
+from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
@@ -31,6 +34,7 @@ ORIGIN = {
     "compiler": "ziglang clang 22.1.8",
     "compiler_sha256": "ab" * 32,
     "target": "x86_64-linux-gnu",
+    "task": "inline-size",
     "compile": {"optimization": "-Oz", "objective": "text_bytes"},
     "seed": 0,
 }
@@ -45,22 +49,34 @@ class World:
     scores: list[dict[str, Any]] = field(default_factory=list)
     results: list[dict[str, Any]] = field(default_factory=list)
     linked: list[dict[str, Any]] = field(default_factory=list)
+    referred: list[dict[str, Any]] = field(default_factory=list)
+    functions: list[dict[str, Any]] = field(default_factory=list)
+    origin: dict[str, Any] = field(default_factory=lambda: dict(ORIGIN))
     policies: tuple[str, ...] = ("bc-s0", "es-s0")
+
+    @property
+    def task(self) -> str:
+        """What the baseline was made for."""
+        task: str = self.origin["task"]
+        return task
 
     def write(self) -> Path:
         """Write everything below the root and return it."""
         write_rows(self.root / "corpus/modules.parquet", self.modules, MODULES, {})
         write_json(self.root / "corpus/summary.json", corpus_summary())
-        write_rows(self.root / "baseline/scores.parquet", self.scores, SCORES, ORIGIN)
+        write_rows(self.root / "baseline/scores.parquet", self.scores, SCORES, self.origin)
+        write_rows(self.root / "baseline/functions.parquet", self.referred, FUNCTIONS, {})
         write_rows(self.root / "baseline/trace.parquet", questions(), trace_schema(["a", "b"]), {})
         num = len(self.modules) - 1
-        summary = {"modules": num, "self_test_passed": num, "self_test_failed": []}
+        passed = num if self.task == "inline-size" else None
+        summary = {"modules": num, "self_test_passed": passed, "self_test_failed": []}
         write_json(self.root / "baseline/summary.json", summary)
         origin = {"policies": {name: {"policy_sha256": "cd" * 32} for name in self.policies}}
         write_rows(self.root / "evaluation/results.parquet", self.results, RESULTS, origin)
+        write_rows(self.root / "evaluation/functions.parquet", self.functions, FUNCTIONS, {})
         write_rows(self.root / "evaluation/linked.parquet", self.linked, LINKED, {})
         for name in self.policies:
-            write_policy(self.root / "policies" / name)
+            write_policy(self.root / "policies" / name, self.task)
         write_timings(self.root / "work/timings", self.modules)
         return self.root
 
@@ -74,8 +90,9 @@ class World:
             "max_failed_share": 0.1,
         }
         folders = [f"--{name}={self.root / name}" for name in ("corpus", "baseline", "policies", "evaluation", "work")]
-        output = f"--output={self.root / 'report'}"
-        return [*folders, "--evaluate", json.dumps(evaluate), "--seed=0", "--objective=text_bytes", output]
+        files = [f"--programs={self.root / 'execution/programs.parquet'}", f"--output={self.root / 'report'}"]
+        objective = self.origin["compile"]["objective"]
+        return [*folders, *files, "--evaluate", json.dumps(evaluate), "--seed=0", f"--objective={objective}"]
 
 
 @pytest.fixture
@@ -85,6 +102,29 @@ def world(tmp_path: Path) -> World:
     Of whole projects, es-s0 gains 5 percent in objects and 1 percent once linked; bc-s0 gains nothing.
     """
     return make_world(tmp_path, 6)
+
+
+@pytest.fixture
+def allocating(world: World) -> World:
+    """The same for register eviction: sizes are a hundred times the spill cost, and modules hold two functions.
+
+    One of them costs nothing under anybody; the compiler asked about it all the same.
+    """
+    world.origin |= {"task": "regalloc-evict", "compile": {"optimization": "-O2", "objective": "spill_cost"}}
+    names = {"echo": "lightest", "never": "first"}
+    for row in world.scores:
+        row.update(advisor=names.get(row["advisor"], row["advisor"]), spill_cost=row["text_bytes"] / 100)
+        world.referred += _functions(row, row["advisor"])
+    for row in world.results:
+        row.update(spill_cost=row["text_bytes"] / 100, baseline_spill_cost=row["baseline_text_bytes"] / 100)
+        row.update(num_inlined=None)
+        world.functions += _functions(row, f"{row['policy']}-s{row['seed']}")
+    return world
+
+
+def _functions(row: dict[str, Any], advisor: str) -> list[dict[str, Any]]:
+    key = {"project": row["project"], "module": row["module"], "advisor": advisor, "num_questions": 4}
+    return [{**key, **SpillCosts("f", spills_cost=row["spill_cost"])._asdict()}, {**key, **SpillCosts("g")._asdict()}]
 
 
 def make_world(root: Path, per_project: int) -> World:
@@ -171,12 +211,15 @@ def corpus_summary() -> dict[str, Any]:
     return {"bodies_shared_between_splits": {"train/test": {"bodies": 3, "instructions": 70}}}
 
 
-def write_policy(folder: Path) -> None:
+def write_policy(folder: Path, task: str) -> None:
     algorithm = folder.name.split("-")[0]
     scaling = Normalisation(("a", "b"), np.zeros(2, np.float32), np.ones(2, np.float32))
     weights = np.array([1, 0, 0], np.float32)  # inlines where a is positive, whatever b
     origin = {"algorithm": algorithm, "seed": 0}
-    save_policy(NetworkPolicy("inline-size", scaling, Architecture((2, 1)), weights, origin), folder)
+    if task == "inline-size":
+        save_policy(NetworkPolicy(task, scaling, Architecture((2, 1)), weights, origin), folder)
+    else:
+        save_policy(ColumnPolicy(task, scaling, Architecture((5, 1)), np.zeros(6, np.float32), origin), folder)
     if algorithm == "bc":
         text = "epoch,loss,validation_loss,validation_accuracy\n1,0.6,0.61,0.7\n2,0.4,0.5,0.8\n"
     else:

@@ -53,6 +53,25 @@ def test_modules_without_code_are_ties_but_one_sided_zeros_have_no_ratio():
     assert found.geomean == pytest.approx(1 - math.sqrt(0.9))
 
 
+def test_intervals_over_groups_by_hand():
+    """Of two groups, one of three halves and one of a single tie, a resample holds one twice, or both half the time."""
+    ratios, groups = np.array([0.5, 0.5, 0.5, 1.0]), np.array([4, 4, 4, 9])
+    for confidence, low, high in [(0.95, 0.0, 0.5), (0.3, 1 - 0.5**0.75, 1 - 0.5**0.75)]:
+        found = Bootstrap(400, confidence, 0).compare(ratios, np.ones(4), "halves", groups=groups)
+        assert (found.num_modules, found.geomean) == (4, pytest.approx(1 - 0.5**0.75))
+        assert (found.geomean_low, found.geomean_high) == (pytest.approx(low), pytest.approx(high))
+
+
+def test_groups_of_one_change_nothing_and_one_group_has_no_interval():
+    policy, baseline = np.array([3.0, math.nan, 5.0, 7.0]), np.array([4.0, 4.0, 4.0, 8.0])
+    bootstrap = Bootstrap(100, 0.9, 1)
+    alone = bootstrap.compare(policy, baseline, "x", groups=np.array([5, 6, 7, 8]))
+    assert dataclasses.astuple(alone) == pytest.approx(dataclasses.astuple(bootstrap.compare(policy, baseline, "x")))
+    one = bootstrap.compare(policy, baseline, "x", groups=np.zeros(4, np.int64))
+    assert one.geomean == alone.geomean
+    assert one.geomean_low is one.geomean_high is None
+
+
 def test_all_without_code_gives_zero():
     found = compared([0, 0], [0, 0])
     assert (found.total, found.geomean, found.geomean_low, found.geomean_high) == (0.0, 0.0, 0.0, 0.0)

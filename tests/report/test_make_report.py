@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.artifacts import FAILURES, write_rows
+from mlgo.artifacts import FAILURES, PROGRAMS, write_rows
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "make_report.py"
 OUTPUTS = ("report.html", "comparisons.json", "metrics.json", "learning.csv", "projects.csv", "ratios.csv")
@@ -83,7 +83,7 @@ def test_page_holds_all_sections(world):
         "It does for 30 of 30 modules.",
         "data/work/report/compile_time.html",
         "cd" * 32,
-        *(f'id="figure-{name}"' for name in ("distribution", "sizes", "projects", "features", "rewards", "losses")),
+        *(f'id="figure-{name}"' for name in ("distribution", "scores", "projects", "features", "rewards", "losses")),
     ]:
         assert text in page
 
@@ -183,6 +183,75 @@ def test_sign_test_and_seeds(world):
     assert comparisons["es-mean"]["text_geomean_gain_percent"] == comparisons["es-s0"]["text_geomean_gain_percent"]
 
 
+def section(page: str, name: str, after: str) -> str:
+    return page[page.index(f'id="{name}"') : page.index(f'id="{after}"')]
+
+
+def test_functions_of_register_allocation(allocating):
+    page = made(allocating)
+    assert headline(page)[1] == "es-s0 makes spills cost less than the built-in heuristic does"
+    functions = section(page, "functions", "programs")
+    assert "Compared are the 24 functions" in functions
+    rows = dict(re.findall(r'<td class="left">(.*?)</td>(.*?)</tr>', functions, re.DOTALL))
+    assert list(rows) == ["bc-s0", "es-s0", "random", "lightest", "first", "best of all"]
+    assert "12 / 0 / 12" in rows["es-s0"]
+    assert "6 / 6 / 12" in rows["bc-s0"]
+    assert "12 / 0 / 12" in rows["best of all"]  # 3 percent less under bc-s0 is no match for 5 under es-s0
+    assert rows["es-s0"].count("+100.00\N{NO-BREAK SPACE}%") == 2
+    assert 'id="figure-functions"' in functions
+    figures = json.loads((allocating.root / "report/comparisons.json").read_text())["functions"]["es-s0"]
+    assert (figures["function_wins"], figures["function_ties"], figures["module_wins"]) == (12, 12, 12)
+    assert (figures["best_geomean_share_percent"], figures["best_total_share_percent"]) == (100.0, 100.0)
+    assert "function_total_gain_percent" not in figures
+
+
+def test_a_page_about_costs_does_not_speak_of_sizes(allocating):
+    page = made(allocating)
+    before, after = page[: page.index('id="sizes"')], page[page.index('id="projects"') : page.index('id="words"')]
+    assert not re.search(
+        r"bytes|in size|of size|\bsmaller\b|\bgrew\b|inlin(?!e-)", before[before.index("<main>") :] + after
+    )
+    assert "change in spill cost against the heuristic" in page
+    assert "spill cost under the heuristic plus 1" in page
+    assert "predicts the answers of lightest" in page
+    assert "1.02 times the cost they take" in page
+
+
+def test_pages_about_sizes_have_no_functions(world):
+    page = made(world)
+    assert 'id="functions"' not in page
+    assert 'id="programs"' not in page
+    assert "change in text against the heuristic" in page
+    assert "predicts the answers of the heuristic" in page
+
+
+def test_programs_that_ran_under_these_policies(allocating):
+    absent = section(made(allocating), "programs", "sizes")
+    assert "<code>make programs</code>" in absent
+    known = {"program": "p", "reads": 5, "writes": 5, "text_bytes": 9, "right": True, "failure": "", "message": ""}
+    rows = [
+        {**known, "contender": name, "spill_cost": cost, "instructions": instructions}
+        for name, cost, instructions in [("heuristic", 9.0, 1000), ("bc-s0", 19.0, 1100), ("es-s0", 4.0, 900)]
+    ]
+    path = allocating.root / "execution/programs.parquet"
+    origin = {**allocating.origin, "policies_sha256": {"bc-s0": "cd" * 32, "es-s0": "cd" * 32}}
+    write_rows(path, rows, PROGRAMS, origin)
+    programs = section(made(allocating), "programs", "sizes")
+    (row,) = re.findall(r'>all</td><td class="left">es-s0</td>(.*?)</tr>', programs, re.DOTALL)
+    # With 1 added, 5 instead of 10; 900 instructions instead of 1,000; all else is equal.
+    figures = ["+50.00", "0.00", "+10.00", "0.00"]
+    assert re.findall(r"<td>(.*?)\N{NO-BREAK SPACE}%</td>", row) == figures
+    assert "execution/programs.parquet" in (allocating.root / "report/report.html").read_text()
+    write_rows(path, rows, PROGRAMS, {**origin, "policies_sha256": {"bc-s0": "cd" * 32, "es-s0": "ef" * 32}})
+    assert section(made(allocating), "programs", "sizes") == absent
+
+
+def test_damaged_programs_are_one_line(allocating):
+    (allocating.write() / "execution").mkdir()
+    (allocating.root / "execution/programs.parquet").write_text("PAR1")
+    fails_with(allocating, "execution/programs.parquet carries no provenance")
+
+
 def test_one_policy_and_few_modules(world):
     keep = {("drill", "src/part0.cc"), ("anvil", "src/part1.c")}
     world.results = [row for row in world.results if (row["project"], row["module"]) in keep and row["policy"] == "bc"]
@@ -194,7 +263,9 @@ def test_one_policy_and_few_modules(world):
     ("path", "message"),
     [
         ("evaluation/results.parquet", "is missing"),
+        ("evaluation/functions.parquet", "is missing"),
         ("evaluation/linked.parquet", "is missing"),
+        ("baseline/functions.parquet", "is missing"),
         ("baseline/scores.parquet", "is missing"),
         ("baseline/summary.json", "is missing"),
         ("baseline/trace.parquet", "is missing"),

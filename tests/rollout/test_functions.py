@@ -1,6 +1,7 @@
 """Functions as rows and as episodes, with the real compiler."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from mlgo.artifacts import FUNCTIONS, write_rows
@@ -10,8 +11,11 @@ from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.explorers import exploring
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
+from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.episodes import episode, function_episodes
-from mlgo.rollout.functions import function_rows, load_function_costs
+from mlgo.rollout.evaluation import evaluate_policy
+from mlgo.rollout.functions import function_costs, function_rows, load_function_costs
+from mlgo.rollout.scored import ScoredModule
 from mlgo.tasks import get_task
 from tests.compiler.test_regalloc_real import fast, optimized  # noqa: F401
 
@@ -50,6 +54,19 @@ def test_rows_hold_all_costs_and_questions(compiles, tmp_path):
 
 def test_a_failed_compile_has_no_rows(compiles):
     assert function_rows(MODULE, "heuristic", None) == []
+
+
+def test_evaluation_tells_functions(toolchain, fast, optimized):  # noqa: F811
+    bitcode = optimized("geometry/bvh.cpp")
+    result = compile_under_advice(toolchain, TASK, bitcode, POLICY, fast)
+    assert result.spill_cost
+    scored = ScoredModule(MODULE, 1, 1, 1, result.num_questions, spill_cost=1.0)
+    with CompileHost(toolchain, TASK.name, fast, 1) as host:
+        evaluation = evaluate_policy(host, POLICY, "es", 4, [scored], {MODULE.key: bitcode}, 0.0)
+    assert evaluation.functions == function_rows(MODULE, "es-s4", result)
+    assert evaluation.results[0]["spill_cost"] == result.spill_cost
+    costs = function_costs(pa.Table.from_pylist(evaluation.functions, FUNCTIONS))
+    assert sum(costs["es-s4"][MODULE.key].values()) == pytest.approx(result.spill_cost)
 
 
 def test_episodes_of_functions_share_what_a_compile_cost(compiles):

@@ -5,6 +5,7 @@ include: "common.smk"
 rule evaluate:
     input:
         "data/evaluation/results.parquet",
+        "data/evaluation/functions.parquet",
         "data/evaluation/linked.parquet",
 
 
@@ -45,6 +46,7 @@ rule evaluate_policy:
         copies="data/baseline/copies.parquet",
     output:
         results=temp("data/evaluation/parts/{policy}.parquet"),
+        functions=temp("data/evaluation/parts/{policy}.functions.parquet"),
         linked=temp("data/evaluation/parts/{policy}.linked.parquet"),
     log:
         "data/work/logs/evaluate_policy/{policy}.log",
@@ -54,7 +56,7 @@ rule evaluate_policy:
     shell:
         "MLGO_LOG={log} exec python {input.script} --policy data/policies/{wildcards.policy} {params} --corpus data/corpus "
         "--baseline data/baseline --workers {threads} --work data/work --output {output.results} "
-        "--linked {output.linked}"
+        "--functions {output.functions} --linked {output.linked}"
 
 
 rule merge_evaluation:
@@ -62,12 +64,16 @@ rule merge_evaluation:
         script="scripts/merge_evaluation.py",
         code=code(),
         parts=expand("data/evaluation/parts/{policy}.parquet", policy=POLICIES),
+        functions=expand(
+            "data/evaluation/parts/{policy}.functions.parquet", policy=POLICIES
+        ),
         linked=expand(
             "data/evaluation/parts/{contender}.linked.parquet",
             contender=["heuristic", *POLICIES],
         ),
     output:
         "data/evaluation/results.parquet",
+        "data/evaluation/functions.parquet",
         "data/evaluation/linked.parquet",
     log:
         "data/work/logs/merge_evaluation.log",

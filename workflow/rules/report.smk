@@ -1,5 +1,15 @@
 # Results -> one page for people, metrics and plot data for DVC.
+from mlgo.files import file_sha256
+
+
 include: "common.smk"
+
+
+def programs_sha256(wildcards):
+    """Hash of what make programs left; empty where it left nothing. It is no input, as nobody has to run programs for
+    a report, but the report is made anew when it changes."""
+    programs = Path("data/execution/programs.parquet")
+    return file_sha256(programs) if programs.exists() else ""
 
 
 rule report:
@@ -16,15 +26,17 @@ rule report:
 rule make_report:
     input:
         script="scripts/make_report.py",
-        code=code("policy", "report", "tasks", "wire"),
+        code=code("compiler", "policy", "report", "rollout", "tasks", "wire"),
         templates=[
             str(path)
             for path in sorted(Path("mlgo/report").glob("*.*"))
             if path.suffix != ".py"
         ],
         results="data/evaluation/results.parquet",
+        functions="data/evaluation/functions.parquet",
         linked="data/evaluation/linked.parquet",
         scores="data/baseline/scores.parquet",
+        referred="data/baseline/functions.parquet",
         trace="data/baseline/trace.parquet",
         baseline="data/baseline/summary.json",
         modules="data/corpus/modules.parquet",
@@ -49,11 +61,12 @@ rule make_report:
     log:
         "data/work/logs/make_report.log",
     params:
-        settings(
+        programs=programs_sha256,
+        settings=settings(
             evaluate=config["evaluate"],
             seed=config["seed"],
             objective=config["compile"]["objective"],
         ),
     shell:
         "MLGO_LOG={log} exec python {input.script} --corpus data/corpus --baseline data/baseline --policies data/policies "
-        "--evaluation data/evaluation {params} --work data/work --output data/report"
+        "--evaluation data/evaluation --programs data/execution/programs.parquet {params.settings} --work data/work --output data/report"
