@@ -38,6 +38,7 @@ from mlgo.policy.network import Architecture
 from mlgo.rollout import CompileHost
 from mlgo.rollout.functions import episode_reader
 from mlgo.rollout.quarantine import Quarantine
+from mlgo.rollout.references import REFERENCES
 from mlgo.rollout.remembered import best_of_each, episodes_hash
 from mlgo.rollout.scored import baselines
 from mlgo.rollout.training import load_start, needed_copies, open_memory, training_modules, training_origin
@@ -54,7 +55,7 @@ def main() -> None:
     config, (toolchain, settings) = parse_section(BCMaxConfig, args.bcmax), compiler_of(args)
     start, objective = load_start(args.start, args.baseline), settings.objective
     answers, scaling = answers_of(start, "bcmax"), start.normalisation
-    by_function = objective == "spill_cost"
+    told = REFERENCES[start.task].is_heuristic
     earlier = load_earlier(config.policies, start.task)
     train, validation = training_modules(args.corpus, args.baseline, "bcmax", config, args.seed)
     train = sample(train, config.modules, args.seed, "bcmax", "train")
@@ -77,13 +78,13 @@ def main() -> None:
 
     trace = read_table(trace_path)
     check_trace(trace, read_provenance(trace_path), start.task, scaling)
-    known = None if by_function else heuristic_trajectories(trace, {one.module.key for one in train}, scaling)
+    known = heuristic_trajectories(trace, {one.module.key for one in train}, scaling) if told else None
     if config.use_trees and memory is not None and state is None:
         remembered = best_of_each(memory.store, [one.module for one in train], start, objective)
         trees_sha256 = episodes_hash(remembered)
         known = keep_best(known or {}, trajectories(remembered, "trees", baselines(train, objective)))
     architecture = Architecture((start.num_inputs(len(scaling.features)), *config.hidden, 1))
-    if by_function and architecture != start.architecture:
+    if not told and architecture != start.architecture:
         raise ConfigError("bcmax.hidden must be like policy.hidden for tasks whose heuristic tells no decisions")
     blank = replace(start, architecture=architecture, weights=np.zeros(architecture.num_params, np.float32))
 

@@ -37,6 +37,7 @@ from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.episodes import Episode, compile_episodes, episode
 from mlgo.rollout.exploration import exploring_jobs
 from mlgo.rollout.quarantine import Quarantine
+from mlgo.rollout.references import REFERENCES
 from mlgo.rollout.training import (
     needed_copies,
     open_memory,
@@ -128,7 +129,7 @@ def main() -> None:
             start,
             shape,
             questions,
-            heuristic_evidence(trace, train, scaling, settings.objective),
+            heuristic_evidence(trace, train, scaling, settings.objective, REFERENCES[args.task].is_heuristic),
             explore,
             lambda members: float(validation_rewards(evaluator, joint(members).weights, validation).mean()),
             config,

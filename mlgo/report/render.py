@@ -10,6 +10,8 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from mlgo.policy.importance import Importance
+from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.stored import KINDS
 from mlgo.report import figures
 from mlgo.report.compare import Bootstrap, Comparison, Verdict, verdict
 from mlgo.report.corpus import Corpus
@@ -182,6 +184,7 @@ def render_page(report: Report) -> str:
         measures=[report.measure, *(name for name in measures_in(report.measured) if name != report.measure)],
         titles=MEASURE_TITLES,
         words=_WORDS[report.task],
+        inlining=KINDS[report.task] is NetworkPolicy,
         scopes=SCOPES,
         coverage=f"{100.0 * report.bootstrap.confidence:g}\N{NO-BREAK SPACE}%",
         headlines=headlines(report.split_rows, report.measure, policies),

@@ -5,15 +5,19 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from mlgo.config import load_config
+from mlgo.corpus.store import Module
 from mlgo.errors import ArtifactError, NothingCompiled, TrainingError
 from mlgo.learn.bc import CloneData
-from mlgo.learn.marginal import Evidence, MarginalState, equations, fit_costs, learn_costs
+from mlgo.learn.marginal import Evidence, MarginalState, equations, fit_costs, heuristic_evidence, learn_costs
 from mlgo.learn.marginal.checkpoint import load_state, save_state
+from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.rollout.episodes import Episode
+from mlgo.rollout.scored import ScoredModule
 from tests.pipeline.conftest import ROOT
 
 CONFIG = load_config(ROOT / "config/config.yaml").marginal
@@ -46,6 +50,18 @@ def test_the_same_answers_again_are_no_evidence():
     known = Evidence(100.0, (episode("a", [[1.0]], [0], 100.0),))
     assert known.add(episode("a", [[1.0]], [0], 100.0)) is known
     assert len(known.add(episode("a", [[1.0]], [1], 99.0)).episodes) == 2
+
+
+def test_answers_of_a_rule_do_not_belong_to_the_sizes_of_the_heuristic():
+    one = ScoredModule(Module("json", "a.c", "c", "train", "a" * 64), 90, 100, 100, 2)
+    columns = {"project": ["json"] * 2, "module": ["a.c"] * 2, "context": [""] * 2, "step": [0, 1]}
+    trace = pa.table({**columns, "f": [0, 1], "answer": [0, 1]})
+    scaling = Normalisation(("f",), np.zeros(1, np.float32), np.ones(1, np.float32))
+    told, untold = (heuristic_evidence(trace, [one], scaling, "exec_bytes", known) for known in (True, False))
+    assert told["json/a.c"].baseline == told["json/a.c"].episodes[0].score == 90.0
+    assert told["json/a.c"].episodes[0].answers.tolist() == [0, 1]
+    assert untold == {"json/a.c": Evidence(90.0, ())}
+    assert len(untold["json/a.c"].add(episode("json/a.c", [[1.0]], [1], 80.0)).episodes) == 1
 
 
 def test_without_differing_compiles_there_is_nothing_to_fit():

@@ -22,7 +22,7 @@ class Evidence:
 
     Attributes:
         baseline: size under the heuristic, in bytes.
-        episodes: at least one.
+        episodes: compiles known so far.
     """
 
     baseline: float

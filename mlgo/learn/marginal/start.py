@@ -45,7 +45,7 @@ def linear_clone(questions: CloneData, validation: CloneData, cloning: BCConfig,
 
 
 def heuristic_evidence(
-    trace: pa.Table, modules: Sequence[ScoredModule], normalise: Normalisation, objective: str
+    trace: pa.Table, modules: Sequence[ScoredModule], normalise: Normalisation, objective: str, told: bool
 ) -> dict[str, Evidence]:
     """The heuristic's own compile of each module.
 
@@ -54,15 +54,18 @@ def heuristic_evidence(
         modules: to take; all of them ask questions.
         normalise: from raw features to inputs.
         objective: which size counts, ``text_bytes`` or ``exec_bytes``.
+        told: whether the answers of the trace are the heuristic's own; else they do not belong to its sizes.
 
     Returns:
-        Evidence of one compile by module key.
+        Evidence of one compile by module key; of none where answers are not told.
 
     Raises:
         PolicyError: the trace lacks a feature.
         TrainingError: the trace lacks a module.
     """
     sizes = baselines(modules, objective)
+    if not told:
+        return {key: Evidence(size, ()) for key, size in sizes.items()}
     return {
         key: Evidence(sizes[key], (Episode(key, inputs, answers, sizes[key], ""),))
         for key, (inputs, answers) in whole_modules(trace, sizes, normalise).items()

@@ -1,0 +1,101 @@
+"""The guide to adding a task, followed to the letter: what it names is there, and its example runs to the report."""
+
+import csv
+import json
+import re
+import shutil
+
+import pytest
+
+from mlgo.artifacts import RESULTS, SCORES, read_table
+from tests.pipeline.conftest import ROOT, Checkout
+from tests.pipeline.guide import Step, read_steps
+
+GUIDE = ROOT / "docs/adding-a-task.md"
+LEARNERS = ("bc", "bcmax", "marginal")
+
+
+@pytest.fixture(scope="module")
+def steps():
+    return read_steps(GUIDE.read_text())
+
+
+def test_every_file_that_the_guide_names_is_there(steps):
+    text = GUIDE.read_text()
+    made = {step.path for step in steps if step.verb == "Create"} | {"data/report/report.html"}
+    named = set(re.findall(r"(?<![\w./-])(?!llvm/)(?:[\w-]+/)+(?:[\w-]+\.[a-z]+)?(?![\w/-])", text))
+    linked = set(re.findall(r"\]\(([^)#]+)", text))
+    assert len(named) > 20
+    assert len(linked) > 3
+    assert sorted(path for path in named - made - linked if not (ROOT / path).exists()) == []
+    assert sorted(path for path in linked if not (GUIDE.parent / path).exists()) == []
+
+
+def test_its_steps_apply(steps, tmp_path):
+    for step in steps:
+        if step.verb == "Run":
+            continue
+        here, there = ROOT / step.path, tmp_path / step.path
+        there.parent.mkdir(parents=True, exist_ok=True)
+        if here.is_file() and not there.exists():
+            shutil.copy(here, there)
+        step.apply(tmp_path)
+        if step.path.endswith(".py"):
+            compile(there.read_text(), step.path, "exec")
+
+
+def test_a_step_needs_its_lines_exactly_once(tmp_path):
+    change = Step("Change", "file", " a\n+b\n-c\n")
+    (tmp_path / "file").write_text("a\nc\naa\nc\n")  # the second is the end of a longer line
+    change.apply(tmp_path)
+    assert (tmp_path / "file").read_text() == "a\nb\naa\nc\n"
+    for text, times in (("a\nb\n", 0), ("a\nc\n\na\nc\n", 2)):
+        (tmp_path / "file").write_text(text)
+        with pytest.raises(AssertionError, match=f"{times} times instead of once"):
+            change.apply(tmp_path)
+    with pytest.raises(AssertionError, match="exists already"):
+        Step("Create", "file", "a\n").apply(tmp_path)
+
+
+def test_a_block_without_a_step_is_noticed():
+    with pytest.raises(AssertionError, match="without its step"):
+        read_steps("Change `file`\n\n```diff\n a\n+b\n```\n")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_example_runs_to_the_report(steps, tmp_path):
+    checkout = Checkout(tmp_path)
+    for step in steps:
+        if step.verb != "Run":
+            step.apply(checkout.root)
+            continue
+        for command in step.commands():
+            run = checkout.run(*command)
+            assert run.returncode == 0, f"{command}\n{run.stdout[-3000:]}\n{run.stderr[-3000:]}"
+    data = checkout.root / "data"
+    scores = read_table(data / "baseline/scores.parquet", SCORES).to_pylist()
+    assert {row["advisor"] for row in scores} == {"heuristic", "cheap", "never", "random"}
+    assert {row["failure"] for row in scores} == {""}
+    objects = {(row["advisor"], row["project"], row["module"]): row["object_sha256"] for row in scores}
+    same = [objects["cheap", *key] == found for (advisor, *key), found in objects.items() if advisor == "heuristic"]
+    assert sum(same) > 0.8 * len(same)
+    assert json.loads((data / "baseline/summary.json").read_text())["self_test_passed"] is None
+    results = read_table(data / "evaluation/results.parquet", RESULTS).to_pylist()
+    assert {row["policy"] for row in results} == set(LEARNERS)
+    assert {row["failure"] for row in results} == {""}
+    assert all(row["num_inlined"] <= row["num_questions"] for row in results)
+    with (data / "policies/bc-s0/history.csv").open() as file:
+        assert float([row["validation_accuracy"] for row in csv.DictReader(file)][-1]) > 0.9
+    with (data / "policies/marginal-s0/history.csv").open() as file:
+        first = next(csv.DictReader(file))
+    assert abs(float(first["validation_reward"])) < 0.01  # its clones decide as the traced rule, and that as LLVM
+    for name in LEARNERS:
+        assert json.loads((data / f"policies/{name}-s0/policy.json").read_text())["task"] == "inline-blind"
+        assert json.loads((data / f"export/{name}-s0/parity.json").read_text())["mismatches"] == 0
+    assert "exec_geomean_gain_percent" in json.loads((data / "report/comparisons.json").read_text())["test"]["bc-s0"]
+    page = (data / "report/report.html").read_text()
+    assert "<h1>Blind inlining policies against the built-in heuristic</h1>" in page
+    assert "<em>cheap</em> inlines what is thought to cost less than an instruction" in page
+    assert "<th>inlined</th>" in page
+    assert "Self-test" not in page
