@@ -41,8 +41,8 @@ class Answers(Protocol):
         ...
 
 
-class YesOrNo:
-    """Answers 0 or 1, of which 1 has the probability ``sigmoid(logit)``."""
+class _OneOutput:
+    """Questions of a number for each input, and one output, [num]."""
 
     def network_shape(self, num_inputs: int) -> tuple[int | None, ...]:
         """One number for each input."""
@@ -53,8 +53,12 @@ class YesOrNo:
         return (num_inputs,)
 
     def outputs(self, network: Any, inputs: Any) -> Any:
-        """Logits, [num]."""
+        """The network's output, [num]."""
         return network(inputs)[:, 0]
+
+
+class YesOrNo(_OneOutput):
+    """Answers 0 or 1, of which 1 has the probability ``sigmoid(logit)``."""
 
     def log_probability(self, outputs: Any, answers: Any) -> Any:
         """``-log(1 + exp(-logit))`` for yes, ``-log(1 + exp(logit))`` for no."""
@@ -108,23 +112,11 @@ class LegalColumn:
         return ops.equal(ops.argmax(outputs, axis=1), ops.cast(answers, "int32"))
 
 
-class NoisyOutput:
+class NoisyOutput(_OneOutput):
     """Answers that are the network's output and Gaussian noise of deviation 1, see `ExploringPriorityAdvisor`.
 
     Of priorities only the order counts, so it is the size of the outputs that says how much the noise disturbs it.
     """
-
-    def network_shape(self, num_inputs: int) -> tuple[int | None, ...]:
-        """One number for each input."""
-        return (num_inputs,)
-
-    def question_shape(self, num_inputs: int) -> tuple[int | None, ...]:
-        """The same."""
-        return (num_inputs,)
-
-    def outputs(self, network: Any, inputs: Any) -> Any:
-        """Outputs without noise, [num]."""
-        return network(inputs)[:, 0]
 
     def log_probability(self, outputs: Any, answers: Any) -> Any:
         """Logarithm of the density: ``-(answer - output)^2 / 2 - log(2 pi) / 2``."""

@@ -100,19 +100,19 @@ def fit_network(
 
 def dense_network(keras: Any, num_inputs: int, hidden: list[int], learning_rate: float) -> Any:
     """A Keras perceptron with ReLU and one logit, ready to be fitted by logistic regression with Adam."""
-    network = keras.Sequential(
-        [
-            keras.Input((num_inputs,)),
-            *(keras.layers.Dense(units, activation="relu") for units in hidden),
-            keras.layers.Dense(1),
-        ]
-    )
+    network = perceptron(keras, num_inputs, hidden)
     network.compile(
         optimizer=keras.optimizers.Adam(learning_rate),
         loss=keras.losses.BinaryCrossentropy(from_logits=True),
         metrics=[keras.metrics.BinaryAccuracy(threshold=0.0)],
     )
     return network
+
+
+def perceptron(keras: Any, num_inputs: int, hidden: list[int]) -> Any:
+    """A Keras network with ReLU and one output, not yet compiled."""
+    layers = [keras.layers.Dense(units, activation="relu") for units in hidden]
+    return keras.Sequential([keras.Input((num_inputs,)), *layers, keras.layers.Dense(1)])
 
 
 def layers_of(network: Any) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from mlgo.config import BCConfig
 from mlgo.errors import ConfigError, TrainingError
 from mlgo.learn.bc.dataset import bounded_rows
-from mlgo.learn.bc.loop import CloneData, CloneResult, fit_network, import_keras
+from mlgo.learn.bc.loop import CloneData, CloneResult, fit_network, import_keras, perceptron
 from mlgo.learn.bc.weights import Weighting, question_weights
 from mlgo.policy.features import Normalisation, check_features
 from mlgo.policy.priority_policy import output_of, range_inputs
@@ -97,13 +97,7 @@ def regression_network(keras: Any, num_inputs: int, hidden: list[int], learning_
         right = keras.ops.cast(wanted * found > 0, "float32")
         return keras.ops.sum(right) / keras.ops.maximum(keras.ops.sum(differing), 1.0)
 
-    network = keras.Sequential(
-        [
-            keras.Input((num_inputs,)),
-            *(keras.layers.Dense(units, activation="relu") for units in hidden),
-            keras.layers.Dense(1),
-        ]
-    )
+    network = perceptron(keras, num_inputs, hidden)
     optimizer = keras.optimizers.Adam(learning_rate)
     network.compile(optimizer=optimizer, loss=keras.losses.MeanSquaredError(), metrics=[order_accuracy])
     return network
