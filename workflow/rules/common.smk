@@ -5,6 +5,7 @@ from pathlib import Path
 
 from mlgo.config import parse_config, read_yaml
 from mlgo.errors import ConfigError
+from mlgo.files import file_sha256
 from mlgo.tasks import get_task
 
 
@@ -64,6 +65,13 @@ def local_sources(wildcards):
     recipe = Path(config["corpus"]["recipes"], f"{wildcards.project}.yaml")
     folder = read_yaml(recipe).get("path") if recipe.exists() else None
     return sorted(str(path) for path in Path(folder).rglob("*.*")) if folder else []
+
+
+def programs_sha256(wildcards):
+    """Hash of what make programs left; empty where it left nothing. It is no input, as nobody has to run programs for
+    a report, but the report is made anew when it changes."""
+    programs = Path("data/execution/programs.parquet")
+    return file_sha256(programs) if programs.exists() else ""
 
 
 # What every program that compiles needs to know.

@@ -1,15 +1,5 @@
 # Results -> one page for people, metrics and plot data for DVC.
-from mlgo.files import file_sha256
-
-
 include: "common.smk"
-
-
-def programs_sha256(wildcards):
-    """Hash of what make programs left; empty where it left nothing. It is no input, as nobody has to run programs for
-    a report, but the report is made anew when it changes."""
-    programs = Path("data/execution/programs.parquet")
-    return file_sha256(programs) if programs.exists() else ""
 
 
 rule report:
