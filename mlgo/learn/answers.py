@@ -9,7 +9,7 @@ from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.policy import Policy
 from mlgo.policy.priority_policy import PriorityPolicy
 
-_ILLEGAL = -1e9
+ILLEGAL = -1e9
 """Added to the logit of a column that is not legal: its probability is zero in float32."""
 
 
@@ -90,7 +90,7 @@ class LegalColumn:
 
     def outputs(self, network: Any, inputs: Any) -> Any:
         """Logits, [num, num_columns]; the last input of a column tells whether it is legal."""
-        return network(inputs[..., :-1])[..., 0] + (1.0 - inputs[..., -1]) * _ILLEGAL
+        return network(inputs[..., :-1])[..., 0] + (1.0 - inputs[..., -1]) * ILLEGAL
 
     def log_probability(self, outputs: Any, answers: Any) -> Any:
         """Of the chosen columns."""

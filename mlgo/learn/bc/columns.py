@@ -5,19 +5,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from mlgo.config import BCConfig
 from mlgo.errors import TrainingError
-from mlgo.learn.bc.dataset import bounded_rows
+from mlgo.learn.answers import ILLEGAL
+from mlgo.learn.bc.dataset import chosen_questions
 from mlgo.learn.bc.loop import CloneResult, fit_network, import_keras
 from mlgo.learn.bc.weights import Weighting, question_weights
 from mlgo.policy.column_policy import column_inputs
 from mlgo.policy.features import Normalisation, check_features
 from mlgo.policy.vocabulary import columns_of
 from mlgo.tasks.regalloc_evict import MASK
-
-_ILLEGAL = -1e9
 
 
 @dataclass(frozen=True)
@@ -61,9 +59,7 @@ def column_data(
         PolicyError: the trace lacks a feature.
     """
     check_features([MASK, *normalise.features], trace.column_names, "the trace")
-    trace = trace.filter(pc.is_in(trace["project"], pa.array(sorted(projects), pa.string())))
-    rows, modules = bounded_rows(trace, max_steps_per_module, seed)
-    trace = trace.take(pa.array(rows))
+    trace, modules = chosen_questions(trace, projects, max_steps_per_module, seed)
     legal, chosen = columns_of(trace, MASK) != 0, trace["answer"].to_numpy()
     front = np.argsort(~legal, axis=1, kind="stable")[:, : max(1, int(legal.sum(axis=1).max(initial=0)))]
     features = np.stack([_values(trace, name, legal.shape[1]) for name in normalise.features], axis=2)
@@ -120,7 +116,7 @@ def column_network(keras: Any, num_inputs: int, hidden: list[int], learning_rate
     for units in hidden:
         values = keras.layers.Dense(units, activation="relu")(values)
     outputs = keras.layers.Reshape((-1,))(keras.layers.Dense(1)(values))
-    network = keras.Model([inputs, legal], outputs + (1.0 - legal) * _ILLEGAL)
+    network = keras.Model([inputs, legal], outputs + (1.0 - legal) * ILLEGAL)
     network.compile(
         optimizer=keras.optimizers.Adam(learning_rate),
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),

@@ -100,11 +100,23 @@ def clone_data(
         PolicyError: the trace lacks a feature.
     """
     check_features(normalise.features, trace.column_names, "the trace")
+    trace, modules = chosen_questions(trace, projects, max_steps_per_module, seed)
+    observations = np.column_stack([trace[name].to_numpy() for name in normalise.features])
+    answers = trace["answer"].to_numpy().astype(np.float32)
+    return CloneData(normalise(observations), answers, question_weights(modules, answers, weighting, balance))
+
+
+def chosen_questions(
+    trace: pa.Table, projects: Collection[str], max_steps_per_module: int, seed: int
+) -> tuple[pa.Table, np.ndarray]:
+    """Select a trace's questions of some projects, a bounded number per module, reproducibly.
+
+    Returns:
+        Their rows, and the number of each row's module, int64 [num_kept].
+    """
     trace = trace.filter(pc.is_in(trace["project"], pa.array(sorted(projects), pa.string())))
     rows, modules = bounded_rows(trace, max_steps_per_module, seed)
-    observations = np.column_stack([trace[name].to_numpy()[rows] for name in normalise.features])
-    answers = trace["answer"].to_numpy()[rows].astype(np.float32)
-    return CloneData(normalise(observations), answers, question_weights(modules, answers, weighting, balance))
+    return trace.take(pa.array(rows)), modules
 
 
 def bounded_rows(trace: pa.Table, max_steps: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,5 +1,6 @@
 """Behavioural cloning with Keras: logistic regression of the answers on the normalised features."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,7 +101,7 @@ def fit_network(
 
 def dense_network(keras: Any, num_inputs: int, hidden: list[int], learning_rate: float) -> Any:
     """A Keras perceptron with ReLU and one logit, ready to be fitted by logistic regression with Adam."""
-    network = perceptron(keras, num_inputs, hidden)
+    network = perceptron(keras, (num_inputs,), hidden)
     network.compile(
         optimizer=keras.optimizers.Adam(learning_rate),
         loss=keras.losses.BinaryCrossentropy(from_logits=True),
@@ -109,10 +110,10 @@ def dense_network(keras: Any, num_inputs: int, hidden: list[int], learning_rate:
     return network
 
 
-def perceptron(keras: Any, num_inputs: int, hidden: list[int]) -> Any:
-    """A Keras network with ReLU and one output, not yet compiled."""
+def perceptron(keras: Any, shape: tuple[int | None, ...], hidden: Sequence[int]) -> Any:
+    """A Keras network with ReLU and one output over the last axis of inputs of some shape, not yet compiled."""
     layers = [keras.layers.Dense(units, activation="relu") for units in hidden]
-    return keras.Sequential([keras.Input((num_inputs,)), *layers, keras.layers.Dense(1)])
+    return keras.Sequential([keras.Input(shape), *layers, keras.layers.Dense(1)])
 
 
 def layers_of(network: Any) -> list[tuple[np.ndarray, np.ndarray]]:

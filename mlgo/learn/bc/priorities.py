@@ -4,11 +4,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from mlgo.config import BCConfig
 from mlgo.errors import ConfigError, TrainingError
-from mlgo.learn.bc.dataset import bounded_rows
+from mlgo.learn.bc.dataset import chosen_questions
 from mlgo.learn.bc.loop import CloneData, CloneResult, fit_network, import_keras, perceptron
 from mlgo.learn.bc.weights import Weighting, question_weights
 from mlgo.policy.features import Normalisation, check_features
@@ -46,9 +45,7 @@ def priority_data(
     if balance:
         raise ConfigError("bc.balance: priorities are no kinds of answers that could weigh the same; set it to false")
     check_features(normalise.features, trace.column_names, "the trace")
-    trace = trace.filter(pc.is_in(trace["project"], pa.array(sorted(projects), pa.string())))
-    rows, modules = bounded_rows(trace, max_steps_per_module, seed)
-    trace = trace.take(pa.array(rows))
+    trace, modules = chosen_questions(trace, projects, max_steps_per_module, seed)
     raw = recorded_numbers(trace, normalise.features)
     answers = output_of(trace["answer"].to_numpy())
     inputs = range_inputs(normalise(raw), raw, normalise.features)
@@ -97,7 +94,7 @@ def regression_network(keras: Any, num_inputs: int, hidden: list[int], learning_
         right = keras.ops.cast(wanted * found > 0, "float32")
         return keras.ops.sum(right) / keras.ops.maximum(keras.ops.sum(differing), 1.0)
 
-    network = perceptron(keras, num_inputs, hidden)
+    network = perceptron(keras, (num_inputs,), hidden)
     optimizer = keras.optimizers.Adam(learning_rate)
     network.compile(optimizer=optimizer, loss=keras.losses.MeanSquaredError(), metrics=[order_accuracy])
     return network

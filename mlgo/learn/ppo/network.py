@@ -8,6 +8,7 @@ import numpy as np
 
 from mlgo.config import PPOConfig
 from mlgo.learn.answers import Answers
+from mlgo.learn.bc.loop import perceptron
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture, flatten
 from mlgo.seeding import generator
@@ -98,8 +99,7 @@ def _perceptron(architecture: Architecture, weights: np.ndarray, shape: tuple[in
     import_tensorflow()
     import keras
 
-    hidden = [keras.layers.Dense(units, activation="relu") for units in architecture.widths[1:-1]]
-    model = keras.Sequential([keras.Input(shape), *hidden, keras.layers.Dense(1)])
+    model = perceptron(keras, shape, architecture.widths[1:-1])
     model.set_weights([part for layer in architecture.unflatten(weights) for part in layer])
     return model
 
