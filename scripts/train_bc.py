@@ -31,6 +31,7 @@ from mlgo.policy.policy import Policy
 from mlgo.policy.priority_policy import PriorityPolicy
 from mlgo.policy.stored import KINDS, save_policy
 from mlgo.policy.vocabulary import normalisation
+from mlgo.tasks import get_task
 
 WAYS: dict[type[Policy], tuple[Callable[..., Any], Callable[..., CloneResult]]] = {
     NetworkPolicy: (clone_data, clone),
@@ -57,7 +58,7 @@ def main() -> None:
     vocabulary = read_table(args.baseline / "vocabulary.parquet", VOCABULARY)
     trace = read_table(args.baseline / "trace.parquet")
     baseline_origin = read_provenance(args.baseline / "trace.parquet")
-    scaling = normalisation(vocabulary)
+    scaling = normalisation(vocabulary, get_task(args.task).units)
     check_trace(trace, baseline_origin, args.task, scaling)
     kind = KINDS[args.task]
     select, imitate = WAYS[kind]

@@ -47,6 +47,7 @@ from mlgo.rollout.training import (
     validation_rewards,
 )
 from mlgo.seeding import sample
+from mlgo.tasks import get_task
 
 
 def main() -> None:
@@ -63,12 +64,12 @@ def main() -> None:
     train, validation = training_modules(args.corpus, args.baseline, "marginal", config, args.seed, args.languages)
     bitcode = unpack_bitcode(args.corpus, [one.module for one in (*train, *validation)], args.work / "bitcode")
     trace, vocabulary = read_table(trace_path), read_table(args.baseline / "vocabulary.parquet", VOCABULARY)
-    check_trace(trace, read_provenance(trace_path), args.task, normalisation(vocabulary))
+    check_trace(trace, read_provenance(trace_path), args.task, normalisation(vocabulary, get_task(args.task).units))
     learner = {"algorithm": "marginal", "seed": args.seed, "bc": cloning.model_dump(), "marginal": config.model_dump()}
     if args.languages:
         trace, vocabulary = trace_of_languages(trace, vocabulary, args.corpus, args.languages)
         learner["languages"] = args.languages
-    scaling = normalisation(vocabulary)
+    scaling = normalisation(vocabulary, get_task(args.task).units)
     hashes = {"start_sha256": file_sha256(trace_path)}
     origin = training_origin(learner, toolchain, settings, hashes, args.corpus, args.baseline)
     copies = needed_copies(settings, args.baseline)

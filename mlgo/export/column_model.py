@@ -15,10 +15,9 @@ import pyarrow as pa
 from mlgo.artifacts import trace_features
 from mlgo.errors import PolicyError
 from mlgo.export.parity import Parity
-from mlgo.export.saved_model import SIGNATURE, TRAINING_INPUTS, save_signature, weight_variables
+from mlgo.export.saved_model import SIGNATURE, TRAINING_INPUTS, normalised, save_signature, weight_variables
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.column_policy import ColumnPolicy
-from mlgo.policy.features import CLIP
 from mlgo.policy.policy import ROUNDING
 from mlgo.policy.vocabulary import columns_of
 from mlgo.tasks.regalloc_evict import DENSITY, DENSITY_OF_UNSPILLABLE, MASK
@@ -116,10 +115,7 @@ def _column_module(tf: Any, policy: ColumnPolicy, decision: str, names: list[str
             tensors = dict(zip(names, observation[: len(names)], strict=True))
             legal = tensors[MASK] != 0
             raw = [self._in_columns(tensors[name], name, legal) for name in policy.normalisation.features]
-            values = tf.stack(raw, axis=2)
-            values = tf.sign(values) * tf.math.log1p(tf.abs(values))
-            values = (values - policy.normalisation.centre) / policy.normalisation.scale
-            values = tf.clip_by_value(values, -CLIP, CLIP)
+            values = normalised(tf, tf.stack(raw, axis=2), policy.normalisation)
             last = tf.one_hot([legal.shape[1] - 1], legal.shape[1])[:, :, None]  # see column_policy.column_inputs
             values = tf.concat([values, values * last, last], axis=2)
             for matrix, bias in zip(self.weights[:-2:2], self.weights[1:-2:2], strict=True):

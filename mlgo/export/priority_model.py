@@ -14,19 +14,16 @@ import pyarrow as pa
 from mlgo.artifacts import trace_features
 from mlgo.errors import PolicyError
 from mlgo.export.parity import Parity
-from mlgo.export.saved_model import SIGNATURE, TRAINING_INPUTS, save_signature, weight_variables
+from mlgo.export.saved_model import SIGNATURE, TRAINING_INPUTS, normalised, save_signature, weight_variables
 from mlgo.learn.tensorflow import import_tensorflow
-from mlgo.policy.features import CLIP
 from mlgo.policy.policy import ROUNDING
 from mlgo.policy.priority_policy import PriorityPolicy, priority_of
 from mlgo.tasks.regalloc_priority import (
     MAX_PRIORITY,
     NUM_STAGES,
     STAGE,
-    UNITS,
     WEIGHT,
     WEIGHT_OF_UNSPILLABLE,
-    in_units,
 )
 
 
@@ -80,7 +77,7 @@ def compare_priorities(policy: PriorityPolicy, questions: dict[str, np.ndarray],
     Raises:
         PolicyError: nothing to compare, or they differ by more than rounding: the export must not be used.
     """
-    columns = [in_units(name, questions[name]).astype(np.float32) for name in policy.normalisation.features]
+    columns = [questions[name].astype(np.float32) for name in policy.normalisation.features]
     outputs = policy.outputs(np.stack(columns, axis=1))
     if not np.isfinite(outputs).all():
         raise PolicyError("the policy's output is not a number; train it again")
@@ -104,10 +101,7 @@ def _priority_module(tf: Any, policy: PriorityPolicy, decision: str) -> Any:
         def action(self, *observation: Any) -> dict[str, Any]:
             tensors = dict(zip(names, observation[: len(names)], strict=True))
             raw = {name: self._finite(tf.cast(tensor, tf.float32), name) for name, tensor in tensors.items()}
-            values = tf.stack([raw[name] / UNITS.get(name, 1.0) for name in names], axis=1)
-            values = tf.sign(values) * tf.math.log1p(tf.abs(values))
-            values = (values - policy.normalisation.centre) / policy.normalisation.scale
-            values = tf.clip_by_value(values, -CLIP, CLIP)
+            values = normalised(tf, tf.stack([raw[name] for name in names], axis=1), policy.normalisation)
             own = tf.where([name == STAGE for name in names], 1.0, values)  # see priority_policy.range_inputs
             stage = tf.one_hot(tf.clip_by_value(tensors[STAGE], 0, NUM_STAGES - 1), NUM_STAGES)
             inputs = tf.reshape(stage[:, :, None] * own[:, None, :], [1, NUM_STAGES * len(names)])

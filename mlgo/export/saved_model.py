@@ -15,7 +15,7 @@ import numpy as np
 from mlgo.errors import ArtifactError
 from mlgo.files import write_bytes
 from mlgo.learn.tensorflow import import_tensorflow
-from mlgo.policy.features import CLIP
+from mlgo.policy.features import CLIP, Normalisation
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.policy import Policy
 
@@ -101,6 +101,13 @@ def weight_variables(tf: Any, policy: Policy) -> list[Any]:
     return [tf.Variable(array, trainable=False) for layer in layers for array in layer]
 
 
+def normalised(tf: Any, raw: Any, scaling: Normalisation) -> Any:
+    """`Normalisation` of a float32 tensor, [..., num_features], as operations of TensorFlow."""
+    values = raw if scaling.unit is None else raw / scaling.unit
+    values = tf.sign(values) * tf.math.log1p(tf.abs(values))
+    return tf.clip_by_value((values - scaling.centre) / scaling.scale, -CLIP, CLIP)
+
+
 def _policy_module(tf: Any, policy: NetworkPolicy, decision: str) -> Any:
     features = policy.normalisation.features
 
@@ -112,9 +119,7 @@ def _policy_module(tf: Any, policy: NetworkPolicy, decision: str) -> Any:
         def action(self, *observation: Any) -> dict[str, Any]:
             # Packed as int64 and cast once: measurably faster after ahead-of-time compilation.
             raw = tf.cast(tf.reshape(tf.stack(observation[: len(features)]), [1, len(features)]), tf.float32)
-            values = tf.sign(raw) * tf.math.log1p(tf.abs(raw))
-            values = (values - policy.normalisation.centre) / policy.normalisation.scale
-            values = tf.clip_by_value(values, -CLIP, CLIP)
+            values = normalised(tf, raw, policy.normalisation)
             for matrix, bias in zip(self.weights[:-2:2], self.weights[1:-2:2], strict=True):
                 values = tf.nn.relu(values @ matrix + bias)
             logit = (values @ self.weights[-2] + self.weights[-1])[:, 0]

@@ -13,21 +13,26 @@ CLIP = 5.0
 
 @dataclass(frozen=True)
 class Normalisation:
-    """Maps raw features to inputs of a network: ``clip((slog(x) - centre) / scale)``, slog(x) = sign(x) log(1 + |x|).
+    """Maps raw features to inputs of a network: ``clip((slog(x / unit) - centre) / scale)``.
+
+    ``slog(x) = sign(x) log(1 + |x|)``, so numbers far above their unit count by their order of magnitude, and those
+    far below are all alike.
 
     Attributes:
         features: names in the order of the inputs.
         centre: float32 [num_features].
         scale: float32 [num_features], above 0.
+        unit: float32 [num_features], powers of two, by which nothing is rounded; None where all are 1.
     """
 
     features: tuple[str, ...]
     centre: np.ndarray
     scale: np.ndarray
+    unit: np.ndarray | None = None
 
     def __call__(self, observations: np.ndarray) -> np.ndarray:
-        """Normalise ``int64 [..., num_features]`` to ``float32 [..., num_features]`` within [-5, 5]."""
-        values = signed_log(observations)
+        """Normalise ``int64 or float32 [..., num_features]`` to ``float32 [..., num_features]`` within [-5, 5]."""
+        values = signed_log(observations if self.unit is None else observations / self.unit)
         values -= self.centre
         values /= self.scale
         np.minimum(values, CLIP, out=values)  # twice as fast as np.clip on a single row

@@ -13,7 +13,7 @@ from mlgo.policy.features import CLIP, check_features
 from mlgo.policy.network import logits
 from mlgo.policy.policy import Policy
 from mlgo.tasks import Decide, Responder
-from mlgo.tasks.regalloc_priority import MAX_PRIORITY, NUM_STAGES, STAGE, UNITS, WEIGHT, WEIGHT_OF_UNSPILLABLE, in_units
+from mlgo.tasks.regalloc_priority import MAX_PRIORITY, NUM_STAGES, STAGE, WEIGHT, WEIGHT_OF_UNSPILLABLE
 from mlgo.wire.log import Header
 
 _HALF = MAX_PRIORITY / np.float32(2.0)
@@ -49,7 +49,7 @@ def range_inputs(features: np.ndarray, raw: np.ndarray, names: tuple[str, ...]) 
 
     Args:
         features: float32 [..., num_features], normalised.
-        raw: float32 [..., num_features], in the units of `in_units`.
+        raw: float32 [..., num_features], as the compiler sends them.
         names: of the features; the stage must be among them.
 
     Returns:
@@ -63,7 +63,7 @@ def range_inputs(features: np.ndarray, raw: np.ndarray, names: tuple[str, ...]) 
     inputs = np.zeros((*features.shape[:-1], PriorityPolicy.num_inputs(len(names))), np.float32)
     inputs[..., :-1] = of_stages.reshape(inputs[..., :-1].shape)
     if WEIGHT in names:
-        inputs[..., -1] = raw[..., names.index(WEIGHT)] * UNITS[WEIGHT] >= WEIGHT_OF_UNSPILLABLE
+        inputs[..., -1] = raw[..., names.index(WEIGHT)] >= WEIGHT_OF_UNSPILLABLE
     return inputs
 
 
@@ -108,14 +108,14 @@ class PriorityPolicy(Policy):
 
         def inputs(payloads: np.ndarray) -> np.ndarray:
             rows = np.ascontiguousarray(payloads).view(record)[:, 0]
-            columns = [in_units(name, rows[name]).astype(np.float32) for name in scaling.features]
+            columns = [rows[name].astype(np.float32) for name in scaling.features]
             values = np.stack(columns, axis=1)
             return range_inputs(scaling(values), values, scaling.features)
 
         return inputs
 
     def outputs(self, values: np.ndarray) -> np.ndarray:
-        """Outputs of the network, float32 [...], for numbers float32 [..., num_features] in the units of `in_units`."""
+        """Outputs of the network, float32 [...], for numbers float32 [..., num_features] as the compiler sends them."""
         scaling = self.normalisation
         inputs = range_inputs(scaling(values), values, scaling.features)
         return logits(self.architecture.unflatten(self.weights), inputs)
@@ -143,7 +143,7 @@ class PriorityPolicy(Policy):
         of_stage = first[:-1].reshape(NUM_STAGES, len(names), -1)
         of_unspillable = bias + first[-1]
         position, weight = names.index(STAGE), names.index(WEIGHT) if WEIGHT in names else None
-        units = [UNITS.get(name, 1.0) for name in names]
+        units = [1.0] * len(names) if scaling.unit is None else scaling.unit.tolist()
         scales = list(zip(units, scaling.centre.tolist(), scaling.scale.tolist(), strict=True))
 
         def output(payload: bytes) -> np.float32:

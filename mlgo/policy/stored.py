@@ -22,7 +22,7 @@ KINDS: dict[str, type[Policy]] = {
 }
 """Kind of policy by task."""
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 def save_policy(policy: Policy, folder: Path) -> None:
@@ -40,6 +40,7 @@ def save_policy(policy: Policy, folder: Path) -> None:
             "features": list(scaling.features),
             "centre": [float(value) for value in scaling.centre],
             "scale": [float(value) for value in scaling.scale],
+            "unit": None if scaling.unit is None else [float(value) for value in scaling.unit],
             "provenance": policy.origin,
         },
     )
@@ -65,6 +66,7 @@ def load_policy(folder: Path) -> Policy:
                 tuple(record["features"]),
                 np.array(record["centre"], np.float32),
                 np.array(record["scale"], np.float32),
+                None if record["unit"] is None else np.array(record["unit"], np.float32),
             ),
             Architecture(tuple(record["widths"])),
             weights,
@@ -86,9 +88,12 @@ def load_policy(folder: Path) -> Policy:
         raise PolicyError(f"{folder}: {int((~np.isfinite(weights)).sum())} weights are not numbers; train it again")
     if widths[0] != policy.num_inputs(len(scaling.features)):
         raise PolicyError(f"{folder}: {widths[0]} inputs for {len(scaling.features)} features")
-    fits = len(scaling.features) == scaling.centre.size == scaling.scale.size and np.all(scaling.scale > 0)
-    if not fits or not np.isfinite([*scaling.centre, *scaling.scale]).all():
-        raise PolicyError(f"{folder}: centre and scale do not fit {len(scaling.features)} features")
+    unit = np.ones_like(scaling.scale) if scaling.unit is None else scaling.unit
+    fits = len(scaling.features) == scaling.centre.size == scaling.scale.size == unit.size
+    if not fits or not np.isfinite([*scaling.centre, *scaling.scale, *unit]).all():
+        raise PolicyError(f"{folder}: centre, scale and unit do not fit {len(scaling.features)} features")
+    if not (np.all(scaling.scale > 0) and np.all(unit > 0)):
+        raise PolicyError(f"{folder}: a scale or unit is not above 0")
     return policy
 
 

@@ -1,5 +1,7 @@
 """Vocabulary (per-feature quantiles of the default policy's questions) and the normalisation derived from it."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 
@@ -7,7 +9,6 @@ from mlgo.artifacts import VOCABULARY, trace_features
 from mlgo.errors import TrainingError
 from mlgo.policy.features import Normalisation, signed_log
 from mlgo.tasks.regalloc_evict import MASK
-from mlgo.tasks.regalloc_priority import in_units
 
 
 def build_vocabulary(features: dict[str, np.ndarray], num_quantiles: int) -> pa.Table:
@@ -46,7 +47,7 @@ def recorded_values(trace: pa.Table) -> dict[str, np.ndarray]:
     """
     types = trace_features(trace)
     if MASK not in types:
-        return {name: in_units(name, trace[name].to_numpy()) for name in types}
+        return {name: trace[name].to_numpy() for name in types}
     legal = columns_of(trace, MASK) != 0
     return {
         name: columns_of(trace, name)[legal] if pa.types.is_fixed_size_list(kind) else trace[name].to_numpy()
@@ -62,14 +63,20 @@ def columns_of(trace: pa.Table, name: str) -> np.ndarray:
     return flat.reshape(len(lists), lists.type.list_size)
 
 
-def normalisation(vocabulary: pa.Table) -> Normalisation:
+def normalisation(vocabulary: pa.Table, units: Mapping[str, float] | None = None) -> Normalisation:
     """Derive centre and scale from the quantiles, after the signed logarithm.
 
     Mean and standard deviation are taken over the inner 98 % of the quantiles, so single outliers do not set the
     scale. A feature that does not vary gets scale 1.
+
+    Args:
+        vocabulary: ``artifacts.VOCABULARY`` rows.
+        units: of features that are not taken as they are, see `tasks.Task`.
     """
     names = vocabulary["feature"].to_pylist()
     quantiles = np.array(vocabulary["quantiles"].to_pylist(), np.float64)  # [num_features, num_quantiles]
+    unit = np.array([(units or {}).get(name, 1.0) for name in names], np.float32)
+    quantiles /= unit[:, None]
     edge = max(1, round(0.01 * quantiles.shape[1]))
     inner = signed_log(quantiles[:, edge:-edge] if quantiles.shape[1] > 2 * edge else quantiles)
     spread = inner.std(axis=1)
@@ -77,4 +84,5 @@ def normalisation(vocabulary: pa.Table) -> Normalisation:
         tuple(names),
         inner.mean(axis=1).astype(np.float32),
         np.where(spread > 1e-3, spread, 1.0).astype(np.float32),
+        unit if (unit != 1.0).any() else None,
     )

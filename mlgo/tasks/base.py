@@ -1,7 +1,7 @@
 """What a decision problem consists of, and what answers it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -119,6 +119,7 @@ class Task:
         guard: made for each compile, of its header; None where every observation and answer is fine.
         in_code_generation: decisions come after the optimization of IR, so modules are kept optimized and only code
             is generated in each compile; what register allocation cost each function is reported, too.
+        units: in which policies take features, where not as they are, see `policy.features.Normalisation`.
     """
 
     name: str
@@ -132,6 +133,7 @@ class Task:
     done_remark: Remark | None = None
     guard: Callable[[Header], Guard] | None = None
     in_code_generation: bool = False
+    units: Mapping[str, float] = field(default_factory=dict)
 
     def check_objective(self, objective: str) -> None:
         """Refuse a score that compiles of this task do not have.

@@ -33,6 +33,25 @@ BROKEN_HINTS = "nr_broken_hints"
 
 DENSITY_OF_UNSPILLABLE = np.float32(1.0)
 
+UNITS = dict.fromkeys(
+    [
+        DENSITY,
+        "nr_defs_and_uses",
+        "weighed_reads_by_max",
+        "weighed_writes_by_max",
+        "weighed_read_writes_by_max",
+        "weighed_indvars_by_max",
+        "hint_weights_by_max",
+        "start_bb_freq_by_max",
+        "end_bb_freq_by_max",
+        "hottest_bb_freq_by_max",
+        "liverange_size",
+    ],
+    2.0**-16,
+)
+"""Shares of the largest column. Where one occupant lives in a hot loop all others are near 0, and must still be told
+apart: by the logarithm, so that a hundredth differs from a thousandth as much as from a tenth."""
+
 _NUM_VALUES = 20
 
 
@@ -91,4 +110,5 @@ REGALLOC_EVICT = Task(
     probe=_probe(),
     guard=EvictionGuard,
     in_code_generation=True,
+    units=UNITS,
 )

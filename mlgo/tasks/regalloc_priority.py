@@ -37,13 +37,7 @@ WEIGHT_OF_UNSPILLABLE = np.float32(1e6)
 """In place of infinity. The largest of 620,000 weights of what can be spilled was 1e5."""
 
 UNITS = {WEIGHT: 2.0**-16}
-"""Units in which policies take features, where not as they are. Most weights are far below 1, where a signed logarithm
-(see mlgo/policy/features.py) would hardly tell one from another. A power of two rounds nothing."""
-
-
-def in_units(feature: str, values: np.ndarray) -> np.ndarray:
-    """Raw values of a feature, [...], in the unit that policies take them in."""
-    return values / np.float32(UNITS[feature]) if feature in UNITS else values
+"""Most weights are far below 1, where a signed logarithm would hardly tell one from another."""
 
 
 class PriorityGuard:
@@ -91,4 +85,5 @@ REGALLOC_PRIORITY = Task(
     probe="define i64 @f(i64 %x, i64 %y) {\n  %z = mul i64 %x, %y\n  ret i64 %z\n}\n",
     guard=PriorityGuard,
     in_code_generation=True,
+    units=UNITS,
 )

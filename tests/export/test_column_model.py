@@ -19,6 +19,7 @@ from mlgo.policy.stored import save_policy
 
 COLUMNS = 6
 FEATURES = ("use_def_density", "max_stage", "progress")
+UNIT = np.array([2.0**-10, 1, 1], np.float32)
 TYPES = {
     "mask": pa.list_(pa.int64(), COLUMNS),
     "use_def_density": pa.list_(pa.float32(), COLUMNS),
@@ -59,7 +60,7 @@ if name == "one":
 def policy():
     rng = np.random.default_rng(0)
     architecture = Architecture((ColumnPolicy.num_inputs(len(FEATURES)), 8, 1))
-    scaling = Normalisation(FEATURES, np.array([0.2, 1, 0.3], np.float32), np.array([0.5, 2, 1], np.float32))
+    scaling = Normalisation(FEATURES, np.array([5, 1, 0.3], np.float32), np.array([2, 2, 1], np.float32), UNIT)
     weights = rng.normal(size=architecture.num_params).astype(np.float32)
     return ColumnPolicy("regalloc-evict", scaling, architecture, weights)
 

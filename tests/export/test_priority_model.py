@@ -18,6 +18,7 @@ from mlgo.policy.priority_policy import PriorityPolicy
 from mlgo.policy.stored import save_policy
 
 FEATURES = ("li_size", "stage", "weight")
+UNIT = np.array([1, 1, 2.0**-16], np.float32)
 TYPES = {"li_size": pa.int64(), "stage": pa.int64(), "weight": pa.float32()}
 
 PROGRAM = """
@@ -53,7 +54,7 @@ if name == "one":
 def policy():
     rng = np.random.default_rng(0)
     architecture = Architecture((PriorityPolicy.num_inputs(len(FEATURES)), 8, 1))
-    scaling = Normalisation(FEATURES, np.array([6, 1, 9], np.float32), np.array([2, 1, 7], np.float32))
+    scaling = Normalisation(FEATURES, np.array([6, 1, 9], np.float32), np.array([2, 1, 7], np.float32), UNIT)
     weights = rng.normal(size=architecture.num_params).astype(np.float32)
     return PriorityPolicy("regalloc-priority", scaling, architecture, weights)
 

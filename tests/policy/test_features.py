@@ -88,6 +88,22 @@ def test_normalisation_by_hand():
     assert scaling(np.array([3, -1])) == pytest.approx(np.array(expected[1]), abs=1e-5)
 
 
+def test_units_by_hand():
+    """A thousandth differs from a hundredth as a hundredth from a tenth, once the unit is far below all of them."""
+    numbers = build_vocabulary({"share": np.array([0.001, 0.01, 0.1]), "count": np.array([1, 2, 3])}, 3)
+    scaling = normalisation(numbers, {"share": 2.0**-16, "of another task": 0.5})
+    assert scaling.unit.tolist() == [2.0**-16, 1.0]
+    one = Normalisation(("share", "count"), np.zeros(2, np.float32), np.ones(2, np.float32), scaling.unit)
+    found = one(np.array([[2.0**-16, 1.0], [3 * 2.0**-16, 3.0]], np.float32))
+    assert found == pytest.approx(np.log([[2, 2], [4, 4]]), rel=1e-6)
+    inputs = scaling(np.array([[0.001, 1], [0.01, 2], [0.1, 3]], np.float32))[:, 0]
+    assert np.diff(inputs)[0] == pytest.approx(np.diff(inputs)[1], rel=0.01)
+
+
+def test_no_unit_where_all_are_1():
+    assert normalisation(build_vocabulary({"count": np.array([1, 2, 3])}, 3), {"share": 0.5}).unit is None
+
+
 def test_the_input_is_left_alone():
     observations = np.array([[1, 2], [3, 4]])
     scaling = Normalisation(("a", "b"), np.ones(2, np.float32), np.ones(2, np.float32))

@@ -110,7 +110,7 @@ def test_missing_files(policy, tmp_path):
         load_policy(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", "{}", '{"format": 1}', "null"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", "{}", '{"format": 2}', "null"])
 def test_damaged_description(text, policy, tmp_path):
     save_policy(policy, tmp_path)
     (tmp_path / "policy.json").write_text(text)
@@ -145,7 +145,7 @@ def test_pickles_are_refused(policy, tmp_path):
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("format", 2, "policy format 2"),
+        ("format", 1, "policy format 1"),
         ("widths", [2, 4, 1], "3 weights where layers"),
         ("widths", [1, 1], "weights where layers"),
         ("features", ["a"], "2 inputs for 1 features"),
@@ -167,6 +167,10 @@ def test_files_that_contradict_each_other(key, value, message, policy, tmp_path)
         ("centre", [0.0, 0.0, 0.0], PolicyError),
         ("scale", [1.0], PolicyError),
         ("scale", [0.0, 1.0], PolicyError),
+        ("unit", [1.0], PolicyError),
+        ("unit", [0.0, 1.0], PolicyError),
+        ("unit", [float("nan"), 1.0], PolicyError),
+        ("unit", "small", ArtifactError),
         ("centre", [0.0, float("nan")], PolicyError),
         ("scale", [1.0, float("inf")], PolicyError),
         ("widths", [], PolicyError),

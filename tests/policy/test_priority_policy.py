@@ -16,6 +16,7 @@ from mlgo.policy.priority_advisors import LongestAdvisor, RandomPriorityAdvisor
 from mlgo.policy.priority_policy import PriorityPolicy, output_of, priority_of, range_inputs
 from mlgo.policy.stored import as_network_policy, check_answers_yes_or_no, load_policy, save_policy
 from mlgo.tasks import PureAdvisor
+from mlgo.tasks.regalloc_priority import UNITS
 from mlgo.types import TensorSpec
 from mlgo.wire.log import Header
 
@@ -38,7 +39,8 @@ def payload(size, stage=1, weight=0.5):
 
 
 def policy(weights, hidden=(), features=FEATURES):
-    scaling = Normalisation(features, np.zeros(len(features), np.float32), np.full(len(features), 10, np.float32))
+    unit = np.array([UNITS.get(name, 1.0) for name in features], np.float32)
+    scaling = Normalisation(features, np.zeros(len(features), np.float32), np.full(len(features), 10, np.float32), unit)
     architecture = Architecture((PriorityPolicy.num_inputs(len(features)), *hidden, 1))
     return PriorityPolicy("regalloc-priority", scaling, architecture, np.array(weights, np.float32))
 
@@ -115,7 +117,7 @@ def test_one_by_one_is_what_many_at_once_give(hidden, seed):
     weights = np.where(rng.random(30) < 0.2, UNSPILLABLE, rng.lognormal(-4, 4, 30)).astype(np.float32)
     output = learnt.output_for(HEADER)
     singly = [output(payload(*one)) for one in zip(sizes, stages, weights, strict=True)]
-    values = np.stack([sizes, stages, weights * 2.0**16], axis=1).astype(np.float32)
+    values = np.stack([sizes, stages, weights], axis=1).astype(np.float32)
     np.testing.assert_allclose(learnt.outputs(values), singly, rtol=1e-4, atol=1e-4)
     questions = [payload(*one) for one in zip(sizes, stages, weights, strict=True)]
     rows = np.frombuffer(b"".join(questions), np.uint8).reshape(30, -1)

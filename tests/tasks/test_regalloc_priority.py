@@ -7,7 +7,7 @@ import pytest
 
 from mlgo.errors import ConfigError, ProtocolError
 from mlgo.tasks import get_task
-from mlgo.tasks.regalloc_priority import MAX_PRIORITY, WEIGHT_OF_UNSPILLABLE, PriorityGuard, in_units
+from mlgo.tasks.regalloc_priority import MAX_PRIORITY, PriorityGuard
 from mlgo.types import TensorSpec
 from mlgo.wire.log import Header
 
@@ -69,12 +69,6 @@ def test_weights_that_are_not_finite():
 def test_priorities_are_integers_to_the_compiler():
     """All integers up to the largest priority are numbers of their own in float32; of those above, not all."""
     assert np.float32(MAX_PRIORITY - 1) != MAX_PRIORITY == np.float32(2**24 + 1)
-
-
-def test_units():
-    assert in_units("weight", np.array([0.5, WEIGHT_OF_UNSPILLABLE], np.float32)).tolist() == [2**15, 1e6 * 2**16]
-    sizes = np.array([16, 32])
-    assert in_units("li_size", sizes) is sizes
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from mlgo.learn.bc.loop import CloneData, CloneResult, fit_network, import_keras
 from mlgo.learn.bc.weights import Weighting, question_weights
 from mlgo.policy.features import Normalisation, check_features
 from mlgo.policy.priority_policy import output_of, range_inputs
-from mlgo.tasks.regalloc_priority import in_units
 
 
 def priority_data(
@@ -53,8 +52,8 @@ def priority_data(
 
 
 def recorded_numbers(trace: pa.Table, features: tuple[str, ...]) -> np.ndarray:
-    """Features in a trace, float32 [num_steps, num_features], in the units of `in_units`."""
-    columns = [in_units(name, trace[name].to_numpy()).astype(np.float32) for name in features]
+    """Features in a trace, float32 [num_steps, num_features]."""
+    columns = [trace[name].to_numpy().astype(np.float32) for name in features]
     return np.stack(columns, axis=1)
 
 
