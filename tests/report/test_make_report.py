@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mlgo.artifacts import FAILURES, PROGRAMS, write_rows
+from tests.report.conftest import make_world
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "make_report.py"
 OUTPUTS = ("report.html", "comparisons.json", "metrics.json", "learning.csv", "projects.csv", "ratios.csv")
@@ -28,6 +29,13 @@ def made(world) -> str:
     return re.sub(r"<script>.*?</script>", "", page, count=1, flags=re.DOTALL)
 
 
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory) -> tuple[Path, str]:
+    """Folder and page of a world that no test changes."""
+    world = make_world(tmp_path_factory.mktemp("world"), 6)
+    return world.root, made(world)
+
+
 def headline(page: str) -> list[str]:
     return re.findall(r'<p class="sentence">(.*?)</p>', page)
 
@@ -39,24 +47,24 @@ def test_same_inputs_give_the_same_bytes(world):
     assert [(world.root / "report" / name).read_bytes() for name in OUTPUTS] == first
 
 
-def test_page_stands_alone(world):
-    page = made(world)
+def test_page_stands_alone(plain):
+    root, page = plain
     assert not re.search(r"""(src|href)\s*=\s*["']?\s*(https?:)?//""", page)
     assert "@import" not in page
     assert "url(" not in page
-    whole = (world.root / "report/report.html").read_text()
+    whole = (root / "report/report.html").read_text()
     assert whole.count("plotly.js v") == 1
     assert not re.search(r"<(script|img|iframe|link)[^>]*(src|href)=.https?:", whole)
 
 
-def test_page_tells_nothing_about_the_machine(world):
-    page = made(world)
-    assert str(world.root) not in page
+def test_page_tells_nothing_about_the_machine(plain):
+    root, page = plain
+    assert str(root) not in page
     assert str(Path.home()) + "/" not in page
 
 
-def test_headline_follows_the_verdict(world):
-    page = made(world)
+def test_headline_follows_the_verdict(plain):
+    _, page = plain
     assert headline(page) == [
         "bc-s0: no difference shown against the built-in heuristic",
         "es-s0 makes the code smaller than the built-in heuristic does",
@@ -72,8 +80,8 @@ def test_nobody_says_smaller_without_a_gain(world):
     assert headline(page)[0] == "bc-s0 makes the code larger than the built-in heuristic does"
 
 
-def test_page_holds_all_sections(world):
-    page = made(world)
+def test_page_holds_all_sections(plain):
+    _, page = plain
     for text in [
         "ziglang clang 22.1.8",
         "x86_64-linux-gnu",
@@ -122,20 +130,20 @@ def test_self_test_differences_are_listed(world):
     assert cause in page
 
 
-def test_metrics_and_compile_times(world):
-    made(world)
-    comparisons = json.loads((world.root / "report/comparisons.json").read_text())
+def test_metrics_and_compile_times(plain):
+    root, _ = plain
+    comparisons = json.loads((root / "report/comparisons.json").read_text())
     assert comparisons["test"]["es-s0"]["text_wins"] == 12
-    metrics = json.loads((world.root / "report/metrics.json").read_text())
+    metrics = json.loads((root / "report/metrics.json").read_text())
     assert metrics["test"]["es"]["wins"] == 12
     assert metrics["test"]["es"]["gain_percent"] == comparisons["test"]["es-s0"]["text_geomean_gain_percent"]
-    times = json.loads((world.root / "work/report/compile_time.json").read_text())
+    times = json.loads((root / "work/report/compile_time.json").read_text())
     assert (times["es-s0"]["median_ratio"], times["heuristic"]["num_modules"]) == (2.0, 30)
-    assert "es-s0" in (world.root / "work/report/compile_time.html").read_text()
+    assert "es-s0" in (root / "work/report/compile_time.html").read_text()
 
 
-def test_features_that_decide(world):
-    page = made(world)
+def test_features_that_decide(plain):
+    _, page = plain
     section = page[page.index('id="features"') : page.index('id="training"')]
     (bars,) = re.findall(r'Plotly\.newPlot\(\s*"figure-features",\s*(\[.*?\]),\s*\{"', section, re.DOTALL)
     traces = json.loads(bars)
@@ -146,19 +154,19 @@ def test_features_that_decide(world):
         assert one["x"][1] == 0
 
 
-def test_three_sizes(world):
-    page = made(world)
+def test_three_sizes(plain):
+    root, page = plain
     section = page[page.index('id="sizes"') : page.index('id="projects"')]
     assert section.count("+5.00\N{NO-BREAK SPACE}%") == section.count("+1.00\N{NO-BREAK SPACE}%") == 3
     assert "Projects without a size" not in section
     assert "es-s0, all evaluated projects" in section
-    comparisons = json.loads((world.root / "report/comparisons.json").read_text())
+    comparisons = json.loads((root / "report/comparisons.json").read_text())
     figures = comparisons["test"]["es-s0"]
     assert (figures["object_total_gain_percent"], figures["linked_total_gain_percent"]) == (5.0, 1.0)
     assert (figures["deduplicated_total_gain_percent"], figures["folded_total_gain_percent"]) == (3.0, 0.0)
     assert figures["linked_total_low_percent"] == figures["linked_total_high_percent"] == 1.0
     assert comparisons["rank_correlations"]["all policies, all evaluated projects"]["object_linked"] == 1.0
-    metrics = json.loads((world.root / "report/metrics.json").read_text())
+    metrics = json.loads((root / "report/metrics.json").read_text())
     assert metrics["test"]["es"]["linked_gain_percent"] == 1.0
 
 
