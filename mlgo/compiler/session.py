@@ -6,7 +6,7 @@ import os
 import select
 import time
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -155,6 +155,7 @@ def compile_under_advice(
     known: KnownPath | None = None,
     object_path: Path | None = None,
     num_copies: Mapping[bytes, int] | None = None,
+    entered: Callable[[str], None] = lambda context: None,
 ) -> CompileResult:
     """Compile a module while an advisor makes the task's decisions.
 
@@ -170,6 +171,7 @@ def compile_under_advice(
         known: first questions, answered without waiting for them.
         object_path: where to keep the object file.
         num_copies: modules of the project that carry a COMDAT group, by signature; see `comdat.shared_text`.
+        entered: called with the name of each context, before its questions.
 
     Raises:
         CompileError: the compile failed, took too long, or broke the protocol.
@@ -184,7 +186,7 @@ def compile_under_advice(
         flags = [*asking, *_cost_flags(costs), *watched.flags]
         start = time.monotonic()
         with _start(toolchain, module, settings, output, flags, watched.marker) as child:
-            talk = _Conversation(channel, child, task, advisor, settings, start, record, known or KnownPath())
+            talk = _Conversation(channel, child, task, advisor, settings, start, record, known or KnownPath(), entered)
             returncode = talk.run()
             seconds = time.monotonic() - start
             _check_exit(returncode, child, settings)
@@ -235,6 +237,7 @@ class _Conversation:
         start: float,
         record: bool,
         known: KnownPath,
+        entered: Callable[[str], None],
     ) -> None:
         self.header: Header | None = None
         self.parser = LogParser()
@@ -245,6 +248,7 @@ class _Conversation:
         self.answers: list[bytes] = []
         self.observations: list[bytes] = []
         self._channel, self._child, self._advisor, self._record = channel, child, advisor, record
+        self._entered = entered
         self._task, self._max_questions = task, settings.max_questions
         self._respond: Responder = _no_header
         self._advice_bytes, self._pipe_holds = 0, 1
@@ -337,6 +341,7 @@ class _Conversation:
         self.contexts[-1][1] += 1
 
     def _enter(self, context: str) -> None:
+        self._entered(context)
         self.answers.append(self.known.enter(context))
         self.contexts.append([context, 0])
 

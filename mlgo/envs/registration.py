@@ -1,0 +1,16 @@
+"""Names under which Gymnasium finds the environments."""
+
+import gymnasium
+
+ENVIRONMENTS = {
+    "mlgo/InlineSize-v0": {"task": "inline-size"},
+    "mlgo/RegallocEvict-v0": {"task": "regalloc-evict", "optimization": "-O2"},
+    "mlgo/RegallocPriority-v0": {"task": "regalloc-priority", "optimization": "-O2"},
+}
+"""Arguments of `env.CompileEnv` by id."""
+
+
+def register() -> None:
+    """Register all environments; again does no harm."""
+    for name, arguments in ENVIRONMENTS.items():
+        gymnasium.register(name, "mlgo.envs.env:CompileEnv", kwargs=dict(arguments), disable_env_checker=True)

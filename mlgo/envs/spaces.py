@@ -1,0 +1,37 @@
+"""Gymnasium spaces of what a compiler sends and takes."""
+
+import numpy as np
+from gymnasium import spaces
+
+from mlgo.tasks import Task
+from mlgo.tasks.regalloc_evict import MASK
+from mlgo.tasks.regalloc_priority import MAX_PRIORITY
+from mlgo.types import TensorSpec
+from mlgo.wire.log import Header
+
+
+def observed(header: Header, hidden: frozenset[str]) -> tuple[TensorSpec, ...]:
+    """Features that an agent may see: all but those that tell the heuristic's decision."""
+    return tuple(spec for spec in header.features if spec.name not in hidden)
+
+
+def observation_space(features: tuple[TensorSpec, ...]) -> spaces.Dict:
+    """A box for each feature, of the compiler's own type and shape; what it may send has no bounds but the type's."""
+    return spaces.Dict({spec.name: _box(spec) for spec in features})
+
+
+def action_space(task: Task, header: Header) -> spaces.Discrete | spaces.Box:
+    """Yes or no for inlining, a column for eviction, a priority of shape [1] for priority."""
+    assert header.advice is not None
+    if header.advice.dtype.kind == "f":
+        return spaces.Box(np.float32(0.0), MAX_PRIORITY, (1,), np.float32)
+    if any(spec.name == MASK for spec in header.features):
+        return spaces.Discrete(header.features[header.index(MASK)].num_elements)
+    return spaces.Discrete(2)
+
+
+def _box(spec: TensorSpec) -> spaces.Box:
+    if spec.dtype.kind == "f":
+        return spaces.Box(-np.inf, np.inf, spec.shape, spec.dtype.type)
+    bounds = np.iinfo(spec.dtype)
+    return spaces.Box(bounds.min, bounds.max, spec.shape, spec.dtype.type)

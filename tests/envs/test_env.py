@@ -1,0 +1,205 @@
+"""The environments with the real compiler."""
+
+import subprocess
+import sys
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.error import ResetNeeded
+from gymnasium.utils.env_checker import check_env
+
+from mlgo.compiler.session import compile_plain, compile_under_advice
+from mlgo.envs import ENVIRONMENTS
+from mlgo.envs.vector import VectorObservation
+from mlgo.errors import ConfigError, CorpusError
+from mlgo.policy.column_advisors import LightestAdvisor
+from mlgo.policy.features import Normalisation
+from mlgo.tasks import get_task
+from tests.conftest import SAMPLE
+
+FILES = [str(SAMPLE / "json/parser.cpp"), str(SAMPLE / "lz/match.c")]
+EVICTING = str(SAMPLE / "matrix/lu.cpp")
+
+
+@pytest.fixture
+def make():
+    made = []
+
+    def make_env(name, modules=FILES, **arguments):
+        made.append(gymnasium.make(name, modules=modules, **arguments).unwrapped)
+        return made[-1]
+
+    yield make_env
+    for env in made:
+        env.close()
+
+
+def play(env, act, **reset):
+    """All answers by ``act(observation, info)``; what the last step returns and the number of steps."""
+    observation, info = env.reset(**reset)
+    for step in range(1, 100_000):
+        observation, reward, terminated, truncated, info = env.step(act(observation, info))
+        if terminated or truncated:
+            return reward, terminated, info, step
+        assert reward == 0.0
+    raise AssertionError("no end")
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_gymnasiums_own_checks(name, make):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that what a compiler may send has no bounds
+        check_env(make(name, render_mode="ansi"))
+
+
+def test_the_process_of_an_environment_imports_no_tensorflow():
+    code = (
+        "import sys, gymnasium, mlgo.envs; gymnasium.spec('mlgo/InlineSize-v0'); "
+        "from mlgo.envs.env import CompileEnv; sys.exit('tensorflow' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_heuristics_own_answers_are_a_plain_compile(make, toolchain):
+    env = make("mlgo/InlineSize-v0")
+    reward, terminated, info, steps = play(env, lambda _, info: info["heuristic"], options={"module": FILES[0]})
+    plain = compile_plain(toolchain, env._problem.bitcode, env._settings)
+    assert (reward, terminated, info["questions"]) == (0.0, True, steps)
+    assert info["object_sha256"] == plain.object_sha256
+    assert info["score"] == info["baseline"] == plain.text_bytes
+    assert "heuristic" not in env.observation_space.spaces
+    assert "inlining_default" not in env.observation_space.spaces
+
+
+def test_never_inlining_costs_what_it_costs(make, toolchain):
+    env = make("mlgo/InlineSize-v0")
+    reward, _, info, _ = play(env, lambda *_: 0, options={"module": FILES[0]})
+    assert reward == pytest.approx(1 - info["score"] / info["baseline"])
+    assert reward < 0.0
+
+
+def test_columns_are_those_of_an_advisor(make, toolchain):
+    """The same rule as an agent and as an advisor gives the same object; illegal columns are masked."""
+    env = make("mlgo/RegallocEvict-v0", [EVICTING])
+    header, rule = env._header, LightestAdvisor().respond_to(env._header)
+
+    def least(observation, info):
+        payload = b"".join(observation[spec.name].tobytes() for spec in header.features)
+        column = int.from_bytes(rule(payload), "little")
+        assert env.action_masks()[column]
+        return column
+
+    _, terminated, info, steps = play(env, least)
+    task = get_task("regalloc-evict")
+    advised = compile_under_advice(toolchain, task, env._problem.bitcode, LightestAdvisor(), env._settings)
+    assert terminated
+    assert (info["object_sha256"], steps) == (advised.object_sha256, advised.num_questions)
+    assert info["repaired_answers"] == 0
+
+
+def test_an_illegal_column_is_replaced_and_counted(make):
+    env = make("mlgo/RegallocEvict-v0", [EVICTING])
+    _, terminated, info, _ = play(env, lambda *_: int(np.flatnonzero(~env.action_masks())[0]))
+    assert terminated
+    assert info["repaired_answers"] == info["questions"] > 0
+
+
+def test_modules_are_drawn_by_the_seed(make):
+    env = make("mlgo/InlineSize-v0")
+    drawn = [env.reset(seed=seed)[1]["module"] for seed in (*range(8), *range(8))]
+    assert drawn[:8] == drawn[8:]
+    assert set(drawn) == set(FILES)
+
+
+def test_what_is_asked(make):
+    env = make("mlgo/RegallocPriority-v0", [EVICTING], render_mode="ansi")
+    _, info = env.reset()
+    assert (info["module"], info["question"]) == (EVICTING, 0)
+    assert info["context"].startswith("_Z")
+    _, _, _, _, info = env.step(np.array([7.0], np.float32))
+    assert info["question"] == 1
+    assert env.render().splitlines()[1].endswith(": 7.0")
+
+
+def test_one_vector_by_hand(make):
+    env = make("mlgo/RegallocPriority-v0", [EVICTING])
+    vectors = VectorObservation(env)
+    found, _ = vectors.reset()
+    size, stage, weight = (float(env._observation[name][0]) for name in ("li_size", "stage", "weight"))
+    assert found == pytest.approx([np.log1p(size) / 10, np.log1p(stage) / 10, np.log1p(weight * 2**16) / 10], abs=1e-6)
+    scaling = Normalisation(("stage",), np.array([1], np.float32), np.array([2], np.float32))
+    assert VectorObservation(env, scaling).reset()[0] == pytest.approx([(np.log1p(stage) - 1) / 2])
+    with pytest.raises(ConfigError, match="does not observe nothing_like_it"):
+        VectorObservation(env, Normalisation(("nothing_like_it",), scaling.centre, scaling.scale))
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_vectors_pass_gymnasiums_checks(name, make):
+    vectors = VectorObservation(make(name, [EVICTING]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        check_env(vectors, skip_render_check=True)
+    if name == "mlgo/RegallocEvict-v0":
+        found, _ = vectors.reset()
+        assert found.shape == (19 * 33 + 1 + 33,)
+        assert (found[-33:] != 0).tolist() == vectors.action_masks().tolist()
+
+
+def test_vectors_compile_in_parallel(make):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        envs = gymnasium.make_vec(
+            "mlgo/RegallocPriority-v0", num_envs=2, vectorization_mode="async", modules=[EVICTING]
+        )
+    observations, _ = envs.reset(seed=0)
+    assert observations["li_size"].shape == (2, 1)
+    observations, rewards, *_ = envs.step(np.array([[5.0], [6.0]], np.float32))
+    assert rewards.tolist() == [0.0, 0.0]
+    envs.close()
+
+
+def test_a_compile_that_fails_ends_the_episode(make, tmp_path):
+    env = make("mlgo/InlineSize-v0")
+    env.reset(options={"module": FILES[1]})
+    env._problem.bitcode.write_bytes(b"no bitcode")
+    _, info = env.reset(options={"module": FILES[1]})
+    assert info["error"]["kind"] == "exit"
+    _, reward, terminated, truncated, info = env.step(1)
+    assert (reward, terminated, truncated) == (0.0, False, True)
+    assert "context" not in info
+
+
+def test_mistakes_of_the_user(make):
+    env = make("mlgo/InlineSize-v0")
+    with pytest.raises(ResetNeeded, match=r"call reset\(\)"):
+        env.step(0)
+    with pytest.raises(ConfigError, match="not among the 2 modules"):
+        env.reset(options={"module": "other.c"})
+    env.reset()
+    with pytest.raises(ValueError, match="action 2 is not in Discrete"):
+        env.step(2)
+    play(env, lambda *_: 0)
+    with pytest.raises(ResetNeeded):
+        env.step(0)
+    with pytest.raises(ConfigError, match="either modules"):
+        make("mlgo/InlineSize-v0", [])
+    with pytest.raises(CorpusError, match=r"none\.c is no file"):
+        make("mlgo/InlineSize-v0", ["none.c"])
+    with pytest.raises(ConfigError, match="spill_cost is not measured"):
+        make("mlgo/InlineSize-v0", objective="spill_cost")
+
+
+def test_nothing_stays_behind(make, own_temporary_folder):
+    env = make("mlgo/InlineSize-v0")
+    env.reset()
+    env.step(0)
+    compiling = env._compile._thread
+    env.reset()
+    assert not compiling.is_alive()
+    env.step(1)
+    env.close()
+    env.close()
+    assert env._compile is None
+    assert not list(own_temporary_folder.glob("*/channel.in"))
