@@ -88,6 +88,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         self.observation_space = observation_space(self.features)  # type: ignore[assignment]
         self.action_space = action_space(self.task, self._header)
         self.render_mode = render_mode
+        self._compile: LiveCompile | None = None
         self._scratch = ExitStack()
         folder = self._scratch.enter_context(scratch_directory())
         problems = (
@@ -97,7 +98,6 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         )
         self._problems = {one.name: one for one in problems}
         self._problem = problems[0]
-        self._compile: LiveCompile | None = None
         self._event: Question | Ending | None = None
         self._observation = self._blank()
         self._lines: list[str] = []
@@ -165,6 +165,10 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         """End the compile and remove what the environment made."""
         self._stop()
         self._scratch.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_scratch"):  # not where a mistake of the user ended the constructor
+            self.close()
 
     def _stop(self) -> None:
         if self._compile is not None:

@@ -1,5 +1,7 @@
 """The environments with the real compiler."""
 
+import gc
+import os
 import subprocess
 import sys
 import warnings
@@ -17,7 +19,7 @@ from mlgo.errors import ConfigError, CorpusError
 from mlgo.policy.column_advisors import LightestAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.tasks import get_task
-from tests.conftest import SAMPLE
+from tests.conftest import SAMPLE, processes_naming
 
 FILES = [str(SAMPLE / "json/parser.cpp"), str(SAMPLE / "lz/match.c")]
 EVICTING = str(SAMPLE / "matrix/lu.cpp")
@@ -203,3 +205,23 @@ def test_nothing_stays_behind(make, own_temporary_folder):
     env.close()
     assert env._compile is None
     assert not list(own_temporary_folder.glob("*/channel.in"))
+
+
+def test_an_environment_that_is_dropped_ends_its_compile(make):
+    env = gymnasium.make("mlgo/InlineSize-v0", modules=FILES)
+    env.reset()
+    compiling = env.unwrapped._compile._thread
+    del env
+    gc.collect()
+    assert not compiling.is_alive()
+
+
+def test_a_process_that_ends_without_close_leaves_nothing(tmp_path):
+    code = f"import gymnasium, mlgo.envs; gymnasium.make('mlgo/InlineSize-v0', modules={FILES!r}).reset()"
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | {"TMPDIR": str(tmp_path)}, timeout=60, check=False
+    )
+    assert run.returncode == 0
+    assert not list(tmp_path.rglob("*.bc"))
+    assert not list(tmp_path.rglob("channel.*"))
+    assert not processes_naming(str(tmp_path))
