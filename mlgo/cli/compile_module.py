@@ -14,7 +14,7 @@ from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.config import Config
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.errors import ConfigError, CorpusError, PolicyError
-from mlgo.files import file_sha256, write_bytes
+from mlgo.files import file_sha256
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor
 from mlgo.policy.stored import load_policy
 from mlgo.rollout.logged import logged_episode, write_episode
@@ -30,7 +30,6 @@ examples:
   mlgo compile lupa/third-party/lua54/lapi.c --policy data/policies/es-s0 -o lapi.o
   mlgo compile data/sample/json/parser.cpp --log parser.episode       then: mlgo replay-episode parser.episode
 """
-_LANGUAGES = {".c": "c", ".cc": "c++", ".cpp": "c++", ".cxx": "c++"}
 
 
 def add_parser(commands: Any) -> None:
@@ -166,14 +165,8 @@ def find_bitcode(module: str, corpus: Path, config: Config, task: Task, toolchai
         CompileError: a source that does not compile.
     """
     path = Path(module)
-    if path.is_file() and path.suffix in _LANGUAGES:
-        bitcode = folder / "module.bc"
-        front_end = FrontEnd(toolchain, config.compile, folder, task)
-        front_end.compile_to_bitcode(Path.cwd(), _LANGUAGES[path.suffix], [], str(path.absolute()), bitcode)
-        write_bytes(bitcode, front_end.finished(bitcode))
-        return bitcode
     if path.is_file():
-        return path
+        return FrontEnd(toolchain, config.compile, folder, task).module_of(path, folder / "module.bc")
     if (corpus / "modules.parquet").exists():
         for candidate in load_modules(corpus):
             if candidate.key == module:

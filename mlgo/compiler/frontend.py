@@ -8,6 +8,7 @@ from mlgo.compiler.process import run_bounded, without_folders
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import CompileConfig
 from mlgo.errors import CompilerExit, CompileTimeout
+from mlgo.files import write_bytes
 from mlgo.tasks import Task
 
 # -Oz must be given here as well: it sets function attributes that are part of the bitcode. -g0 because zig would
@@ -22,6 +23,10 @@ _TO_BITCODE = (
     "-emit-llvm",
     "-c",
 )
+
+
+LANGUAGES = {".c": "c", ".cc": "c++", ".cpp": "c++", ".cxx": "c++"}
+"""Of single sources, by suffix."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,18 @@ class FrontEnd:
             return output.read_bytes()
         finally:
             output.unlink(missing_ok=True)
+
+    def module_of(self, path: Path, output: Path) -> Path:
+        """The module that a user's file stands for: a source is compiled to ``output``, all else is one already.
+
+        Raises:
+            CompileError: a source that does not compile.
+        """
+        if path.suffix not in LANGUAGES:
+            return path
+        self.compile_to_bitcode(Path.cwd(), LANGUAGES[path.suffix], [], str(path.absolute()), output)
+        write_bytes(output, self.finished(output))
+        return output
 
     def print_ir(self, bitcode: Path, output: Path) -> None:
         """Print bitcode as textual IR, unchanged.

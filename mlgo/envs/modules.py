@@ -10,12 +10,8 @@ from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import CompileConfig
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.errors import CorpusError
-from mlgo.files import write_bytes
 from mlgo.rollout.scored import load_scored_modules
 from mlgo.tasks import Task
-
-LANGUAGES = {".c": "c", ".cc": "c++", ".cpp": "c++", ".cxx": "c++"}
-"""By suffix."""
 
 
 @dataclass(frozen=True)
@@ -42,17 +38,12 @@ def problems_of_files(
         CompileError: a source, or a module under the heuristic, does not compile.
         CorpusError: no file, no name twice.
     """
-    found = []
+    found, front_end = [], FrontEnd(toolchain, settings, folder, task)
     for number, name in enumerate(files):
         path = Path(name)
         if not path.is_file():
             raise CorpusError(f"{name} is no file; name bitcode (.bc, .ll) or a source of C or C++")
-        bitcode = path
-        if path.suffix in LANGUAGES:
-            bitcode = folder / f"{number}.bc"
-            front_end = FrontEnd(toolchain, settings, folder, task)
-            front_end.compile_to_bitcode(Path.cwd(), LANGUAGES[path.suffix], [], str(path.absolute()), bitcode)
-            write_bytes(bitcode, front_end.finished(bitcode))
+        bitcode = front_end.module_of(path, folder / f"{number}.bc")
         plain = compile_plain(toolchain, bitcode, settings, task=task)
         found.append(Problem(name, bitcode, float(getattr(plain, settings.objective))))
     if len({one.name for one in found}) < len(found):
