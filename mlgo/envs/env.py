@@ -15,21 +15,21 @@ from mlgo.compiler.toolchain import find_toolchain
 from mlgo.config import CompileConfig
 from mlgo.envs.episode import Ending, LiveCompile, Question
 from mlgo.envs.modules import problems_of_corpus, problems_of_files
-from mlgo.envs.spaces import action_space, observation_space, observed
+from mlgo.envs.rewards import EndGain, Reward
+from mlgo.envs.spaces import Observation, action_space, observation_space, observed
 from mlgo.errors import ConfigError
 from mlgo.scratch import scratch_directory
 from mlgo.tasks import get_task
 from mlgo.tasks.regalloc_evict import MASK
 from mlgo.tasks.reward import OFFSETS, relative_reward
 
-Observation = dict[str, np.ndarray]
-
 
 class CompileEnv(gymnasium.Env[Observation, Any]):
     """A compile whose decisions an agent makes.
 
-    The reward is 0 until the end and then the relative gain over the heuristic (`tasks.reward.relative_reward`). A
-    compile that fails, whatever the reason, ends the episode as truncated, with reward 0 and ``info["error"]``.
+    The gain is relative, over the heuristic (`tasks.reward.relative_reward`); how it is handed out is the reward's
+    affair. A compile that fails, whatever the reason, ends the episode as truncated, as if it had gained nothing, with
+    ``info["error"]``.
 
     ``info`` holds ``module``, ``context`` (function or module that is asked about), ``question`` (number in the
     compile), ``heuristic`` (the built-in decision, for inlining), and at the end ``score`` and ``baseline``.
@@ -46,6 +46,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         optimization: level.
         toolchain: ``auto`` or a clang.
         target: triple.
+        reward: how answers are rewarded, see rewards.py.
         render_mode: None or ``ansi``.
 
     Raises:
@@ -66,6 +67,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         optimization: str = "-Oz",
         toolchain: str = "auto",
         target: str = "x86_64-linux-gnu",
+        reward: Reward = EndGain(),  # noqa: B008
         render_mode: str | None = None,
     ) -> None:
         self.task = get_task(task)
@@ -87,7 +89,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         self.features = observed(self._header, frozenset(told))
         self.observation_space = observation_space(self.features)  # type: ignore[assignment]
         self.action_space = action_space(self.task, self._header)
-        self.render_mode = render_mode
+        self.reward, self.render_mode = reward, render_mode
         self._compile: LiveCompile | None = None
         self._scratch = ExitStack()
         folder = self._scratch.enter_context(scratch_directory())
@@ -100,6 +102,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         self._problem = problems[0]
         self._event: Question | Ending | None = None
         self._observation = self._blank()
+        self._given = 0.0
         self._lines: list[str] = []
 
     def reset(
@@ -116,7 +119,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         name = (options or {}).get("module") or names[self.np_random.integers(len(names))]
         if name not in self._problems:
             raise ConfigError(f"options['module']: {name} is not among the {len(names)} modules of this environment")
-        self._problem, self._lines = self._problems[name], []
+        self._problem, self._lines, self._given = self._problems[name], [], 0.0
         self._compile = LiveCompile(self._toolchain, self.task, self._problem.bitcode, self._settings)
         self._event = self._compile.ask()
         return self._see(), self._info()
@@ -132,15 +135,21 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
             raise ResetNeeded("the episode has not begun or is over: call reset() first")
         if not self.action_space.contains(action):
             raise ValueError(f"action {action!r} is not in {self.action_space}")
+        asked = self._observation if isinstance(self._event, Question) else None
         if isinstance(self._event, Question):
             self._note(action)
             assert self._header.advice is not None
             self._compile.answer(np.asarray(action, self._header.advice.dtype).tobytes())
             self._event = self._compile.ask()
         observation, info, event = self._see(), self._info(), self._event
+        reward = 0.0
+        if asked is not None:
+            following = observation if isinstance(event, Question) else None
+            reward = self.reward.of_answer(asked, float(np.asarray(action).item()), following, self._problem.baseline)
+            self._given += reward
         if isinstance(event, Question):
-            return observation, 0.0, False, False, info
-        reward = self._reward(event)
+            return observation, reward, False, False, info
+        reward += self.reward.at_the_end(self._gain(event), self._given)
         self._event = None
         return observation, reward, isinstance(event, CompileResult), not isinstance(event, CompileResult), info
 
@@ -200,7 +209,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
             info["error"] = {"kind": event.kind, "message": str(event)}
         return info
 
-    def _reward(self, event: Ending) -> float:
+    def _gain(self, event: Ending) -> float:
         if not isinstance(event, CompileResult):
             return 0.0
         objective = self._settings.objective

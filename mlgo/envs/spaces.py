@@ -9,6 +9,9 @@ from mlgo.tasks.regalloc_priority import MAX_PRIORITY
 from mlgo.types import TensorSpec
 from mlgo.wire.log import Header
 
+Observation = dict[str, np.ndarray]
+"""Features by name."""
+
 
 def observed(header: Header, hidden: frozenset[str]) -> tuple[TensorSpec, ...]:
     """Features that an agent may see: all but those that tell the heuristic's decision."""

@@ -14,10 +14,13 @@ from gymnasium.utils.env_checker import check_env
 
 from mlgo.compiler.session import compile_plain, compile_under_advice
 from mlgo.envs import ENVIRONMENTS
+from mlgo.envs.rewards import MarginalShare, Shaped
 from mlgo.envs.vector import VectorObservation
-from mlgo.errors import ConfigError, CorpusError
+from mlgo.errors import ConfigError, CorpusError, PolicyError
 from mlgo.policy.column_advisors import LightestAdvisor
 from mlgo.policy.features import Normalisation
+from mlgo.policy.network import Architecture
+from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.tasks import get_task
 from tests.conftest import SAMPLE, processes_naming
 
@@ -106,6 +109,41 @@ def test_an_illegal_column_is_replaced_and_counted(make):
     _, terminated, info, _ = play(env, lambda *_: int(np.flatnonzero(~env.action_masks())[0]))
     assert terminated
     assert info["repaired_answers"] == info["questions"] > 0
+
+
+def test_shares_by_marginal_cost_add_up_to_the_gain(make):
+    """A policy that expects 6 bytes of each inlined call with one constant argument; the end corrects it."""
+    scaling = Normalisation(("constant_args",), np.zeros(1, np.float32), np.ones(1, np.float32))
+    policy = NetworkPolicy("inline-size", scaling, Architecture((1, 1)), np.array([3.0 / np.log(2), 0.0], np.float32))
+    env = make("mlgo/InlineSize-v0", reward=MarginalShare(policy, 2.0))
+    observation, info = env.reset(options={"module": FILES[0]})
+    total, terminated, number = 0.0, False, 0
+    while not terminated:
+        before, answer = observation["constant_args"].item(), number % 2
+        observation, reward, terminated, _, info = env.step(answer)
+        total, number = total + reward, number + 1
+        if not terminated:
+            expected = 3.0 * np.log1p(before) / np.log(2) * 2.0 / info["baseline"] if answer else 0.0
+            assert reward == pytest.approx(expected, rel=1e-5)
+    assert total == pytest.approx(1 - info["score"] / info["baseline"])
+    with pytest.raises(PolicyError, match="answers yes or no"):
+        MarginalShare("no policy", 2.0)
+
+
+def test_shaped_rewards_add_up_to_the_gain_less_the_first_potential(make):
+    def potential(seen):
+        return float(seen["callsite_height"].item())
+
+    env = make("mlgo/InlineSize-v0", reward=Shaped(potential))
+    observation, info = env.reset(options={"module": FILES[0]})
+    first, total, terminated = potential(observation), 0.0, False
+    while not terminated:
+        before = potential(observation)
+        observation, reward, terminated, _, info = env.step(0)
+        total += reward
+        if not terminated:
+            assert reward == potential(observation) - before
+    assert total == pytest.approx(1 - info["score"] / info["baseline"] - first)
 
 
 def test_modules_are_drawn_by_the_seed(make):
