@@ -81,6 +81,8 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
             max_questions=1_000_000,
         )
         self.task.check_objective(self._settings.objective)
+        if self._settings.objective == "dedup_bytes":
+            raise ConfigError("objective: dedup_bytes depends on a project's other modules; choose text_bytes")
         if bool(modules) == bool(corpus and baseline):
             raise ConfigError("give either modules=[files], or corpus= and baseline=, folders that the pipeline made")
         self._toolchain = find_toolchain(toolchain, target)

@@ -229,6 +229,8 @@ def test_mistakes_of_the_user(make):
         make("mlgo/InlineSize-v0", ["none.c"])
     with pytest.raises(ConfigError, match="spill_cost is not measured"):
         make("mlgo/InlineSize-v0", objective="spill_cost")
+    with pytest.raises(ConfigError, match="dedup_bytes depends on a project's other modules"):
+        make("mlgo/InlineSize-v0", objective="dedup_bytes")
 
 
 def test_nothing_stays_behind(make, own_temporary_folder):
