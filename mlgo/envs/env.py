@@ -90,7 +90,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         told = {self._toolchain.quirks.default_slot, *self.task.default_features} if self.task.default else set()
         self.features = observed(self._header, frozenset(told))
         self.observation_space = observation_space(self.features)  # type: ignore[assignment]
-        self.action_space = action_space(self.task, self._header)
+        self.action_space = action_space(self._header)
         self.reward, self.render_mode = reward, render_mode
         self._compile: LiveCompile | None = None
         self._scratch = ExitStack()
@@ -103,7 +103,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         self._problems = {one.name: one for one in problems}
         self._problem = problems[0]
         self._event: Question | Ending | None = None
-        self._observation = self._blank()
+        self._see()
         self._given = 0.0
         self._lines: list[str] = []
 
@@ -124,7 +124,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         self._problem, self._lines, self._given = self._problems[name], [], 0.0
         self._compile = LiveCompile(self._toolchain, self.task, self._problem.bitcode, self._settings)
         self._event = self._compile.ask()
-        return self._see(), self._info()
+        return self._see()
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Answer a question and wait for the next one, or for the end of the compile.
@@ -143,8 +143,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
             assert self._header.advice is not None
             self._compile.answer(np.asarray(action, self._header.advice.dtype).tobytes())
             self._event = self._compile.ask()
-        observation, info, event = self._see(), self._info(), self._event
-        reward = 0.0
+        (observation, info), event, reward = self._see(), self._event, 0.0
         if asked is not None:
             following = observation if isinstance(event, Question) else None
             reward = self.reward.of_answer(asked, float(np.asarray(action).item()), following, self._problem.baseline)
@@ -186,30 +185,23 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
             self._compile.close()
         self._compile = self._event = None
 
-    def _blank(self) -> Observation:
-        return {spec.name: np.zeros(spec.shape, spec.dtype) for spec in self.features}
-
-    def _see(self) -> Observation:
-        """What is asked; all zeros when nothing is."""
-        self._observation = self._blank()
-        if isinstance(self._event, Question):
-            arrays = self._header.unpack(self._event.payload)
-            self._observation = {spec.name: arrays[spec.name].copy() for spec in self.features}
-        return self._observation
-
-    def _info(self) -> dict[str, Any]:
+    def _see(self) -> tuple[Observation, dict[str, Any]]:
+        """What is asked, all zeros when nothing is; and what to know beside it."""
         event, info = self._event, {"module": self._problem.name, "baseline": self._problem.baseline}
         if isinstance(event, Question):
+            arrays = self._header.unpack(event.payload)
+            self._observation = {spec.name: arrays[spec.name].copy() for spec in self.features}
             info |= {"context": event.context, "question": event.number}
             if self.task.default is not None:
-                told = self._header.unpack(event.payload)[self._toolchain.quirks.default_slot]
-                info["heuristic"] = int(told[0])
-        elif isinstance(event, CompileResult):
+                info["heuristic"] = int(arrays[self._toolchain.quirks.default_slot][0])
+            return self._observation, info
+        self._observation = {spec.name: np.zeros(spec.shape, spec.dtype) for spec in self.features}
+        if isinstance(event, CompileResult):
             info |= {"score": float(getattr(event, self._settings.objective)), "questions": event.num_questions}
             info |= {"repaired_answers": event.num_repaired_answers, "object_sha256": event.object_sha256}
         elif event is not None:
             info["error"] = {"kind": event.kind, "message": str(event)}
-        return info
+        return self._observation, info
 
     def _gain(self, event: Ending) -> float:
         if not isinstance(event, CompileResult):

@@ -11,6 +11,6 @@ ENVIRONMENTS = {
 
 
 def register() -> None:
-    """Register all environments; again does no harm."""
+    """Register all environments."""
     for name, arguments in ENVIRONMENTS.items():
         gymnasium.register(name, "mlgo.envs.env:CompileEnv", kwargs=dict(arguments), disable_env_checker=True)

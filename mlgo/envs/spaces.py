@@ -3,7 +3,6 @@
 import numpy as np
 from gymnasium import spaces
 
-from mlgo.tasks import Task
 from mlgo.tasks.regalloc_evict import MASK
 from mlgo.tasks.regalloc_priority import MAX_PRIORITY
 from mlgo.types import TensorSpec
@@ -23,7 +22,7 @@ def observation_space(features: tuple[TensorSpec, ...]) -> spaces.Dict:
     return spaces.Dict({spec.name: _box(spec) for spec in features})
 
 
-def action_space(task: Task, header: Header) -> spaces.Discrete | spaces.Box:
+def action_space(header: Header) -> spaces.Discrete | spaces.Box:
     """Yes or no for inlining, a column for eviction, a priority of shape [1] for priority."""
     assert header.advice is not None
     if header.advice.dtype.kind == "f":
