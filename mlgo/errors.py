@@ -31,6 +31,14 @@ class ToolchainError(MlgoError):
     """No usable compiler: missing, too old, or without the interactive channel."""
 
 
+class SuperPmiError(MlgoError):
+    """The replay tool of the .NET JIT cannot be used: missing, unfit, silent, or asked what it must not be asked."""
+
+
+class MetricsError(SuperPmiError):
+    """A line that should be the metrics of a method is not."""
+
+
 class PolicyError(MlgoError):
     """A policy does not fit the task or the compiler's features."""
 

@@ -40,11 +40,13 @@ class Child:
     """A process in a group of its own, killed with its parent, its memory limited, stderr drained without blocking.
 
     ``stdout`` is a file for what it writes there, which is lost otherwise; no file that it writes may grow beyond
-    ``max_file_bytes`` (SIGXFSZ).
+    ``max_file_bytes`` (SIGXFSZ). With ``piped``, its stdin and stdout are pipes for the caller to use.
 
     Attributes:
         pidfd: descriptor that becomes readable when the process ends.
         stderr_fd: non-blocking read end of its stderr.
+        stdin: write end of its stdin, unbuffered; None unless piped.
+        stdout: read end of its stdout, unbuffered; None unless piped.
         num_matches: how often ``watch_for`` was seen on stderr.
     """
 
@@ -58,6 +60,7 @@ class Child:
         max_memory_bytes: int | None = None,
         stdout: Path | None = None,
         max_file_bytes: int | None = None,
+        piped: bool = False,
     ) -> None:
         with Path(os.devnull if stdout is None else stdout).open("wb") as output:
             try:
@@ -65,8 +68,9 @@ class Child:
                     command,
                     cwd=cwd,
                     env=env,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
+                    bufsize=0,
+                    stdin=subprocess.PIPE if piped else subprocess.DEVNULL,
+                    stdout=subprocess.PIPE if piped else output,
                     stderr=subprocess.PIPE,
                     process_group=0,
                     preexec_fn=partial(die_with_parent, parent=os.getpid()),
@@ -74,6 +78,7 @@ class Child:
             except OSError as error:
                 raise ToolchainError(f"cannot start {command[0]}: {error.strerror}") from error
         assert self._process.stderr is not None
+        self.stdin, self.stdout = self._process.stdin, self._process.stdout
         self.stderr_fd = self._process.stderr.fileno()
         try:
             os.set_blocking(self.stderr_fd, False)
@@ -133,6 +138,10 @@ class Child:
         self._kill_group()  # before the wait: until then the number of the group cannot be another's
         return self._process.wait()
 
+    def terminate(self) -> None:
+        """Ask the whole group to end (SIGTERM)."""
+        self._signal_group(signal.SIGTERM)
+
     def close(self) -> None:
         """Kill the whole group if anything of it is left, and release all descriptors."""
         self._end()
@@ -142,12 +151,16 @@ class Child:
         if self._process.returncode is None:
             self._kill_group()
             self._process.wait()
-        assert self._process.stderr is not None
-        self._process.stderr.close()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
 
     def _kill_group(self) -> None:
+        self._signal_group(signal.SIGKILL)
+
+    def _signal_group(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+            os.killpg(self._process.pid, number)
 
     def __enter__(self) -> "Child":
         return self

@@ -127,6 +127,20 @@ def test_leaving_the_block_kills(leaves_nothing):
     assert not processes_naming("123.75")
 
 
+def test_pipes(leaves_nothing):
+    with leaves_nothing(), Child(["sh", "-c", "read x; echo got $x; echo noise >&2; exit 4"], piped=True) as child:
+        child.stdin.write(b"text\n")
+        assert child.wait(time.monotonic() + 10.0) == 4
+        assert (child.stdout.read(), child.stderr_tail) == (b"got text\n", "noise\n")
+
+
+def test_terminate(leaves_nothing):
+    with leaves_nothing(), Child(["sleep", "123.625"]) as child:
+        assert child.stdin is child.stdout is None
+        child.terminate()
+        assert child.wait(time.monotonic() + 10.0) == -signal.SIGTERM
+
+
 def test_children_die_with_a_parent_killed_by_sigkill(tmp_path):
     program = (
         "from mlgo.compiler.process import Child\nimport time\n"

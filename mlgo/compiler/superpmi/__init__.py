@@ -1,0 +1,1 @@
+"""The .NET JIT under advice, method by method: driving SuperPMI, its replay tool."""

@@ -1,0 +1,397 @@
+"""A SuperPMI that replays a small JSON file instead of recorded methods; command line and output as published.
+
+    superpmi libclrjit.so collection.mch [-v LETTERS] [-jitoption [force] KEY=VALUE]... [-streaming stdin]
+             [-compile 3,7-9]
+
+Command line, streaming, look-up of options, exit codes and lines of output follow src/coreclr/tools/superpmi and
+src/coreclr/jit/{optcse,codegencommon,utils}.cpp of dotnet/runtime. Standard library only, in one file, so that it
+starts in no time. The collection is a JSON object:
+
+    methods          list; method 1 is the first. Each has: name, hash, tier, base_score, base_bytes, heuristic (what
+                     the built-in heuristic performs, from 0), candidates (features, score, bytes: what performing it
+                     adds), pairs ([a, b, score]: what performing both adds; optional), recorded (options it was
+                     recorded with; optional)
+    feature_names    names of features; the 19 of the JIT when absent
+    jit              checked, release (knows no options), no_hook (older than the hook) or wrong_version
+    old_form         true: the first form of streaming, whose last line has no status
+    start_s          seconds that loading takes
+    log              file to which each start and each line read is appended
+    faults           list of [index, occurrence, what, value]: what happens at the n-th request (0: at each) for a
+                     method, counted over all processes by the log. See `Replay.fail`.
+"""
+
+import json
+import os
+import re
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+
+FEATURES = [
+    "type",
+    "viable",
+    "live_across_call",
+    "const",
+    "shared_const",
+    "make_cse",
+    "has_call",
+    "containable",
+    "cost_ex",
+    "cost_sz",
+    "use_count",
+    "def_count",
+    "use_wt_cnt",
+    "def_wt_cnt",
+    "distinct_locals",
+    "local_occurrences",
+    "bb_count",
+    "block_spread",
+    "enreg_count",
+]
+VIABLE = 1
+HEURISTIC = "Standard CSE Heuristic"
+LINE_BYTES = 2048
+MAX_KEY = 1023
+
+
+def perf_score(method: dict, performed: list[int]) -> float:
+    """Cost of a method with some candidates performed, in hundredths as it is printed; order does not matter."""
+    chosen = set(performed)
+    score = method["base_score"] + sum(method["candidates"][i]["score"] for i in chosen)
+    score += sum(extra for a, b, extra in method.get("pairs", []) if a in chosen and b in chosen)
+    return round(max(score, 0.0), 2)
+
+
+def code_bytes(method: dict, performed: list[int]) -> int:
+    return method["base_bytes"] + sum(method["candidates"][i]["bytes"] for i in set(performed))
+
+
+def performable(method: dict, decisions: list[int]) -> list[int]:
+    """Decisions without those that the hook skips: out of range, not viable, or done already."""
+    performed = []
+    for decision in decisions:
+        exists = 0 <= decision < len(method["candidates"])
+        if exists and method["candidates"][decision]["features"][VIABLE] and decision not in performed:
+            performed.append(decision)
+    return performed
+
+
+def parse_int_array(text: str) -> list[int]:
+    """Numbers of an option; as in the JIT, a minus sign holds for all that follow."""
+    values, digits, negative = [], "", False
+    for character in text + "\0":
+        if character in "0123456789":
+            digits += character
+        elif character == "-":
+            negative = True
+        elif digits:
+            values.append(-int(digits) if negative else int(digits))
+            digits = ""
+    return values
+
+
+def join(numbers) -> str:
+    return ",".join(map(str, numbers))
+
+
+def format_metrics(
+    *,
+    index: int,
+    name: str,
+    tier: str,
+    method_hash: str,
+    perf_score: float,
+    code_bytes: int,
+    prolog_bytes: int,
+    instruction_count: int,
+    allocated_bytes: int,
+    num_cse: int,
+    num_candidates: int,
+    decider: str,
+) -> str:
+    """The line of metrics; ``decider`` is the part of `format_hook` or `format_heuristic`, or empty."""
+    return (
+        f"; Total bytes of code {code_bytes}, prolog size {prolog_bytes}, PerfScore {perf_score:.2f}, "
+        f"instruction count {instruction_count}, allocated bytes for code {allocated_bytes}, "
+        f"num cse {num_cse} num cand {num_candidates}{decider} "
+        f"spmi index {index} (MethodHash={method_hash}) for method {name} ({tier})"
+    )
+
+
+def format_heuristic(name: str, performed: list[int]) -> str:
+    """Part of all heuristics but the hook: counted from 1, ended by 0."""
+    return f" {name} seq {join([*(i + 1 for i in performed), 0])}"
+
+
+def format_hook(names: list[str], rows: list[tuple[int, list[int]]], decisions: list[int]) -> str:
+    """Part of the hook: names when asked for, each candidate's number and features, decisions as they were given."""
+    text = f" featureNames {','.join(names)}" if names else ""
+    text += "".join(f" features #{number},{join(values)}" for number, values in rows)
+    return text + (f" seq {join(decisions)}" if decisions else "")
+
+
+class Replay:
+    def __init__(self, arguments: list[str]) -> None:
+        self.forced: dict[str, str] = {}
+        self.plain: dict[str, str] = {}
+        self.jit = self.collection = None
+        self.verbosity, self.streaming, self.compile = "ewminv", False, None
+        self.parse(arguments)
+        self.seen: dict[int, int] = {}
+
+    def parse(self, arguments: list[str]) -> None:
+        rest = list(arguments)
+        while rest:
+            argument = rest.pop(0)
+            if argument == "-v":
+                self.verbosity = rest.pop(0)
+            elif argument == "-streaming" and rest[:1] == ["stdin"]:
+                self.streaming = bool(rest.pop(0))
+            elif argument == "-compile":
+                self.compile = rest.pop(0)
+            elif argument == "-jitoption":
+                force = rest[:1] == ["force"]
+                if force:
+                    rest.pop(0)
+                key, has_value, value = rest.pop(0).partition("=")
+                if not has_value:
+                    self.usage(f"-jitoption {key} has no value")
+                (self.forced if force else self.plain)[key] = value
+            elif argument.endswith((".so", ".dll", ".dylib")) and self.jit is None:
+                self.jit = Path(argument)
+            elif argument.endswith((".mc", ".mch", ".mct")) and self.collection is None:
+                self.collection = Path(argument)
+            else:
+                self.usage(f"unknown argument {argument}")
+        if self.jit is None or self.collection is None:
+            self.usage("a JIT and a collection are needed")
+
+    def usage(self, message: str) -> None:
+        print(f"ERROR: {message}", file=sys.stderr)
+        raise SystemExit(255)
+
+    def prints(self, letter: str) -> bool:
+        return "q" not in self.verbosity and (letter in self.verbosity or "a" in self.verbosity)
+
+    def error(self, text: str) -> None:
+        if self.prints("e"):
+            print(f"ERROR: {text}", file=sys.stderr, flush=True)
+
+    def say(self, text: str, end: str = "\n") -> None:
+        sys.stdout.write(text + end)
+        sys.stdout.flush()
+
+    def run(self) -> int:
+        try:
+            self.data = json.loads(self.collection.read_text())
+        except (OSError, ValueError):
+            self.error(f"failed to open or read {self.collection.name}")
+            return 255
+        self.log("start")
+        time.sleep(self.data.get("start_s", 0))
+        if self.streaming:
+            return self.stream()
+        return self.batch() if self.loads_jit() else 254
+
+    def loads_jit(self) -> bool:
+        if self.jit.exists() and self.data.get("jit") != "wrong_version":
+            return True
+        self.error("JIT-EE interface version of the JIT does not match, or the JIT cannot be loaded")
+        return False
+
+    def log(self, text: str) -> None:
+        if self.data.get("log"):
+            with Path(self.data["log"]).open("a") as file:
+                file.write(text + "\n")
+
+    def stream(self) -> int:
+        loaded = False
+        while line := sys.stdin.buffer.readline(LINE_BYTES - 1):
+            text = line.decode(errors="replace").rstrip("\r\n")
+            self.log(f"> {text}")
+            if text.startswith("#"):
+                continue
+            if not text:  # there is no first token, whose number is taken all the same
+                os.kill(os.getpid(), signal.SIGSEGV)
+            number, *options = text.split("!")
+            match = re.match(r"\s*([+-]?\d+)", number)
+            index = int(match[1]) if match else 0
+            if index == 0:
+                return 0
+            if not loaded and not self.loads_jit():
+                return 254
+            loaded = True
+            pairs = [option.partition("=") for option in options]
+            if any(not has_value or len(key) > MAX_KEY for key, has_value, _ in pairs):
+                if self.prints("n"):
+                    self.say("an option of this request has no value")
+                continue
+            if not 1 <= index <= len(self.data["methods"]):
+                self.error(f"method {index} is not in the collection")
+                return 255
+            self.reply(index, {key: value for key, _, value in pairs})
+        return 0
+
+    def reply(self, index: int, options: dict[str, str]) -> None:
+        line = self.metrics_line(index, options)
+        status = 0
+        for what, value in self.faults(index):
+            line, status = self.fail(what, value, line, status, index)
+        if line and status == 0:
+            self.say(line)
+        if self.data.get("old_form"):
+            self.say("[streaming] Done.")
+            if status == 1:
+                raise SystemExit(1)
+        else:
+            self.say(f"[streaming] Done. Status={status}")
+
+    def batch(self) -> int:
+        failed = missing = 0
+        for index in self.selected():
+            line, status = self.metrics_line(index, {}), 0
+            for what, value in self.faults(index):
+                line, status = self.fail(what, value, line, status, index)
+            failed += status == 1
+            missing += status == 2
+            if line and status == 0:
+                self.say(line)
+        if self.prints("n"):
+            self.say(f"Loaded {len(self.data['methods'])}, failed {failed}, missing {missing}")
+        return 1 if failed else 3 if missing else self.data.get("exit", 0)
+
+    def selected(self) -> list[int]:
+        indices = list(range(1, len(self.data["methods"]) + 1))
+        if self.compile is None:
+            return indices
+        wanted: set[int] = set()
+        for part in self.compile.split(","):
+            first, _, last = part.partition("-")
+            wanted |= set(range(int(first), int(last or first) + 1))
+        return [index for index in indices if index in wanted]
+
+    def option(self, key: str, method: dict, request: dict[str, str]) -> str | None:
+        """Look-up: forced ones, first those of the request; what was recorded; plain ones; the environment."""
+        if self.data.get("jit") == "release":
+            return None
+        for options in (request, self.forced, method.get("recorded", {}), self.plain):
+            if key in options:
+                return options[key]
+        return os.environ.get(f"DOTNET_{key}", os.environ.get(f"COMPlus_{key}"))
+
+    def integer(self, key: str, method: dict, request: dict[str, str]) -> int:
+        try:
+            return int(self.option(key, method, request) or "0", 16)
+        except ValueError:
+            return 0
+
+    def metrics_line(self, index: int, request: dict[str, str]) -> str:
+        """The line of a method, or nothing when it is not asked for."""
+        method = self.data["methods"][index - 1]
+        if not self.integer("JitMetrics", method, request):
+            return ""
+        has_phase = method["tier"] not in ("Tier0", "Instrumented Tier0", "MinOpts")
+        if not has_phase:
+            performed, decider = [], ""
+        elif self.integer("JitRLHook", method, request) > 0 and self.data.get("jit") != "no_hook":
+            decisions = parse_int_array(self.option("JitRLHookCSEDecisions", method, request) or "")
+            performed = performable(method, decisions)
+            wants_names = self.integer("JitRLHookEmitFeatureNames", method, request) > 0
+            names = self.data.get("feature_names", FEATURES) if wants_names else []
+            rows = [(i + 1, candidate["features"]) for i, candidate in enumerate(method["candidates"])]
+            decider = format_hook(names, rows, decisions)
+        else:
+            performed = performable(method, method["heuristic"])
+            decider = format_heuristic(HEURISTIC, performed)
+        size = code_bytes(method, performed)
+        return format_metrics(
+            index=index,
+            name=method["name"],
+            tier=method["tier"],
+            method_hash=method["hash"],
+            perf_score=perf_score(method, performed),
+            code_bytes=size,
+            prolog_bytes=method.get("prolog_bytes", 15),
+            instruction_count=method.get("instruction_count", size * 3 // 10),
+            allocated_bytes=size,
+            num_cse=len(performed),
+            num_candidates=len(method["candidates"]) if has_phase else 0,
+            decider=decider,
+        )
+
+    def faults(self, index: int) -> list[tuple[str, object]]:
+        """What shall go wrong now. The n-th request is the n-th over all processes that share the log."""
+        if not self.data.get("faults"):
+            return []
+        self.log(f"method {index}")
+        self.seen[index] = self.seen.get(index, 0) + 1
+        count = self.seen[index]
+        if self.data.get("log"):
+            count = Path(self.data["log"]).read_text().splitlines().count(f"method {index}")
+        return [(what, value) for at, n, what, value in self.data["faults"] if at == index and n in (0, count)]
+
+    def fail(self, what: str, value: object, line: str, status: int, index: int) -> tuple[str, int]:
+        """Do what a fault says; return the line and the status of the reply that follows."""
+        if what == "jit_error":
+            name = self.data["methods"][index - 1]["name"]
+            self.error(f"Method {index} of size {len(name)} failed to load and compile correctly ({self.jit.name}).")
+            if self.prints("i"):
+                self.say("ISSUE: <ASSERT> optcse.cpp (1) - 'made up'")
+            return "", 1
+        if what == "missing_data":
+            if self.prints("m"):
+                self.say(f"MISSING: Method context {index} failed to replay: made up")
+            return "", 2
+        if what == "no_metrics":
+            return "", status
+        if what == "exit":  # before any output
+            os._exit(value)
+        if what == "kill":
+            os.kill(os.getpid(), value)
+        if what == "half_line":  # and then crash
+            self.say(line[: len(line) // 2], end="")
+            os.kill(os.getpid(), signal.SIGKILL)
+        if what == "no_done":
+            self.say(line)
+            os.kill(os.getpid(), signal.SIGKILL)
+        if what == "say":
+            self.say(value, end="")
+        elif what == "replace":  # a part of the line
+            line = re.sub(value[0], value[1], line, count=1)
+        elif what == "twice":
+            self.say(line)
+        elif what == "hang":
+            if value:
+                import subprocess  # here, to start fast
+
+                subprocess.Popen(["sleep", str(value)], stdin=subprocess.DEVNULL)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            time.sleep(600)
+        elif what == "late":
+            time.sleep(value)
+        elif what == "stderr":
+            sys.stderr.write("noise\n" * (value // 6))
+            sys.stderr.flush()
+        elif what == "exit_later":  # after the reply
+            import subprocess
+
+            subprocess.Popen(["sh", "-c", f"sleep {value}; kill -9 {os.getpid()}"], stdin=subprocess.DEVNULL)
+        elif what == "linger":  # ends the stream, not the process
+            os.close(1)
+            time.sleep(600)
+        else:
+            raise SystemExit(f"unknown fault {what}")
+        return line, status
+
+
+def main() -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    code = Replay(sys.argv[1:]).run()
+    sys.stdout.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()
