@@ -15,9 +15,10 @@ include: "workflow/rules/report.smk"
 include: "workflow/rules/headroom.smk"
 include: "workflow/rules/programs.smk"
 include: "workflow/rules/generalisation.smk"
+include: "workflow/rules/cse.smk"
 
 
 rule all:
     default_target: True
     input:
-        rules.report.input,
+        rules.cse.input if config["task"] in CSE_TASKS else rules.report.input,

@@ -274,6 +274,87 @@ def schema_of_trace(trace: pa.Table) -> pa.Schema:
     return trace_schema(trace_features(trace), trace.schema.field("answer").type)
 
 
+_UNIT = _field("unit", pa.string(), "translation unit, or number of a method in its collection")
+
+_CHOICE = [
+    _field("score", pa.float64(), "what is to be small: PerfScore, bytes or executed instructions", nullable=True),
+    _field("code_bytes", pa.int64(), "size of the code", "bytes", nullable=True),
+    _field("requested", pa.list_(pa.int32()), "candidates to eliminate, by position; empty where the heuristic chose"),
+    _field("num_performed", pa.int64(), "eliminations done", nullable=True),
+    _field("failure", pa.string(), "kind of failure; empty on success"),
+    _field("message", pa.string(), "what went wrong; else empty"),
+]
+
+CSE_UNITS = pa.schema(
+    [
+        _UNIT,
+        _field("project", pa.string(), "project of the unit; empty for methods of a collection"),
+        _field("language", pa.string(), "c, c++ or il"),
+        _field("split", pa.string(), "train, validation or test"),
+        _field("body_sha256", pa.string(), "equal for units that are the same but for their name"),
+        _field("num_candidates", pa.int64(), "candidates without any elimination", nullable=True),
+        _field("num_viable", pa.int64(), "of these, those that the compiler would eliminate", nullable=True),
+        _field("skip_reason", pa.string(), "why the unit is not learnt from or judged; empty if it is"),
+    ]
+)
+"""Units whose eliminations are chosen, and those that are left out."""
+
+CSE_SOURCES = pa.schema(
+    [
+        _UNIT,
+        _field("project", pa.string(), "project of the unit"),
+        _field("language", pa.string(), "c or c++"),
+        _field("arguments", pa.list_(pa.string()), "options of the front end"),
+        _field("source", pa.binary(), "preprocessed source", nullable=True),
+        _field("skip_reason", pa.string(), "why there is none; empty if there is"),
+    ]
+)
+"""Translation units of projects."""
+
+CSE_COMPILES = pa.schema(
+    [
+        _UNIT,
+        _field("way", pa.string(), "who chose: none (no elimination) or heuristic (the compiler itself)"),
+        *_CHOICE,
+    ]
+)
+"""Units under the two baselines."""
+
+CSE_LABELS = pa.schema(
+    [
+        _UNIT,
+        *_CHOICE,
+        _field("exhaustive", pa.bool_(), "every subset of the viable candidates was tried, so there is nothing better"),
+        _field("num_tried", pa.int64(), "choices tried"),
+        _field("num_failed", pa.int64(), "of these, compiles that failed"),
+    ]
+)
+"""The best choice known for each unit."""
+
+CSE_RESULTS = pa.schema(
+    [
+        _UNIT,
+        _field("split", pa.string(), "train, validation or test"),
+        _field("policy", pa.string(), "name of the policy"),
+        _field("seed", pa.int64(), "seed it was trained with"),
+        *_CHOICE,
+    ]
+)
+"""Units under trained policies."""
+
+
+def cse_candidates_schema(features: list[str]) -> pa.Schema:
+    """Candidates of all units without any elimination: one row each, one column per feature."""
+    return pa.schema(
+        [
+            _UNIT,
+            _field("position", pa.int64(), "place in the compiler's table, from 0"),
+            _field("viable", pa.bool_(), "the compiler would eliminate it"),
+            *(_field(f"f_{name}", pa.int64(), f"feature {name} as the compiler tells it") for name in features),
+        ]
+    )
+
+
 def provenance(**inputs: Any) -> dict[str, Any]:
     """Describe where an artifact comes from; pass plain JSON values (compiler, flags, seed, hashes of inputs)."""
     return {"package": f"mlgo {__version__}", **inputs}

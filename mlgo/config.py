@@ -455,12 +455,73 @@ class GeneralisationConfig(Section):
         return self
 
 
+class GccConfig(Section):
+    """A stock GCC whose redundancy eliminations are chosen through its debug counters."""
+
+    command: str = Field(min_length=1)
+    """``auto`` takes gcc from the path; else a command or path."""
+    optimization: Literal["-O1", "-O2", "-O3", "-Os"]
+    """Level of all compiles."""
+    counter: Literal["pre_insn"]
+    """Debug counter that is driven; the one whose values keep their meaning, see mlgo/compiler/gcc/counters.py."""
+    score: Literal["text_bytes", "function_bytes"]
+    """What is to be small: text of the object, or its functions without the gaps that align them."""
+    timeout_s: PositiveFloat
+    """Deadline of one compile."""
+
+
+class SuperPmiConfig(Section):
+    """A Checked .NET JIT, driven by SuperPMI on recorded methods."""
+
+    core_root: str | None
+    """Folder with superpmi and the JIT; null where neither is used."""
+    collection: str | None
+    """Recorded methods, a file that ends in .mch; made by a runtime whose JIT interface is the same."""
+    command: list[str]
+    """Command of superpmi; empty takes the one in ``core_root``."""
+    jit: str | None
+    """The JIT; null takes the one in ``core_root``."""
+    request_timeout_s: PositiveFloat
+    """Deadline of one compile."""
+    startup_timeout_s: PositiveFloat
+    """Deadline of the first, which opens collection and JIT."""
+    max_restarts: Annotated[int, Field(ge=0)]
+    """A method is given up once superpmi had to be started anew this often for it."""
+    max_methods: Positive
+    """Eligible methods taken at most, sampled reproducibly."""
+    validation_share: Share
+    """Of the methods of each number of candidates."""
+    test_share: Share
+    """Of the methods of each number of candidates."""
+
+
+class CseConfig(Section):
+    """Choice of redundancy eliminations; read by the tasks gcc-pre and jit-cse only."""
+
+    min_viable: Positive
+    """Units with fewer viable candidates are left out."""
+    max_candidates: Annotated[int, Field(ge=1, le=64)]
+    """So are units with more candidates."""
+    max_exhaustive: Annotated[int, Field(ge=0, le=16)]
+    """All subsets are tried for labels where there are at most so many viable candidates."""
+    max_trials: Positive
+    """Compiles of the hill climb for a label elsewhere, at most."""
+    imitate: Literal["labels", "heuristic"]
+    """Whose choices learner bc imitates."""
+    orders: Positive
+    """Random orders in which it sees the choice of each unit."""
+    gcc: GccConfig
+    """The compiler of task gcc-pre."""
+    superpmi: SuperPmiConfig
+    """The compiler of task jit-cse."""
+
+
 class Config(Section):
     """The whole configuration."""
 
     seed: Annotated[int, Field(ge=0)]
     """Root of all randomness outside training."""
-    task: Literal["inline-size", "regalloc-evict", "regalloc-priority"]
+    task: Literal["inline-size", "regalloc-evict", "regalloc-priority", "gcc-pre", "jit-cse"]
     """Decision problem."""
     toolchain: str = Field(min_length=1)
     """``auto`` and ``ziglang`` take the compiler inside the ziglang wheel; else the path of a clang, 17 or newer."""
@@ -480,6 +541,7 @@ class Config(Section):
     evaluate: EvaluateConfig
     headroom: HeadroomConfig
     generalisation: GeneralisationConfig
+    cse: CseConfig
 
     @model_validator(mode="after")
     def _check_starts(self) -> "Config":

@@ -15,7 +15,7 @@ LEVELS = [
     {"replay"},
     {"workers"},
     {"rollout"},
-    {"envs"},
+    {"envs", "cse"},
     {"learn"},
     {"export", "report"},
     {"bench"},

@@ -4,7 +4,10 @@ import argparse
 from pathlib import Path
 
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
-from mlgo.config import CompileConfig, parse_section
+from mlgo.config import CompileConfig, CseConfig, parse_section
+from mlgo.cse.compilers import compiler_spec
+from mlgo.cse.gcc import GccSpec
+from mlgo.cse.jit import SuperPmiSpec
 
 
 def stage_parser(description: str | None) -> argparse.ArgumentParser:
@@ -37,6 +40,35 @@ def training_parser(description: str | None, *sections: str) -> argparse.Argumen
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--output", type=Path, required=True)
     return parser
+
+
+def cse_parser(description: str | None, *sections: str) -> argparse.ArgumentParser:
+    """A parser with what every program must know that chooses eliminations; see `cse_compiler_of`.
+
+    Args:
+        description: docstring of the program.
+        sections: of the configuration that it needs besides ``cse``; each becomes an argument.
+    """
+    parser = stage_parser(description)
+    parser.add_argument("--task", required=True, help="gcc-pre or jit-cse")
+    for section in ("cse", *sections):
+        parser.add_argument(f"--{section}", required=True, help=f"section {section} of the configuration, as JSON")
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--sources", type=Path, help="table of translation units, for gcc-pre")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--output", type=Path, required=True)
+    return parser
+
+
+def cse_compiler_of(args: argparse.Namespace) -> tuple[CseConfig, GccSpec | SuperPmiSpec]:
+    """Settings, and the compiler that they name.
+
+    Raises:
+        ConfigError: bad settings.
+        ToolchainError: no usable compiler.
+    """
+    config = parse_section(CseConfig, args.cse)
+    return config, compiler_spec(args.task, config, args.sources)
 
 
 def compiler_of(args: argparse.Namespace) -> tuple[Toolchain, CompileConfig]:

@@ -19,7 +19,8 @@ MEASURE_VERSION = 2
 """Raised when the same object gives other sizes than before, so that remembered ones are not used."""
 
 _SHF_WRITE, _SHF_ALLOC, _SHF_EXECINSTR = 1, 2, 4
-_SHT_NULL, _SHT_NOBITS = 0, 8
+_SHT_NULL, _SHT_SYMTAB, _SHT_NOBITS = 0, 2, 8
+_STT_FUNC, _STT_GNU_IFUNC = 2, 10
 _FOR_THE_DYNAMIC_LINKER = (3, 4, 5, 9, 11, 19, 0x6FFFFFF6, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF)
 """SHT_STRTAB, RELA, HASH, REL, DYNSYM, RELR, GNU_HASH, GNU_verdef, GNU_verneed, GNU_versym."""
 
@@ -60,6 +61,25 @@ def object_size(data: bytes) -> ObjectSize:
     sections = read_sections(data)
     executable = (sections["flags"] & _SHF_EXECINSTR) != 0
     return ObjectSize(int(sections["size"][executable].sum()), int(sections["size"][is_text(sections)].sum()))
+
+
+def function_bytes(data: bytes) -> int:
+    """Code of all functions of a 64-bit little-endian ELF object in bytes, without the padding that aligns them.
+
+    This is the sum of the sizes of all function symbols; several names of one place count once, with the largest size.
+
+    Raises:
+        ObjectError: other format, or cut short.
+    """
+    sections = read_sections(data)
+    tables = [section_entries(data, section, SYMBOL64) for section in sections[sections["type"] == _SHT_SYMTAB]]
+    symbols = np.concatenate([np.zeros(0, SYMBOL64), *tables])
+    defined = np.isin(symbols["info"] & 15, (_STT_FUNC, _STT_GNU_IFUNC)) & (symbols["shndx"] != 0)
+    functions = symbols[defined]
+    functions = functions[np.lexsort((functions["size"], functions["value"], functions["shndx"]))]
+    places = functions[["shndx", "value"]]
+    is_last = np.append(places[1:] != places[:-1], True)[: len(places)]  # the largest of its place
+    return int(functions["size"][is_last].sum())
 
 
 def is_text(sections: np.ndarray) -> np.ndarray:

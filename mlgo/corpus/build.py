@@ -73,7 +73,7 @@ def build_project(
         PackageError: the sources cannot be had.
         CorpusError: they cannot be used, or more of them fail than the limit allows.
     """
-    with scratch_directory() as folder, _source_folder(recipe, cache_dir, folder) as root:
+    with scratch_directory() as folder, source_folder(recipe, cache_dir, folder) as root:
         write_generated_files(recipe, root)
         sources = find_sources(recipe, root)
         chosen = set(sample([source for _, source in sources], limits.max_modules, limits.seed, "corpus", project))
@@ -91,7 +91,13 @@ def build_project(
 
 
 @contextmanager
-def _source_folder(recipe: Recipe, cache_dir: Path, folder: Path) -> Iterator[Path]:
+def source_folder(recipe: Recipe, cache_dir: Path, folder: Path) -> Iterator[Path]:
+    """Sources of a recipe in a new folder under ``folder``, without its generated files.
+
+    Raises:
+        PackageError: they cannot be had.
+        CorpusError: they cannot be used.
+    """
     if recipe.path is not None:
         yield copy_local(recipe, folder / "sources")
     else:

@@ -10,7 +10,16 @@ ENVIRONMENTS = {
 """Arguments of `env.CompileEnv` by id."""
 
 
+CHOICE_ENVIRONMENTS = {
+    "mlgo/JitCse-v0": "mlgo.cse.environments:jit_cse",
+    "mlgo/GccPre-v0": "mlgo.cse.environments:gcc_pre",
+}
+"""What makes environments of chosen eliminations, by id."""
+
+
 def register() -> None:
     """Register all environments."""
     for name, arguments in ENVIRONMENTS.items():
         gymnasium.register(name, "mlgo.envs.env:CompileEnv", kwargs=dict(arguments), disable_env_checker=True)
+    for name, maker in CHOICE_ENVIRONMENTS.items():
+        gymnasium.register(name, maker, disable_env_checker=True)

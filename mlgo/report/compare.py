@@ -94,10 +94,12 @@ class Bootstrap:
         rng = generator(self.seed, "report", "bootstrap", *names)
         return compare(policy, baseline, rng, self.resamples, self.confidence, groups)
 
-    def compare_seeds(self, policies: np.ndarray, baseline: np.ndarray, *names: str) -> Comparison:
+    def compare_seeds(
+        self, policies: np.ndarray, baseline: np.ndarray, *names: str, groups: np.ndarray | None = None
+    ) -> Comparison:
         """Compare with draws that depend on the seed and on the names of the comparison; see `compare_seeds`."""
         rng = generator(self.seed, "report", "bootstrap", *names)
-        return compare_seeds(policies, baseline, rng, self.resamples, self.confidence)
+        return compare_seeds(policies, baseline, rng, self.resamples, self.confidence, groups)
 
 
 def compare(
@@ -149,7 +151,12 @@ def compare(
 
 
 def compare_seeds(
-    policies: np.ndarray, baseline: np.ndarray, rng: np.random.Generator, resamples: int, confidence: float
+    policies: np.ndarray,
+    baseline: np.ndarray,
+    rng: np.random.Generator,
+    resamples: int,
+    confidence: float,
+    groups: np.ndarray | None = None,
 ) -> Comparison:
     """Compare the policies of several training seeds, taken together, with the baseline.
 
@@ -165,16 +172,20 @@ def compare_seeds(
         rng: draws the resamples.
         resamples: number of resamples.
         confidence: coverage of the intervals, 0 to 1.
+        groups: int64 [num_modules], whole groups are resampled instead of modules, see `compare`.
     """
     usable = np.all(np.isfinite(policies) & np.isfinite(baseline) & ((policies > 0) == (baseline > 0)), axis=0)
     policies, baseline = policies[:, usable], baseline[usable]
     num_seeds, num = policies.shape
     logs = log_ratios(policies, baseline)
     point = _gains(policies, baseline, logs).mean(axis=-1) if num else None
+    samples = [*policies, baseline, *logs, np.ones(num)]
+    if groups is not None:
+        samples = _sums_by_group(samples, groups[usable])
     low, high = (
         (None, None)
-        if point is None or num < 2
-        else _seed_interval(point, policies, baseline, logs, rng, resamples, confidence)
+        if point is None or len(samples[0]) < 2
+        else _seed_interval(point, np.stack(samples), num_seeds, rng, resamples, confidence)
     )
     changes = np.round(logs.mean(axis=0), 12)  # opposite changes may cancel, but for rounding
     return Comparison(
@@ -255,18 +266,21 @@ def _interval(
 
 def _seed_interval(
     point: np.ndarray,
-    policies: np.ndarray,
-    baseline: np.ndarray,
-    logs: np.ndarray,
+    samples: np.ndarray,
+    num_seeds: int,
     rng: np.random.Generator,
     resamples: int,
     confidence: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ends of the intervals of both gains over seeds and modules, each float64 [2].
 
-    A resample is how often each module and each seed was drawn, so sums over it are matrix products.
+    A resample is how often each module, or group of modules, and each seed was drawn, so sums over it are matrix
+    products. The samples, float64 [2 * num_seeds + 2, num_drawn], are the sizes under each seed, those under the
+    baseline, the log ratios of each seed, and numbers of modules.
     """
-    num_seeds, num = policies.shape
+    policies, baseline = samples[:num_seeds], samples[num_seeds]
+    logs, counts = samples[num_seeds + 1 : -1], samples[-1]
+    num = len(baseline)
     drawn, batch = [], max(1, _BATCH_ELEMENTS // num)
     for start in range(0, resamples, batch):
         count = min(batch, resamples - start)
@@ -274,7 +288,8 @@ def _seed_interval(
         seeds = rng.multinomial(num_seeds, np.full(num_seeds, 1.0 / num_seeds), count) / num_seeds
         before, after = (modules @ baseline)[:, None], modules @ policies.T
         share = np.where(before > 0, after, 1.0) / np.where(before > 0, before, 1.0)
-        gains = np.stack([1.0 - share, 0.0 - np.expm1(modules @ logs.T / num)])  # [2, count, num_seeds]
+        mean_logs = modules @ logs.T / (modules @ counts)[:, None]
+        gains = np.stack([1.0 - share, 0.0 - np.expm1(mean_logs)])  # [2, count, num_seeds]
         drawn.append((gains * seeds).sum(axis=-1))
     tail = 50.0 * (1.0 - confidence)
     low, high = np.percentile(np.concatenate(drawn, axis=1), [tail, 100.0 - tail], axis=1)

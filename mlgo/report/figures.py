@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from plotly.subplots import make_subplots
 
 from mlgo.policy.importance import Importance
+from mlgo.report import cse
 from mlgo.report.curves import Curve
 from mlgo.report.functions import Functions
 from mlgo.report.measured import MEASURE_TITLES, contenders, sizes
@@ -21,6 +22,7 @@ from mlgo.tasks.reward import OFFSETS
 _POLICY_COLOURS = ("#E69F00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 _SPLIT_COLOURS = {"test": "#0072B2", "validation": "#E69F00", "train": "#8C8C8C"}
 _DASHES = ("solid", "dash", "dot", "dashdot")
+_SYMBOLS = ("circle", "diamond", "cross", "square")
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 _GRID = "rgba(128, 128, 128, 0.25)"
 _ZERO_LINE = {"color": "#808080", "width": 1.5}
@@ -28,6 +30,8 @@ _PANELS_PER_ROW = 3
 _BAR_HEIGHT = 26  # pixels
 _NUM_FEATURES = 10
 _NUM_FUNCTIONS = 3000  # points that a page holds, of all policies together
+_NUM_UNITS = 4000  # likewise
+_MOST_VIABLE = 16  # candidates of a unit; units with more share a bar
 _PANEL_GAP = 110
 _TICKS = [digit * 10**power for power in range(8) for digit in (1, 2, 5)]
 _AXIS = {
@@ -236,6 +240,83 @@ def losses(curves: Sequence[Curve]) -> go.Figure | None:
     return figure
 
 
+def sorted_ratios(measured: cse.MeasuredUnits, split: str) -> go.Figure:
+    """Score over the heuristic's, units from best to worst, one line per contender."""
+    figure = _figure(430)
+    changes = []
+    for i, name in enumerate(_beside_the_heuristic(measured, split)):
+        ratio, _, units = cse.ratios(measured, name, measured.members(split))
+        changes += [100.0 * (ratio - 1.0)] if name != cse.NONE else []
+        figure.add_scatter(
+            x=(100.0 * (np.arange(len(ratio)) + 0.5) / max(1, len(ratio))).round(4).tolist(),
+            y=ratio.round(6).tolist(),
+            mode="lines",
+            name=name,
+            line={"shape": "hvh", "width": 2.5, **_style(i)},
+            text=units,
+            hovertemplate="%{text}: %{y:.4f}<extra>" + name + "</extra>",
+        )
+    figure.add_hline(y=1, line=_ZERO_LINE)
+    figure.update_xaxes(title=f"{split} units, best first (%)", range=[0, 100])
+    figure.update_yaxes(title="score / heuristic's", range=_ratio_range(changes))
+    return figure
+
+
+def ratio_scatter(measured: cse.MeasuredUnits, split: str, seed: int) -> go.Figure:
+    """Code size over score, each over the heuristic's, of a sample of the units where they are many.
+
+    Args:
+        measured: what is shown.
+        split: whose units.
+        seed: root seed of the sample.
+    """
+    figure, names = _figure(480), _beside_the_heuristic(measured, split)
+    changes: list[list[np.ndarray]] = [[], []]
+    for i, name in enumerate(names):
+        found = list(zip(*cse.ratios(measured, name, measured.members(split)), strict=True))
+        shown = sample(found, _NUM_UNITS // len(names), seed, "report", "cse", name)
+        score, size = (np.array([one[which] for one in shown]) for which in (0, 1))
+        for known, ratio in zip(changes, (score, size), strict=True):
+            known += [100.0 * (ratio - 1.0)] if name != cse.NONE else []
+        figure.add_scatter(
+            x=score.round(6).tolist(),
+            y=size.round(6).tolist(),
+            mode="markers",
+            name=name,
+            marker={"size": 6, "opacity": 0.6, "color": _style(i)["color"], "symbol": _symbol(i)},
+            text=[one[2] for one in shown],
+            hovertemplate="%{text}<br>score %{x:.4f}, size %{y:.4f}<extra>" + name + "</extra>",
+        )
+    figure.add_hline(y=1, line=_ZERO_LINE)
+    figure.add_vline(x=1, line=_ZERO_LINE)
+    figure.update_xaxes(title="score / heuristic's", range=_ratio_range(changes[0]))
+    figure.update_yaxes(title="code size / heuristic's", range=_ratio_range(changes[1]))
+    return figure
+
+
+def headroom_bars(measured: cse.MeasuredUnits) -> go.Figure:
+    """How much lower the best known scores are, geometric mean over the units of all splits, by viable candidates."""
+    figure = _figure(380)
+    viable = np.minimum([unit.num_viable for unit in measured.units], _MOST_VIABLE + 1)
+    ratio = measured.by(cse.BEST).score / measured.by(cse.HEURISTIC).score
+    numbers = [number for number in np.unique(viable).tolist() if measured.labelled[viable == number].any()]
+    groups = [measured.labelled & (viable == number) for number in numbers]
+    notes = [
+        f"{int(group.sum())} units, {int(measured.exhaustive[group].sum())} searched exhaustively" for group in groups
+    ]
+    figure.add_bar(
+        x=[str(number) if number <= _MOST_VIABLE else f"> {_MOST_VIABLE}" for number in numbers],
+        y=[round(100.0 * (1.0 - float(np.exp(np.log(ratio[group]).mean()))), 6) for group in groups],
+        marker={"color": _POLICY_COLOURS[1]},
+        text=notes,
+        textposition="none",
+        hovertemplate="%{x} viable: %{y:.2f} %<br>%{text}<extra></extra>",
+    )
+    figure.update_xaxes(title="viable candidates of the unit", type="category")
+    figure.update_yaxes(title="headroom (%)", rangemode="tozero")
+    return figure
+
+
 def to_html(figure: go.Figure, name: str) -> str:
     """The figure as an element without plotly.js; ``name`` becomes its identifier."""
     html: str = figure.to_html(
@@ -306,6 +387,11 @@ def _style(index: int) -> dict[str, str]:
     return {"color": _POLICY_COLOURS[index % len(_POLICY_COLOURS)], "dash": dash}
 
 
+def _symbol(index: int) -> str:
+    """Tells markers of one colour apart, as dashes do lines."""
+    return _SYMBOLS[index // len(_POLICY_COLOURS) % len(_SYMBOLS)]
+
+
 def _step_distance(curves: Sequence[tuple[int, Curve]]) -> int:
     """Whole distance of the ticks of an axis of steps."""
     longest = max((x[-1] for _, curve in curves if (x := curve.points(curve.step, curve.step)[0])), default=1.0)
@@ -318,6 +404,18 @@ def _central_range(changes: Sequence[np.ndarray]) -> list[float]:
     low, high = min([-1.0, *ends]), max([1.0, *ends])
     margin = 0.05 * (high - low)
     return [low - margin, high + margin]
+
+
+def _beside_the_heuristic(measured: cse.MeasuredUnits, split: str) -> list[str]:
+    """Contenders that some unit of a split was compiled under, but for the heuristic itself: policies first."""
+    units = measured.members(split)
+    names = [*measured.policies, cse.BEST, cse.NONE]
+    return [name for name in names if np.isfinite(measured.by(name).score[units]).any()]
+
+
+def _ratio_range(changes: Sequence[np.ndarray]) -> list[float]:
+    """`_central_range` for ratios of such changes."""
+    return [1.0 + end / 100.0 for end in _central_range(changes)]
 
 
 def _without(values: Mapping[str, Any], name: str) -> dict[str, Any]:

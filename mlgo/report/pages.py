@@ -23,6 +23,7 @@ def render(template: str, **values: Any) -> str:
     )
     environment.filters.update(gain=format_gain, interval=format_interval, count=format_count, share=format_share)
     environment.filters.update(rank=format_rank, probability=format_probability)
+    environment.filters.update(ratio=format_ratio, ratio_interval=format_ratio_interval)
     return environment.get_template(template).render(style=Markup((_FOLDER / "page.css").read_text()), **values)
 
 
@@ -34,6 +35,16 @@ def format_gain(gain: float | None) -> str:
 def format_interval(low: float | None, high: float | None) -> str:
     """Two shares as an interval in percent, for example ``-0.50 to +1.25``; a dash for None."""
     return _NONE if low is None or high is None else f"{_signed(low)} to {_signed(high)}"
+
+
+def format_ratio(ratio: float | None) -> str:
+    """A ratio with four decimals; a dash for None."""
+    return _NONE if ratio is None else f"{ratio:.4f}"
+
+
+def format_ratio_interval(low: float | None, high: float | None) -> str:
+    """Two ratios as an interval, for example ``0.9876 to 1.0012``; a dash for None."""
+    return _NONE if low is None or high is None else f"{low:.4f} to {high:.4f}"
 
 
 def format_count(number: int) -> str:

@@ -217,6 +217,18 @@ def test_equal_seeds_have_the_interval_of_one():
             assert getattr(three, end) == pytest.approx(getattr(one, end), abs=3e-4)
 
 
+def test_groups_under_several_seeds_by_hand():
+    """As with one seed: a resample holds one of two groups twice, or both. A group that only failed is none."""
+    ratios, groups = np.array([0.5, math.nan, 0.5, 0.5, 1.0]), np.array([4, 7, 4, 4, 9])
+    found = Bootstrap(400, 0.95, 0).compare_seeds(np.stack([ratios] * 2), np.ones(5), "halves", groups=groups)
+    assert (found.num_modules, found.geomean) == (4, pytest.approx(1 - 0.5**0.75))
+    assert (found.geomean_low, found.geomean_high) == (0.0, pytest.approx(0.5))
+    alone = Bootstrap(400, 0.95, 0).compare_seeds(np.stack([ratios] * 2), np.ones(5), "x", groups=np.arange(5))
+    assert alone == Bootstrap(400, 0.95, 0).compare_seeds(np.stack([ratios] * 2), np.ones(5), "x")
+    one_group = Bootstrap(400, 0.95, 0).compare_seeds(np.stack([ratios] * 2), np.ones(5), "x", groups=np.zeros(5, int))
+    assert one_group.geomean_low is None
+
+
 def test_memory_batches_do_not_change_the_draws_of_seeds(monkeypatch):
     policies, baseline = [[90, 120, 100, 70], [95, 110, 100, 60]], [100, 100, 100, 80]
     whole = over_seeds(policies, baseline)

@@ -3,7 +3,16 @@
 import pytest
 
 from mlgo.report.origin import flatten, without_folders
-from mlgo.report.pages import format_count, format_gain, format_interval, format_probability, format_rank, format_share
+from mlgo.report.pages import (
+    format_count,
+    format_gain,
+    format_interval,
+    format_probability,
+    format_rank,
+    format_ratio,
+    format_ratio_interval,
+    format_share,
+)
 
 
 @pytest.mark.parametrize(
@@ -24,6 +33,12 @@ def test_gain(gain, text):
 def test_interval():
     assert format_interval(-0.01, 0.02) == "\N{MINUS SIGN}1.00 to +2.00"
     assert format_interval(None, None) == "\N{EN DASH}"
+
+
+def test_ratios():
+    assert (format_ratio(0.98765), format_ratio(None)) == ("0.9877", "\N{EN DASH}")
+    assert format_ratio_interval(0.98, 1.00004) == "0.9800 to 1.0000"
+    assert format_ratio_interval(None, None) == "\N{EN DASH}"
 
 
 def test_rank_and_probability():

@@ -1,0 +1,43 @@
+"""The compiler that each task drives."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mlgo.config import CseConfig
+from mlgo.cse.columns import Column
+from mlgo.cse.gcc import GccSpec
+from mlgo.cse.gcc_features import GCC_COLUMNS
+from mlgo.cse.jit import SuperPmiSpec
+from mlgo.cse.jit_features import JIT_COLUMNS
+from mlgo.errors import ConfigError
+
+COLUMNS: dict[str, Mapping[str, Column]] = {"gcc-pre": GCC_COLUMNS, "jit-cse": JIT_COLUMNS}
+"""How features enter, by task and name of the feature."""
+
+
+def compiler_spec(task: str, config: CseConfig, sources: Path | None) -> GccSpec | SuperPmiSpec:
+    """How to open a task's compiler.
+
+    Args:
+        task: ``gcc-pre`` or ``jit-cse``.
+        config: section ``cse`` of the configuration.
+        sources: table of translation units, for ``gcc-pre``.
+
+    Raises:
+        ConfigError: an unknown task, or the configuration lacks what it needs.
+        ToolchainError: no usable GCC.
+        SuperPmiError: SuperPMI, JIT or collection are missing.
+    """
+    if task == "jit-cse":
+        return SuperPmiSpec.of(config.superpmi)
+    if task != "gcc-pre":
+        raise ConfigError(f"task {task} does not choose eliminations; known: {', '.join(COLUMNS)}")
+    if sources is None:
+        raise ConfigError("task gcc-pre needs a table of translation units; run the stage that makes it")
+    return GccSpec(config.gcc, sources)
+
+
+def described(spec: GccSpec | SuperPmiSpec) -> dict[str, Any]:
+    """Compiler and settings for provenance: plain JSON values, no paths."""
+    return spec.described()

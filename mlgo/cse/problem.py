@@ -1,0 +1,116 @@
+"""What a compiler that can be told which candidates to eliminate looks like from above."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+Decisions = tuple[int, ...]
+"""Positions of the candidates to eliminate, in the order in which the compiler is to do so; empty for none."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What could be eliminated in a unit.
+
+    Attributes:
+        names: of the features.
+        values: int64 [num_candidates, num_features], as the compiler tells them.
+        viable: bool [num_candidates], false where the compiler would refuse.
+    """
+
+    names: tuple[str, ...]
+    values: np.ndarray
+    viable: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.viable)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A unit as it was compiled.
+
+    Attributes:
+        score: what is to be small: PerfScore of the .NET JIT, bytes, or executed instructions.
+        code_bytes: size of the code.
+        requested: positions that were asked for, or that the heuristic chose; None where it does not tell.
+        num_performed: eliminations done; fewer than requested where the compiler refused some.
+        candidates: as of this compile.
+    """
+
+    score: float
+    code_bytes: int
+    requested: Decisions | None
+    num_performed: int
+    candidates: Candidates
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A compile that came to nothing.
+
+    Attributes:
+        kind: short and machine-readable, as stored in ``failure`` columns.
+        message: what went wrong.
+    """
+
+    kind: str
+    message: str
+
+
+Outcome = Compiled | Failed
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Something that is compiled at a time: a translation unit, or a method of a collection.
+
+    Attributes:
+        name: unique among the units.
+        project: whose code it is; empty where that is not known.
+        body_sha256: equal for units that are the same but for their name.
+        language: c, c++, or il.
+    """
+
+    name: str
+    project: str
+    body_sha256: str
+    language: str = "il"
+
+
+class CseCompiler(Protocol):
+    """A compiler whose eliminations can be chosen.
+
+    Attributes:
+        ordered: whether the order of decisions may matter.
+        static: whether candidates and their features stay as they are, whatever is decided.
+    """
+
+    ordered: bool
+    static: bool
+
+    def units(self) -> Sequence[Unit]:
+        """All units, in a fixed order."""
+        ...
+
+    def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
+        """Compile a unit with these eliminations and no others; None leaves the choice to the built-in heuristic."""
+        ...
+
+    def close(self) -> None:
+        """End what runs. May be called again."""
+        ...
+
+
+class CompilerSpec(Protocol):
+    """How to open a compiler; can be sent to another process."""
+
+    def open(self) -> CseCompiler:
+        """Open it.
+
+        Raises:
+            ToolchainError: there is none, or it cannot do this.
+        """
+        ...

@@ -1,0 +1,89 @@
+"""Units with their baselines and labels, as earlier stages left them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlgo.artifacts import CSE_COMPILES, CSE_LABELS, CSE_UNITS, read_table
+from mlgo.cse.problem import Compiled, Decisions, Failed, Outcome
+from mlgo.errors import CorpusError
+
+
+@dataclass(frozen=True)
+class JudgedUnit:
+    """A unit that is learnt from or judged.
+
+    Attributes:
+        name: of the unit.
+        project: whose code it is.
+        split: train, validation or test.
+        num_viable: candidates that can be applied.
+        none: score without elimination.
+        heuristic: score under the built-in heuristic.
+        heuristic_choice: what that chose, as far as the compiler tells.
+    """
+
+    name: str
+    project: str
+    split: str
+    num_viable: int
+    none: float
+    heuristic: float
+    heuristic_choice: Decisions
+
+
+def judged_units(baseline: Path, *splits: str) -> list[JudgedUnit]:
+    """Eligible units of some splits.
+
+    Args:
+        baseline: folder with ``units.parquet`` and ``compiles.parquet``.
+        splits: which; all without any.
+
+    Raises:
+        ArtifactError: a file is missing or damaged.
+        CorpusError: there is no such unit.
+    """
+    rows = read_table(baseline / "units.parquet", CSE_UNITS).to_pylist()
+    compiles = read_table(baseline / "compiles.parquet", CSE_COMPILES).to_pylist()
+    scores = {(row["unit"], row["way"]): row for row in compiles}
+    units = [
+        JudgedUnit(
+            row["unit"],
+            row["project"],
+            row["split"],
+            row["num_viable"],
+            scores[row["unit"], "none"]["score"],
+            scores[row["unit"], "heuristic"]["score"],
+            tuple(scores[row["unit"], "heuristic"]["requested"]),
+        )
+        for row in rows
+        if not row["skip_reason"] and (not splits or row["split"] in splits)
+    ]
+    if not units:
+        raise CorpusError(f"no eligible unit in {', '.join(splits) or 'any split'}; lower cse.min_viable")
+    return units
+
+
+def stored_labels(path: Path) -> dict[str, Decisions]:
+    """The best choice known for each unit.
+
+    Raises:
+        ArtifactError: the file is missing or damaged.
+    """
+    return {row["unit"]: tuple(row["requested"]) for row in read_table(path, CSE_LABELS).to_pylist()}
+
+
+def choice_row(outcome: Outcome) -> dict[str, Any]:
+    """Columns that all tables of compiles share; see `artifacts.CSE_COMPILES`."""
+    if isinstance(outcome, Failed):
+        empty: dict[str, Any] = {"score": None, "code_bytes": None, "requested": [], "num_performed": None}
+        return empty | {"failure": outcome.kind, "message": outcome.message}
+    assert isinstance(outcome, Compiled)
+    return {
+        "score": outcome.score,
+        "code_bytes": outcome.code_bytes,
+        "requested": list(outcome.requested or ()),
+        "num_performed": outcome.num_performed,
+        "failure": "",
+        "message": "",
+    }

@@ -1,0 +1,23 @@
+"""What a training of a chooser leaves behind."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mlgo.cse.policy import ChoicePolicy, save_choice_policy
+from mlgo.learn.history import write_history
+
+
+def write_choice_outcome(folder: Path, policy: ChoicePolicy, history: Sequence[dict[str, Any]]) -> None:
+    """Write the policy and its learning curve.
+
+    Args:
+        folder: of the policy.
+        policy: with its provenance.
+        history: one record per step, oldest first.
+
+    Raises:
+        ArtifactError: a file cannot be written.
+    """
+    save_choice_policy(policy, folder)
+    write_history(folder / "history.csv", list(history))

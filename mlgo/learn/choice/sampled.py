@@ -1,0 +1,57 @@
+"""Episodes with drawn actions, as proximal policy optimisation takes them, and their figures."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mlgo.cse.problem import Compiled
+from mlgo.cse.rollout import Episode
+from mlgo.cse.stored import JudgedUnit
+from mlgo.learn.ppo import Sampled, SampledCompile
+from mlgo.tasks.reward import relative_reward
+
+
+def reward_of(unit: JudgedUnit, episode: Episode) -> float:
+    """Gain over the built-in heuristic, NaN where the compile failed."""
+    score = episode.outcome.score if isinstance(episode.outcome, Compiled) else np.nan
+    return float(relative_reward(np.array(score), np.array(unit.heuristic)))
+
+
+def sampled_compiles(unit: JudgedUnit, episodes: Sequence[Episode]) -> list[SampledCompile | None]:
+    """Episodes of a unit with their rewards; None where a compile failed."""
+    return [
+        None
+        if np.isnan(reward := reward_of(unit, one))
+        else SampledCompile(reward, (Sampled(unit.name, one.inputs, one.actions.astype(np.uint8), reward),))
+        for one in episodes
+    ]
+
+
+def results(units: Sequence[JudgedUnit], episodes: Sequence[Sequence[Episode]]) -> dict[str, Any]:
+    """What is watched during training, as means over the episodes that compiled.
+
+    Returns:
+        ``results/vs_heuristic`` and ``results/vs_no_cse``, gains over the two baselines; ``results/better`` and
+        ``results/worse``, shares of episodes beside the heuristic; ``results/num_cse``; ``results/failed``, a
+        share of all.
+    """
+    pairs = [
+        (unit, one.outcome)
+        for unit, of_unit in zip(units, episodes, strict=True)
+        for one in of_unit
+        if isinstance(one.outcome, Compiled)
+    ]
+    num = sum(len(of_unit) for of_unit in episodes)
+    if not pairs:
+        return {"results/failed": 1.0}
+    scores = np.array([outcome.score for _, outcome in pairs])
+    heuristic, none = (np.array([getattr(unit, way) for unit, _ in pairs]) for way in ("heuristic", "none"))
+    return {
+        "results/vs_heuristic": float(np.mean(1.0 - scores / heuristic)),
+        "results/vs_no_cse": float(np.mean(1.0 - scores / none)),
+        "results/better": float(np.mean(scores < heuristic)),
+        "results/worse": float(np.mean(scores > heuristic)),
+        "results/num_cse": float(np.mean([outcome.num_performed for _, outcome in pairs])),
+        "results/failed": 1.0 - len(pairs) / num,
+    }

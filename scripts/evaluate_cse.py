@@ -1,0 +1,54 @@
+"""Compile units of some splits under the choices of a trained policy.
+
+Example:
+    python scripts/evaluate_cse.py --task gcc-pre --cse "$(cat cse.json)" --seed 0 --splits train validation test \
+        --sources data/cse/corpus/sources.parquet --baseline data/cse/baseline --policy data/cse/policies/bc-s0 \
+        --workers 2 --output data/cse/evaluation/bc-s0.parquet
+"""
+
+from pathlib import Path
+
+from tqdm import tqdm
+
+from mlgo.artifacts import CSE_RESULTS, provenance, write_rows
+from mlgo.cli.arguments import cse_compiler_of, cse_parser
+from mlgo.cli.program import run_program
+from mlgo.cse.compilers import described
+from mlgo.cse.jobs import GreedyJob
+from mlgo.cse.policy import load_choice_policy
+from mlgo.cse.pool import CsePool
+from mlgo.cse.problem import Failed
+from mlgo.cse.stored import choice_row, judged_units
+from mlgo.files import file_sha256
+
+
+def main() -> None:
+    parser = cse_parser(__doc__)
+    parser.add_argument("--baseline", type=Path, required=True)
+    parser.add_argument("--policy", type=Path, required=True)
+    parser.add_argument("--splits", nargs="+", default=["test"])
+    args = parser.parse_args()
+    _, spec = cse_compiler_of(args)
+    policy = load_choice_policy(args.policy)
+    units = judged_units(args.baseline, *args.splits)
+    jobs = [GreedyJob(unit.name, policy, policy.weights[None]) for unit in units]
+    name, _, seed = args.policy.name.rpartition("-s")
+    with CsePool(spec, args.workers) as pool, tqdm(total=len(jobs), desc=name, unit="unit", disable=None) as bar:
+        found = pool.map(jobs, lambda number: bar.update())
+    lost = Failed("worker", "the worker died")
+    rows = [
+        {"unit": unit.name, "split": unit.split, "policy": name, "seed": int(seed)}
+        | choice_row(outcomes[0] if outcomes else lost)
+        for unit, outcomes in zip(units, found, strict=True)
+    ]
+    origin = provenance(
+        task=args.task,
+        compiler=described(spec),
+        policy_sha256=file_sha256(args.policy / "weights.npy"),
+        baseline_sha256=file_sha256(args.baseline / "compiles.parquet"),
+    )
+    write_rows(args.output, rows, CSE_RESULTS, origin)
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,55 @@
+"""Search the best choice of eliminations for each unit.
+
+Example:
+    python scripts/label_cse.py --task gcc-pre --cse "$(cat cse.json)" --seed 0 --workers 2 \
+        --sources data/cse/corpus/sources.parquet --baseline data/cse/baseline --output data/cse/labels.parquet
+"""
+
+from pathlib import Path
+
+from tqdm import tqdm
+
+from mlgo.artifacts import CSE_LABELS, provenance, write_rows
+from mlgo.cli.arguments import cse_compiler_of, cse_parser
+from mlgo.cli.program import run_program
+from mlgo.cse.compilers import described
+from mlgo.cse.jobs import LabelJob
+from mlgo.cse.pool import CsePool
+from mlgo.cse.stored import choice_row, judged_units
+from mlgo.files import file_sha256
+
+
+def main() -> None:
+    parser = cse_parser(__doc__)
+    parser.add_argument("--baseline", type=Path, required=True)
+    args = parser.parse_args()
+    config, spec = cse_compiler_of(args)
+    units = judged_units(args.baseline)
+    largest_first = sorted(units, key=lambda unit: -unit.num_viable)
+    jobs = [LabelJob(unit.name, config.max_exhaustive, config.max_trials, args.seed) for unit in largest_first]
+    with CsePool(spec, args.workers) as pool, tqdm(total=len(jobs), desc="labels", unit="unit", disable=None) as bar:
+        found = dict(zip((job.unit for job in jobs), pool.map(jobs, lambda number: bar.update()), strict=True))
+    rows = [
+        {
+            "unit": unit.name,
+            **choice_row(label.best),
+            "exhaustive": label.exhaustive,
+            "num_tried": label.num_tried,
+            "num_failed": label.num_failed,
+        }
+        for unit in units
+        if (label := found[unit.name]) is not None
+    ]
+    origin = provenance(
+        task=args.task,
+        compiler=described(spec),
+        max_exhaustive=config.max_exhaustive,
+        max_trials=config.max_trials,
+        seed=args.seed,
+        baseline_sha256=file_sha256(args.baseline / "compiles.parquet"),
+    )
+    write_rows(args.output, rows, CSE_LABELS, origin)
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,84 @@
+"""Clone given choices of eliminations: the best known ones, or those of the built-in heuristic.
+
+Example:
+    python scripts/train_cse_bc.py --task gcc-pre --cse "$(cat cse.json)" --bc "$(cat bc.json)" \
+        --policy "$(cat policy.json)" --seed 0 --sources data/cse/corpus/sources.parquet --baseline data/cse/baseline \
+        --labels data/cse/labels.parquet --workers 2 --work data/work --output data/cse/policies/bc-s0
+"""
+
+import time
+from pathlib import Path
+
+from tqdm import tqdm
+
+from mlgo.artifacts import provenance, read_table
+from mlgo.cli.arguments import cse_compiler_of, cse_parser
+from mlgo.cli.program import run_program
+from mlgo.config import BCConfig, PolicyConfig, parse_section
+from mlgo.cse.columns import columns_for
+from mlgo.cse.compilers import COLUMNS, described
+from mlgo.cse.jobs import FollowJob
+from mlgo.cse.policy import ChoicePolicy
+from mlgo.cse.pool import CsePool
+from mlgo.cse.state import Observer
+from mlgo.cse.stored import JudgedUnit, judged_units, stored_labels
+from mlgo.files import content_hash, file_sha256
+from mlgo.learn.bc.columns import ColumnData, clone_columns
+from mlgo.learn.choice.imitation import demonstrations
+from mlgo.learn.choice.outcome import write_choice_outcome
+from mlgo.learn.effort import recorded_effort
+from mlgo.learn.history import TensorBoardLog
+from mlgo.policy.network import flatten
+from mlgo.seeding import generator
+
+
+def main() -> None:
+    parser = cse_parser(__doc__, "bc", "policy")
+    parser.add_argument("--baseline", type=Path, required=True)
+    parser.add_argument("--labels", type=Path, required=True)
+    parser.add_argument("--work", type=Path, required=True, help="folder for TensorBoard logs and timings")
+    args = parser.parse_args()
+    started, name = time.monotonic(), args.output.name
+    (config, spec), bc = cse_compiler_of(args), parse_section(BCConfig, args.bc)
+    shape = parse_section(PolicyConfig, args.policy)
+    labels = stored_labels(args.labels)
+    features = [
+        column[2:] for column in read_table(args.baseline / "candidates.parquet").column_names if column[:2] == "f_"
+    ]
+    observer = Observer(columns_for(features, COLUMNS[args.task]), config.max_candidates)
+    policy = ChoicePolicy.fresh(args.task, observer, shape.hidden, generator(args.seed, "cse", "policy"))
+    origin = provenance(
+        algorithm="bc",
+        seed=args.seed,
+        bc=bc.model_dump(),
+        imitate=config.imitate,
+        orders=config.orders,
+        compiler=described(spec),
+        baseline_sha256=file_sha256(args.baseline / "compiles.parquet"),
+        labels_sha256=file_sha256(args.labels),
+    )
+
+    def examples(pool: CsePool, units: list[JudgedUnit]) -> ColumnData:
+        choices = {
+            unit.name: labels[unit.name] if config.imitate == "labels" else unit.heuristic_choice for unit in units
+        }
+        jobs = [FollowJob(unit.name, policy, choices[unit.name], config.orders, args.seed) for unit in units]
+        with tqdm(total=len(jobs), desc="demonstrations", unit="unit", disable=None) as bar:
+            return demonstrations([found or [] for found in pool.map(jobs, lambda number: bar.update())])
+
+    with (
+        CsePool(spec, args.workers) as pool,
+        recorded_effort(args.work, name, content_hash(origin), args.workers, pool, started=started),
+    ):
+        train, validation = (examples(pool, judged_units(args.baseline, split)) for split in ("train", "validation"))
+        result = clone_columns(train, validation, shape.hidden, bc, args.seed)
+    history = [{**record, "evaluations": 0} for record in result.history]
+    fitted = ChoicePolicy(args.task, observer, policy.architecture, flatten(result.layers), origin)
+    write_choice_outcome(args.output, fitted, history)
+    with TensorBoardLog(args.work / "tensorboard" / name) as board:
+        for record in history:
+            board.add(record, int(record["epoch"]))
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,79 @@
+"""`mlgo cse`: the table of chosen eliminations."""
+
+import json
+
+import pytest
+
+from mlgo.files import write_json
+from mlgo.report.cse import cse_rows
+from mlgo.report.cse_numbers import cse_comparisons
+from tests.report.test_cse import BOOTSTRAP, read, write_run
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A folder of results of task jit-cse."""
+    return results(tmp_path, "jit-cse")
+
+
+def results(root, task):
+    measured = read(write_run(root / "run", task), task)
+    write_json(root / "cse/report/comparisons.json", cse_comparisons(measured, cse_rows(measured, BOOTSTRAP)))
+    return root
+
+
+def cells(line):
+    return [cell.strip() for cell in line.split("  ") if cell]
+
+
+def test_table(mlgo, data):
+    run = mlgo("cse", "--data", data)
+    assert (run.returncode, run.stderr) == (0, "")
+    lines = run.stdout.splitlines()
+    assert lines[0] == "Task jit-cse, test units. Score: PerfScore, lower is better."
+    assert lines[2] == "Of 4 test units 4 have a best known choice, 2 of them by trying all."
+    rows = {found[0]: found for found in map(cells, lines[4:])}
+    assert list(rows) == ["who chose", "heuristic", "none", "best known", "es-s0", "es-s1", "es-mean", "bc-s0"]
+    one = rows["es-s0"]
+    assert one[1:3] == ["4", "0"]
+    assert one[3].startswith("0.8409 (")
+    assert one[4:] == ["2 : 1 : 1", "+0.00 %", "1.0241", "+88.5 %", "4", "no difference shown"]
+    assert rows["es-s1"][1:3] == ["3", "1 (timeout 1)"]
+
+
+def test_validation_has_no_label(mlgo, data):
+    lines = mlgo("cse", "--data", data, "--split", "validation").stdout.splitlines()
+    (best,) = [cells(line) for line in lines if line.startswith("best known")]
+    assert best[1:8] == ["0", "1 (no_label 1)", "-", "0 : 0 : 0", "-", "-", "-"]
+
+
+def test_json(mlgo, data):
+    found = json.loads(mlgo("cse", "--data", data, "--json").stdout)
+    assert found["contenders"]["es-s1"]["failures"] == {"OK": 3, "timeout": 1}
+
+
+def test_one_project(mlgo, tmp_path):
+    data = results(tmp_path, "gcc-pre")
+    lines = mlgo("cse", "--data", data, "--project", "p").stdout.splitlines()
+    assert lines[0] == "Task gcc-pre, test units of p. Score: bytes of text, lower is better."
+    (one,) = [cells(line) for line in lines if line.startswith("es-s0")]
+    assert one[1] == "2"
+    run = mlgo("cse", "--data", data, "--project", "x")
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr.endswith("holds no test project x; it has p, q\n")
+
+
+def test_what_is_missing(mlgo, tmp_path):
+    run = mlgo("cse", "--data", tmp_path)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr.startswith(f"error: {tmp_path}/cse/report/comparisons.json is missing; ")
+
+
+def test_a_split_without_units(mlgo, data):
+    run = mlgo("cse", "--data", data, "--split", "train")
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr.endswith("holds no train unit; it has test, validation\n")
+
+
+def test_help_has_examples(mlgo):
+    assert "mlgo cse --split validation" in mlgo("cse", "--help").stdout

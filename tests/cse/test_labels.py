@@ -1,0 +1,59 @@
+"""The best choice: found by trying all of them, or by climbing."""
+
+import numpy as np
+import pytest
+
+from mlgo.cse.labels import label
+from tests.cse.additive import AdditiveCompiler
+
+
+def find(compiler, max_exhaustive=9, max_trials=64):
+    return label(compiler, "u", max_exhaustive, max_trials, np.random.default_rng(0))
+
+
+def test_all_subsets_are_tried_and_the_best_is_exact():
+    # effects -4, +4, -1: the best is to take the first and the third, 100 - 5
+    compiler = AdditiveCompiler({"u": [(5, 1), (1, 5), (3, 2)]})
+    found = find(compiler)
+    assert (found.best.requested, found.best.score) == ((0, 2), 95.0)
+    assert found.exhaustive
+    assert found.num_tried == 2**3 + 1  # and the heuristic
+    assert len(set(compiler.compiles)) == len(compiler.compiles)
+
+
+def test_climbing_finds_the_same_where_effects_add_up():
+    effects = [(5, 1), (1, 5), (3, 2), (2, 9), (7, 1)]
+    found = find(AdditiveCompiler({"u": effects}), max_exhaustive=2)
+    assert (set(found.best.requested), found.best.score) == ({0, 2, 4}, 100 - 4 - 1 - 6)
+    assert not found.exhaustive
+
+
+def test_climbing_ends_after_its_trials():
+    compiler = AdditiveCompiler({"u": [(1, 0)] * 12})
+    assert find(compiler, max_exhaustive=2, max_trials=10).num_tried == 11
+
+
+def test_climbing_ends_when_all_subsets_are_known():
+    assert find(AdditiveCompiler({"u": [(1, 0), (0, 1)]}), max_exhaustive=0, max_trials=1000).num_tried == 5
+
+
+@pytest.mark.parametrize("max_exhaustive", [9, 0])
+def test_of_equal_choices_the_smallest_is_taken(max_exhaustive):
+    assert find(AdditiveCompiler({"u": [(2, 2), (3, 3)]}), max_exhaustive).best.requested == ()
+
+
+def test_choices_that_fail_are_counted_and_passed_over():
+    compiler = AdditiveCompiler({"u": [(5, 1), (5, 1)]}, failing=frozenset({("u", (0, 1))}))
+    found = find(compiler)
+    assert (found.best.requested, found.num_failed) == ((0,), 1)
+
+
+def test_a_unit_that_does_not_compile_has_no_label():
+    assert find(AdditiveCompiler({"u": [(5, 1)]}, failing=frozenset({("u", ())}))) is None
+
+
+def test_only_viable_candidates_are_tried():
+    compiler = AdditiveCompiler({"u": [(5, 1), (9, 1)]}, not_viable=frozenset({("u", 1)}))
+    found = find(compiler)
+    assert found.num_tried == 2 + 1
+    assert found.best.requested == (0,)

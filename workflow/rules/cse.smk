@@ -1,0 +1,219 @@
+# Choice of redundancy eliminations: sources or recorded methods -> baselines -> labels -> policies -> evaluation -> report.
+# What make does for the tasks gcc-pre and jit-cse.
+include: "common.smk"
+
+
+CSE_POLICIES = [
+    policy for policy in POLICIES if policy.split("-")[0] in ("bc", "es", "ppo")
+]
+# What every program knows; jit-cse has no table of sources.
+CSE = {"task": config["task"], "cse": config["cse"], "seed": config["seed"]}
+CSE_SOURCES = ["data/cse/corpus/sources.parquet"] if config["task"] == "gcc-pre" else []
+CSE_BASELINE = expand(
+    "data/cse/baseline/{file}.parquet", file=["units", "compiles", "candidates"]
+)
+
+
+# What all programs of this file run.
+CSE_CODE = code("compiler", "corpus", "cse", "policy", "tasks")
+
+
+rule cse:
+    input:
+        "data/cse/report/report.html",
+
+
+rule build_cse_sources:
+    input:
+        script="scripts/build_cse_sources.py",
+        code=CSE_CODE,
+        recipes=expand(
+            "{folder}/{project}.yaml",
+            folder=config["corpus"]["recipes"],
+            project=PROJECTS,
+        ),
+    output:
+        "data/cse/corpus/sources.parquet",
+    log:
+        "data/work/logs/build_cse_sources.log",
+    threads: 64
+    params:
+        settings(seed=config["seed"], cse=config["cse"], corpus=config["corpus"]),
+    shell:
+        "MLGO_LOG={log} exec python {input.script} {params} --workers {threads} --work data/work --output {output}"
+
+
+rule enumerate_cse:
+    input:
+        script="scripts/enumerate_cse.py",
+        code=CSE_CODE,
+        sources=CSE_SOURCES,
+    output:
+        *CSE_BASELINE,
+        "data/cse/baseline/summary.json",
+    log:
+        "data/work/logs/enumerate_cse.log",
+    threads: 64
+    params:
+        settings=settings(**CSE, corpus=config["corpus"]),
+        sources=lambda wildcards, input: (
+            f"--sources {input.sources}" if input.sources else ""
+        ),
+    shell:
+        "MLGO_LOG={log} exec python {input.script} {params.settings} {params.sources} --workers {threads} "
+        "--output data/cse/baseline"
+
+
+rule label_cse:
+    input:
+        script="scripts/label_cse.py",
+        code=CSE_CODE,
+        sources=CSE_SOURCES,
+        baseline=CSE_BASELINE,
+    output:
+        "data/cse/labels.parquet",
+    log:
+        "data/work/logs/label_cse.log",
+    threads: 64
+    params:
+        settings=settings(**CSE),
+        sources=lambda wildcards, input: (
+            f"--sources {input.sources}" if input.sources else ""
+        ),
+    shell:
+        "MLGO_LOG={log} exec python {input.script} {params.settings} {params.sources} --workers {threads} "
+        "--baseline data/cse/baseline --output {output}"
+
+
+rule train_cse_bc:
+    input:
+        script="scripts/train_cse_bc.py",
+        code=[*CSE_CODE, *code("learn")],
+        sources=CSE_SOURCES,
+        baseline=CSE_BASELINE,
+        labels="data/cse/labels.parquet",
+    output:
+        expand(
+            "data/cse/policies/bc-s{{seed}}/{file}",
+            file=["policy.json", "weights.npy", "history.csv"],
+        ),
+    log:
+        "data/work/logs/train_cse_bc-s{seed}.log",
+    threads: 64
+    params:
+        settings=settings(
+            task=config["task"],
+            cse=config["cse"],
+            bc=config["bc"],
+            policy=config["policy"],
+        ),
+        sources=lambda wildcards, input: (
+            f"--sources {input.sources}" if input.sources else ""
+        ),
+    shell:
+        "MLGO_LOG={log} exec python {input.script} {params.settings} {params.sources} --seed {wildcards.seed} "
+        "--workers {threads} --baseline data/cse/baseline --labels {input.labels} --work data/work "
+        "--output data/cse/policies/bc-s{wildcards.seed}"
+
+
+rule train_cse_es:
+    input:
+        script="scripts/train_cse_es.py",
+        code=[*CSE_CODE, *code("learn")],
+        sources=CSE_SOURCES,
+        baseline=CSE_BASELINE,
+        start="data/cse/policies/bc-s{seed}/weights.npy",
+    output:
+        expand(
+            "data/cse/policies/es-s{{seed}}/{file}",
+            file=["policy.json", "weights.npy", "history.csv"],
+        ),
+    log:
+        "data/work/logs/train_cse_es-s{seed}.log",
+    threads: 64
+    params:
+        settings=settings(task=config["task"], cse=config["cse"], es=config["es"]),
+        sources=lambda wildcards, input: (
+            f"--sources {input.sources}" if input.sources else ""
+        ),
+    shell:
+        "MLGO_LOG={log} exec python {input.script} {params.settings} {params.sources} --seed {wildcards.seed} "
+        "--workers {threads} --baseline data/cse/baseline --start data/cse/policies/bc-s{wildcards.seed} "
+        "--work data/work --output data/cse/policies/es-s{wildcards.seed}"
+
+
+rule train_cse_ppo:
+    input:
+        script="scripts/train_cse_ppo.py",
+        code=[*CSE_CODE, *code("learn")],
+        sources=CSE_SOURCES,
+        baseline=CSE_BASELINE,
+        start="data/cse/policies/bc-s{seed}/weights.npy",
+    output:
+        expand(
+            "data/cse/policies/ppo-s{{seed}}/{file}",
+            file=["policy.json", "weights.npy", "history.csv"],
+        ),
+    log:
+        "data/work/logs/train_cse_ppo-s{seed}.log",
+    threads: 64
+    params:
+        settings=settings(task=config["task"], cse=config["cse"], ppo=config["ppo"]),
+        sources=lambda wildcards, input: (
+            f"--sources {input.sources}" if input.sources else ""
+        ),
+    shell:
+        "MLGO_LOG={log} exec python {input.script} {params.settings} {params.sources} --seed {wildcards.seed} "
+        "--workers {threads} --baseline data/cse/baseline --start data/cse/policies/bc-s{wildcards.seed} "
+        "--work data/work --output data/cse/policies/ppo-s{wildcards.seed}"
+
+
+rule evaluate_cse:
+    input:
+        script="scripts/evaluate_cse.py",
+        code=CSE_CODE,
+        sources=CSE_SOURCES,
+        baseline=CSE_BASELINE,
+        policy="data/cse/policies/{policy}/weights.npy",
+    output:
+        "data/cse/evaluation/{policy}.parquet",
+    log:
+        "data/work/logs/evaluate_cse-{policy}.log",
+    threads: 64
+    params:
+        settings=settings(**CSE, splits=config["evaluate"]["splits"]),
+        sources=lambda wildcards, input: (
+            f"--sources {input.sources}" if input.sources else ""
+        ),
+    shell:
+        "MLGO_LOG={log} exec python {input.script} {params.settings} {params.sources} --workers {threads} "
+        "--baseline data/cse/baseline --policy data/cse/policies/{wildcards.policy} --output {output}"
+
+
+rule report_cse:
+    input:
+        script="scripts/report_cse.py",
+        code=code("report"),
+        templates=["mlgo/report/cse.html.jinja", "mlgo/report/page.css"],
+        baseline=CSE_BASELINE,
+        labels="data/cse/labels.parquet",
+        evaluation=expand("data/cse/evaluation/{policy}.parquet", policy=CSE_POLICIES),
+        histories=expand("data/cse/policies/{policy}/history.csv", policy=CSE_POLICIES),
+    output:
+        "data/cse/report/report.html",
+        "data/cse/report/comparisons.json",
+        "data/cse/report/metrics.json",
+        "data/cse/report/ratios.csv",
+    log:
+        "data/work/logs/report_cse.log",
+    params:
+        settings(
+            task=config["task"],
+            seed=config["seed"],
+            resamples=config["evaluate"]["resamples"],
+            confidence=config["evaluate"]["confidence"],
+            policies=[f"data/cse/policies/{policy}" for policy in CSE_POLICIES],
+        ),
+    shell:
+        "MLGO_LOG={log} exec python {input.script} {params} --baseline data/cse/baseline --labels {input.labels} "
+        "--evaluation {input.evaluation} --output data/cse/report"
