@@ -5,6 +5,7 @@ enter an artifact, because two runs would differ; they go to ``data/work/timings
 """
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 
 from mlgo import __version__
 from mlgo.errors import ArtifactError
-from mlgo.files import canonical_json, write_atomically
+from mlgo.files import canonical_json, filling, write_atomically
 
 _METADATA_KEY = b"mlgo"
 
@@ -243,6 +244,38 @@ TIMINGS = pa.schema(
 """Measured compile times. Not reproducible, so never an input or output of a stage."""
 
 
+def steps_schema(features: Mapping[str, pa.DataType], action: pa.DataType) -> pa.Schema:
+    """Schema of recorded episodes of an environment: one row for each question, in the order in which they were asked.
+
+    An episode whose compile asks nothing is one row, too, its features 0. Task, compiler, flags, settings and the
+    compiler's header are in the provenance.
+
+    Args:
+        features: types of what is observed by name, lists for those of several columns.
+        action: type of the answer.
+    """
+    return pa.schema(
+        [
+            _field("episode", pa.int64(), "number of the episode in this file, from 0"),
+            _field("module", pa.string(), "as the environment names it"),
+            _field("bitcode_sha256", pa.string(), "hash of its bitcode"),
+            _field("baseline", pa.float64(), "its score under the heuristic"),
+            _field("context", pa.string(), "function or module that is asked about; empty for a whole module"),
+            _field("question", pa.int64(), "number in the compile; null where nothing was asked", nullable=True),
+            _field("heuristic", pa.int64(), "the built-in decision; null where it is not told", nullable=True),
+            *(_field(name, kind, "feature") for name, kind in features.items()),
+            _field("action", action, "the answer; null where the episode was left", nullable=True),
+            _field("reward", pa.float64(), "for this answer; with the last one, also what the end brought"),
+            _field("terminated", pa.bool_(), "the compile ended with this answer"),
+            _field("truncated", pa.bool_(), "the compile failed after this answer"),
+            _field("score", pa.float64(), "what the compile came to; null but at its end", nullable=True),
+            _field("object_sha256", pa.string(), "hash of the object file; empty but at the end, and where not known"),
+            _field("failure", pa.string(), "kind of failure; else empty"),
+            _field("message", pa.string(), "what went wrong; else empty"),
+        ]
+    )
+
+
 def trace_schema(features: Iterable[str] | Mapping[str, pa.DataType], answer: pa.DataType | None = None) -> pa.Schema:
     """Schema of a trace: key, step, the features, and the answer.
 
@@ -395,19 +428,76 @@ def write_rows(path: Path, rows: list[dict[str, Any]], schema: pa.Schema, origin
     write_table(path, table, schema, origin)
 
 
-def read_table(path: Path, schema: pa.Schema | None = None, columns: list[str] | None = None) -> pa.Table:
+class TableWriter:
+    """Writes a table part by part, each a row group; the file gets its name when it is closed, whole or not at all.
+
+    Args:
+        path: file to replace.
+        schema: required columns and their order.
+        origin: provenance, see `provenance`.
+
+    Raises:
+        ArtifactError: the file cannot be written.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema, origin: Mapping[str, Any]) -> None:
+        self._path, self._schema = path, schema.remove_metadata()
+        # Several environments of a process may write to the same path by mistake; each has a file of its own.
+        self._temporary = path.with_name(f".{path.name}.{os.getpid()}.{id(self)}.tmp")
+        described = schema.with_metadata({_METADATA_KEY: canonical_json(origin).encode()})
+        self._writer: pq.ParquetWriter | None = None
+        with filling(path, self._temporary):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = pq.ParquetWriter(self._temporary, described, compression="zstd", compression_level=6)
+
+    def write(self, columns: Mapping[str, Any]) -> None:
+        """Add rows, given by columns.
+
+        Raises:
+            ArtifactError: columns do not fit the schema, or the disk is full.
+        """
+        assert self._writer is not None
+        try:
+            table = pa.table(dict(columns), schema=self._schema)
+        except (KeyError, pa.ArrowInvalid, pa.ArrowTypeError, ValueError) as error:
+            raise ArtifactError(f"rows for {self._path} do not fit their schema: {error}") from error
+        with filling(self._path, self._temporary):
+            self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+
+    def close(self) -> None:
+        """Give the file its name; a second call does nothing.
+
+        Raises:
+            ArtifactError: the disk is full.
+        """
+        if self._writer is not None:
+            writer, self._writer = self._writer, None
+            with filling(self._path, self._temporary):
+                writer.close()
+                self._temporary.replace(self._path)
+
+    def __del__(self) -> None:
+        if getattr(self, "_writer", None) is not None:  # never closed: nothing half-written stays behind
+            self._writer = None
+            self._temporary.unlink(missing_ok=True)
+
+
+def read_table(
+    path: Path, schema: pa.Schema | None = None, columns: list[str] | None = None, filters: list[Any] | None = None
+) -> pa.Table:
     """Read a Parquet artifact.
 
     Args:
         path: file to read.
         schema: when given, every column of it must be there with its type.
         columns: when given, read only these.
+        filters: when given, read only rows that fit, as `pyarrow.parquet.read_table` takes them.
 
     Raises:
         ArtifactError: missing, not Parquet, damaged, or of another schema.
     """
     try:
-        table = pq.read_table(path, columns=columns)
+        table = pq.read_table(path, columns=columns, filters=filters)
     except FileNotFoundError as error:
         raise ArtifactError(f"{path} is missing; run the stage that makes it") from error
     except (OSError, pa.ArrowException) as error:

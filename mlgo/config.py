@@ -59,6 +59,18 @@ class CompileConfig(Section):
     """A compile with more questions fails: registers that evict each other in a circle ask for ever."""
 
 
+DEFAULT_COMPILE = CompileConfig(
+    objective="text_bytes",
+    optimization="-Oz",
+    size_stop_factor=4.0,
+    compile_timeout_s=120.0,
+    max_memory_gb=8.0,
+    answer_timeout_s=60.0,
+    max_questions=1_000_000,
+)
+"""Section ``compile`` of config/config.yaml, for what runs without that file; a test holds the two together."""
+
+
 class Splits(Section):
     """Which projects serve which purpose; no project may serve two."""
 

@@ -5,7 +5,7 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +49,21 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         ArtifactError: the disk is full or the place is not writable. Nothing half-written stays behind.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+    with filling(path, temporary):
         path.parent.mkdir(parents=True, exist_ok=True)
         write(temporary)
         temporary.replace(path)
+
+
+@contextlib.contextmanager
+def filling(path: Path, temporary: Path) -> Iterator[None]:
+    """Work on ``temporary``, which is to become ``path``; it is removed when that fails.
+
+    Raises:
+        ArtifactError: the disk is full or the place is not writable.
+    """
+    try:
+        yield
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink()

@@ -19,6 +19,7 @@ from mlgo.artifacts import (
     SCORES,
     TIMINGS,
     VOCABULARY,
+    TableWriter,
     provenance,
     read_provenance,
     read_table,
@@ -278,3 +279,29 @@ def test_no_artifact_holds_wall_time():
     for schema in (PROJECT, MODULES, SCORES, RESULTS, VOCABULARY):
         assert not any("second" in name for name in schema.names)
     assert artifacts.TIMINGS.names[-1] == "seconds"
+
+
+def test_a_table_written_in_parts_is_there_once_it_is_closed(tmp_path):
+    path = tmp_path / "folder" / "timings.parquet"
+    writer = TableWriter(path, TIMINGS, provenance(seed=1))
+    part = {"project": ["p", "p"], "module": ["a.c", "b.c"], "advisor": ["echo"] * 2, "seconds": [1.0, 2.0]}
+    writer.write(part)
+    writer.write(part)
+    assert not path.exists()
+    with pytest.raises(ArtifactError, match="do not fit their schema"):
+        writer.write({"project": ["p"]})
+    writer.close()
+    assert [one.name for one in path.parent.iterdir()] == ["timings.parquet"]
+    assert read_table(path, TIMINGS)["module"].to_pylist() == ["a.c", "b.c"] * 2
+    assert read_table(path, TIMINGS, filters=[("module", "==", "b.c")])["seconds"].to_pylist() == [2.0, 2.0]
+    assert read_provenance(path)["seed"] == 1
+
+
+def test_a_full_disk_ends_a_table_written_in_parts(small_disk):
+    path = small_disk / "timings.parquet"
+    writer = TableWriter(path, TIMINGS, provenance())
+    names = [os.urandom(1000).hex() for _ in range(2000)]
+    with pytest.raises(ArtifactError, match="no space left"):
+        writer.write({"project": names, "module": names, "advisor": names, "seconds": [1.0] * 2000})
+        writer.close()
+    assert not list(small_disk.iterdir())

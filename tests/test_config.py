@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from mlgo.config import (
+    DEFAULT_COMPILE,
     BCConfig,
     CompileConfig,
     ESConfig,
@@ -264,3 +265,7 @@ def test_splits_of_the_evaluation_are_checked(splits, message):
     values = load_config(REPOSITORY / "config/config.yaml").evaluate.model_dump() | {"splits": splits}
     with pytest.raises(ConfigError, match=message):
         parse_section(EvaluateConfig, json.dumps(values))
+
+
+def test_what_runs_without_the_file_compiles_as_the_file_says():
+    assert load_config(PATH).compile == DEFAULT_COMPILE

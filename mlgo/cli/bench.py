@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mlgo.artifacts import read_table
+from mlgo.bench.env import bench_envs
 from mlgo.bench.host import HOSTS, bench_host
 from mlgo.bench.log import bench_log
 from mlgo.bench.replay import bench_replay
@@ -30,9 +31,11 @@ examples:
   mlgo bench replay --perturbation 0.05 0.3 --generations 20
   mlgo bench log                         reading a trace, against a reader that goes tensor by tensor
   mlgo bench save                        what saving policies costs a training step
+  mlgo bench env                         steps per second of the environments
   mlgo bench soak                        10,000 sessions in a row: does anything stay behind?
 """
 _SOAK_MODULES = 24
+_ENV_MODULES = ("json/parser.cpp", "lz/match.c", "matrix/lu.cpp")
 _SAVE_MODULES = 8
 
 
@@ -40,7 +43,7 @@ def add_parser(commands: Any) -> None:
     """Register the sub-command."""
     parser = commands.add_parser(
         "bench",
-        help="measure the host and the decision trees; look for leaks",
+        help="measure the host, the decision trees and the environments; look for leaks",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -72,6 +75,10 @@ def add_parser(commands: Any) -> None:
     save.add_argument("--repeats", type=positive, default=15, help="rounds (default: %(default)s)")
     save.add_argument("--workers", type=positive, default=os.cpu_count() or 1)
     save.set_defaults(run=_save)
+    env = actions.add_parser("env", parents=[shared], help="steps per second of the environments")
+    env.add_argument("--modules", type=Path, nargs="+", help="bitcode or sources (default: three of DATA/sample)")
+    env.add_argument("--repeats", type=positive, default=7, help="repetitions (default: %(default)s)")
+    env.set_defaults(run=_env)
     soak = actions.add_parser("soak", parents=[shared], help="what many sessions leave behind; status 1 if anything")
     soak.add_argument("--sessions", type=positive, default=10_000, help="how many (default: %(default)s)")
     soak.set_defaults(run=_soak)
@@ -148,6 +155,23 @@ def _save(args: argparse.Namespace) -> None:
             print(f"{length} steps\n" + "\n".join(f"  {name:<26} {value}" for name, value in records[length].items()))
     if args.json:
         print(json.dumps(records, indent=2))
+
+
+def _env(args: argparse.Namespace) -> None:
+    config = read_config(args)
+    modules = args.modules or [args.data / "sample" / name for name in _ENV_MODULES]
+    repeats = min(3, args.repeats) if args.quick else args.repeats
+    speeds = bench_envs(modules, config.toolchain, config.target, repeats, config.seed)
+    if args.json:
+        print(json.dumps([one.record() for one in speeds], indent=2))
+        return
+    print("environment               trees   steps  compiles  steps per second  (range over repetitions)   us per step")
+    for one in speeds:
+        low, high = one.steps_per_second_min, one.steps_per_second_max
+        print(
+            f"{one.environment:<24}  {'yes' if one.trees else 'no':<5}  {one.num_steps:>6}  {one.num_compiles:>8}"
+            f"  {one.steps_per_second:>16,.0f}  ({low:,.0f} to {high:,.0f})  {one.step_us:>12.1f}"
+        )
 
 
 def _soak(args: argparse.Namespace) -> int:

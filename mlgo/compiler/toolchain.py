@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -68,7 +68,8 @@ class Toolchain:
     @cached_property
     def sha256(self) -> str:
         """Hash of the executable."""
-        return file_sha256(self.binary)
+        status = self.binary.stat()
+        return _hash_of(self.binary, status.st_mtime_ns, status.st_size)
 
     @property
     def back_end(self) -> list[str]:
@@ -108,6 +109,12 @@ def find_toolchain(setting: str, target: str) -> Toolchain:
             "set toolchain: auto to use the compiler of the ziglang wheel"
         )
     return Toolchain(binary, is_zig, version, target)
+
+
+@cache
+def _hash_of(binary: Path, mtime_ns: int, num_bytes: int) -> str:
+    """Hash of an executable, which takes a quarter of a second: once in a process, unless the file changes."""
+    return file_sha256(binary)
 
 
 def zig_environment(cache_dir: Path) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """One decision of the compiler is one step, one compile is one episode."""
 
+from array import array
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,11 +14,15 @@ from mlgo.compiler.probe import probe_channel
 from mlgo.compiler.session import CompileResult
 from mlgo.compiler.toolchain import find_toolchain
 from mlgo.config import CompileConfig
-from mlgo.envs.episode import Ending, LiveCompile, Question
-from mlgo.envs.modules import problems_of_corpus, problems_of_files
+from mlgo.envs.episode import Compile, Ending, LiveCompile, Question
+from mlgo.envs.modules import Problem, choose_settings, problems_of_corpus, problems_of_files
+from mlgo.envs.picture import draw_episode
+from mlgo.envs.recalled import RecalledCompile
 from mlgo.envs.rewards import EndGain, Reward
 from mlgo.envs.spaces import Observation, action_space, observation_space, observed
-from mlgo.errors import ConfigError
+from mlgo.errors import CompileError, ConfigError
+from mlgo.replay import ReplayStore
+from mlgo.rollout.memory import is_discrete, tree_key
 from mlgo.scratch import scratch_directory
 from mlgo.tasks import get_task
 from mlgo.tasks.regalloc_evict import MASK
@@ -32,29 +37,38 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
     ``info["error"]``.
 
     ``info`` holds ``module``, ``context`` (function or module that is asked about), ``question`` (number in the
-    compile), ``heuristic`` (the built-in decision, for inlining), and at the end ``score`` and ``baseline``.
+    compile), ``heuristic`` (the built-in decision, for inlining without trees), ``compiled`` (whether a compiler has
+    been started), and at the end ``score`` and ``baseline``.
 
     Attributes:
         task: the decision problem.
+        toolchain: the compiler.
+        settings: how modules are compiled.
+        header: what the compiler announces.
         features: what is observed, with types and shapes.
 
     Args:
         task: name of the decision problem.
         modules: files to compile, bitcode or sources; or ``corpus`` and ``baseline``, folders that the pipeline made.
         split: of the corpus.
-        objective: score that is minimised; the task's first if None.
-        optimization: level.
+        objective: score that is minimised; if None that of the baseline, or the task's first.
+        optimization: level; if None that of the baseline, or ``-Oz`` for inlining and ``-O2`` for registers.
         toolchain: ``auto`` or a clang.
         target: triple.
         reward: how answers are rewarded, see rewards.py.
-        render_mode: None or ``ansi``.
+        render_mode: None, ``ansi`` or ``rgb_array``.
+        settings: how modules are compiled, all of it; if None as the baseline was measured, or as config/config.yaml
+            says.
+        trees: folder of decision trees, for example data/work/replay; what they know needs no compiler, and they learn
+            what is compiled.
 
     Raises:
-        ConfigError: neither modules nor a corpus, or an objective that the task does not have.
-        ToolchainError: the compiler offers no channel for the task.
+        ConfigError: neither modules nor a corpus, settings that contradict each other or the baseline, an objective
+            that the task does not have, or trees for answers that hardly repeat.
+        ToolchainError: the compiler offers no channel for the task, or is not that of the baseline.
     """
 
-    metadata = {"render_modes": ["ansi"]}  # noqa: RUF012
+    metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 10}  # noqa: RUF012
 
     def __init__(
         self,
@@ -64,48 +78,44 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         baseline: str | None = None,
         split: str = "train",
         objective: str | None = None,
-        optimization: str = "-Oz",
+        optimization: str | None = None,
         toolchain: str = "auto",
         target: str = "x86_64-linux-gnu",
         reward: Reward = EndGain(),  # noqa: B008
         render_mode: str | None = None,
+        settings: CompileConfig | None = None,
+        trees: str | None = None,
     ) -> None:
-        self.task = get_task(task)
-        self._settings = CompileConfig(
-            objective=objective or self.task.objectives[0],  # type: ignore[arg-type]
-            optimization=optimization,  # type: ignore[arg-type]
-            size_stop_factor=4.0,
-            compile_timeout_s=120.0,
-            max_memory_gb=8.0,
-            answer_timeout_s=60.0,
-            max_questions=1_000_000,
-        )
-        self.task.check_objective(self._settings.objective)
-        if self._settings.objective == "dedup_bytes":
-            raise ConfigError("objective: dedup_bytes depends on a project's other modules; choose text_bytes")
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise ConfigError(f"render_mode: {render_mode} is none of {', '.join(self.metadata['render_modes'])}")
         if bool(modules) == bool(corpus and baseline):
             raise ConfigError("give either modules=[files], or corpus= and baseline=, folders that the pipeline made")
-        self._toolchain = find_toolchain(toolchain, target)
-        self._header = probe_channel(self._toolchain, self.task, self._settings)
-        told = {self._toolchain.quirks.default_slot, *self.task.default_features} if self.task.default else set()
-        self.features = observed(self._header, frozenset(told))
+        self.task = get_task(task)
+        self.settings = choose_settings(
+            self.task, None if modules else Path(baseline or ""), settings, objective, optimization
+        )
+        self.toolchain = find_toolchain(toolchain, target)
+        self.header = probe_channel(self.toolchain, self.task, self.settings)
+        self._store = self._open(Path(trees)) if trees is not None else None
+        told = {self.toolchain.quirks.default_slot, *self.task.default_features} if self.task.default else set()
+        self.features = observed(self.header, frozenset(told))
         self.observation_space = observation_space(self.features)  # type: ignore[assignment]
-        self.action_space = action_space(self._header)
+        self.action_space = action_space(self.header)
         self.reward, self.render_mode = reward, render_mode
-        self._compile: LiveCompile | None = None
+        self._compile: Compile | None = None
         self._scratch = ExitStack()
         folder = self._scratch.enter_context(scratch_directory())
         problems = (
-            problems_of_files(modules, self._toolchain, self.task, self._settings, folder)
+            problems_of_files(modules, self.toolchain, self.task, self.settings, folder)
             if modules
-            else problems_of_corpus(Path(corpus or ""), Path(baseline or ""), split, self._settings.objective, folder)
+            else problems_of_corpus(
+                Path(corpus or ""), Path(baseline or ""), split, self.toolchain, self.settings.objective, folder
+            )
         )
         self._problems = {one.name: one for one in problems}
-        self._problem = problems[0]
         self._event: Question | Ending | None = None
+        self._begin(problems[0])
         self._see()
-        self._given = 0.0
-        self._lines: list[str] = []
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -121,8 +131,8 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         name = (options or {}).get("module") or names[self.np_random.integers(len(names))]
         if name not in self._problems:
             raise ConfigError(f"options['module']: {name} is not among the {len(names)} modules of this environment")
-        self._problem, self._lines, self._given = self._problems[name], [], 0.0
-        self._compile = LiveCompile(self._toolchain, self.task, self._problem.bitcode, self._settings)
+        self._begin(self._problems[name])
+        self._compile = self._start()
         self._event = self._compile.ask()
         return self._see()
 
@@ -140,19 +150,23 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         asked = self._observation if isinstance(self._event, Question) else None
         if isinstance(self._event, Question):
             self._note(action)
-            assert self._header.advice is not None
-            self._compile.answer(np.asarray(action, self._header.advice.dtype).tobytes())
+            assert self.header.advice is not None
+            self._event = None  # if what follows raises, the episode is over
+            self._compile.answer(np.asarray(action, self.header.advice.dtype).tobytes())
             self._event = self._compile.ask()
         (observation, info), event, reward = self._see(), self._event, 0.0
         if asked is not None:
             following = observation if isinstance(event, Question) else None
-            reward = self.reward.of_answer(asked, float(np.asarray(action).item()), following, self._problem.baseline)
+            reward = self.reward.of_answer(asked, float(np.asarray(action).item()), following, self.problem.baseline)
             self._given += reward
         if isinstance(event, Question):
+            self._rewards.append(reward)
             return observation, reward, False, False, info
         reward += self.reward.at_the_end(self._gain(event), self._given)
+        self._rewards.append(reward)
         self._event = None
-        return observation, reward, isinstance(event, CompileResult), not isinstance(event, CompileResult), info
+        failed = isinstance(event, CompileError)
+        return observation, reward, not failed, failed, info
 
     def action_masks(self) -> np.ndarray:
         """Which actions are legal now, bool [num_actions]; see MaskablePPO of sb3-contrib.
@@ -167,9 +181,17 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
             return np.ones(int(self.action_space.n), bool)
         raise AttributeError("actions of this task are numbers, of which none is masked")
 
-    def render(self) -> str | None:
-        """The episode so far as text, a line for each answer."""
-        return "\n".join([f"{self._problem.name}, {len(self._lines)} answers", *self._lines])
+    def render(self) -> Any:
+        """The episode so far: as text, a line for each answer, or as a picture, uint8 [height, width, 3].
+
+        None where no ``render_mode`` was chosen.
+        """
+        if self.render_mode == "ansi":
+            return "\n".join([f"{self.problem.name}, {len(self._lines)} answers", *self._lines])
+        if self.render_mode == "rgb_array":
+            answers, rewards = np.array(self._answers), np.array(self._rewards)
+            return draw_episode(self.problem.name, answers, rewards)
+        return None
 
     def close(self) -> None:
         """End the compile and remove what the environment made."""
@@ -185,33 +207,64 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
             self._compile.close()
         self._compile = self._event = None
 
+    @property
+    def tells_heuristic(self) -> bool:
+        """Whether ``info`` holds the built-in decision; trees hold questions without it."""
+        return self.task.default is not None and self._store is None
+
+    def _open(self, trees: Path) -> ReplayStore:
+        assert self.header.advice is not None
+        if not is_discrete(self.header.advice):
+            name = self.task.name
+            raise ConfigError(f"trees: answers of task {name} are continuous and hardly repeat, so trees hold none")
+        return ReplayStore(trees, tree_key(self.toolchain, self.task, self.settings))
+
+    def _begin(self, problem: Problem) -> None:
+        self.problem, self._given = problem, 0.0
+        self._lines: list[str] = []
+        self._answers, self._rewards = array("d"), array("d")
+
+    def _start(self) -> Compile:
+        if self._store is not None:
+            return RecalledCompile(self._store, self.toolchain, self.task, self.problem, self.settings)
+        return LiveCompile(
+            self.toolchain, self.task, self.problem.bitcode, self.settings, with_default=self.tells_heuristic
+        )
+
     def _see(self) -> tuple[Observation, dict[str, Any]]:
         """What is asked, all zeros when nothing is; and what to know beside it."""
-        event, info = self._event, {"module": self._problem.name, "baseline": self._problem.baseline}
+        event, info = self._event, {"module": self.problem.name, "baseline": self.problem.baseline}
+        if self._compile is not None:
+            info["compiled"] = self._compile.compiled
         if isinstance(event, Question):
-            arrays = self._header.unpack(event.payload)
-            self._observation = {spec.name: arrays[spec.name].copy() for spec in self.features}
+            arrays = event.header.unpack(bytearray(event.payload))  # the agent's own
+            self._observation = {spec.name: arrays[spec.name] for spec in self.features}
             info |= {"context": event.context, "question": event.number}
-            if self.task.default is not None:
-                info["heuristic"] = int(arrays[self._toolchain.quirks.default_slot][0])
+            if self.tells_heuristic:
+                info["heuristic"] = int(arrays[self.toolchain.quirks.default_slot][0])
             return self._observation, info
         self._observation = {spec.name: np.zeros(spec.shape, spec.dtype) for spec in self.features}
-        if isinstance(event, CompileResult):
-            info |= {"score": float(getattr(event, self._settings.objective)), "questions": event.num_questions}
-            info |= {"repaired_answers": event.num_repaired_answers, "object_sha256": event.object_sha256}
-        elif event is not None:
+        if isinstance(event, CompileError):
             info["error"] = {"kind": event.kind, "message": str(event)}
+        elif event is not None:
+            info |= {"score": float(getattr(event, self.settings.objective)), "questions": event.num_questions}
+            info["repaired_answers"] = event.num_repaired_answers
+            info["object_sha256"] = event.object_sha256 if isinstance(event, CompileResult) else ""
         return self._observation, info
 
     def _gain(self, event: Ending) -> float:
-        if not isinstance(event, CompileResult):
+        if isinstance(event, CompileError):
             return 0.0
-        objective = self._settings.objective
-        score, baseline = np.array(float(getattr(event, objective))), np.array(self._problem.baseline)
+        objective = self.settings.objective
+        score, baseline = np.array(float(getattr(event, objective))), np.array(self.problem.baseline)
         return float(relative_reward(score, baseline, OFFSETS.get(objective, 0.0)))
 
     def _note(self, action: Any) -> None:
+        """Keep what is rendered."""
+        if self.render_mode is None:
+            return
         assert isinstance(self._event, Question)
-        if self.render_mode is not None:
-            shown = float(action[0]) if isinstance(action, np.ndarray) and action.ndim else int(action)
+        shown = float(action[0]) if isinstance(action, np.ndarray) and action.ndim else int(action)
+        self._answers.append(shown)
+        if self.render_mode == "ansi":
             self._lines.append(f"{self._event.number:>6} {self._event.context}: {shown}")

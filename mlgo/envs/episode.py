@@ -4,8 +4,11 @@ import queue
 import threading
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
+from mlgo.compiler.known import KnownPath
 from mlgo.compiler.session import CompileResult, compile_under_advice
+from mlgo.compiler.spills import SpillCosts, total_cost
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import CompileConfig
 from mlgo.errors import CompileError
@@ -24,15 +27,54 @@ class Question:
         context: what it is about, a function or a module, as the compiler names it.
         number: of the question in the compile, from 0.
         payload: the raw observation, repaired by the task's guard.
+        header: what the observation consists of.
     """
 
     context: str
     number: int
     payload: bytes
+    header: Header
 
 
-Ending = CompileResult | CompileError
+@dataclass(frozen=True)
+class RecalledCosts:
+    """What a compile would have come to that was never done: costs of its functions, but no sizes.
+
+    Attributes:
+        spills: costs of all functions.
+        num_questions: questions asked in all of them.
+        num_repaired_answers: illegal answers that were replaced.
+    """
+
+    spills: tuple[SpillCosts, ...]
+    num_questions: int
+    num_repaired_answers: int
+
+    @property
+    def spill_cost(self) -> float:
+        """Spills, reloads and copies of all functions in one figure."""
+        return total_cost(self.spills)
+
+
+Ending = CompileResult | RecalledCosts | CompileError
 """What a compile came to."""
+
+
+class Compile(Protocol):
+    """A compile as an agent meets it, whether a compiler runs or not."""
+
+    @property
+    def compiled(self) -> bool:
+        """Whether a compiler has been started."""
+
+    def ask(self) -> Question | Ending:
+        """Wait for the next question, or for the end."""
+
+    def answer(self, advice: bytes) -> None:
+        """Answer the question that was asked last."""
+
+    def close(self) -> None:
+        """End the compile, wherever it is; nothing of it stays behind."""
 
 
 class LiveCompile:
@@ -41,17 +83,36 @@ class LiveCompile:
     The deadline of the whole compile does not hold, that for a silent compiler does (``compile.answer_timeout_s``), and
     the number of questions is bounded, so a compile ends once it gets its answers.
 
+    Attributes:
+        compiled: always.
+
     Args:
         toolchain: compiler to use.
         task: decision problem to take over.
         module: bitcode or textual IR.
         settings: level, size stop and deadlines.
+        with_default: ask for the heuristic's decision as an additional feature.
+        record: keep the raw observations in the result.
+        known: first questions, which are answered in advance and not asked here.
     """
 
-    def __init__(self, toolchain: Toolchain, task: Task, module: Path, settings: CompileConfig) -> None:
+    compiled = True
+
+    def __init__(
+        self,
+        toolchain: Toolchain,
+        task: Task,
+        module: Path,
+        settings: CompileConfig,
+        *,
+        with_default: bool,
+        record: bool = False,
+        known: KnownPath | None = None,
+    ) -> None:
         self._toolchain, self._task, self._module = toolchain, task, module
         self._settings = settings.model_copy(update={"compile_timeout_s": _NO_DEADLINE_S})
-        self._context, self._num_asked = "", 0
+        self._with_default, self._record, self._known = with_default, record, known
+        self._context, self._num_asked = "", known.num_questions if known else 0
         self._events: queue.SimpleQueue[Question | Ending | BaseException] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._compile, name="compile", daemon=True)
@@ -62,6 +123,7 @@ class LiveCompile:
 
         Raises:
             OSError: the machine failed, not the compiler.
+            ReplayMismatch: the known questions were not the ones that came.
         """
         event = self._events.get()
         if isinstance(event, BaseException) and not isinstance(event, CompileError):
@@ -86,7 +148,9 @@ class LiveCompile:
                 self._module,
                 self,
                 self._settings,
-                with_default=self._task.default is not None,
+                with_default=self._with_default,
+                record=self._record,
+                known=self._known,
                 entered=self._enter,
             )
             self._events.put(compiled)
@@ -100,15 +164,16 @@ class LiveCompile:
 
     def respond_to(self, header: Header) -> Responder:
         """The advisor that the session asks; see `tasks.Advisor`."""
-        return self._respond
 
-    def _respond(self, payload: bytes) -> bytes:
-        self._events.put(Question(self._context, self._num_asked, payload))
-        self._num_asked += 1
-        answer = self._answers.get()
-        if answer is None:
-            raise _AbandonedError
-        return answer
+        def respond(payload: bytes) -> bytes:
+            self._events.put(Question(self._context, self._num_asked, payload, header))
+            self._num_asked += 1
+            answer = self._answers.get()
+            if answer is None:
+                raise _AbandonedError
+            return answer
+
+        return respond
 
 
 class _AbandonedError(Exception):

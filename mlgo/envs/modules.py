@@ -3,13 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from mlgo.artifacts import read_provenance
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.session import compile_plain
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.config import CompileConfig
+from mlgo.config import DEFAULT_COMPILE, CompileConfig, parse_section
 from mlgo.corpus.store import unpack_bitcode
-from mlgo.errors import CorpusError
+from mlgo.errors import ConfigError, CorpusError, ToolchainError
+from mlgo.files import canonical_json, file_sha256
 from mlgo.rollout.scored import load_scored_modules
 from mlgo.tasks import Task
 
@@ -21,11 +24,13 @@ class Problem:
     Attributes:
         name: as users call it.
         bitcode: file that is compiled.
+        sha256: hash of the bitcode.
         baseline: score under the heuristic, in the unit of the objective.
     """
 
     name: str
     bitcode: Path
+    sha256: str
     baseline: float
 
 
@@ -45,21 +50,80 @@ def problems_of_files(
             raise CorpusError(f"{name} is no file; name bitcode (.bc, .ll) or a source of C or C++")
         bitcode = front_end.module_of(path, folder / f"{number}.bc")
         plain = compile_plain(toolchain, bitcode, settings, task=task)
-        found.append(Problem(name, bitcode, float(getattr(plain, settings.objective))))
+        found.append(Problem(name, bitcode, file_sha256(bitcode), float(getattr(plain, settings.objective))))
     if len({one.name for one in found}) < len(found):
         raise CorpusError("a module is named twice")
     return found
 
 
-def problems_of_corpus(corpus: Path, baseline: Path, split: str, objective: str, folder: Path) -> list[Problem]:
+def problems_of_corpus(
+    corpus: Path, baseline: Path, split: str, toolchain: Toolchain, objective: str, folder: Path
+) -> list[Problem]:
     """Modules of a split that the compiler asks something about.
 
     Raises:
         ArtifactError: corpus or baseline are missing.
         CorpusError: no module of the split is asked about.
+        ToolchainError: the baseline was measured with another compiler.
     """
+    measured = read_provenance(baseline / "scores.parquet").get("compiler", toolchain.name)
+    if measured != toolchain.name:
+        raise ToolchainError(f"{baseline} was measured with {measured}, this is {toolchain.name}; name that one")
     scored = [one for one in load_scored_modules(corpus, baseline, split) if one.num_questions]
     if not scored:
         raise CorpusError(f"no module of split {split} in {corpus} is asked about")
     bitcode = unpack_bitcode(corpus, [one.module for one in scored], folder)
-    return [Problem(one.module.key, bitcode[one.module.key], float(getattr(one, objective))) for one in scored]
+    keys = [one.module.key for one in scored]
+    return [
+        Problem(key, bitcode[key], one.module.sha256, float(getattr(one, objective)))
+        for key, one in zip(keys, scored, strict=True)
+    ]
+
+
+def choose_settings(
+    task: Task,
+    baseline: Path | None,
+    settings: CompileConfig | None,
+    objective: str | None,
+    optimization: str | None,
+) -> CompileConfig:
+    """How modules are compiled: as ``settings`` say, else as a baseline was measured, else by default.
+
+    Args:
+        task: decision problem; its first objective is the default, and for those in code generation ``-O2`` is.
+        baseline: folder that the pipeline made.
+        settings: given by the user, all together.
+        objective: given by the user alone.
+        optimization: given by the user alone.
+
+    Raises:
+        ArtifactError: the baseline is missing.
+        ConfigError: settings twice, others than those of the baseline, or an objective that cannot be measured.
+    """
+    if settings is not None and (objective or optimization):
+        raise ConfigError("settings= holds objective and optimization; do not give them a second time")
+    own = {"objective": task.objectives[0], **({"optimization": "-O2"} if task.in_code_generation else {})}
+    measured = _measured_with(baseline, task) if baseline is not None else {}
+    asked = {name: one for name, one in (("objective", objective), ("optimization", optimization)) if one}
+    if settings is None:
+        values = DEFAULT_COMPILE.model_dump() | own | measured | asked
+        settings = parse_section(CompileConfig, canonical_json(values))
+    for name in _DECIDING:
+        if name in measured and measured[name] != getattr(settings, name):
+            raise ConfigError(f"{name}: {getattr(settings, name)}, but {baseline} was measured with {measured[name]}")
+    task.check_objective(settings.objective)
+    if settings.objective == "dedup_bytes":
+        raise ConfigError("objective: dedup_bytes depends on a project's other modules; choose text_bytes")
+    return settings
+
+
+_DECIDING = ("optimization", "size_stop_factor")
+"""Settings that decide what a compile comes to; the others only bound it."""
+
+
+def _measured_with(baseline: Path, task: Task) -> dict[str, Any]:
+    origin = read_provenance(baseline / "scores.parquet")
+    measured_task, measured = origin.get("task", task.name), origin.get("compile", {})
+    if measured_task != task.name:
+        raise ConfigError(f"{baseline} was measured for task {measured_task}, this environment is of task {task.name}")
+    return {name: value for name, value in measured.items() if name in CompileConfig.model_fields}

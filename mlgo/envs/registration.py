@@ -4,8 +4,8 @@ import gymnasium
 
 ENVIRONMENTS = {
     "mlgo/InlineSize-v0": {"task": "inline-size"},
-    "mlgo/RegallocEvict-v0": {"task": "regalloc-evict", "optimization": "-O2"},
-    "mlgo/RegallocPriority-v0": {"task": "regalloc-priority", "optimization": "-O2"},
+    "mlgo/RegallocEvict-v0": {"task": "regalloc-evict"},
+    "mlgo/RegallocPriority-v0": {"task": "regalloc-priority"},
 }
 """Arguments of `env.CompileEnv` by id."""
 

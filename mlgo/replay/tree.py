@@ -144,6 +144,18 @@ class DecisionTree:
         """Follow a policy from the root as far as the tree is known."""
         return _led(self.descend(), lambda stretch: decide(self._observations[stretch.nodes]))
 
+    def beginning(self) -> int | AnyLeaf | None:
+        """The first node; the result where nothing is asked; None when nothing is known."""
+        return self._branches.get(_BEGINNING, self._early_leaves.get(_BEGINNING))
+
+    def following(self, node: int, answer: int) -> int | AnyLeaf | None:
+        """The node that an answer leads to; the result where nothing more is asked; None when that is not known."""
+        if self._answers[node] == answer:
+            end = int(self._ends[node])
+            return node + 1 if node + 1 < end else self._run_leaves[end]
+        edge = (node, answer)
+        return self._branches.get(edge, self._early_leaves.get(edge))
+
     def branch_of(
         self, observations: np.ndarray, answers: np.ndarray, leaf: AnyLeaf, num_checked: int = 0
     ) -> Branch | None:

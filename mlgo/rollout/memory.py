@@ -125,7 +125,7 @@ class TreeMemory:
         header = result.header
         if header is None or header.advice is None:
             return
-        if not _is_discrete(header.advice):
+        if not is_discrete(header.advice):
             self._can_keep = False
             return
         self.store.insert(job.sha256, result, job.known)
@@ -134,14 +134,23 @@ class TreeMemory:
         """What needs no compile: the module's result where it is one context, the sum of costs where that is enough."""
         leaves = [walk.leaf for walk in walks]
         if len(leaves) == 1 and isinstance(leaves[0], Leaf):
-            return Recollection(job, _result(header, forest, walks[0], leaves[0], job.record))
+            return Recollection(job, recalled_result(header, forest, walks[0], leaves[0], job.record))
         functions = [leaf for leaf in leaves if isinstance(leaf, FunctionLeaf)]
         if job.costs_only and len(functions) == len(walks):
             return Recollection(job, spills=tuple(costs for leaf in functions for costs in leaf.spills))
         return None
 
 
-def _result(header: Header, forest: Forest, walk: Walk, leaf: Leaf, record: bool) -> CompileResult:
+def recalled_result(header: Header, forest: Forest, walk: Walk, leaf: Leaf, record: bool) -> CompileResult:
+    """What a compile of a module that is one context gave, put together from its tree.
+
+    Args:
+        header: what the compiler sends.
+        forest: the module's one tree.
+        walk: the compile's way through it.
+        leaf: where that ends.
+        record: with the raw observations.
+    """
     assert header.advice is not None
     answers = walk.answers.astype(header.advice.dtype).tobytes()
     return CompileResult(
@@ -172,6 +181,6 @@ def _without_illegal_end(header: Header, tree: DecisionTree, walk: Walk, guard: 
     return Walk(walk.nodes[:-1], walk.answers[:-1], None)
 
 
-def _is_discrete(advice: TensorSpec) -> bool:
+def is_discrete(advice: TensorSpec) -> bool:
     """Whether answers can repeat at all, so that a tree of them is worth keeping; a priority in float32 hardly does."""
     return advice.num_elements == 1 and advice.dtype.kind in "iu"

@@ -64,13 +64,12 @@ class Header:
         """Byte offset of a feature within an observation's payload."""
         return sum(spec.num_bytes for spec in self.features[: self.index(name)])
 
-    def unpack(self, payload: bytes) -> dict[str, np.ndarray]:
-        """Split a payload into named arrays of the header's dtypes and shapes."""
+    def unpack(self, payload: bytes | bytearray) -> dict[str, np.ndarray]:
+        """Split a payload into named arrays of the header's dtypes and shapes; views, writable if the payload is."""
         arrays, offset = {}, 0
         for spec in self.features:
-            flat = np.frombuffer(payload, spec.dtype, spec.num_elements, offset)
-            arrays[spec.name] = flat.reshape(spec.shape)
-            offset += spec.num_bytes
+            arrays[spec.name] = np.ndarray(spec.shape, spec.dtype, payload, offset)
+            offset += arrays[spec.name].nbytes
         return arrays
 
     def scalars(self, payloads: bytes) -> np.ndarray:

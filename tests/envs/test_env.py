@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -14,6 +15,7 @@ from gymnasium.utils.env_checker import check_env
 
 from mlgo.compiler.session import compile_plain, compile_under_advice
 from mlgo.envs import ENVIRONMENTS
+from mlgo.envs.env import CompileEnv
 from mlgo.envs.rewards import MarginalShare, Shaped
 from mlgo.envs.vector import VectorObservation
 from mlgo.errors import ConfigError, CorpusError, PolicyError
@@ -22,23 +24,8 @@ from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.tasks import get_task
-from tests.conftest import SAMPLE, processes_naming
-
-FILES = [str(SAMPLE / "json/parser.cpp"), str(SAMPLE / "lz/match.c")]
-EVICTING = str(SAMPLE / "matrix/lu.cpp")
-
-
-@pytest.fixture
-def make():
-    made = []
-
-    def make_env(name, modules=FILES, **arguments):
-        made.append(gymnasium.make(name, modules=modules, **arguments).unwrapped)
-        return made[-1]
-
-    yield make_env
-    for env in made:
-        env.close()
+from tests.conftest import REPOSITORY, processes_naming
+from tests.envs.conftest import EVICTING, INLINING
 
 
 def play(env, act, **reset):
@@ -56,7 +43,15 @@ def play(env, act, **reset):
 def test_gymnasiums_own_checks(name, make):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that what a compiler may send has no bounds
-        check_env(make(name, render_mode="ansi"))
+        check_env(make(name, render_mode="rgb_array"))  # the other ways to render are tried, too
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_data_sheets_list_what_is_observed(name, make):
+    page = (REPOSITORY / "docs/environments.md").read_text()
+    sheet = page.partition(f"### `{name}`")[2].partition("### ")[0].partition("| feature |")[2]
+    listed = [one for line in sheet.splitlines() for one in re.findall(r"`(\w+)`", line.split(" | ")[0])]
+    assert sorted(listed) == sorted(spec.name for spec in make(name, [EVICTING]).features)
 
 
 def test_the_process_of_an_environment_imports_no_tensorflow():
@@ -69,8 +64,8 @@ def test_the_process_of_an_environment_imports_no_tensorflow():
 
 def test_the_heuristics_own_answers_are_a_plain_compile(make, toolchain):
     env = make("mlgo/InlineSize-v0")
-    reward, terminated, info, steps = play(env, lambda _, info: info["heuristic"], options={"module": FILES[0]})
-    plain = compile_plain(toolchain, env._problem.bitcode, env._settings)
+    reward, terminated, info, steps = play(env, lambda _, info: info["heuristic"], options={"module": INLINING[0]})
+    plain = compile_plain(toolchain, env.problem.bitcode, env.settings)
     assert (reward, terminated, info["questions"]) == (0.0, True, steps)
     assert info["object_sha256"] == plain.object_sha256
     assert info["score"] == info["baseline"] == plain.text_bytes
@@ -80,7 +75,7 @@ def test_the_heuristics_own_answers_are_a_plain_compile(make, toolchain):
 
 def test_never_inlining_costs_what_it_costs(make, toolchain):
     env = make("mlgo/InlineSize-v0")
-    reward, _, info, _ = play(env, lambda *_: 0, options={"module": FILES[0]})
+    reward, _, info, _ = play(env, lambda *_: 0, options={"module": INLINING[0]})
     assert reward == pytest.approx(1 - info["score"] / info["baseline"])
     assert reward < 0.0
 
@@ -88,7 +83,7 @@ def test_never_inlining_costs_what_it_costs(make, toolchain):
 def test_columns_are_those_of_an_advisor(make, toolchain):
     """The same rule as an agent and as an advisor gives the same object; illegal columns are masked."""
     env = make("mlgo/RegallocEvict-v0", [EVICTING])
-    header, rule = env._header, LightestAdvisor().respond_to(env._header)
+    header, rule = env.header, LightestAdvisor().respond_to(env.header)
 
     def least(observation, info):
         payload = b"".join(observation[spec.name].tobytes() for spec in header.features)
@@ -98,7 +93,7 @@ def test_columns_are_those_of_an_advisor(make, toolchain):
 
     _, terminated, info, steps = play(env, least)
     task = get_task("regalloc-evict")
-    advised = compile_under_advice(toolchain, task, env._problem.bitcode, LightestAdvisor(), env._settings)
+    advised = compile_under_advice(toolchain, task, env.problem.bitcode, LightestAdvisor(), env.settings)
     assert terminated
     assert (info["object_sha256"], steps) == (advised.object_sha256, advised.num_questions)
     assert info["repaired_answers"] == 0
@@ -116,7 +111,7 @@ def test_shares_by_marginal_cost_add_up_to_the_gain(make):
     scaling = Normalisation(("constant_args",), np.zeros(1, np.float32), np.ones(1, np.float32))
     policy = NetworkPolicy("inline-size", scaling, Architecture((1, 1)), np.array([3.0 / np.log(2), 0.0], np.float32))
     env = make("mlgo/InlineSize-v0", reward=MarginalShare(policy, 2.0))
-    observation, info = env.reset(options={"module": FILES[0]})
+    observation, info = env.reset(options={"module": INLINING[0]})
     total, terminated, number = 0.0, False, 0
     while not terminated:
         before, answer = observation["constant_args"].item(), number % 2
@@ -135,7 +130,7 @@ def test_shaped_rewards_add_up_to_the_gain_less_the_first_potential(make):
         return float(seen["callsite_height"].item())
 
     env = make("mlgo/InlineSize-v0", reward=Shaped(potential))
-    observation, info = env.reset(options={"module": FILES[0]})
+    observation, info = env.reset(options={"module": INLINING[0]})
     first, total, terminated = potential(observation), 0.0, False
     while not terminated:
         before = potential(observation)
@@ -150,7 +145,7 @@ def test_modules_are_drawn_by_the_seed(make):
     env = make("mlgo/InlineSize-v0")
     drawn = [env.reset(seed=seed)[1]["module"] for seed in (*range(8), *range(8))]
     assert drawn[:8] == drawn[8:]
-    assert set(drawn) == set(FILES)
+    assert set(drawn) == set(INLINING)
 
 
 def test_what_is_asked(make):
@@ -187,24 +182,11 @@ def test_vectors_pass_gymnasiums_checks(name, make):
         assert (found[-33:] != 0).tolist() == vectors.action_masks().tolist()
 
 
-def test_vectors_compile_in_parallel(make):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        envs = gymnasium.make_vec(
-            "mlgo/RegallocPriority-v0", num_envs=2, vectorization_mode="async", modules=[EVICTING]
-        )
-    observations, _ = envs.reset(seed=0)
-    assert observations["li_size"].shape == (2, 1)
-    observations, rewards, *_ = envs.step(np.array([[5.0], [6.0]], np.float32))
-    assert rewards.tolist() == [0.0, 0.0]
-    envs.close()
-
-
 def test_a_compile_that_fails_ends_the_episode(make, tmp_path):
     env = make("mlgo/InlineSize-v0")
-    env.reset(options={"module": FILES[1]})
-    env._problem.bitcode.write_bytes(b"no bitcode")
-    _, info = env.reset(options={"module": FILES[1]})
+    env.reset(options={"module": INLINING[1]})
+    env.problem.bitcode.write_bytes(b"no bitcode")
+    _, info = env.reset(options={"module": INLINING[1]})
     assert info["error"]["kind"] == "exit"
     _, reward, terminated, truncated, info = env.step(1)
     assert (reward, terminated, truncated) == (0.0, False, True)
@@ -231,6 +213,19 @@ def test_mistakes_of_the_user(make):
         make("mlgo/InlineSize-v0", objective="spill_cost")
     with pytest.raises(ConfigError, match="dedup_bytes depends on a project's other modules"):
         make("mlgo/InlineSize-v0", objective="dedup_bytes")
+    with pytest.raises(ConfigError, match="render_mode: human is none of ansi, rgb_array"):
+        CompileEnv("inline-size", INLINING, render_mode="human")
+
+
+def test_a_machine_that_fails_ends_the_episode(make, toolchain):
+    env = make("mlgo/InlineSize-v0")
+    env.reset()
+    compiling = env._compile
+    compiling._events.put(OSError("no space left"))
+    with pytest.raises(OSError, match="no space left"):
+        env.step(0)
+    with pytest.raises(ResetNeeded):
+        env.step(0)
 
 
 def test_nothing_stays_behind(make, own_temporary_folder):
@@ -248,7 +243,7 @@ def test_nothing_stays_behind(make, own_temporary_folder):
 
 
 def test_an_environment_that_is_dropped_ends_its_compile(make):
-    env = gymnasium.make("mlgo/InlineSize-v0", modules=FILES)
+    env = gymnasium.make("mlgo/InlineSize-v0", modules=INLINING)
     env.reset()
     compiling = env.unwrapped._compile._thread
     del env
@@ -257,7 +252,7 @@ def test_an_environment_that_is_dropped_ends_its_compile(make):
 
 
 def test_a_process_that_ends_without_close_leaves_nothing(tmp_path):
-    code = f"import gymnasium, mlgo.envs; gymnasium.make('mlgo/InlineSize-v0', modules={FILES!r}).reset()"
+    code = f"import gymnasium, mlgo.envs; gymnasium.make('mlgo/InlineSize-v0', modules={INLINING!r}).reset()"
     run = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | {"TMPDIR": str(tmp_path)}, timeout=60, check=False
     )

@@ -66,6 +66,21 @@ def test_an_answer_after_which_nothing_more_is_asked():
 
 
 @given(POLICIES, SEEDS)
+def test_one_answer_after_the_other_goes_the_same_way(policies, seed):
+    tree = DecisionTree(WIDTH)
+    for policy in policies:
+        walk, place, nodes = tree.walk(decide_by(policy)), tree.beginning(), []
+        while isinstance(place, int):
+            nodes.append(place)
+            place = tree.following(place, int(decide_by(policy)(tree.observations[place : place + 1])[0]))
+        assert nodes == walk.nodes.tolist()
+        assert place == walk.leaf
+        branch = tree.branch_of(*run(policy, seed))
+        if branch is not None:
+            tree.add(branch)
+
+
+@given(POLICIES, SEEDS)
 def test_what_is_known_is_found_and_nothing_else(policies, seed):
     tree, known = DecisionTree(WIDTH), set()
     for policy in policies:

@@ -1,0 +1,110 @@
+"""How environments compile: by default, as a baseline was measured, or as the user says."""
+
+import gymnasium
+import pyarrow as pa
+import pytest
+
+from mlgo.artifacts import MODULES, PROJECT, SCORES, provenance, write_rows
+from mlgo.compiler.session import compile_plain
+from mlgo.config import DEFAULT_COMPILE
+from mlgo.envs.modules import choose_settings
+from mlgo.errors import ConfigError, ToolchainError
+from mlgo.files import file_sha256
+from mlgo.tasks import get_task
+from tests.conftest import SAMPLE
+
+SMALL = str(SAMPLE / "lz/match.c")
+INLINING, EVICTION = get_task("inline-size"), get_task("regalloc-evict")
+
+
+@pytest.fixture
+def baseline(tmp_path):
+    """Provenance of a baseline at -O3, measured before there was a bound on questions."""
+    settings = DEFAULT_COMPILE.model_dump(exclude={"max_questions"})
+    settings |= {"objective": "spill_cost", "optimization": "-O3", "answer_timeout_s": 7.0}
+    write_rows(tmp_path / "scores.parquet", [], SCORES, provenance(task="regalloc-evict", compile=settings))
+    return tmp_path
+
+
+def test_by_default():
+    assert choose_settings(INLINING, None, None, None, None) == DEFAULT_COMPILE
+    changed = {"objective": "spill_cost", "optimization": "-O2"}
+    assert choose_settings(EVICTION, None, None, None, None) == DEFAULT_COMPILE.model_copy(update=changed)
+
+
+def test_single_settings():
+    chosen = choose_settings(INLINING, None, None, "exec_bytes", "-Os")
+    assert chosen == DEFAULT_COMPILE.model_copy(update={"objective": "exec_bytes", "optimization": "-Os"})
+    with pytest.raises(ConfigError, match=r"objective: .* got 'bytes'"):
+        choose_settings(INLINING, None, None, "bytes", None)
+
+
+def test_as_the_baseline_was_measured(baseline):
+    chosen = choose_settings(EVICTION, baseline, None, None, None)
+    assert (chosen.optimization, chosen.answer_timeout_s) == ("-O3", 7.0)
+    assert chosen.max_questions == DEFAULT_COMPILE.max_questions
+    assert choose_settings(EVICTION, baseline, None, "text_bytes", None).objective == "text_bytes"
+    longer = chosen.model_copy(update={"answer_timeout_s": 99.0})
+    assert choose_settings(EVICTION, baseline, longer, None, None) == longer
+
+
+def test_other_settings_than_those_of_the_baseline(baseline):
+    with pytest.raises(ConfigError, match=r"optimization: -O2, but .* was measured with -O3"):
+        choose_settings(EVICTION, baseline, None, None, "-O2")
+    chosen = choose_settings(EVICTION, baseline, None, None, None)
+    with pytest.raises(ConfigError, match=r"size_stop_factor: 2\.0, but .* was measured with 4\.0"):
+        choose_settings(EVICTION, baseline, chosen.model_copy(update={"size_stop_factor": 2.0}), None, None)
+    with pytest.raises(ConfigError, match="was measured for task regalloc-evict, this environment is of task inline"):
+        choose_settings(INLINING, baseline, None, None, None)
+
+
+def test_settings_are_compiled_with(make, toolchain):
+    settings = DEFAULT_COMPILE.model_copy(update={"optimization": "-O3", "size_stop_factor": 1.01})
+    env = make("mlgo/InlineSize-v0", [SMALL], settings=settings)
+    assert env.problem.baseline == compile_plain(toolchain, env.problem.bitcode, settings).text_bytes
+    assert env.problem.baseline > make("mlgo/InlineSize-v0", [SMALL]).problem.baseline
+    env.reset()
+    steps, over = 0, False
+    while not over:
+        _, _, over, _, info = env.step(1)
+        steps += 1
+    assert steps == info["questions"] < 10  # the size stop
+    with pytest.raises(ConfigError, match="do not give them a second time"):
+        make("mlgo/InlineSize-v0", [SMALL], settings=settings, optimization="-O2")
+
+
+def test_a_corpus_is_compiled_as_its_baseline_was(sample, toolchain, tmp_path):
+    """Of two modules the one that is asked about; its score is the baseline's, whatever a compile would say."""
+    bitcode = sample("lz/match.c")
+    source = {"project": "lz", "language": "c", "licence": "MIT", "skip_reason": ""}
+    empty = {field.name: 0 if pa.types.is_integer(field.type) else "" for field in MODULES}
+    rows = [
+        empty | source | {"module": name, "split": "train", "bitcode_sha256": file_sha256(bitcode)}
+        for name in ("match.c", "silent.c")
+    ]
+    shard = source | {"module": "match.c", "ir_sha256": "", "bitcode": bitcode.read_bytes()}
+    shard |= {"function_hashes": [], "function_sizes": []}
+    write_rows(tmp_path / "modules.parquet", rows, MODULES, {})
+    write_rows(tmp_path / "projects" / "lz.parquet", [shard], PROJECT, {})
+    score = dict.fromkeys(SCORES.names) | {"project": "lz", "object_sha256": "", "failure": "", "message": ""}
+    scores = [
+        score | {"module": name, "advisor": advisor, "text_bytes": 1234, "num_questions": count}
+        for name, count in (("match.c", 9), ("silent.c", 0))
+        for advisor in ("heuristic", "echo")
+    ]
+    settings = DEFAULT_COMPILE.model_copy(update={"optimization": "-O3"})
+    origin = provenance(task="inline-size", compile=settings.model_dump(), compiler=toolchain.name)
+    write_rows(tmp_path / "scores.parquet", scores, SCORES, origin)
+    folders = {"corpus": str(tmp_path), "baseline": str(tmp_path)}
+    env = gymnasium.make("mlgo/InlineSize-v0", **folders)
+    _, info = env.reset()
+    over = False
+    while not over:
+        _, reward, over, _, info = env.step(info["heuristic"])
+    env.close()
+    assert (info["module"], info["baseline"]) == ("lz/match.c", 1234.0)
+    assert info["score"] == compile_plain(toolchain, bitcode, settings).text_bytes
+    assert reward == 1 - info["score"] / 1234
+    write_rows(tmp_path / "scores.parquet", scores, SCORES, origin | {"compiler": "clang 17.0.6"})
+    with pytest.raises(ToolchainError, match=r"was measured with clang 17\.0\.6, this is ziglang clang"):
+        gymnasium.make("mlgo/InlineSize-v0", **folders)
