@@ -13,6 +13,7 @@ from mlgo.cse.memory import RememberingCompiler
 from mlgo.cse.problem import Compiled, CseCompiler, Outcome
 from mlgo.cse.rewards import ChoiceReward, StepChange
 from mlgo.cse.state import RECORD, Choice, Observer, fits
+from mlgo.envs.picture import draw_episode
 from mlgo.errors import ConfigError, CorpusError
 
 Observation = dict[str, np.ndarray]
@@ -58,7 +59,7 @@ class CseEnv(gymnasium.Env[Observation, np.int64]):
         CorpusError: no unit can be compiled.
     """
 
-    metadata = {"render_modes": ["ansi"]}  # noqa: RUF012
+    metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012
 
     def __init__(
         self,
@@ -69,10 +70,12 @@ class CseEnv(gymnasium.Env[Observation, np.int64]):
         max_candidates: int = 16,
         stop_at_once: bool = True,
         reward: ChoiceReward = StepChange(),  # noqa: B008
-        render_mode: Literal["ansi"] | None = None,
+        render_mode: Literal["ansi", "rgb_array"] | None = None,
     ) -> None:
         if not 1 <= max_candidates <= 64:
             raise ConfigError(f"max_candidates is {max_candidates}; the JIT keeps at most 64, so take 1 to 64")
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise ConfigError(f"render_mode: {render_mode} is none of {', '.join(self.metadata['render_modes'])}")
         if not 0 <= min_viable <= max_candidates:
             raise ConfigError(f"min_viable is {min_viable}; take 0 to max_candidates, {max_candidates}")
         self._compiler = RememberingCompiler(compiler)
@@ -91,7 +94,10 @@ class CseEnv(gymnasium.Env[Observation, np.int64]):
         )
         self.action_space = spaces.Discrete(max_candidates + 1)
         self._choice: Choice | None = None
-        self._over = True
+        self._unit, self._over = "", True
+        self._lines: list[str] = []
+        self._scores: list[float] = []
+        self._rewards: list[float] = []
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -126,6 +132,7 @@ class CseEnv(gymnasium.Env[Observation, np.int64]):
         self._latest: Compiled = none
         self._previous_score = none.score
         self._invalid, self._total, self._over = 0, 0.0, False
+        self._scores, self._rewards = [none.score], [0.0]
         self._lines = [f"{name}: {none.score:g} without elimination, {heuristic.score:g} under the heuristic"]
         return self._observation(), self._info(valid=True)
 
@@ -170,9 +177,16 @@ class CseEnv(gymnasium.Env[Observation, np.int64]):
             return np.ones(self.observer.max_candidates + 1, bool)
         return self.observer.allowed(self._choice, stop=self._stop_at_once or bool(self._choice.chosen))
 
-    def render(self) -> str | None:
-        """The episode so far as text, a line for each choice."""
-        return "\n".join(self._lines) if self._choice is not None else "no episode has begun"
+    def render(self) -> Any:
+        """The episode so far: as text, a line for each choice, or as a picture of scores and rewards, uint8 [h, w, 3].
+
+        None where no ``render_mode`` was chosen.
+        """
+        if self.render_mode == "ansi":
+            return "\n".join(self._lines)
+        if self.render_mode == "rgb_array":
+            return draw_episode(self._unit, np.array(self._scores), np.array(self._rewards), ("score", "step"))
+        return None
 
     def close(self) -> None:
         """End the compiler."""
@@ -214,6 +228,8 @@ class CseEnv(gymnasium.Env[Observation, np.int64]):
         self, reward: float, *, terminated: bool = False, truncated: bool = False, valid: bool = True
     ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         self._total += reward
+        self._scores.append(self._latest.score)
+        self._rewards.append(reward)
         self._over = terminated or truncated
         info = self._info(valid=valid)
         if terminated:

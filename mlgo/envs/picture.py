@@ -6,12 +6,14 @@ import numpy as np
 
 WIDTH, HEIGHT = 640, 480
 _LEFT, _RIGHT = 72, 624
-_PANELS = (("answer", 40, 232), ("reward so far", 264, 456))
+_PANELS = ((40, 232), (264, 456))
 _WHITE, _FRAME, _TEXT = (255, 255, 255), (200, 200, 200), (60, 60, 60)
 _BAND, _LINE = (168, 203, 230), (23, 92, 145)
 
 
-def draw_episode(title: str, answers: np.ndarray, rewards: np.ndarray) -> np.ndarray:
+def draw_episode(
+    title: str, answers: np.ndarray, rewards: np.ndarray, words: tuple[str, str] = ("answer", "question")
+) -> np.ndarray:
     """Draw an episode so far.
 
     Answers are shown by the mean of those that share a column of pixels, and the range they span; so a picture costs
@@ -21,6 +23,7 @@ def draw_episode(title: str, answers: np.ndarray, rewards: np.ndarray) -> np.nda
         title: name of the module.
         answers: float64 [num_answers].
         rewards: float64 [num_answers], of each answer.
+        words: what is drawn above the rewards, and over what.
 
     Returns:
         uint8 [480, 640, 3].
@@ -29,12 +32,13 @@ def draw_episode(title: str, answers: np.ndarray, rewards: np.ndarray) -> np.nda
 
     image = Image.new("RGB", (WIDTH, HEIGHT), _WHITE)
     draw = ImageDraw.Draw(image)
-    draw.text((_LEFT, 6), f"{title[-70:]}, {len(answers)} answers", _TEXT)
-    for (label, top, bottom), values in zip(_PANELS, (answers, np.cumsum(rewards)), strict=True):
+    draw.text((_LEFT, 6), f"{title[-70:]}, {len(answers)} {words[0]}s", _TEXT)
+    panels = ((words[0], answers), ("reward so far", np.cumsum(rewards)))
+    for (label, values), (top, bottom) in zip(panels, _PANELS, strict=True):
         _draw_panel(draw, label, top, bottom, values)
     draw.text((_LEFT, HEIGHT - 18), "0", _TEXT)
     draw.text((_RIGHT, HEIGHT - 18), str(max(0, len(answers) - 1)), _TEXT, anchor="ra")
-    draw.text(((_LEFT + _RIGHT) // 2, HEIGHT - 18), "question", _TEXT, anchor="ma")
+    draw.text(((_LEFT + _RIGHT) // 2, HEIGHT - 18), words[1], _TEXT, anchor="ma")
     return np.asarray(image).copy()
 
 

@@ -21,6 +21,20 @@ def test_gymnasiums_checker_passes():
     check_env(make(), skip_render_check=True)
 
 
+def test_an_episode_can_be_read_and_seen():
+    text, picture = make(render_mode="ansi"), make(render_mode="rgb_array")
+    assert picture.render().shape == (480, 640, 3)
+    for env in (text, picture):
+        env.reset(options={"unit": "a/u"})
+        env.step(np.int64(0))
+    assert text.render().splitlines() == [
+        "a/u: 100 without elimination, 80 under the heuristic",
+        "   0: 80 (1 performed), reward +1.0000",
+    ]
+    assert len(np.unique(picture.render())) > 2
+    assert make().render() is None
+
+
 def test_rewards_are_five_times_the_relative_change():
     env = make()
     env.reset(options={"unit": "a/u"})
@@ -133,6 +147,7 @@ def test_more_candidates_on_the_way_than_fit_end_the_episode():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"render_mode": "human"}, "render_mode: human is none of"),
         ({"max_candidates": 65}, "at most 64"),
         ({"min_viable": 5}, "min_viable is 5"),
     ],
