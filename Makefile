@@ -4,6 +4,8 @@
 PYTHON ?= python3
 CORES ?= all
 PRESET ?=
+EXTRA ?=
+TORCH ?= torch==2.13.0
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -18,13 +20,19 @@ main: setup  ## set up everything, run the main job, print what it found
 	$(SNAKEMAKE)
 	@$(RUN) mlgo report
 
-setup: $(VENV)/installed  ## make .venv with the pinned packages
+setup: $(VENV)/installed $(EXTRA:%=$(VENV)/installed-%)  ## make .venv with the pinned packages; EXTRA=sb3 for examples/sb3_*.py
 
 $(VENV)/installed: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; set PYTHON=...") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# TORCH may name another build, for example a wheel for the CPU alone.
+$(VENV)/installed-sb3: $(VENV)/installed requirements-sb3.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-sb3.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
 	@touch $@
 
 test: setup  ## run the tests
