@@ -325,6 +325,7 @@ CSE_UNITS = pa.schema(
         _field("language", pa.string(), "c, c++ or il"),
         _field("split", pa.string(), "train, validation or test"),
         _field("body_sha256", pa.string(), "equal for units that are the same but for their name"),
+        _field("batch", pa.string(), "units of a batch share compiles; empty for none"),
         _field("num_candidates", pa.int64(), "candidates without any elimination", nullable=True),
         _field("num_viable", pa.int64(), "of these, those that the compiler would eliminate", nullable=True),
         _field("skip_reason", pa.string(), "why the unit is not learnt from or judged; empty if it is"),

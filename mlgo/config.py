@@ -476,10 +476,18 @@ class GccConfig(Section):
     """Level of all compiles."""
     counter: Literal["pre_insn"]
     """Debug counter that is driven; the one whose values keep their meaning, see mlgo/compiler/gcc/counters.py."""
+    unit: Literal["function", "translation_unit"]
+    """What a choice is made for. Functions of a translation unit share compiles."""
     score: Literal["text_bytes", "function_bytes"]
-    """What is to be small: text of the object, or its functions without the gaps that align them."""
+    """What is to be small: code of the functions without the gaps that align them, or text of the object."""
     timeout_s: PositiveFloat
     """Deadline of one compile."""
+
+    @model_validator(mode="after")
+    def _check_score(self) -> "GccConfig":
+        if (self.unit, self.score) == ("function", "text_bytes"):
+            raise ValueError("a function has no text of its own; choose score function_bytes")
+        return self
 
 
 class SuperPmiConfig(Section):

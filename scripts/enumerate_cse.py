@@ -6,6 +6,7 @@ Example:
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 from tqdm import tqdm
@@ -17,8 +18,8 @@ from mlgo.config import CorpusConfig, CseConfig, parse_section
 from mlgo.cse.compilers import described
 from mlgo.cse.gcc import GccSpec
 from mlgo.cse.jit import SuperPmiSpec, body_hash
-from mlgo.cse.jobs import CompileJob
-from mlgo.cse.pool import CsePool
+from mlgo.cse.jobs import BaselineJob
+from mlgo.cse.pool import CsePool, batches
 from mlgo.cse.problem import Compiled, Failed, Outcome, Unit
 from mlgo.cse.selection import Eligible, repeats, stratified_split
 from mlgo.cse.stored import choice_row
@@ -73,14 +74,13 @@ def main() -> None:
 
 def of_sources(spec: GccSpec, workers: int) -> tuple[Sequence[Unit], Baselines]:
     """Translation units of a GCC, two compiles each."""
-    units = spec.open().units()
+    with closing(spec.open()) as compiler:
+        units = compiler.units(workers)
+    jobs = [BaselineJob(names) for names in batches({unit.name: unit.batch for unit in units})]
     with CsePool(spec, workers) as pool, tqdm(total=len(units), desc="baseline", unit="unit", disable=None) as bar:
-        found = pool.map([CompileJob(unit.name, ((), None)) for unit in units], lambda number: bar.update())
+        found = pool.map(jobs, bar.update)
     lost = Failed("worker", "the worker died")
-    return units, {
-        unit.name: (outcomes[0], outcomes[1]) if outcomes else (lost, lost)
-        for unit, outcomes in zip(units, found, strict=True)
-    }
+    return units, {unit.name: found.get(unit.name, (lost, lost)) for unit in units}
 
 
 def of_collection(spec: SuperPmiSpec) -> tuple[Sequence[Unit], Baselines]:
@@ -124,6 +124,7 @@ def unit_row(unit: Unit, none: Outcome, split: str, skip_reason: str) -> dict[st
         "language": unit.language,
         "split": split,
         "body_sha256": unit.body_sha256,
+        "batch": unit.batch,
         "num_candidates": len(none.candidates) if isinstance(none, Compiled) else None,
         "num_viable": num_viable(none) if isinstance(none, Compiled) else None,
         "skip_reason": skip_reason,

@@ -18,7 +18,7 @@ from mlgo.cse.jobs import GreedyJob
 from mlgo.cse.policy import load_choice_policy
 from mlgo.cse.pool import CsePool
 from mlgo.cse.problem import Failed
-from mlgo.cse.stored import choice_row, judged_units
+from mlgo.cse.stored import choice_row, in_batches, judged_units
 from mlgo.files import file_sha256
 
 
@@ -31,15 +31,15 @@ def main() -> None:
     _, spec = cse_compiler_of(args)
     policy = load_choice_policy(args.policy)
     units = judged_units(args.baseline, *args.splits)
-    jobs = [GreedyJob(unit.name, policy, policy.weights[None]) for unit in units]
+    jobs = [GreedyJob(names, policy, policy.weights[None]) for names in in_batches(units)]
     name, _, seed = args.policy.name.rpartition("-s")
-    with CsePool(spec, args.workers) as pool, tqdm(total=len(jobs), desc=name, unit="unit", disable=None) as bar:
-        found = pool.map(jobs, lambda number: bar.update())
+    with CsePool(spec, args.workers) as pool, tqdm(total=len(units), desc=name, unit="unit", disable=None) as bar:
+        found = pool.map(jobs, bar.update)
     lost = Failed("worker", "the worker died")
     rows = [
         {"unit": unit.name, "split": unit.split, "policy": name, "seed": int(seed)}
-        | choice_row(outcomes[0] if outcomes else lost)
-        for unit, outcomes in zip(units, found, strict=True)
+        | choice_row(found.get(unit.name, [lost])[0])
+        for unit in units
     ]
     origin = provenance(
         task=args.task,

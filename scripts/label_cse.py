@@ -15,7 +15,7 @@ from mlgo.cli.program import run_program
 from mlgo.cse.compilers import described
 from mlgo.cse.jobs import LabelJob
 from mlgo.cse.pool import CsePool
-from mlgo.cse.stored import choice_row, judged_units
+from mlgo.cse.stored import choice_row, in_batches, judged_units
 from mlgo.files import file_sha256
 
 
@@ -25,10 +25,10 @@ def main() -> None:
     args = parser.parse_args()
     config, spec = cse_compiler_of(args)
     units = judged_units(args.baseline)
-    largest_first = sorted(units, key=lambda unit: -unit.num_viable)
-    jobs = [LabelJob(unit.name, config.max_exhaustive, config.max_trials, args.seed) for unit in largest_first]
-    with CsePool(spec, args.workers) as pool, tqdm(total=len(jobs), desc="labels", unit="unit", disable=None) as bar:
-        found = dict(zip((job.unit for job in jobs), pool.map(jobs, lambda number: bar.update()), strict=True))
+    largest_first = in_batches(sorted(units, key=lambda unit: -unit.num_viable))
+    jobs = [LabelJob(names, config.max_exhaustive, config.max_trials, args.seed) for names in largest_first]
+    with CsePool(spec, args.workers) as pool, tqdm(total=len(units), desc="labels", unit="unit", disable=None) as bar:
+        found = pool.map(jobs, bar.update)
     rows = [
         {
             "unit": unit.name,
@@ -38,7 +38,7 @@ def main() -> None:
             "num_failed": label.num_failed,
         }
         for unit in units
-        if (label := found[unit.name]) is not None
+        if (label := found.get(unit.name)) is not None
     ]
     origin = provenance(
         task=args.task,

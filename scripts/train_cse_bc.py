@@ -21,7 +21,7 @@ from mlgo.cse.jobs import FollowJob
 from mlgo.cse.policy import ChoicePolicy
 from mlgo.cse.pool import CsePool
 from mlgo.cse.state import Observer
-from mlgo.cse.stored import JudgedUnit, judged_units, stored_labels
+from mlgo.cse.stored import JudgedUnit, in_batches, judged_units, stored_labels
 from mlgo.files import content_hash, file_sha256
 from mlgo.learn.bc.columns import ColumnData, clone_columns
 from mlgo.learn.choice.imitation import demonstrations
@@ -59,12 +59,15 @@ def main() -> None:
     )
 
     def examples(pool: CsePool, units: list[JudgedUnit]) -> ColumnData:
-        choices = {
-            unit.name: labels[unit.name] if config.imitate == "labels" else unit.heuristic_choice for unit in units
-        }
-        jobs = [FollowJob(unit.name, policy, choices[unit.name], config.orders, args.seed) for unit in units]
-        with tqdm(total=len(jobs), desc="demonstrations", unit="unit", disable=None) as bar:
-            return demonstrations([found or [] for found in pool.map(jobs, lambda number: bar.update())])
+        wanted = {unit.name: labels[unit.name] for unit in units}
+        if config.imitate == "heuristic":
+            wanted = {unit.name: unit.heuristic_choice for unit in units}
+        jobs = [
+            FollowJob(names, policy, tuple(wanted[name] for name in names), config.orders, args.seed)
+            for names in in_batches(units)
+        ]
+        with tqdm(total=len(units), desc="demonstrations", unit="unit", disable=None) as bar:
+            return demonstrations(list(pool.map(jobs, bar.update).values()))
 
     with (
         CsePool(spec, args.workers) as pool,

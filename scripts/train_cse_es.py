@@ -22,7 +22,7 @@ from mlgo.cse.jobs import GreedyJob
 from mlgo.cse.policy import load_choice_policy
 from mlgo.cse.pool import CsePool
 from mlgo.cse.problem import Compiled
-from mlgo.cse.stored import JudgedUnit, judged_units
+from mlgo.cse.stored import JudgedUnit, in_batches, judged_units, sampled
 from mlgo.files import file_sha256
 from mlgo.learn.checkpoint import checkpoint_path
 from mlgo.learn.choice.outcome import write_choice_outcome
@@ -30,7 +30,6 @@ from mlgo.learn.effort import recorded_effort
 from mlgo.learn.es import Coordinates, EsState, evolve
 from mlgo.learn.es.checkpoint import load_state, save_state
 from mlgo.learn.progress import TrainingProgress
-from mlgo.seeding import sample
 from mlgo.tasks.reward import relative_reward
 
 
@@ -44,7 +43,7 @@ def main() -> None:
     (_, spec), es = cse_compiler_of(args), parse_section(ESConfig, args.es)
     start = load_choice_policy(args.start)
     train = judged_units(args.baseline, "train")
-    validation = sample(
+    validation = sampled(
         judged_units(args.baseline, "validation"), es.validation_modules, args.seed, "cse", "validation"
     )
     origin = provenance(
@@ -72,15 +71,16 @@ def main() -> None:
     ):
 
         def rewards(candidates: np.ndarray, units: Sequence[JudgedUnit]) -> np.ndarray:
-            found = pool.map([GreedyJob(unit.name, start, candidates) for unit in units])
-            scores = [
-                [one.score if isinstance(one, Compiled) else np.nan for one in outcomes or [None] * len(candidates)]
-                for outcomes in found
-            ]
-            return relative_reward(np.array(scores).T, np.array([unit.heuristic for unit in units]))
+            found = pool.map([GreedyJob(names, start, candidates) for names in in_batches(units)])
+            scores = np.full((len(candidates), len(units)), np.nan)
+            for column, unit in enumerate(units):
+                for row, outcome in enumerate(found.get(unit.name, [])):
+                    if isinstance(outcome, Compiled):
+                        scores[row, column] = outcome.score
+            return relative_reward(scores, np.array([unit.heuristic for unit in units]))
 
         def evaluate(candidates: np.ndarray, generation: int) -> np.ndarray:
-            return rewards(candidates, sample(train, es.modules, args.seed, "cse", "es", generation))
+            return rewards(candidates, sampled(train, es.modules, args.seed, "cse", "es", generation))
 
         def validate(weights: np.ndarray) -> float:
             return float(np.nanmean(rewards(weights[None], validation)))

@@ -22,7 +22,7 @@ from mlgo.cse.jobs import GreedyJob, SampleJob
 from mlgo.cse.policy import load_choice_policy
 from mlgo.cse.pool import CsePool
 from mlgo.cse.problem import Compiled
-from mlgo.cse.stored import judged_units
+from mlgo.cse.stored import in_batches, judged_units, sampled
 from mlgo.files import file_sha256
 from mlgo.learn.answers import LegalColumn
 from mlgo.learn.checkpoint import checkpoint_path
@@ -32,7 +32,6 @@ from mlgo.learn.effort import recorded_effort
 from mlgo.learn.ppo import PpoState, SampledCompile, optimise
 from mlgo.learn.ppo.checkpoint import load_state, save_state
 from mlgo.learn.progress import TrainingProgress
-from mlgo.seeding import sample
 from mlgo.tasks.reward import relative_reward
 
 
@@ -46,7 +45,7 @@ def main() -> None:
     (_, spec), ppo = cse_compiler_of(args), parse_section(PPOConfig, args.ppo)
     start = load_choice_policy(args.start)
     train = judged_units(args.baseline, "train")
-    validation = sample(
+    validation = sampled(
         judged_units(args.baseline, "validation"), ppo.validation_modules, args.seed, "cse", "validation"
     )
     origin = provenance(
@@ -68,19 +67,21 @@ def main() -> None:
     ):
 
         def collect(weights: np.ndarray, iteration: int) -> list[SampledCompile | None]:
-            units = sample(train, ppo.modules, args.seed, "cse", "ppo", iteration)
+            units = sampled(train, ppo.modules, args.seed, "cse", "ppo", iteration)
             policy, names = start.with_weights(weights), ("cse", "ppo", "luck", iteration)
-            found = pool.map([SampleJob(unit.name, policy, ppo.episodes, args.seed, names) for unit in units])
-            episodes = [of_unit or [] for of_unit in found]
+            jobs = [SampleJob(batch, policy, ppo.episodes, args.seed, names) for batch in in_batches(units)]
+            found = pool.map(jobs)
+            episodes = [found.get(unit.name, []) for unit in units]
             watched.clear()
             watched.update(results(units, episodes))
             return [one for unit, each in zip(units, episodes, strict=True) for one in sampled_compiles(unit, each)]
 
         def validate(weights: np.ndarray) -> np.ndarray:
-            found = pool.map([GreedyJob(unit.name, start, weights[None]) for unit in validation])
-            scores = [out[0].score if out and isinstance(out[0], Compiled) else np.nan for out in found]
-            rewards = relative_reward(np.array(scores), np.array([unit.heuristic for unit in validation]))
-            return rewards[np.isfinite(rewards)]
+            found = pool.map([GreedyJob(names, start, weights[None]) for names in in_batches(validation)])
+            pairs = [(outcomes[0], unit) for unit in validation if (outcomes := found.get(unit.name))]
+            done = [(outcome.score, unit.heuristic) for outcome, unit in pairs if isinstance(outcome, Compiled)]
+            scores, heuristic = np.array(done, np.float64).reshape(-1, 2).T
+            return relative_reward(scores, heuristic)
 
         def after_iteration(state: PpoState) -> None:
             save_state(state, checkpoint)

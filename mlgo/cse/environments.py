@@ -61,7 +61,8 @@ def gcc_pre(
     command: str = "auto",
     optimization: str = "-O2",
     counter: str = "pre_insn",
-    score: str = "text_bytes",
+    unit: str = "function",
+    score: str = "function_bytes",
     timeout_s: float = 60.0,
     **options: Any,
 ) -> CseEnv:
@@ -73,9 +74,11 @@ def gcc_pre(
         command: of gcc.
         optimization: level.
         counter: debug counter that is driven.
-        score: ``text_bytes`` or ``function_bytes``.
+        unit: ``function`` or ``translation_unit``.
+        score: ``function_bytes``, or ``text_bytes`` of translation units.
         timeout_s: deadline of one compile.
-        options: see `CseEnv`; units are named ``project/source`` in a table, and by their file else.
+        options: see `CseEnv`; units are named ``project/source:function`` in a table, by their file instead of project
+            and source else, and without function where translation units are chosen for.
 
     Raises:
         ConfigError: neither sources nor a table, or both.
@@ -86,6 +89,7 @@ def gcc_pre(
         command=command,
         optimization=optimization,  # type: ignore[arg-type]
         counter=counter,  # type: ignore[arg-type]
+        unit=unit,  # type: ignore[arg-type]
         score=score,  # type: ignore[arg-type]
         timeout_s=timeout_s,
     )

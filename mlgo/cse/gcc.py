@@ -1,24 +1,30 @@
-"""Translation units as units, a stock GCC's partial redundancy elimination as what is chosen."""
+"""Translation units or their functions as units, a stock GCC's partial redundancy elimination as what is chosen."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
 from mlgo.artifacts import CSE_SOURCES, read_table
 from mlgo.compiler.frontend import LANGUAGES
-from mlgo.compiler.gcc.compile import GccSettings, compile_unit
+from mlgo.compiler.gcc.compile import GccObject, GccSettings, compile_unit
 from mlgo.compiler.gcc.find import Gcc, find_gcc
 from mlgo.compiler.gcc.preprocess import preprocess
 from mlgo.compiler.gcc.rtl import FEATURES
 from mlgo.config import GccConfig
-from mlgo.cse.problem import Candidates, Compiled, Decisions, Failed, Outcome, Unit
+from mlgo.cse.problem import Candidates, Compiled, Decisions, Failed, Outcome, Request, Unit
 from mlgo.errors import CompileError, ConfigError
+from mlgo.files import content_hash
 from mlgo.scratch import scratch_directory
+
+FUNCTION_MARK = ":"
+"""Between source and function in the name of a unit."""
 
 
 @dataclass(frozen=True)
@@ -69,17 +75,20 @@ class GccSpec:
 
 
 class GccCompiler:
-    """See `CseCompiler`. What the pass does in one place changes nothing of what it asks elsewhere.
+    """See `CseCompiler`. What the pass does in one function changes nothing of what it asks elsewhere.
 
-    The heuristic is what GCC does by itself: it performs everything.
+    A unit is a translation unit, or one of its functions; then all other functions are left to GCC, or, where several
+    of a translation unit are asked for at once, to each other: functions are compiled one by one, so a compile can
+    answer for all of them. The heuristic is what GCC does by itself: it performs everything.
 
     Attributes:
         ordered: the counter has its own order.
         static: candidates stay as they are.
+        num_compiles: compiles done so far.
 
     Args:
-        settings: which GCC, level, counter, score and deadline.
-        units: what is compiled.
+        settings: which GCC, level, counter, unit, score and deadline.
+        sources: what is compiled.
 
     Raises:
         ToolchainError: no GCC, or one without debug counters.
@@ -87,14 +96,15 @@ class GccCompiler:
 
     ordered, static = False, True
 
-    def __init__(self, settings: GccConfig, units: Sequence[TranslationUnit]) -> None:
+    def __init__(self, settings: GccConfig, sources: Sequence[TranslationUnit]) -> None:
         self._gcc: Gcc = find_gcc(settings.command, counter=settings.counter)
-        self._score = settings.score
+        self._by_function, self._score = settings.unit == "function", settings.score
         self._settings = GccSettings(settings.optimization, settings.counter, settings.timeout_s)
-        self._units: Mapping[str, TranslationUnit] = {unit.name: unit for unit in units}
-        self._candidates: dict[str, Candidates] = {}
+        self._sources: Mapping[str, TranslationUnit] = {source.name: source for source in sources}
+        self._parts: dict[str, dict[str, Part]] = {}
         self._scratch = ExitStack()
         self._folder = self._scratch.enter_context(scratch_directory())
+        self.num_compiles = 0
 
     @staticmethod
     def of_files(settings: GccConfig, sources: Sequence[str]) -> "GccCompiler":
@@ -114,50 +124,133 @@ class GccCompiler:
         gcc = find_gcc(settings.command, counter=settings.counter)
         return GccCompiler(settings, [_preprocessed(gcc, path) for path in paths])
 
-    def units(self) -> Sequence[Unit]:
-        """All translation units, in their order."""
+    def units(self, threads: int = 1) -> Sequence[Unit]:
+        """All units, in the order of their sources; functions without candidates are none.
+
+        A source that does not compile is one unit, whose compiles fail.
+
+        Args:
+            threads: compiles at a time, where functions have to be found.
+        """
+        if not self._by_function:
+            return [self._unit(source.name, source, hashlib.sha256(source.text).hexdigest()) for source in self._all]
+        with ThreadPoolExecutor(threads) as pool:
+            found = list(tqdm(pool.map(self._try_parts, self._all), "functions", len(self._all), disable=None))
         return [
-            Unit(unit.name, unit.project, hashlib.sha256(unit.text).hexdigest(), unit.language)
-            for unit in self._units.values()
+            self._unit(name, source, body)
+            for source, parts in zip(self._all, found, strict=True)
+            for name, body in (
+                [(source.name, hashlib.sha256(source.text).hexdigest())]
+                if parts is None
+                else [(name, part.body_sha256) for name, part in parts.items()]
+            )
         ]
 
     def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
-        """See `CseCompiler.compile`. Positions that the unit does not have are refused by GCC's side, as a failure.
+        """See `CseCompiler.compile`. Positions that the unit does not have are skipped, as the JIT does.
 
         Raises:
             ConfigError: an unknown unit.
         """
-        if unit not in self._units:
-            raise ConfigError(f"{unit} is not among the {len(self._units)} translation units")
-        try:
-            candidates = self._candidates_of(unit)
-            performed = None if decisions is None else [one for one in decisions if one < len(candidates)]
-            found = self._compile(unit, performed)
-        except CompileError as error:
-            return Failed(error.kind, str(error))
-        everything = tuple(range(len(candidates)))
-        requested = everything if decisions is None else decisions
-        return Compiled(
-            float(getattr(found, self._score)), found.text_bytes, requested, found.num_performed, candidates
-        )
+        return self.compile_many([(unit, decisions)])[0]
+
+    def compile_many(self, requests: Sequence[Request]) -> list[Outcome]:
+        """See `CseCompiler.compile_many`: each compile answers one request of every function of a translation unit.
+
+        Raises:
+            ConfigError: an unknown unit.
+        """
+        outcomes: list[Outcome | None] = [None] * len(requests)
+        waiting: dict[str, dict[str, list[int]]] = {}
+        for place, (unit, _) in enumerate(requests):
+            waiting.setdefault(self._source_of(unit).name, {}).setdefault(unit, []).append(place)
+        for name, places in waiting.items():
+            while places:
+                together = {unit: left.pop(0) for unit, left in places.items()}
+                choices = {unit: requests[place][1] for unit, place in together.items()}
+                for unit, outcome in self._compile_together(self._sources[name], choices).items():
+                    outcomes[together[unit]] = outcome
+                places = {unit: left for unit, left in places.items() if left}
+        return [outcome for outcome in outcomes if outcome is not None]
 
     def close(self) -> None:
         """Remove scratch files."""
         self._scratch.close()
 
-    def _candidates_of(self, unit: str) -> Candidates:
-        """From the dump of a compile in which all are performed; once for each unit."""
-        if unit not in self._candidates:
-            found = self._compile(unit, None, want_candidates=True).candidates
-            assert found is not None
-            self._candidates[unit] = Candidates(FEATURES, found.features, np.ones(len(found.features), bool))
-        return self._candidates[unit]
+    @property
+    def _all(self) -> list[TranslationUnit]:
+        return list(self._sources.values())
 
-    def _compile(self, unit: str, performed: Sequence[int] | None, *, want_candidates: bool = False) -> Any:
-        source = self._units[unit]
-        path = self._folder / hashlib.sha256(unit.encode()).hexdigest()[:16]
+    def _unit(self, name: str, source: TranslationUnit, body_sha256: str) -> Unit:
+        batch = source.name if self._by_function else ""
+        return Unit(name, source.project, body_sha256, source.language, batch)
+
+    def _source_of(self, unit: str) -> TranslationUnit:
+        name = unit.rpartition(FUNCTION_MARK)[0] if self._by_function and unit not in self._sources else unit
+        if name not in self._sources:
+            raise ConfigError(f"{unit} is not among the units of {len(self._sources)} sources")
+        return self._sources[name]
+
+    def _compile_together(self, source: TranslationUnit, choices: Mapping[str, Decisions | None]) -> dict[str, Outcome]:
+        try:
+            parts = self._parts_of(source)
+            if unknown := [unit for unit in choices if unit not in parts]:
+                raise ConfigError(f"{unknown[0]} is no function with candidates")
+            denied = {
+                parts[unit].start + position
+                for unit, decisions in choices.items()
+                if decisions is not None
+                for position in set(range(len(parts[unit].candidates))) - set(decisions)
+            }
+            num = sum(len(part.candidates) for part in parts.values())
+            found = self._run(source, [one for one in range(num) if one not in denied] if denied else None)
+        except CompileError as error:
+            return dict.fromkeys(choices, Failed(error.kind, str(error)))
+        return {unit: self._outcome(parts[unit], decisions, found) for unit, decisions in choices.items()}
+
+    def _outcome(self, part: "Part", decisions: Decisions | None, found: GccObject) -> Outcome:
+        num = len(part.candidates)
+        requested = tuple(range(num)) if decisions is None else decisions
+        performed = len({position for position in requested if position < num})
+        if not self._by_function:
+            score = float(getattr(found, self._score))
+            return Compiled(score, found.text_bytes, requested, performed, part.candidates)
+        if part.function not in found.function_sizes:
+            return Failed("object", f"the object has no function {part.function}")
+        size = found.function_sizes[part.function]
+        return Compiled(float(size), size, requested, performed, part.candidates)
+
+    def _try_parts(self, source: TranslationUnit) -> "dict[str, Part] | None":
+        try:
+            return self._parts_of(source)
+        except CompileError:
+            return None
+
+    def _parts_of(self, source: TranslationUnit) -> "dict[str, Part]":
+        """From the dumps of a compile in which all are performed; once for each source."""
+        if source.name not in self._parts:
+            found = self._run(source, None, want_candidates=True).candidates
+            assert found is not None
+            rows, rtl = found.features, [one.rtl for one in found.candidates]
+            spans = _spans([one.function for one in found.candidates]) if self._by_function else [("", 0, len(rows))]
+            self._parts[source.name] = {
+                f"{source.name}{FUNCTION_MARK}{function}" if self._by_function else source.name: Part(
+                    function,
+                    start,
+                    Candidates(FEATURES, rows[start:end], np.ones(end - start, bool)),
+                    content_hash([rows[start:end].tolist(), rtl[start:end]]),
+                )
+                for function, start, end in spans
+            }
+        return self._parts[source.name]
+
+    def _run(
+        self, source: TranslationUnit, performed: Sequence[int] | None, *, want_candidates: bool = False
+    ) -> GccObject:
+        path = self._folder / hashlib.sha256(source.name.encode()).hexdigest()[:16]
         if not path.exists():
             path.write_bytes(source.text)
+        self.num_compiles += 1
         return compile_unit(
             self._gcc,
             path,
@@ -167,6 +260,30 @@ class GccCompiler:
             arguments=source.arguments,
             want_candidates=want_candidates,
         )
+
+
+@dataclass(frozen=True)
+class Part:
+    """Candidates of a translation unit that are chosen together.
+
+    Attributes:
+        function: symbol of their function; empty where they are all of the translation unit.
+        start: position of the first in the translation unit.
+        candidates: themselves.
+        body_sha256: equal for functions with the same candidates, feature for feature and expression for expression.
+    """
+
+    function: str
+    start: int
+    candidates: Candidates
+    body_sha256: str
+
+
+def _spans(functions: Sequence[str]) -> list[tuple[str, int, int]]:
+    """Stretches of equal names, with their ends; GCC compiles functions one after another."""
+    starts = [i for i, name in enumerate(functions) if i == 0 or functions[i - 1] != name]
+    ends = [*starts[1:], len(functions)][: len(starts)]
+    return [(functions[start], start, end) for start, end in zip(starts, ends, strict=True)]
 
 
 def _preprocessed(gcc: Gcc, path: Path) -> TranslationUnit:

@@ -15,7 +15,7 @@ from mlgo.compiler.superpmi.metrics import MethodMetrics
 from mlgo.compiler.superpmi.outcome import Ok
 from mlgo.config import SuperPmiConfig
 from mlgo.cse.jit_features import VIABLE
-from mlgo.cse.problem import Candidates, Compiled, Decisions, Failed, Outcome, Unit
+from mlgo.cse.problem import Candidates, Compiled, Decisions, Failed, Outcome, Request, Unit
 from mlgo.errors import ConfigError, SuperPmiError
 from mlgo.files import file_sha256
 
@@ -98,12 +98,13 @@ class JitCompiler:
     Attributes:
         ordered: order may matter to a JIT.
         static: candidates change.
+        num_compiles: compiles done so far.
     """
 
     ordered, static = True, False
 
     def __init__(self, spec: SuperPmiSpec) -> None:
-        self._spec, settings = spec, spec.settings
+        self._spec, settings, self.num_compiles = spec, spec.settings, 0
         self._client = SuperPmiClient(
             spec.command,
             spec.jit,
@@ -125,12 +126,17 @@ class JitCompiler:
 
     def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
         """See `CseCompiler.compile`. A score of 0 is a failure: nothing can be compared with it."""
+        self.num_compiles += 1
         outcome = self._client.compile(int(unit), decisions)
         if not isinstance(outcome, Ok):
             return Failed(outcome.kind, outcome.message)
         if outcome.metrics.perf_score <= 0.0:
             return Failed("no_score", "the JIT gives this method no PerfScore")
         return _compiled(outcome.metrics, decisions)
+
+    def compile_many(self, requests: Sequence[Request]) -> list[Outcome]:
+        """One after another: methods share nothing."""
+        return [self.compile(unit, decisions) for unit, decisions in requests]
 
     def close(self) -> None:
         """End SuperPMI."""

@@ -1,12 +1,16 @@
-"""The best choice for a unit: all subsets where there are few candidates, else hill climbing."""
+"""The best choice for units: all subsets where there are few candidates, else hill climbing."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
-from mlgo.cse.problem import Compiled, CseCompiler, Decisions
+from mlgo.cse.problem import Compiled, CseCompiler, Decisions, Outcome
+from mlgo.seeding import generator
+
+Search = Generator[list[Decisions], list[Outcome], None]
+"""Yields choices to try, and is sent their outcomes."""
 
 
 @dataclass(frozen=True)
@@ -16,7 +20,7 @@ class Label:
     Attributes:
         best: the compile with the lowest score; of equal ones the one with fewest eliminations, then the first tried.
         exhaustive: whether every subset of the viable candidates was tried.
-        num_tried: subsets tried, the baselines included.
+        num_tried: choices tried, the baselines included.
         num_failed: compiles that failed.
     """
 
@@ -26,88 +30,104 @@ class Label:
     num_failed: int
 
 
-def label(
-    compiler: CseCompiler, unit: str, max_exhaustive: int, max_trials: int, rng: np.random.Generator
-) -> Label | None:
-    """Search for the lowest score.
+def find_labels(
+    compiler: CseCompiler, units: Sequence[str], max_exhaustive: int, max_trials: int, seed: int
+) -> list[Label | None]:
+    """Search for the lowest score of each unit; the searches go on side by side, so that units can share compiles.
 
     Hill climbing flips one candidate at a time, in random order, and keeps what lowers the score; it starts from
     nothing, from the built-in heuristic's choice, and then from random choices, until the trials are used up.
 
     Args:
-        compiler: compiles the unit.
-        unit: its name.
+        compiler: compiles the units.
+        units: their names.
         max_exhaustive: most viable candidates of which all subsets are tried.
-        max_trials: most compiles of a hill climb.
-        rng: order of flips, and random starts.
+        max_trials: most choices that a hill climb tries.
+        seed: root seed of the order of flips and of random starts.
 
     Returns:
-        None if the unit does not compile without eliminations.
+        The labels in the order of the units; None for a unit that does not compile without eliminations.
     """
-    none, heuristic = compiler.compile(unit, ()), compiler.compile(unit, None)
-    if not isinstance(none, Compiled):
-        return None
-    viable = [int(position) for position in np.flatnonzero(none.candidates.viable)]
-    search = _Search(compiler, unit, none)
-    if len(viable) <= max_exhaustive:
-        for subset in _subsets(viable):
-            search.score(subset)
-    else:
-        starts = _starts(viable, heuristic.requested if isinstance(heuristic, Compiled) else None, rng)
-        while search.num_tried < min(max_trials, 2 ** len(viable)):
-            _climb(search, next(starts), viable, max_trials, rng)
-    best = search.best
-    if isinstance(heuristic, Compiled) and heuristic.score < best.score:  # it may do what no list of positions can
-        best = heuristic
-    return Label(best, len(viable) <= max_exhaustive, search.num_tried + 1, search.num_failed)
+    baselines = compiler.compile_many([(unit, way) for unit in units for way in ((), None)])
+    tries = [
+        _Tries(none, heuristic, max_exhaustive) if isinstance(none, Compiled) else None
+        for none, heuristic in zip(baselines[::2], baselines[1::2], strict=True)
+    ]
+    searches = {
+        unit: one.search(max_trials, generator(seed, "cse", "label", unit))
+        for unit, one in zip(units, tries, strict=True)
+        if one is not None
+    }
+    wanted = {unit: choices for unit, search in searches.items() if (choices := next(search, None)) is not None}
+    while wanted:
+        requests = [(unit, choice) for unit, choices in wanted.items() for choice in choices]
+        outcomes = iter(compiler.compile_many(requests))
+        answers = {unit: [next(outcomes) for _ in choices] for unit, choices in wanted.items()}
+        wanted = {}
+        for unit, found in answers.items():
+            try:
+                wanted[unit] = searches[unit].send(found)
+            except StopIteration:
+                continue
+    return [one.label() if one is not None else None for one in tries]
 
 
-class _Search:
-    """Remembers what was tried."""
+class _Tries:
+    """What was tried of a unit, and what came of it."""
 
-    def __init__(self, compiler: CseCompiler, unit: str, none: Compiled) -> None:
-        self._compiler, self._unit = compiler, unit
+    def __init__(self, none: Compiled, heuristic: Outcome, max_exhaustive: int) -> None:
+        self._heuristic = heuristic
+        self._viable = [int(position) for position in np.flatnonzero(none.candidates.viable)]
         self._scores: dict[Decisions, float] = {(): none.score}
-        self.best, self.num_failed = none, 0
+        self._best, self._num_failed = none, 0
+        self._is_exhaustive = len(self._viable) <= max_exhaustive
 
-    @property
-    def num_tried(self) -> int:
-        return len(self._scores)
+    def label(self) -> Label:
+        """The best of all."""
+        best, heuristic = self._best, self._heuristic
+        if isinstance(heuristic, Compiled) and heuristic.score < best.score:  # it may do what no list of positions can
+            best = heuristic
+        return Label(best, self._is_exhaustive, len(self._scores) + 1, self._num_failed)
 
-    def score(self, subset: Decisions) -> float:
-        """Infinite where the compile fails."""
-        if subset not in self._scores:
-            outcome = self._compiler.compile(self._unit, subset)
-            if isinstance(outcome, Compiled):
-                self._scores[subset] = outcome.score
-                if (outcome.score, len(subset)) < (self.best.score, len(self.best.requested or ())):
-                    self.best = outcome
-            else:
-                self._scores[subset], self.num_failed = float("inf"), self.num_failed + 1
-        return self._scores[subset]
+    def search(self, max_trials: int, rng: np.random.Generator) -> Search:
+        """Try all subsets, or climb."""
+        if self._is_exhaustive:
+            subsets = [one for size in range(1, len(self._viable) + 1) for one in combinations(self._viable, size)]
+            if subsets:
+                self._note(subsets, (yield subsets))
+            return
+        starts = self._starts(rng)
+        while len(self._scores) < min(max_trials, 2 ** len(self._viable)):
+            yield from self._climb(next(starts), max_trials, rng)
 
+    def _starts(self, rng: np.random.Generator) -> Iterator[Decisions]:
+        yield ()
+        if isinstance(self._heuristic, Compiled) and self._heuristic.requested is not None:
+            yield tuple(sorted(set(self._heuristic.requested) & set(self._viable)))
+        while True:
+            yield tuple(position for position in self._viable if rng.random() < 0.5)
 
-def _subsets(viable: list[int]) -> Iterator[Decisions]:
-    for size in range(1, len(viable) + 1):
-        yield from combinations(viable, size)
+    def _climb(self, here: Decisions, max_trials: int, rng: np.random.Generator) -> Search:
+        if here not in self._scores:
+            self._note([here], (yield [here]))
+        improved = True
+        while improved:
+            improved = False
+            for position in rng.permutation(self._viable):
+                flipped = tuple(sorted(set(here) ^ {int(position)}))
+                if flipped not in self._scores:
+                    if len(self._scores) >= max_trials:
+                        return
+                    self._note([flipped], (yield [flipped]))
+                if self._scores[flipped] < self._scores[here]:
+                    here, improved = flipped, True
 
-
-def _starts(viable: list[int], heuristic: Decisions | None, rng: np.random.Generator) -> Iterator[Decisions]:
-    yield ()
-    if heuristic is not None:
-        yield tuple(sorted(set(heuristic) & set(viable)))
-    while True:
-        yield tuple(position for position in viable if rng.random() < 0.5)
-
-
-def _climb(search: _Search, start: Decisions, viable: list[int], max_trials: int, rng: np.random.Generator) -> None:
-    here, score = start, search.score(start)
-    improved = True
-    while improved:
-        improved = False
-        for position in rng.permutation(viable):
-            if search.num_tried >= max_trials:
-                return
-            flipped = tuple(sorted(set(here) ^ {int(position)}))
-            if (after := search.score(flipped)) < score:
-                here, score, improved = flipped, after, True
+    def _note(self, choices: list[Decisions], outcomes: list[Outcome]) -> None:
+        """Keep scores, infinite where a compile failed."""
+        for choice, outcome in zip(choices, outcomes, strict=True):
+            if not isinstance(outcome, Compiled):
+                self._scores[choice], self._num_failed = float("inf"), self._num_failed + 1
+                continue
+            self._scores[choice] = outcome.score
+            if (outcome.score, len(choice)) < (self._best.score, len(self._best.requested or ())):
+                self._best = outcome

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from mlgo.cse.problem import CseCompiler, Decisions, Outcome, Unit
+from mlgo.cse.problem import CseCompiler, Decisions, Outcome, Request, Unit
 
 Known = Mapping[Decisions | None, Outcome]
 """What is known of a unit, by its decisions."""
@@ -17,7 +17,7 @@ class RememberingCompiler:
         ordered: as the other's.
         static: as the other's.
         num_asked: compiles asked for.
-        num_compiled: of these, done.
+        num_compiles: compiles that were done for that.
 
     Args:
         compiler: does what is not known.
@@ -26,7 +26,12 @@ class RememberingCompiler:
     def __init__(self, compiler: CseCompiler) -> None:
         self._compiler, self._known = compiler, dict[str, dict[Decisions | None, Outcome]]()
         self.ordered, self.static = compiler.ordered, compiler.static
-        self.num_asked = self.num_compiled = 0
+        self.num_asked = 0
+
+    @property
+    def num_compiles(self) -> int:
+        """See the class."""
+        return self._compiler.num_compiles
 
     def units(self) -> Sequence[Unit]:
         """As the other's."""
@@ -34,13 +39,16 @@ class RememberingCompiler:
 
     def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
         """As the other's, or remembered."""
-        key = decisions if decisions is None or self.ordered else tuple(sorted(decisions))
-        known = self._known.setdefault(unit, {})
-        self.num_asked += 1
-        if key not in known:
-            known[key] = self._compiler.compile(unit, key)
-            self.num_compiled += 1
-        return known[key]
+        return self.compile_many([(unit, decisions)])[0]
+
+    def compile_many(self, requests: Sequence[Request]) -> list[Outcome]:
+        """As the other's, or remembered."""
+        keys = [(unit, self._key(decisions)) for unit, decisions in requests]
+        self.num_asked += len(keys)
+        unknown = [one for one in dict.fromkeys(keys) if one[1] not in self._known.setdefault(one[0], {})]
+        for (unit, key), outcome in zip(unknown, self._compiler.compile_many(unknown), strict=True):
+            self._known[unit][key] = outcome
+        return [self._known[unit][key] for unit, key in keys]
 
     def known(self, unit: str) -> Known:
         """All that is known of a unit."""
@@ -53,6 +61,9 @@ class RememberingCompiler:
     def forget(self) -> None:
         """Drop everything."""
         self._known.clear()
+
+    def _key(self, decisions: Decisions | None) -> Decisions | None:
+        return decisions if decisions is None or self.ordered else tuple(sorted(decisions))
 
     def close(self) -> None:
         """End the other."""

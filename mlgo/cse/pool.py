@@ -1,10 +1,10 @@
 """Work on units in processes, each with a compiler of its own."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from mlgo.cse.memory import Known, RememberingCompiler
 from mlgo.cse.problem import CompilerSpec, CseCompiler, Decisions, Failed, Outcome
@@ -14,35 +14,39 @@ Result = TypeVar("Result")
 ResultType = TypeVar("ResultType", covariant=True)
 
 
-class UnitJob(Protocol[ResultType]):
-    """Something to find out about one unit.
+class BatchJob(Protocol[ResultType]):
+    """Something to find out about the units of a batch.
 
     Attributes:
-        unit: its name.
+        units: their names.
     """
 
-    unit: str
+    @property
+    def units(self) -> tuple[str, ...]:
+        """See the class."""
+        ...
 
-    def __call__(self, compiler: CseCompiler) -> ResultType:
-        """Do it, with as many compiles as it takes."""
+    def __call__(self, compiler: CseCompiler) -> Sequence[ResultType]:
+        """Do it, with as few compiles as it takes; a result for each unit."""
         ...
 
 
 @dataclass(frozen=True)
 class _Order:
-    """A job, with what is known of its unit."""
+    """A job, with what is known of its units."""
 
     job: Any
-    known: dict[Decisions | None, Outcome]
+    known: dict[str, dict[Decisions | None, Outcome]]
 
 
 @dataclass(frozen=True)
-class _Delivery(Generic[Result]):
-    """Its result, with what was not known before."""
+class _Delivery:
+    """Its results, with what was not known before."""
 
-    result: Result
-    learned: dict[Decisions | None, Outcome]
+    results: Sequence[Any]
+    learned: dict[str, dict[Decisions | None, Outcome]]
     num_asked: int
+    num_compiled: int
 
 
 class CsePool:
@@ -51,8 +55,8 @@ class CsePool:
     Results depend on jobs alone, not on the number of workers: a compile is a pure function.
 
     Attributes:
-        num_asked: compiles that jobs have asked for.
-        num_compiled: of these, done: the others were known.
+        num_asked: outcomes that jobs have asked for.
+        num_compiled: compiles that were done for that: others were known, and units of a batch share them.
 
     Args:
         spec: how each worker opens its compiler.
@@ -65,33 +69,29 @@ class CsePool:
         self.num_asked = self.num_compiled = 0
 
     def map(
-        self,
-        jobs: Sequence[UnitJob[Result]],
-        done: Callable[[int], None] = lambda number: None,
-    ) -> list[Result | None]:
-        """Do jobs, and return their results in their order; None for one whose worker died.
+        self, jobs: Sequence[BatchJob[Result]], done: Callable[[int], object] = lambda num_units: None
+    ) -> dict[str, Result]:
+        """Do jobs, and return results by unit; those of a job whose worker died are missing.
 
         Args:
-            jobs: of which those of different units run side by side; those of one unit had better be one job.
-            done: called with the number of each job when it has ended.
+            jobs: run side by side; units of one batch had better be in one job.
+            done: called with the number of its units when a job has ended.
 
         Raises:
             Exception: whatever a job raised; such an exception is a defect or a mistake of the user.
         """
-        results: list[Result | None] = [None] * len(jobs)
-        orders = (_Order(job, self._known.get(job.unit, {})) for job in jobs)
+        results: dict[str, Result] = {}
+        orders = (_Order(job, {unit: self._known.get(unit, {}) for unit in job.units}) for job in jobs)
         for position, delivery in self._pool.map(orders):
+            units = jobs[position].units
             if not isinstance(delivery, WorkerLost):
-                self._known.setdefault(jobs[position].unit, {}).update(delivery.learned)
+                for unit, learned in delivery.learned.items():
+                    self._known.setdefault(unit, {}).update(learned)
                 self.num_asked += delivery.num_asked
-                self.num_compiled += len(delivery.learned)
-                results[position] = delivery.result
-            done(position)
-        return results
-
-    def learn(self, unit: str, known: Known) -> None:
-        """Take over what an earlier run has found out."""
-        self._known.setdefault(unit, {}).update(known)
+                self.num_compiled += delivery.num_compiled
+                results |= dict(zip(units, delivery.results, strict=True))
+            done(len(units))
+        return {unit: results[unit] for job in jobs for unit in job.units if unit in results}
 
     def known(self, unit: str) -> Known:
         """All outcomes of a unit so far."""
@@ -110,20 +110,36 @@ class CsePool:
         self.close()
 
 
-def _handler(spec: CompilerSpec) -> Callable[[_Order], _Delivery[Any]]:
+def batches(units: Mapping[str, str]) -> list[tuple[str, ...]]:
+    """Names of units by batch; a unit without one is its own.
+
+    Args:
+        units: batch of each unit, empty for none.
+    """
+    found: dict[str, list[str]] = {}
+    for name, batch in units.items():
+        found.setdefault(f"batch {batch}" if batch else f"unit {name}", []).append(name)
+    return [tuple(names) for names in found.values()]
+
+
+def _handler(spec: CompilerSpec) -> Callable[[_Order], _Delivery]:
     compiler = RememberingCompiler(spec.open())
 
-    def handle(order: _Order) -> _Delivery[Any]:
-        asked = compiler.num_asked
+    def handle(order: _Order) -> _Delivery:
+        asked, compiled = compiler.num_asked, compiler.num_compiles
         compiler.forget()  # the pool's memory is the one that counts, and the only one that grows
-        compiler.learn(order.job.unit, order.known)
-        result = order.job(compiler)
+        for unit, known in order.known.items():
+            compiler.learn(unit, known)
+        results = order.job(compiler)
         learned = {
-            decisions: outcome
-            for decisions, outcome in compiler.known(order.job.unit).items()
-            if decisions not in order.known and not _passing(outcome)
+            unit: {
+                decisions: outcome
+                for decisions, outcome in compiler.known(unit).items()
+                if decisions not in known and not _passing(outcome)
+            }
+            for unit, known in order.known.items()
         }
-        return _Delivery(result, learned, compiler.num_asked - asked)
+        return _Delivery(results, learned, compiler.num_asked - asked, compiler.num_compiles - compiled)
 
     return handle
 

@@ -72,12 +72,18 @@ class Unit:
         project: whose code it is; empty where that is not known.
         body_sha256: equal for units that are the same but for their name.
         language: c, c++, or il.
+        batch: units of a batch share compiles: what is asked of several of them can be answered by one.
     """
 
     name: str
     project: str
     body_sha256: str
     language: str = "il"
+    batch: str = ""
+
+
+Request = tuple[str, Decisions | None]
+"""A unit and what to eliminate in it, see `CseCompiler.compile`."""
 
 
 class CseCompiler(Protocol):
@@ -86,10 +92,12 @@ class CseCompiler(Protocol):
     Attributes:
         ordered: whether the order of decisions may matter.
         static: whether candidates and their features stay as they are, whatever is decided.
+        num_compiles: compiles done so far.
     """
 
     ordered: bool
     static: bool
+    num_compiles: int
 
     def units(self) -> Sequence[Unit]:
         """All units, in a fixed order."""
@@ -97,6 +105,10 @@ class CseCompiler(Protocol):
 
     def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
         """Compile a unit with these eliminations and no others; None leaves the choice to the built-in heuristic."""
+        ...
+
+    def compile_many(self, requests: Sequence[Request]) -> list[Outcome]:
+        """The same for several units and choices, with as few compiles as it takes; outcomes in their order."""
         ...
 
     def close(self) -> None:

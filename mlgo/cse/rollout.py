@@ -1,12 +1,12 @@
-"""A unit under a policy, from no elimination to the stop."""
+"""Units under a policy, from no elimination to the stop."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from mlgo.cse.policy import ChoicePolicy
-from mlgo.cse.problem import Compiled, CseCompiler, Outcome
+from mlgo.cse.problem import Compiled, CseCompiler, Decisions, Outcome
 from mlgo.cse.state import Choice
 
 Decide = Callable[[Choice], int]
@@ -29,41 +29,53 @@ class Episode:
     outcome: Outcome
 
 
-def play(compiler: CseCompiler, unit: str, policy: ChoicePolicy, decide: Decide) -> Episode:
+def play(compiler: CseCompiler, policy: ChoicePolicy, plays: Sequence[tuple[str, Decide]]) -> list[Episode]:
     """Choose until the stop, or until nothing is left to choose.
 
-    The compiler is asked after each choice where that may change its candidates, else only in the end.
+    The compiler is asked after each choice where that may change its candidates, else only in the end, and then for all
+    episodes together.
 
     Args:
-        compiler: compiles the unit.
-        unit: its name.
+        compiler: compiles the units.
         policy: says what is seen.
-        decide: chooses.
+        plays: of each episode the unit and what chooses.
     """
-    none = compiler.compile(unit, ())
+    nones = compiler.compile_many([(unit, ()) for unit, _ in plays])
+    ways = [_choose(compiler, policy, unit, none, decide) for (unit, decide), none in zip(plays, nones, strict=True)]
+    ends = compiler.compile_many([(unit, way.chosen) for (unit, _), way in zip(plays, ways, strict=True)])
+    shape = (-1, policy.observer.max_candidates + 1, policy.observer.num_inputs + 1)
+    return [
+        Episode(np.array(way.inputs, np.float32).reshape(shape), np.array(way.actions, np.int64), end)
+        for way, end in zip(ways, ends, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class _Way:
+    inputs: list[np.ndarray]
+    actions: list[int]
+    chosen: Decisions
+
+
+def _choose(compiler: CseCompiler, policy: ChoicePolicy, unit: str, none: Outcome, decide: Decide) -> _Way:
     inputs: list[np.ndarray] = []
     actions: list[int] = []
-    outcome = none
-    observer = policy.observer
-    if isinstance(none, Compiled):
-        choice = Choice(none, none.candidates)
-        while choice.can_apply().any():
-            action = decide(choice)
-            inputs.append(_seen(policy, choice))
-            actions.append(action)
-            if action == observer.max_candidates:
-                break
-            choice = choice.choosing(action)
-            if compiler.static:
-                continue
+    if not isinstance(none, Compiled):
+        return _Way(inputs, actions, ())
+    choice = Choice(none, none.candidates)
+    while choice.can_apply().any():
+        action = decide(choice)
+        inputs.append(_seen(policy, choice))
+        actions.append(action)
+        if action == policy.observer.max_candidates:
+            break
+        choice = choice.choosing(action)
+        if not compiler.static:
             outcome = compiler.compile(unit, choice.chosen)
-            if not isinstance(outcome, Compiled):
+            if not isinstance(outcome, Compiled) or len(outcome.candidates) > policy.observer.max_candidates:
                 break
             choice = Choice(none, outcome.candidates, choice.chosen)
-        if compiler.static:
-            outcome = compiler.compile(unit, choice.chosen)
-    shape = (len(inputs), observer.max_candidates + 1, observer.num_inputs + 1)
-    return Episode(np.array(inputs, np.float32).reshape(shape), np.array(actions, np.int64), outcome)
+    return _Way(inputs, actions, choice.chosen)
 
 
 def _seen(policy: ChoicePolicy, choice: Choice) -> np.ndarray:

@@ -1,12 +1,15 @@
 """Units with their baselines and labels, as earlier stages left them."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mlgo.artifacts import CSE_COMPILES, CSE_LABELS, CSE_UNITS, read_table
+from mlgo.cse.pool import batches
 from mlgo.cse.problem import Compiled, Decisions, Failed, Outcome
 from mlgo.errors import CorpusError
+from mlgo.seeding import sample
 
 
 @dataclass(frozen=True)
@@ -16,6 +19,7 @@ class JudgedUnit:
     Attributes:
         name: of the unit.
         project: whose code it is.
+        batch: units of a batch share compiles; empty for none.
         split: train, validation or test.
         num_viable: candidates that can be applied.
         none: score without elimination.
@@ -25,6 +29,7 @@ class JudgedUnit:
 
     name: str
     project: str
+    batch: str
     split: str
     num_viable: int
     none: float
@@ -50,6 +55,7 @@ def judged_units(baseline: Path, *splits: str) -> list[JudgedUnit]:
         JudgedUnit(
             row["unit"],
             row["project"],
+            row["batch"],
             row["split"],
             row["num_viable"],
             scores[row["unit"], "none"]["score"],
@@ -62,6 +68,24 @@ def judged_units(baseline: Path, *splits: str) -> list[JudgedUnit]:
     if not units:
         raise CorpusError(f"no eligible unit in {', '.join(splits) or 'any split'}; lower cse.min_viable")
     return units
+
+
+def in_batches(units: Iterable[JudgedUnit]) -> list[tuple[str, ...]]:
+    """Names of units that share compiles."""
+    return batches({unit.name: unit.batch for unit in units})
+
+
+def sampled(units: Sequence[JudgedUnit], batches: int, seed: int, *names: str | int) -> list[JudgedUnit]:
+    """Units of some batches, drawn at random: whole batches, since their units share compiles.
+
+    Args:
+        units: to draw from.
+        batches: how many are drawn at most.
+        seed: root seed.
+        names: path of the purpose, see `seeding.generator`.
+    """
+    drawn = {name for batch in sample(in_batches(units), batches, seed, *names) for name in batch}
+    return [unit for unit in units if unit.name in drawn]
 
 
 def stored_labels(path: Path) -> dict[str, Decisions]:

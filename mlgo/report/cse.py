@@ -30,6 +30,7 @@ ALL = "all"
 """Scope of all units of a split."""
 
 _MEASURES = {"text_bytes": "bytes of text", "function_bytes": "bytes of functions"}
+_KINDS = {"translation_unit": "translation units", "function": "functions"}
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class MeasuredUnits:
     Attributes:
         task: ``gcc-pre`` or ``jit-cse``.
         measure: what the score is, in words; lower is better.
+        kind: what units are, in words.
         units: learnt from or judged, in the order of the baseline.
         contenders: heuristic, none, best known, then policies in the order of their tables.
         labelled: bool [num_units], a label is known.
@@ -76,6 +78,7 @@ class MeasuredUnits:
 
     task: str
     measure: str
+    kind: str
     units: tuple[JudgedUnit, ...]
     contenders: tuple[Contender, ...]
     labelled: np.ndarray
@@ -210,6 +213,7 @@ def read_measured(task: str, baseline: Path, labels: Path, evaluations: Sequence
     return MeasuredUnits(
         task=task,
         measure="PerfScore" if task == "jit-cse" else _MEASURES[origin["cse"]["gcc"]["score"]],
+        kind="methods" if task == "jit-cse" else _KINDS[origin["cse"]["gcc"]["unit"]],
         units=units,
         contenders=(*found, _with_kind(best, NO_LABEL), *_policies(evaluations, units, number)),
         labelled=np.isfinite(best.score),

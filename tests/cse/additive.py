@@ -26,12 +26,14 @@ class AdditiveCompiler:
     failing: frozenset[tuple[str, Decisions | None]] = frozenset()
     compiles: list[tuple[str, Decisions | None]] = field(default_factory=list)
     num_closed: int = 0
+    num_compiles: int = 0
 
     def units(self) -> list[Unit]:
         return [Unit(name, name.split("/")[0], name) for name in self.effects]
 
     def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
         self.compiles.append((unit, decisions))
+        self.num_compiles += 1
         if (unit, decisions) in self.failing:
             return Failed("jit_error", "it was to fail")
         values = np.array(self.effects[unit], np.int64).reshape(-1, 2)
@@ -40,6 +42,9 @@ class AdditiveCompiler:
         performed = [i for i in dict.fromkeys(chosen) if i < len(values) and viable[i]]
         score = self.base + sum(int(values[i, 1] - values[i, 0]) for i in performed)
         return Compiled(score, int(score), chosen, len(performed), Candidates(("benefit", "cost"), values, viable))
+
+    def compile_many(self, requests):
+        return [self.compile(unit, decisions) for unit, decisions in requests]
 
     def close(self) -> None:
         self.num_closed += 1

@@ -1,6 +1,7 @@
 """A stock GCC's partial redundancy elimination, chosen one by one."""
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import gymnasium
@@ -11,24 +12,41 @@ from gymnasium.utils.env_checker import check_env
 import mlgo.envs  # noqa: F401
 from mlgo.artifacts import CSE_SOURCES, write_rows
 from mlgo.compiler.gcc.find import find_gcc
+from mlgo.compiler.measure import function_bytes, function_sizes
 from mlgo.config import GccConfig
 from mlgo.corpus.build import BuildLimits
 from mlgo.corpus.recipe import load_recipe
 from mlgo.cse.gcc import GccCompiler, GccSpec
-from mlgo.cse.labels import label
+from mlgo.cse.labels import find_labels
 from mlgo.cse.problem import Failed
 from mlgo.cse.translation_units import translation_units
 from mlgo.errors import ConfigError, CorpusError, ToolchainError
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 
-SETTINGS = GccConfig(command="auto", optimization="-O2", counter="pre_insn", score="text_bytes", timeout_s=60.0)
+WHOLE = GccConfig(
+    command="auto",
+    optimization="-O2",
+    counter="pre_insn",
+    unit="translation_unit",
+    score="text_bytes",
+    timeout_s=60.0,
+)
+FUNCTIONS = WHOLE.model_copy(update={"unit": "function", "score": "function_bytes"})
 DECODE, CRC, BODIES = "data/sample/lz/decode.c", "data/sample/codec/crc.c", "data/programs/spectrum/bodies.c"
+UTF8 = "data/sample/codec/utf8.c"
 
 
 @pytest.fixture(scope="module")
 def compiler():
-    compiler = GccCompiler.of_files(SETTINGS, [DECODE, CRC, BODIES])
+    compiler = GccCompiler.of_files(WHOLE, [DECODE, CRC, BODIES])
+    yield compiler
+    compiler.close()
+
+
+@pytest.fixture(scope="module")
+def functions():
+    compiler = GccCompiler.of_files(FUNCTIONS, [DECODE, UTF8])
     yield compiler
     compiler.close()
 
@@ -41,8 +59,6 @@ def test_gcc_itself_performs_everything(compiler):
 
 
 def test_the_score_is_the_text_of_what_gcc_would_make_by_itself(compiler, tmp_path):
-    import subprocess
-
     subprocess.run(["gcc", "-O2", "-c", DECODE, "-o", tmp_path / "o"], check=True)
     table = subprocess.run(["size", tmp_path / "o"], check=True, capture_output=True, text=True).stdout
     assert compiler.compile(DECODE, None).score == float(table.split("\n")[1].split()[0])
@@ -59,11 +75,54 @@ def test_positions_that_do_not_exist_are_skipped_as_the_jit_does(compiler):
 
 
 def test_all_subsets_tell_the_best(compiler):
-    found = label(compiler, BODIES, 4, 64, np.random.default_rng(0))
+    (found,) = find_labels(compiler, [BODIES], 4, 64, seed=0)
     assert found.exhaustive
     assert found.num_tried == 2**4 + 1
     heuristic, none = compiler.compile(BODIES, None).score, compiler.compile(BODIES, ()).score
     assert found.best.score < min(heuristic, none)  # 1285 bytes instead of 1301 and 1301 with GCC 12
+
+
+def test_functions_have_their_own_candidates(functions, compiler):
+    units = [unit for unit in functions.units() if unit.batch == DECODE]
+    sizes = [len(functions.compile(unit.name, ()).candidates) for unit in units]
+    assert sum(sizes) == len(compiler.compile(DECODE, ()).candidates) == 6
+    assert all(unit.name.startswith(f"{DECODE}:") for unit in units)
+    assert len({unit.body_sha256 for unit in units}) == len(units)
+
+
+def test_functions_asked_for_together_share_compiles_and_come_out_as_alone(functions):
+    units = [unit.name for unit in functions.units() if unit.batch == UTF8]
+    assert len(units) > 1
+    requests = [(unit, choice) for unit in units for choice in ((), None, (0,))]
+    before = functions.num_compiles
+    together = functions.compile_many(requests)
+    assert functions.num_compiles == before + 3
+    alone = [functions.compile(*request) for request in requests]
+    assert functions.num_compiles == before + 3 + len(requests)
+    assert [(one.score, one.num_performed) for one in together] == [(one.score, one.num_performed) for one in alone]
+    assert len({one.score for one in together}) > 3
+
+
+def test_the_functions_together_are_the_code_of_the_object(functions, tmp_path):
+    subprocess.run(["gcc", "-O2", "-c", UTF8, "-o", tmp_path / "o"], check=True)
+    data = (tmp_path / "o").read_bytes()
+    sizes = function_sizes(data)
+    assert sum(sizes.values()) == function_bytes(data)
+    for unit in functions.units():
+        if unit.batch == UTF8:
+            assert functions.compile(unit.name, None).score == sizes[unit.name.rpartition(":")[2]]
+
+
+def test_a_function_without_candidates_is_no_unit(functions):
+    with pytest.raises(ConfigError, match="no function with candidates"):
+        functions.compile(f"{UTF8}:nothing", ())
+    with pytest.raises(ConfigError, match="not among the units of 2 sources"):
+        functions.compile("other.c:main", ())
+
+
+def test_functions_have_no_text():
+    with pytest.raises(ValueError, match="choose score function_bytes"):
+        GccConfig(**{**FUNCTIONS.model_dump(), "score": "text_bytes"})
 
 
 def test_gymnasiums_checker_passes_for_the_registered_id():
@@ -75,7 +134,9 @@ def test_gymnasiums_checker_passes_for_the_registered_id():
 
 
 def test_an_episode_ends_with_the_score_of_its_choice(compiler):
-    env = gymnasium.make("mlgo/GccPre-v0", sources=[DECODE], max_candidates=8)
+    env = gymnasium.make(
+        "mlgo/GccPre-v0", sources=[DECODE], max_candidates=8, unit="translation_unit", score="text_bytes"
+    )
     try:
         env.reset(options={"unit": DECODE})
         env.step(1)
@@ -105,7 +166,7 @@ def test_a_table_of_a_projects_units_gives_the_same_as_its_files(compiler, tmp_p
     assert [row["unit"] for row in rows] == ["lz/decode.c", "lz/encode.c", "lz/match.c"]
     assert str(Path.cwd()).encode() not in b"".join(row["source"] for row in rows)
     write_rows(tmp_path / "sources.parquet", rows, CSE_SOURCES, {})
-    opened = GccSpec(SETTINGS, tmp_path / "sources.parquet").open()
+    opened = GccSpec(WHOLE, tmp_path / "sources.parquet").open()
     try:
         assert opened.compile("lz/decode.c", None).score == compiler.compile(DECODE, None).score
     finally:
@@ -126,7 +187,7 @@ def test_a_source_that_does_not_compile_is_a_row(tmp_path):
 
 
 def test_a_compile_that_takes_too_long_is_a_failure():
-    hasty = GccCompiler.of_files(SETTINGS.model_copy(update={"timeout_s": 0.001}), [CRC])
+    hasty = GccCompiler.of_files(WHOLE.model_copy(update={"timeout_s": 0.001}), [CRC])
     try:
         found = hasty.compile(CRC, None)
         assert isinstance(found, Failed)

@@ -28,24 +28,25 @@ def test_a_policy_takes_what_benefits_until_stopping_is_better():
     # log(1 + 10) / log(11) = 1 and log(1 + 1) / log(11) = 0.29: the stop at 0.5 lies between
     compiler = AdditiveCompiler({"u": [(1, 0), (10, 0), (9, 0)]})
     policy = linear(benefit=1.0, stop=0.5)
-    episode = play(compiler, "u", policy, policy.decide)
+    (episode,) = play(compiler, policy, [("u", policy.decide)])
     assert episode.actions.tolist() == [1, 2, 4]
     assert episode.outcome.score == 100 - 10 - 9
     assert episode.inputs[:, :, -1].tolist() == [[1, 1, 1, 0, 1], [1, 0, 1, 0, 1], [1, 0, 0, 0, 1]]
 
 
-@pytest.mark.parametrize(("static", "compiles"), [(True, 2), (False, 4)])
+@pytest.mark.parametrize(("static", "compiles"), [(True, 2), (False, 5)])
 def test_compilers_whose_candidates_stay_are_asked_in_the_end_only(static, compiles):
     compiler = AdditiveCompiler({"u": [(5, 0), (6, 0), (7, 0)]}, static=static)
     policy = linear(can_apply=1.0)
-    assert play(compiler, "u", policy, policy.decide).actions.tolist() == [0, 1, 2]
+    (episode,) = play(compiler, policy, [("u", policy.decide)])
+    assert episode.actions.tolist() == [0, 1, 2]
     assert len(compiler.compiles) == compiles
 
 
 def test_a_choice_that_fails_on_the_way_ends_the_episode():
     compiler = AdditiveCompiler({"u": [(5, 0), (6, 0)]}, static=False, failing=frozenset({("u", (0,))}))
     policy = linear(can_apply=1.0)
-    episode = play(compiler, "u", policy, policy.decide)
+    (episode,) = play(compiler, policy, [("u", policy.decide)])
     assert episode.actions.tolist() == [0]
     assert episode.outcome.kind == "jit_error"
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from mlgo.cse.columns import columns_for
-from mlgo.cse.jobs import CompileJob, FollowJob, GreedyJob, LabelJob, SampleJob
+from mlgo.cse.jobs import BaselineJob, FollowJob, GreedyJob, LabelJob, SampleJob
 from mlgo.cse.memory import RememberingCompiler
 from mlgo.cse.policy import ChoicePolicy
-from mlgo.cse.pool import CsePool
+from mlgo.cse.pool import CsePool, batches
 from mlgo.cse.problem import Compiled, CseCompiler, Failed
 from mlgo.cse.state import Observer
 from tests.cse.additive import COLUMNS, AdditiveCompiler, AdditiveSpec
@@ -23,22 +23,25 @@ POLICY = ChoicePolicy.fresh("gcc-pre", OBSERVER, [3], np.random.default_rng(0))
 
 def jobs():
     weights = np.random.default_rng(1).normal(size=(5, POLICY.architecture.num_params)).astype(np.float32)
-    for i in range(6):
-        yield CompileJob(f"u{i}", ((), None, (0,)))
-        yield GreedyJob(f"u{i}", POLICY, weights)
-        yield SampleJob(f"u{i}", POLICY, 4, 0, ("test",))
-        yield LabelJob(f"u{i}", 9, 64, 0)
-        yield FollowJob(f"u{i}", POLICY, (0, 2), 3, 0)
+    for units in (("u0", "u1"), ("u2",), ("u3", "u4", "u5")):
+        yield BaselineJob(units)
+        yield GreedyJob(units, POLICY, weights)
+        yield SampleJob(units, POLICY, 4, 0, ("test",))
+        yield LabelJob(units, 9, 64, 0)
+        yield FollowJob(units, POLICY, ((0, 2),) * len(units), 3, 0)
 
 
 def test_results_do_not_depend_on_the_number_of_workers():
     found = []
     for workers in (1, 2):
         with CsePool(SPEC, workers) as pool:
-            found.append(pool.map(list(jobs())))
-            if workers == 1:  # two may find out the same at the same time
-                assert pool.num_compiled == 6 * (2**3 + 1)  # labels try all subsets, and the heuristic
-    assert all(plain(a) == plain(b) for a, b in zip(*found, strict=True))
+            found.append([pool.map([job]) for job in jobs()])
+            assert pool.num_compiled == 6 * (2**3 + 1)  # labels try all subsets, and the heuristic
+            assert pool.num_asked > pool.num_compiled
+    assert plain(found[0]) == plain(found[1])
+    with CsePool(SPEC, 2) as pool:
+        labels = [job for job in jobs() if isinstance(job, LabelJob)]
+        assert plain(pool.map(labels)) == plain({k: v for one in found[0][3::5] for k, v in one.items()})
 
 
 def plain(value):
@@ -47,6 +50,8 @@ def plain(value):
         return value.tolist()
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]
+    if isinstance(value, dict):
+        return [(name, plain(one)) for name, one in value.items()]
     if hasattr(value, "__dataclass_fields__"):
         return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
     return value
@@ -54,28 +59,28 @@ def plain(value):
 
 def test_what_one_job_found_out_is_known_to_the_next():
     with CsePool(SPEC, 1) as pool:
-        pool.map([LabelJob("u0", 9, 64, 0)])
+        pool.map([LabelJob(("u0",), 9, 64, 0)])
         before = pool.num_compiled
-        (outcomes,) = pool.map([CompileJob("u0", ((2, 0), None))])
+        none, heuristic = pool.map([BaselineJob(("u0",))])["u0"]
         assert pool.num_compiled == before
-        assert outcomes[0].score == 100 - 4 + 2
+        assert (none.score, heuristic.score) == (100, 96)
 
 
 def test_choices_are_followed_in_other_orders_that_end_alike():
     compiler = RememberingCompiler(SPEC.open())
-    episodes = FollowJob("u5", POLICY, (0, 2), 10, 0)(compiler)
+    (episodes,) = FollowJob(("u5",), POLICY, ((0, 2),), 10, 0)(compiler)
     assert sorted(one.actions.tolist() for one in episodes) == [[0, 2, 4], [2, 0, 4]]
     assert {one.outcome.score for one in episodes} == {100 - 4 - 3}
 
 
 def test_following_nothing_is_to_stop_at_once():
-    (episode,) = FollowJob("u0", POLICY, (), 5, 0)(SPEC.open())
+    ((episode,),) = FollowJob(("u0",), POLICY, ((),), 5, 0)(SPEC.open())
     assert episode.actions.tolist() == [4]
 
 
 @dataclass(frozen=True)
 class DyingJob:
-    unit: str
+    units: tuple[str, ...]
 
     def __call__(self, compiler: CseCompiler) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -83,9 +88,9 @@ class DyingJob:
 
 def test_a_worker_that_dies_loses_its_job_only():
     with CsePool(SPEC, 1) as pool:
-        lost, (kept,) = pool.map([DyingJob("u0"), CompileJob("u1", ((),))])
-        assert lost is None
-        assert isinstance(kept, Compiled)
+        found = pool.map([DyingJob(("u0",)), BaselineJob(("u1",))])
+        assert list(found) == ["u1"]
+        assert isinstance(found["u1"][0], Compiled)
 
 
 class Hasty(AdditiveCompiler):
@@ -105,7 +110,7 @@ class HastySpec:
 
 def test_a_deadline_that_was_missed_is_no_knowledge():
     with CsePool(HastySpec(), 1) as pool:
-        (first,), (second,) = pool.map([CompileJob("u0", ((),)), CompileJob("u0", ((),))])
+        first, second = (pool.map([BaselineJob(("u0",))])["u0"][0] for _ in range(2))
     assert isinstance(first, Failed)
     assert isinstance(second, Compiled)
 
@@ -117,3 +122,7 @@ def test_orders_are_one_where_they_do_not_matter(ordered, compiles):
     compiler.compile("u", (0, 1))
     compiler.compile("u", (1, 0))
     assert (len(inner.compiles), compiler.num_asked) == (compiles, 2)
+
+
+def test_units_of_a_batch_stay_together():
+    assert batches({"a": "x", "b": "", "c": "x", "d": "", "x": ""}) == [("a", "c"), ("b",), ("d",), ("x",)]

@@ -9,7 +9,7 @@ from mlgo.cse.stored import JudgedUnit
 from mlgo.learn.choice.imitation import demonstrations
 from mlgo.learn.choice.sampled import results, sampled_compiles
 
-UNIT = JudgedUnit("u", "p", "train", 3, none=100.0, heuristic=80.0, heuristic_choice=(0,))
+UNIT = JudgedUnit("u", "p", "", "train", 3, none=100.0, heuristic=80.0, heuristic_choice=(0,))
 
 
 def episode(num_steps: int, score: float | None) -> Episode:

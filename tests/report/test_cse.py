@@ -41,7 +41,15 @@ def choice(unit, score, size=100):
 
 def unit_row(unit, project, split, skip_reason=""):
     counts = {"num_candidates": 3, "num_viable": len(unit) + 1, "skip_reason": skip_reason}
-    return {"unit": unit, "project": project, "language": "c", "split": split, "body_sha256": unit, **counts}
+    return {
+        "unit": unit,
+        "project": project,
+        "language": "c",
+        "split": split,
+        "body_sha256": unit,
+        "batch": "",
+        **counts,
+    }
 
 
 def write_run(
@@ -58,7 +66,11 @@ def write_run(
     projects = projects if task == "gcc-pre" else dict.fromkeys(heuristic, "")
     split = split or {unit: "validation" if unit == "e" else "test" for unit in heuristic}
     units = [unit_row(unit, projects[unit], split[unit]) for unit in heuristic]
-    origin = {"task": task, "compiler": {"name": "some"}, "cse": {"gcc": {"score": "text_bytes"}}}
+    origin = {
+        "task": task,
+        "compiler": {"name": "some"},
+        "cse": {"gcc": {"unit": "translation_unit", "score": "text_bytes"}},
+    }
     skipped = unit_row("skipped", "", "train", "fails without elimination: timeout")
     write_rows(root / "baseline/units.parquet", [*units, skipped], CSE_UNITS, origin)
     compiles = [

@@ -9,7 +9,7 @@ from mlgo.compiler.gcc.counters import PRE_INSN, get_counter, intervals, read_co
 from mlgo.compiler.gcc.find import Gcc
 from mlgo.compiler.gcc.invoke import run_gcc
 from mlgo.compiler.gcc.rtl import Candidates, read_candidates
-from mlgo.compiler.measure import function_bytes, object_size
+from mlgo.compiler.measure import function_bytes, function_sizes, object_size
 from mlgo.errors import ObjectError, RemarkError
 from mlgo.files import write_bytes
 from mlgo.scratch import scratch_directory
@@ -44,6 +44,7 @@ class GccObject:
         num_candidates: eliminations that were asked for.
         num_performed: eliminations among these that were performed.
         object_sha256: hash of the object file.
+        function_sizes: code of each function by its symbol, see `measure.function_sizes`.
         candidates: the performed ones, if they were wanted.
     """
 
@@ -52,6 +53,7 @@ class GccObject:
     num_candidates: int
     num_performed: int
     object_sha256: str
+    function_sizes: dict[str, int]
     candidates: Candidates | None = None
 
 
@@ -119,6 +121,7 @@ def compile_unit(
         num_candidates=num_candidates,
         num_performed=num_performed,
         object_sha256=hashlib.sha256(data).hexdigest(),
+        function_sizes=function_sizes(data),
         candidates=candidates,
     )
 
