@@ -365,6 +365,16 @@ CSE_LABELS = pa.schema(
 )
 """The best choice known for each unit."""
 
+CSE_EFFECTS = pa.schema(
+    [
+        _UNIT,
+        _field("position", pa.int64(), "a viable candidate"),
+        _field("mean_change", pa.float64(), "of the score, between choices that differ in it alone", nullable=True),
+        _field("num_pairs", pa.int64(), "such pairs of choices that were tried"),
+    ]
+)
+"""What eliminating each candidate does to the score of its unit, whatever else is eliminated."""
+
 CSE_RESULTS = pa.schema(
     [
         _UNIT,

@@ -530,6 +530,11 @@ class CseConfig(Section):
     """Whose choices learner bc imitates."""
     orders: Positive
     """Random orders in which it sees the choice of each unit."""
+    margins: list[Annotated[float, Field(ge=0.0)]] = Field(min_length=1)
+    """Savings, in percent of the heuristic's score, that learner marginal asks of a candidate before it is chosen; the
+    one that is best on the validation units is kept."""
+    max_effect: PositiveFloat
+    """Effects beyond this, in percent of the heuristic's score, count as this."""
     gcc: GccConfig
     """The compiler of task gcc-pre."""
     superpmi: SuperPmiConfig

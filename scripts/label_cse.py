@@ -2,14 +2,14 @@
 
 Example:
     python scripts/label_cse.py --task gcc-pre --cse "$(cat cse.json)" --seed 0 --workers 2 \
-        --sources data/cse/corpus/sources.parquet --baseline data/cse/baseline --output data/cse/labels.parquet
+        --sources data/cse/corpus/sources.parquet --baseline data/cse/baseline --output data/cse/labels
 """
 
 from pathlib import Path
 
 from tqdm import tqdm
 
-from mlgo.artifacts import CSE_LABELS, provenance, write_rows
+from mlgo.artifacts import CSE_EFFECTS, CSE_LABELS, provenance, write_rows
 from mlgo.cli.arguments import cse_compiler_of, cse_parser
 from mlgo.cli.program import run_program
 from mlgo.cse.compilers import described
@@ -48,7 +48,19 @@ def main() -> None:
         seed=args.seed,
         baseline_sha256=file_sha256(args.baseline / "compiles.parquet"),
     )
-    write_rows(args.output, rows, CSE_LABELS, origin)
+    effects = [
+        {
+            "unit": unit.name,
+            "position": position,
+            "mean_change": effect.mean_change if effect.num_pairs else None,
+            "num_pairs": effect.num_pairs,
+        }
+        for unit in units
+        if (label := found.get(unit.name)) is not None
+        for position, effect in label.effects.items()
+    ]
+    write_rows(args.output / "labels.parquet", rows, CSE_LABELS, origin)
+    write_rows(args.output / "effects.parquet", effects, CSE_EFFECTS, origin)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 Example:
     python scripts/train_cse_bc.py --task gcc-pre --cse "$(cat cse.json)" --bc "$(cat bc.json)" \
         --policy "$(cat policy.json)" --seed 0 --sources data/cse/corpus/sources.parquet --baseline data/cse/baseline \
-        --labels data/cse/labels.parquet --workers 2 --work data/work --output data/cse/policies/bc-s0
+        --labels data/cse/labels/labels.parquet --workers 2 --work data/work --output data/cse/policies/bc-s0
 """
 
 import time
@@ -11,17 +11,15 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from mlgo.artifacts import provenance, read_table
+from mlgo.artifacts import provenance
 from mlgo.cli.arguments import cse_compiler_of, cse_parser
 from mlgo.cli.program import run_program
 from mlgo.config import BCConfig, PolicyConfig, parse_section
-from mlgo.cse.columns import columns_for
 from mlgo.cse.compilers import COLUMNS, described
 from mlgo.cse.jobs import FollowJob
 from mlgo.cse.policy import ChoicePolicy
 from mlgo.cse.pool import CsePool
-from mlgo.cse.state import Observer
-from mlgo.cse.stored import JudgedUnit, in_batches, judged_units, stored_labels
+from mlgo.cse.stored import JudgedUnit, in_batches, judged_units, observer_for, stored_labels
 from mlgo.files import content_hash, file_sha256
 from mlgo.learn.bc.columns import ColumnData, clone_columns
 from mlgo.learn.choice.imitation import demonstrations
@@ -42,10 +40,7 @@ def main() -> None:
     (config, spec), bc = cse_compiler_of(args), parse_section(BCConfig, args.bc)
     shape = parse_section(PolicyConfig, args.policy)
     labels = stored_labels(args.labels)
-    features = [
-        column[2:] for column in read_table(args.baseline / "candidates.parquet").column_names if column[:2] == "f_"
-    ]
-    observer = Observer(columns_for(features, COLUMNS[args.task]), config.max_candidates)
+    observer = observer_for(args.baseline, COLUMNS[args.task], config.max_candidates)
     policy = ChoicePolicy.fresh(args.task, observer, shape.hidden, generator(args.seed, "cse", "policy"))
     origin = provenance(
         algorithm="bc",
@@ -71,14 +66,14 @@ def main() -> None:
 
     with (
         CsePool(spec, args.workers) as pool,
-        recorded_effort(args.work, name, content_hash(origin), args.workers, pool, started=started),
+        recorded_effort(args.work, f"cse-{name}", content_hash(origin), args.workers, pool, started=started),
     ):
         train, validation = (examples(pool, judged_units(args.baseline, split)) for split in ("train", "validation"))
         result = clone_columns(train, validation, shape.hidden, bc, args.seed)
     history = [{**record, "evaluations": 0} for record in result.history]
     fitted = ChoicePolicy(args.task, observer, policy.architecture, flatten(result.layers), origin)
     write_choice_outcome(args.output, fitted, history)
-    with TensorBoardLog(args.work / "tensorboard" / name) as board:
+    with TensorBoardLog(args.work / "tensorboard" / f"cse-{name}") as board:
         for record in history:
             board.add(record, int(record["epoch"]))
 

@@ -22,12 +22,28 @@ class Label:
         exhaustive: whether every subset of the viable candidates was tried.
         num_tried: choices tried, the baselines included.
         num_failed: compiles that failed.
+        effects: of each viable candidate, by position.
     """
 
     best: Compiled
     exhaustive: bool
     num_tried: int
     num_failed: int
+    effects: dict[int, "Effect"]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What eliminating one candidate does to the score, whatever else is eliminated.
+
+    Attributes:
+        mean_change: of the score, over all pairs of choices that were tried and differ in this candidate alone; NaN
+            without any.
+        num_pairs: such pairs.
+    """
+
+    mean_change: float
+    num_pairs: int
 
 
 def find_labels(
@@ -87,7 +103,18 @@ class _Tries:
         best, heuristic = self._best, self._heuristic
         if isinstance(heuristic, Compiled) and heuristic.score < best.score:  # it may do what no list of positions can
             best = heuristic
-        return Label(best, self._is_exhaustive, len(self._scores) + 1, self._num_failed)
+        effects = {position: self._effect(position) for position in self._viable}
+        return Label(best, self._is_exhaustive, len(self._scores) + 1, self._num_failed, effects)
+
+    def _effect(self, position: int) -> Effect:
+        changes = [
+            after - before
+            for choice, before in self._scores.items()
+            if position not in choice
+            and np.isfinite(before)
+            and np.isfinite(after := self._scores.get(tuple(sorted((*choice, position))), np.inf))
+        ]
+        return Effect(float(np.mean(changes)) if changes else float("nan"), len(changes))
 
     def search(self, max_trials: int, rng: np.random.Generator) -> Search:
         """Try all subsets, or climb."""

@@ -1,13 +1,15 @@
 """Units with their baselines and labels, as earlier stages left them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mlgo.artifacts import CSE_COMPILES, CSE_LABELS, CSE_UNITS, read_table
+from mlgo.cse.columns import Column, columns_for
 from mlgo.cse.pool import batches
 from mlgo.cse.problem import Compiled, Decisions, Failed, Outcome
+from mlgo.cse.state import Observer
 from mlgo.errors import CorpusError
 from mlgo.seeding import sample
 
@@ -68,6 +70,21 @@ def judged_units(baseline: Path, *splits: str) -> list[JudgedUnit]:
     if not units:
         raise CorpusError(f"no eligible unit in {', '.join(splits) or 'any split'}; lower cse.min_viable")
     return units
+
+
+def observer_for(baseline: Path, known: Mapping[str, Column], max_candidates: int) -> Observer:
+    """What a policy for this baseline's compiler sees.
+
+    Args:
+        baseline: folder with ``candidates.parquet``.
+        known: how features enter, by name.
+        max_candidates: of a unit.
+
+    Raises:
+        ArtifactError: the file is missing or damaged.
+    """
+    columns = read_table(baseline / "candidates.parquet").column_names
+    return Observer(columns_for([name[2:] for name in columns if name.startswith("f_")], known), max_candidates)
 
 
 def in_batches(units: Iterable[JudgedUnit]) -> list[tuple[str, ...]]:

@@ -77,3 +77,20 @@ def test_requests_of_side_by_side_searches_come_together():
     compiler = Counting({"a": [(1, 0)] * 3, "b": [(1, 0)] * 2})
     find_labels(compiler, ["a", "b"], 9, 64, seed=0)
     assert compiler.calls == [4, 7 + 3]  # baselines, then all subsets of both
+
+
+def test_effects_are_means_over_pairs_that_differ_in_one_candidate():
+    found = find(AdditiveCompiler({"u": [(5, 1), (1, 5), (3, 2)]}))
+    assert {place: (one.mean_change, one.num_pairs) for place, one in found.effects.items()} == {
+        0: (-4.0, 4),
+        1: (4.0, 4),
+        2: (-1.0, 4),
+    }
+
+
+def test_choices_that_fail_are_no_pairs():
+    compiler = AdditiveCompiler({"u": [(5, 1), (5, 1)]}, failing=frozenset({("u", (0,)), ("u", (0, 1))}))
+    effects = find(compiler).effects
+    assert (effects[1].mean_change, effects[1].num_pairs) == (-4.0, 1)
+    assert effects[0].num_pairs == 0
+    assert effects[0].mean_change != effects[0].mean_change

@@ -1,14 +1,24 @@
 """What episodes of choosing teach."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from mlgo.config import BCConfig
+from mlgo.cse.columns import columns_for
+from mlgo.cse.policy import ChoicePolicy
 from mlgo.cse.problem import Candidates, Compiled, Failed
-from mlgo.cse.rollout import Episode
+from mlgo.cse.rollout import Episode, play
+from mlgo.cse.state import Observer
 from mlgo.cse.stored import JudgedUnit
+from mlgo.errors import TrainingError
 from mlgo.learn.choice.imitation import demonstrations
 from mlgo.learn.choice.sampled import results, sampled_compiles
+from mlgo.learn.choice.savings import fit_savings, savings
+from tests.cse.additive import COLUMNS, AdditiveCompiler
 
+OBSERVER = Observer(columns_for(["benefit", "cost"], COLUMNS), 4)
 UNIT = JudgedUnit("u", "p", "", "train", 3, none=100.0, heuristic=80.0, heuristic_choice=(0,))
 
 
@@ -49,3 +59,48 @@ def test_figures_for_those_who_watch():
     assert found["results/num_cse"] == pytest.approx(1.0)
     assert found["results/failed"] == pytest.approx(0.25)
     assert results([UNIT], [[episode(1, None)]]) == {"results/failed": 1.0}
+
+
+def compiled(values) -> Compiled:
+    return AdditiveCompiler({"u": values}).compile("u", ())
+
+
+def test_effects_become_percent_saved_beside_a_stop_for_each_unit():
+    other = JudgedUnit("v", "p", "", "train", 1, none=100.0, heuristic=50.0, heuristic_choice=())
+    changes = {"u": {0: -4.0, 2: 8.0}, "v": {0: -10.0}}
+    units = [(UNIT, compiled([(5, 1), (1, 5), (3, 2)])), (other, compiled([(9, 1)]))]
+    found = savings(OBSERVER, units, changes, max_effect=9.0)
+    assert found.saved.tolist() == [5.0, -9.0, 0.0, 9.0, 0.0]  # 4 / 80, -8 / 80 and 10 / 50 are cut to 9 percent
+    assert found.is_stop.tolist() == [False, False, True, False, True]
+    assert found.weights.tolist() == pytest.approx([5 / 6] * 3 + [5 / 4] * 2)  # half of 5 for each unit
+    assert np.array_equal(found.inputs[:, -1] != 0, found.is_stop)
+
+
+def test_units_without_effects_teach_nothing():
+    with pytest.raises(TrainingError, match=r"raise cse\.max_trials"):
+        savings(OBSERVER, [(UNIT, compiled([(5, 1)]))], {}, 5.0)
+
+
+def test_a_fitted_network_chooses_what_saves_more_than_the_margin():
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 11, (60, 3, 2))
+    units = [(replace(UNIT, name=str(i)), compiled([tuple(row) for row in rows])) for i, rows in enumerate(values)]
+    # Saved is a linear function of what is seen: of log(1 + benefit) / log(11), in percent of 80.
+    saved = 4.0 * np.log1p(values[:, :, 0]) / np.log(11.0) - 2.0
+    changes = {str(i): {place: -0.8 * one for place, one in enumerate(row)} for i, row in enumerate(saved)}
+    data = savings(OBSERVER, units, changes, 5.0)
+    config = BCConfig(
+        max_epochs=60,
+        patience=20,
+        batch_size=60,
+        learning_rate=0.1,
+        max_steps_per_module=1,
+        weighting="question",
+        balance=False,
+    )
+    weights, history = fit_savings(data, data, 0.5, [], config, seed=0)
+    assert history[-1]["validation_loss"] < 0.01
+    policy = ChoicePolicy.fresh("gcc-pre", OBSERVER, [], rng).with_weights(weights)
+    # 4 x - 2 > 0.5 where x > 0.625, that is 1 + benefit > 4.48
+    (episode,) = play(AdditiveCompiler({"u": [(3, 0), (4, 0), (9, 0)]}), policy, [("u", policy.decide)])
+    assert episode.actions.tolist() == [2, 1, 4]

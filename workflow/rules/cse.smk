@@ -4,7 +4,9 @@ include: "common.smk"
 
 
 CSE_POLICIES = [
-    policy for policy in POLICIES if policy.split("-")[0] in ("bc", "es", "ppo")
+    policy
+    for policy in POLICIES
+    if policy.split("-")[0] in ("bc", "marginal", "es", "ppo")
 ]
 # What every program knows; jit-cse has no table of sources.
 CSE = {"task": config["task"], "cse": config["cse"], "seed": config["seed"]}
@@ -71,7 +73,8 @@ rule label_cse:
         sources=CSE_SOURCES,
         baseline=CSE_BASELINE,
     output:
-        "data/cse/labels.parquet",
+        "data/cse/labels/labels.parquet",
+        "data/cse/labels/effects.parquet",
     log:
         "data/work/logs/label_cse.log",
     threads: 64
@@ -82,7 +85,7 @@ rule label_cse:
         ),
     shell:
         "MLGO_LOG={log} exec python {input.script} {params.settings} {params.sources} --workers {threads} "
-        "--baseline data/cse/baseline --output {output}"
+        "--baseline data/cse/baseline --output data/cse/labels"
 
 
 rule train_cse_bc:
@@ -91,7 +94,7 @@ rule train_cse_bc:
         code=[*CSE_CODE, *code("learn")],
         sources=CSE_SOURCES,
         baseline=CSE_BASELINE,
-        labels="data/cse/labels.parquet",
+        labels="data/cse/labels/labels.parquet",
     output:
         expand(
             "data/cse/policies/bc-s{{seed}}/{file}",
@@ -116,13 +119,44 @@ rule train_cse_bc:
         "--output data/cse/policies/bc-s{wildcards.seed}"
 
 
+rule train_cse_marginal:
+    input:
+        script="scripts/train_cse_marginal.py",
+        code=[*CSE_CODE, *code("learn")],
+        sources=CSE_SOURCES,
+        baseline=CSE_BASELINE,
+        effects="data/cse/labels/effects.parquet",
+    output:
+        expand(
+            "data/cse/policies/marginal-s{{seed}}/{file}",
+            file=["policy.json", "weights.npy", "history.csv"],
+        ),
+    log:
+        "data/work/logs/train_cse_marginal-s{seed}.log",
+    threads: 64
+    params:
+        settings=settings(
+            task=config["task"],
+            cse=config["cse"],
+            bc=config["bc"],
+            policy=config["policy"],
+        ),
+        sources=lambda wildcards, input: (
+            f"--sources {input.sources}" if input.sources else ""
+        ),
+    shell:
+        "MLGO_LOG={log} exec python {input.script} {params.settings} {params.sources} --seed {wildcards.seed} "
+        "--workers {threads} --baseline data/cse/baseline --effects {input.effects} --work data/work "
+        "--output data/cse/policies/marginal-s{wildcards.seed}"
+
+
 rule train_cse_es:
     input:
         script="scripts/train_cse_es.py",
         code=[*CSE_CODE, *code("learn")],
         sources=CSE_SOURCES,
         baseline=CSE_BASELINE,
-        start="data/cse/policies/bc-s{seed}/weights.npy",
+        start=f"data/cse/policies/{config['es']['start']}-s{{seed}}/weights.npy",
     output:
         expand(
             "data/cse/policies/es-s{{seed}}/{file}",
@@ -138,7 +172,7 @@ rule train_cse_es:
         ),
     shell:
         "MLGO_LOG={log} exec python {input.script} {params.settings} {params.sources} --seed {wildcards.seed} "
-        "--workers {threads} --baseline data/cse/baseline --start data/cse/policies/bc-s{wildcards.seed} "
+        "--workers {threads} --baseline data/cse/baseline --start $(dirname {input.start}) "
         "--work data/work --output data/cse/policies/es-s{wildcards.seed}"
 
 
@@ -148,7 +182,7 @@ rule train_cse_ppo:
         code=[*CSE_CODE, *code("learn")],
         sources=CSE_SOURCES,
         baseline=CSE_BASELINE,
-        start="data/cse/policies/bc-s{seed}/weights.npy",
+        start=f"data/cse/policies/{config['ppo']['start']}-s{{seed}}/weights.npy",
     output:
         expand(
             "data/cse/policies/ppo-s{{seed}}/{file}",
@@ -164,7 +198,7 @@ rule train_cse_ppo:
         ),
     shell:
         "MLGO_LOG={log} exec python {input.script} {params.settings} {params.sources} --seed {wildcards.seed} "
-        "--workers {threads} --baseline data/cse/baseline --start data/cse/policies/bc-s{wildcards.seed} "
+        "--workers {threads} --baseline data/cse/baseline --start $(dirname {input.start}) "
         "--work data/work --output data/cse/policies/ppo-s{wildcards.seed}"
 
 
@@ -196,7 +230,7 @@ rule report_cse:
         code=code("report"),
         templates=["mlgo/report/cse.html.jinja", "mlgo/report/page.css"],
         baseline=CSE_BASELINE,
-        labels="data/cse/labels.parquet",
+        labels="data/cse/labels/labels.parquet",
         evaluation=expand("data/cse/evaluation/{policy}.parquet", policy=CSE_POLICIES),
         histories=expand("data/cse/policies/{policy}/history.csv", policy=CSE_POLICIES),
     output:

@@ -1,0 +1,136 @@
+"""Choosing eliminations, from recorded methods or sources to the report."""
+
+import json
+import shutil
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from tests.fakes.collection import make_collection
+from tests.pipeline.conftest import Checkout
+
+LEARNERS = ("bc", "marginal", "es", "ppo")
+SMALL = {
+    "policy": {"hidden": [8]},
+    "train": {"algorithms": list(LEARNERS)},
+    "bc": {"max_epochs": 30, "patience": 5, "batch_size": 128, "learning_rate": 0.02},
+    "es": {"start": "marginal", "generations": 2, "pairs": 3, "modules": 10, "validate_every": 1},
+    "ppo": {
+        "start": "bc",
+        "iterations": 2,
+        "modules": 10,
+        "episodes": 4,
+        "baseline": "siblings",
+        "validate_every": 1,
+        "start_temperature": 4.0,
+    },
+    "evaluate": {"splits": ["test", "train"], "resamples": 200},
+}
+JIT = {
+    "task": "jit-cse",
+    "cse": {
+        "min_viable": 3,
+        "max_candidates": 16,
+        "max_exhaustive": 6,
+        "max_trials": 64,
+        "margins": [0.0, 0.5],
+        "superpmi": {
+            "command": [sys.executable, "tests/fakes/superpmi.py"],
+            "jit": "libclrjit.so",
+            "collection": "methods.mch",
+        },
+    },
+}
+GCC = {
+    "task": "gcc-pre",
+    "corpus": {
+        "recipes": "config/corpora/sample",
+        "splits": {"train": ["lz", "hashmap"], "validation": ["codec"], "test": ["calc"]},
+    },
+    "cse": {"max_exhaustive": 3, "max_trials": 12, "margins": [0.0, 0.5]},
+}
+
+
+def ran(root, case: dict) -> Checkout:
+    checkout = Checkout(root)
+    (root / "libclrjit.so").touch()
+    (root / "methods.mch").write_text(json.dumps(make_collection(120, 0)))
+    (root / "small.yaml").write_text(yaml.safe_dump({**SMALL, **case}))
+    run = checkout.start(*snakemake("small.yaml"))
+    output, _ = run.communicate(timeout=900)
+    assert run.returncode == 0, output[-3000:]
+    return checkout
+
+
+def snakemake(preset: str, *options: str) -> list[str]:
+    profile = ["--workflow-profile", "workflow/profiles/default"]
+    return ["snakemake", *profile, "--cores", "2", "--configfile", preset, *options]
+
+
+@pytest.fixture(scope="module")
+def jit(tmp_path_factory) -> Checkout:
+    return ran(tmp_path_factory.mktemp("jit"), JIT)
+
+
+@pytest.mark.slow
+def test_recorded_methods_come_to_their_report(jit):
+    folder = jit.root / "data" / "cse"
+    assert "PerfScore" in (folder / "report" / "report.html").read_text()
+    for learner in LEARNERS:
+        rows = pq.read_table(folder / "evaluation" / f"{learner}-s0.parquet").to_pylist()
+        assert len(rows) > 20
+        assert not [row for row in rows if row["failure"]]
+    run = jit.run("mlgo", "cse", "--json")
+    assert run.returncode == 0, run.stderr
+    assert not jit.processes()
+
+
+@pytest.mark.slow
+def test_learning_on_the_double_beats_its_heuristic(jit):
+    units = pq.read_table(jit.root / "data/cse/baseline/compiles.parquet").to_pylist()
+    heuristic = {row["unit"]: row["score"] for row in units if row["way"] == "heuristic"}
+    rows = pq.read_table(jit.root / "data/cse/evaluation/marginal-s0.parquet").to_pylist()
+    test = [row for row in rows if row["split"] == "test"]
+    assert sum(row["score"] < heuristic[row["unit"]] for row in test) > 2 * sum(
+        row["score"] > heuristic[row["unit"]] for row in test
+    )
+
+
+@pytest.mark.slow
+def test_nothing_is_left_to_do_afterwards(jit):
+    run = jit.run(*snakemake("small.yaml", "--dry-run"))
+    assert "Nothing to be done" in run.stdout + run.stderr
+
+
+@pytest.mark.slow
+def test_the_same_inputs_give_the_same_bytes_on_any_number_of_workers(jit, tmp_path):
+    folder = jit.root / "data" / "cse"
+    before = {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    shutil.rmtree(folder)
+    shutil.rmtree(jit.root / "data" / "work" / "checkpoints")
+    run = jit.start(*["1" if word == "2" else word for word in snakemake("small.yaml")])
+    output, _ = run.communicate(timeout=900)
+    assert run.returncode == 0, output[-3000:]
+    assert {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()} == before
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+def test_functions_of_real_sources_come_to_their_report(tmp_path):
+    checkout = ran(tmp_path, GCC)
+    page = (checkout.root / "data/cse/report/report.html").read_text()
+    assert "GCC" in page
+    assert "functions" in page
+    run = checkout.run("mlgo", "cse")
+    assert run.returncode == 0, run.stderr
+    assert "bytes of functions" in run.stdout
+
+
+def test_a_missing_collection_is_named(tmp_path):
+    checkout = Checkout(tmp_path)
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump({"task": "jit-cse"}))
+    run = checkout.run(*snakemake("small.yaml"))
+    assert run.returncode != 0
+    assert "cse.superpmi.collection: name a file of recorded methods" in run.stdout + run.stderr
