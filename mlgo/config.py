@@ -116,10 +116,11 @@ class PolicyConfig(Section):
 class TrainConfig(Section):
     """Which policies are trained."""
 
-    algorithms: Annotated[list[Literal["bc", "bcmax", "es", "marginal", "ppo"]], AfterValidator(_unique)] = Field(
-        min_length=1
+    algorithms: Annotated[list[Literal["bc", "bcmax", "es", "marginal", "ppo", "sb3"]], AfterValidator(_unique)] = (
+        Field(min_length=1)
     )
-    """Learners to run; es starts from the policy of es.start, bcmax and ppo from bc."""
+    """Learners to run; es starts from the policy of es.start, ppo from that of ppo.start, bcmax from bc. For choices of
+    eliminations there is no bcmax, and sb3 is for these alone; it needs the extra sb3."""
     seeds: list[Annotated[int, Field(ge=0, lt=2**32)]] = Field(min_length=1)
     """One policy per learner and seed."""
 
@@ -535,6 +536,8 @@ class CseConfig(Section):
     one that is best on the validation units is kept."""
     max_effect: PositiveFloat
     """Effects beyond this, in percent of the heuristic's score, count as this."""
+    sb3_steps: Annotated[int, Field(ge=2)]
+    """Choices that learner sb3 makes in training, at least."""
     gcc: GccConfig
     """The compiler of task gcc-pre."""
     superpmi: SuperPmiConfig
@@ -572,6 +575,9 @@ class Config(Section):
     def _check_starts(self) -> "Config":
         if self.es.start == "ppo" and self.ppo.start == "es":
             raise ValueError("es.start and ppo.start name each other; let one of them start from bc")
+        stranger = "bcmax" if self.task in ("gcc-pre", "jit-cse") else "sb3"
+        if stranger in self.train.algorithms:
+            raise ValueError(f"train.algorithms: there is no {stranger} for task {self.task}")
         return self
 
 

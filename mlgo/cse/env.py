@@ -100,6 +100,11 @@ class CseEnv(gymnasium.Env[Observation, np.int64]):
         self._rewards: list[float] = []
 
     @property
+    def num_asked(self) -> int:
+        """Outcomes asked for so far, known ones included."""
+        return self._compiler.num_asked
+
+    @property
     def features(self) -> tuple[str, ...]:
         """Names of what is seen of a candidate."""
         return self.observer.features

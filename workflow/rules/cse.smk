@@ -6,7 +6,7 @@ include: "common.smk"
 CSE_POLICIES = [
     policy
     for policy in POLICIES
-    if policy.split("-")[0] in ("bc", "marginal", "es", "ppo")
+    if policy.split("-")[0] in ("bc", "marginal", "es", "ppo", "sb3")
 ]
 # What every program knows; jit-cse has no table of sources.
 CSE = {"task": config["task"], "cse": config["cse"], "seed": config["seed"]}
@@ -200,6 +200,31 @@ rule train_cse_ppo:
         "MLGO_LOG={log} exec python {input.script} {params.settings} {params.sources} --seed {wildcards.seed} "
         "--workers {threads} --baseline data/cse/baseline --start $(dirname {input.start}) "
         "--work data/work --output data/cse/policies/ppo-s{wildcards.seed}"
+
+
+rule train_cse_sb3:
+    input:
+        script="scripts/train_cse_sb3.py",
+        code=[*CSE_CODE, *code("learn")],
+        sources=CSE_SOURCES,
+        baseline=CSE_BASELINE,
+    output:
+        expand(
+            "data/cse/policies/sb3-s{{seed}}/{file}",
+            file=["policy.json", "weights.npy", "history.csv"],
+        ),
+    log:
+        "data/work/logs/train_cse_sb3-s{seed}.log",
+    params:
+        settings=settings(
+            task=config["task"], cse=config["cse"], policy=config["policy"]
+        ),
+        sources=lambda wildcards, input: (
+            f"--sources {input.sources}" if input.sources else ""
+        ),
+    shell:
+        "MLGO_LOG={log} exec python {input.script} {params.settings} {params.sources} --seed {wildcards.seed} "
+        "--baseline data/cse/baseline --work data/work --output data/cse/policies/sb3-s{wildcards.seed}"
 
 
 rule evaluate_cse:
