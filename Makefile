@@ -12,6 +12,7 @@ BIN := $(VENV)/bin
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 SNAKEMAKE := $(RUN) snakemake --workflow-profile workflow/profiles/default --cores $(CORES) \
 	$(if $(PRESET),--configfile config/presets/$(PRESET).yaml)
+PYTEST := $(RUN) pytest -n auto --dist loadfile
 
 .DEFAULT_GOAL := main
 .PHONY: main setup test test-slow check format tiny headroom programs scoreboard generalisation dry-run clean help
@@ -36,10 +37,10 @@ $(VENV)/installed-sb3: $(VENV)/installed requirements-sb3.lock
 	@touch $@
 
 test: setup  ## run the tests
-	$(RUN) pytest -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-slow: setup  ## run the slow tests as well
-	$(RUN) pytest
+	$(PYTEST)
 
 check: setup  ## linters, formatters, types, workflow
 	$(RUN) ruff check .

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from multiprocessing import resource_tracker
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck
@@ -27,6 +28,9 @@ FLAGS = {
     "c++": ["-std=c++17", "-fno-exceptions", "-fno-rtti", "-nostdinc", "-nostdinc++"],
 }
 
+WITHIN_S = 10.0
+"""Deadline for what happens at once unless all cores are busy, in seconds."""
+
 hypothesis_settings.register_profile(
     "mlgo",
     deadline=None,
@@ -37,10 +41,44 @@ hypothesis_settings.register_profile(
 hypothesis_settings.load_profile("mlgo")
 
 
+def pytest_collection_finish() -> None:
+    """Keep modules and collected tests out of the garbage collector, which `leaves_nothing` runs often."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Answer ``-n auto``: the cores that this process may use, as the tests' own processes take some more."""
+    return min(8, len(os.sched_getaffinity(0)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give files to processes as ``--dist loadfile`` does, but those of tests/pipeline to one, which runs it once."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return "tests/pipeline" if file.startswith("tests/pipeline/") else file
+
+    return Scheduling(config, log)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Keep scratch folders and core claims of the tests apart from those of real runs."""
+    """Keep scratch folders and core claims of the tests apart from those of real runs.
+
+    Each process of pytest-xdist has a folder of its own, except for the claims: all share the cores.
+    """
     folder = tmp_path_factory.mktemp("tmp")
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        claims = tmp_path_factory.getbasetemp().parent / "cores"
+        claims.mkdir(mode=0o700, exist_ok=True)
+        (folder / f"mlgo-cores-{os.getuid()}").symlink_to(claims)
     before = os.environ.get("TMPDIR")
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
     yield folder
@@ -75,9 +113,13 @@ def task() -> Task:
 
 
 @pytest.fixture(scope="session")
-def zig_cache(request: pytest.FixtureRequest) -> Path:
-    """A folder for zig's caches that outlives the tests, so that the C library is not built each time."""
-    return request.config.cache.mkdir("zig-cache")
+def zig_cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for zig's caches that outlives the tests, so that the C library is not built each time.
+
+    Zig locks what it builds there, so test processes may share it.
+    """
+    kept = getattr(request.config, "cache", None)  # none under `-p no:cacheprovider`
+    return kept.mkdir("zig-cache") if kept else tmp_path_factory.mktemp("zig-cache")
 
 
 @pytest.fixture(scope="session")
@@ -168,16 +210,27 @@ def children() -> set[int]:
 
 
 def processes_naming(text: str) -> set[int]:
-    """Process ids with a text in their command line."""
-    found = set()
+    """Ids of the processes with a text in their command line that this one started, orphans too.
+
+    They are known by their environment, which holds a temporary folder of these tests.
+    """
+    mine, found = os.fsencode(Path(os.environ["TMPDIR"]).parent) + b"/", set()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
-                if text.encode() in (entry / "cmdline").read_bytes():
+                if text.encode() in (entry / "cmdline").read_bytes() and mine in (entry / "environ").read_bytes():
                     found.add(int(entry.name))
             except OSError:
                 continue
     return found
+
+
+def all_end(text: str) -> bool:
+    """Whether the processes naming a text end, which a kill begins and the kernel ends when it has a core for it."""
+    end = time.monotonic() + WITHIN_S
+    while (left := processes_naming(text)) and time.monotonic() < end:
+        time.sleep(0.02)
+    return not left
 
 
 def session_members(session: int) -> set[int]:
@@ -197,7 +250,7 @@ def leaves_nothing() -> Callable[..., AbstractContextManager[None]]:
             root = directory.parent
         before = (os.listdir("/proc/self/fd"), sorted(os.listdir(root)), children())  # noqa: PTH208
         yield
-        end = time.monotonic() + 2.0
+        end = time.monotonic() + WITHIN_S
         while children() - before[2] and time.monotonic() < end:
             time.sleep(0.02)
         assert children() == before[2]

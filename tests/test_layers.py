@@ -84,6 +84,10 @@ def test_the_learners_import_tensorflow_and_scikit_learn_only_when_they_run():
     assert not loaded & HEAVY
 
 
+def test_the_command_line_starts_without_what_few_commands_need():
+    assert not modules_after("import mlgo.cli.main") & HEAVY
+
+
 def test_workers_do_not_hold_what_only_their_host_needs():
     # A worker forks once per compile, which costs in proportion to its memory.
     loaded = modules_after("import mlgo.workers.local, mlgo.rollout, mlgo.policy.exploring")

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.stats import binomtest, bootstrap
 
 from mlgo.seeding import generator
 
@@ -69,6 +68,8 @@ class Comparison:
         The probability that fair coins, one per module that is not a tie, fall at least as unevenly as wins and losses
         did (Dixon and Mood 1946). It knows nothing of how much the sizes differ.
         """
+        from scipy.stats import binomtest  # here, since it is half of the time that `mlgo --help` would take
+
         differing = self.wins + self.losses
         return float(binomtest(self.wins, differing).pvalue) if differing else None
 
@@ -249,6 +250,8 @@ def _interval(
     confidence: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ends of the intervals of both gains, each float64 [2]."""
+    from scipy.stats import bootstrap
+
     result = bootstrap(
         samples,
         _gains,

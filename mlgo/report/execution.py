@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import spearmanr
 
 from mlgo.artifacts import PROGRAMS, read_provenance, read_table
 from mlgo.errors import ArtifactError
@@ -145,6 +144,8 @@ def _mean_change(changes: Sequence[Change], name: str) -> float | None:
 
 
 def _agreement(program: str, rows: Sequence[dict[str, Any]]) -> Agreement:
+    from scipy.stats import spearmanr
+
     known = [row for row in rows if row["instructions"] is not None and row["spill_cost"] is not None]
     columns = {name: [row[name] for row in known] for name in ("spill_cost", "instructions", "accesses")}
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from scipy.stats import spearmanr
 
 from mlgo.artifacts import PROJECT_MEASURES
 from mlgo.report.compare import Bootstrap, Comparison
@@ -163,4 +162,6 @@ def _correlate(scope: str, gains: Sequence[ProjectGains]) -> RankCorrelation:
 def _spearman(first: Sequence[float | None], second: Sequence[float | None]) -> float | None:
     if len(first) < _MIN_PROJECTS or len(set(first)) == 1 or len(set(second)) == 1:
         return None
+    from scipy.stats import spearmanr
+
     return float(spearmanr(first, second).statistic)

@@ -15,7 +15,7 @@ from mlgo.config import load_config
 from mlgo.learn.es.checkpoint import load_state
 from mlgo.replay import stores
 from mlgo.scratch import sweep_abandoned
-from tests.conftest import session_members
+from tests.conftest import WITHIN_S, session_members
 from tests.pipeline.conftest import Checkout
 
 KILLS = 20
@@ -61,7 +61,7 @@ def test_training_killed_twenty_times_gives_the_bytes_of_an_undisturbed_one(fini
             run.kill()
             run.communicate()
         generations.append(done(finished))
-        end = time.monotonic() + 5.0
+        end = time.monotonic() + WITHIN_S
         while session_members(run.pid) and time.monotonic() < end:
             time.sleep(0.01)
         assert not session_members(run.pid)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 CLAIM = """
 import json, os, sys
@@ -14,8 +15,14 @@ sys.stdin.readline()
 """
 
 
-def start() -> tuple[subprocess.Popen, dict]:
-    process = subprocess.Popen([sys.executable, "-c", CLAIM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def start(temporary: Path) -> tuple[subprocess.Popen, dict]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", CLAIM],
+        env=os.environ | {"TMPDIR": str(temporary)},  # where nobody else claims cores
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     return process, json.loads(process.stdout.readline())
 
 
@@ -26,18 +33,18 @@ def end(process: subprocess.Popen) -> None:
     process.stdout.close()
 
 
-def test_every_core_is_claimed_once_and_freed_by_death():
+def test_every_core_is_claimed_once_and_freed_by_death(tmp_path):
     available = sorted(os.sched_getaffinity(0))
-    held = [start() for _ in available]
+    held = [start(tmp_path) for _ in available]
     try:
         assert sorted(claim["core"] for _, claim in held) == available
         assert all(claim["affinity"] == [claim["core"]] for _, claim in held)
-        extra, claim = start()
+        extra, claim = start(tmp_path)
         assert claim == {"core": None, "affinity": available}  # all taken: it runs anywhere
         end(extra)
         process, freed = held.pop()
         end(process)
-        again = start()
+        again = start(tmp_path)
         held.append(again)
         assert again[1]["core"] == freed["core"]
     finally:

@@ -28,7 +28,7 @@ from mlgo.compiler.superpmi.outcome import (
 from mlgo.compiler.superpmi.request import Request, hook_request
 from mlgo.errors import SuperPmiError
 from mlgo.files import read_json, write_json
-from tests.conftest import processes_naming
+from tests.conftest import WITHIN_S, all_end, processes_naming
 
 NAMES = "JitRLHookEmitFeatureNames"
 
@@ -345,12 +345,11 @@ def test_case_17_a_hang(double):
         metrics_of(client.compile(2, ()))
         start = time.monotonic()
         outcome = client.compile(1, ())
-        assert 0.5 <= time.monotonic() - start < 2.0
+        assert 0.5 <= time.monotonic() - start < WITHIN_S
         assert isinstance(outcome, TimedOut)
         assert outcome.kind == "timeout"
         assert not processes_naming(str(target.collection))
-        time.sleep(0.05)
-        assert not processes_naming("sleep\x00127.25")  # its child
+        assert all_end("sleep\x00127.25")  # its child
         metrics_of(client.compile(2, ()))
 
 
@@ -368,7 +367,7 @@ def test_case_17_output_ends_but_the_process_does_not(double, monkeypatch):
     with target.client(max_restarts=0) as client:
         start = time.monotonic()
         outcome = client.compile(1, ())
-        assert time.monotonic() - start < 2.0
+        assert time.monotonic() - start < WITHIN_S
         assert isinstance(outcome, Crashed)
         assert outcome.returncode == -signal.SIGKILL
 
@@ -512,7 +511,7 @@ def test_case_24_silence(double):
         with pytest.raises(SuperPmiError, match=r"0\.8 s"):
             next(run)
         assert run.returncode == -signal.SIGKILL
-    assert time.monotonic() - start < 3.0
+    assert time.monotonic() - start < WITHIN_S
     target = double(faults=[[i, 0, "late", 0.3] for i in (1, 2, 3, 4)])
     with target.batch(silence_timeout_s=1.0) as run:  # less than all of it takes
         assert len(list(run)) == 4
@@ -607,10 +606,7 @@ def test_case_25_superpmi_dies_with_its_parent(double):
         assert parent.stdout.readline() == b"ready\n"
         assert len(processes_naming(str(target.collection))) == 2
         parent.kill()
-    end = time.monotonic() + 3.0
-    while processes_naming(str(target.collection)) and time.monotonic() < end:
-        time.sleep(0.02)
-    assert not processes_naming(str(target.collection))
+    assert all_end(str(target.collection))
 
 
 def test_case_26_two_clients_of_one_collection(target, tmp_path):
