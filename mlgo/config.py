@@ -479,8 +479,9 @@ class GccConfig(Section):
     """Debug counter that is driven; the one whose values keep their meaning, see mlgo/compiler/gcc/counters.py."""
     unit: Literal["function", "translation_unit"]
     """What a choice is made for. Functions of a translation unit share compiles."""
-    score: Literal["text_bytes", "function_bytes"]
-    """What is to be small: code of the functions without the gaps that align them, or text of the object."""
+    score: Literal["text_bytes", "function_bytes", "instructions"]
+    """What is to be small: text of the object, code of the functions without the gaps that align them, or what the
+    program executes. For the last, projects are runnable programs, as those in config/programs; it needs valgrind."""
     timeout_s: PositiveFloat
     """Deadline of one compile."""
 

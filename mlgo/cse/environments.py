@@ -75,7 +75,8 @@ def gcc_pre(
         optimization: level.
         counter: debug counter that is driven.
         unit: ``function`` or ``translation_unit``.
-        score: ``function_bytes``, or ``text_bytes`` of translation units.
+        score: ``function_bytes``, ``text_bytes`` of translation units, or ``instructions`` of the program that all
+            sources make together, or those of each project of the table.
         timeout_s: deadline of one compile.
         options: see `CseEnv`; units are named ``project/source:function`` in a table, by their file instead of project
             and source else, and without function where translation units are chosen for.

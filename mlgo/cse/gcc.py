@@ -12,11 +12,14 @@ import numpy as np
 from tqdm import tqdm
 
 from mlgo.artifacts import CSE_SOURCES, read_table
+from mlgo.compiler.counting import find_valgrind
 from mlgo.compiler.frontend import LANGUAGES
 from mlgo.compiler.gcc.compile import GccObject, GccSettings, compile_unit
 from mlgo.compiler.gcc.find import Gcc, find_gcc
 from mlgo.compiler.gcc.preprocess import preprocess
+from mlgo.compiler.gcc.program import Counting, ProgramUnit, count_program
 from mlgo.compiler.gcc.rtl import FEATURES
+from mlgo.compiler.toolchain import find_linker
 from mlgo.config import GccConfig
 from mlgo.cse.problem import Candidates, Compiled, Decisions, Failed, Outcome, Request, Unit
 from mlgo.errors import CompileError, ConfigError
@@ -25,6 +28,9 @@ from mlgo.scratch import scratch_directory
 
 FUNCTION_MARK = ":"
 """Between source and function in the name of a unit."""
+
+CACHE = Path("data/work/zig-cache")
+"""Where the linker of programs keeps its C library."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +110,8 @@ class GccCompiler:
         self._parts: dict[str, dict[str, Part]] = {}
         self._scratch = ExitStack()
         self._folder = self._scratch.enter_context(scratch_directory())
+        self._counting = Counting(find_linker(), find_valgrind(), CACHE) if self._score == "instructions" else None
+        self._outputs: dict[str, bytes] = {}
         self.num_compiles = 0
 
     @staticmethod
@@ -166,7 +174,9 @@ class GccCompiler:
             waiting.setdefault(self._source_of(unit).name, {}).setdefault(unit, []).append(place)
         for name, places in waiting.items():
             while places:
-                together = {unit: left.pop(0) for unit, left in places.items()}
+                # A program's count cannot be told apart by functions, so there each choice is run by itself.
+                served = list(places)[:1] if self._counting is not None else list(places)
+                together = {unit: places[unit].pop(0) for unit in served}
                 choices = {unit: requests[place][1] for unit, place in together.items()}
                 for unit, outcome in self._compile_together(self._sources[name], choices).items():
                     outcomes[together[unit]] = outcome
@@ -203,10 +213,45 @@ class GccCompiler:
                 for position in set(range(len(parts[unit].candidates))) - set(decisions)
             }
             num = sum(len(part.candidates) for part in parts.values())
-            found = self._run(source, [one for one in range(num) if one not in denied] if denied else None)
+            performed = [one for one in range(num) if one not in denied] if denied else None
+            if self._counting is not None:
+                (unit, decisions), *_ = choices.items()
+                return {unit: self._counted(source, performed, parts[unit], decisions, self._counting)}
+            found = self._run(source, performed)
         except CompileError as error:
             return dict.fromkeys(choices, Failed(error.kind, str(error)))
         return {unit: self._outcome(parts[unit], decisions, found) for unit, decisions in choices.items()}
+
+    def _counted(
+        self,
+        source: TranslationUnit,
+        performed: Sequence[int] | None,
+        part: "Part",
+        decisions: Decisions | None,
+        counting: Counting,
+    ) -> Outcome:
+        """What the source's program executes with these eliminations, all other sources left to GCC."""
+        units = [
+            ProgramUnit(self._path(one), one.language, one.arguments, performed=None)
+            if one is not source or performed is None
+            else ProgramUnit(self._path(one), one.language, one.arguments, tuple(performed))
+            for one in self._all
+            if one.project == source.project
+        ]
+        self.num_compiles += 1
+        run, objects = count_program(self._gcc, "program", units, self._settings, counting)
+        if performed is None:
+            self._outputs[source.project] = run.stdout
+        elif source.project not in self._outputs:
+            self._counted(source, None, part, None, counting)
+        if run.exit_status or run.stdout != self._outputs[source.project]:
+            return Failed("program", f"it ends with status {run.exit_status}, or prints something else")
+        num = len(part.candidates)
+        requested = tuple(range(num)) if decisions is None else decisions
+        size = sum(one.function_bytes for one in objects)
+        return Compiled(
+            float(run.instructions), size, requested, len({one for one in requested if one < num}), part.candidates
+        )
 
     def _outcome(self, part: "Part", decisions: Decisions | None, found: GccObject) -> Outcome:
         num = len(part.candidates)
@@ -247,19 +292,22 @@ class GccCompiler:
     def _run(
         self, source: TranslationUnit, performed: Sequence[int] | None, *, want_candidates: bool = False
     ) -> GccObject:
-        path = self._folder / hashlib.sha256(source.name.encode()).hexdigest()[:16]
-        if not path.exists():
-            path.write_bytes(source.text)
         self.num_compiles += 1
         return compile_unit(
             self._gcc,
-            path,
+            self._path(source),
             source.language,
             performed,
             self._settings,
             arguments=source.arguments,
             want_candidates=want_candidates,
         )
+
+    def _path(self, source: TranslationUnit) -> Path:
+        path = self._folder / hashlib.sha256(source.name.encode()).hexdigest()[:16]
+        if not path.exists():
+            path.write_bytes(source.text)
+        return path
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,11 @@ NO_LABEL = "no_label"
 ALL = "all"
 """Scope of all units of a split."""
 
-_MEASURES = {"text_bytes": "bytes of text", "function_bytes": "bytes of functions"}
+_MEASURES = {
+    "text_bytes": "bytes of text",
+    "function_bytes": "bytes of functions",
+    "instructions": "executed instructions",
+}
 _KINDS = {"translation_unit": "translation units", "function": "functions"}
 
 
