@@ -479,6 +479,9 @@ class GccConfig(Section):
     """Debug counter that is driven; the one whose values keep their meaning, see mlgo/compiler/gcc/counters.py."""
     unit: Literal["function", "translation_unit"]
     """What a choice is made for. Functions of a translation unit share compiles."""
+    candidate: Literal["expression", "instruction"]
+    """What is chosen: an expression, with all instructions of a function that compute it redundantly, or each such
+    instruction. The first elimination of an expression pays for a register and for copies, further ones hardly do."""
     score: Literal["text_bytes", "function_bytes", "instructions"]
     """What is to be small: text of the object, code of the functions without the gaps that align them, or what the
     program executes. For the last, projects are runnable programs, as those in config/programs; it needs valgrind."""

@@ -62,6 +62,7 @@ def gcc_pre(
     optimization: str = "-O2",
     counter: str = "pre_insn",
     unit: str = "function",
+    candidate: str = "expression",
     score: str = "function_bytes",
     timeout_s: float = 60.0,
     **options: Any,
@@ -75,6 +76,7 @@ def gcc_pre(
         optimization: level.
         counter: debug counter that is driven.
         unit: ``function`` or ``translation_unit``.
+        candidate: ``expression`` or ``instruction``.
         score: ``function_bytes``, ``text_bytes`` of translation units, or ``instructions`` of the program that all
             sources make together, or those of each project of the table.
         timeout_s: deadline of one compile.
@@ -91,6 +93,7 @@ def gcc_pre(
         optimization=optimization,  # type: ignore[arg-type]
         counter=counter,  # type: ignore[arg-type]
         unit=unit,  # type: ignore[arg-type]
+        candidate=candidate,  # type: ignore[arg-type]
         score=score,  # type: ignore[arg-type]
         timeout_s=timeout_s,
     )

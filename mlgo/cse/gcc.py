@@ -19,6 +19,7 @@ from mlgo.compiler.gcc.find import Gcc, find_gcc
 from mlgo.compiler.gcc.preprocess import preprocess
 from mlgo.compiler.gcc.program import Counting, ProgramUnit, count_program
 from mlgo.compiler.gcc.rtl import FEATURES
+from mlgo.compiler.gcc.rtl import Candidates as Eliminations
 from mlgo.compiler.toolchain import find_linker
 from mlgo.config import GccConfig
 from mlgo.cse.problem import Candidates, Compiled, Decisions, Failed, Outcome, Request, Unit
@@ -105,6 +106,7 @@ class GccCompiler:
     def __init__(self, settings: GccConfig, sources: Sequence[TranslationUnit]) -> None:
         self._gcc: Gcc = find_gcc(settings.command, counter=settings.counter)
         self._by_function, self._score = settings.unit == "function", settings.score
+        self._by_expression = settings.candidate == "expression"
         self._settings = GccSettings(settings.optimization, settings.counter, settings.timeout_s)
         self._sources: Mapping[str, TranslationUnit] = {source.name: source for source in sources}
         self._parts: dict[str, dict[str, Part]] = {}
@@ -207,19 +209,23 @@ class GccCompiler:
             if unknown := [unit for unit in choices if unit not in parts]:
                 raise ConfigError(f"{unknown[0]} is no function with candidates")
             denied = {
-                parts[unit].start + position
+                number
                 for unit, decisions in choices.items()
                 if decisions is not None
-                for position in set(range(len(parts[unit].candidates))) - set(decisions)
+                for position in set(range(len(parts[unit].numbers))) - set(decisions)
+                for number in parts[unit].numbers[position]
             }
-            num = sum(len(part.candidates) for part in parts.values())
+            num = sum(len(numbers) for part in parts.values() for numbers in part.numbers)
             performed = [one for one in range(num) if one not in denied] if denied else None
             if self._counting is not None:
                 (unit, decisions), *_ = choices.items()
                 return {unit: self._counted(source, performed, parts[unit], decisions, self._counting)}
             found = self._run(source, performed)
         except CompileError as error:
-            return dict.fromkeys(choices, Failed(error.kind, str(error)))
+            if len(choices) == 1:
+                return dict.fromkeys(choices, Failed(error.kind, str(error)))
+            alone = [self._compile_together(source, {unit: choice}) for unit, choice in choices.items()]
+            return {unit: outcome for one in alone for unit, outcome in one.items()}  # one must not spoil the others
         return {unit: self._outcome(parts[unit], decisions, found) for unit, decisions in choices.items()}
 
     def _counted(
@@ -276,14 +282,11 @@ class GccCompiler:
         if source.name not in self._parts:
             found = self._run(source, None, want_candidates=True).candidates
             assert found is not None
-            rows, rtl = found.features, [one.rtl for one in found.candidates]
-            spans = _spans([one.function for one in found.candidates]) if self._by_function else [("", 0, len(rows))]
+            functions = [one.function for one in found.candidates]
+            spans = _spans(functions) if self._by_function else [("", 0, len(functions))]
             self._parts[source.name] = {
-                f"{source.name}{FUNCTION_MARK}{function}" if self._by_function else source.name: Part(
-                    function,
-                    start,
-                    Candidates(FEATURES, rows[start:end], np.ones(end - start, bool)),
-                    content_hash([rows[start:end].tolist(), rtl[start:end]]),
+                f"{source.name}{FUNCTION_MARK}{function}" if self._by_function else source.name: _part(
+                    function, found, range(start, end), self._by_expression
                 )
                 for function, start, end in spans
             }
@@ -316,15 +319,33 @@ class Part:
 
     Attributes:
         function: symbol of their function; empty where they are all of the translation unit.
-        start: position of the first in the translation unit.
+        numbers: of each candidate, the eliminations of the translation unit that it stands for.
         candidates: themselves.
-        body_sha256: equal for functions with the same candidates, feature for feature and expression for expression.
+        body_sha256: equal for functions with the same eliminations, feature for feature and expression for expression.
     """
 
     function: str
-    start: int
+    numbers: tuple[tuple[int, ...], ...]
     candidates: Candidates
     body_sha256: str
+
+
+def _part(function: str, found: Eliminations, numbers: range, by_expression: bool) -> Part:
+    """Eliminations as candidates; those of an expression have the features of the one that is executed most."""
+    groups: dict[object, list[int]] = {}
+    for number in numbers:
+        one = found.candidates[number]
+        groups.setdefault((one.function, one.expression) if by_expression else number, []).append(number)
+    frequency = found.features[:, FEATURES.index("frequency")]
+    rows = [max(group, key=lambda number: (frequency[number], -number)) for group in groups.values()]
+    values = found.features[rows].reshape(len(rows), len(FEATURES))
+    told = [[found.candidates[number].rtl, found.features[number].tolist()] for number in numbers]
+    return Part(
+        function,
+        tuple(tuple(group) for group in groups.values()),
+        Candidates(FEATURES, values, np.ones(len(rows), bool)),
+        content_hash(told),
+    )
 
 
 def _spans(functions: Sequence[str]) -> list[tuple[str, int, int]]:

@@ -29,6 +29,7 @@ WHOLE = GccConfig(
     optimization="-O2",
     counter="pre_insn",
     unit="translation_unit",
+    candidate="instruction",
     score="text_bytes",
     timeout_s=60.0,
 )
@@ -113,6 +114,23 @@ def test_the_functions_together_are_the_code_of_the_object(functions, tmp_path):
             assert functions.compile(unit.name, None).score == sizes[unit.name.rpartition(":")[2]]
 
 
+def test_an_expression_stands_for_all_its_instructions(functions):
+    by_expression = GccCompiler.of_files(FUNCTIONS.model_copy(update={"candidate": "expression"}), [DECODE])
+    try:
+        for unit in by_expression.units():
+            single, joint = functions.compile(unit.name, ()), by_expression.compile(unit.name, ())
+            names = list(single.candidates.names)
+            redundant = single.candidates.values[:, names.index("num_redundant")]
+            # Each instruction of an expression says how many there are: so 1 / n sums to the number of expressions.
+            assert len(joint.candidates) == round(sum(1 / redundant))
+            assert joint.score == single.score
+            assert by_expression.compile(unit.name, None).score == functions.compile(unit.name, None).score
+            everything = tuple(range(len(joint.candidates)))
+            assert by_expression.compile(unit.name, everything).score == functions.compile(unit.name, None).score
+    finally:
+        by_expression.close()
+
+
 def test_a_function_without_candidates_is_no_unit(functions):
     with pytest.raises(ConfigError, match="no function with candidates"):
         functions.compile(f"{UTF8}:nothing", ())
@@ -135,7 +153,12 @@ def test_gymnasiums_checker_passes_for_the_registered_id():
 
 def test_an_episode_ends_with_the_score_of_its_choice(compiler):
     env = gymnasium.make(
-        "mlgo/GccPre-v0", sources=[DECODE], max_candidates=8, unit="translation_unit", score="text_bytes"
+        "mlgo/GccPre-v0",
+        sources=[DECODE],
+        max_candidates=8,
+        unit="translation_unit",
+        candidate="instruction",
+        score="text_bytes",
     )
     try:
         env.reset(options={"unit": DECODE})
