@@ -14,12 +14,15 @@ SNAKEMAKE := $(RUN) snakemake --workflow-profile workflow/profiles/default --cor
 	$(if $(PRESET),--configfile config/presets/$(PRESET).yaml)
 PYTEST := $(RUN) pytest -n auto --dist loadfile
 
+# Which of the files name a task that chooses eliminations: their results have a command of their own.
+CHOICES := $(shell grep -lsE '^task: (gcc-pre|jit-cse)' config/config.yaml $(if $(PRESET),config/presets/$(PRESET).yaml))
+
 .DEFAULT_GOAL := main
 .PHONY: main setup test test-slow check format tiny headroom programs scoreboard generalisation dry-run clean help
 
 main: setup  ## set up everything, run the main job, print what it found
 	$(SNAKEMAKE)
-	@$(RUN) mlgo report
+	@$(RUN) mlgo $(if $(CHOICES),cse,report)
 
 setup: $(VENV)/installed $(EXTRA:%=$(VENV)/installed-%)  ## make .venv with the pinned packages; EXTRA=sb3 for examples/sb3_*.py
 
@@ -77,7 +80,7 @@ dry-run: setup  ## what the main job would do
 	$(SNAKEMAKE) --dry-run
 
 clean:  ## remove results (downloads, checkpoints and decision trees in data/work stay)
-	rm -rf data/corpus data/baseline data/policies data/export data/evaluation data/report data/headroom data/execution data/generalisation
+	rm -rf data/corpus data/baseline data/policies data/export data/evaluation data/report data/headroom data/execution data/generalisation data/cse
 
 help:  ## show this
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 12
