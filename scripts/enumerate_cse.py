@@ -47,7 +47,8 @@ def main() -> None:
         split = {unit.name: owner[unit.project] for unit in units}
     else:
         taken = sample(eligible, config.superpmi.max_methods, args.seed, "cse", "methods")
-        skipped |= {unit.name: "sampled: cse.superpmi.max_methods" for unit in eligible if unit not in taken}
+        kept = set(taken)
+        skipped |= {unit.name: "sampled: cse.superpmi.max_methods" for unit in eligible if unit not in kept}
         eligible = taken
         split = split_methods(eligible, baselines, config.superpmi, args.seed)
     if not eligible:

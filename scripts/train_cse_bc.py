@@ -54,9 +54,10 @@ def main() -> None:
     )
 
     def examples(pool: CsePool, units: list[JudgedUnit]) -> ColumnData:
-        wanted = {unit.name: labels[unit.name] for unit in units}
+        wanted = labels  # without units whose search has failed
         if config.imitate == "heuristic":
             wanted = {unit.name: unit.heuristic_choice for unit in units}
+        units = [unit for unit in units if unit.name in wanted]
         jobs = [
             FollowJob(names, policy, tuple(wanted[name] for name in names), config.orders, args.seed)
             for names in in_batches(units)

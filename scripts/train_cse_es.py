@@ -30,7 +30,7 @@ from mlgo.learn.effort import recorded_effort
 from mlgo.learn.es import Coordinates, EsState, evolve
 from mlgo.learn.es.checkpoint import load_state, save_state
 from mlgo.learn.progress import TrainingProgress
-from mlgo.tasks.reward import relative_reward
+from mlgo.tasks.reward import FAILED_REWARD, relative_reward
 
 
 def main() -> None:
@@ -83,7 +83,7 @@ def main() -> None:
             return rewards(candidates, sampled(train, es.modules, args.seed, "cse", "es", generation))
 
         def validate(weights: np.ndarray) -> float:
-            return float(np.nanmean(rewards(weights[None], validation)))
+            return float(np.nan_to_num(rewards(weights[None], validation), nan=FAILED_REWARD).mean())
 
         def after_generation(state: EsState, rewards: np.ndarray) -> None:
             save_state(state, checkpoint)

@@ -27,7 +27,7 @@ from mlgo.learn.choice.savings import Savings, fit_savings, savings
 from mlgo.learn.effort import recorded_effort
 from mlgo.learn.history import TensorBoardLog
 from mlgo.seeding import generator
-from mlgo.tasks.reward import relative_reward
+from mlgo.tasks.reward import FAILED_REWARD, relative_reward
 
 
 def main() -> None:
@@ -78,7 +78,7 @@ def main() -> None:
             for row, outcome in enumerate(outcomes.get(unit.name, [])):
                 if isinstance(outcome, Compiled):
                     scores[row, column] = outcome.score
-        rewards = np.nanmean(relative_reward(scores, heuristic), axis=1)
+        rewards = np.nan_to_num(relative_reward(scores, heuristic), nan=FAILED_REWARD).mean(axis=1)
     best = int(rewards.argmax())
     history = [{**record, "evaluations": 0} for record in fitted[best][1]]
     history[-1] |= {"validation_reward": float(rewards[best]), "margin": config.margins[best]}

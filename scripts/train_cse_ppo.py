@@ -32,7 +32,7 @@ from mlgo.learn.effort import recorded_effort
 from mlgo.learn.ppo import PpoState, SampledCompile, optimise
 from mlgo.learn.ppo.checkpoint import load_state, save_state
 from mlgo.learn.progress import TrainingProgress
-from mlgo.tasks.reward import relative_reward
+from mlgo.tasks.reward import FAILED_REWARD, relative_reward
 
 
 def main() -> None:
@@ -78,10 +78,10 @@ def main() -> None:
 
         def validate(weights: np.ndarray) -> np.ndarray:
             found = pool.map([GreedyJob(names, start, weights[None]) for names in in_batches(validation)])
-            pairs = [(outcomes[0], unit) for unit in validation if (outcomes := found.get(unit.name))]
-            done = [(outcome.score, unit.heuristic) for outcome, unit in pairs if isinstance(outcome, Compiled)]
-            scores, heuristic = np.array(done, np.float64).reshape(-1, 2).T
-            return relative_reward(scores, heuristic)
+            outcomes = [found[unit.name][0] if unit.name in found else None for unit in validation]
+            scores = np.array([one.score if isinstance(one, Compiled) else np.nan for one in outcomes])
+            heuristic = np.array([unit.heuristic for unit in validation])
+            return np.nan_to_num(relative_reward(scores, heuristic), nan=FAILED_REWARD)
 
         def after_iteration(state: PpoState) -> None:
             save_state(state, checkpoint)

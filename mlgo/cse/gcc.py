@@ -185,6 +185,9 @@ class GccCompiler:
                 places = {unit: left for unit, left in places.items() if left}
         return [outcome for outcome in outcomes if outcome is not None]
 
+    def forget(self) -> None:
+        """Nothing: what is kept are candidates and outputs, which are always the same."""
+
     def close(self) -> None:
         """Remove scratch files."""
         self._scratch.close()
@@ -206,6 +209,8 @@ class GccCompiler:
     def _compile_together(self, source: TranslationUnit, choices: Mapping[str, Decisions | None]) -> dict[str, Outcome]:
         try:
             parts = self._parts_of(source)
+            if self._by_function and source.name in choices:  # the compile that was to find its functions had failed
+                return dict.fromkeys(choices, Failed("object", f"{source.name} was not split into its functions"))
             if unknown := [unit for unit in choices if unit not in parts]:
                 raise ConfigError(f"{unknown[0]} is no function with candidates")
             denied = {

@@ -138,6 +138,10 @@ class JitCompiler:
         """One after another: methods share nothing."""
         return [self.compile(unit, decisions) for unit, decisions in requests]
 
+    def forget(self) -> None:
+        """Try methods again that were given up."""
+        self._client.forgive()
+
     def close(self) -> None:
         """End SuperPMI."""
         self._client.close()

@@ -61,6 +61,7 @@ class RememberingCompiler:
     def forget(self) -> None:
         """Drop everything."""
         self._known.clear()
+        self._compiler.forget()
 
     def _key(self, decisions: Decisions | None) -> Decisions | None:
         return decisions if decisions is None or self.ordered else tuple(sorted(decisions))

@@ -145,5 +145,9 @@ def _handler(spec: CompilerSpec) -> Callable[[_Order], _Delivery]:
 
 
 def _passing(outcome: Outcome) -> bool:
-    """Whether another try may come out otherwise: a deadline depends on the machine's load."""
-    return isinstance(outcome, Failed) and outcome.kind in ("timeout", "memory", "crashed")
+    """Whether another try may come out otherwise.
+
+    A deadline depends on the machine's load, and what is quarantined was not tried: other decisions ended processes of
+    this worker.
+    """
+    return isinstance(outcome, Failed) and outcome.kind in ("timeout", "memory", "crashed", "quarantined")

@@ -111,6 +111,10 @@ class CseCompiler(Protocol):
         """The same for several units and choices, with as few compiles as it takes; outcomes in their order."""
         ...
 
+    def forget(self) -> None:
+        """Drop what earlier requests have left behind that could change the outcome of later ones."""
+        ...
+
     def close(self) -> None:
         """End what runs. May be called again."""
         ...

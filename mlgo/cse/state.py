@@ -75,6 +75,8 @@ class Observer:
         """
         rows = np.zeros((self.max_candidates, len(self.features)), np.float32)
         found = choice.candidates
+        if not len(found):  # a compiler with nothing to choose may name no features either
+            return rows
         rows[: len(found), 0] = choice.can_apply()
         rows[: len(found), 1:] = inputs_of(self.columns, found.names, found.values)
         return rows

@@ -24,12 +24,10 @@ from mlgo.rollout.memory import TreeMemory, tree_key
 from mlgo.rollout.scored import ScoredModule, load_copies, load_scored_modules, with_questions
 from mlgo.seeding import sample
 from mlgo.tasks import get_task
+from mlgo.tasks.reward import FAILED_REWARD
 
 LearnerConfig = BCMaxConfig | ESConfig | MarginalConfig | PPOConfig
 """Sections of the learners that compile."""
-
-FAILED_REWARD = -1.0
-"""What a module that fails to compile counts in a validation: as if it had doubled in size."""
 
 
 def load_start(folder: Path, baseline: Path) -> Policy:

@@ -2,6 +2,9 @@
 
 import numpy as np
 
+FAILED_REWARD = -1.0
+"""What a module that fails to compile counts in a validation: as if it had doubled in size."""
+
 OFFSETS = {"spill_cost": 1.0}
 """Added to scores of an objective before they are compared. Many modules have next to no spills; without the cost of
 one store, executed once, on top, a copy more or less would count as a hundred percent."""

@@ -46,6 +46,9 @@ class AdditiveCompiler:
     def compile_many(self, requests):
         return [self.compile(unit, decisions) for unit, decisions in requests]
 
+    def forget(self) -> None:
+        pass
+
     def close(self) -> None:
         self.num_closed += 1
 

@@ -219,6 +219,19 @@ def test_a_compile_that_takes_too_long_is_a_failure():
         hasty.close()
 
 
+def test_a_source_whose_functions_were_not_found_in_time_is_a_failure_later_too():
+    hasty = GccCompiler.of_files(FUNCTIONS.model_copy(update={"timeout_s": 0.001}), [UTF8])
+    patient = GccCompiler.of_files(FUNCTIONS, [UTF8])
+    try:
+        (unit,) = hasty.units()
+        found = patient.compile(unit.name, None)  # a worker that is not as busy
+        assert isinstance(found, Failed)
+        assert found.kind == "object"
+    finally:
+        hasty.close()
+        patient.close()
+
+
 def test_what_cannot_be_is_named(tmp_path):
     (tmp_path / "broken.c").write_text("int f( {")
     with pytest.raises(ConfigError, match=r"sources=\[files\] or table="):

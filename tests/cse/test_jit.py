@@ -168,3 +168,21 @@ def test_a_collection_that_is_cut_short_is_named(superpmi, tmp_path):
     path.write_text(Path(superpmi["collection"]).read_text()[:100])
     with pytest.raises(SuperPmiError, match=r"cut\.mch"):
         gymnasium.make("mlgo/JitCse-v0", **{**superpmi, "collection": str(path)})
+
+
+def test_a_method_that_crashed_under_one_choice_is_tried_again_for_the_next_job(superpmi, tmp_path):
+    collection = json.loads(Path(superpmi["collection"]).read_text())
+    index = next(i for i, one in enumerate(collection["methods"], 1) if len(one["candidates"]) > 3)
+    # The first three requests for this method crash: its baseline, sent again once, and what was asked next.
+    path = tmp_path / "crash.mch"
+    path.write_text(
+        json.dumps({**collection, "faults": [[index, 1, "crash", "before"], [index, 2, "crash", "before"]]})
+    )
+    compiler = SuperPmiSpec.of(settings(superpmi, collection=str(path), max_restarts=0)).open()
+    try:
+        assert compiler.compile(str(index), ()).kind == "crashed"
+        assert compiler.compile(str(index), ()).kind == "quarantined"
+        compiler.forget()
+        assert compiler.compile(str(index), ()).kind != "quarantined"
+    finally:
+        compiler.close()

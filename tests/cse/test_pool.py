@@ -94,22 +94,29 @@ def test_a_worker_that_dies_loses_its_job_only():
 
 
 class Hasty(AdditiveCompiler):
-    """Fails the first time, for want of time."""
+    """Fails the first time."""
+
+    kind = ""
 
     def compile(self, unit, decisions):
         first = not self.compiles
         outcome = super().compile(unit, decisions)
-        return Failed("timeout", "too slow") if first else outcome
+        return Failed(self.kind, "not this time") if first else outcome
 
 
 @dataclass(frozen=True)
 class HastySpec:
+    kind: str
+
     def open(self) -> Hasty:
-        return Hasty(SPEC.effects)
+        compiler = Hasty(SPEC.effects)
+        compiler.kind = self.kind
+        return compiler
 
 
-def test_a_deadline_that_was_missed_is_no_knowledge():
-    with CsePool(HastySpec(), 1) as pool:
+@pytest.mark.parametrize("kind", ["timeout", "quarantined"])
+def test_what_may_come_out_otherwise_is_no_knowledge(kind):
+    with CsePool(HastySpec(kind), 1) as pool:
         first, second = (pool.map([BaselineJob(("u0",))])["u0"][0] for _ in range(2))
     assert isinstance(first, Failed)
     assert isinstance(second, Compiled)

@@ -1,8 +1,11 @@
 """What may be chosen next, and what is seen of it."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from mlgo.cse.columns import columns_for
+from mlgo.cse.problem import Candidates
 from mlgo.cse.state import RECORD, Choice, Observer, fits
 from tests.cse.additive import COLUMNS, AdditiveCompiler
 
@@ -34,6 +37,12 @@ def test_rows_below_the_candidates_are_zero():
     assert rows.shape == (4, 3)
     assert rows[:, 0].tolist() == [1, 1, 0, 0]
     assert not rows[3].any()
+
+
+def test_a_compiler_with_nothing_left_to_choose_may_name_no_features():
+    # As the JIT does after its last candidate: the line of metrics then has neither names nor rows.
+    nothing = Candidates((), np.zeros((0, 0), np.int64), np.zeros(0, bool))
+    assert not OBSERVER.candidates(replace(choice(), candidates=nothing)).any()
 
 
 def test_columns_of_hold_candidate_record_and_stop():

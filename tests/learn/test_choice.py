@@ -7,10 +7,11 @@ import pytest
 
 from mlgo.config import BCConfig
 from mlgo.cse.columns import columns_for
+from mlgo.cse.env import CseEnv
 from mlgo.cse.policy import ChoicePolicy
 from mlgo.cse.problem import Candidates, Compiled, Failed
 from mlgo.cse.rollout import Episode, play
-from mlgo.cse.state import Observer
+from mlgo.cse.state import Choice, Observer
 from mlgo.cse.stored import JudgedUnit
 from mlgo.errors import TrainingError
 from mlgo.learn.choice.imitation import demonstrations
@@ -104,3 +105,21 @@ def test_a_fitted_network_chooses_what_saves_more_than_the_margin():
     # 4 x - 2 > 0.5 where x > 0.625, that is 1 + benefit > 4.48
     (episode,) = play(AdditiveCompiler({"u": [(3, 0), (4, 0), (9, 0)]}), policy, [("u", policy.decide)])
     assert episode.actions.tolist() == [2, 1, 4]
+
+
+def test_the_network_of_the_library_is_the_one_of_our_policies():
+    pytest.importorskip("sb3_contrib", reason="Stable-Baselines3 is not installed: make setup EXTRA=sb3")
+    import torch
+
+    from mlgo.learn.choice.stable_baselines import ActionScores
+
+    env = CseEnv(AdditiveCompiler({"u": [(5, 1), (1, 5), (3, 3)]}), COLUMNS, max_candidates=4)
+    observation, _ = env.reset()
+    torch.manual_seed(0)
+    network = ActionScores(env.observation_space, (16,))
+    expected = network({name: torch.as_tensor(array[None]) for name, array in observation.items()})[0].tolist()
+    fresh = ChoicePolicy.fresh("gcc-pre", OBSERVER, [16], np.random.default_rng(0))
+    none = compiled([(5, 1), (1, 5), (3, 3)])
+    found = fresh.with_weights(network.weights()).scores(Choice(none, none.candidates))
+    assert found[[0, 1, 2, 4]] == pytest.approx([expected[i] for i in (0, 1, 2, 4)], abs=1e-6)
+    assert len(set(expected[:3])) == 3

@@ -128,6 +128,16 @@ def test_functions_of_real_sources_come_to_their_report(tmp_path):
     assert "bytes of functions" in run.stdout
 
 
+@pytest.mark.parametrize("learner", ["marginal", "es", "ppo", "sb3"])
+def test_every_learner_has_its_way_to_the_report(learner, tmp_path):
+    checkout = Checkout(tmp_path)
+    start = {"es": {"start": "bc"}, "ppo": {"start": "bc"}, "train": {"algorithms": ["bc", learner]}}
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump({**JIT, **start}))
+    run = checkout.run(*snakemake("small.yaml", "--dry-run"))
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert f"train_cse_{learner}" in run.stdout
+
+
 def test_a_missing_collection_is_named(tmp_path):
     checkout = Checkout(tmp_path)
     (tmp_path / "small.yaml").write_text(yaml.safe_dump({"task": "jit-cse"}))

@@ -34,7 +34,7 @@ POLICIES = [
 wildcard_constraints:
     project=r"[\w.+-]+",
     seed=r"\d+",
-    policy=r"[a-z]+-s\d+",
+    policy=r"[a-z][a-z0-9]*-s\d+",
 
 
 def settings(**options):

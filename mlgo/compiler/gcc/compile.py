@@ -104,7 +104,10 @@ def compile_unit(
             *("-x", _PREPROCESSED[language], text.name, "-c", "-o", output.name),
         ]
         stderr = run_gcc(command, directory, settings.timeout_s, max_memory_bytes=settings.max_memory_bytes)
-        num_candidates = read_counts(stderr).get(counter.name, 0)
+        counts = read_counts(stderr)
+        if counter.name not in counts:  # its row holds all intervals, and only the end of stderr is kept
+            raise RemarkError(f"the table of debug counters has no whole row of {counter.name}: too many intervals")
+        num_candidates = counts[counter.name]
         if chosen and max(chosen) > num_candidates:
             raise ValueError(f"elimination {max(chosen) - 1}: positions start at 0, and the unit has {num_candidates}")
         num_performed = num_candidates if chosen is None else len(chosen)

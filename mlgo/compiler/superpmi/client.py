@@ -122,6 +122,10 @@ class SuperPmiClient:
         process, self._process, self._names = self._process, None, ()
         return process.stop() if process else None
 
+    def forgive(self) -> None:
+        """Try methods again that were given up, so that what they do now does not depend on what was asked before."""
+        self._given_up.clear()
+
     def _give_up(self, index: int, failed: Failed) -> None:
         if not isinstance(failed, UnknownMethod):
             failed = Quarantined(

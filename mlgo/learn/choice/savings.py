@@ -112,4 +112,7 @@ def fit_savings(
     ]
     if not np.isfinite([record["validation_loss"] for record in history]).all():
         raise TrainingError("the loss of savings is not a number; lower bc.learning_rate")
-    return flatten(layers_of(network)), history
+    layers = layers_of(network)
+    # What is 0 in every row, as the number of choices made, has weights that were never fitted.
+    layers[0][0][~np.any(train.inputs, axis=0)] = 0.0
+    return flatten(layers), history

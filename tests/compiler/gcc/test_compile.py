@@ -79,6 +79,11 @@ def test_positions_out_of_range(gcc, example, performed, message, leaves_nothing
         compile_unit(gcc, example, "c", performed, SETTINGS)
 
 
+def test_a_table_of_counters_whose_row_was_cut_off_is_no_count(gcc, example, leaves_nothing):
+    with leaves_nothing(), pytest.raises(RemarkError, match="too many intervals"):
+        compile_unit(gcc, example, "c", range(0, 4000, 2), SETTINGS)
+
+
 def test_options_of_the_front_end(gcc, tmp_path):
     unit = tmp_path / "unit.i"
     unit.write_text("int inline = 1;\n")  # no keyword in C90
