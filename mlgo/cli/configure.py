@@ -54,7 +54,7 @@ def _show(args: argparse.Namespace) -> None:
 
 
 def _use(args: argparse.Namespace) -> None:
-    presets = {path.stem: path for path in sorted(PRESETS.glob("*.yaml"))}
+    presets = {path.stem: path for path in sorted(PRESETS.glob("*.yaml"), key=lambda path: path.stem)}
     if args.list:
         print("\n".join(presets))
         return
