@@ -12,7 +12,7 @@ import numpy as np
 from tqdm import tqdm
 
 from mlgo.artifacts import CSE_SOURCES, read_table
-from mlgo.compiler.counting import find_valgrind
+from mlgo.compiler.counting import CountedRun, find_valgrind
 from mlgo.compiler.frontend import LANGUAGES
 from mlgo.compiler.gcc.compile import GccObject, GccSettings, compile_unit
 from mlgo.compiler.gcc.find import Gcc, find_gcc
@@ -113,7 +113,7 @@ class GccCompiler:
         self._scratch = ExitStack()
         self._folder = self._scratch.enter_context(scratch_directory())
         self._counting = Counting(find_linker(), find_valgrind(), CACHE) if self._score == "instructions" else None
-        self._outputs: dict[str, bytes] = {}
+        self._own_runs: dict[str, tuple[CountedRun, int]] = {}
         self.num_compiles = 0
 
     @staticmethod
@@ -242,27 +242,29 @@ class GccCompiler:
         counting: Counting,
     ) -> Outcome:
         """What the source's program executes with these eliminations, all other sources left to GCC."""
-        units = [
-            ProgramUnit(self._path(one), one.language, one.arguments, performed=None)
-            if one is not source or performed is None
-            else ProgramUnit(self._path(one), one.language, one.arguments, tuple(performed))
-            for one in self._all
-            if one.project == source.project
-        ]
-        self.num_compiles += 1
-        run, objects = count_program(self._gcc, "program", units, self._settings, counting)
-        if performed is None:
-            self._outputs[source.project] = run.stdout
-        elif source.project not in self._outputs:
-            self._counted(source, None, part, None, counting)
-        if run.exit_status or run.stdout != self._outputs[source.project]:
+        if source.project not in self._own_runs:
+            self._own_runs[source.project] = self._program(source, None, counting)
+        own = self._own_runs[source.project]
+        run, size = own if performed is None else self._program(source, tuple(performed), counting)
+        if run.exit_status or run.stdout != own[0].stdout:
             return Failed("program", f"it ends with status {run.exit_status}, or prints something else")
         num = len(part.candidates)
         requested = tuple(range(num)) if decisions is None else decisions
-        size = sum(one.function_bytes for one in objects)
-        return Compiled(
-            float(run.instructions), size, requested, len({one for one in requested if one < num}), part.candidates
-        )
+        num_performed = len({one for one in requested if one < num})
+        return Compiled(float(run.instructions), size, requested, num_performed, part.candidates)
+
+    def _program(
+        self, changed: TranslationUnit, performed: tuple[int, ...] | None, counting: Counting
+    ) -> tuple[CountedRun, int]:
+        """A run of the program that a source belongs to, and the code of its functions in bytes."""
+        units = [
+            ProgramUnit(self._path(one), one.language, one.arguments, performed if one is changed else None)
+            for one in self._all
+            if one.project == changed.project
+        ]
+        self.num_compiles += 1
+        run, objects = count_program(self._gcc, "program", units, self._settings, counting)
+        return run, sum(one.function_bytes for one in objects)
 
     def _outcome(self, part: "Part", decisions: Decisions | None, found: GccObject) -> Outcome:
         num = len(part.candidates)
