@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from importlib.util import find_spec
 
 import pyarrow.parquet as pq
 import pytest
@@ -11,7 +12,7 @@ import yaml
 from tests.fakes.collection import make_collection
 from tests.pipeline.conftest import Checkout
 
-LEARNERS = ("bc", "marginal", "es", "ppo")
+LEARNERS = ("bc", "marginal", "es", "ppo", *(("sb3",) if find_spec("sb3_contrib") else ()))
 SMALL = {
     "policy": {"hidden": [8]},
     "train": {"algorithms": list(LEARNERS)},
@@ -36,6 +37,7 @@ JIT = {
         "max_exhaustive": 6,
         "max_trials": 64,
         "margins": [0.0, 0.5],
+        "sb3_steps": 300,
         "superpmi": {
             "command": [sys.executable, "tests/fakes/superpmi.py"],
             "jit": "libclrjit.so",
@@ -49,7 +51,7 @@ GCC = {
         "recipes": "config/corpora/sample",
         "splits": {"train": ["lz", "hashmap"], "validation": ["codec"], "test": ["calc"]},
     },
-    "cse": {"max_exhaustive": 3, "max_trials": 12, "margins": [0.0, 0.5]},
+    "cse": {"max_exhaustive": 3, "max_trials": 12, "margins": [0.0, 0.5], "sb3_steps": 300},
 }
 
 
