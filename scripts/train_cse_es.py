@@ -7,7 +7,6 @@ Example:
 """
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,11 +17,10 @@ from mlgo.cli.arguments import cse_compiler_of, cse_parser
 from mlgo.cli.program import run_program
 from mlgo.config import ESConfig, parse_section
 from mlgo.cse.compilers import described
-from mlgo.cse.jobs import GreedyJob
+from mlgo.cse.judging import greedy_rewards, validation_rewards
 from mlgo.cse.policy import load_choice_policy
 from mlgo.cse.pool import CsePool
-from mlgo.cse.problem import Compiled
-from mlgo.cse.stored import JudgedUnit, in_batches, judged_units, sampled
+from mlgo.cse.stored import judged_units, sampled
 from mlgo.files import file_sha256
 from mlgo.learn.checkpoint import checkpoint_path
 from mlgo.learn.choice.outcome import write_choice_outcome
@@ -30,7 +28,6 @@ from mlgo.learn.effort import recorded_effort
 from mlgo.learn.es import Coordinates, EsState, evolve
 from mlgo.learn.es.checkpoint import load_state, save_state
 from mlgo.learn.progress import TrainingProgress
-from mlgo.tasks.reward import FAILED_REWARD, relative_reward
 
 
 def main() -> None:
@@ -70,20 +67,12 @@ def main() -> None:
         TrainingProgress(args.work / "tensorboard" / f"cse-{name}", es.generations, done, "generation") as progress,
     ):
 
-        def rewards(candidates: np.ndarray, units: Sequence[JudgedUnit]) -> np.ndarray:
-            found = pool.map([GreedyJob(names, start, candidates) for names in in_batches(units)])
-            scores = np.full((len(candidates), len(units)), np.nan)
-            for column, unit in enumerate(units):
-                for row, outcome in enumerate(found.get(unit.name, [])):
-                    if isinstance(outcome, Compiled):
-                        scores[row, column] = outcome.score
-            return relative_reward(scores, np.array([unit.heuristic for unit in units]))
-
         def evaluate(candidates: np.ndarray, generation: int) -> np.ndarray:
-            return rewards(candidates, sampled(train, es.modules, args.seed, "cse", "es", generation))
+            units = sampled(train, es.modules, args.seed, "cse", "es", generation)
+            return greedy_rewards(pool, start, candidates, units)
 
         def validate(weights: np.ndarray) -> float:
-            return float(np.nan_to_num(rewards(weights[None], validation), nan=FAILED_REWARD).mean())
+            return float(validation_rewards(pool, start, weights[None], validation).mean())
 
         def after_generation(state: EsState, rewards: np.ndarray) -> None:
             save_state(state, checkpoint)

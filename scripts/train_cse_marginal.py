@@ -16,7 +16,8 @@ from mlgo.cli.arguments import cse_compiler_of, cse_parser
 from mlgo.cli.program import run_program
 from mlgo.config import BCConfig, PolicyConfig, parse_section
 from mlgo.cse.compilers import COLUMNS, described
-from mlgo.cse.jobs import BaselineJob, GreedyJob
+from mlgo.cse.jobs import BaselineJob
+from mlgo.cse.judging import validation_rewards
 from mlgo.cse.policy import ChoicePolicy
 from mlgo.cse.pool import CsePool
 from mlgo.cse.problem import Compiled
@@ -27,7 +28,6 @@ from mlgo.learn.choice.savings import Savings, fit_savings, savings
 from mlgo.learn.effort import recorded_effort
 from mlgo.learn.history import TensorBoardLog
 from mlgo.seeding import generator
-from mlgo.tasks.reward import FAILED_REWARD, relative_reward
 
 
 def main() -> None:
@@ -56,7 +56,6 @@ def main() -> None:
         effects_sha256=file_sha256(args.effects),
     )
     validation_units = judged_units(args.baseline, "validation")
-    heuristic = np.array([unit.heuristic for unit in validation_units])
     with (
         CsePool(spec, args.workers) as pool,
         recorded_effort(args.work, f"cse-{name}", content_hash(origin), args.workers, pool, started=started),
@@ -72,13 +71,7 @@ def main() -> None:
         train, validation = seen("train"), seen("validation")
         fitted = [fit_savings(train, validation, margin, shape.hidden, bc, args.seed) for margin in config.margins]
         weights = np.stack([one for one, _ in fitted])
-        outcomes = pool.map([GreedyJob(names, fresh, weights) for names in in_batches(validation_units)])
-        scores = np.full((len(weights), len(validation_units)), np.nan)
-        for column, unit in enumerate(validation_units):
-            for row, outcome in enumerate(outcomes.get(unit.name, [])):
-                if isinstance(outcome, Compiled):
-                    scores[row, column] = outcome.score
-        rewards = np.nan_to_num(relative_reward(scores, heuristic), nan=FAILED_REWARD).mean(axis=1)
+        rewards = validation_rewards(pool, fresh, weights, validation_units).mean(axis=1)
     best = int(rewards.argmax())
     history = [{**record, "evaluations": 0} for record in fitted[best][1]]
     history[-1] |= {"validation_reward": float(rewards[best]), "margin": config.margins[best]}

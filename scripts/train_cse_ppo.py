@@ -18,10 +18,10 @@ from mlgo.cli.arguments import cse_compiler_of, cse_parser
 from mlgo.cli.program import run_program
 from mlgo.config import PPOConfig, parse_section
 from mlgo.cse.compilers import described
-from mlgo.cse.jobs import GreedyJob, SampleJob
+from mlgo.cse.jobs import SampleJob
+from mlgo.cse.judging import validation_rewards
 from mlgo.cse.policy import load_choice_policy
 from mlgo.cse.pool import CsePool
-from mlgo.cse.problem import Compiled
 from mlgo.cse.stored import in_batches, judged_units, sampled
 from mlgo.files import file_sha256
 from mlgo.learn.answers import LegalColumn
@@ -32,7 +32,6 @@ from mlgo.learn.effort import recorded_effort
 from mlgo.learn.ppo import PpoState, SampledCompile, optimise
 from mlgo.learn.ppo.checkpoint import load_state, save_state
 from mlgo.learn.progress import TrainingProgress
-from mlgo.tasks.reward import FAILED_REWARD, relative_reward
 
 
 def main() -> None:
@@ -77,11 +76,7 @@ def main() -> None:
             return [one for unit, each in zip(units, episodes, strict=True) for one in sampled_compiles(unit, each)]
 
         def validate(weights: np.ndarray) -> np.ndarray:
-            found = pool.map([GreedyJob(names, start, weights[None]) for names in in_batches(validation)])
-            outcomes = [found[unit.name][0] if unit.name in found else None for unit in validation]
-            scores = np.array([one.score if isinstance(one, Compiled) else np.nan for one in outcomes])
-            heuristic = np.array([unit.heuristic for unit in validation])
-            return np.nan_to_num(relative_reward(scores, heuristic), nan=FAILED_REWARD)
+            return validation_rewards(pool, start, weights[None], validation)[0]
 
         def after_iteration(state: PpoState) -> None:
             save_state(state, checkpoint)

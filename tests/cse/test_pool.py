@@ -9,11 +9,13 @@ import pytest
 
 from mlgo.cse.columns import columns_for
 from mlgo.cse.jobs import BaselineJob, FollowJob, GreedyJob, LabelJob, SampleJob
+from mlgo.cse.judging import greedy_rewards, validation_rewards
 from mlgo.cse.memory import RememberingCompiler
 from mlgo.cse.policy import ChoicePolicy
 from mlgo.cse.pool import CsePool, batches
 from mlgo.cse.problem import Compiled, CseCompiler, Failed
 from mlgo.cse.state import Observer
+from mlgo.cse.stored import JudgedUnit
 from tests.cse.additive import COLUMNS, AdditiveCompiler, AdditiveSpec
 
 SPEC = AdditiveSpec({f"u{i}": ((5, 1), (1, 5), (i, 2)) for i in range(6)})
@@ -133,3 +135,24 @@ def test_orders_are_one_where_they_do_not_matter(ordered, compiles):
 
 def test_units_of_a_batch_stay_together():
     assert batches({"a": "x", "b": "", "c": "x", "d": "", "x": ""}) == [("a", "c"), ("b",), ("d",), ("x",)]
+
+
+def test_gains_of_weights_and_what_a_failed_compile_counts():
+    units = [
+        JudgedUnit(f"u{i}", "p", "", "train", 3, none=100.0, heuristic=96.0, heuristic_choice=(0,)) for i in range(2)
+    ]
+    failing = FailingSpec()
+    equal = np.zeros((1, POLICY.architecture.num_params), np.float32)
+    with CsePool(failing, 1) as pool:
+        raw = greedy_rewards(pool, POLICY, equal, units)
+        counted = validation_rewards(pool, POLICY, equal, units)
+    # All actions are equal, so the candidates are taken in order: 100 - 4 + 4 + 2 for u0, and all of u1 fails.
+    assert raw[0, 0] == pytest.approx(1 - 102 / 96)
+    assert np.isnan(raw[0, 1])
+    assert counted[0].tolist() == [raw[0, 0], -1.0]
+
+
+@dataclass(frozen=True)
+class FailingSpec:
+    def open(self) -> AdditiveCompiler:
+        return AdditiveCompiler(SPEC.effects, failing=frozenset({("u1", (0, 1, 2))}))
