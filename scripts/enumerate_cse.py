@@ -15,7 +15,6 @@ from mlgo.artifacts import CSE_COMPILES, CSE_UNITS, cse_candidates_schema, prove
 from mlgo.cli.arguments import cse_compiler_of, cse_parser
 from mlgo.cli.program import run_program
 from mlgo.config import CorpusConfig, CseConfig, parse_section
-from mlgo.cse.compilers import described
 from mlgo.cse.gcc import GccSpec
 from mlgo.cse.jit import SuperPmiSpec, body_hash
 from mlgo.cse.jobs import BaselineJob
@@ -55,7 +54,7 @@ def main() -> None:
         raise CorpusError(f"none of {len(units)} units is eligible; lower cse.min_viable or raise cse.max_candidates")
     origin = provenance(
         task=args.task,
-        compiler=described(spec),
+        compiler=spec.described(),
         cse=config.model_dump(exclude={"superpmi": {"core_root", "collection", "command", "jit"}}),
         seed=args.seed,
         **({"sources_sha256": file_sha256(args.sources)} if args.sources else {}),

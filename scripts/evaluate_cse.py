@@ -13,7 +13,6 @@ from tqdm import tqdm
 from mlgo.artifacts import CSE_RESULTS, provenance, write_rows
 from mlgo.cli.arguments import cse_compiler_of, cse_parser
 from mlgo.cli.program import run_program
-from mlgo.cse.compilers import described
 from mlgo.cse.jobs import GreedyJob
 from mlgo.cse.policy import load_choice_policy
 from mlgo.cse.pool import CsePool
@@ -43,7 +42,7 @@ def main() -> None:
     ]
     origin = provenance(
         task=args.task,
-        compiler=described(spec),
+        compiler=spec.described(),
         policy_sha256=file_sha256(args.policy / "weights.npy"),
         baseline_sha256=file_sha256(args.baseline / "compiles.parquet"),
     )

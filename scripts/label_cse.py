@@ -12,7 +12,6 @@ from tqdm import tqdm
 from mlgo.artifacts import CSE_EFFECTS, CSE_LABELS, provenance, write_rows
 from mlgo.cli.arguments import cse_compiler_of, cse_parser
 from mlgo.cli.program import run_program
-from mlgo.cse.compilers import described
 from mlgo.cse.jobs import LabelJob
 from mlgo.cse.pool import CsePool
 from mlgo.cse.stored import choice_row, in_batches, judged_units
@@ -42,7 +41,7 @@ def main() -> None:
     ]
     origin = provenance(
         task=args.task,
-        compiler=described(spec),
+        compiler=spec.described(),
         max_exhaustive=config.max_exhaustive,
         max_trials=config.max_trials,
         seed=args.seed,

@@ -15,7 +15,7 @@ from mlgo.artifacts import provenance
 from mlgo.cli.arguments import cse_compiler_of, cse_parser
 from mlgo.cli.program import run_program
 from mlgo.config import BCConfig, PolicyConfig, parse_section
-from mlgo.cse.compilers import COLUMNS, described
+from mlgo.cse.compilers import COLUMNS
 from mlgo.cse.jobs import FollowJob
 from mlgo.cse.policy import ChoicePolicy
 from mlgo.cse.pool import CsePool
@@ -48,7 +48,7 @@ def main() -> None:
         bc=bc.model_dump(),
         imitate=config.imitate,
         orders=config.orders,
-        compiler=described(spec),
+        compiler=spec.described(),
         baseline_sha256=file_sha256(args.baseline / "compiles.parquet"),
         labels_sha256=file_sha256(args.labels),
     )

@@ -16,7 +16,6 @@ from mlgo.artifacts import provenance
 from mlgo.cli.arguments import cse_compiler_of, cse_parser
 from mlgo.cli.program import run_program
 from mlgo.config import ESConfig, parse_section
-from mlgo.cse.compilers import described
 from mlgo.cse.judging import greedy_rewards, validation_rewards
 from mlgo.cse.policy import load_choice_policy
 from mlgo.cse.pool import CsePool
@@ -47,7 +46,7 @@ def main() -> None:
         algorithm="es",
         seed=args.seed,
         es=es.model_dump(),
-        compiler=described(spec),
+        compiler=spec.described(),
         start_sha256=file_sha256(args.start / "weights.npy"),
         baseline_sha256=file_sha256(args.baseline / "compiles.parquet"),
     )

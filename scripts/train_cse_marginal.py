@@ -15,7 +15,7 @@ from mlgo.artifacts import CSE_EFFECTS, provenance, read_table
 from mlgo.cli.arguments import cse_compiler_of, cse_parser
 from mlgo.cli.program import run_program
 from mlgo.config import BCConfig, PolicyConfig, parse_section
-from mlgo.cse.compilers import COLUMNS, described
+from mlgo.cse.compilers import COLUMNS
 from mlgo.cse.jobs import BaselineJob
 from mlgo.cse.judging import validation_rewards
 from mlgo.cse.policy import ChoicePolicy
@@ -51,7 +51,7 @@ def main() -> None:
         bc=bc.model_dump(),
         margins=config.margins,
         max_effect=config.max_effect,
-        compiler=described(spec),
+        compiler=spec.described(),
         baseline_sha256=file_sha256(args.baseline / "compiles.parquet"),
         effects_sha256=file_sha256(args.effects),
     )

@@ -17,7 +17,6 @@ from mlgo.artifacts import provenance
 from mlgo.cli.arguments import cse_compiler_of, cse_parser
 from mlgo.cli.program import run_program
 from mlgo.config import PPOConfig, parse_section
-from mlgo.cse.compilers import described
 from mlgo.cse.jobs import SampleJob
 from mlgo.cse.judging import validation_rewards
 from mlgo.cse.policy import load_choice_policy
@@ -51,7 +50,7 @@ def main() -> None:
         algorithm="ppo",
         seed=args.seed,
         ppo=ppo.model_dump(),
-        compiler=described(spec),
+        compiler=spec.described(),
         start_sha256=file_sha256(args.start / "weights.npy"),
         baseline_sha256=file_sha256(args.baseline / "compiles.parquet"),
     )

@@ -17,7 +17,7 @@ from mlgo.artifacts import provenance
 from mlgo.cli.arguments import cse_compiler_of, cse_parser
 from mlgo.cli.program import run_program
 from mlgo.config import PolicyConfig, parse_section
-from mlgo.cse.compilers import COLUMNS, described
+from mlgo.cse.compilers import COLUMNS
 from mlgo.cse.env import CseEnv
 from mlgo.cse.policy import ChoicePolicy
 from mlgo.cse.rewards import EndGain
@@ -45,7 +45,7 @@ def main() -> None:
         algorithm="sb3",
         seed=args.seed,
         sb3_steps=config.sb3_steps,
-        compiler=described(spec),
+        compiler=spec.described(),
         baseline_sha256=file_sha256(args.baseline / "compiles.parquet"),
     )
     # Rewards in percent, so that they are of the size that the library's settings are for.

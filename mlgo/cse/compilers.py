@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from mlgo.config import CseConfig
 from mlgo.cse.columns import Column
@@ -36,8 +35,3 @@ def compiler_spec(task: str, config: CseConfig, sources: Path | None) -> GccSpec
     if sources is None:
         raise ConfigError("task gcc-pre needs a table of translation units; run the stage that makes it")
     return GccSpec(config.gcc, sources)
-
-
-def described(spec: GccSpec | SuperPmiSpec) -> dict[str, Any]:
-    """Compiler and settings for provenance: plain JSON values, no paths."""
-    return spec.described()

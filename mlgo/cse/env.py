@@ -125,7 +125,7 @@ class CseEnv(gymnasium.Env[Observation, np.int64]):
                 raise ConfigError(
                     f"options['unit']: {name} is not among the {len(self._units)} units of this environment"
                 )
-            if reason := self._unfit(name, self.observer.max_candidates):
+            if reason := self._unfit(name):
                 raise ConfigError(f"options['unit']: {name} cannot be chosen for: {reason}")
         else:
             name = self._draw()
@@ -266,7 +266,7 @@ class CseEnv(gymnasium.Env[Observation, np.int64]):
         """From all units, so that what earlier episodes found unfit does not change what a seed draws."""
         for _ in range(_MAX_PICKS):
             name = self._units[int(self.np_random.integers(len(self._units)))]
-            reason = self._dropped.get(name) or self._unfit(name, self.observer.max_candidates)
+            reason = self._dropped.get(name) or self._unfit(name)
             if not reason:
                 return name
             self._dropped[name] = reason
@@ -276,13 +276,13 @@ class CseEnv(gymnasium.Env[Observation, np.int64]):
             "units, or change min_viable and max_candidates"
         )
 
-    def _unfit(self, name: str, max_candidates: int) -> str:
+    def _unfit(self, name: str) -> str:
         """Why a unit is not eligible; empty if it is."""
         none, heuristic = self._compiler.compile(name, ()), self._compiler.compile(name, None)
         if not isinstance(none, Compiled) or not isinstance(heuristic, Compiled):
             failed = none if not isinstance(none, Compiled) else heuristic
             return f"it fails: {getattr(failed, 'kind', '')}"
-        if not fits(none.candidates, self._min_viable, max_candidates):
+        if not fits(none.candidates, self._min_viable, self.observer.max_candidates):
             return f"{len(none.candidates)} candidates, {int(none.candidates.viable.sum())} viable"
         return ""
 

@@ -6,7 +6,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
-from mlgo.cse.memory import Known, RememberingCompiler
+from mlgo.cse.memory import RememberingCompiler
 from mlgo.cse.problem import CompilerSpec, CseCompiler, Decisions, Failed, Outcome
 from mlgo.workers.local import LocalPool, WorkerLost
 
@@ -92,10 +92,6 @@ class CsePool:
                 results |= dict(zip(units, delivery.results, strict=True))
             done(len(units))
         return {unit: results[unit] for job in jobs for unit in job.units if unit in results}
-
-    def known(self, unit: str) -> Known:
-        """All outcomes of a unit so far."""
-        return self._known.get(unit, {})
 
     def close(self) -> None:
         """End all workers and their compilers."""

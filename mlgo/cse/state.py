@@ -1,6 +1,5 @@
 """Where a choice stands, and what a chooser sees of it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -109,8 +108,3 @@ class Observer:
 def fits(candidates: Candidates, min_viable: int, max_candidates: int) -> bool:
     """Whether a unit is eligible: enough candidates that can be applied, and not too many in all."""
     return int(candidates.viable.sum()) >= min_viable and len(candidates) <= max_candidates
-
-
-def without_repeats(decisions: Sequence[int]) -> Decisions:
-    """Each position once, at its first place."""
-    return tuple(dict.fromkeys(int(position) for position in decisions))
