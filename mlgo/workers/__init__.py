@@ -1,5 +1,7 @@
-"""Where rollouts run. Now: processes of this machine. Anything with `map` of the same form can take its place."""
+"""Where rollouts run: in this process, in others of this machine, or on a cluster, behind one interface."""
 
-from mlgo.workers.local import LocalPool, WorkerLost
+from mlgo.workers.local import LocalPool
+from mlgo.workers.pool import Pool, WorkerLost
+from mlgo.workers.schedule import Hint
 
-__all__ = ["LocalPool", "WorkerLost"]
+__all__ = ["Hint", "LocalPool", "Pool", "WorkerLost"]

@@ -1,131 +1,152 @@
-"""A pool of processes that survives the death of any of them."""
+"""Workers that are processes of this machine."""
 
 import contextlib
 import os
+import selectors
 import signal
 import subprocess
 import sys
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from multiprocessing.connection import Connection, Pipe, wait
-from types import TracebackType
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Pipe
+from typing import Any
 
 from mlgo.scratch import sweep_abandoned
 from mlgo.workers.cores import warn_without_affinity
-from mlgo.workers.serving import HELD_BACK
-
-JobType = TypeVar("JobType")
-ResultType = TypeVar("ResultType")
+from mlgo.workers.crew import Answered, Event, Gone, MakeHandler
+from mlgo.workers.pool import JobType, Pool, ResultType
+from mlgo.workers.schedule import WorkerName
+from mlgo.workers.serving import CANCEL, HELD_BACK
 
 _STOP_TIMEOUT_S = 5.0
 
 
-class WorkerLost:
-    """Stands for the result of a job whose worker died."""
-
-    def __init__(self, exit_code: int | None) -> None:
-        self.exit_code = exit_code
-
-
-class LocalPool(Generic[JobType, ResultType]):
+class LocalPool(Pool[JobType, ResultType]):
     """Workers that each run one handler in a process of their own.
 
-    Processes start from nothing, so they hold only what the handler imports. A worker that dies loses its job
-    (reported as `WorkerLost`) and is replaced.
+    Processes start from nothing with their first job, so they hold only what the handler imports.
 
     Args:
         num_workers: processes.
-        make_handler: called once in each worker; returns the function that jobs go through. Must be picklable.
+        make_handler: see `MakeHandler`.
+        retries: how often a job whose worker died is tried again.
+        deadline_s: time that a job may take.
     """
 
-    def __init__(self, num_workers: int, make_handler: Callable[[], Callable[[JobType], ResultType]]) -> None:
+    def __init__(
+        self,
+        num_workers: int,
+        make_handler: Callable[[], Callable[[JobType], ResultType]],
+        *,
+        retries: int = 0,
+        deadline_s: float | None = None,
+    ) -> None:
+        super().__init__(LocalCrew(make_handler), num_workers, retries=retries, deadline_s=deadline_s)
+
+
+class LocalCrew:
+    """Processes of this machine, see `mlgo.workers.crew.Crew`.
+
+    Args:
+        make_handler: see `MakeHandler`.
+        own_cores: whether each claims a core; otherwise they stay on the caller's.
+    """
+
+    depth = 1
+
+    def __init__(self, make_handler: MakeHandler, *, own_cores: bool = True) -> None:
         warn_without_affinity()
-        self._make_handler = make_handler
-        self._workers = [_Worker(make_handler) for _ in range(max(1, num_workers))]
+        self._make_handler, self._own_cores = make_handler, own_cores
+        self._workers: dict[WorkerName, LocalWorker] = {}
+        self._selector = selectors.DefaultSelector()
+        self._hired = 0
 
-    @property
-    def num_workers(self) -> int:
-        """Processes in the pool."""
-        return len(self._workers)
+    def hire(self) -> WorkerName:
+        """Make a place; its process starts with its first job."""
+        self._hired += 1
+        self._workers[self._hired] = LocalWorker(self._make_handler, own_core=self._own_cores)
+        return self._hired
 
-    def map(self, jobs: Iterable[JobType]) -> Iterator[tuple[int, ResultType | WorkerLost]]:
-        """Run jobs and yield ``(position, result)`` as they end.
+    def ready(self, worker: WorkerName) -> bool:
+        """Always: a process starts at once."""
+        return True
 
-        Raises:
-            Exception: whatever a handler raised; such an exception is a defect, not a failed compile.
-        """
-        waiting = enumerate(jobs)  # taken one by one, so that a job may depend on what earlier ones gave
-        busy: dict[Connection, tuple[_Worker, int]] = {}
-        idle = deque(self._workers)
+    def send(self, worker: WorkerName, ticket: int, job: Any) -> None:
+        """Send a job; a death shows when the answer is read."""
+        one = self._workers[worker]
+        if one.send((ticket, job)):
+            self._selector.register(one.pipe, selectors.EVENT_READ, worker)
+
+    def cancel(self, worker: WorkerName) -> None:
+        """Send the one message that does not wait for its turn."""
+        self._workers[worker].send(CANCEL)
+
+    def wait(self, timeout_s: float | None) -> Sequence[Event]:
+        """Answers and deaths."""
+        return [self._event(key.data) for key, _ in self._selector.select(timeout_s)]
+
+    def _event(self, worker: WorkerName) -> Event:
+        one = self._workers[worker]
         try:
-            while True:
-                while idle and (following := next(waiting, None)) is not None:
-                    worker = idle.popleft()
-                    worker.send(following[1])
-                    busy[worker.pipe] = (worker, following[0])
-                if not busy:
-                    return
-                for pipe in wait(list(busy)):
-                    assert isinstance(pipe, Connection)
-                    worker, position = busy.pop(pipe)
-                    result = worker.receive()
-                    if isinstance(result, WorkerLost):
-                        worker = self._replace(worker)
-                    idle.append(worker)
-                    if isinstance(result, BaseException):
-                        raise result
-                    yield position, result
-        finally:
-            for worker, _ in busy.values():  # the caller gave up: their answers must not meet the next jobs
-                worker.kill()
-                self._replace(worker)
+            return Answered(worker, *one.pipe.recv())
+        except (EOFError, ConnectionResetError):
+            return Gone(worker, one.exit_code())
 
-    def _replace(self, worker: "_Worker") -> "_Worker":
-        fresh = _Worker(self._make_handler)
-        self._workers[self._workers.index(worker)] = fresh
-        return fresh
+    def dismiss(self, worker: WorkerName) -> None:
+        """Kill the process."""
+        one = self._workers.pop(worker)
+        self._forget(one)
+        one.kill()
+
+    def _forget(self, one: "LocalWorker") -> None:
+        with contextlib.suppress(KeyError, ValueError):  # never started
+            self._selector.unregister(one.pipe)
 
     def close(self) -> None:
         """Stop all workers and whatever they run, and remove what killed ones left behind."""
-        for worker in self._workers:
-            worker.pipe.close()  # an idle worker sees the end of its pipe and returns
+        for one in self._workers.values():
+            self._forget(one)
+            one.pipe.close()  # an idle worker sees the end of its pipe and returns
         deadline = time.monotonic() + _STOP_TIMEOUT_S
-        for worker in self._workers:
-            worker.stop(deadline)
+        for one in self._workers.values():
+            one.stop(deadline)
+        self._workers.clear()
+        self._selector.close()
         sweep_abandoned()
 
-    def __enter__(self) -> "LocalPool[JobType, ResultType]":
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+class LocalWorker:
+    """One process that runs one handler, started when its first message comes.
 
+    Attributes:
+        pipe: gives ``(ticket, result)`` for each job, and its end when the process has died.
 
-class _Worker:
-    """One process, started when its first job comes."""
+    Args:
+        make_handler: see `MakeHandler`.
+        own_core: whether it claims a core.
+    """
 
-    def __init__(self, make_handler: Callable[[], Callable[[Any], Any]]) -> None:
-        self._make_handler = make_handler
+    def __init__(self, make_handler: MakeHandler, *, own_core: bool = True) -> None:
+        self._make_handler, self._own_core = make_handler, own_core
         self._process: subprocess.Popen[bytes] | None = None
         self.pipe, self._theirs = Pipe()
 
-    def send(self, job: Any) -> None:
+    def send(self, message: Any) -> bool:
+        """Send a job with its ticket, or `CANCEL`; tell whether that has started the process."""
+        starts = self._process is None
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # its death shows when its result is read
-            if self._process is None:
+            if starts:
                 self._start()
                 self.pipe.send(self._make_handler)
-            self.pipe.send(job)
+            self.pipe.send(message)
+        return starts
 
     def _start(self) -> None:
         # Not by multiprocessing: its children import the main program, with all that only the learner needs.
         descriptor = self._theirs.fileno()
         program = (
             f"import sys; sys.path[:] = {sys.path!r}; "
-            f"from mlgo.workers.serving import serve; serve({descriptor}, {os.getpid()})"
+            f"from mlgo.workers.serving import serve; serve({descriptor}, {os.getpid()}, {self._own_core})"
         )
         # Ctrl-C and SIGTERM wait while it starts: half-started, it could be neither used nor killed. It inherits
         # this, so a Ctrl-C in the terminal does not meet it before it ignores it.
@@ -138,24 +159,22 @@ class _Worker:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self._theirs.close()
 
-    def receive(self) -> Any:
-        try:
-            return self.pipe.recv()
-        except (EOFError, ConnectionResetError):
-            assert self._process is not None
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_STOP_TIMEOUT_S)
-            exit_code = self._process.returncode
-            self.kill()
-            return WorkerLost(exit_code)
+    def exit_code(self) -> int | None:
+        """How the process has ended, after the end of its pipe was seen."""
+        assert self._process is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_STOP_TIMEOUT_S)
+        return self._process.returncode
 
     def stop(self, deadline: float) -> None:
+        """Wait for the process to return until ``time.monotonic()`` passes the deadline, then kill it."""
         if self._process is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(max(0.0, deadline - time.monotonic()))
         self.kill()
 
     def kill(self) -> None:
+        """End the process now."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

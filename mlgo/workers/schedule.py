@@ -156,8 +156,9 @@ class _Round(Generic[JobType]):
     def take(self, worker: WorkerName) -> Task[JobType] | None:
         schedule = self._schedule
         group = self._first_of(self._own.get(worker, []), worker)
-        if group is None and (group := self._first_of(self._homeless, None)) is not None:
-            if schedule._affinity and group.name:
+        if group is None:
+            group = self._first_of(self._homeless, None)
+            if group is not None and schedule._affinity and group.name:
                 schedule._homes[group.name] = worker
                 self._queue(group)
         if group is None and schedule._stealing and (group := self._fullest_group()) is not None:

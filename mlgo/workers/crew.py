@@ -1,0 +1,104 @@
+"""What a pool needs of its workers, wherever they run."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from mlgo.workers.schedule import WorkerName
+
+MakeHandler = Callable[[], Callable[[Any], Any]]
+"""Called once in each worker; returns the function that jobs go through. Must be picklable.
+
+The handler may have a method ``cancel()``. It is called while a job runs, on another thread, when nobody wants the
+job's result any more, and should make it end soon."""
+
+
+@dataclass(frozen=True)
+class Raised:
+    """Stands for the result of a job whose handler raised, which is a defect or a mistake of the user.
+
+    Attributes:
+        error: what it raised.
+    """
+
+    error: BaseException
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A worker has finished a job.
+
+    Attributes:
+        worker: which.
+        ticket: number under which the job was sent.
+        result: what the handler returned, or `Raised`.
+    """
+
+    worker: WorkerName
+    ticket: int
+    result: Any
+
+
+@dataclass(frozen=True)
+class Gone:
+    """A worker has died, with all jobs that it held.
+
+    Attributes:
+        worker: which.
+        exit_code: of its process, negative for a signal; None where it is not known.
+        reason: what is known of its end.
+    """
+
+    worker: WorkerName
+    exit_code: int | None = None
+    reason: str = ""
+
+
+Event = Answered | Gone
+
+
+class Crew(Protocol):
+    """Workers of one kind: how they are started, reached and ended.
+
+    A worker does its jobs in the order in which they were sent.
+
+    Attributes:
+        depth: jobs that a worker should hold, the one that runs included; more than one hides the way to it.
+    """
+
+    depth: int
+
+    def hire(self) -> WorkerName:
+        """Make a place for one more worker; it may start now or with its first job."""
+        ...
+
+    def ready(self, worker: WorkerName) -> bool:
+        """Whether jobs sent now would be started soon; False while a machine for it is being found."""
+        ...
+
+    def send(self, worker: WorkerName, ticket: int, job: Any) -> None:
+        """Hand over a job. A worker that cannot be reached is reported by `wait`."""
+        ...
+
+    def cancel(self, worker: WorkerName) -> None:
+        """Ask the handler of a worker to end its present job soon, where it can do that; returns at once."""
+        ...
+
+    def wait(self, timeout_s: float | None) -> Sequence[Event]:
+        """Events since the last call; waits for the first.
+
+        Args:
+            timeout_s: how long; None for as long as it takes. When time runs out there are none.
+
+        Raises:
+            WorkerError: no worker can be had at all.
+        """
+        ...
+
+    def dismiss(self, worker: WorkerName) -> None:
+        """End a worker and whatever it runs, without waiting for its job; no events of it come any more."""
+        ...
+
+    def close(self) -> None:
+        """End all workers and remove what they leave behind."""
+        ...

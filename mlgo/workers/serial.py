@@ -1,0 +1,62 @@
+"""Workers in the calling process: for debuggers, and for jobs too small to send anywhere."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mlgo.workers.crew import Answered, Event, MakeHandler, Raised
+from mlgo.workers.schedule import WorkerName
+
+
+class SerialCrew:
+    """Handlers that run one after another in this process, see `mlgo.workers.crew.Crew`.
+
+    What kills a worker kills the caller here, and a running job cannot be cancelled.
+
+    Args:
+        make_handler: see `MakeHandler`.
+    """
+
+    depth = 1
+
+    def __init__(self, make_handler: MakeHandler) -> None:
+        self._make_handler = make_handler
+        self._handlers: dict[WorkerName, Callable[[Any], Any]] = {}
+        self._sent: deque[tuple[WorkerName, int, Any]] = deque()
+        self._hired = 0
+
+    def hire(self) -> WorkerName:
+        """Make a place; its handler is made with its first job."""
+        self._hired += 1
+        return self._hired
+
+    def ready(self, worker: WorkerName) -> bool:
+        """Always."""
+        return True
+
+    def send(self, worker: WorkerName, ticket: int, job: Any) -> None:
+        """Keep the job until somebody waits for it."""
+        self._sent.append((worker, ticket, job))
+
+    def cancel(self, worker: WorkerName) -> None:
+        """Leave out what the worker holds; it answers nothing."""
+
+    def wait(self, timeout_s: float | None) -> Sequence[Event]:
+        """Do the next job."""
+        worker, ticket, job = self._sent.popleft()
+        try:
+            if worker not in self._handlers:
+                self._handlers[worker] = self._make_handler()
+            return [Answered(worker, ticket, self._handlers[worker](job))]
+        except Exception as error:
+            return [Answered(worker, ticket, Raised(error))]
+
+    def dismiss(self, worker: WorkerName) -> None:
+        """Drop a worker with what it holds."""
+        self._handlers.pop(worker, None)
+        self._sent = deque(one for one in self._sent if one[0] != worker)
+
+    def close(self) -> None:
+        """Drop all."""
+        self._handlers.clear()
+        self._sent.clear()
