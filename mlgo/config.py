@@ -401,6 +401,29 @@ class ReplayConfig(Section):
     """Trees on disk beyond this are deleted before training, least recently used first, in 10^9 bytes."""
 
 
+class WorkersConfig(Section):
+    """Where trainings and evaluations compile. Results are the same everywhere, so a change reruns nothing."""
+
+    kind: Literal["local", "serial", "ray"]
+    """``local``: processes of this machine. ``serial``: this process, one compile after another. ``ray``: actors of a
+    Ray cluster (extra ``ray``)."""
+    num_workers: Annotated[int, Field(ge=0)]
+    """How many; 0 takes the cores that the rule got, and with ``ray`` as many as the cluster has CPUs."""
+    address: str
+    """With ``ray``: ``host:port`` of a cluster, ``auto`` for the one of this machine; empty starts one here."""
+    files: Literal["send", "shared"]
+    """With ``ray``: whether modules, compiler and decision trees are sent to the nodes, or lie in folders that all see
+    under the same paths."""
+    retries: Annotated[int, Field(ge=0)]
+    """How often a compile whose worker died is tried again, on another worker."""
+    start_timeout_s: PositiveFloat
+    """With ``ray``: how long to wait for the first worker, in seconds; clusters that grow need minutes."""
+
+
+LOCAL_WORKERS = WorkersConfig(kind="local", num_workers=0, address="", files="send", retries=2, start_timeout_s=300.0)
+"""Section ``workers`` of config/config.yaml, for what runs without that file; a test holds the two together."""
+
+
 class EvaluateConfig(Section):
     """How policies are judged."""
 
@@ -570,6 +593,7 @@ class Config(Section):
     marginal: MarginalConfig
     ppo: PPOConfig
     replay: ReplayConfig
+    workers: WorkersConfig
     evaluate: EvaluateConfig
     headroom: HeadroomConfig
     generalisation: GeneralisationConfig

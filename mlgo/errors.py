@@ -39,6 +39,10 @@ class MetricsError(SuperPmiError):
     """A line that should be the metrics of a method is not."""
 
 
+class WorkerError(MlgoError):
+    """Workers cannot be had or reached: no cluster, no compiler on a node, no answer."""
+
+
 class PolicyError(MlgoError):
     """A policy does not fit the task or the compiler's features."""
 

@@ -9,7 +9,7 @@ Example:
 from pathlib import Path
 
 from mlgo.artifacts import LINKED, provenance, write_rows
-from mlgo.cli.arguments import add_compiler_arguments, compiler_of, stage_parser
+from mlgo.cli.arguments import add_compiler_arguments, add_workers_arguments, compiler_of, stage_parser, workers_of
 from mlgo.cli.program import run_program
 from mlgo.compiler.toolchain import find_linker
 from mlgo.config import EvaluateConfig, parse_section
@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, required=True, help="chooses the training modules")
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--baseline", type=Path, required=True)
-    parser.add_argument("--workers", type=int, default=1)
+    add_workers_arguments(parser)
     parser.add_argument("--output", type=Path, required=True, help="table of projects")
     args = parser.parse_args()
 
@@ -40,7 +40,7 @@ def main() -> None:
     with scratch_directory() as folder:
         objects = object_paths(modules, folder)
         jobs = [CompileJob(one.key, bitcode[one.key], None, object_path=objects[one.key]) for one in modules]
-        with CompileHost(toolchain, args.task, settings, args.workers) as host:
+        with CompileHost(toolchain, args.task, settings, args.workers, workers=workers_of(args)) as host:
             outcomes = host.compile_all(jobs, "heuristic")
         check_failures([one.key for one in modules], outcomes, config.max_failed_share, "evaluate.max_failed_share")
         linked = measure_projects(linking, "heuristic", modules, objects)

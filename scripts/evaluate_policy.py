@@ -10,7 +10,7 @@ Example:
 from pathlib import Path
 
 from mlgo.artifacts import FUNCTIONS, LINKED, RESULTS, TIMINGS, provenance, write_rows
-from mlgo.cli.arguments import add_compiler_arguments, compiler_of, stage_parser
+from mlgo.cli.arguments import add_compiler_arguments, add_workers_arguments, compiler_of, stage_parser, workers_of
 from mlgo.cli.program import run_program
 from mlgo.compiler.toolchain import find_linker
 from mlgo.config import EvaluateConfig, parse_section
@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, required=True, help="chooses the training modules")
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--baseline", type=Path, required=True)
-    parser.add_argument("--workers", type=int, default=1)
+    add_workers_arguments(parser)
     parser.add_argument("--output", type=Path, required=True, help="table of modules")
     parser.add_argument("--linked", type=Path, help="table of projects; nothing is linked without it")
     parser.add_argument("--functions", type=Path, help="table of functions; not written without it")
@@ -47,7 +47,9 @@ def main() -> None:
     linking = Linking(find_linker(), settings.compile_timeout_s, args.workers)
     with scratch_directory() as folder:
         objects = object_paths(modules, folder) if args.linked else None
-        with CompileHost(toolchain, policy.task, settings, args.workers, copies=load_copies(args.baseline)) as host:
+        with CompileHost(
+            toolchain, policy.task, settings, args.workers, copies=load_copies(args.baseline), workers=workers_of(args)
+        ) as host:
             evaluation = evaluate_policy(
                 host, policy, name, int(policy_seed), scored, bitcode, config.max_failed_share, objects
             )

@@ -10,7 +10,7 @@ Example:
 from pathlib import Path
 
 from mlgo.artifacts import HEADROOM, SCORES, provenance, read_table, write_rows
-from mlgo.cli.arguments import add_compiler_arguments, compiler_of, stage_parser
+from mlgo.cli.arguments import add_compiler_arguments, add_workers_arguments, compiler_of, stage_parser, workers_of
 from mlgo.cli.program import run_program
 from mlgo.config import HeadroomConfig, ReplayConfig, parse_section
 from mlgo.corpus.store import unpack_bitcode
@@ -19,7 +19,7 @@ from mlgo.policy.stored import as_network_policy, load_policy
 from mlgo.replay import ReplayStore, prune
 from mlgo.rollout import CompileHost
 from mlgo.rollout.headroom import measure_headroom
-from mlgo.rollout.memory import TreeMemory, tree_key
+from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import load_scored_modules, with_questions
 from mlgo.rollout.training import needed_copies
 from mlgo.scratch import scratch_directory
@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, required=True, help="chooses the modules and the random groups")
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--baseline", type=Path, required=True)
-    parser.add_argument("--workers", type=int, default=1)
+    add_workers_arguments(parser)
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
 
@@ -54,7 +54,7 @@ def main() -> None:
         folder = args.work / "replay" if replay.enabled else scratch  # the search itself needs trees
         prune(folder, int(replay.max_disk_gb * 1e9))
         store = ReplayStore(folder, tree_key(toolchain, task, settings, copies))
-        with CompileHost(toolchain, task.name, settings, args.workers, TreeMemory(store), copies) as host:
+        with CompileHost(toolchain, task.name, settings, args.workers, store, copies, workers=workers_of(args)) as host:
             rows = measure_headroom(
                 host, store, modules, bitcode, scores, policies, config, settings.objective, args.seed
             )

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from mlgo.artifacts import read_provenance, read_table
-from mlgo.cli.arguments import compiler_of, training_parser
+from mlgo.cli.arguments import compiler_of, training_parser, workers_of
 from mlgo.cli.program import run_program
 from mlgo.config import BCMaxConfig, ReplayConfig, parse_section
 from mlgo.corpus.store import unpack_bitcode
@@ -41,7 +41,7 @@ from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.references import REFERENCES
 from mlgo.rollout.remembered import best_of_each, episodes_hash
 from mlgo.rollout.scored import baselines
-from mlgo.rollout.training import load_start, needed_copies, open_memory, training_modules, training_origin
+from mlgo.rollout.training import load_start, needed_copies, open_trees, training_modules, training_origin
 from mlgo.seeding import generator, sample
 
 
@@ -68,8 +68,8 @@ def main() -> None:
     }
     origin = training_origin(learner, toolchain, settings, hashes, args.corpus, args.baseline)
     replay, copies = parse_section(ReplayConfig, args.replay), needed_copies(settings, args.baseline)
-    memory = open_memory(args.work / "replay", replay, toolchain, start.task, settings, copies)
-    if config.use_trees and memory is None:
+    trees = open_trees(args.work / "replay", replay, toolchain, start.task, settings, copies)
+    if config.use_trees and trees is None:
         raise ConfigError("bcmax.use_trees needs replay.enabled")
     checkpoint = checkpoint_path(args.work / "checkpoints", name, origin, Path(__file__))
     state, extra = load_state(checkpoint)
@@ -79,8 +79,8 @@ def main() -> None:
     trace = read_table(trace_path)
     check_trace(trace, read_provenance(trace_path), start.task, scaling)
     known = heuristic_trajectories(trace, {one.module.key for one in train}, scaling) if told else None
-    if config.use_trees and memory is not None and state is None:
-        remembered = best_of_each(memory.store, [one.module for one in train], start, objective)
+    if config.use_trees and trees is not None and state is None:
+        remembered = best_of_each(trees, [one.module for one in train], start, objective)
         trees_sha256 = episodes_hash(remembered)
         known = keep_best(known or {}, trajectories(remembered, "trees", baselines(train, objective)))
     architecture = Architecture((start.num_inputs(len(scaling.features)), *config.hidden, 1))
@@ -95,8 +95,8 @@ def main() -> None:
 
     done = state.number if state else 0
     with (
-        CompileHost(toolchain, start.task, settings, args.workers, memory, copies) as host,
-        recorded_effort(args.work, name, checkpoint.stem, args.workers, host, state is not None, started),
+        CompileHost(toolchain, start.task, settings, args.workers, trees, copies, workers=workers_of(args)) as host,
+        recorded_effort(args.work, name, checkpoint.stem, host.num_workers, host, state is not None, started),
         TrainingProgress(args.work / "tensorboard" / name, config.rounds, done, "round") as progress,
         quarantine.explaining(),
     ):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgo.cli.arguments import compiler_of, training_parser
+from mlgo.cli.arguments import compiler_of, training_parser, workers_of
 from mlgo.cli.program import run_program
 from mlgo.config import ESConfig, ReplayConfig, parse_section
 from mlgo.corpus.store import unpack_bitcode
@@ -35,7 +35,7 @@ from mlgo.rollout.scored import ScoredModule
 from mlgo.rollout.training import (
     load_start,
     needed_copies,
-    open_memory,
+    open_trees,
     training_modules,
     training_origin,
     validation_rewards,
@@ -58,7 +58,7 @@ def main() -> None:
     hashes = {"start_sha256": file_sha256(args.start / "weights.npy")}
     origin = training_origin(learner, toolchain, settings, hashes, args.corpus, args.baseline)
     replay, copies = parse_section(ReplayConfig, args.replay), needed_copies(settings, args.baseline)
-    memory = open_memory(args.work / "replay", replay, toolchain, start.task, settings, copies)
+    trees = open_trees(args.work / "replay", replay, toolchain, start.task, settings, copies)
     checkpoint = checkpoint_path(args.work / "checkpoints", name, origin, Path(__file__))
     coordinates = Coordinates.last_layers(
         start.weights,
@@ -73,8 +73,8 @@ def main() -> None:
     done = state.generation if state else 0
     with (
         BackgroundSaver() as saver,
-        CompileHost(toolchain, start.task, settings, args.workers, memory, copies) as host,
-        recorded_effort(args.work, name, checkpoint.stem, args.workers, host, state is not None, started),
+        CompileHost(toolchain, start.task, settings, args.workers, trees, copies, workers=workers_of(args)) as host,
+        recorded_effort(args.work, name, checkpoint.stem, host.num_workers, host, state is not None, started),
         TrainingProgress(args.work / "tensorboard" / name, config.generations, done, "generation") as progress,
         quarantine.explaining(),
     ):

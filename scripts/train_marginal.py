@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from mlgo.artifacts import VOCABULARY, read_provenance, read_table
-from mlgo.cli.arguments import compiler_of, training_parser
+from mlgo.cli.arguments import compiler_of, training_parser, workers_of
 from mlgo.cli.program import run_program
 from mlgo.config import BCConfig, MarginalConfig, ReplayConfig, parse_section
 from mlgo.corpus.store import unpack_bitcode
@@ -40,7 +40,7 @@ from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.references import REFERENCES
 from mlgo.rollout.training import (
     needed_copies,
-    open_memory,
+    open_trees,
     trace_of_languages,
     training_modules,
     training_origin,
@@ -74,7 +74,7 @@ def main() -> None:
     origin = training_origin(learner, toolchain, settings, hashes, args.corpus, args.baseline)
     copies = needed_copies(settings, args.baseline)
     replay = parse_section(ReplayConfig, args.replay)
-    memory = open_memory(args.work / "replay", replay, toolchain, args.task, settings, copies)
+    trees = open_trees(args.work / "replay", replay, toolchain, args.task, settings, copies)
     checkpoint = checkpoint_path(args.work / "checkpoints", name, origin, Path(__file__))
     state = load_state(checkpoint)
     quarantine = Quarantine(config.quarantine_after)
@@ -94,8 +94,8 @@ def main() -> None:
 
     done = state.round if state else 0
     with (
-        CompileHost(toolchain, args.task, settings, args.workers, memory, copies) as host,
-        recorded_effort(args.work, name, checkpoint.stem, args.workers, host, state is not None, started),
+        CompileHost(toolchain, args.task, settings, args.workers, trees, copies, workers=workers_of(args)) as host,
+        recorded_effort(args.work, name, checkpoint.stem, host.num_workers, host, state is not None, started),
         TrainingProgress(args.work / "tensorboard" / name, config.rounds, done, "round") as progress,
         quarantine.explaining(),
     ):

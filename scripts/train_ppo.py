@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgo.cli.arguments import compiler_of, training_parser
+from mlgo.cli.arguments import compiler_of, training_parser, workers_of
 from mlgo.cli.program import run_program
 from mlgo.compiler.session import CompileResult
 from mlgo.config import PPOConfig, ReplayConfig, parse_section
@@ -37,7 +37,7 @@ from mlgo.rollout.scored import baselines
 from mlgo.rollout.training import (
     load_start,
     needed_copies,
-    open_memory,
+    open_trees,
     training_modules,
     training_origin,
     validation_rewards,
@@ -64,15 +64,15 @@ def main() -> None:
     hashes = {"start_sha256": file_sha256(args.start / "weights.npy")}
     origin = training_origin(learner, toolchain, settings, hashes, args.corpus, args.baseline)
     replay, copies = parse_section(ReplayConfig, args.replay), needed_copies(settings, args.baseline)
-    memory = open_memory(args.work / "replay", replay, toolchain, start.task, settings, copies)
+    trees = open_trees(args.work / "replay", replay, toolchain, start.task, settings, copies)
     checkpoint = checkpoint_path(args.work / "checkpoints", name, origin, Path(__file__))
     state, failures = load_state(checkpoint)
     quarantine = Quarantine(config.quarantine_after, failures)
 
     done = state.iteration if state else 0
     with (
-        CompileHost(toolchain, start.task, settings, args.workers, memory, copies) as host,
-        recorded_effort(args.work, name, checkpoint.stem, args.workers, host, state is not None, started),
+        CompileHost(toolchain, start.task, settings, args.workers, trees, copies, workers=workers_of(args)) as host,
+        recorded_effort(args.work, name, checkpoint.stem, host.num_workers, host, state is not None, started),
         TrainingProgress(args.work / "tensorboard" / name, config.iterations, done, "iteration") as progress,
         quarantine.explaining(),
     ):

@@ -22,7 +22,7 @@ from mlgo.policy.advisors import EchoAdvisor, RecordedAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
-from mlgo.rollout.compiles import make_handler
+from mlgo.rollout.handler import MakeCompiler
 from mlgo.scratch import scratch_directory
 from mlgo.seeding import generator
 from mlgo.tasks import Responder, Task
@@ -166,7 +166,7 @@ def _measure_worker(toolchain: Toolchain, task: Task, settings: CompileConfig) -
 
 
 def _make_reporter(toolchain: Toolchain, task_name: str, settings: CompileConfig) -> Callable[[Any], int]:
-    make_handler(toolchain, task_name, settings)  # with all that a worker loads for its compiles
+    MakeCompiler(toolchain, task_name, settings)()  # with all that a worker loads for its compiles
 
     def resident_bytes(job: Any) -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -15,7 +15,7 @@ from mlgo.policy.policy import Policy
 from mlgo.replay import ReplayStore
 from mlgo.rollout import CompileHost
 from mlgo.rollout.candidates import CandidateEvaluator
-from mlgo.rollout.memory import TreeMemory, tree_key
+from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import load_scored_modules, with_questions
 from mlgo.scratch import scratch_directory
 from mlgo.seeding import sample
@@ -97,8 +97,8 @@ def bench_replay(
     seconds: list[tuple[float, float]] = []
     identical = True
     with scratch_directory() as folder:
-        memory = TreeMemory(ReplayStore(folder, key))
-        hosts = [CompileHost(toolchain, start.task, config.compile, num_workers, trees) for trees in (None, memory)]
+        store = ReplayStore(folder, key)
+        hosts = [CompileHost(toolchain, start.task, config.compile, num_workers, trees) for trees in (None, store)]
         with hosts[0], hosts[1]:
             plain, walked = (CandidateEvaluator(host, start, bitcode, config.compile.objective) for host in hosts)
 
@@ -122,16 +122,17 @@ def bench_replay(
                 es,
                 config.seed,
             )
-        nodes, disk_bytes, memory_bytes = _sizes(memory.store)
+        nodes, disk_bytes, memory_bytes = _sizes(store)
+    host = hosts[1]
     ratios = [without / with_trees for without, with_trees in seconds]
     return ReplayRatios(
         perturbation=perturbation,
         identical=identical,
         evaluations=walked.num_evaluations,
-        compiles=memory.num_compiled,
-        compiles_ratio=round(walked.num_evaluations / max(1, memory.num_compiled), 3),
-        hit_rate=round(memory.num_recalled / walked.num_evaluations, 4),
-        known_share=round(memory.num_known_questions / max(1, memory.num_questions), 4),
+        compiles=host.num_compiled,
+        compiles_ratio=round(host.num_asked / max(1, host.num_compiled), 3),
+        hit_rate=round(1.0 - host.num_compiled / host.num_asked, 4),
+        known_share=round(host.num_known_questions / max(1, host.num_questions), 4),
         wall_ratio=round(float(np.median(ratios)), 3),
         wall_ratio_min=round(min(ratios), 3),
         wall_ratio_max=round(max(ratios), 3),

@@ -1,10 +1,11 @@
 """Arguments and set-up that the stage programs share."""
 
 import argparse
+import os
 from pathlib import Path
 
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
-from mlgo.config import CompileConfig, CseConfig, parse_section
+from mlgo.config import LOCAL_WORKERS, CompileConfig, CseConfig, WorkersConfig, parse_section
 from mlgo.cse.compilers import compiler_spec
 from mlgo.cse.gcc import GccSpec
 from mlgo.cse.jit import SuperPmiSpec
@@ -37,9 +38,29 @@ def training_parser(description: str | None, *sections: str) -> argparse.Argumen
     add_compiler_arguments(parser)
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--baseline", type=Path, required=True)
-    parser.add_argument("--workers", type=int, default=1)
+    add_workers_arguments(parser)
     parser.add_argument("--output", type=Path, required=True)
     return parser
+
+
+def add_workers_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add where compiles run; see `workers_of`."""
+    parser.add_argument("--workers", type=int, default=1, help="how many, unless section workers says")
+    parser.add_argument(
+        "--where",
+        default=os.environ.get("MLGO_WORKERS"),
+        help="section workers of the configuration, as JSON; by default from the environment variable MLGO_WORKERS, "
+        "which the workflow sets, else processes of this machine",
+    )
+
+
+def workers_of(args: argparse.Namespace) -> WorkersConfig:
+    """Where the arguments say that compiles run.
+
+    Raises:
+        ConfigError: bad settings.
+    """
+    return LOCAL_WORKERS if args.where is None else parse_section(WorkersConfig, args.where)
 
 
 def cse_parser(description: str | None, *sections: str) -> argparse.ArgumentParser:

@@ -8,6 +8,7 @@ import resource
 import select
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ _PR_SET_PDEATHSIG = 1
 _TAIL_BYTES = 1 << 14
 _READS_AT_ONCE = 16
 _libc = ctypes.CDLL(None, use_errno=True)
+_running: set["Child"] = set()
+_changing = threading.Lock()
 
 
 def die_with_parent(signal_number: int = signal.SIGKILL, *, parent: int | None = None) -> None:
@@ -93,6 +96,8 @@ class Child:
         self._watch_for = watch_for
         self._tail = b""
         self.num_matches = 0
+        with _changing:
+            _running.add(self)
 
     def drain_stderr(self) -> bool:
         """Read a bounded part of what is on stderr now, keep its tail; return False once it is at its end."""
@@ -145,7 +150,9 @@ class Child:
     def close(self) -> None:
         """Kill the whole group if anything of it is left, and release all descriptors."""
         self._end()
-        os.close(self.pidfd)
+        with _changing:
+            _running.discard(self)
+            os.close(self.pidfd)
 
     def _end(self) -> None:
         if self._process.returncode is None:
@@ -169,6 +176,14 @@ class Child:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def kill_children() -> None:
+    """Kill every `Child` of this process that runs; whoever waits for it sees its end. May be called on any thread."""
+    with _changing:
+        for child in _running:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(child.pidfd, signal.SIGKILL)
 
 
 def without_folders(text: str) -> str:

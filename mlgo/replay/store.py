@@ -35,6 +35,7 @@ from mlgo.replay.record import (
 from mlgo.wire.log import Header
 
 _BEFORE_RECORDS = 2
+_LEAST_LOADED_BYTES = 1 << 26
 
 KEY_NAME = "key.json"
 """File in each key's folder that says what its trees were made with."""
@@ -98,10 +99,16 @@ class ReplayStore:
         self, root: Path, key: TreeKey, max_loaded_bytes: int = 1 << 30, max_functions_bytes: int = 1 << 24
     ) -> None:
         self.key = key
+        self._root = root
         self._folder = root / key.folder
         self._key_path = self._folder / KEY_NAME
         self._max_loaded_bytes, self._max_functions_bytes = max_loaded_bytes, max_functions_bytes
         self._loaded: dict[str, _OpenTree] = {}
+
+    def shared_by(self, num_processes: int) -> "ReplayStore":
+        """The same trees for each of several processes, none loaded; together they hold as much as this one may."""
+        loaded_bytes = max(_LEAST_LOADED_BYTES, self._max_loaded_bytes // max(1, num_processes))
+        return ReplayStore(self._root, self.key, loaded_bytes, self._max_functions_bytes)
 
     def modules(self) -> list[str]:
         """Hashes of the modules with a tree."""

@@ -15,10 +15,11 @@ from mlgo.compiler.toolchain import Quirks
 from mlgo.corpus.store import Module
 from mlgo.errors import ArtifactError
 from mlgo.policy.advisors import EchoAdvisor, RecordedAdvisor
-from mlgo.rollout.compiles import CompileHost, CompileOutcome
+from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.copies import Copies, count_copies
 from mlgo.rollout.functions import function_rows
 from mlgo.rollout.jobs import CompileJob
+from mlgo.rollout.outcome import CompileOutcome
 from mlgo.rollout.references import HEURISTIC, REFERENCES, Luck
 from mlgo.tasks import Task
 from mlgo.types import TensorSpec

@@ -1,80 +1,51 @@
-"""Compiles in worker processes: one job, one outcome, whatever happens."""
+"""Compiles in workers: one job, one outcome, whatever happens."""
 
-import itertools
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
 from types import TracebackType
 
 import numpy as np
 from tqdm import tqdm
 
-from mlgo.compiler.session import CompileResult, compile_plain, compile_under_advice
-from mlgo.compiler.spills import SpillCosts, total_cost
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.config import CompileConfig
-from mlgo.errors import CompileError, MlgoError, ReplayMismatch
+from mlgo.config import LOCAL_WORKERS, CompileConfig, WorkersConfig
+from mlgo.errors import MlgoError
+from mlgo.replay import ReplayStore
 from mlgo.rollout.copies import Copies
+from mlgo.rollout.handler import MakeCompiler
 from mlgo.rollout.jobs import CompileJob
-from mlgo.rollout.memory import Recollection, TreeMemory
+from mlgo.rollout.outcome import CompileOutcome
 from mlgo.tasks import get_task
-from mlgo.workers import LocalPool, WorkerLost
+from mlgo.workers import Hint, Pool, WorkerLost, open_pool
 
-
-@dataclass(frozen=True)
-class CompileOutcome:
-    """What became of a job.
-
-    Attributes:
-        result: sizes and answers; None when the compile failed, or only its costs were wanted and were known.
-        failure: kind of failure, empty on success.
-        message: what went wrong.
-        recalled: found in the module's trees, without a compile; ``seconds`` is then 0.
-        spills: costs of all functions of a compile that was never done, put together from trees; no sizes are known.
-    """
-
-    result: CompileResult | None
-    failure: str = ""
-    message: str = ""
-    recalled: bool = False
-    spills: tuple[SpillCosts, ...] | None = None
-
-    @property
-    def failed(self) -> bool:
-        """Whether a compile ended without a result."""
-        return self.result is None and self.spills is None
-
-    def score(self, objective: str) -> float:
-        """Cost by the name of the objective; NaN when the compile failed.
-
-        Raises:
-            ValueError: another objective than the one that was asked for alone.
-        """
-        if self.spills is not None:
-            if objective != "spill_cost":
-                raise ValueError(f"{objective} is not known: the job asked for costs only")
-            return float(total_cost(self.spills))
-        return float("nan") if self.result is None else float(getattr(self.result, objective))
+_SLACK_S = 60.0
+"""What a job may take besides its compile: reading trees, a busy machine. A compile has deadlines of its own."""
 
 
 class CompileHost:
-    """Runs compiles in worker processes that are started once and reused.
+    """Runs compiles in workers that are started once and reused.
+
+    Modules have a home: the worker whose memory holds their trees. Large modules come first.
 
     Attributes:
         num_asked: jobs so far.
         num_compiled: of these, the ones that no tree held, failed ones included.
+        num_questions: questions of these compiles.
+        num_known_questions: of these, the ones that were answered in advance.
 
     Args:
         toolchain: compiler to use.
         task_name: decision problem.
         settings: level, size stop and deadlines.
-        num_workers: processes.
-        memory: decision trees; policies are walked down them before anything is compiled.
+        num_workers: how many.
+        trees: policies are walked down them before anything is compiled.
         copies: what the modules' projects carry several times, so that sizes by shares are known.
+        workers: where they run.
 
     Raises:
         ConfigError: unknown task, or an objective that its compiles do not have.
+        WorkerError: there are no such workers.
     """
 
     def __init__(
@@ -83,15 +54,23 @@ class CompileHost:
         task_name: str,
         settings: CompileConfig,
         num_workers: int,
-        memory: TreeMemory | None = None,
+        trees: ReplayStore | None = None,
         copies: Copies | None = None,
+        workers: WorkersConfig = LOCAL_WORKERS,
     ) -> None:
         get_task(task_name).check_objective(settings.objective)
-        self._memory = memory
-        self.num_asked = self.num_compiled = 0
-        self._pool: LocalPool[CompileJob, CompileOutcome] = LocalPool(
-            num_workers, partial(make_handler, toolchain, task_name, settings, copies)
+        self.num_asked = self.num_compiled = self.num_questions = self.num_known_questions = 0
+        self._pool: Pool[CompileJob, CompileOutcome] = open_pool(
+            workers,
+            num_workers,
+            MakeCompiler(toolchain, task_name, settings, copies, trees and trees.shared_by(num_workers)),
+            deadline_s=2 * settings.compile_timeout_s + _SLACK_S,
         )
+
+    @property
+    def num_workers(self) -> int:
+        """Workers that compile."""
+        return self._pool.num_workers
 
     def compile_all(self, jobs: Sequence[CompileJob], label: str = "") -> list[CompileOutcome]:
         """Do all jobs; outcomes in the order of the jobs. Shows a progress bar when given a label."""
@@ -104,38 +83,15 @@ class CompileHost:
 
     def compile_each(self, jobs: Iterable[CompileJob]) -> Iterator[tuple[int, CompileOutcome]]:
         """Do jobs and yield ``(position, outcome)`` as they end."""
-        recalled: deque[tuple[int, CompileOutcome]] = deque()
-        needed: dict[int, tuple[int, CompileJob, Recollection]] = {}
-        orders = itertools.count()
-
-        def needing_a_compile() -> Iterator[CompileJob]:
-            for position, job in enumerate(jobs):  # at the moment a worker is free, so trees are as full as can be
-                self.num_asked += 1
-                found = self._memory.recall(job) if self._memory else Recollection(job)
-                if found.result is not None or found.spills is not None:
-                    recalled.append((position, CompileOutcome(found.result, recalled=True, spills=found.spills)))
-                else:
-                    needed[next(orders)] = (position, job, found)
-                    yield found.job
-
-        for order, outcome in self._pool.map(needing_a_compile()):
-            self.num_compiled += 1
-            position, job, found = needed.pop(order)
+        for position, outcome in self._pool.map(jobs, _hint):
             if isinstance(outcome, WorkerLost):
-                lost = f"its worker died with exit code {outcome.exit_code}"
-                outcome = CompileOutcome(None, "worker", lost)
-            if self._memory and outcome.result is not None:
-                self._memory.keep(found.job, outcome.result)
-                whole = (  # recorded for the trees alone, or without the known questions
-                    self._memory.complete(found, outcome.result)
-                    if job.record
-                    else replace(outcome.result, observations=b"")
-                )
-                outcome = replace(outcome, result=whole)
+                outcome = CompileOutcome(None, "worker", str(outcome))
+            self.num_asked += 1
+            if not outcome.recalled:
+                self.num_compiled += 1
+                self.num_known_questions += outcome.num_known
+                self.num_questions += outcome.result.num_questions if outcome.result is not None else 0
             yield position, outcome
-            while recalled:
-                yield recalled.popleft()
-        yield from recalled
 
     def close(self) -> None:
         """Stop the workers."""
@@ -148,6 +104,16 @@ class CompileHost:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _hint(job: CompileJob) -> Hint:
+    return Hint(job.module, _num_bytes(job.bitcode))
+
+
+@cache
+def _num_bytes(bitcode: Path) -> float:
+    """Size of a module, to which its compile time is roughly proportional; 1 where it is missing (the job says so)."""
+    return float(bitcode.stat().st_size) if bitcode.exists() else 1.0
 
 
 def check_failures(
@@ -176,50 +142,3 @@ def check_failures(
             f"{names[first]}: {outcomes[first].failure}: {outcomes[first].message}"
         )
     return good
-
-
-def make_handler(
-    toolchain: Toolchain, task_name: str, settings: CompileConfig, copies: Copies | None = None
-) -> Callable[[CompileJob], CompileOutcome]:
-    """What a worker does with a job: compile it; a failed compile is an outcome too."""
-    task = get_task(task_name)
-
-    def handle(job: CompileJob) -> CompileOutcome:
-        remark = task.done_remark if job.count_done else None
-        num_copies = copies.of(job.module) if copies else None
-        try:
-            if job.advisor is None:
-                return CompileOutcome(
-                    compile_plain(
-                        toolchain,
-                        job.bitcode,
-                        settings,
-                        task=task,
-                        remark=remark,
-                        object_path=job.object_path,
-                        num_copies=num_copies,
-                    )
-                )
-            return CompileOutcome(
-                compile_under_advice(
-                    toolchain,
-                    task,
-                    job.bitcode,
-                    job.advisor,
-                    settings,
-                    with_default=job.with_default,
-                    record=job.record,
-                    remark=remark,
-                    known=job.known,
-                    object_path=job.object_path,
-                    num_copies=num_copies,
-                )
-            )
-        except CompileError as error:
-            return CompileOutcome(None, error.kind, str(error))
-        except ReplayMismatch as error:
-            raise ReplayMismatch(
-                f"{job.module}: {error}; delete {job.sha256}.tree in data/work/replay, or see mlgo replay verify"
-            ) from error
-
-    return handle

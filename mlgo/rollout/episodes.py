@@ -9,8 +9,9 @@ from tqdm import tqdm
 
 from mlgo.compiler.session import CompileResult
 from mlgo.policy.policy import Policy
-from mlgo.rollout.compiles import CompileHost, CompileOutcome
+from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.jobs import CompileJob
+from mlgo.rollout.outcome import CompileOutcome
 from mlgo.tasks.reward import relative_reward
 
 Read = TypeVar("Read")

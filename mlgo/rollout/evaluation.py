@@ -10,9 +10,10 @@ import numpy as np
 from mlgo.config import EvaluateConfig
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.policy import Policy
-from mlgo.rollout.compiles import CompileHost, CompileOutcome, check_failures
+from mlgo.rollout.compiles import CompileHost, check_failures
 from mlgo.rollout.functions import function_rows
 from mlgo.rollout.jobs import CompileJob
+from mlgo.rollout.outcome import CompileOutcome
 from mlgo.rollout.scored import ScoredModule, load_scored_modules
 from mlgo.seeding import sample
 

@@ -15,8 +15,9 @@ from mlgo.errors import ArtifactError
 from mlgo.policy.advisors import RecordedAdvisor
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.overrides import OverridingAdvisor, observation_keys
-from mlgo.rollout.compiles import CompileHost, CompileOutcome
+from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.jobs import CompileJob
+from mlgo.rollout.outcome import CompileOutcome
 from mlgo.tasks import Task
 
 SHOWN_FEATURES = (

@@ -13,8 +13,9 @@ from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.overrides import OverridingAdvisor, observation_keys
 from mlgo.replay import Leaf, ReplayStore, Walk
-from mlgo.rollout.compiles import CompileHost, CompileOutcome
+from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.jobs import CompileJob
+from mlgo.rollout.outcome import CompileOutcome
 from mlgo.rollout.scored import ScoredModule
 from mlgo.rollout.search import MODULE_WIDE, Promise, SearchResult, ask_trees, doubt_of, run_searches, search
 from mlgo.seeding import generator

@@ -14,8 +14,9 @@ from mlgo.corpus.build import BuildLimits, SourceCompiler, build_project
 from mlgo.corpus.recipe import load_recipe
 from mlgo.errors import CompileError, CorpusError
 from mlgo.files import write_bytes
-from mlgo.rollout.compiles import CompileHost, CompileOutcome
+from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.jobs import CompileJob
+from mlgo.rollout.outcome import CompileOutcome
 from mlgo.tasks import Advisor
 
 EXPECTED = "expected.txt"

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from mlgo.errors import NothingCompiled
-from mlgo.rollout.compiles import CompileOutcome
+from mlgo.rollout.outcome import CompileOutcome
 
 _MIN_SHARE = 0.5
 

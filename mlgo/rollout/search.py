@@ -16,8 +16,9 @@ from mlgo.errors import ArtifactError
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.overrides import OverridingAdvisor, observation_keys
 from mlgo.replay import ReplayStore
-from mlgo.rollout.compiles import CompileHost, CompileOutcome
+from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.jobs import CompileJob
+from mlgo.rollout.outcome import CompileOutcome
 from mlgo.wire.log import Header
 
 Promise = Callable[[Header, np.ndarray, np.ndarray], np.ndarray]

@@ -20,7 +20,7 @@ from mlgo.policy.vocabulary import build_vocabulary
 from mlgo.replay import ReplayStore, prune
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.copies import Copies
-from mlgo.rollout.memory import TreeMemory, tree_key
+from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import ScoredModule, load_copies, load_scored_modules, with_questions
 from mlgo.seeding import sample
 from mlgo.tasks import get_task
@@ -137,19 +137,19 @@ def training_origin(
     )
 
 
-def open_memory(
+def open_trees(
     folder: Path,
     config: ReplayConfig,
     toolchain: Toolchain,
     task: str,
     settings: CompileConfig,
     copies: Copies | None = None,
-) -> TreeMemory | None:
+) -> ReplayStore | None:
     """Decision trees in a folder, pruned to the configured size; None where the configuration turns them off."""
     if not config.enabled:
         return None
     prune(folder, int(config.max_disk_gb * 1e9))
-    return TreeMemory(ReplayStore(folder, tree_key(toolchain, get_task(task), settings, copies)))
+    return ReplayStore(folder, tree_key(toolchain, get_task(task), settings, copies))
 
 
 def needed_copies(settings: CompileConfig, baseline: Path) -> Copies | None:

@@ -9,8 +9,8 @@ from mlgo.workers.schedule import WorkerName
 MakeHandler = Callable[[], Callable[[Any], Any]]
 """Called once in each worker; returns the function that jobs go through. Must be picklable.
 
-The handler may have a method ``cancel()``. It is called while a job runs, on another thread, when nobody wants the
-job's result any more, and should make it end soon."""
+The handler may have a method ``cancel()``. It does not wait for its turn: while a job runs whose result nobody wants,
+it is called on another thread, and should make the job end soon."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ class Crew(Protocol):
         """Hand over a job. A worker that cannot be reached is reported by `wait`."""
         ...
 
-    def cancel(self, worker: WorkerName) -> None:
-        """Ask the handler of a worker to end its present job soon, where it can do that; returns at once."""
+    def cancel(self, worker: WorkerName, ticket: int) -> None:
+        """Ask the handler of a worker to end a job soon if that is the one it does, and it can; returns at once."""
         ...
 
     def wait(self, timeout_s: float | None) -> Sequence[Event]:

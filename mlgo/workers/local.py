@@ -16,7 +16,7 @@ from mlgo.workers.cores import warn_without_affinity
 from mlgo.workers.crew import Answered, Event, Gone, MakeHandler
 from mlgo.workers.pool import JobType, Pool, ResultType
 from mlgo.workers.schedule import WorkerName
-from mlgo.workers.serving import CANCEL, HELD_BACK
+from mlgo.workers.serving import HELD_BACK, Cancel
 
 _STOP_TIMEOUT_S = 5.0
 
@@ -77,9 +77,9 @@ class LocalCrew:
         if one.send((ticket, job)):
             self._selector.register(one.pipe, selectors.EVENT_READ, worker)
 
-    def cancel(self, worker: WorkerName) -> None:
+    def cancel(self, worker: WorkerName, ticket: int) -> None:
         """Send the one message that does not wait for its turn."""
-        self._workers[worker].send(CANCEL)
+        self._workers[worker].send(Cancel(ticket))
 
     def wait(self, timeout_s: float | None) -> Sequence[Event]:
         """Answers and deaths."""
@@ -132,7 +132,7 @@ class LocalWorker:
         self.pipe, self._theirs = Pipe()
 
     def send(self, message: Any) -> bool:
-        """Send a job with its ticket, or `CANCEL`; tell whether that has started the process."""
+        """Send a job with its ticket, or `Cancel`; tell whether that has started the process."""
         starts = self._process is None
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # its death shows when its result is read
             if starts:

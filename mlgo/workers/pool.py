@@ -176,7 +176,7 @@ class Pool(Generic[JobType, ResultType]):
 
     def _cancel_present(self, worker: WorkerName, held: _Held[JobType]) -> None:
         held.cancelled_at = time.monotonic()
-        self._crew.cancel(worker)
+        self._crew.cancel(worker, held.tasks[0][0])
 
     def _mourn(self, event: Gone) -> Iterator[tuple[int, ResultType | WorkerLost]]:
         """Replace a dead worker; the job that it was doing is tried again, those that waited at its side are as new."""

@@ -38,8 +38,8 @@ class SerialCrew:
         """Keep the job until somebody waits for it."""
         self._sent.append((worker, ticket, job))
 
-    def cancel(self, worker: WorkerName) -> None:
-        """Leave out what the worker holds; it answers nothing."""
+    def cancel(self, worker: WorkerName, ticket: int) -> None:
+        """Nothing can be done about a job that runs in this very thread."""
 
     def wait(self, timeout_s: float | None) -> Sequence[Event]:
         """Do the next job."""

@@ -5,6 +5,7 @@ import queue
 import signal
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -16,8 +17,52 @@ from mlgo.workers.crew import MakeHandler, Raised
 HELD_BACK = (signal.SIGINT, signal.SIGTERM)
 """Signals that reach neither the pool nor the worker while the worker starts."""
 
-CANCEL = "cancel"
-"""Message that does not wait for its turn: the handler is told to end its present job."""
+
+@dataclass(frozen=True)
+class Cancel:
+    """The one message that does not wait for its turn.
+
+    Attributes:
+        ticket: of the job that nobody wants any more.
+    """
+
+    ticket: int
+
+
+class Runner:
+    """One handler and the job that it does; what it raises is a result, too.
+
+    Args:
+        make_handler: see `MakeHandler`.
+    """
+
+    def __init__(self, make_handler: MakeHandler) -> None:
+        self._present: int | None = None
+        self._changing = threading.Lock()
+        try:
+            self._handler: Callable[[Any], Any] | Raised = make_handler()
+        except Exception as error:
+            self._handler = Raised(error)
+
+    def run(self, ticket: int, job: Any) -> Any:
+        """Do a job; what the handler returns, or `Raised`, also where the handler could not even be made."""
+        if isinstance(self._handler, Raised):
+            return self._handler
+        self._present = ticket
+        try:
+            return self._handler(job)
+        except Exception as error:
+            return Raised(error)
+        finally:
+            with self._changing:  # a cancellation of this job must not hit the next one
+                self._present = None
+
+    def cancel(self, ticket: int) -> None:
+        """Let the handler end a job, if that is the one it does; called on another thread than `run`."""
+        cancel = getattr(self._handler, "cancel", None)
+        with self._changing:
+            if cancel is not None and self._present == ticket:
+                cancel()
 
 
 def serve(descriptor: int, parent: int, own_core: bool = True) -> None:
@@ -35,29 +80,13 @@ def serve(descriptor: int, parent: int, own_core: bool = True) -> None:
         claim_core()
     pipe = Connection(descriptor)
     with contextlib.suppress(EOFError, ConnectionResetError, BrokenPipeError):  # the parent has closed the pipe
-        handler = _make(pipe.recv())
+        runner = Runner(pipe.recv())
         jobs: queue.SimpleQueue[tuple[int, Any] | None] = queue.SimpleQueue()
-        threading.Thread(target=_receive, args=(pipe, jobs, handler), daemon=True).start()
+        threading.Thread(target=_receive, args=(pipe, jobs, runner), daemon=True).start()
         while (job := jobs.get()) is not None:
             ticket, content = job
-            _send(pipe, ticket, _result(handler, content))
+            _send(pipe, ticket, runner.run(ticket, content))
     remove_own_scratch()
-
-
-def _make(make_handler: MakeHandler) -> Callable[[Any], Any] | Raised:
-    try:
-        return make_handler()
-    except Exception as error:
-        return Raised(error)
-
-
-def _result(handler: Callable[[Any], Any] | Raised, job: Any) -> Any:
-    if isinstance(handler, Raised):
-        return handler
-    try:
-        return handler(job)
-    except Exception as error:
-        return Raised(error)
 
 
 def _send(pipe: Connection, ticket: int, result: Any) -> None:
@@ -69,17 +98,13 @@ def _send(pipe: Connection, ticket: int, result: Any) -> None:
         pipe.send((ticket, Raised(TypeError(f"a worker cannot send its result: {error}"))))
 
 
-def _receive(
-    pipe: Connection, jobs: "queue.SimpleQueue[tuple[int, Any] | None]", handler: Callable[[Any], Any] | Raised
-) -> None:
+def _receive(pipe: Connection, jobs: "queue.SimpleQueue[tuple[int, Any] | None]", runner: Runner) -> None:
     """Read what the pool sends also while a job runs, so that it never has to wait to say something."""
-    cancel = getattr(handler, "cancel", None)
     try:
         while True:
             message = pipe.recv()
-            if message == CANCEL:
-                if cancel is not None:
-                    cancel()
+            if isinstance(message, Cancel):
+                runner.cancel(message.ticket)
             else:
                 jobs.put(message)
     except (EOFError, OSError):  # the parent has closed the pipe

@@ -11,7 +11,7 @@ from mlgo.policy.advisors import ConstantAdvisor
 from mlgo.policy.column_advisors import FirstLegalAdvisor, LightestAdvisor
 from mlgo.replay import ReplayStore
 from mlgo.rollout import CompileHost, CompileJob
-from mlgo.rollout.memory import TreeMemory, tree_key
+from mlgo.rollout.memory import tree_key
 from mlgo.tasks import get_task
 from tests.cli.conftest import REPOSITORY
 from tests.compiler.test_regalloc_real import TASK, fast, optimized  # noqa: F401
@@ -28,9 +28,9 @@ def inlined(toolchain, sample, tmp_path_factory):
     module = folder / "bitcode" / f"{MODULE}.bc"
     shutil.copy(sample("matrix/lu.cpp"), module)
     settings = load_config(REPOSITORY / "config/config.yaml").compile
-    memory = TreeMemory(ReplayStore(folder / "replay", tree_key(toolchain, task, settings)))
+    store = ReplayStore(folder / "replay", tree_key(toolchain, task, settings))
     jobs = [CompileJob("m", module, ConstantAdvisor(answer), sha256=MODULE) for answer in (0, 1)]
-    with CompileHost(toolchain, task.name, settings, 1, memory) as host:
+    with CompileHost(toolchain, task.name, settings, 1, store) as host:
         assert not any(outcome.failed for outcome in host.compile_all(jobs))
     return folder
 
@@ -43,9 +43,9 @@ def work(toolchain, optimized, tmp_path_factory):  # noqa: F811
     module = folder / "bitcode" / f"{MODULE}.bc"
     shutil.copy(optimized("matrix/lu.cpp"), module)
     settings = load_config(REPOSITORY / "config/config.yaml", PRESET).compile
-    memory = TreeMemory(ReplayStore(folder / "replay", tree_key(toolchain, TASK, settings)))
+    store = ReplayStore(folder / "replay", tree_key(toolchain, TASK, settings))
     jobs = [CompileJob("m", module, one, sha256=MODULE) for one in (LightestAdvisor(), FirstLegalAdvisor())]
-    with CompileHost(toolchain, TASK.name, settings, 1, memory) as host:
+    with CompileHost(toolchain, TASK.name, settings, 1, store) as host:
         assert not any(outcome.failed for outcome in host.compile_all(jobs))
     return folder
 

@@ -12,7 +12,7 @@ from mlgo.policy.column_advisors import LightestAdvisor
 from mlgo.replay import ReplayStore
 from mlgo.rollout import CompileHost
 from mlgo.rollout.jobs import CompileJob
-from mlgo.rollout.memory import TreeMemory, tree_key
+from mlgo.rollout.memory import tree_key
 from mlgo.seeding import generator
 from tests.conftest import SAMPLE
 from tests.envs.conftest import EVICTING, INLINING
@@ -104,8 +104,8 @@ def test_a_compiler_starts_at_the_first_unknown_question(name, module, make, tmp
 def test_trees_of_training_are_used(make, toolchain, tmp_path):
     """What a rollout has compiled, an environment with the same settings knows."""
     env = make("mlgo/InlineSize-v0", [SMALL], trees=str(tmp_path))
-    memory = TreeMemory(ReplayStore(tmp_path, tree_key(toolchain, env.task, env.settings)))
-    with CompileHost(toolchain, env.task.name, env.settings, 1, memory) as host:
+    store = ReplayStore(tmp_path, tree_key(toolchain, env.task, env.settings))
+    with CompileHost(toolchain, env.task.name, env.settings, 1, store) as host:
         (outcome,) = host.compile_all(
             [CompileJob("m", env.problem.bitcode, ConstantAdvisor(0), sha256=env.problem.sha256)]
         )
@@ -118,9 +118,9 @@ def test_training_uses_the_trees_of_an_environment(make, toolchain, tmp_path):
     env = make("mlgo/RegallocEvict-v0", [SMALL], trees=str(tmp_path))
     rule = LightestAdvisor().respond_to(env.header)
     _, info = play(env, lambda: int.from_bytes(rule(env._event.payload), "little"))
-    memory = TreeMemory(ReplayStore(tmp_path, tree_key(toolchain, env.task, env.settings)))
+    store = ReplayStore(tmp_path, tree_key(toolchain, env.task, env.settings))
     job = CompileJob("m", env.problem.bitcode, LightestAdvisor(), sha256=env.problem.sha256, costs_only=True)
-    with CompileHost(toolchain, env.task.name, env.settings, 1, memory) as host:
+    with CompileHost(toolchain, env.task.name, env.settings, 1, store) as host:
         (outcome,) = host.compile_all([job])
     assert (outcome.recalled, outcome.score("spill_cost")) == (True, info["score"])
 

@@ -16,7 +16,7 @@ from mlgo.replay import ReplayStore
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.baseline import score_references
 from mlgo.rollout.copies import Copies
-from mlgo.rollout.memory import TreeMemory, tree_key
+from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import load_copies
 from mlgo.rollout.training import needed_copies
 from mlgo.tasks import get_task
@@ -66,7 +66,7 @@ def test_hosts_and_trees_give_the_size_that_the_baseline_gave(baseline, bitcode,
     task = get_task("inline-size")
     store = ReplayStore(tmp_path, tree_key(toolchain, task, settings, baseline.copies))
     jobs = [CompileJob(one.key, bitcode[one.key], ConstantAdvisor(0), sha256=one.sha256) for one in MODULES]
-    with CompileHost(toolchain, "inline-size", settings, 1, TreeMemory(store), baseline.copies) as host:
+    with CompileHost(toolchain, "inline-size", settings, 1, store, baseline.copies) as host:
         compiled, recalled = host.compile_all(jobs), host.compile_all(jobs)
         plain = host.compile_all([replace(job, advisor=None) for job in jobs])
     never, heuristic = sizes_of(baseline, "never"), sizes_of(baseline, "heuristic")

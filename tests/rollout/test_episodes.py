@@ -8,7 +8,6 @@ from mlgo.policy.exploring import ExploringAdvisor
 from mlgo.replay import ReplayStore, TreeKey
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.episodes import compile_episodes, episode
-from mlgo.rollout.memory import TreeMemory
 from tests.rollout.test_memory import SETTINGS, TASK, module, never, policies  # noqa: F401
 
 
@@ -24,12 +23,12 @@ def test_episodes_are_whole_whatever_the_trees_know(toolchain, module, never, tm
     scaling, read = policy.normalisation, partial(episode, policy=policy, objective="text_bytes")
     with CompileHost(toolchain, TASK.name, SETTINGS, 2) as host:
         plain = compile_episodes(host, jobs(module, policy, 4), read)
-    memory = TreeMemory(ReplayStore(tmp_path, TreeKey("c" * 64, "t", TASK.name, "-Oz", 4.0)))
-    with CompileHost(toolchain, TASK.name, SETTINGS, 1, memory) as host:
+    store = ReplayStore(tmp_path, TreeKey("c" * 64, "t", TASK.name, "-Oz", 4.0))
+    with CompileHost(toolchain, TASK.name, SETTINGS, 1, store) as host:
         first = compile_episodes(host, jobs(module, policy, 4), read)
         again = compile_episodes(host, jobs(module, policy, 4), read)
-    assert memory.num_known_questions > 0
-    assert memory.num_recalled == 4
+    assert host.num_known_questions > 0
+    assert host.num_asked - host.num_compiled == 4
     for episodes in (first, again):
         for one, other in zip(plain, episodes, strict=True):
             assert one is not None

@@ -17,7 +17,7 @@ from mlgo.policy.network import Architecture
 from mlgo.replay import ReplayStore
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.candidates import CandidateEvaluator
-from mlgo.rollout.memory import TreeMemory, tree_key
+from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import ScoredModule
 from mlgo.seeding import generator
 from mlgo.tasks.regalloc_evict import DENSITY
@@ -33,8 +33,8 @@ def modules(optimized):  # noqa: F811
 
 
 @pytest.fixture
-def memory(toolchain, fast, tmp_path):  # noqa: F811
-    return TreeMemory(ReplayStore(tmp_path / "trees", tree_key(toolchain, TASK, fast)))
+def store(toolchain, fast, tmp_path):  # noqa: F811
+    return ReplayStore(tmp_path / "trees", tree_key(toolchain, TASK, fast))
 
 
 def policy() -> ColumnPolicy:
@@ -62,32 +62,32 @@ def scored(source: str) -> ScoredModule:
 
 
 @pytest.mark.parametrize("num_workers", [1, 2])
-def test_rewards_are_bit_identical_with_fewer_compiles(toolchain, fast, modules, memory, num_workers, leaves_nothing):  # noqa: F811
+def test_rewards_are_bit_identical_with_fewer_compiles(toolchain, fast, modules, store, num_workers, leaves_nothing):  # noqa: F811
     weights, some = candidates(6), [scored(source) for source in SOURCES]
     bitcode = {one.module.key: modules[one.module.name] for one in some}
     rewards = []
     with leaves_nothing():
-        for trees in (None, memory):
+        for trees in (None, store):
             with CompileHost(toolchain, TASK.name, fast, num_workers, trees) as host:
                 evaluator = CandidateEvaluator(host, policy(), bitcode, "spill_cost")
                 rewards.append([evaluator.rewards(weights, some) for _ in range(2)])
     assert np.isfinite(rewards[0]).all()
     np.testing.assert_array_equal(rewards[0], rewards[1])
     assert len(np.unique(rewards[0])) > len(SOURCES)
-    assert memory.num_recalled + memory.num_compiled == 24
-    assert memory.num_recalled >= 12  # all of the second time, at least
-    assert 0 < memory.num_known_questions < memory.num_questions
+    assert host.num_asked == 24
+    assert host.num_asked - host.num_compiled >= 12  # all of the second time, at least
+    assert 0 < host.num_known_questions < host.num_questions
 
 
-def test_costs_of_functions_that_were_never_compiled_together(toolchain, fast, modules, memory):  # noqa: F811
+def test_costs_of_functions_that_were_never_compiled_together(toolchain, fast, modules, store):  # noqa: F811
     """Half of the functions as one policy has them, half as another: known at once, and what a compile gives."""
     one, other = LightestAdvisor(), FirstLegalAdvisor()
     source, module = SOURCES[0], modules[SOURCES[0]]
     jobs = [CompileJob(source, module, advisor, sha256=sha256(source), record=True) for advisor in (one, other)]
-    with CompileHost(toolchain, TASK.name, fast, 1, memory) as host:
+    with CompileHost(toolchain, TASK.name, fast, 1, store) as host:
         results = [outcome.result for outcome in host.compile_all(jobs)]
     assert results[0].contexts != results[1].contexts or results[0].answers != results[1].answers
-    header, forest = memory.store.load(sha256(source))
+    header, forest = store.load(sha256(source))
     walks = [forest.walk(advisor.decide_for(header)) for advisor in (one, other)]
     mixed = [walks[place % 2][place] for place in range(len(forest.trees))]
     expected = tuple(costs for walk in mixed for costs in walk.leaf.spills)
@@ -106,12 +106,12 @@ def test_recorded_compiles_are_whole_though_known_questions_are_answered_in_adva
     toolchain,
     fast,  # noqa: F811
     modules,
-    memory,
+    store,
 ):
     """Observations, answers and costs, as guarded, of compiles of which more and more is known; sizes are compiled."""
     source, module = SOURCES[0], modules[SOURCES[0]]
     plain = [policy().with_weights(weights) for weights in candidates(4)]
-    with CompileHost(toolchain, TASK.name, fast, 1, memory) as host:
+    with CompileHost(toolchain, TASK.name, fast, 1, store) as host:
         for advisor in plain:
             expected = compile_under_advice(toolchain, TASK, module, advisor, fast, record=True)
             (outcome,) = host.compile_all([CompileJob(source, module, advisor, sha256=sha256(source), record=True)])
@@ -130,7 +130,7 @@ def test_recorded_compiles_are_whole_though_known_questions_are_answered_in_adva
     for size in ("text_bytes", "exec_bytes"):
         with pytest.raises(ValueError, match="costs only"):
             recalled.score(size)
-    assert 0 < memory.num_known_questions < memory.num_questions
+    assert 0 < host.num_known_questions < host.num_questions
 
 
 def test_a_known_question_right_after_unknown_ones(toolchain, fast, modules):  # noqa: F811
@@ -151,13 +151,13 @@ def test_a_known_question_right_after_unknown_ones(toolchain, fast, modules):  #
         assert again.spills == first.spills
 
 
-def test_illegal_answers_are_left_to_the_guard(toolchain, fast, modules, memory):  # noqa: F811
+def test_illegal_answers_are_left_to_the_guard(toolchain, fast, modules, store):  # noqa: F811
     """They would crash the compiler if they were sent ahead."""
     module, illegal = modules[SOURCES[1]], ConstantAdvisor(77)
     expected = compile_under_advice(toolchain, TASK, module, illegal, fast)
     assert expected.num_repaired_answers == expected.num_questions > 0
     job = CompileJob("m", module, illegal, sha256=sha256(SOURCES[1]))
-    with CompileHost(toolchain, TASK.name, fast, 1, memory) as host:
+    with CompileHost(toolchain, TASK.name, fast, 1, store) as host:
         for _ in range(2):
             (outcome,) = host.compile_all([job])
             assert replace(outcome.result, seconds=0.0) == replace(expected, seconds=0.0)

@@ -21,7 +21,7 @@ from mlgo.policy.overrides import OverridingAdvisor
 from mlgo.replay import ReplayStore
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.headroom import SOLE_CALL_FEATURE, VARIANTS, measure_headroom
-from mlgo.rollout.memory import TreeMemory, tree_key
+from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import ScoredModule
 from mlgo.rollout.search import MODULE_WIDE, ask_trees, doubt_of, run_searches, search
 from mlgo.seeding import generator
@@ -117,7 +117,7 @@ def setting_with(toolchain, task, settings, modules, paths, tmp_path):
     @contextmanager
     def make(num_workers):
         store = ReplayStore(tmp_path / f"trees{num_workers}", tree_key(toolchain, task, settings))
-        with CompileHost(toolchain, task.name, settings, num_workers, TreeMemory(store)) as host:
+        with CompileHost(toolchain, task.name, settings, num_workers, store) as host:
             yield Setting(host, store, modules, paths)
 
     return make

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from mlgo.compiler.session import compile_plain, compile_under_advice
+from mlgo.config import LOCAL_WORKERS
 from mlgo.policy.advisors import EchoAdvisor
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.scratch import sweep_abandoned
@@ -20,6 +21,7 @@ from tests.conftest import REPOSITORY, children, processes_naming, session_membe
 
 SOURCE = "graph/paths.cpp"
 ECHO = EchoAdvisor("inlining_default")
+ONE_ATTEMPT = LOCAL_WORKERS.model_copy(update={"retries": 0})
 WITHIN_S = 30.0
 """When all must be over; on an idle machine it takes a fraction of a second."""
 
@@ -95,7 +97,10 @@ def test_a_worker_killed_in_the_middle_of_a_compile_loses_that_job_alone(
         killed.append(worker)
 
     killer = threading.Thread(target=kill_the_worker)
-    with leaves_nothing(descriptors=False), CompileHost(toolchain, "inline-size", settings, 2) as host:
+    with (
+        leaves_nothing(descriptors=False),
+        CompileHost(toolchain, "inline-size", settings, 2, workers=ONE_ATTEMPT) as host,
+    ):
         killer.start()
         outcomes = host.compile_all(jobs)
         killer.join()

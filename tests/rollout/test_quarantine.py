@@ -7,7 +7,7 @@ import pytest
 from mlgo.artifacts import FAILURES, read_table, write_rows
 from mlgo.compiler.session import CompileResult
 from mlgo.errors import NothingCompiled, TrainingError
-from mlgo.rollout.compiles import CompileOutcome
+from mlgo.rollout.outcome import CompileOutcome
 from mlgo.rollout.quarantine import Quarantine
 
 GOOD = CompileOutcome(CompileResult(1, 1, None, "", 0.0))

@@ -10,7 +10,6 @@ from mlgo.policy.advisors import ConstantAdvisor
 from mlgo.replay import ReplayStore, TreeKey
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.episodes import compile_episodes, episode
-from mlgo.rollout.memory import TreeMemory
 from mlgo.rollout.remembered import best_of_each, best_remembered, episodes_hash
 from tests.rollout.test_episodes import jobs
 from tests.rollout.test_memory import SETTINGS, TASK, module, never, policies  # noqa: F401
@@ -21,7 +20,7 @@ def test_the_smallest_compile_is_found(toolchain, module, never, tmp_path):  # n
     store = ReplayStore(tmp_path, TreeKey("c" * 64, "t", TASK.name, "-Oz", 4.0))
     assert best_remembered(store, "m", "a" * 64, policy, "text_bytes") is None
     wanted = [*jobs(module, policy, 3), CompileJob("m", module, ConstantAdvisor(0), record=True, sha256="a" * 64)]
-    with CompileHost(toolchain, TASK.name, SETTINGS, 1, TreeMemory(store)) as host:
+    with CompileHost(toolchain, TASK.name, SETTINGS, 1, store) as host:
         episodes = compile_episodes(host, wanted, partial(episode, policy=policy, objective="text_bytes"))
     best = min(episodes, key=lambda one: one.score)
     assert len({one.score for one in episodes}) > 1

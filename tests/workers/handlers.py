@@ -8,7 +8,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from mlgo.rollout.compiles import make_handler
+from mlgo.rollout.handler import MakeCompiler
 
 
 def make_square():
@@ -78,7 +78,7 @@ def make_holder(toolchain, settings):
 
 
 def _holder(toolchain, settings):
-    make_handler(toolchain, "inline-size", settings)
+    MakeCompiler(toolchain, "inline-size", settings)()
 
     def look(job):
         resident = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

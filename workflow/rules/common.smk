@@ -1,5 +1,6 @@
 # Configuration and names that all stages share. Included by every rules file, so that each of them runs alone.
 import json
+import os
 import shlex
 from pathlib import Path
 
@@ -21,6 +22,9 @@ try:
         get_task(config["task"]).check_objective(config["compile"]["objective"])
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
+
+# Where compiles run changes no result: it is no parameter of a rule, so that a change of it reruns nothing.
+os.environ["MLGO_WORKERS"] = json.dumps(config["workers"])
 
 SPLITS = config["corpus"]["splits"]
 PROJECTS = sorted(project for projects in SPLITS.values() for project in projects)

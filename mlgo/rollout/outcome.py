@@ -1,0 +1,44 @@
+"""What became of a compile job."""
+
+from dataclasses import dataclass
+
+from mlgo.compiler.session import CompileResult
+from mlgo.compiler.spills import SpillCosts, total_cost
+
+
+@dataclass(frozen=True)
+class CompileOutcome:
+    """What became of a job.
+
+    Attributes:
+        result: sizes and answers; None when the compile failed, or only its costs were wanted and were known.
+        failure: kind of failure, empty on success.
+        message: what went wrong.
+        recalled: found in the module's trees, without a compile; ``seconds`` is then 0.
+        spills: costs of all functions of a compile that was never done, put together from trees; no sizes are known.
+        num_known: questions of a compile that were answered in advance.
+    """
+
+    result: CompileResult | None
+    failure: str = ""
+    message: str = ""
+    recalled: bool = False
+    spills: tuple[SpillCosts, ...] | None = None
+    num_known: int = 0
+
+    @property
+    def failed(self) -> bool:
+        """Whether a compile ended without a result."""
+        return self.result is None and self.spills is None
+
+    def score(self, objective: str) -> float:
+        """Cost by the name of the objective; NaN when the compile failed.
+
+        Raises:
+            ValueError: another objective than the one that was asked for alone.
+        """
+        if self.spills is not None:
+            if objective != "spill_cost":
+                raise ValueError(f"{objective} is not known: the job asked for costs only")
+            return float(total_cost(self.spills))
+        return float("nan") if self.result is None else float(getattr(self.result, objective))

@@ -1,0 +1,32 @@
+"""From the configuration to a pool."""
+
+from typing import Any
+
+from mlgo.config import WorkersConfig
+from mlgo.workers.crew import Crew, MakeHandler
+from mlgo.workers.local import LocalCrew
+from mlgo.workers.pool import Pool
+from mlgo.workers.serial import SerialCrew
+
+
+def open_pool(
+    config: WorkersConfig, num_workers: int, make_handler: MakeHandler, *, deadline_s: float | None = None
+) -> Pool[Any, Any]:
+    """Open the pool that the configuration names.
+
+    Args:
+        config: where workers run.
+        num_workers: how many, unless the configuration says.
+        make_handler: see `MakeHandler`.
+        deadline_s: time that a job may take.
+
+    Raises:
+        WorkerError: there are no such workers.
+    """
+    wanted = config.num_workers or num_workers
+    crew: Crew
+    if config.kind == "serial":
+        crew, wanted = SerialCrew(make_handler), 1
+    else:
+        crew = LocalCrew(make_handler)
+    return Pool(crew, wanted, retries=config.retries, deadline_s=deadline_s)
