@@ -5,6 +5,7 @@ import errno
 import hashlib
 import json
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,24 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(temporary)
         temporary.replace(path)
+
+
+def place(path: Path, data: bytes, mode: int = 0o644) -> None:
+    """Write a file that several processes may write at once: whole, by one of them; one that is there already stays.
+
+    Raises:
+        OSError: the place is not writable, or full.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        Path(temporary).chmod(mode)
+        with contextlib.suppress(FileExistsError):
+            os.link(temporary, path)
+    finally:
+        Path(temporary).unlink()
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from pathlib import Path
 
 _LOCK_NAME = "owner.lock"
 _owned: dict[int, tuple[Path, int]] = {}
+_shared: dict[str, int] = {}
 
 
 @contextmanager
@@ -63,6 +64,26 @@ def remove_own_scratch() -> None:
     if root is not None:
         shutil.rmtree(root, ignore_errors=True)
         os.close(lock)
+
+
+def shared_folder(name: str) -> Path:
+    """A folder that several processes of this machine share; it goes with the last of them."""
+    with _setting_up():
+        folder = _parent() / name
+        folder.mkdir(exist_ok=True)
+        if name not in _shared:
+            lock = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            _shared[name] = lock
+            atexit.register(leave_shared_folder, name)
+    return folder
+
+
+def leave_shared_folder(name: str) -> None:
+    """Give up a shared folder, and remove it when nobody else has it."""
+    if name in _shared:
+        os.close(_shared.pop(name))
+        sweep_abandoned()
 
 
 def _process_root() -> Path:

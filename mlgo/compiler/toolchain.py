@@ -71,6 +71,18 @@ class Toolchain:
         status = self.binary.stat()
         return _hash_of(self.binary, status.st_mtime_ns, status.st_size)
 
+    def check_hash(self, sha256: str) -> None:
+        """See that the executable is on this machine, runs, and is the one whose hash was taken on another.
+
+        Raises:
+            ToolchainError: says what is wrong.
+        """
+        if not self.binary.is_file():
+            raise ToolchainError(f"there is no {self.binary}, the compiler of this run")
+        if self.sha256 != sha256:
+            raise ToolchainError(f"{self.binary} is another compiler than the one of this run")
+        _read_version([str(self.binary), "clang"] if self.is_zig else [str(self.binary)])
+
     @property
     def back_end(self) -> list[str]:
         """Start of a command that compiles bitcode."""

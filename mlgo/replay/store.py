@@ -9,7 +9,7 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from mlgo.compiler.known import KnownPath
 from mlgo.compiler.measure import MEASURE_VERSION
 from mlgo.compiler.session import CompileResult
 from mlgo.errors import ArtifactError, ReplayMismatch
-from mlgo.files import content_hash, read_json, write_json
+from mlgo.files import content_hash, place, read_json, write_json
 from mlgo.replay.forest import Forest, Visit, visits_of
 from mlgo.replay.record import (
     FRAME_BYTES,
@@ -114,9 +114,22 @@ class ReplayStore:
         """Hashes of the modules with a tree."""
         return sorted(path.stem for path in self._folder.glob("*.tree"))
 
+    def path(self, module_sha256: str) -> Path:
+        """File of a module's tree, whether it exists or not."""
+        return self._folder / f"{module_sha256}.tree"
+
     def file_bytes(self, module_sha256: str) -> int:
         """Size of a module's tree on disk."""
-        return (self._folder / f"{module_sha256}.tree").stat().st_size
+        return self.path(module_sha256).stat().st_size
+
+    def moved_to(self, root: Path, fetch: Callable[[Path], bytes | None]) -> "ReplayStore":
+        """The same trees on a machine that does not see these files; what is added there stays there.
+
+        Args:
+            root: folder of all keys on that machine.
+            fetch: gives the content of one of these files, None where there is none.
+        """
+        return _CopiedStore(root, self.key, self, fetch)
 
     def load(self, module_sha256: str) -> tuple[Header, Forest] | None:
         """The trees of a module with all that is on disk; None when nothing is known.
@@ -206,7 +219,7 @@ class ReplayStore:
         return read > 0
 
     def _entry(self, module_sha256: str) -> _OpenTree:
-        entry = self._loaded.pop(module_sha256, None) or _OpenTree(self._folder / f"{module_sha256}.tree")
+        entry = self._loaded.pop(module_sha256, None) or _OpenTree(self.path(module_sha256))
         self._loaded[module_sha256] = entry  # most recently used last
         self._drop_least_recent()
         return entry
@@ -219,6 +232,24 @@ class ReplayStore:
                 return
             excess -= sizes[name]
             del self._loaded[name]
+
+
+class _CopiedStore(ReplayStore):
+    """Trees of another machine, copied when first asked for."""
+
+    def __init__(self, root: Path, key: TreeKey, original: ReplayStore, fetch: Callable[[Path], bytes | None]) -> None:
+        super().__init__(root, key, original._max_loaded_bytes, original._max_functions_bytes)
+        self._original, self._fetch = original, fetch
+        self._asked: set[str] = set()
+
+    def load(self, module_sha256: str) -> tuple[Header, Forest] | None:
+        if module_sha256 not in self._asked:
+            self._asked.add(module_sha256)
+            path = self.path(module_sha256)
+            data = None if path.exists() else self._fetch(self._original.path(module_sha256))
+            if data is not None:
+                place(path, data)
+        return super().load(module_sha256)
 
 
 @contextmanager

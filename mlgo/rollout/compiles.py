@@ -1,6 +1,7 @@
 """Compiles in workers: one job, one outcome, whatever happens."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -11,6 +12,7 @@ from tqdm import tqdm
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import LOCAL_WORKERS, CompileConfig, WorkersConfig
 from mlgo.errors import MlgoError
+from mlgo.files import write_bytes
 from mlgo.replay import ReplayStore
 from mlgo.rollout.copies import Copies
 from mlgo.rollout.handler import MakeCompiler
@@ -59,11 +61,19 @@ class CompileHost:
         workers: WorkersConfig = LOCAL_WORKERS,
     ) -> None:
         get_task(task_name).check_objective(settings.objective)
+        self._trees = trees
         self.num_asked = self.num_compiled = self.num_questions = self.num_known_questions = 0
         self._pool: Pool[CompileJob, CompileOutcome] = open_pool(
             workers,
             num_workers,
-            MakeCompiler(toolchain, task_name, settings, copies, trees and trees.shared_by(num_workers)),
+            MakeCompiler(
+                toolchain,
+                task_name,
+                settings,
+                copies,
+                trees and trees.shared_by(num_workers),
+                toolchain.sha256 if workers.kind == "ray" else "",
+            ),
             deadline_s=2 * settings.compile_timeout_s + _SLACK_S,
         )
 
@@ -86,12 +96,22 @@ class CompileHost:
         for position, outcome in self._pool.map(jobs, _hint):
             if isinstance(outcome, WorkerLost):
                 outcome = CompileOutcome(None, "worker", str(outcome))
+            outcome = self._brought_home(outcome)
             self.num_asked += 1
             if not outcome.recalled:
                 self.num_compiled += 1
                 self.num_known_questions += outcome.num_known
                 self.num_questions += outcome.result.num_questions if outcome.result is not None else 0
             yield position, outcome
+
+    def _brought_home(self, outcome: CompileOutcome) -> CompileOutcome:
+        """Keep what a machine sends back that does not see our files."""
+        if outcome.learned is not None and self._trees is not None:
+            self._trees.insert(*outcome.learned)
+        if outcome.object_file is not None:
+            path, content = outcome.object_file
+            write_bytes(path, content)
+        return replace(outcome, learned=None, object_file=None)
 
     def close(self) -> None:
         """Stop the workers."""

@@ -1,17 +1,20 @@
 """What a worker does with a compile job: walk the module's trees, compile what they do not hold, keep that."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from mlgo.compiler.process import kill_children
-from mlgo.compiler.session import CompileResult, compile_plain, compile_under_advice
+from mlgo.compiler.session import compile_plain, compile_under_advice
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import CompileConfig
 from mlgo.errors import CompileError, ReplayMismatch
 from mlgo.replay import ReplayStore
 from mlgo.rollout.copies import Copies
 from mlgo.rollout.jobs import CompileJob
-from mlgo.rollout.memory import Recollection, TreeMemory
+from mlgo.rollout.memory import TreeMemory
 from mlgo.rollout.outcome import CompileOutcome
+from mlgo.scratch import scratch_directory
 from mlgo.tasks import get_task
 
 
@@ -25,6 +28,8 @@ class MakeCompiler:
         settings: level, size stop and deadlines.
         copies: what the modules' projects carry several times, so that sizes by shares are known.
         trees: where policies are walked before anything is compiled; None compiles everything.
+        compiler_sha256: hash of the compiler, which machines that are not this one have to have as well.
+        sends_back: whether trees and objects of this machine are lost for the driver unless outcomes carry them.
     """
 
     toolchain: Toolchain
@@ -32,6 +37,26 @@ class MakeCompiler:
     settings: CompileConfig
     copies: Copies | None = None
     trees: ReplayStore | None = None
+    compiler_sha256: str = ""
+    sends_back: bool = False
+
+    def moved_to(self, folder: Path, read: Callable[[Path], bytes | None]) -> "MakeCompiler":
+        """The same for a machine that does not see the driver's files.
+
+        Args:
+            folder: on that machine, for this run.
+            read: gives the content of one of the driver's files, None where there is none.
+        """
+        trees = self.trees.moved_to(folder / "replay", read) if self.trees is not None else None
+        return replace(self, trees=trees, sends_back=True)
+
+    def check(self) -> None:
+        """See that the compiler runs here, and is the one that results are to come from.
+
+        Raises:
+            ToolchainError: it is missing, does not run, or is another.
+        """
+        self.toolchain.check_hash(self.compiler_sha256)
 
     def __call__(self) -> "JobCompiler":
         """Get ready for jobs."""
@@ -47,7 +72,7 @@ class JobCompiler:
 
     def __init__(self, how: MakeCompiler) -> None:
         self._how, self._task = how, get_task(how.task)
-        self._memory = TreeMemory(how.trees) if how.trees is not None else None
+        self._memory = TreeMemory(how.trees, whole=how.sends_back) if how.trees is not None else None
 
     def __call__(self, job: CompileJob) -> CompileOutcome:
         """Do a job.
@@ -56,6 +81,8 @@ class JobCompiler:
             ReplayMismatch: the trees contradict the compiler; names the module and the remedy.
             ArtifactError: the trees are damaged or cannot be written.
         """
+        if job.object_path is not None and self._how.sends_back:
+            return self._with_object(job)
         if self._memory is None:
             return self._compile(job)
         found = self._memory.recall(job)
@@ -66,16 +93,24 @@ class JobCompiler:
             return outcome
         self._memory.keep(found.job, outcome.result)
         num_known = found.job.known.num_questions if found.job.known is not None else 0
-        return replace(outcome, result=self._as_asked(job, found, outcome.result), num_known=num_known)
+        whole = self._memory.complete(found, outcome.result)
+        return replace(
+            outcome,
+            result=whole if job.record else replace(whole, observations=b""),
+            num_known=num_known,
+            learned=(job.sha256, whole) if self._how.sends_back and found.job.record else None,
+        )
+
+    def _with_object(self, job: CompileJob) -> CompileOutcome:
+        with scratch_directory() as folder:
+            assert job.object_path is not None
+            path = folder / "object.o"
+            outcome = self._compile(replace(job, object_path=path))
+            return replace(outcome, object_file=(job.object_path, path.read_bytes())) if path.exists() else outcome
 
     def cancel(self) -> None:
         """End the compiler that runs now; called on another thread."""
         kill_children()
-
-    def _as_asked(self, job: CompileJob, found: Recollection, result: CompileResult) -> CompileResult:
-        """A compile may have been recorded for the trees alone, or without the known questions."""
-        assert self._memory is not None
-        return self._memory.complete(found, result) if job.record else replace(result, observations=b"")
 
     def _compile(self, job: CompileJob) -> CompileOutcome:
         how = self._how

@@ -59,12 +59,13 @@ class TreeMemory:
 
     Args:
         store: trees of the compiler and flags in use.
+        whole: whether `complete` gives all observations of a compile, also where the job did not ask for them.
     """
 
-    def __init__(self, store: ReplayStore) -> None:
+    def __init__(self, store: ReplayStore, *, whole: bool = False) -> None:
         self.store = store
         self.num_recalled = self.num_compiled = self.num_known_questions = self.num_questions = 0
-        self._task, self._can_keep = get_task(store.key.task), True
+        self._task, self._whole, self._can_keep = get_task(store.key.task), whole, True
 
     def recall(self, job: CompileJob) -> Recollection:
         """What the trees know of a job.
@@ -92,7 +93,7 @@ class TreeMemory:
             pairs = zip(forest.trees, walks, strict=True)
             walks = [_without_illegal_end(header, tree, walk, guard) for tree, walk in pairs]
         recorded: tuple[bytes, ...] = ()
-        if job.record:
+        if job.record or self._whole:
             pairs = zip(forest.trees, walks, strict=True)
             recorded = tuple(tree.observations[walk.nodes].tobytes() for tree, walk in pairs)
         known = forest.path_of(header, walks)

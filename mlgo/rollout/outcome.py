@@ -1,6 +1,7 @@
 """What became of a compile job."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from mlgo.compiler.session import CompileResult
 from mlgo.compiler.spills import SpillCosts, total_cost
@@ -17,6 +18,8 @@ class CompileOutcome:
         recalled: found in the module's trees, without a compile; ``seconds`` is then 0.
         spills: costs of all functions of a compile that was never done, put together from trees; no sizes are known.
         num_known: questions of a compile that were answered in advance.
+        learned: hash of the module and the compile with all its observations, for trees that the worker does not see.
+        object_file: path and content of the object, where the worker cannot write it where it belongs.
     """
 
     result: CompileResult | None
@@ -25,6 +28,8 @@ class CompileOutcome:
     recalled: bool = False
     spills: tuple[SpillCosts, ...] | None = None
     num_known: int = 0
+    learned: tuple[str, CompileResult] | None = None
+    object_file: tuple[Path, bytes] | None = None
 
     @property
     def failed(self) -> bool:

@@ -95,6 +95,10 @@ class Crew(Protocol):
         """
         ...
 
+    def rest(self) -> None:
+        """All jobs are done, and it is not known when others come."""
+        ...
+
     def dismiss(self, worker: WorkerName) -> None:
         """End a worker and whatever it runs, without waiting for its job; no events of it come any more."""
         ...

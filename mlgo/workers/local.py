@@ -92,6 +92,9 @@ class LocalCrew:
         except (EOFError, ConnectionResetError):
             return Gone(worker, one.exit_code())
 
+    def rest(self) -> None:
+        """Workers stay as they are, and so does what they keep warm."""
+
     def dismiss(self, worker: WorkerName) -> None:
         """Kill the process."""
         one = self._workers.pop(worker)

@@ -27,6 +27,11 @@ def open_pool(
     crew: Crew
     if config.kind == "serial":
         crew, wanted = SerialCrew(make_handler), 1
+    elif config.kind == "ray":
+        from mlgo.workers.ray_crew import RayCrew  # Ray is an extra
+
+        crew = RayCrew(make_handler, config)
+        wanted = config.num_workers or crew.num_cpus
     else:
         crew = LocalCrew(make_handler)
     return Pool(crew, wanted, retries=config.retries, deadline_s=deadline_s)

@@ -127,6 +127,7 @@ class Pool(Generic[JobType, ResultType]):
             self._schedule.cancel(lambda task: True)
             for worker in [worker for worker, held in self._held.items() if held.tasks]:
                 self._replace(worker)  # their answers must not meet the next jobs
+            self._crew.rest()
 
     def cancel(self, positions: Collection[int]) -> None:
         """Drop jobs of the present `map` that are no longer needed: they yield nothing any more.

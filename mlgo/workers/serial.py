@@ -51,6 +51,9 @@ class SerialCrew:
         except Exception as error:
             return [Answered(worker, ticket, Raised(error))]
 
+    def rest(self) -> None:
+        """Workers stay as they are, and so does what they keep warm."""
+
     def dismiss(self, worker: WorkerName) -> None:
         """Drop a worker with what it holds."""
         self._handlers.pop(worker, None)
