@@ -4,6 +4,7 @@ import os
 import resource
 import signal
 import sys
+import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -32,6 +33,11 @@ def make_misbehaving():
             return "slow"
         if job == "pid":
             return os.getpid()
+        if job == "slow pid":
+            time.sleep(0.02)
+            return os.getpid()
+        if job == "unpicklable":
+            return lambda: None
         if job == "huge":
             return b"x" * 5_000_000
         if job == "affinity":
@@ -85,3 +91,45 @@ def _holder(toolchain, settings):
         return resident / 1e6, sorted({"tensorflow", "keras", "pyarrow"} & set(sys.modules))
 
     return look
+
+
+def make_failing():
+    raise OSError("no such thing here")
+
+
+def make_dying_once(folder):
+    """Every job kills the first worker that does it."""
+    return partial(_dying_once, folder)
+
+
+def _dying_once(folder):
+    def handle(job):
+        note = Path(folder, str(job))
+        if not note.exists():
+            note.write_text("")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return job
+
+    return handle
+
+
+class Cancellable:
+    """A handler that can be told to end its job."""
+
+    LONG, PID = "long", "pid"
+
+    def __init__(self):
+        self._cancelled = threading.Event()
+
+    def __call__(self, job):
+        if job == self.LONG:
+            self._cancelled.wait(60.0)
+            self._cancelled.clear()
+        return os.getpid()
+
+    def cancel(self):
+        self._cancelled.set()
+
+
+def make_cancellable():
+    return Cancellable()
