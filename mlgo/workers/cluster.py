@@ -3,6 +3,7 @@
 import os
 import platform
 import shutil
+import socket
 import sys
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,8 @@ from mlgo.files import content_hash, file_sha256
 
 LOCAL_INSTEAD = "or set workers.kind: local to use the processes of this machine"
 """End of every message about a cluster that cannot be had."""
+
+_CONNECT_TIMEOUT_S = 10.0
 
 _connections = 0
 _started_here = False
@@ -43,6 +46,8 @@ def connect(address: str, files: Literal["send", "shared"]) -> ModuleType:
     if not ray.is_initialized():
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
+        if address not in ("", "auto"):
+            _check_listening(address)
         options: dict[str, Any] = {"include_dashboard": False} if not address else {"address": address}
         try:
             ray.init(
@@ -64,6 +69,19 @@ def connect(address: str, files: Literal["send", "shared"]) -> ModuleType:
         _connections = 0
     _connections += 1
     return ray
+
+
+def _check_listening(address: str) -> None:
+    """See that somebody listens: without, Ray's core ends the whole process after some time."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), _CONNECT_TIMEOUT_S).close()
+    except ValueError as error:
+        raise WorkerError(f"workers.address is host:port, auto or empty, not {address!r}") from error
+    except OSError as error:
+        raise WorkerError(
+            f"no Ray cluster at {address}: {error}; start one with ray start --head, {LOCAL_INSTEAD}"
+        ) from error
 
 
 def _our_code(files: str) -> dict[str, Any]:

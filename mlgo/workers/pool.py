@@ -1,5 +1,6 @@
 """Jobs to workers and back: whatever dies, hangs or is no longer wanted."""
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -17,6 +18,7 @@ LOOKAHEAD = 10_000
 """Jobs that may wait at once. More of them are taken from the caller as others are done, so memory is bounded."""
 
 _CANCEL_GRACE_S = 5.0
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -182,6 +184,7 @@ class Pool(Generic[JobType, ResultType]):
     def _mourn(self, event: Gone) -> Iterator[tuple[int, ResultType | WorkerLost]]:
         """Replace a dead worker; the job that it was doing is tried again, those that waited at its side are as new."""
         self.num_lost += 1
+        _log.warning("worker %s is lost: %s", event.worker, event.reason or f"exit code {event.exit_code}")
         held = self._held[event.worker]
         if held.tasks:
             held.tasks[0][1].attempts += 1

@@ -30,11 +30,13 @@ class _Arrival:
 
     Attributes:
         worker: whose.
+        actor: which of its actors.
         ticket: of the job; None for the start.
         future: done.
     """
 
     worker: WorkerName
+    actor: Any
     ticket: int | None
     future: "Future[Any]"
 
@@ -116,7 +118,8 @@ class RayCrew:
         self._expect(actor.begin.remote(self._packed), worker, None)
 
     def _expect(self, reference: Any, worker: WorkerName, ticket: int | None) -> None:
-        reference.future().add_done_callback(lambda future: self._arrivals.put(_Arrival(worker, ticket, future)))
+        actor = self._actors[worker]
+        reference.future().add_done_callback(lambda future: self._arrivals.put(_Arrival(worker, actor, ticket, future)))
 
     def send(self, worker: WorkerName, ticket: int, job: Any) -> None:
         """Call the actor; its death shows in the answer."""
@@ -146,7 +149,7 @@ class RayCrew:
 
     def _event(self, arrival: _Arrival) -> Event | None:
         worker, ticket = arrival.worker, arrival.ticket
-        if worker not in self._actors:  # dismissed in the meantime
+        if self._actors.get(worker) is not arrival.actor:  # ended in the meantime
             return None
         try:
             result = arrival.future.result()
@@ -171,7 +174,9 @@ class RayCrew:
         return None
 
     def _gone(self, worker: WorkerName, error: Exception) -> Gone:
-        if worker not in self._ready:
+        started = worker in self._ready
+        self._kill(worker)  # whatever else comes of it says the same
+        if not started:
             self._failed_starts += 1
             if self._failed_starts >= _MAX_FAILED_STARTS:
                 raise WorkerError(

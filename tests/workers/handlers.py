@@ -133,3 +133,8 @@ class Cancellable:
 
 def make_cancellable():
     return Cancellable()
+
+
+def make_reader():
+    """Jobs: paths of files to read."""
+    return lambda path: path.read_text() if path.is_file() else "missing"

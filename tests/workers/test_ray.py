@@ -1,0 +1,180 @@
+"""Workers on real Ray clusters: the pool's promises kept, nodes lost, files brought, mistakes named."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mlgo.config import LOCAL_WORKERS
+from mlgo.errors import WorkerError
+from mlgo.workers import Pool, open_pool
+from mlgo.workers.cluster import check_versions, versions
+from tests.conftest import REPOSITORY
+from tests.workers.clusters import TestCluster, needs_namespaces, needs_ray
+from tests.workers.handlers import make_dying_once, make_failing, make_misbehaving, make_reader, make_square
+
+pytestmark = [needs_ray, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    one = TestCluster()
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def two_nodes(cluster):
+    nodes = [cluster.add_node(), cluster.add_node()]
+    yield nodes
+    for node in nodes:
+        if node.live_processes():
+            cluster.kill(node)
+
+
+def settings(cluster, **changes):
+    changes = {"kind": "ray", "address": cluster.address, "files": "shared", "start_timeout_s": 120.0, **changes}
+    return LOCAL_WORKERS.model_copy(update=changes)
+
+
+def test_a_pool_of_actors_is_a_pool(cluster, two_nodes, tmp_path):
+    with open_pool(settings(cluster), 1, make_square) as pool:
+        assert pool.num_workers == 2  # as many as the cluster has CPUs
+        for _ in range(2):
+            assert dict(pool.map(range(50))) == {i: i * i for i in range(50)}
+    with open_pool(settings(cluster, num_workers=1), 1, make_misbehaving) as pool:
+        with pytest.raises(LookupError, match="from the handler"):
+            list(pool.map([1, "raise"]))
+        assert dict(pool.map([2])) == {0: 4}
+        lost = dict(pool.map([2, "exit"]))[1]  # and two retries
+        assert lost.attempts == 3
+        assert "actor" in str(lost).lower()
+    with open_pool(settings(cluster), 1, make_dying_once(tmp_path)) as pool:
+        assert dict(pool.map(range(3))) == {i: i for i in range(3)}
+    with open_pool(settings(cluster), 1, make_failing) as pool:
+        with pytest.raises(OSError, match="no such thing here"):
+            list(pool.map([1]))
+
+
+def test_a_node_that_dies_loses_nothing(cluster, two_nodes):
+    with open_pool(settings(cluster), 1, make_misbehaving) as pool:
+        assert len(dict(pool.map(["pid", "pid", "slow", "slow"]))) == 4
+        results = {}
+        for position, result in pool.map(["slow"] * 20):
+            results[position] = result
+            if len(results) == 3:
+                cluster.kill(two_nodes[0])
+        assert results == dict.fromkeys(range(20), "slow")
+        assert pool.num_lost >= 1
+
+
+@needs_namespaces
+def test_files_reach_a_node_that_does_not_see_them(cluster, tmp_path):
+    data, temporary = tmp_path / "data", tmp_path / "node"
+    data.mkdir()
+    temporary.mkdir()
+    files = [data / "one", data / "two"]
+    for file in files:
+        file.write_text(file.name)
+    with cluster.node_that_does_not_see(data, temporary=temporary):
+        with open_pool(settings(cluster, files="shared"), 1, make_reader) as pool:
+            assert set(dict(pool.map(files)).values()) == {"missing"}  # it really does not
+        with open_pool(settings(cluster, files="send"), 1, make_reader) as pool:
+            assert dict(pool.map([*files, *files])) == {0: "one", 1: "two", 2: "one", 3: "two"}
+        kept = list(temporary.glob("mlgo-*/ray-*"))
+        assert kept == []  # nothing stays on the node
+
+
+def test_no_more_jobs_on_their_way_than_workers_can_hold(cluster, two_nodes):
+    taken = 0
+
+    def jobs():
+        nonlocal taken
+        while taken < 500:
+            taken += 1
+            yield 2
+
+    with open_pool(settings(cluster), 1, make_square) as pool:
+        for done, _ in enumerate(pool.map(jobs(), lookahead=10), 1):
+            assert taken <= done + 10 + 2 * 2 + 1
+    assert done == 500
+
+
+def test_actors_end_when_there_is_no_work_and_come_back(cluster, two_nodes):
+    import ray
+
+    from mlgo.workers.ray_crew import RayCrew
+
+    crew = RayCrew(make_square, settings(cluster), release_after_s=0.5)
+    with Pool(crew, 2) as pool:
+        assert dict(pool.map([3])) == {0: 9}
+        end = time.monotonic() + 30.0
+        while ray.available_resources().get("CPU", 0.0) < 2.0 and time.monotonic() < end:
+            time.sleep(0.2)
+        assert ray.available_resources()["CPU"] == 2.0  # an autoscaler would now take the nodes away
+        assert dict(pool.map([4, 5])) == {0: 16, 1: 25}
+
+
+def test_nobody_free_is_said_in_time(cluster):
+    with open_pool(settings(cluster, start_timeout_s=2.0), 1, make_square) as pool:
+        with pytest.raises(WorkerError, match=r"no Ray worker has started within .* \(2 s\).*workers.kind: local"):
+            list(pool.map([1]))
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("127.0.0.1:1", "no Ray cluster at 127.0.0.1:1: "),
+        ("nowhere", "workers.address is host:port, auto or empty, not 'nowhere'"),
+    ],
+)
+def test_no_cluster_is_said(address, said, tmp_path):
+    run = _in_a_process(f"connect({address!r}, 'shared')", RAY_TMPDIR=str(tmp_path))
+    assert said in run
+    assert address == "nowhere" or run.endswith("or set workers.kind: local to use the processes of this machine")
+
+
+def test_ray_that_is_not_installed_is_said():
+    run = _in_a_process("sys.modules['ray'] = None; connect('', 'shared')")
+    assert "Ray is not installed" in run
+    assert "make setup EXTRA=ray, or set workers.kind: local" in run
+
+
+def _in_a_process(code: str, **environment: str) -> str:
+    program = (
+        "import sys\nfrom mlgo.cli.program import run_program\nfrom mlgo.workers.cluster import connect\n"
+        f"def main():\n    {code}\nrun_program(main)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=120.0,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)} | environment,
+    )
+    assert run.returncode == 1, run.stderr
+    return next(line for line in run.stderr.splitlines() if line.startswith("error: "))
+
+
+def test_another_version_on_a_node_is_named():
+    here = versions()
+    check_versions(here, dict(here), "n1")
+    with pytest.raises(WorkerError, match=r"node n1 has numpy 1\.0 instead of .*; install the same there"):
+        check_versions(here, here | {"numpy": "1.0"}, "n1")
+
+
+def test_a_file_that_is_the_same_is_not_copied(tmp_path):
+    from mlgo.workers.depot import FileStamp, NodeFiles, pack, unpack
+
+    file = tmp_path / "file"
+    file.write_text("content")
+    nodes = NodeFiles(tmp_path / "node", lambda stamp: Path(stamp.path).read_bytes())
+    assert unpack(pack({"file": file, "folder": tmp_path}), nodes.local) == {"file": file, "folder": tmp_path}
+    stamp = FileStamp.of(file)._replace(mtime_ns=1)  # the driver's is another one
+    copy = nodes.local(stamp)
+    assert copy != file
+    assert (copy.name, copy.read_text(), nodes.local(stamp)) == ("file", "content", copy)
