@@ -10,11 +10,13 @@ from mlgo.artifacts import read_table
 from mlgo.bench.env import bench_envs
 from mlgo.bench.host import HOSTS, bench_host
 from mlgo.bench.log import bench_log
+from mlgo.bench.pools import bench_pools
 from mlgo.bench.replay import bench_replay
 from mlgo.bench.save import bench_save
 from mlgo.bench.soak import bench_soak
 from mlgo.cli.options import add_config_options, positive, positive_float, read_config
 from mlgo.compiler.toolchain import find_toolchain
+from mlgo.config import LOCAL_WORKERS
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.errors import CorpusError
 from mlgo.policy.stored import as_network_policy, load_policy
@@ -31,12 +33,15 @@ examples:
   mlgo bench replay --perturbation 0.05 0.3 --generations 20
   mlgo bench log                         reading a trace, against a reader that goes tensor by tensor
   mlgo bench save                        what saving policies costs a training step
+  mlgo bench pools                       compiles by processes of this machine, in this process, and by Ray
+  mlgo bench pools --address auto --rounds 9
   mlgo bench env                         steps per second of the environments
   mlgo bench soak                        10,000 sessions in a row: does anything stay behind?
 """
 _SOAK_MODULES = 24
 _ENV_MODULES = ("json/parser.cpp", "lz/match.c", "matrix/lu.cpp")
 _SAVE_MODULES = 8
+_KINDS = ("local", "ray", "serial")
 
 
 def add_parser(commands: Any) -> None:
@@ -75,6 +80,17 @@ def add_parser(commands: Any) -> None:
     save.add_argument("--repeats", type=positive, default=15, help="rounds (default: %(default)s)")
     save.add_argument("--workers", type=positive, default=os.cpu_count() or 1)
     save.set_defaults(run=_save)
+    pools = actions.add_parser("pools", parents=[shared], help="cost of another kind of worker")
+    pools.add_argument("--policy", type=Path, default=Path("data/policies/bc-s0"), help="candidates are around it")
+    pools.add_argument(
+        "--kinds", nargs="+", choices=_KINDS, default=_KINDS, help="the first is what others are held to"
+    )
+    pools.add_argument("--address", default="", help="of a Ray cluster (default: one is started here)")
+    pools.add_argument("--modules", type=positive, default=12, help="of each generation (default: %(default)s)")
+    pools.add_argument("--candidates", type=positive, default=8, help="of each generation (default: %(default)s)")
+    pools.add_argument("--rounds", type=positive, default=5, help="generations of each kind (default: %(default)s)")
+    pools.add_argument("--workers", type=positive, default=os.cpu_count() or 1)
+    pools.set_defaults(run=_pools)
     env = actions.add_parser("env", parents=[shared], help="steps per second of the environments")
     env.add_argument("--modules", type=Path, nargs="+", help="bitcode or sources (default: three of DATA/sample)")
     env.add_argument("--repeats", type=positive, default=7, help="repetitions (default: %(default)s)")
@@ -140,6 +156,39 @@ def _log(args: argparse.Namespace) -> None:
         print(json.dumps(record, indent=2))
     else:
         print("\n".join(f"{name:<18} {value}" for name, value in record.items()))
+
+
+def _pools(args: argparse.Namespace) -> None:
+    config = read_config(args)
+    toolchain = find_toolchain(config.toolchain, config.target)
+    count, candidates, rounds = (4, 4, 2) if args.quick else (args.modules, args.candidates, args.rounds)
+    scored = load_scored_modules(args.data / "corpus", args.data / "baseline", "train")
+    modules = sample([one for one in scored if one.num_questions], count, config.seed, "bench", "pools")
+    bitcode = unpack_bitcode(args.data / "corpus", [one.module for one in modules], args.data / "work" / "bitcode")
+    kinds = {kind: LOCAL_WORKERS.model_copy(update={"kind": kind, "address": args.address}) for kind in args.kinds}
+    costs = bench_pools(
+        toolchain,
+        config.compile,
+        load_policy(args.policy),
+        modules,
+        bitcode,
+        {kind: one.model_copy(update={"num_workers": args.workers}) for kind, one in kinds.items()},
+        candidates,
+        rounds,
+        args.workers,
+    )
+    if args.json:
+        print(json.dumps([cost.record() for cost in costs], indent=2))
+        return
+    print(f"{costs[0].evaluations} evaluations a generation, {args.workers} workers, {rounds} rounds")
+    print(f"  kind    compiled, s   over {costs[0].kind} (range)           in trees, s   over {costs[0].kind} (range)")
+    for one in costs:
+        (low, high), (least, most) = one.compiled_over_first_range, one.recalled_over_first_range
+        print(
+            f"  {one.kind:<7} {one.compiled_seconds:>11.2f}   {one.compiled_over_first:.3f} ({low:.3f} to {high:.3f})"
+            f"     {one.recalled_seconds:>11.3f}   {one.recalled_over_first:.2f} ({least:.2f} to {most:.2f})"
+            f"{'' if one.identical else '   OTHER REWARDS'}"
+        )
 
 
 def _save(args: argparse.Namespace) -> None:

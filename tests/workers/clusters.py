@@ -48,7 +48,7 @@ class TestCluster:
         """As if the machine's power had failed: all of its processes at once, without a word."""
         workers = [
             process
-            for process in _children_of(node.all_processes["raylet"][0].process.pid)
+            for process in children_of(node.all_processes["raylet"][0].process.pid)
             if Path(f"/proc/{process}").exists()
         ]
         self._cluster.remove_node(node, allow_graceful=False)
@@ -98,6 +98,6 @@ class TestCluster:
         raise AssertionError(f"no {count} CPUs: {log.read_text() if log else ''}")
 
 
-def _children_of(pid: int) -> list[int]:
+def children_of(pid: int) -> list[int]:
     found = [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return found + [child for one in found for child in _children_of(one)]
+    return found + [child for one in found for child in children_of(one)]

@@ -1,0 +1,129 @@
+"""What it costs to do the same compiles on another kind of worker."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from mlgo.compiler.toolchain import Toolchain
+from mlgo.config import CompileConfig, WorkersConfig
+from mlgo.policy.policy import Policy
+from mlgo.replay import ReplayStore
+from mlgo.rollout import CompileHost
+from mlgo.rollout.candidates import CandidateEvaluator
+from mlgo.rollout.memory import tree_key
+from mlgo.rollout.scored import ScoredModule
+from mlgo.scratch import scratch_directory
+from mlgo.seeding import generator
+from mlgo.tasks import get_task
+
+_NOISE = 0.1
+
+
+@dataclass(frozen=True)
+class PoolCost:
+    """Generations on one kind of worker, beside those of the first kind in the same round; medians over rounds.
+
+    Attributes:
+        kind: of the workers.
+        workers: how many.
+        evaluations: of each generation.
+        compiled_seconds: a generation that is compiled as a whole.
+        compiled_over_first: its time over that of the first kind.
+        compiled_over_first_range: lowest and highest over rounds.
+        recalled_seconds: the same generation again, all of it found in the trees.
+        recalled_over_first: its time over that of the first kind.
+        recalled_over_first_range: lowest and highest over rounds.
+        identical: whether all rewards were those of the first kind, to the last bit.
+    """
+
+    kind: str
+    workers: int
+    evaluations: int
+    compiled_seconds: float
+    compiled_over_first: float
+    compiled_over_first_range: tuple[float, float]
+    recalled_seconds: float
+    recalled_over_first: float
+    recalled_over_first_range: tuple[float, float]
+    identical: bool
+
+    def record(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self)
+
+
+def bench_pools(
+    toolchain: Toolchain,
+    settings: CompileConfig,
+    policy: Policy,
+    modules: Sequence[ScoredModule],
+    bitcode: Mapping[str, Path],
+    kinds: Mapping[str, WorkersConfig],
+    num_candidates: int,
+    rounds: int,
+    num_workers: int,
+) -> list[PoolCost]:
+    """Do the same generations on every kind in turn: first compiled, without trees, then found in trees.
+
+    Args:
+        toolchain: compiler to use.
+        settings: how it compiles.
+        policy: candidates are around it.
+        modules: what each candidate is evaluated on.
+        bitcode: file by module key.
+        kinds: where workers run, by name; the others are held against the first.
+        num_candidates: of a generation.
+        rounds: how many.
+        num_workers: of each kind.
+
+    Raises:
+        WorkerError: there are no such workers.
+    """
+    compiled: dict[str, list[float]] = {name: [] for name in kinds}
+    recalled: dict[str, list[float]] = {name: [] for name in kinds}
+    rewards: dict[str, list[np.ndarray]] = {name: [] for name in kinds}
+    key, objective = tree_key(toolchain, get_task(policy.task), settings), settings.objective
+
+    def candidates(number: int) -> np.ndarray:
+        noise = generator(number, "bench", "pools").standard_normal((num_candidates, policy.weights.size))
+        return (policy.weights * (1.0 + _NOISE * noise)).astype(np.float32)
+
+    with scratch_directory() as folder:
+        for number in range(rounds + 1):  # the first wakes the workers up and does not count
+            for name, workers in kinds.items():
+                with CompileHost(toolchain, policy.task, settings, num_workers, workers=workers) as host:
+                    evaluator = CandidateEvaluator(host, policy, bitcode, objective)
+                    evaluator.rewards(policy.weights[None], modules)  # starts the workers
+                    begin = perf_counter()
+                    rewards[name].append(evaluator.rewards(candidates(number), modules))
+                    compiled[name].append(perf_counter() - begin)
+                trees = ReplayStore(folder / f"{name}-{number}", key)
+                with CompileHost(toolchain, policy.task, settings, num_workers, trees, workers=workers) as host:
+                    evaluator = CandidateEvaluator(host, policy, bitcode, objective)
+                    evaluator.rewards(candidates(number), modules)
+                    begin = perf_counter()
+                    rewards[name].append(evaluator.rewards(candidates(number), modules))
+                    recalled[name].append(perf_counter() - begin)
+    first = next(iter(kinds))
+    return [
+        PoolCost(
+            name,
+            num_workers,
+            num_candidates * len(modules),
+            *_beside(compiled[name][1:], compiled[first][1:]),
+            *_beside(recalled[name][1:], recalled[first][1:]),
+            all(np.array_equal(*pair, equal_nan=True) for pair in zip(rewards[name], rewards[first], strict=True)),
+        )
+        for name in kinds
+    ]
+
+
+def _beside(seconds: Sequence[float], first: Sequence[float]) -> tuple[float, float, tuple[float, float]]:
+    """Median time, median ratio, range of ratios."""
+    ratios = np.array(seconds) / np.array(first)
+    low, high = float(ratios.min()), float(ratios.max())
+    return round(float(np.median(seconds)), 3), round(float(np.median(ratios)), 3), (round(low, 3), round(high, 3))

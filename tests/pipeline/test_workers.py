@@ -1,0 +1,167 @@
+"""The same training on every kind of worker, disturbed and undisturbed: the same bytes."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from mlgo.config import LOCAL_WORKERS, load_config
+from mlgo.learn.effort import read_effort
+from tests.workers.clusters import TestCluster, children_of, needs_namespaces, needs_ray
+
+FILES = ("policy.json", "weights.npy", "history.csv", "failures.parquet")
+
+
+def command(checkout, name: str, num_workers: int, generations: int = 2, pairs: int = 2, **where) -> list[str]:
+    config = load_config(checkout.root / "config/config.yaml", checkout.root / "config/presets/tiny.yaml")
+    sections = {
+        "es": config.es.model_copy(update={"generations": generations, "pairs": pairs}),
+        "replay": config.replay,
+        "compile": config.compile,
+        "where": LOCAL_WORKERS.model_copy(update=where),
+    }
+    settings = [part for key, section in sections.items() for part in (f"--{key}", section.model_dump_json())]
+    data = ["--start", "data/policies/bc-s0", "--corpus", "data/corpus", "--baseline", "data/baseline"]
+    own = ["--work", f"data/{name}/work", "--output", f"data/{name}/es-s0", "--target", config.target]
+    return [sys.executable, "scripts/train_es.py", "--seed", "0", "--workers", str(num_workers), *settings, *data, *own]
+
+
+def outcome(checkout, name: str) -> dict[str, bytes]:
+    return {file: (checkout.root / "data" / name / "es-s0" / file).read_bytes() for file in FILES}
+
+
+def train(checkout, name: str, num_workers: int, **options) -> dict[str, bytes]:
+    run = checkout.run(*command(checkout, name, num_workers, **options))
+    assert run.returncode == 0, run.stderr[-3000:]
+    return outcome(checkout, name)
+
+
+@pytest.mark.parametrize(("kind", "num_workers"), [("serial", 1), ("local", 1), ("local", 3)])
+def test_the_same_bytes_on_this_machine(finished, kind, num_workers):
+    expected = {file: (finished.root / "data/policies/es-s0" / file).read_bytes() for file in FILES}
+    assert train(finished, f"{kind}{num_workers}", num_workers, kind=kind) == expected
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    one = TestCluster()
+    yield one
+    one.close()
+
+
+@needs_ray
+@pytest.mark.timeout(600)
+def test_the_same_bytes_on_a_cluster(finished, cluster):
+    expected = {file: (finished.root / "data/policies/es-s0" / file).read_bytes() for file in FILES}
+    nodes = [cluster.add_node(), cluster.add_node()]
+    ray = {"kind": "ray", "address": cluster.address}
+    try:
+        assert train(finished, "ray-shared", 1, **ray, files="shared") == expected
+        effort = read_effort(finished.root / "data/ray-shared/work", "es-s0")
+        assert effort.workers == 2
+    finally:
+        for node in nodes:
+            cluster.kill(node)
+
+
+@needs_ray
+@needs_namespaces
+@pytest.mark.timeout(600)
+def test_the_same_bytes_on_a_node_that_sees_neither_corpus_nor_compiler(finished, cluster, tmp_path, toolchain):
+    expected = {file: (finished.root / "data/policies/es-s0" / file).read_bytes() for file in FILES}
+    ray = {"kind": "ray", "address": cluster.address, "num_workers": 1}
+    compiler, temporary = toolchain.binary.parent, tmp_path / "node"
+    temporary.mkdir()
+    with cluster.node_that_does_not_see(finished.root, compiler, temporary=temporary):
+        run = finished.run(*command(finished, "ray-missing", 1, **ray, files="shared"))
+        assert run.returncode == 1
+        message = next(line for line in run.stderr.splitlines() if line.startswith("error: "))
+        assert f"there is no {toolchain.binary}, the compiler of this run" in message
+        assert message.startswith("error: node ")
+        assert message.endswith("or set workers.kind: local to use the processes of this machine")
+        assert train(finished, "ray-send", 1, **ray, files="send") == expected
+    trees = list((finished.root / "data/ray-send/work/replay").rglob("*.tree"))
+    assert trees  # what the node has found out is kept here
+    assert list(temporary.glob("mlgo-*/ray-*")) == []
+
+
+GENERATIONS, PAIRS = 10, 6
+
+
+@pytest.fixture(scope="module")
+def undisturbed(finished):
+    return train(finished, "undisturbed", 2, generations=GENERATIONS, pairs=PAIRS)
+
+
+def disturbed(checkout, name: str, kill, every_s: float, **options) -> int:
+    """Train while somebody kills; tell how often."""
+    kills = 0
+    process = checkout.start(*command(checkout, name, 2, generations=GENERATIONS, pairs=PAIRS, **options))
+    with process:
+        reader = threading.Thread(target=lambda: process.stdout.read(), daemon=True)
+        reader.start()
+        end = time.monotonic() + 280.0
+        while process.poll() is None:
+            assert time.monotonic() < end
+            with_effect = kill(process)
+            kills += with_effect
+            try:
+                process.wait(every_s)
+            except subprocess.TimeoutExpired:
+                pass
+        reader.join(10.0)
+    assert process.returncode == 0
+    return kills
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_workers_killed_while_training(finished, undisturbed):
+    """Every kill hits a worker with its compiler; no compile fails, nothing changes."""
+
+    def kill(process) -> int:
+        workers = [pid for pid in children_of(process.pid) if b"mlgo.workers.serving" in _command_line(pid)]
+        for pid in workers[:1]:
+            os.kill(pid, signal.SIGKILL)
+        return len(workers[:1])
+
+    kills = disturbed(finished, "killed", kill, 1.5, retries=50)
+    print(f"{kills} workers killed")
+    assert kills >= 3
+    assert outcome(finished, "killed") == undisturbed
+
+
+@pytest.mark.slow
+@needs_ray
+@pytest.mark.timeout(900)
+def test_nodes_killed_while_training(finished, undisturbed, cluster):
+    nodes = [cluster.add_node(), cluster.add_node()]
+    begun = finished.root / "data/nodes/work/timings"
+
+    def kill(process) -> int:
+        if not begun.exists():
+            return 0
+        cluster.kill(nodes.pop(0))
+        nodes.append(cluster.add_node())
+        return 1
+
+    kills = disturbed(
+        finished, "nodes", kill, 8.0, kind="ray", address=cluster.address, files="shared", retries=50, num_workers=2
+    )
+    print(f"{kills} nodes killed")
+    assert kills >= 1
+    assert outcome(finished, "nodes") == undisturbed
+    for node in nodes:
+        cluster.kill(node)
+
+
+def _command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
