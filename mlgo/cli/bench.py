@@ -1,6 +1,7 @@
 """`mlgo bench`: measure, side by side in one run."""
 
 import argparse
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -23,6 +24,7 @@ from mlgo.policy.stored import as_network_policy, load_policy
 from mlgo.rollout.scored import ScoredModule, load_scored_modules
 from mlgo.seeding import sample
 from mlgo.tasks import get_task
+from mlgo.workers.cluster import connect, disconnect
 from mlgo.workers.cores import claim_core
 
 _EPILOG = """\
@@ -165,18 +167,23 @@ def _pools(args: argparse.Namespace) -> None:
     scored = load_scored_modules(args.data / "corpus", args.data / "baseline", "train")
     modules = sample([one for one in scored if one.num_questions], count, config.seed, "bench", "pools")
     bitcode = unpack_bitcode(args.data / "corpus", [one.module for one in modules], args.data / "work" / "bitcode")
-    kinds = {kind: LOCAL_WORKERS.model_copy(update={"kind": kind, "address": args.address}) for kind in args.kinds}
-    costs = bench_pools(
-        toolchain,
-        config.compile,
-        load_policy(args.policy),
-        modules,
-        bitcode,
-        {kind: one.model_copy(update={"num_workers": args.workers}) for kind, one in kinds.items()},
-        candidates,
-        rounds,
-        args.workers,
-    )
+    common = {"address": args.address, "num_workers": args.workers}
+    kinds = {kind: LOCAL_WORKERS.model_copy(update={"kind": kind, **common}) for kind in args.kinds}
+    with contextlib.ExitStack() as stack:
+        if "ray" in kinds:  # one cluster for all rounds
+            connect(args.address, kinds["ray"].files)
+            stack.callback(disconnect)
+        costs = bench_pools(
+            toolchain,
+            config.compile,
+            load_policy(args.policy),
+            modules,
+            bitcode,
+            kinds,
+            candidates,
+            rounds,
+            args.workers,
+        )
     if args.json:
         print(json.dumps([cost.record() for cost in costs], indent=2))
         return
