@@ -1,4 +1,4 @@
-"""`mlgo replay`: look at, check, prune and export the decision trees."""
+"""`mlgo replay`: look at, check, prune, export and merge the decision trees."""
 
 import argparse
 import itertools
@@ -30,6 +30,7 @@ examples:
   mlgo replay verify --count 50          compile a sample of known results again and compare
   mlgo replay prune --max-gb 2           delete the least recently used trees beyond 2 GB
   mlgo replay export trees.parquet       every known compile, question by question, for offline learning
+  mlgo replay merge /srv/replay          add the trees of another data/work/replay
 """
 
 
@@ -37,7 +38,7 @@ def add_parser(commands: Any) -> None:
     """Register the sub-command."""
     parser = commands.add_parser(
         "replay",
-        help="look at, check, prune and export the decision trees",
+        help="look at, check, prune, export and merge the decision trees",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -58,6 +59,9 @@ def add_parser(commands: Any) -> None:
     export = actions.add_parser("export", parents=[shared], help="write the questions of all known compiles as Parquet")
     export.add_argument("output", type=Path, help="one file; with trees of several compilers or flags, one for each")
     export.set_defaults(run=_export)
+    merge = actions.add_parser("merge", parents=[shared], help="add the decision trees of another working copy")
+    merge.add_argument("folder", type=Path, help="its data/work/replay, or a copy of that; it is only read")
+    merge.set_defaults(run=_merge)
 
 
 def _stats(args: argparse.Namespace) -> None:
@@ -169,6 +173,24 @@ def _export(args: argparse.Namespace) -> None:
         print(f"{output}: {table.num_rows} questions of {len(pc.unique(table['compile']))} compiles")
     if not found:
         raise ArtifactError("there are no trees yet; train a policy first")
+
+
+def _merge(args: argparse.Namespace) -> None:
+    found = stores(args.folder)
+    if not found:
+        raise ArtifactError(f"{args.folder} holds no decision trees of this version; name another data/work/replay")
+    for store in found:
+        here = ReplayStore(args.work / "replay", store.key)
+        modules = results = new = 0
+        for sha256, header, forest in _forests(store):
+            try:
+                new += here.merge(sha256, header, forest)
+            except ReplayMismatch as error:
+                raise ReplayMismatch(
+                    f"{args.folder} contradicts {args.work}/replay: {error}; try mlgo replay verify"
+                ) from error
+            modules, results = modules + 1, results + forest.num_leaves
+        print(f"{store.key.folder}: {new} of {results} results of {modules} modules were new")
 
 
 def _forests(store: ReplayStore) -> Iterator[tuple[str, Header, Forest]]:

@@ -7,7 +7,8 @@ depends on the answers given in it alone. The compiler visits the contexts of a 
 import itertools
 import zlib
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -148,10 +149,8 @@ class Forest:
         check_order([visit.context for visit in visits], self.contexts)
         found = []
         for place, (tree, visit) in enumerate(zip(self.trees, visits, strict=True)):
-            try:
+            with _naming(visit.context):
                 branch = tree.branch_of(visit.observations, visit.answers, visit.leaf, visit.num_checked)
-            except ReplayMismatch as error:
-                raise ReplayMismatch(f"{visit.context}: {error}" if visit.context else str(error)) from error
             if branch is not None:
                 found.append(Growth(place, branch))
         return found
@@ -160,6 +159,35 @@ class Forest:
         """Add what `growth_of` returned for this state of the trees."""
         for place, branch in growth:
             self.trees[place].add(branch)
+
+    def take_over(self, other: "Forest") -> list[Growth]:
+        """Add all compiles that other trees of the same module hold.
+
+        Returns:
+            What was new, in the order in which it was added.
+
+        Raises:
+            ReplayMismatch: these trees contradict the others, or are of other contexts. They are spoiled then.
+        """
+        check_order(other.contexts, self.contexts)
+        taken = []
+        for place, (tree, source) in enumerate(zip(self.trees, other.trees, strict=True)):
+            for walk in source.compiles():
+                assert walk.leaf is not None
+                with _naming(self.contexts[place]):
+                    branch = tree.branch_of(source.observations[walk.nodes], walk.answers, walk.leaf)
+                if branch is not None:
+                    tree.add(branch)
+                    taken.append(Growth(place, branch))
+        return taken
+
+
+@contextmanager
+def _naming(context: str) -> Iterator[None]:
+    try:
+        yield
+    except ReplayMismatch as error:
+        raise ReplayMismatch(f"{context}: {error}" if context else str(error)) from error
 
 
 def check_order(found: Sequence[str], known: Sequence[str]) -> None:

@@ -19,7 +19,7 @@ from mlgo.compiler.measure import MEASURE_VERSION
 from mlgo.compiler.session import CompileResult
 from mlgo.errors import ArtifactError, ReplayMismatch
 from mlgo.files import content_hash, place, read_json, write_json
-from mlgo.replay.forest import Forest, Visit, visits_of
+from mlgo.replay.forest import Forest, Growth, Visit, visits_of
 from mlgo.replay.record import (
     FRAME_BYTES,
     NONCE_BYTES,
@@ -39,6 +39,9 @@ _LEAST_LOADED_BYTES = 1 << 26
 
 KEY_NAME = "key.json"
 """File in each key's folder that says what its trees were made with."""
+
+_PART_BYTES = 1 << 22
+"""Observations of a merge that are encoded at once, about, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,8 @@ class ReplayStore:
         try:
             with entry.path.open("rb") as file:
                 if self._catch_up(entry, file.fileno()):
-                    os.utime(entry.path)  # recently used
+                    with contextlib.suppress(OSError):  # not where it may only be read
+                        os.utime(entry.path)  # recently used
         except FileNotFoundError:
             return None
         if entry.header is None or entry.forest is None:
@@ -164,30 +168,73 @@ class ReplayStore:
         visits = visits_of(result, known)
         if visits is None:
             return
+        with self._writing(module_sha256) as (entry, descriptor):
+            self._append(entry, descriptor, result.header, visits)
+
+    def merge(self, module_sha256: str, header: Header, other: Forest) -> int:
+        """Add all compiles that trees of another store hold, which must be of this key.
+
+        Args:
+            module_sha256: hash of the module's bitcode.
+            header: of the other trees.
+            other: trees of the same module. Those of functions are added whole or, where these are full, not at all.
+
+        Returns:
+            Number of results that were not known here, of the module or of its functions.
+
+        Raises:
+            ReplayMismatch: these trees contradict the others; nothing is added.
+            ArtifactError: the file is damaged or cannot be written.
+        """
+        with self._writing(module_sha256) as (entry, descriptor):
+            forest = self._forest(entry, header, other.contexts)
+            if self._is_full(forest):
+                return 0
+            try:
+                growth = forest.take_over(other)
+                if growth:
+                    records = [frame(encode_growth(part)) for part in _parts(growth)]
+                    self._write(entry, descriptor, header, forest, b"".join(records))
+            except BaseException:
+                entry.forget()  # it holds what is not on disk
+                raise
+        return len(growth)
+
+    @contextmanager
+    def _writing(self, module_sha256: str) -> Iterator[tuple[_OpenTree, int]]:
+        """The trees of a module with all that is on disk, and their locked file."""
         entry = self._entry(module_sha256)
         if not self._key_path.exists():
             write_json(self._key_path, asdict(self.key))
         try:
             with _locked(entry.path) as descriptor:
                 self._catch_up(entry, descriptor)
-                self._append(entry, descriptor, result.header, visits)
+                yield entry, descriptor
         except ReplayMismatch as error:
             raise ReplayMismatch(f"module {module_sha256[:16]}: {error}") from error
         except OSError as error:
             raise ArtifactError(f"cannot write {entry.path}: {error.strerror or error}") from error
 
     def _append(self, entry: _OpenTree, descriptor: int, header: Header, visits: Sequence[Visit]) -> None:
-        contexts = [visit.context for visit in visits]
-        forest = entry.forest or Forest(header.payload_bytes, contexts)
+        forest = self._forest(entry, header, [visit.context for visit in visits])
+        growth = forest.growth_of(visits)
+        if not growth or self._is_full(forest):
+            return
+        self._write(entry, descriptor, header, forest, frame(encode_growth(growth)))
+        forest.add(growth)
+
+    def _forest(self, entry: _OpenTree, header: Header, contexts: Sequence[str]) -> Forest:
         if entry.header not in (None, header):
             raise ReplayMismatch("the compiler offers other features than before")
-        growth = forest.growth_of(visits)
-        if not growth or (forest.whole is None and forest.num_bytes >= self._max_functions_bytes):
-            return
-        data = frame(encode_growth(growth))
+        return entry.forest or Forest(header.payload_bytes, contexts)
+
+    def _is_full(self, forest: Forest) -> bool:
+        return forest.whole is None and forest.num_bytes >= self._max_functions_bytes
+
+    def _write(self, entry: _OpenTree, descriptor: int, header: Header, forest: Forest, data: bytes) -> None:
         if entry.forest is None:
             # A tree that is pruned and made anew must not be taken for the old one, whatever inode it gets.
-            data = frame(encode_beginning(os.urandom(NONCE_BYTES), header, contexts)) + data
+            data = frame(encode_beginning(os.urandom(NONCE_BYTES), header, forest.contexts)) + data
         os.ftruncate(descriptor, entry.offset)  # what a killed writer left unfinished
         if os.pwrite(descriptor, data, entry.offset) != len(data):
             os.ftruncate(descriptor, entry.offset)
@@ -195,7 +242,6 @@ class ReplayStore:
         entry.header, entry.forest = header, forest
         entry.identity = os.pread(descriptor, FRAME_BYTES + NONCE_BYTES, 0)
         entry.offset += len(data)
-        forest.add(growth)
 
     def _catch_up(self, entry: _OpenTree, descriptor: int) -> bool:
         """Read what has been appended since the last look; tell whether there was anything."""
@@ -264,6 +310,20 @@ def _locked(path: Path) -> Iterator[int]:
                 return
         finally:
             os.close(descriptor)
+
+
+def _parts(growth: list[Growth]) -> Iterator[list[Growth]]:
+    """Cut growth into pieces of a size that is encoded at once."""
+    part: list[Growth] = []
+    num_bytes = 0
+    for one in growth:
+        part.append(one)
+        num_bytes += one.branch.observations.nbytes
+        if num_bytes >= _PART_BYTES:
+            yield part
+            part, num_bytes = [], 0
+    if part:
+        yield part
 
 
 def _is_still(path: Path, descriptor: int) -> bool:

@@ -15,6 +15,8 @@ from mlgo.rollout.memory import tree_key
 from mlgo.tasks import get_task
 from tests.cli.conftest import REPOSITORY
 from tests.compiler.test_regalloc_real import TASK, fast, optimized  # noqa: F401
+from tests.replay.test_merge import KEY
+from tests.replay.toy import result
 
 MODULE = "a" * 64
 PRESET = REPOSITORY / "config/presets/regalloc.yaml"
@@ -90,3 +92,42 @@ def test_trees_of_whole_modules(mlgo, inlined, tmp_path):
     ]
     assert len(set(table["compile"].to_pylist())) == 2
     assert set(table["answer"].to_pylist()) == {0, 1}
+
+
+def test_merge(mlgo, inlined, toolchain, tmp_path):
+    there = tmp_path / "there"
+    shutil.copytree(inlined / "replay", there)
+    (key,) = [path.parent.name for path in there.glob("*/key.json")]
+    (tmp_path / "bitcode").symlink_to(inlined / "bitcode")
+    for new in (2, 0):
+        run = mlgo("replay", "merge", there, "--work", tmp_path)
+        assert (run.returncode, run.stdout) == (0, f"{key}: {new} of 2 results of 1 modules were new\n"), run.stderr
+    run = mlgo("replay", "verify", "--work", tmp_path)
+    assert (run.returncode, run.stdout.splitlines()[-1]) == (0, "2 of 2 results are as the trees say"), run.stdout
+
+
+def test_merge_of_what_is_no_store(mlgo, inlined, tmp_path):
+    for folder in (tmp_path / "missing", inlined):
+        run = mlgo("replay", "merge", folder, "--work", tmp_path)
+        assert run.returncode == 1
+        assert run.stderr == f"error: {folder} holds no decision trees of this version; name another data/work/replay\n"
+    there = tmp_path / "there"
+    shutil.copytree(inlined / "replay", there)
+    (tree,) = there.glob("*/*.tree")
+    data = bytearray(tree.read_bytes())
+    data[len(data) // 2] ^= 1
+    tree.write_bytes(data)
+    run = mlgo("replay", "merge", there, "--work", tmp_path)
+    assert run.returncode == 1
+    assert f"{tree} is damaged at byte " in run.stderr
+    assert not list((tmp_path / "replay").glob("*/*"))
+
+
+def test_merge_of_contradicting_trees(mlgo, tmp_path):
+    for place, seed in (("here", 1), ("there", 2)):
+        ReplayStore(tmp_path / place / "replay", KEY).insert(MODULE, result(1, seed))
+    there = tmp_path / "there/replay"
+    run = mlgo("replay", "merge", there, "--work", tmp_path / "here")
+    assert run.returncode == 1
+    assert run.stderr.startswith(f"error: {there} contradicts {tmp_path / 'here/replay'}: module {MODULE[:16]}: ")
+    assert run.stderr.endswith("; try mlgo replay verify\n")

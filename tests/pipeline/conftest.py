@@ -27,26 +27,17 @@ OTHER = ColumnPolicy(
 STAGES = ("corpus", "baseline", "policies", "export", "evaluation", "report")
 
 
-class Checkout:
-    """A working copy with its own data folder, run by this Python and its programs."""
+class WorkingCopy:
+    """A folder with a checkout in it, whose code is run by this Python and its programs."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        listing = subprocess.run(
-            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-            cwd=ROOT,
-            capture_output=True,
-            check=True,
-        )
-        for name in listing.stdout.decode().split("\0"):
-            if name and (ROOT / name).is_file():
-                (root / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, root / name)
         programs = Path(sys.executable).parent
         self.environment = {
             **os.environ,
             "PATH": f"{programs}:{os.environ['PATH']}",
             "PYTHONPATH": str(root),
+            "DVC_SITE_CACHE_DIR": str(root / ".dvc/tmp/site"),
             "GIT_AUTHOR_NAME": "test",
             "GIT_AUTHOR_EMAIL": "test@example.invalid",
             "GIT_COMMITTER_NAME": "test",
@@ -91,6 +82,23 @@ class Checkout:
             except OSError:
                 continue
         return found
+
+
+class Checkout(WorkingCopy):
+    """A copy of this checkout with its own data folder."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        listing = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT,
+            capture_output=True,
+            check=True,
+        )
+        for name in listing.stdout.decode().split("\0"):
+            if name and (ROOT / name).is_file():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, root / name)
 
 
 def last_logged(folder: Path, name: str) -> float:

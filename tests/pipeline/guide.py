@@ -64,3 +64,16 @@ def read_steps(guide: str) -> list[Step]:
         assert one["language"] in _LANGUAGES[one["verb"]], f"{one['verb']} {one['path']}: a block in {one['language']}"
         assert bool(one["path"]) == (one["verb"] != "Run"), f"{one['verb']} {one['path']}"
     return [Step(one["verb"], one["path"] or "", one["text"]) for one in found]
+
+
+def commands_under(guide: str, heading: str) -> str:
+    """Indented lines of a section, without comments: a text for the shell.
+
+    Raises:
+        AssertionError: there is no such section, or there are no commands in it.
+    """
+    found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", guide, re.MULTILINE | re.DOTALL)
+    assert found, f"no section {heading!r}"
+    lines = re.findall(r"^    (\S.*)$", found[1], re.MULTILINE)
+    assert lines, f"no commands in section {heading!r}"
+    return "".join(f"{line.partition(' #')[0].rstrip()}\n" for line in lines)
