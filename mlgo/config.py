@@ -404,13 +404,15 @@ class ReplayConfig(Section):
 class WorkersConfig(Section):
     """Where trainings and evaluations compile. Results are the same everywhere, so a change reruns nothing."""
 
-    kind: Literal["local", "serial", "ray"]
+    kind: Literal["local", "serial", "ray", "nested"]
     """``local``: processes of this machine. ``serial``: this process, one compile after another. ``ray``: actors of a
-    Ray cluster (extra ``ray``)."""
+    Ray cluster (extra ``ray``). ``nested``: shared with other experiments, by ``mlgo workers serve``."""
     num_workers: Annotated[int, Field(ge=0)]
-    """How many; 0 takes the cores that the rule got, and with ``ray`` as many as the cluster has CPUs."""
+    """How many; 0 takes the cores that the rule got, with ``ray`` as many as the cluster has CPUs, with ``nested`` one
+    on each nesting worker."""
     address: str
-    """With ``ray``: ``host:port`` of a cluster, ``auto`` for the one of this machine; empty starts one here."""
+    """With ``ray``: ``host:port`` of a cluster, ``auto`` for the one of this machine; empty starts one here. With
+    ``nested``: socket of the server; empty stands for the one that ``mlgo workers serve`` takes by default."""
     files: Literal["send", "shared"]
     """With ``ray``: whether modules, compiler and decision trees are sent to the nodes, or lie in folders that all see
     under the same paths."""

@@ -43,6 +43,30 @@ class WorkerError(MlgoError):
     """Workers cannot be had or reached: no cluster, no compiler on a node, no answer."""
 
 
+class UnknownWorker(WorkerError):
+    """A nesting worker hosts no worker of this name and never did."""
+
+
+class WorkerReleased(WorkerError):
+    """The worker was released, before the call or while it ran."""
+
+
+class WorkerNotMade(WorkerError):
+    """The handler of a worker could not be made."""
+
+
+class WorkerCrashed(WorkerError):
+    """The process of a worker has ended, and not because it was asked to.
+
+    Attributes:
+        exit_code: negative for a signal; None if it could not be started.
+    """
+
+    def __init__(self, message: str, exit_code: int | None = None) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
 class PolicyError(MlgoError):
     """A policy does not fit the task or the compiler's features."""
 

@@ -1,9 +1,9 @@
 """`mlgo bench`: measure, side by side in one run."""
 
 import argparse
-import contextlib
 import json
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,12 @@ from mlgo.artifacts import read_table
 from mlgo.bench.env import bench_envs
 from mlgo.bench.host import HOSTS, bench_host
 from mlgo.bench.log import bench_log
+from mlgo.bench.nested import IDLE_OF, Sharing, bench_nested, compile_work, waiting_work
 from mlgo.bench.pools import bench_pools
 from mlgo.bench.replay import bench_replay
 from mlgo.bench.save import bench_save
 from mlgo.bench.soak import bench_soak
-from mlgo.cli.options import add_config_options, positive, positive_float, read_config
+from mlgo.cli.options import add_config_options, not_negative_float, positive, positive_float, read_config
 from mlgo.compiler.toolchain import find_toolchain
 from mlgo.config import LOCAL_WORKERS
 from mlgo.corpus.store import unpack_bitcode
@@ -38,6 +39,7 @@ examples:
   mlgo bench pools                       compiles by processes of this machine, in this process, and by Ray
   mlgo bench pools --address auto --rounds 9
   mlgo bench env                         steps per second of the environments
+  mlgo bench nested                      experiments that share workers, against workers of their own
   mlgo bench soak                        10,000 sessions in a row: does anything stay behind?
 """
 _SOAK_MODULES = 24
@@ -97,6 +99,19 @@ def add_parser(commands: Any) -> None:
     env.add_argument("--modules", type=Path, nargs="+", help="bitcode or sources (default: three of DATA/sample)")
     env.add_argument("--repeats", type=positive, default=7, help="repetitions (default: %(default)s)")
     env.set_defaults(run=_env)
+    nested = actions.add_parser("nested", parents=[shared], help="what sharing workers gains experiments that idle")
+    nested.add_argument("--experiments", type=positive, nargs="+", default=[2, 4], help="(default: 2 and 4)")
+    nested.add_argument(
+        "--idle", type=_share, nargs="+", default=[0.0, 0.25, 0.5, 0.75], help="idle shares (default: 0 0.25 0.5 0.75)"
+    )
+    nested.add_argument("--idle-of", choices=IDLE_OF, nargs="+", default=IDLE_OF, help="of what (default: of each)")
+    nested.add_argument("--modules", type=positive, help="sources of DATA/sample to compile (default: all)")
+    nested.add_argument("--wait", action="store_true", help="jobs that wait instead of compiling")
+    nested.add_argument("--seconds", type=positive_float, default=20.0, help="of each run (default: %(default)s)")
+    nested.add_argument("--rounds", type=positive, default=5, help="of each way (default: %(default)s)")
+    nested.add_argument("--at-once", type=positive, default=Sharing.at_once, help="see mlgo workers serve")
+    nested.add_argument("--turn", type=not_negative_float, default=Sharing.turn_s, help="see mlgo workers serve")
+    nested.set_defaults(run=_nested)
     soak = actions.add_parser("soak", parents=[shared], help="what many sessions leave behind; status 1 if anything")
     soak.add_argument("--sessions", type=positive, default=10_000, help="how many (default: %(default)s)")
     soak.set_defaults(run=_soak)
@@ -169,7 +184,7 @@ def _pools(args: argparse.Namespace) -> None:
     bitcode = unpack_bitcode(args.data / "corpus", [one.module for one in modules], args.data / "work" / "bitcode")
     common = {"address": args.address, "num_workers": args.workers}
     kinds = {kind: LOCAL_WORKERS.model_copy(update={"kind": kind, **common}) for kind in args.kinds}
-    with contextlib.ExitStack() as stack:
+    with ExitStack() as stack:
         if "ray" in kinds:  # one cluster for all rounds
             connect(args.address, kinds["ray"].files)
             stack.callback(disconnect)
@@ -228,6 +243,51 @@ def _env(args: argparse.Namespace) -> None:
             f"{one.environment:<24}  {'yes' if one.trees else 'no':<5}  {one.num_steps:>6}  {one.num_compiles:>8}"
             f"  {one.steps_per_second:>16,.0f}  ({low:,.0f} to {high:,.0f})  {one.step_us:>12.1f}"
         )
+
+
+def _share(text: str) -> float:
+    """Read a share below 1, for ``argparse``."""
+    value = not_negative_float(text)
+    if value >= 1.0:
+        raise argparse.ArgumentTypeError(f"{text} is not below 1")
+    return value
+
+
+def _nested(args: argparse.Namespace) -> None:
+    config, cores = read_config(args), len(os.sched_getaffinity(0))
+    seconds, rounds, shares = (5.0, 1, [0.0, 0.5]) if args.quick else (args.seconds, args.rounds, args.idle)
+    idle = [("dedicated", 0.0)] if 0.0 in shares else []
+    idle += [(idle_of, share) for share in shares if share for idle_of in args.idle_of]
+    sharing, records = Sharing(args.at_once, args.turn), []
+    for experiments in args.experiments:
+        with ExitStack() as stack:
+            if args.wait or cores < experiments:
+                work, workers = waiting_work(), experiments
+            else:
+                toolchain = find_toolchain(config.toolchain, config.target)
+                sources = sorted(path for path in (args.data / "sample").rglob("*") if path.suffix in (".c", ".cpp"))
+                sources = sources[: args.modules]
+                work = stack.enter_context(compile_work(toolchain, get_task(config.task), config.compile, sources))
+                workers = cores // experiments * experiments
+            gains = bench_nested(work, experiments, workers, idle, seconds, rounds, sharing)
+        records += [one.record() for one in gains]
+        if args.json:
+            continue
+        print(f"{experiments} experiments, {workers} workers, {gains[0].jobs} jobs a generation: {work.name}")
+        print(
+            "idle of     share  idle s  measured: dedicated  shared  jobs/s: dedicated  shared  ratio (range)"
+            "           bound  processor ms a job: dedicated, shared"
+        )
+        for one in gains:
+            low, high = one.ratio_range
+            print(
+                f"{one.idle_of:<10}  {one.idle_share:>5.2f}  {one.idle_s:>6.2f}  {one.dedicated_idle_share:>19.2f}"
+                f"  {one.shared_idle_share:>6.2f}  {one.dedicated_per_s:>17.1f}  {one.shared_per_s:>6.1f}"
+                f"  {one.ratio:.3f} ({low:.3f} to {high:.3f})  {one.bound:.3f}"
+                f"  {one.dedicated_processor_ms:.1f}, {one.shared_processor_ms:.1f}"
+            )
+    if args.json:
+        print(json.dumps(records, indent=2))
 
 
 def _soak(args: argparse.Namespace) -> int:

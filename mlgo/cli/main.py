@@ -17,6 +17,7 @@ from mlgo.cli import (
     replay_episode,
     scoreboard,
     show_report,
+    workers,
 )
 from mlgo.cli.program import run_program
 
@@ -47,6 +48,7 @@ def build_parser() -> argparse.ArgumentParser:
         scoreboard,
         generalisation,
         show_report,
+        workers,
     ):
         command.add_parser(commands)
     return parser

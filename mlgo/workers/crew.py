@@ -25,6 +25,26 @@ class Raised:
 
 
 @dataclass(frozen=True)
+class NotMade(Raised):
+    """Stands for the result of every job of a worker whose handler could not be made.
+
+    Attributes:
+        error: what the making of it raised.
+    """
+
+
+@dataclass(frozen=True)
+class Started:
+    """A worker that had to wait for others has begun a job; its deadline counts from now.
+
+    Attributes:
+        worker: which.
+    """
+
+    worker: WorkerName
+
+
+@dataclass(frozen=True)
 class Answered:
     """A worker has finished a job.
 
@@ -54,7 +74,7 @@ class Gone:
     reason: str = ""
 
 
-Event = Answered | Gone
+Event = Started | Answered | Gone
 
 
 class Crew(Protocol):
@@ -64,9 +84,11 @@ class Crew(Protocol):
 
     Attributes:
         depth: jobs that a worker should hold, the one that runs included; more than one hides the way to it.
+        tells_start: whether workers may have to wait for those of others, and the start of each job is reported.
     """
 
     depth: int
+    tells_start: bool
 
     def hire(self) -> WorkerName:
         """Make a place for one more worker; it may start now or with its first job."""

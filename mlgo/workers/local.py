@@ -2,13 +2,16 @@
 
 import contextlib
 import os
+import pickle
 import selectors
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from multiprocessing.connection import Pipe
+from pathlib import Path
 from typing import Any
 
 from mlgo.scratch import sweep_abandoned
@@ -53,6 +56,7 @@ class LocalCrew:
     """
 
     depth = 1
+    tells_start = False
 
     def __init__(self, make_handler: MakeHandler, *, own_cores: bool = True) -> None:
         warn_without_affinity()
@@ -118,6 +122,26 @@ class LocalCrew:
         sweep_abandoned()
 
 
+@dataclass(frozen=True)
+class Place:
+    """What makes names and relative paths mean to a worker what they mean to those who send it jobs.
+
+    Attributes:
+        interpreter: Python to run.
+        search: where modules are looked for.
+        folder: where relative paths start.
+    """
+
+    interpreter: str
+    search: tuple[str, ...]
+    folder: str
+
+    @classmethod
+    def here(cls) -> "Place":
+        """That of this process."""
+        return cls(sys.executable, tuple(sys.path), str(Path.cwd()))
+
+
 class LocalWorker:
     """One process that runs one handler, started when its first message comes.
 
@@ -125,30 +149,37 @@ class LocalWorker:
         pipe: gives ``(ticket, result)`` for each job, and its end when the process has died.
 
     Args:
-        make_handler: see `MakeHandler`.
+        make_handler: see `MakeHandler`; or that, pickled.
         own_core: whether it claims a core.
+        place: where it works; where this process does by default.
     """
 
-    def __init__(self, make_handler: MakeHandler, *, own_core: bool = True) -> None:
-        self._make_handler, self._own_core = make_handler, own_core
+    def __init__(self, make_handler: MakeHandler | bytes, *, own_core: bool = True, place: Place | None = None) -> None:
+        self._make_handler, self._own_core, self._place = make_handler, own_core, place
         self._process: subprocess.Popen[bytes] | None = None
         self.pipe, self._theirs = Pipe()
 
     def send(self, message: Any) -> bool:
         """Send a job with its ticket, or `Cancel`; tell whether that has started the process."""
+        return self.send_pickled(pickle.dumps(message))
+
+    def send_pickled(self, message: bytes) -> bool:
+        """As `send`, for a message that somebody else has pickled."""
         starts = self._process is None
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # its death shows when its result is read
             if starts:
+                maker = self._make_handler
+                maker = maker if isinstance(maker, bytes) else pickle.dumps(maker)
                 self._start()
-                self.pipe.send(self._make_handler)
-            self.pipe.send(message)
+                self.pipe.send_bytes(maker)
+            self.pipe.send_bytes(message)
         return starts
 
     def _start(self) -> None:
         # Not by multiprocessing: its children import the main program, with all that only the learner needs.
-        descriptor = self._theirs.fileno()
+        descriptor, place = self._theirs.fileno(), self._place
         program = (
-            f"import sys; sys.path[:] = {sys.path!r}; "
+            f"import sys; sys.path[:] = {list(place.search if place else sys.path)!r}; "
             f"from mlgo.workers.serving import serve; serve({descriptor}, {os.getpid()}, {self._own_core})"
         )
         # Ctrl-C and SIGTERM wait while it starts: half-started, it could be neither used nor killed. It inherits
@@ -156,7 +187,10 @@ class LocalWorker:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", program], stdin=subprocess.DEVNULL, pass_fds=[descriptor]
+                [place.interpreter if place else sys.executable, "-c", program],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[descriptor],
+                cwd=place.folder if place else None,
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -175,6 +209,11 @@ class LocalWorker:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(max(0.0, deadline - time.monotonic()))
         self.kill()
+
+    def end(self) -> None:
+        """Kill the process without more ado; unlike the others, for any thread at any time."""
+        if self._process is not None:
+            self._process.kill()
 
     def kill(self) -> None:
         """End the process now."""

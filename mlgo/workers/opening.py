@@ -3,8 +3,10 @@
 from typing import Any
 
 from mlgo.config import WorkersConfig
+from mlgo.workers.address import DEFAULT_ADDRESS, Address
 from mlgo.workers.crew import Crew, MakeHandler
 from mlgo.workers.local import LocalCrew
+from mlgo.workers.nested import NestedCrew
 from mlgo.workers.pool import Pool
 from mlgo.workers.serial import SerialCrew
 
@@ -32,6 +34,9 @@ def open_pool(
 
         crew = RayCrew(make_handler, config)
         wanted = config.num_workers or crew.num_cpus
+    elif config.kind == "nested":
+        shared = NestedCrew(Address.of(config.address or DEFAULT_ADDRESS), make_handler)
+        crew, wanted = shared, config.num_workers or shared.num_nesting
     else:
         crew = LocalCrew(make_handler)
     return Pool(crew, wanted, retries=config.retries, deadline_s=deadline_s)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Generic, TypeVar
 
-from mlgo.workers.crew import Answered, Crew, Gone, Raised
+from mlgo.workers.crew import Answered, Crew, Gone, Raised, Started
 from mlgo.workers.schedule import Hint, Schedule, Task, WorkerName
 
 JobType = TypeVar("JobType")
@@ -78,6 +78,7 @@ class Pool(Generic[JobType, ResultType]):
         self._crew, self._retries, self._deadline_s = crew, retries, deadline_s
         self._schedule: Schedule[JobType] = schedule if schedule is not None else Schedule()
         self._held: dict[WorkerName, _Held[JobType]] = {crew.hire(): _Held() for _ in range(max(1, num_workers))}
+        self._tells_start: bool = crew.tells_start
         self._unwanted: set[int] = set()
         self._tickets = 0
         self.num_lost = 0
@@ -120,7 +121,9 @@ class Pool(Generic[JobType, ResultType]):
                 if not len(self._schedule) and not any(held.tasks for held in self._held.values()):
                     return
                 for event in self._crew.wait(self._seconds_left()):
-                    if isinstance(event, Gone):
+                    if isinstance(event, Started):
+                        self._held[event.worker].since = time.monotonic()
+                    elif isinstance(event, Gone):
                         yield from self._mourn(event)
                     else:
                         yield from self._take_back(event)
@@ -159,7 +162,7 @@ class Pool(Generic[JobType, ResultType]):
 
     def _send(self, worker: WorkerName, held: _Held[JobType], task: Task[JobType]) -> None:
         if not held.tasks:
-            held.since = time.monotonic()
+            held.since = self._start_of_next()
         self._tickets += 1
         held.tasks.append((self._tickets, task))
         self._crew.send(worker, self._tickets, task.job)
@@ -168,7 +171,7 @@ class Pool(Generic[JobType, ResultType]):
         held = self._held[event.worker]
         ticket, task = held.tasks.popleft()
         assert ticket == event.ticket, "a worker does its jobs in order"
-        held.since, held.cancelled_at = time.monotonic(), None
+        held.since, held.cancelled_at = self._start_of_next(), None
         if held.tasks and held.tasks[0][1].position in self._unwanted:
             self._cancel_present(event.worker, held)
         if task.position in self._unwanted:
@@ -211,6 +214,10 @@ class Pool(Generic[JobType, ResultType]):
             if held.cancelled_at is None:
                 yield task.position, WorkerLost(None, f"it took longer than {self._deadline_s:g} s")
             yield from self._put_back(waiting, None, "")
+
+    def _start_of_next(self) -> float:
+        """Moment at which a worker begins what it now holds; none yet if it may have to wait for others."""
+        return float("inf") if self._tells_start else time.monotonic()
 
     def _due(self, held: _Held[JobType]) -> float:
         """Moment at which a worker is given up."""

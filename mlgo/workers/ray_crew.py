@@ -62,6 +62,7 @@ class RayCrew:
     """
 
     depth = 2
+    tells_start = False
 
     def __init__(self, make_handler: MakeHandler, config: WorkersConfig, release_after_s: float = 60.0) -> None:
         self._ray = connect(config.address, config.files)

@@ -18,6 +18,7 @@ class SerialCrew:
     """
 
     depth = 1
+    tells_start = False
 
     def __init__(self, make_handler: MakeHandler) -> None:
         self._make_handler = make_handler

@@ -1,18 +1,21 @@
 """What runs in a worker process: jobs in, results out, until the pipe closes."""
 
 import contextlib
+import os
 import queue
 import signal
 import threading
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
 from mlgo.compiler.process import die_with_parent
 from mlgo.scratch import remove_own_scratch
 from mlgo.workers.cores import claim_core
-from mlgo.workers.crew import MakeHandler, Raised
+from mlgo.workers.crew import MakeHandler, NotMade, Raised
 
 HELD_BACK = (signal.SIGINT, signal.SIGTERM)
 """Signals that reach neither the pool nor the worker while the worker starts."""
@@ -40,13 +43,13 @@ class Runner:
         self._present: int | None = None
         self._changing = threading.Lock()
         try:
-            self._handler: Callable[[Any], Any] | Raised = make_handler()
+            self._handler: Callable[[Any], Any] | NotMade = make_handler()
         except Exception as error:
-            self._handler = Raised(error)
+            self._handler = NotMade(error)
 
     def run(self, ticket: int, job: Any) -> Any:
-        """Do a job; what the handler returns, or `Raised`, also where the handler could not even be made."""
-        if isinstance(self._handler, Raised):
+        """Do a job; what the handler returns, or `Raised`; `NotMade` where there is no handler."""
+        if isinstance(self._handler, NotMade):
             return self._handler
         self._present = ticket
         try:
@@ -80,13 +83,27 @@ def serve(descriptor: int, parent: int, own_core: bool = True) -> None:
         claim_core()
     pipe = Connection(descriptor)
     with contextlib.suppress(EOFError, ConnectionResetError, BrokenPipeError):  # the parent has closed the pipe
-        runner = Runner(pipe.recv())
+        runner = Runner(_maker(pipe))
         jobs: queue.SimpleQueue[tuple[int, Any] | None] = queue.SimpleQueue()
         threading.Thread(target=_receive, args=(pipe, jobs, runner), daemon=True).start()
         while (job := jobs.get()) is not None:
             ticket, content = job
             _send(pipe, ticket, runner.run(ticket, content))
     remove_own_scratch()
+
+
+def _maker(pipe: Connection) -> MakeHandler:
+    try:
+        maker: MakeHandler = pipe.recv()
+    except (EOFError, OSError):  # the parent has closed the pipe
+        raise
+    except Exception as error:  # it cannot be read here, as when a module is missing
+        return partial(_raise, error)
+    return maker
+
+
+def _raise(error: Exception) -> Callable[[Any], Any]:
+    raise error
 
 
 def _send(pipe: Connection, ticket: int, result: Any) -> None:
@@ -109,3 +126,6 @@ def _receive(pipe: Connection, jobs: "queue.SimpleQueue[tuple[int, Any] | None]"
                 jobs.put(message)
     except (EOFError, OSError):  # the parent has closed the pipe
         jobs.put(None)
+    except Exception:  # a job that cannot be read here, so nobody knows which it was
+        traceback.print_exc()
+        os._exit(1)

@@ -107,17 +107,21 @@ def test_urgent_jobs_first():
     assert order == [2, 2, 1, 0]
 
 
+NUMBERS = itertools.count()
+
+
+def make_counted():
+    """Jobs give the number of their worker."""
+    number = next(NUMBERS)
+    return lambda job: number
+
+
 def test_a_group_stays_with_its_worker_from_one_round_to_the_next():
-    with LocalPool(2, make_misbehaving) as pool:
-        homes = []
-        for _ in range(3):
-            hints = itertools.cycle([Hint("a"), Hint("b")])
-            names = {}
-            for position, worker in pool.map(["slow pid"] * 12, lambda job, hints=hints: next(hints)):
-                names.setdefault("ab"[position % 2], set()).add(worker)
-            homes.append({group: frozenset(workers) for group, workers in names.items()})
-    assert homes[1] == homes[2]
-    assert all(len(workers) == 1 for workers in homes[1].values())
+    with Pool(SerialCrew(make_counted), 2) as pool:
+        rounds = [dict(pool.map("ab" * 6, Hint)) for _ in range(3)]
+    homes = [{(position % 2, worker) for position, worker in one.items()} for one in rounds]
+    assert len(homes[0]) == 2
+    assert homes[0] == homes[1] == homes[2]
 
 
 def test_jobs_that_wait_are_dropped_when_nobody_wants_them():

@@ -1,0 +1,89 @@
+"""`mlgo workers`: workers of this machine that experiments share."""
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from mlgo.cli.options import not_negative_float, positive
+from mlgo.workers.address import DEFAULT_ADDRESS, Address
+from mlgo.workers.nested import ask_status, stop_server
+from mlgo.workers.nesting_server import NestingServer
+from mlgo.workers.turns import TURN_S
+
+_EPILOG = """\
+examples:
+  mlgo workers serve                     one worker for each core, until Ctrl-C
+  mlgo workers serve --num 4 --address /tmp/workers.sock
+  mlgo workers serve --address 10.0.0.5:7070 --key workers.key      for other machines of a trusted network
+  mlgo workers status                    who uses what; --json
+  mlgo workers stop
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Register the sub-command."""
+    parser = commands.add_parser(
+        "workers",
+        help="serve workers that several experiments share",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument(
+        "--address", default=DEFAULT_ADDRESS, help="path of a socket, or HOST:PORT (default: %(default)s)"
+    )
+    shared.add_argument("--key", type=Path, metavar="FILE", help="the key to it (default: ADDRESS.key beside a socket)")
+    serve = actions.add_parser("serve", parents=[shared], help="start them, and end them with Ctrl-C")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    serve.add_argument("--num", type=positive, default=cores, help="workers (default: one for each core)")
+    serve.add_argument("--at-once", type=positive, default=1, help="jobs that each runs at once (default: %(default)s)")
+    serve.add_argument(
+        "--turn",
+        type=not_negative_float,
+        default=TURN_S,
+        metavar="S",
+        help="seconds for which one experiment may keep all workers while others wait (default: %(default)g)",
+    )
+    serve.set_defaults(run=_serve)
+    status = actions.add_parser("status", parents=[shared], help="who uses what")
+    status.add_argument("--json", action="store_true", help="print JSON")
+    status.set_defaults(run=_status)
+    stop = actions.add_parser("stop", parents=[shared], help="end them and whatever they run")
+    stop.set_defaults(run=_stop)
+
+
+def _serve(args: argparse.Namespace) -> None:
+    address = Address.of(args.address, args.key)
+    with NestingServer(address, args.num, at_once=args.at_once, turn_s=args.turn) as server:
+        cores = ", ".join(str(one.core) for one in server.nesting if one.core is not None) or "none of their own"
+        print(f"{args.num} workers at {address}, key {address.key_path}, cores {cores}", flush=True)
+        server.serve()
+
+
+def _status(args: argparse.Namespace) -> None:
+    status = ask_status(Address.of(args.address, args.key))
+    if args.json:
+        print(json.dumps(status, indent=2))
+        return
+    print(f"{status['address']}: process {status['process']}, mlgo {status['version']}, {status['seconds']:.0f} s old")
+    print("worker  core  hosted  outstanding  busy")
+    for number, one in enumerate(status["nesting"]):
+        core = "-" if one["core"] is None else one["core"]
+        print(f"{number:>6}  {core:>4}  {one['workers']:>6}  {one['outstanding']:>11}  {one['busy_share']:>4.0%}")
+    if status["experiments"]:
+        print("experiment            workers  outstanding  done  seconds used  folder")
+    for one in status["experiments"]:
+        name = f"{one['host']}:{one['process']}"
+        print(
+            f"{name:<20}  {one['workers']:>7}  {one['outstanding']:>11}  {one['done']:>4}  {one['used_s']:>12.1f}"
+            f"  {one['folder']}"
+        )
+
+
+def _stop(args: argparse.Namespace) -> None:
+    address = Address.of(args.address, args.key)
+    stop_server(address)
+    print(f"stopped the workers at {address}")
