@@ -28,6 +28,7 @@ from mlgo.learn.marginal.caution import cautious, cautious_shape
 from mlgo.learn.marginal.checkpoint import load_state, save_state
 from mlgo.learn.outcome import write_outcome
 from mlgo.learn.progress import TrainingProgress
+from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.stored import check_answers_yes_or_no
@@ -79,6 +80,7 @@ def main() -> None:
     state = load_state(checkpoint)
     quarantine = Quarantine(config.quarantine_after)
 
+    import_tensorflow(args.workers)  # now: as many fits will run side by side, and the first import decides
     questions, unseen = (
         clone_data(trace, projects, scaling, cloning.max_steps_per_module, args.seed, weighting="module")
         for projects in ({one.module.project for one in part} for part in (train, validation))

@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "mlgo"
 LEVELS = [
-    {"errors", "types", "config", "files", "artifacts", "packages", "seeding", "scratch"},
+    {"errors", "types", "config", "files", "artifacts", "packages", "seeding", "scratch", "threads"},
     {"wire", "tasks"},
     {"compiler", "corpus", "policy"},
     {"replay"},

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mlgo.artifacts import read_table
+from mlgo.bench.cores import watch_cores
 from mlgo.bench.env import bench_envs
 from mlgo.bench.host import HOSTS, bench_host
 from mlgo.bench.log import bench_log
@@ -20,7 +21,7 @@ from mlgo.cli.options import add_config_options, not_negative_float, positive, p
 from mlgo.compiler.toolchain import find_toolchain
 from mlgo.config import LOCAL_WORKERS
 from mlgo.corpus.store import unpack_bitcode
-from mlgo.errors import CorpusError
+from mlgo.errors import ConfigError, CorpusError
 from mlgo.policy.stored import as_network_policy, load_policy
 from mlgo.rollout.scored import ScoredModule, load_scored_modules
 from mlgo.seeding import sample
@@ -40,6 +41,8 @@ examples:
   mlgo bench pools --address auto --rounds 9
   mlgo bench env                         steps per second of the environments
   mlgo bench nested                      experiments that share workers, against workers of their own
+  mlgo bench cores snakemake --cores 1 --configfile config/presets/tiny.yaml
+                                         cores and memory of each job of a run
   mlgo bench soak                        10,000 sessions in a row: does anything stay behind?
 """
 _SOAK_MODULES = 24
@@ -115,6 +118,10 @@ def add_parser(commands: Any) -> None:
     soak = actions.add_parser("soak", parents=[shared], help="what many sessions leave behind; status 1 if anything")
     soak.add_argument("--sessions", type=positive, default=10_000, help="how many (default: %(default)s)")
     soak.set_defaults(run=_soak)
+    cores = actions.add_parser("cores", help="cores and memory that the jobs of a run use; ends with its status")
+    cores.add_argument("--json", action="store_true", help="print JSON")
+    cores.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND", help="for example snakemake --cores 1")
+    cores.set_defaults(run=_cores)
 
 
 def _host(args: argparse.Namespace) -> None:
@@ -303,6 +310,22 @@ def _soak(args: argparse.Namespace) -> int:
     else:
         print("\n".join(f"{name:<20} {_said(value)}" for name, value in result.record().items()))
     return 1 if result.leaked else 0
+
+
+def _cores(args: argparse.Namespace) -> int:
+    if not args.command:
+        raise ConfigError("mlgo bench cores needs a command to run, for example: snakemake --cores 1")
+    status, uses = watch_cores(args.command)
+    if args.json:
+        print(json.dumps([one.record() for one in uses], indent=2))
+        return status
+    print(f"{'job':<36} {'seconds':>8} {'cores':>6} {'(peak)':>7} {'runnable':>9} {'(peak)':>7} {'memory MB':>10}")
+    for one in uses:
+        print(
+            f"{one.job:<36} {one.seconds:>8.1f} {one.cores:>6.2f} {one.peak_cores:>7.2f} {one.runnable:>9.2f}"
+            f" {one.peak_runnable:>7.2f} {one.peak_memory_mb:>10.0f}"
+        )
+    return status
 
 
 def _smallest_modules(data: Path) -> list[ScoredModule]:

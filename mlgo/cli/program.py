@@ -10,15 +10,19 @@ from types import FrameType
 
 from mlgo.compiler.process import die_with_parent
 from mlgo.errors import MlgoError
+from mlgo.threads import one_thread_each
 
 
 def run_program(main: Callable[[], int | None]) -> None:
     """Run a program and exit.
 
+    Libraries compute in one thread each, here and in all that is started here (`mlgo.threads`).
+
     Mistakes of the user print one line and give their status, an interruption gives 130 (Ctrl-C) or 143 (SIGTERM);
     either way all context managers are left in order, so nothing stays behind. With the environment variable
     ``MLGO_LOG`` set, the error also goes to that file.
     """
+    one_thread_each()
     signal.signal(signal.SIGTERM, _terminate)
     if "MLGO_LOG" in os.environ:  # started by a workflow rule: do not outlive the workflow
         die_with_parent(signal.SIGTERM)

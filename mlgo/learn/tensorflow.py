@@ -10,16 +10,22 @@ from contextlib import contextmanager
 from typing import Any
 
 
-def import_tensorflow() -> Any:
+def import_tensorflow(threads: int = 1) -> Any:
     """Import TensorFlow for the CPU, with deterministic operations and nothing on stderr.
 
     One operation uses one thread: how sums are cut into parts, and so how they are rounded, must not depend on the
     machine. Independent fits may run side by side.
+
+    Args:
+        threads: operations that run at a time, for a program that fits as many networks side by side. The first
+            import of a process decides; without it TensorFlow takes all cores of the machine.
     """
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+    if "tensorflow" not in sys.modules:  # not by its own setting, which it writes into exported models
+        os.environ["TF_NUM_INTEROP_THREADS"] = str(threads)
     with _silent_stderr():
         import tensorflow as tf
 

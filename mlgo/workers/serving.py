@@ -14,6 +14,7 @@ from typing import Any
 
 from mlgo.compiler.process import die_with_parent
 from mlgo.scratch import remove_own_scratch
+from mlgo.threads import one_thread_each
 from mlgo.workers.cores import claim_core
 from mlgo.workers.crew import MakeHandler, NotMade, Raised
 
@@ -81,6 +82,7 @@ def serve(descriptor: int, parent: int, own_core: bool = True) -> None:
     die_with_parent(parent=parent)
     if own_core:
         claim_core()
+    one_thread_each()  # before the handler's imports, and whoever started the pool
     pipe = Connection(descriptor)
     with contextlib.suppress(EOFError, ConnectionResetError, BrokenPipeError):  # the parent has closed the pipe
         runner = Runner(_maker(pipe))

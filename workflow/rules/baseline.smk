@@ -26,6 +26,9 @@ rule score_project:
     log:
         "data/work/logs/score_project/{project}.log",
     threads: 8
+    resources:
+        mem_mb=memory(500, 300),
+        runtime=minutes(60),
     params:
         settings(
             **COMPILER,
@@ -58,6 +61,10 @@ rule merge_baseline:
         "data/baseline/summary.json",
     log:
         "data/work/logs/merge_baseline.log",
+    threads: 1
+    resources:
+        mem_mb=memory(2000),
+        runtime=minutes(15),
     params:
         settings(
             projects=PROJECTS,

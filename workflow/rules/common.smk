@@ -24,7 +24,7 @@ except ConfigError as error:
     raise WorkflowError(str(error)) from None
 
 # Where compiles run changes no result: it is no parameter of a rule, so that a change of it reruns nothing.
-os.environ["MLGO_WORKERS"] = json.dumps(config["workers"])
+os.environ.update(MLGO_WORKERS=json.dumps(config["workers"]))
 
 SPLITS = config["corpus"]["splits"]
 PROJECTS = sorted(project for projects in SPLITS.values() for project in projects)
@@ -81,6 +81,26 @@ def programs_sha256(wildcards):
     a report, but the report is made anew when it changes."""
     programs = Path("data/execution/programs.parquet")
     return file_sha256(programs) if programs.exists() else ""
+
+
+# Threads of a job that compiles much, at most: three seeds or policies share 96 cores. Where other machines or a server
+# compile, the job itself only hands out work.
+MANY_CORES = 1 if config["workers"]["kind"] in ("ray", "nested") else 32
+
+
+def memory(program, per_thread=0):
+    """Resource mem_mb: of the program itself, and of each worker with its compiler; more with each attempt.
+
+    The figures are well above what `mlgo bench cores` measured; both are in docs/clusters.md.
+    """
+    return lambda wildcards, threads, attempt: attempt * (
+        program + per_thread * threads
+    )
+
+
+def minutes(most):
+    """Resource runtime: many times what the default corpus takes, as other corpora are larger; more with each attempt."""
+    return lambda wildcards, attempt: attempt * most
 
 
 # What every program that compiles needs to know.

@@ -19,6 +19,10 @@ rule build_project:
     log:
         "data/work/logs/build_project/{project}.log",
     threads: 8
+    resources:
+        mem_mb=memory(300, 200),
+        runtime=minutes(30),
+        disk_mb=2000,
     params:
         settings(
             **COMPILER,
@@ -42,6 +46,10 @@ rule assemble_corpus:
         "data/corpus/summary.json",
     log:
         "data/work/logs/assemble_corpus.log",
+    threads: 1
+    resources:
+        mem_mb=memory(1000),
+        runtime=minutes(15),
     params:
         settings(splits=SPLITS),
     shell:

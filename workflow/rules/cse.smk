@@ -38,7 +38,11 @@ rule build_cse_sources:
         "data/cse/corpus/sources.parquet",
     log:
         "data/work/logs/build_cse_sources.log",
-    threads: 64
+    threads: MANY_CORES
+    resources:
+        mem_mb=memory(500, 200),
+        runtime=minutes(60),
+        disk_mb=2000,
     params:
         settings(seed=config["seed"], cse=config["cse"], corpus=config["corpus"]),
     shell:
@@ -55,7 +59,10 @@ rule enumerate_cse:
         "data/cse/baseline/summary.json",
     log:
         "data/work/logs/enumerate_cse.log",
-    threads: 64
+    threads: MANY_CORES
+    resources:
+        mem_mb=memory(1000, 300),
+        runtime=minutes(240),
     params:
         settings=settings(**CSE, corpus=config["corpus"]),
         sources=lambda wildcards, input: (
@@ -77,7 +84,10 @@ rule label_cse:
         "data/cse/labels/effects.parquet",
     log:
         "data/work/logs/label_cse.log",
-    threads: 64
+    threads: MANY_CORES
+    resources:
+        mem_mb=memory(1000, 300),
+        runtime=minutes(720),
     params:
         settings=settings(**CSE),
         sources=lambda wildcards, input: (
@@ -102,7 +112,10 @@ rule train_cse_bc:
         ),
     log:
         "data/work/logs/train_cse_bc-s{seed}.log",
-    threads: 64
+    threads: MANY_CORES
+    resources:
+        mem_mb=memory(2000, 300),
+        runtime=minutes(240),
     params:
         settings=settings(
             task=config["task"],
@@ -133,7 +146,10 @@ rule train_cse_marginal:
         ),
     log:
         "data/work/logs/train_cse_marginal-s{seed}.log",
-    threads: 64
+    threads: MANY_CORES
+    resources:
+        mem_mb=memory(2000, 300),
+        runtime=minutes(240),
     params:
         settings=settings(
             task=config["task"],
@@ -164,7 +180,10 @@ rule train_cse_es:
         ),
     log:
         "data/work/logs/train_cse_es-s{seed}.log",
-    threads: 64
+    threads: MANY_CORES
+    resources:
+        mem_mb=memory(2000, 300),
+        runtime=minutes(720),
     params:
         settings=settings(task=config["task"], cse=config["cse"], es=config["es"]),
         sources=lambda wildcards, input: (
@@ -190,7 +209,10 @@ rule train_cse_ppo:
         ),
     log:
         "data/work/logs/train_cse_ppo-s{seed}.log",
-    threads: 64
+    threads: MANY_CORES
+    resources:
+        mem_mb=memory(2000, 300),
+        runtime=minutes(720),
     params:
         settings=settings(task=config["task"], cse=config["cse"], ppo=config["ppo"]),
         sources=lambda wildcards, input: (
@@ -215,6 +237,10 @@ rule train_cse_sb3:
         ),
     log:
         "data/work/logs/train_cse_sb3-s{seed}.log",
+    threads: 1
+    resources:
+        mem_mb=memory(2000),
+        runtime=minutes(720),
     params:
         settings=settings(
             task=config["task"], cse=config["cse"], policy=config["policy"]
@@ -238,7 +264,10 @@ rule evaluate_cse:
         "data/cse/evaluation/{policy}.parquet",
     log:
         "data/work/logs/evaluate_cse-{policy}.log",
-    threads: 64
+    threads: MANY_CORES
+    resources:
+        mem_mb=memory(1000, 300),
+        runtime=minutes(240),
     params:
         settings=settings(**CSE, splits=config["evaluate"]["splits"]),
         sources=lambda wildcards, input: (
@@ -265,6 +294,10 @@ rule report_cse:
         "data/cse/report/ratios.csv",
     log:
         "data/work/logs/report_cse.log",
+    threads: 1
+    resources:
+        mem_mb=memory(1000),
+        runtime=minutes(15),
     params:
         settings(
             task=config["task"],

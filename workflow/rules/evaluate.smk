@@ -20,7 +20,11 @@ rule evaluate_heuristic:
         temp("data/evaluation/parts/heuristic.linked.parquet"),
     log:
         "data/work/logs/evaluate_heuristic.log",
-    threads: 64
+    threads: MANY_CORES
+    resources:
+        mem_mb=memory(1000, 300),
+        runtime=minutes(240),
+        disk_mb=2000,
     params:
         settings(
             **COMPILER,
@@ -50,7 +54,11 @@ rule evaluate_policy:
         linked=temp("data/evaluation/parts/{policy}.linked.parquet"),
     log:
         "data/work/logs/evaluate_policy/{policy}.log",
-    threads: 64
+    threads: MANY_CORES
+    resources:
+        mem_mb=memory(1000, 300),
+        runtime=minutes(240),
+        disk_mb=2000,
     params:
         settings(**COMPILER, seed=config["seed"], evaluate=config["evaluate"]),
     shell:
@@ -77,6 +85,10 @@ rule merge_evaluation:
         "data/evaluation/linked.parquet",
     log:
         "data/work/logs/merge_evaluation.log",
+    threads: 1
+    resources:
+        mem_mb=memory(1000),
+        runtime=minutes(15),
     params:
         settings(policies=POLICIES),
     shell:

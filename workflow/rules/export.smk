@@ -20,6 +20,10 @@ rule export_policy:
         parity="data/export/{policy}/parity.json",
     log:
         "data/work/logs/export_policy/{policy}.log",
+    threads: 1
+    resources:
+        mem_mb=memory(2000),
+        runtime=minutes(30),
     params:
         settings(seed=config["seed"]),
     shell:

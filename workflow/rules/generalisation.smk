@@ -29,6 +29,11 @@ rule fetch_compiler:
         "data/work/compilers/{wheel}/ziglang/zig",
     log:
         "data/work/logs/fetch_compiler/{wheel}.log",
+    threads: 1
+    resources:
+        mem_mb=memory(500),
+        runtime=minutes(30),
+        disk_mb=2000,
     params:
         lambda wildcards: settings(compiler=WHEELS[wildcards.wheel]),
     shell:
@@ -47,6 +52,10 @@ rule build_project_with:
     log:
         "data/work/logs/build_project/{wheel}/{project}.log",
     threads: 8
+    resources:
+        mem_mb=memory(300, 200),
+        runtime=minutes(30),
+        disk_mb=2000,
     params:
         lambda wildcards: compiled_by(
             wildcards.wheel,
@@ -73,6 +82,10 @@ rule assemble_corpus_with:
         "data/generalisation/{wheel}/corpus/summary.json",
     log:
         "data/work/logs/assemble_corpus/{wheel}.log",
+    threads: 1
+    resources:
+        mem_mb=memory(1000),
+        runtime=minutes(15),
     params:
         settings(splits=SPLITS),
     shell:
@@ -100,6 +113,9 @@ rule score_project_with:
     log:
         "data/work/logs/score_project/{wheel}/{project}.log",
     threads: 8
+    resources:
+        mem_mb=memory(500, 300),
+        runtime=minutes(60),
     params:
         lambda wildcards: compiled_by(
             wildcards.wheel,
@@ -133,6 +149,10 @@ rule merge_baseline_with:
         "data/generalisation/{wheel}/baseline/summary.json",
     log:
         "data/work/logs/merge_baseline/{wheel}.log",
+    threads: 1
+    resources:
+        mem_mb=memory(2000),
+        runtime=minutes(15),
     params:
         folder=lambda wildcards: home(wildcards.wheel),
         settings=settings(
@@ -177,7 +197,10 @@ rule train_with:
         ),
     log:
         "data/work/logs/train_marginal/{learnt}-{train_set}-s{seed}.log",
-    threads: 64
+    threads: MANY_CORES
+    resources:
+        mem_mb=memory(3000, 300),
+        runtime=minutes(720),
     params:
         folder=lambda wildcards: home(wildcards.learnt),
         settings=lambda wildcards: compiled_by(
@@ -216,7 +239,11 @@ rule evaluate_with:
         temp("data/generalisation/parts/{learnt}-{train_set}-s{seed}.{tested}.parquet"),
     log:
         "data/work/logs/evaluate_policy/{learnt}-{train_set}-s{seed}.{tested}.log",
-    threads: 64
+    threads: MANY_CORES
+    resources:
+        mem_mb=memory(1000, 300),
+        runtime=minutes(240),
+        disk_mb=2000,
     params:
         folder=lambda wildcards: home(wildcards.tested),
         settings=lambda wildcards: compiled_by(
@@ -242,6 +269,10 @@ rule merge_generalisation:
         "data/generalisation/results.parquet",
     log:
         "data/work/logs/merge_generalisation.log",
+    threads: 1
+    resources:
+        mem_mb=memory(1000),
+        runtime=minutes(15),
     params:
         settings(evaluate=config["evaluate"], seed=config["seed"]),
     shell:

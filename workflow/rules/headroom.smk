@@ -25,7 +25,10 @@ rule measure_headroom:
         "data/headroom/headroom.parquet",
     log:
         "data/work/logs/measure_headroom.log",
-    threads: 64
+    threads: MANY_CORES
+    resources:
+        mem_mb=memory(2000, 300),
+        runtime=minutes(720),
     params:
         settings(
             **COMPILER,
@@ -50,6 +53,10 @@ rule report_headroom:
         "data/headroom/headroom.html",
     log:
         "data/work/logs/report_headroom.log",
+    threads: 1
+    resources:
+        mem_mb=memory(1000),
+        runtime=minutes(15),
     params:
         settings(objective=config["compile"]["objective"]),
     shell:

@@ -22,7 +22,10 @@ rule measure_programs:
         "data/execution/programs.parquet",
     log:
         "data/work/logs/measure_programs.log",
-    threads: 64
+    threads: MANY_CORES
+    resources:
+        mem_mb=memory(1000, 300),
+        runtime=minutes(240),
     params:
         settings(
             **COMPILER,

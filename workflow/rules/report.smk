@@ -50,6 +50,10 @@ rule make_report:
         "data/report/ratios.csv",
     log:
         "data/work/logs/make_report.log",
+    threads: 1
+    resources:
+        mem_mb=memory(2000),
+        runtime=minutes(30),
     params:
         programs=programs_sha256,
         settings=settings(

@@ -29,6 +29,10 @@ rule train_bc:
         "data/policies/bc-s{seed}/history.csv",
     log:
         "data/work/logs/train_bc/s{seed}.log",
+    threads: 1
+    resources:
+        mem_mb=memory(3000),
+        runtime=minutes(60),
     params:
         settings(task=config["task"], bc=config["bc"], policy=config["policy"]),
     shell:
@@ -69,7 +73,10 @@ rule train_bcmax:
         "data/policies/bcmax-s{seed}/failures.parquet",
     log:
         "data/work/logs/train_bcmax/s{seed}.log",
-    threads: 64
+    threads: MANY_CORES
+    resources:
+        mem_mb=memory(3000, 300),
+        runtime=minutes(720),
     params:
         settings(**COMPILER, bcmax=config["bcmax"], replay=config["replay"]),
     shell:
@@ -107,7 +114,10 @@ rule train_es:
         "data/policies/es-s{seed}/failures.parquet",
     log:
         "data/work/logs/train_es/s{seed}.log",
-    threads: 64
+    threads: MANY_CORES
+    resources:
+        mem_mb=memory(3000, 300),
+        runtime=minutes(720),
     params:
         start=config["es"]["start"],
         settings=settings(**COMPILER, es=config["es"], replay=config["replay"]),
@@ -143,7 +153,10 @@ rule train_marginal:
         "data/policies/marginal-s{seed}/failures.parquet",
     log:
         "data/work/logs/train_marginal/s{seed}.log",
-    threads: 64
+    threads: MANY_CORES
+    resources:
+        mem_mb=memory(3000, 300),
+        runtime=minutes(720),
     params:
         settings(
             **COMPILER,
@@ -188,7 +201,10 @@ rule train_ppo:
         "data/policies/ppo-s{seed}/failures.parquet",
     log:
         "data/work/logs/train_ppo/s{seed}.log",
-    threads: 64
+    threads: MANY_CORES
+    resources:
+        mem_mb=memory(3000, 300),
+        runtime=minutes(720),
     params:
         start=config["ppo"]["start"],
         settings=settings(**COMPILER, ppo=config["ppo"], replay=config["replay"]),

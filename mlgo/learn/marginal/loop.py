@@ -136,7 +136,7 @@ def _fit_members(
     def fit(member: int) -> FitResult:
         return fit_costs(start[member], shape, evidence, heuristic, anchor, config, seed, round_, member)
 
-    import_tensorflow()  # once, before the threads
+    import_tensorflow(threads)  # once, before the threads
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(fit, range(len(start))))
 
