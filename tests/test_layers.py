@@ -14,6 +14,7 @@ LEVELS = [
     {"compiler", "corpus", "policy"},
     {"replay"},
     {"workers"},
+    {"planning"},
     {"rollout"},
     {"envs"},
     {"cse"},

@@ -169,11 +169,13 @@ class Pool(Generic[JobType, ResultType]):
 
     def _take_back(self, event: Answered) -> Iterator[tuple[int, ResultType | WorkerLost]]:
         held = self._held[event.worker]
-        ticket, task = held.tasks.popleft()
-        assert ticket == event.ticket, "a worker does its jobs in order"
-        held.since, held.cancelled_at = self._start_of_next(), None
-        if held.tasks and held.tasks[0][1].position in self._unwanted:
-            self._cancel_present(event.worker, held)
+        at = next(i for i, (ticket, _) in enumerate(held.tasks) if ticket == event.ticket)
+        _, task = held.tasks[at]
+        del held.tasks[at]
+        if at == 0:  # answers of jobs that were done at once may overtake each other on their way
+            held.since, held.cancelled_at = self._start_of_next(), None
+            if held.tasks and held.tasks[0][1].position in self._unwanted:
+                self._cancel_present(event.worker, held)
         if task.position in self._unwanted:
             return
         if isinstance(event.result, Raised):

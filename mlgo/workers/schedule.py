@@ -120,6 +120,12 @@ class Schedule(Generic[JobType]):
         self._rounds = {priority: one for priority, one in self._rounds.items() if one.waits}
         return dropped
 
+    def _settle(self, group: str, worker: WorkerName) -> None:
+        """Make a worker the home of a group, at all priorities."""
+        self._homes[group] = worker
+        for one in self._rounds.values():
+            one.requeue(group)
+
     def _round(self, priority: int) -> "_Round[JobType]":
         if priority not in self._rounds:
             self._rounds[priority] = _Round(self)
@@ -142,13 +148,13 @@ class _Round(Generic[JobType]):
         return bool(self._groups)
 
     def add(self, task: Task[JobType]) -> None:
-        schedule, name = self._schedule, task.hint.group
+        schedule, name = self._schedule, task.hint.group if self._schedule._affinity else ""
         group = self._groups.get(name)
         if group is None:
             group = self._groups[name] = _Group(name, next(schedule._arrivals))
         heapq.heappush(group.tasks, (self._rank(task), task.position, task))
         group.waiting_cost += task.hint.cost
-        if len(group.tasks) == 1:
+        if group.tasks[0][2] is task:  # the first, or the largest so far
             self._queue(group)
         group.entry = next(schedule._arrivals)
         heapq.heappush(self._fullest, (-group.waiting_cost, group.entry, name))
@@ -158,15 +164,13 @@ class _Round(Generic[JobType]):
         group = self._first_of(self._own.get(worker, []), worker)
         if group is None:
             group = self._first_of(self._homeless, None)
-            if group is not None and schedule._affinity and group.name:
-                schedule._homes[group.name] = worker
-                self._queue(group)
+            if group is not None and group.name:
+                schedule._settle(group.name, worker)
         if group is None and schedule._stealing and (group := self._fullest_group()) is not None:
             schedule.num_stolen += 1
             home = schedule._homes[group.name]
             if schedule._current.get(home) != group.name:
-                schedule._homes[group.name] = worker
-                self._queue(group)
+                schedule._settle(group.name, worker)
         return None if group is None else self._pop(group)
 
     def _pop(self, group: _Group[JobType]) -> Task[JobType]:
@@ -179,8 +183,12 @@ class _Round(Generic[JobType]):
     def release(self, worker: WorkerName, orphans: Collection[str]) -> None:
         self._own.pop(worker, None)
         for name in orphans:
-            if name in self._groups:
-                self._queue(self._groups[name])
+            self.requeue(name)
+
+    def requeue(self, name: str) -> None:
+        """Put a group, if it waits here, in the line of its new home."""
+        if name in self._groups:
+            self._queue(self._groups[name])
 
     def cancel(self, unwanted: Callable[[Task[JobType]], bool]) -> list[Task[JobType]]:
         dropped = []

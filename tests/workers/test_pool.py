@@ -73,6 +73,21 @@ def test_a_job_beyond_its_deadline_is_lost_and_the_others_are_not(leaves_nothing
         assert all_end("sleep\x00126.5")
 
 
+class Overtaking(SerialCrew):
+    """Workers that hold two jobs, and whose later answer comes first."""
+
+    depth = 2
+
+    def wait(self, timeout_s):
+        self._sent.rotate(1)
+        return super().wait(timeout_s)
+
+
+def test_answers_may_overtake_each_other():
+    with Pool(Overtaking(make_square), 2) as pool:
+        assert dict(pool.map(range(20))) == {i: i * i for i in range(20)}
+
+
 def test_jobs_are_taken_from_the_caller_only_as_room_is_made():
     taken = itertools.count()
     last = 0

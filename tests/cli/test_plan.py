@@ -1,0 +1,84 @@
+"""`mlgo plan`: tables, page, picture; measuring on the sample corpus."""
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from mlgo.cli.plan import shape
+from mlgo.files import write_json
+from mlgo.planning.generations import Shape
+from tests.planning.measured import measured
+
+
+@pytest.fixture
+def record(tmp_path):
+    path = tmp_path / "measured.json"
+    write_json(path, measured())
+    return path
+
+
+SMALL = ("--cores", "4", "40", "--generation", "6x5", "--generations", "2", "--trainings", "2", "--jobs", "1")
+
+
+def test_json_page_and_picture(mlgo, record, tmp_path):
+    files = {name: tmp_path / f"plan.{name}" for name in ("html", "svg", "md")}
+    options = ("--output", files["html"], "--picture", files["svg"], "--markdown", files["md"])
+    run = mlgo("plan", "--measured", record, *SMALL, *options, "--json")
+    assert (run.returncode, run.stderr) == (0, "")
+    kinds = json.loads(run.stdout)
+    assert {name: len(rows) for name, rows in kinds.items()} == {"placings": 10, "nested": 4, "relieved": 6}
+    for row in (row for rows in kinds.values() for row in rows):
+        assert 0.0 < row["utilisation"] <= 1.0
+        assert 0.0 < row["driver"] <= 1.0
+    page = files["html"].read_text()
+    assert page.count("<tr>") > 30
+    assert "http://" not in page.split("</script>")[-1]
+    assert ElementTree.parse(files["svg"]).getroot().tag.endswith("svg")
+    assert files["md"].read_text().count("\n| 40 ") == 10
+    again = mlgo("plan", "--measured", record, *SMALL, *options, "--json")
+    assert again.stdout == run.stdout
+    assert files["html"].read_text() == page
+
+
+def test_table(mlgo, record, tmp_path):
+    run = mlgo("plan", "--measured", record, *SMALL, "--output", tmp_path / "plan.html")
+    assert run.returncode == 0
+    assert run.stdout.splitlines()[1].split()[:6] == ["4", "6", "x", "5", "arrival", "order"]
+    assert "2 trainings, shared" in run.stdout
+    assert "8 drivers, 8 in a message" in run.stdout
+
+
+def test_what_is_missing_and_how_to_make_it(mlgo, tmp_path):
+    run = mlgo("plan", "--data", tmp_path)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr == (
+        f"error: {tmp_path}/work/planning/measured.json is missing; run: mlgo plan --measure, or: --measured "
+        "docs/results/planning.json\n"
+    )
+
+
+def test_a_record_that_lacks_something(mlgo, tmp_path):
+    record = measured()
+    del record["workload"]["spread"]
+    write_json(tmp_path / "measured.json", record)
+    run = mlgo("plan", "--measured", tmp_path / "measured.json", *SMALL)
+    assert run.returncode == 1
+    assert run.stderr == "error: the workload cannot be read ('spread'); measure it anew: mlgo plan --measure\n"
+
+
+def test_the_recorded_measurements_are_of_the_present_form(mlgo, tmp_path):
+    run = mlgo("plan", "--measured", "docs/results/planning.json", *SMALL, "--output", tmp_path / "plan.html")
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_sizes_of_generations(mlgo):
+    assert shape("64x20") == Shape(64, 20)
+    for wrong in ("64", "0x3", "ax2"):
+        run = mlgo("plan", "--generation", wrong)
+        assert run.returncode == 2
+        assert "--generation" in run.stderr
+
+
+def test_help_has_examples(mlgo):
+    assert "mlgo plan --measure" in mlgo("plan", "--help").stdout
