@@ -18,7 +18,7 @@ PYTEST := $(RUN) pytest -n auto --dist loadfile
 CHOICES := $(shell grep -lsE '^task: (gcc-pre|jit-cse)' config/config.yaml $(if $(PRESET),config/presets/$(PRESET).yaml))
 
 .DEFAULT_GOAL := main
-.PHONY: main setup test test-slow check format tiny headroom programs scoreboard generalisation dry-run clean help
+.PHONY: main setup test test-slow check format tiny headroom programs scoreboard generalisation sweep dry-run clean help
 
 main: setup  ## set up everything, run the main job, print what it found
 	$(SNAKEMAKE)
@@ -82,11 +82,15 @@ generalisation: setup  ## train and test across languages and compilers, write d
 	$(SNAKEMAKE) $(if $(PRESET),,--configfile config/presets/generalisation.yaml) -- generalisation
 	@$(RUN) mlgo generalisation --markdown docs/results/generalisation.md
 
+sweep: setup  ## train under settings that vary, print what each point gains; PRESET names the sweep, else six step sizes
+	$(SNAKEMAKE) $(if $(PRESET),,--configfile config/presets/sweep.yaml) -- sweep
+	@$(RUN) mlgo sweep
+
 dry-run: setup  ## what the main job would do
 	$(SNAKEMAKE) --dry-run
 
 clean:  ## remove results (downloads, checkpoints and decision trees in data/work stay)
-	rm -rf data/corpus data/baseline data/policies data/export data/evaluation data/report data/headroom data/execution data/generalisation data/cse
+	rm -rf data/corpus data/baseline data/policies data/export data/evaluation data/report data/headroom data/execution data/generalisation data/sweep data/cse
 
 help:  ## show this
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 12

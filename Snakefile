@@ -15,6 +15,7 @@ include: "workflow/rules/report.smk"
 include: "workflow/rules/headroom.smk"
 include: "workflow/rules/programs.smk"
 include: "workflow/rules/generalisation.smk"
+include: "workflow/rules/sweep.smk"
 include: "workflow/rules/cse.smk"
 
 

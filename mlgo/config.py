@@ -493,6 +493,22 @@ class GeneralisationConfig(Section):
         return self
 
 
+class SweepConfig(Section):
+    """Trainings under settings that vary, side by side; nothing in the default run reads it."""
+
+    tasks: dict[Annotated[str, Field(pattern="^[a-z][a-z0-9-]*$")], list[str]]
+    """By name, presets that are laid over the configuration, in order; all points are made under each. Empty takes the
+    configuration as it is."""
+    learners: Annotated[list[Literal["bc", "marginal", "es", "ppo", "bcmax"]], AfterValidator(_unique)] = Field(
+        min_length=1
+    )
+    """Learners to compare; what they start from is trained along."""
+    seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], AfterValidator(_unique)] = Field(min_length=1)
+    """Seeds of every training."""
+    points: dict[str, Annotated[list[Any], Field(min_length=1)]]
+    """Values of settings, each named as in ``es.step_size``; every combination is a point."""
+
+
 class GccConfig(Section):
     """A stock GCC whose redundancy eliminations are chosen through its debug counters."""
 
@@ -599,6 +615,7 @@ class Config(Section):
     evaluate: EvaluateConfig
     headroom: HeadroomConfig
     generalisation: GeneralisationConfig
+    sweep: SweepConfig
     cse: CseConfig
 
     @model_validator(mode="after")

@@ -15,6 +15,7 @@ from mlgo.config import CorpusConfig, CseConfig, parse_section
 from mlgo.corpus.build import BuildLimits
 from mlgo.corpus.recipe import load_recipe
 from mlgo.cse.translation_units import translation_units
+from mlgo.work import shared_folder
 
 
 def main() -> None:
@@ -34,7 +35,11 @@ def main() -> None:
         row
         for project in projects
         for row in translation_units(
-            project, load_recipe(Path(corpus.recipes, f"{project}.yaml")), gcc, limits, args.work / "sdists"
+            project,
+            load_recipe(Path(corpus.recipes, f"{project}.yaml")),
+            gcc,
+            limits,
+            shared_folder(args.work) / "sdists",
         )
     ]
     origin = provenance(compiler=gcc.name, compiler_sha256=gcc.sha256, corpus=corpus.model_dump(), seed=args.seed)

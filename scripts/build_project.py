@@ -17,6 +17,7 @@ from mlgo.corpus.build import BuildLimits, build_project
 from mlgo.corpus.recipe import load_recipe
 from mlgo.files import content_hash
 from mlgo.tasks import get_task
+from mlgo.work import shared_folder
 
 
 def main() -> None:
@@ -32,11 +33,11 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
 
-    toolchain, settings = compiler_of(args)
+    (toolchain, settings), shared = compiler_of(args), shared_folder(args.work)
     recipe = load_recipe(args.recipe)
     limits = BuildLimits(args.max_modules, args.max_failed_share, args.seed, args.threads)
-    front_end = FrontEnd(toolchain, settings, args.work / "zig-cache", get_task(args.task))
-    rows = build_project(args.project, recipe, front_end, limits, args.work / "sdists")
+    front_end = FrontEnd(toolchain, settings, shared / "zig-cache", get_task(args.task))
+    rows = build_project(args.project, recipe, front_end, limits, shared / "sdists")
     origin = provenance(
         compiler=toolchain.name,
         target=toolchain.target,

@@ -19,6 +19,7 @@ from mlgo.rollout import CompileHost, CompileJob, check_failures
 from mlgo.rollout.evaluation import evaluated_modules
 from mlgo.rollout.linking import Linking, measure_projects, object_paths
 from mlgo.scratch import scratch_directory
+from mlgo.work import shared_folder
 
 
 def main() -> None:
@@ -35,7 +36,7 @@ def main() -> None:
 
     config, (toolchain, settings) = parse_section(EvaluateConfig, args.evaluate), compiler_of(args)
     modules = [one.module for one in evaluated_modules(config, args.corpus, args.baseline, args.seed)]
-    bitcode = unpack_bitcode(args.corpus, modules, args.work / "bitcode")
+    bitcode = unpack_bitcode(args.corpus, modules, shared_folder(args.work) / "bitcode")
     linking = Linking(find_linker(), settings.compile_timeout_s, args.workers)
     with scratch_directory() as folder:
         objects = object_paths(modules, folder)

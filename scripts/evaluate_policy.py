@@ -22,6 +22,7 @@ from mlgo.rollout.evaluation import evaluate_policy, evaluated_modules
 from mlgo.rollout.linking import Linking, measure_projects, object_paths
 from mlgo.rollout.scored import load_copies
 from mlgo.scratch import scratch_directory
+from mlgo.work import shared_folder
 
 
 def main() -> None:
@@ -42,7 +43,7 @@ def main() -> None:
     policy = load_policy(args.policy)
     scored = evaluated_modules(config, args.corpus, args.baseline, args.seed)
     modules = [one.module for one in scored]
-    bitcode = unpack_bitcode(args.corpus, modules, args.work / "bitcode")
+    bitcode = unpack_bitcode(args.corpus, modules, shared_folder(args.work) / "bitcode")
     name, _, policy_seed = args.policy.name.rpartition("-s")
     linking = Linking(find_linker(), settings.compile_timeout_s, args.workers)
     with scratch_directory() as folder:

@@ -25,6 +25,7 @@ from mlgo.rollout.training import needed_copies
 from mlgo.scratch import scratch_directory
 from mlgo.seeding import sample
 from mlgo.tasks import get_task
+from mlgo.work import shared_folder
 
 
 def main() -> None:
@@ -47,11 +48,11 @@ def main() -> None:
     scored = [one for split in config.splits for one in load_scored_modules(args.corpus, args.baseline, split)]
     scored = with_questions(scored, config.max_questions, " or ".join(config.splits), "headroom")
     modules = sample(scored, config.modules, args.seed, "headroom")
-    bitcode = unpack_bitcode(args.corpus, [one.module for one in modules], args.work / "bitcode")
+    bitcode = unpack_bitcode(args.corpus, [one.module for one in modules], shared_folder(args.work) / "bitcode")
     scores = read_table(args.baseline / "scores.parquet", SCORES)
     task = get_task(policies[0].task)
     with scratch_directory() as scratch:
-        folder = args.work / "replay" if replay.enabled else scratch  # the search itself needs trees
+        folder = shared_folder(args.work) / "replay" if replay.enabled else scratch  # the search itself needs trees
         prune(folder, int(replay.max_disk_gb * 1e9))
         store = ReplayStore(folder, tree_key(toolchain, task, settings, copies))
         with CompileHost(toolchain, task.name, settings, args.workers, store, copies, workers=workers_of(args)) as host:

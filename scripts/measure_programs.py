@@ -24,6 +24,7 @@ from mlgo.rollout.programs import MakeAdvisor, Running, build_programs, measure_
 from mlgo.rollout.references import HEURISTIC, REFERENCES, Luck
 from mlgo.scratch import scratch_directory
 from mlgo.tasks import Advisor, get_task
+from mlgo.work import shared_folder
 
 RANDOM_CONTENDERS = 4
 """Random answers are tried with so many seeds: careless allocations to see how cost and execution go together."""
@@ -51,7 +52,7 @@ def main() -> None:
         if policy.task != task.name:
             raise PolicyError(f"{folder} was trained for task {policy.task}, not {task.name}")
         contenders[folder.name] = partial(_same, policy)
-    cache = args.work / "zig-cache"
+    cache = shared_folder(args.work) / "zig-cache"
     running = Running(
         find_linker(), find_valgrind(), toolchain.target, cache.absolute(), settings.compile_timeout_s, args.workers
     )

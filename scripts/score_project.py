@@ -30,6 +30,7 @@ from mlgo.rollout import CompileHost
 from mlgo.rollout.baseline import score_references
 from mlgo.scratch import scratch_directory
 from mlgo.tasks import get_task
+from mlgo.work import shared_folder
 
 
 def main() -> None:
@@ -50,7 +51,7 @@ def main() -> None:
     (toolchain, settings), task = compiler_of(args), get_task(args.task)
     probe_channel(toolchain, task, settings)
     modules = load_modules(args.corpus, project=args.project)
-    bitcode = unpack_bitcode(args.corpus, modules, args.work / "bitcode")
+    bitcode = unpack_bitcode(args.corpus, modules, shared_folder(args.work) / "bitcode")
     with scratch_directory() as folder, CompileHost(toolchain, task.name, settings, args.workers) as host:
         baseline = score_references(
             host, task, toolchain.quirks, modules, bitcode, args.random_inline_share, args.seed, folder, args.project

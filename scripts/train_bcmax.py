@@ -43,6 +43,7 @@ from mlgo.rollout.remembered import best_of_each, episodes_hash
 from mlgo.rollout.scored import baselines
 from mlgo.rollout.training import load_start, needed_copies, open_trees, training_modules, training_origin
 from mlgo.seeding import generator, sample
+from mlgo.work import shared_folder
 
 
 def main() -> None:
@@ -51,6 +52,7 @@ def main() -> None:
     args = parser.parse_args()
     started = time.monotonic()
     name, trace_path = args.output.name, args.baseline / "trace.parquet"
+    shared = shared_folder(args.work)
 
     config, (toolchain, settings) = parse_section(BCMaxConfig, args.bcmax), compiler_of(args)
     start, objective = load_start(args.start, args.baseline), settings.objective
@@ -59,7 +61,7 @@ def main() -> None:
     earlier = load_earlier(config.policies, start.task)
     train, validation = training_modules(args.corpus, args.baseline, "bcmax", config, args.seed)
     train = sample(train, config.modules, args.seed, "bcmax", "train")
-    bitcode = unpack_bitcode(args.corpus, [one.module for one in (*train, *validation)], args.work / "bitcode")
+    bitcode = unpack_bitcode(args.corpus, [one.module for one in (*train, *validation)], shared / "bitcode")
     learner = {"algorithm": "bcmax", "seed": args.seed, "bcmax": config.model_dump()}
     hashes = {
         "start_sha256": file_sha256(args.start / "weights.npy"),
@@ -68,10 +70,10 @@ def main() -> None:
     }
     origin = training_origin(learner, toolchain, settings, hashes, args.corpus, args.baseline)
     replay, copies = parse_section(ReplayConfig, args.replay), needed_copies(settings, args.baseline)
-    trees = open_trees(args.work / "replay", replay, toolchain, start.task, settings, copies)
+    trees = open_trees(shared / "replay", replay, toolchain, start.task, settings, copies)
     if config.use_trees and trees is None:
         raise ConfigError("bcmax.use_trees needs replay.enabled")
-    checkpoint = checkpoint_path(args.work / "checkpoints", name, origin, Path(__file__))
+    checkpoint = checkpoint_path(shared / "checkpoints", name, origin, Path(__file__))
     state, extra = load_state(checkpoint)
     failures, trees_sha256 = (extra["failures"], extra["trees_sha256"]) if extra else (None, None)
     quarantine = Quarantine(config.quarantine_after, failures)

@@ -27,6 +27,7 @@ from mlgo.learn.effort import recorded_effort
 from mlgo.learn.es import Coordinates, EsState, evolve
 from mlgo.learn.es.checkpoint import load_state, save_state
 from mlgo.learn.progress import TrainingProgress
+from mlgo.work import shared_folder
 
 
 def main() -> None:
@@ -50,7 +51,7 @@ def main() -> None:
         start_sha256=file_sha256(args.start / "weights.npy"),
         baseline_sha256=file_sha256(args.baseline / "compiles.parquet"),
     )
-    checkpoint = checkpoint_path(args.work / "checkpoints", f"cse-{name}", origin, Path(__file__))
+    checkpoint = checkpoint_path(shared_folder(args.work) / "checkpoints", f"cse-{name}", origin, Path(__file__))
     coordinates = Coordinates.last_layers(
         start.weights,
         start.architecture.layer_slices(),

@@ -31,6 +31,7 @@ from mlgo.learn.effort import recorded_effort
 from mlgo.learn.ppo import PpoState, SampledCompile, optimise
 from mlgo.learn.ppo.checkpoint import load_state, save_state
 from mlgo.learn.progress import TrainingProgress
+from mlgo.work import shared_folder
 
 
 def main() -> None:
@@ -54,7 +55,7 @@ def main() -> None:
         start_sha256=file_sha256(args.start / "weights.npy"),
         baseline_sha256=file_sha256(args.baseline / "compiles.parquet"),
     )
-    checkpoint = checkpoint_path(args.work / "checkpoints", f"cse-{name}", origin, Path(__file__))
+    checkpoint = checkpoint_path(shared_folder(args.work) / "checkpoints", f"cse-{name}", origin, Path(__file__))
     state, _ = load_state(checkpoint)
     done = state.iteration if state else 0
     watched: dict[str, Any] = {}

@@ -41,6 +41,7 @@ from mlgo.rollout.training import (
     validation_rewards,
 )
 from mlgo.seeding import sample
+from mlgo.work import shared_folder
 
 
 def main() -> None:
@@ -49,17 +50,18 @@ def main() -> None:
     args = parser.parse_args()
     started = time.monotonic()
     name = args.output.name
+    shared = shared_folder(args.work)
 
     config, (toolchain, settings) = parse_section(ESConfig, args.es), compiler_of(args)
     start = load_start(args.start, args.baseline)
     train, validation = training_modules(args.corpus, args.baseline, "es", config, args.seed)
-    bitcode = unpack_bitcode(args.corpus, [one.module for one in (*train, *validation)], args.work / "bitcode")
+    bitcode = unpack_bitcode(args.corpus, [one.module for one in (*train, *validation)], shared / "bitcode")
     learner = {"algorithm": "es", "seed": args.seed, "es": config.model_dump()}
     hashes = {"start_sha256": file_sha256(args.start / "weights.npy")}
     origin = training_origin(learner, toolchain, settings, hashes, args.corpus, args.baseline)
     replay, copies = parse_section(ReplayConfig, args.replay), needed_copies(settings, args.baseline)
-    trees = open_trees(args.work / "replay", replay, toolchain, start.task, settings, copies)
-    checkpoint = checkpoint_path(args.work / "checkpoints", name, origin, Path(__file__))
+    trees = open_trees(shared / "replay", replay, toolchain, start.task, settings, copies)
+    checkpoint = checkpoint_path(shared / "checkpoints", name, origin, Path(__file__))
     coordinates = Coordinates.last_layers(
         start.weights,
         start.architecture.layer_slices(),

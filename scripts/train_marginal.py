@@ -49,6 +49,7 @@ from mlgo.rollout.training import (
 )
 from mlgo.seeding import sample
 from mlgo.tasks import get_task
+from mlgo.work import shared_folder
 
 
 def main() -> None:
@@ -59,11 +60,12 @@ def main() -> None:
     check_answers_yes_or_no(args.task, "marginal")
     started = time.monotonic()
     name, trace_path = args.output.name, args.baseline / "trace.parquet"
+    shared = shared_folder(args.work)
 
     config, cloning = parse_section(MarginalConfig, args.marginal), parse_section(BCConfig, args.bc)
     toolchain, settings = compiler_of(args)
     train, validation = training_modules(args.corpus, args.baseline, "marginal", config, args.seed, args.languages)
-    bitcode = unpack_bitcode(args.corpus, [one.module for one in (*train, *validation)], args.work / "bitcode")
+    bitcode = unpack_bitcode(args.corpus, [one.module for one in (*train, *validation)], shared / "bitcode")
     trace, vocabulary = read_table(trace_path), read_table(args.baseline / "vocabulary.parquet", VOCABULARY)
     check_trace(trace, read_provenance(trace_path), args.task, normalisation(vocabulary, get_task(args.task).units))
     learner = {"algorithm": "marginal", "seed": args.seed, "bc": cloning.model_dump(), "marginal": config.model_dump()}
@@ -75,8 +77,8 @@ def main() -> None:
     origin = training_origin(learner, toolchain, settings, hashes, args.corpus, args.baseline)
     copies = needed_copies(settings, args.baseline)
     replay = parse_section(ReplayConfig, args.replay)
-    trees = open_trees(args.work / "replay", replay, toolchain, args.task, settings, copies)
-    checkpoint = checkpoint_path(args.work / "checkpoints", name, origin, Path(__file__))
+    trees = open_trees(shared / "replay", replay, toolchain, args.task, settings, copies)
+    checkpoint = checkpoint_path(shared / "checkpoints", name, origin, Path(__file__))
     state = load_state(checkpoint)
     quarantine = Quarantine(config.quarantine_after)
 

@@ -44,6 +44,7 @@ from mlgo.rollout.training import (
 )
 from mlgo.seeding import generator, sample
 from mlgo.tasks.reward import OFFSETS, relative_reward
+from mlgo.work import shared_folder
 
 
 def main() -> None:
@@ -52,11 +53,12 @@ def main() -> None:
     args = parser.parse_args()
     started = time.monotonic()
     name = args.output.name
+    shared = shared_folder(args.work)
 
     config, (toolchain, settings) = parse_section(PPOConfig, args.ppo), compiler_of(args)
     start = load_start(args.start, args.baseline)
     train, validation = training_modules(args.corpus, args.baseline, "ppo", config, args.seed)
-    bitcode = unpack_bitcode(args.corpus, [one.module for one in (*train, *validation)], args.work / "bitcode")
+    bitcode = unpack_bitcode(args.corpus, [one.module for one in (*train, *validation)], shared / "bitcode")
     answers = answers_of(start, "ppo")
     read = episode_reader(start, settings.objective, args.baseline)
     sampled = sampled_compiles(read, baselines(train, settings.objective), settings.objective)
@@ -64,8 +66,8 @@ def main() -> None:
     hashes = {"start_sha256": file_sha256(args.start / "weights.npy")}
     origin = training_origin(learner, toolchain, settings, hashes, args.corpus, args.baseline)
     replay, copies = parse_section(ReplayConfig, args.replay), needed_copies(settings, args.baseline)
-    trees = open_trees(args.work / "replay", replay, toolchain, start.task, settings, copies)
-    checkpoint = checkpoint_path(args.work / "checkpoints", name, origin, Path(__file__))
+    trees = open_trees(shared / "replay", replay, toolchain, start.task, settings, copies)
+    checkpoint = checkpoint_path(shared / "checkpoints", name, origin, Path(__file__))
     state, failures = load_state(checkpoint)
     quarantine = Quarantine(config.quarantine_after, failures)
 

@@ -97,7 +97,7 @@ def test_all_train_sets_get_the_same_number_of_compiles():
     ("key", "value", "message"),
     [
         ("es.pears", 3, r"unknown key 'es\.pears'; known here: .*generations.*pairs.*step_size"),
-        ("sede", 3, r"unknown key 'sede'; known here: .*seed, target"),
+        ("sede", 3, r"unknown key 'sede'; known here: .*seed, sweep, target"),
         ("corpus.splits.training", [], r"unknown key 'corpus\.splits\.training'; known here: test, train, validation"),
         ("es.pairs", "8", r"es\.pairs: .*integer.*'8'"),
         ("es.pairs", 8.5, r"es\.pairs: .*integer"),

@@ -9,9 +9,9 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "mlgo"
 LEVELS = [
-    {"errors", "types", "config", "files", "artifacts", "packages", "seeding", "scratch", "threads"},
+    {"errors", "types", "config", "files", "artifacts", "packages", "seeding", "scratch", "threads", "work"},
     {"wire", "tasks"},
-    {"compiler", "corpus", "policy"},
+    {"compiler", "corpus", "policy", "sweep"},
     {"replay"},
     {"workers"},
     {"planning"},

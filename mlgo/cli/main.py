@@ -18,6 +18,7 @@ from mlgo.cli import (
     replay_episode,
     scoreboard,
     show_report,
+    sweep,
     workers,
 )
 from mlgo.cli.program import run_program
@@ -49,6 +50,7 @@ def build_parser() -> argparse.ArgumentParser:
         programs,
         scoreboard,
         generalisation,
+        sweep,
         show_report,
         workers,
     ):

@@ -9,7 +9,8 @@ from pathlib import Path
 from types import FrameType
 
 from mlgo.compiler.process import die_with_parent
-from mlgo.errors import MlgoError
+from mlgo.errors import ArtifactError, MlgoError, PackageError
+from mlgo.files import write_json
 from mlgo.threads import one_thread_each
 
 
@@ -20,7 +21,9 @@ def run_program(main: Callable[[], int | None]) -> None:
 
     Mistakes of the user print one line and give their status, an interruption gives 130 (Ctrl-C) or 143 (SIGTERM);
     either way all context managers are left in order, so nothing stays behind. With the environment variable
-    ``MLGO_LOG`` set, the error also goes to that file.
+    ``MLGO_LOG`` set, the error also goes to that file. With ``MLGO_FAILURE`` set, a mistake that lies in the settings
+    or in what they led to is a result: it goes to that file, and the status is 0. Files that cannot be read, written or
+    fetched stay errors, since another run may find them.
     """
     one_thread_each()
     signal.signal(signal.SIGTERM, _terminate)
@@ -38,6 +41,9 @@ def run_program(main: Callable[[], int | None]) -> None:
         if log is not None:
             log.write_text(f"error: {error}\n")
         status = error.exit_status
+        if "MLGO_FAILURE" in os.environ and not isinstance(error, ArtifactError | PackageError):
+            write_json(Path(os.environ["MLGO_FAILURE"]), {"message": str(error)})
+            status = 0
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         status = 128 + signal.SIGINT

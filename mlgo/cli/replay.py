@@ -23,6 +23,7 @@ from mlgo.replay.export import compiles_schema, compiles_table
 from mlgo.seeding import sample
 from mlgo.tasks import get_task
 from mlgo.wire.log import Header
+from mlgo.work import shared_folder
 
 _EPILOG = """\
 examples:
@@ -44,7 +45,12 @@ def add_parser(commands: Any) -> None:
     )
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument("--work", type=Path, default=Path("data/work"), help="folder with replay/ and bitcode/")
+    shared.add_argument(
+        "--work",
+        type=Path,
+        default=shared_folder(Path("data/work")),
+        help="folder with replay/ and bitcode/ (default: %(default)s)",
+    )
     stats = actions.add_parser("stats", parents=[shared], help="sizes")
     stats.add_argument("--json", action="store_true", help="print JSON")
     stats.set_defaults(run=_stats)

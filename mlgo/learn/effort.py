@@ -1,5 +1,6 @@
 """What a training cost on its machine: wall time, workers, compiles. Differs between runs, so it is no artifact."""
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from typing import Protocol
 
 from mlgo.errors import ArtifactError
 from mlgo.files import read_json, write_json
+from mlgo.work import experiment_origin, shared_folder
 
 
 class CompileCounts(Protocol):
@@ -47,6 +49,11 @@ def effort_path(work: Path, policy: str) -> Path:
     return work / "timings" / "training" / f"{policy}.json"
 
 
+def experiments_path(work: Path) -> Path:
+    """Where efforts of DVC's experiments are kept, a folder for each: DVC deletes the copies in which they ran."""
+    return shared_folder(work) / "timings" / "experiments"
+
+
 @contextmanager
 def recorded_effort(
     work: Path,
@@ -71,10 +78,10 @@ def recorded_effort(
     Raises:
         ArtifactError: the file is not one of these, or cannot be written.
     """
-    path, started = effort_path(work, policy), time.monotonic() if started is None else started
+    started = time.monotonic() if started is None else started
     before = _earlier(work, policy, run, workers) if resumed else Effort(run, workers)
     before = replace(before, workers=workers, sessions=before.sessions + 1)
-    write_json(path, asdict(replace(before, complete=False)))  # what remains if nothing can be written at the end
+    _write(work, policy, replace(before, complete=False))  # what remains if nothing can be written at the end
     try:
         yield
     finally:
@@ -84,7 +91,7 @@ def recorded_effort(
             evaluations=before.evaluations + (counts.num_asked if counts else 0),
             compiles=before.compiles + (counts.num_compiled if counts else 0),
         )
-        write_json(path, asdict(total))
+        _write(work, policy, total)
 
 
 def read_effort(work: Path, policy: str) -> Effort:
@@ -93,11 +100,34 @@ def read_effort(work: Path, policy: str) -> Effort:
     Raises:
         ArtifactError: missing, or not one of these files.
     """
-    path = effort_path(work, policy)
+    return _read(effort_path(work, policy))
+
+
+def read_experiments(work: Path) -> dict[str, dict[str, Effort]]:
+    """What trainings of DVC's experiments cost, by experiment and policy; the first to start comes first.
+
+    Raises:
+        ArtifactError: a file is not one of these.
+    """
+    paths = sorted(experiments_path(work).glob("*/*.json"), key=lambda path: (path.parent.stat().st_mtime_ns, path))
+    found: dict[str, dict[str, Effort]] = {}
+    for path in paths:
+        found.setdefault(path.parent.name, {})[path.stem] = _read(path)
+    return found
+
+
+def _read(path: Path) -> Effort:
     try:
         return Effort(**read_json(path))
     except TypeError as error:
         raise ArtifactError(f"{path} is not the effort of a training ({error}); delete it and train again") from error
+
+
+def _write(work: Path, policy: str, effort: Effort) -> None:
+    write_json(effort_path(work, policy), asdict(effort))
+    if experiment_origin(Path.cwd()) is not None:
+        experiment = os.environ.get("DVC_EXP_NAME") or Path.cwd().name
+        write_json(experiments_path(work) / experiment / f"{policy}.json", asdict(effort))
 
 
 def _earlier(work: Path, policy: str, run: str, workers: int) -> Effort:

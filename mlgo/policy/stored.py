@@ -22,6 +22,9 @@ KINDS: dict[str, type[Policy]] = {
 }
 """Kind of policy by task."""
 
+FAILURE = "failure.json"
+"""File in a policy's folder that says why there is no policy; only sweeps leave one."""
+
 _FORMAT = 2
 
 
@@ -51,8 +54,10 @@ def load_policy(folder: Path) -> Policy:
 
     Raises:
         ArtifactError: files are missing or damaged.
-        PolicyError: the files contradict each other, or a weight is not a finite number.
+        PolicyError: its training failed, the files contradict each other, or a weight is not a finite number.
     """
+    if (folder / FAILURE).exists():
+        raise PolicyError(f"{folder} holds no policy, its training failed: {read_json(folder / FAILURE)['message']}")
     record = read_json(folder / "policy.json")
     try:
         if record["format"] != _FORMAT:

@@ -14,6 +14,7 @@ from mlgo.report import cse
 from mlgo.report.curves import Curve
 from mlgo.report.functions import Functions
 from mlgo.report.measured import MEASURE_TITLES, contenders, sizes
+from mlgo.report.sweep import SPLITS, PointResult
 from mlgo.report.tables import Row, ratios
 from mlgo.seeding import sample
 from mlgo.tasks.reward import OFFSETS
@@ -317,6 +318,85 @@ def headroom_bars(measured: cse.MeasuredUnits) -> go.Figure:
     return figure
 
 
+def sweep_gains(points: Sequence[PointResult], keys: Sequence[str]) -> go.Figure | None:
+    """Gain over the one swept setting, or parallel coordinates where several were swept; None if all points failed.
+
+    Args:
+        points: of the sweep.
+        keys: swept settings.
+    """
+    shown = [point for point in points if point.by_split]
+    if not shown:
+        return None
+    if len(keys) > 1:
+        return _parallel(shown, keys)
+    key = keys[0] if keys else ""
+    figure = _figure(430)
+    numbers = [value for point in shown for value in point.settings.values()]
+    plain = bool(numbers) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in numbers)
+    series: dict[str, list[PointResult]] = {}
+    for point in shown:
+        series.setdefault(", ".join(filter(None, [point.task, point.learner])), []).append(point)
+    for i, (name, members) in enumerate(series.items()):
+        colour = _POLICY_COLOURS[i % len(_POLICY_COLOURS)]
+        for split, dash in zip(SPLITS, ("dot", "solid"), strict=True):
+            label = f"{name}, {split}"
+            if key and key not in members[0].settings:  # the same whatever was swept
+                gain = 100.0 * (members[0].by_split[split].comparison.geomean or 0.0)
+                figure.add_hline(y=gain, line={"color": colour, "dash": dash, "width": 2}, annotation_text=label)
+                continue
+            places = [point.settings[key] if plain else _place(point, key) for point in members]
+            figure.add_trace(_with_intervals(members, places, split, label, colour, dash))
+            seeds = [
+                (place, 100.0 * gain)
+                for place, point in zip(places, members, strict=True)
+                if len(point.by_split[split].by_seed) > 1
+                for gain in point.by_split[split].by_seed.values()
+                if gain is not None
+            ]
+            if seeds:
+                figure.add_scatter(
+                    x=[place for place, _ in seeds],
+                    y=[gain for _, gain in seeds],
+                    mode="markers",
+                    name=f"{label}, seeds",
+                    showlegend=False,
+                    marker={"size": 6, "color": colour, "symbol": "x" if dash == "dot" else "circle-open"},
+                )
+    figure.add_hline(y=0, line=_ZERO_LINE)
+    wide = plain and min(numbers) > 0 and max(numbers) >= 10 * min(numbers)
+    ticks = {"tickvals": sorted(set(numbers)), "ticktext": [f"{value:g}" for value in sorted(set(numbers))]}
+    figure.update_xaxes(
+        title=key, type="log" if wide else "linear" if plain else "category", **(ticks if plain else {})
+    )
+    figure.update_yaxes(title="gain (%)")
+    return figure
+
+
+def sweep_curves(points: Sequence[PointResult], curves: Mapping[str, Curve]) -> go.Figure | None:
+    """Reward on the validation modules over the compiles asked for, all trainings; None if none was validated.
+
+    Args:
+        points: of the sweep; each has a colour, its seeds differ in nothing but the name.
+        curves: by policy.
+    """
+    figure = _figure(460)
+    for i, point in enumerate(points):
+        for policy, curve in curves.items():
+            if policy.rpartition("-s")[0] != point.name:
+                continue
+            x, y = curve.points("evaluations", "validation_reward", 100.0)
+            if x and x[-1]:
+                name = f"{point.label}, seed {policy.rpartition('-s')[2]}"
+                figure.add_scatter(x=x, y=y, mode="lines+markers", name=name, line={"width": 2, **_style(i)})
+    if not figure.data:
+        return None
+    figure.add_hline(y=0, line=_ZERO_LINE)
+    figure.update_xaxes(title="compiles asked for", rangemode="tozero")
+    figure.update_yaxes(title="validation reward (%)")
+    return figure
+
+
 def to_html(figure: go.Figure, name: str) -> str:
     """The figure as an element without plotly.js; ``name`` becomes its identifier."""
     html: str = figure.to_html(
@@ -380,6 +460,63 @@ def _bars(rows: Sequence[Row], measure: str, split: str, show_legend: bool) -> g
         textposition="none",
         hovertemplate="%{y}: %{x:+.2f} %<br>%{text}<extra>" + split + "</extra>",
     )
+
+
+def _with_intervals(
+    points: Sequence[PointResult], places: Sequence[Any], split: str, name: str, colour: str, dash: str
+) -> go.Scatter:
+    """Gains of points with their intervals, as a line."""
+    compared = [point.by_split[split].comparison for point in points]
+    gain, low, high = (
+        np.array([getattr(one, field) for one in compared], np.float64) * 100.0
+        for field in ("geomean", "geomean_low", "geomean_high")
+    )
+    return go.Scatter(
+        x=list(places),
+        y=gain.tolist(),
+        mode="lines+markers",
+        name=name,
+        line={"color": colour, "width": 2.5, "dash": dash},
+        marker={"size": 9, "color": colour},
+        error_y={
+            "type": "data",
+            "symmetric": False,
+            "array": np.nan_to_num(high - gain).tolist(),
+            "arrayminus": np.nan_to_num(gain - low).tolist(),
+            "thickness": 1,
+            "width": 4,
+        },
+        text=[f"{one.num_modules} modules" for one in compared],
+        hovertemplate="%{x}: %{y:+.2f} %<br>%{text}<extra>" + name + "</extra>",
+    )
+
+
+def _parallel(points: Sequence[PointResult], keys: Sequence[str]) -> go.Figure:
+    """Parallel coordinates: a line for each point through its settings and gains, coloured by the validation gain."""
+    figure = _figure(460)
+    columns: dict[str, list[Any]] = {
+        "task": [point.task for point in points],
+        "learner": [point.learner for point in points],
+        **{key: [_place(point, key) for point in points] for key in keys},
+    }
+    axes = []
+    for name, values in columns.items():
+        known = list(dict.fromkeys(values))
+        if len(known) > 1:
+            places = [known.index(value) for value in values]
+            axes.append({"label": name, "values": places, "tickvals": list(range(len(known))), "ticktext": known})
+    gains = {split: [100.0 * (point.by_split[split].comparison.geomean or 0.0) for point in points] for split in SPLITS}
+    axes += [{"label": f"gain, {split} (%)", "values": values} for split, values in gains.items()]
+    line = {"color": gains["validation"], "colorscale": "Viridis", "showscale": True}
+    font = {"color": "#808080"}
+    figure.add_parcoords(dimensions=axes, line=line, labelfont=font, tickfont=font, rangefont=font)
+    figure.update_layout(margin={"l": 90, "r": 40, "t": 70, "b": 40})
+    return figure
+
+
+def _place(point: PointResult, key: str) -> str:
+    """Where a point stands on the axis of a setting."""
+    return str(point.settings[key]) if key in point.settings else point.learner
 
 
 def _style(index: int) -> dict[str, str]:

@@ -2,7 +2,15 @@
 import json
 import os
 import shlex
+import sys
 from pathlib import Path
+
+# The code of this working copy, wherever the installed package comes from: an experiment of DVC runs in a copy, and what
+# is edited after it was queued must not change it.
+sys.path.insert(0, str(Path.cwd()))
+os.environ.update(
+    PYTHONPATH=os.pathsep.join(filter(None, [str(Path.cwd()), os.getenv("PYTHONPATH")]))
+)
 
 from mlgo.config import parse_config, read_yaml
 from mlgo.errors import ConfigError
@@ -69,9 +77,9 @@ def code(*packages):
     )
 
 
-def local_sources(wildcards):
+def local_sources(wildcards, recipes=config["corpus"]["recipes"]):
     """Sources of a project that lies in the checkout; a fetched one is pinned by its recipe."""
-    recipe = Path(config["corpus"]["recipes"], f"{wildcards.project}.yaml")
+    recipe = Path(recipes, f"{wildcards.project}.yaml")
     folder = read_yaml(recipe).get("path") if recipe.exists() else None
     return sorted(str(path) for path in Path(folder).rglob("*.*")) if folder else []
 

@@ -1,0 +1,232 @@
+"""Sweeps: one configuration, some settings changed, as data. Which trainings that makes, and what they share."""
+
+import itertools
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlgo.config import Config, SweepConfig, merge, parse_config, read_yaml
+from mlgo.errors import ConfigError
+from mlgo.files import content_hash
+from mlgo.tasks import get_task
+
+BASELINE_KEYS = ("seed", "task", "toolchain", "target", "compile", "corpus", "baseline")
+"""Keys of the configuration that corpus and baseline follow from."""
+
+LEARNER_KEYS = {
+    "bc": ("policy", "bc"),
+    "marginal": ("bc", "marginal"),
+    "es": ("es",),
+    "ppo": ("ppo",),
+    "bcmax": ("bcmax",),
+}
+"""Sections that each learner reads besides, those of the learner it starts from apart."""
+
+_INSTEAD = {
+    "train": "sweep.learners and sweep.seeds",
+    "sweep": "the section itself",
+    "replay": "nothing: trees change no result",
+    "evaluate": "evaluate for all points alike",
+}
+_PLAIN = re.compile(r"[A-Za-z0-9.+-]+")
+_LONGEST_NAME = 120
+
+
+@dataclass(frozen=True)
+class Training:
+    """One learner under one configuration, for each seed of the sweep.
+
+    Attributes:
+        name: of its policies, before the seed: ``<learner>,[<task>,]<setting>=<value>,...``.
+        learner: what trains.
+        task: of ``sweep.tasks``; empty where the sweep names none.
+        settings: value of each swept setting that this training reads.
+        config: whole configuration.
+        home: of its corpus and baseline, see `Sweep.homes`.
+        start: name of the training whose policies it starts from; empty if from none.
+    """
+
+    name: str
+    learner: str
+    task: str
+    settings: Mapping[str, Any]
+    config: Mapping[str, Any]
+    home: str
+    start: str
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What is to be trained.
+
+    Attributes:
+        seeds: of every training.
+        points: what is compared, in the order of the grid; trainings that read none of what sets points apart are one.
+        trainings: these and what they start from, by name.
+        homes: configuration by name, for each corpus and baseline that differs from the default run's, which is ``""``.
+    """
+
+    seeds: tuple[int, ...]
+    points: tuple[Training, ...]
+    trainings: Mapping[str, Training]
+    homes: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def policies(self) -> list[str]:
+        """Policies to compare, each with its seed."""
+        return [f"{point.name}-s{seed}" for point in self.points for seed in self.seeds]
+
+
+def expand(values: Mapping[str, Any], read: Callable[[Path], Any] = read_yaml) -> Sweep:
+    """All trainings of the sweep that a configuration describes.
+
+    Args:
+        values: a whole configuration.
+        read: reads the presets that ``sweep.tasks`` names.
+
+    Raises:
+        ConfigError: an unknown setting, one that no learner of the sweep reads, a value that its setting cannot have,
+            or nothing to compare.
+    """
+    sweep = parse_config(values).sweep
+    points: dict[str, Training] = {}
+    trainings: dict[str, Training] = {}
+    homes: dict[str, Mapping[str, Any]] = {}
+    unread = set(sweep.points)
+    for task, base in _laid_over(values, sweep, read):
+        for chosen in _grid(base, sweep):
+            config = _checked(base, chosen)
+            for learner in sweep.learners:
+                for one in _lineage(values, config, task, chosen, learner):
+                    trainings[one.name] = one
+                    unread -= one.settings.keys()
+                    if one.home:
+                        homes[one.home] = config
+                points[one.name] = one
+    if unread:
+        raise ConfigError(
+            f"sweep.points: {', '.join(sorted(unread))} is read by none of sweep.learners ({', '.join(sweep.learners)})"
+        )
+    if len(points) * len(sweep.seeds) < 2:
+        raise ConfigError(
+            "the sweep holds one training, so there is nothing to compare; give sweep.points, sweep.learners, "
+            "sweep.tasks or sweep.seeds more values, or lay a preset over the configuration (config/presets/sweep.yaml)"
+        )
+    return Sweep(tuple(sweep.seeds), tuple(points.values()), trainings, homes)
+
+
+def _laid_over(
+    values: Mapping[str, Any], sweep: SweepConfig, read: Callable[[Path], Any]
+) -> list[tuple[str, Mapping[str, Any]]]:
+    """The configuration under the name of each task."""
+    found: list[tuple[str, Mapping[str, Any]]] = []
+    for task, presets in sorted((sweep.tasks or {"": []}).items()):
+        base: Any = dict(values)
+        for preset in presets:
+            base = merge(base, read(Path(preset)))
+        found.append((task, {**base, "sweep": values["sweep"]}))
+    return found
+
+
+def _grid(base: Mapping[str, Any], sweep: SweepConfig) -> list[dict[str, Any]]:
+    """Every combination of the swept settings' values.
+
+    Raises:
+        ConfigError: a setting that there is not, or that cannot be swept.
+    """
+    keys = sorted(sweep.points)  # names must not depend on the order
+    for key in keys:
+        section = key.split(".")[0]
+        if section in _INSTEAD:
+            raise ConfigError(f"sweep.points: {key} cannot be swept; use {_INSTEAD[section]}")
+        _look_up(base, key)
+    return [dict(zip(keys, chosen, strict=True)) for chosen in itertools.product(*(sweep.points[key] for key in keys))]
+
+
+def _checked(base: Mapping[str, Any], chosen: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The configuration with some settings changed.
+
+    Raises:
+        ConfigError: a value that its setting cannot have; names the point.
+    """
+    values: Any = base
+    for key, value in chosen.items():
+        change: Any = value
+        for part in reversed(key.split(".")):
+            change = {part: change}
+        values = merge(values, change)
+    label = ", ".join(f"{key}={value}" for key, value in chosen.items())
+    config = parse_config(values, f"sweep point {label}" if label else "configuration")
+    _check_task(config)
+    return values
+
+
+def _check_task(config: Config) -> None:
+    if config.task in ("gcc-pre", "jit-cse"):
+        raise ConfigError(f"task {config.task} has stages of its own and cannot be swept; sweep tasks of LLVM's")
+    get_task(config.task).check_objective(config.compile.objective)
+
+
+def _lineage(
+    values: Mapping[str, Any], config: Mapping[str, Any], task: str, chosen: Mapping[str, Any], learner: str
+) -> list[Training]:
+    """A training after those that it starts from, the first first."""
+    chain = [learner]
+    while (start := _start_of(config, chain[-1])) is not None:
+        chain.append(start)
+    home = _home(values, config, task, chosen)
+    found: list[Training] = []
+    read = set(BASELINE_KEYS)
+    for one in reversed(chain):
+        read |= set(LEARNER_KEYS[one])
+        settings = {key: value for key, value in chosen.items() if key.split(".")[0] in read}
+        start_name = found[-1].name if found else ""
+        found.append(Training(_name(one, task, settings), one, task, settings, config, home, start_name))
+    return found
+
+
+def _start_of(config: Mapping[str, Any], learner: str) -> str | None:
+    if learner in ("es", "ppo"):
+        start: str = config[learner]["start"]
+        return start
+    return "bc" if learner == "bcmax" else None
+
+
+def _home(values: Mapping[str, Any], config: Mapping[str, Any], task: str, chosen: Mapping[str, Any]) -> str:
+    if all(values[key] == config[key] for key in BASELINE_KEYS):
+        return ""
+    settings = {key: value for key, value in chosen.items() if key.split(".")[0] in BASELINE_KEYS}
+    return _name("", task, settings)
+
+
+def _name(learner: str, task: str, settings: Mapping[str, Any]) -> str:
+    parts = [learner, task, *(f"{key}={_plain(value)}" for key, value in settings.items())]
+    if not settings and learner:
+        parts.append("base")
+    name = ",".join(filter(None, parts))
+    return name if len(name) <= _LONGEST_NAME else f"{learner or task or 'home'},{content_hash([task, dict(settings)])}"
+
+
+def _plain(value: Any) -> str:
+    """A value as part of a file's name; of what cannot be one, a hash."""
+    parts = value if isinstance(value, list) else [value]
+    if all(isinstance(part, str | int | float) and _PLAIN.fullmatch(str(part)) for part in parts):
+        return "+".join(map(str, parts)) or "none"
+    return content_hash(value)[:8]
+
+
+def _look_up(values: Mapping[str, Any], key: str) -> Any:
+    """Value of a dotted setting.
+
+    Raises:
+        ConfigError: there is none of that name; names those beside it.
+    """
+    found: Any = values
+    for part in key.split("."):
+        if not isinstance(found, Mapping) or part not in found:
+            known = ", ".join(sorted(found)) if isinstance(found, Mapping) else "none"
+            raise ConfigError(f"sweep.points: unknown setting {key!r}; known there: {known}")
+        found = found[part]
+    return found

@@ -1,0 +1,59 @@
+"""Compare the points of a sweep: page, numbers, each point's configuration, and what the trainings cost.
+
+Example:
+    python scripts/report_sweep.py --config "$(mlgo config show --json)" --work data/work --output data/sweep
+"""
+
+import json
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+
+import yaml
+
+from mlgo.cli.arguments import stage_parser
+from mlgo.cli.program import run_program
+from mlgo.config import EvaluateConfig, parse_section
+from mlgo.files import write_json, write_text
+from mlgo.learn.effort import read_effort
+from mlgo.report.compare import Bootstrap
+from mlgo.report.curves import read_curves
+from mlgo.report.sweep import point_records, read_points
+from mlgo.report.sweep_cost import cost_of, render_costs
+from mlgo.report.sweep_page import render_sweep
+from mlgo.sweep import expand
+
+
+def main() -> None:
+    parser = stage_parser(__doc__)
+    parser.add_argument("--config", required=True, help="the whole configuration, as JSON")
+    parser.add_argument("--work", type=Path, required=True, help="folder with timings/, gets report/sweep_cost.*")
+    parser.add_argument("--output", type=Path, required=True, help="folder with policies/ and results/")
+    args = parser.parse_args()
+
+    values = json.loads(args.config)
+    sweep, evaluate = expand(values), parse_section(EvaluateConfig, json.dumps(values["evaluate"]))
+    bootstrap = Bootstrap(evaluate.resamples, evaluate.confidence, values["seed"])
+    points = read_points(args.output, sweep, bootstrap)
+    policies = [f"{one.name}-s{seed}" for one in points for seed in sweep.seeds if seed not in one.failures]
+    curves = dict(zip(policies, read_curves(args.output / "policies", policies), strict=True))
+
+    shutil.rmtree(args.output / "points", ignore_errors=True)
+    for point in sweep.points:
+        learners = [sweep.trainings[point.start].learner] if point.start else []
+        train = {"algorithms": [*learners, point.learner], "seeds": list(sweep.seeds)}
+        config = {**point.config, "train": train, "sweep": {**point.config["sweep"], "points": {}, "tasks": {}}}
+        write_text(args.output / "points" / f"{point.name}.yaml", yaml.safe_dump(config, sort_keys=False, width=120))
+    write_json(args.output / "sweep.json", {"seeds": list(sweep.seeds), "points": point_records(points)})
+    write_text(args.output / "sweep.html", render_sweep(points, sweep, curves, bootstrap))
+    costs = [
+        cost_of(one.name, [read_effort(args.work, f"{one.name}-s{seed}") for seed in sweep.seeds])
+        for one in points
+        if all((args.work / "timings" / "training" / f"{one.name}-s{seed}.json").exists() for seed in sweep.seeds)
+    ]
+    write_json(args.work / "report" / "sweep_cost.json", [asdict(one) for one in costs])
+    write_text(args.work / "report" / "sweep_cost.html", render_costs(costs))
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,207 @@
+"""Sweeps end to end: inside one run of Snakemake, and as DVC's experiments that share their decision trees."""
+
+import hashlib
+import json
+import re
+import shutil
+import time
+
+import pytest
+import yaml
+
+from mlgo.learn.effort import read_effort, read_experiments
+from tests.pipeline.conftest import Checkout
+
+pytestmark = pytest.mark.timeout(1600)  # several trainings
+SWEEP = {
+    "sweep": {"learners": ["bc", "es"], "points": {"es.step_size": [0.05, 0.1, 1e300]}},
+    "evaluate": {"splits": ["test"]},
+}
+POINTS = ["bc,base", "es,es.step_size=0.05", "es,es.step_size=0.1", "es,es.step_size=1e+300"]
+
+
+def snakemake(checkout: Checkout, *options: str) -> list[str]:
+    return checkout.snakemake("sweep.yaml", *options, "--", "sweep")
+
+
+def hashes(folder):
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith(".")]
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def copy_of(finished, folder) -> Checkout:
+    """A copy with the finished tiny run, without its decision trees and checkpoints."""
+    checkout = Checkout(folder)
+    shutil.copytree(finished.root, checkout.root, dirs_exist_ok=True)
+    for name in ("replay", "checkpoints"):
+        shutil.rmtree(checkout.root / "data/work" / name)
+    return checkout
+
+
+@pytest.fixture(scope="module")
+def swept(finished, tmp_path_factory) -> Checkout:
+    checkout = copy_of(finished, tmp_path_factory.mktemp("sweep"))
+    (checkout.root / "sweep.yaml").write_text(yaml.safe_dump(SWEEP))
+    output, _ = (process := checkout.start(*snakemake(checkout))).communicate(timeout=800)
+    assert process.returncode == 0, output[-3000:]
+    return checkout
+
+
+def test_corpus_and_baseline_of_the_default_run_are_used(finished, tmp_path):
+    path = tmp_path / "sweep.yaml"
+    path.write_text(yaml.safe_dump(SWEEP))
+    run = finished.run(*finished.snakemake(str(path), "--dry-run", "--", "sweep"))
+    assert run.returncode == 0, run.stderr
+    jobs = dict(re.findall(r"^(\w+) +(\d+)$", run.stdout + run.stderr, re.MULTILINE))
+    assert jobs == {
+        "clone_point": "1",
+        "train_point": "3",
+        "evaluate_point": "4",
+        "report_sweep": "1",
+        "sweep": "1",
+        "total": "10",
+    }
+
+
+def test_another_level_has_a_corpus_and_a_baseline_of_its_own(finished, tmp_path):
+    path = tmp_path / "sweep.yaml"
+    path.write_text(yaml.safe_dump({"sweep": {"points": {"compile.optimization": ["-Oz", "-Os"]}}}))
+    run = finished.run(*finished.snakemake(str(path), "--dry-run", "--", "sweep"))
+    assert run.returncode == 0, run.stderr
+    jobs = dict(re.findall(r"^(\w+) +(\d+)$", run.stdout + run.stderr, re.MULTILINE))
+    assert (jobs["build_project_of"], jobs["score_project_of"], jobs["merge_baseline_of"]) == ("8", "8", "1")
+    assert (jobs["clone_point"], jobs["train_point"], jobs["evaluate_point"]) == ("2", "2", "2")
+
+
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
+        ({"es.stepsize": [0.1]}, "unknown setting 'es.stepsize'"),
+        ({"es.step_size": [-0.1]}, "sweep point es.step_size=-0.1: es.step_size: input should be greater than 0"),
+        ({}, "the sweep holds one training, so there is nothing to compare"),
+    ],
+)
+def test_a_sweep_that_cannot_be_made_is_one_clear_message(finished, tmp_path, points, message):
+    path = tmp_path / "sweep.yaml"
+    path.write_text(yaml.safe_dump({"sweep": {"points": points}}))
+    run = finished.run(*finished.snakemake(str(path), "--dry-run", "--", "sweep"))
+    assert run.returncode != 0
+    assert message in run.stdout + run.stderr
+    assert "Traceback" not in run.stdout + run.stderr
+    usual = finished.run(*finished.snakemake(str(path), "--dry-run"))
+    assert usual.returncode == 0, usual.stderr  # other targets do not mind
+
+
+@pytest.mark.slow
+def test_every_point_is_there_and_the_one_that_failed_is_told(swept):
+    record = json.loads((swept.root / "data/sweep/sweep.json").read_text())
+    assert [one["name"] for one in record["points"]] == POINTS
+    assert [bool(one["failures"]) for one in record["points"]] == [False, False, False, True]
+    for one in record["points"][:3]:
+        assert (one["test"]["modules"], one["validation"]["modules"]) == (6, 6)
+    page = (swept.root / "data/sweep/sweep.html").read_text()
+    assert "the mean policy has left the range of numbers; lower es.step_size" in page[page.index("<main>") :]
+    run = swept.run("mlgo", "sweep")
+    assert run.returncode == 0, run.stderr
+    assert "es,es.step_size=1e+300-s0 failed: the mean policy has left the range" in run.stdout
+    assert swept.processes() == []
+
+
+@pytest.mark.slow
+def test_a_second_run_has_nothing_to_do_and_a_forced_one_gives_the_same_bytes(swept):
+    run = swept.run(*snakemake(swept, "--dry-run"))
+    assert "Nothing to be done" in run.stdout + run.stderr
+    before = hashes(swept.root / "data/sweep")
+    process = swept.start(*snakemake(swept, "--forcerun", "train_point"))
+    output, _ = process.communicate(timeout=800)
+    assert process.returncode == 0, output[-3000:]
+    assert hashes(swept.root / "data/sweep") == before
+
+
+@pytest.mark.slow
+def test_points_are_what_runs_of_their_own_are_and_cost_less(swept, finished, tmp_path):
+    together, alone = 0, 0
+    for name in ("es,es.step_size=0.05", "es,es.step_size=0.1"):
+        lone = copy_of(finished, tmp_path / name)
+        process = lone.start(
+            *["snakemake", "--workflow-profile", "workflow/profiles/default", "--cores", "2"],
+            *[
+                "--configfile",
+                str(swept.root / f"data/sweep/points/{name}.yaml"),
+                "--",
+                "data/policies/es-s0/weights.npy",
+            ],
+        )
+        output, _ = process.communicate(timeout=600)
+        assert process.returncode == 0, output[-3000:]
+        for file in ("weights.npy", "policy.json", "history.csv", "failures.parquet"):
+            one, other = lone.root / "data/policies/es-s0", swept.root / f"data/sweep/policies/{name}-s0"
+            assert (one / file).read_bytes() == (other / file).read_bytes()
+        together += read_effort(swept.root / "data/work", f"{name}-s0").compiles
+        alone += read_effort(lone.root / "data/work", "es-s0").compiles
+    assert together < alone
+
+
+def wait_for_queue(checkout: Checkout, count: int, seconds: float) -> str:
+    """Status of DVC's queue, once so many experiments have ended."""
+    deadline = time.monotonic() + seconds
+    while True:
+        status = checkout.run("dvc", "queue", "status").stdout
+        if len(re.findall("Success|Failed", status)) == count:
+            return status
+        assert time.monotonic() < deadline, status
+        time.sleep(2)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(2400)
+def test_experiments_of_dvc_share_their_trees_and_give_the_results_of_lone_ones(tmp_path):
+    checkout = Checkout(tmp_path / "main")
+    del checkout.environment["PYTHONPATH"]  # every copy has to run its own code
+    assert checkout.run("mlgo", "config", "use", "tiny").returncode == 0
+    path = checkout.root / "config/config.yaml"
+    config = yaml.safe_load(path.read_text())
+    config["train"]["algorithms"] = ["bc", "es"]
+    path.write_text(yaml.safe_dump(config, sort_keys=False))
+    for command in (["git", "init", "-q"], ["git", "add", "-A"], ["git", "commit", "-qm", "copy"]):
+        assert checkout.run(*command).returncode == 0
+    output, _ = (process := checkout.start("dvc", "repro", "baseline")).communicate(timeout=600)
+    assert process.returncode == 0, output[-3000:]
+
+    sizes = {}
+    for size in ("0.05", "0.3"):
+        queued = checkout.run("dvc", "exp", "run", "--queue", "-S", f"config/config.yaml:es.step_size={size}")
+        (name,) = re.findall(r"Queued experiment '([\w-]+)'", queued.stdout + queued.stderr)
+        sizes[name] = size
+    checkout.environment["MLGO_CORES"] = "1"
+    try:
+        assert checkout.run("dvc", "queue", "start", "-j", "2").returncode == 0
+        status = wait_for_queue(checkout, 2, 1200)
+    finally:
+        checkout.run("dvc", "queue", "stop", "--kill")
+    for name in sizes:
+        logs = checkout.run("dvc", "queue", "logs", name).stdout
+        assert status.count("Success") == 2, logs[-3000:]
+        assert "Running stage 'train'" in logs
+        assert "Running stage 'corpus'" not in logs
+        assert "Running stage 'baseline'" not in logs
+    shared = {name: one["es-s0"].compiles for name, one in read_experiments(checkout.root / "data/work").items()}
+    assert shared.keys() == sizes.keys()
+    assert not (checkout.root / "data/work/timings/training").exists()  # what is named by policy was not shared
+
+    alone = {}
+    for name, size in sizes.items():
+        lone = Checkout(tmp_path / f"alone-{size}")
+        for folder in ("corpus", "baseline"):
+            shutil.copytree(checkout.root / "data" / folder, lone.root / "data" / folder)
+        config["es"]["step_size"] = float(size)
+        (lone.root / "config/config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+        command = ["snakemake", "--workflow-profile", "workflow/profiles/default", "-s", "workflow/rules/train.smk"]
+        output, _ = (process := lone.start(*command, "--cores", "2")).communicate(timeout=600)
+        assert process.returncode == 0, output[-3000:]
+        alone[name] = read_effort(lone.root / "data/work", "es-s0").compiles
+        applied = checkout.run("dvc", "exp", "apply", name)
+        assert applied.returncode == 0, applied.stderr
+        assert hashes(checkout.root / "data/policies") == hashes(lone.root / "data/policies")
+    assert all(shared[name] <= alone[name] for name in sizes)
+    assert sum(shared.values()) < sum(alone.values())
