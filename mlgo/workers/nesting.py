@@ -333,6 +333,8 @@ class NestingWorker:
             self._selector.unregister(hosted.worker.pipe)
         hosted.worker.pipe.close()
         hosted.worker.stop(time.monotonic() + (0.0 if hosted.interrupted else _STOP_TIMEOUT_S))
+        if hosted.interrupted or isinstance(hosted.error, WorkerCrashed):
+            sweep_abandoned()
 
     def __enter__(self) -> "NestingWorker":
         return self

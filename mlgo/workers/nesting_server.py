@@ -99,7 +99,6 @@ class NestingServer:
         """Forget an experiment that has gone."""
         with self._lock:
             self._experiments.pop(number, None)
-        sweep_abandoned()
 
     def choose(self, own: list[int]) -> int:
         """Which nesting worker hosts the next worker of an experiment.
@@ -223,7 +222,7 @@ class _Experiment:
                 self._obey(Frame.from_bytes(connection.recv_bytes()))
         except WorkerError as error:
             self._out.put(Frame.of_json(Kind.REFUSED, {"reason": str(error)}))
-        except (EOFError, OSError, ValueError):  # it has gone, was hung up on, or talks nonsense
+        except (EOFError, OSError, ValueError, KeyError, TypeError):  # it has gone, was hung up on, or talks nonsense
             pass
         finally:
             for worker in list(self._stubs):

@@ -46,11 +46,7 @@ class TestCluster:
 
     def kill(self, node) -> None:
         """As if the machine's power had failed: all of its processes at once, without a word."""
-        workers = [
-            process
-            for process in children_of(node.all_processes["raylet"][0].process.pid)
-            if Path(f"/proc/{process}").exists()
-        ]
+        workers = [child for one in node.all_processes.get("raylet", []) for child in children_of(one.process.pid)]
         self._cluster.remove_node(node, allow_graceful=False)
         for process in workers:
             with contextlib.suppress(ProcessLookupError):
@@ -99,5 +95,8 @@ class TestCluster:
 
 
 def children_of(pid: int) -> list[int]:
-    found = [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    try:
+        found = [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except FileNotFoundError:  # it has ended
+        return []
     return found + [child for one in found for child in children_of(one)]
