@@ -7,6 +7,7 @@ import threading
 import time
 from concurrent.futures import Future
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -151,6 +152,18 @@ def test_release_ends_the_call_that_runs(nesting):
             answer(one)
     until(lambda: not os.path.exists(f"/proc/{process}"))  # noqa: PTH110
     assert time.monotonic() - start < WITHIN_S
+
+
+@pytest.mark.parametrize("present", [None, "sleep", "die"])
+def test_a_worker_that_leaves_takes_its_scratch_folder_along(nesting, present):
+    nesting.create("a", make_misbehaving)
+    folder = Path(nesting.call("a", "scratch", LONG_S)).parent
+    assert folder.exists()
+    if present is not None:
+        submit(nesting, "a", present)
+        time.sleep(0.1)
+    nesting.release("a")
+    until(lambda: not folder.exists())
 
 
 def test_work_is_counted_by_calls_and_not_by_workers(nesting):
