@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +36,8 @@ class TestCluster:
         from ray.cluster_utils import Cluster
 
         os.environ["RAY_AUTH_MODE"] = "disabled"
+        self._folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # names of sockets have 107 bytes at most
+        os.environ["RAY_TMPDIR"] = self._folder
         self._cluster = Cluster(
             initialize_head=True,
             head_node_args={"num_cpus": 0, "include_dashboard": False, "object_store_memory": 300_000_000},
@@ -54,6 +57,8 @@ class TestCluster:
 
     def close(self) -> None:
         self._cluster.shutdown()
+        os.environ.pop("RAY_TMPDIR")
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     @contextlib.contextmanager
     def node_that_does_not_see(self, *hidden: Path, temporary: Path) -> Iterator[None]:
