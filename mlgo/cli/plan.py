@@ -28,7 +28,7 @@ _EPILOG = """\
 examples:
   mlgo plan --measure                                measure this machine with its corpus, some minutes
   mlgo plan                                          simulate 96, 1,000 and 10,000 cores; write the page
-  mlgo plan --measured docs/results/planning.json    the same without a corpus, from recorded measurements
+  mlgo plan --measured measured.json                 the same without a corpus, from recorded measurements
   mlgo plan --cores 500 --generation 200x50 --json
   mlgo plan --cores 96 --network local --store local one large machine instead of a cluster
 """
@@ -122,7 +122,7 @@ def run(args: argparse.Namespace) -> None:
         _measure(args, path)
         return
     if not path.exists():
-        raise ArtifactError(f"{path} is missing; run: mlgo plan --measure, or: --measured docs/results/planning.json")
+        raise ArtifactError(f"{path} is missing; run: mlgo plan --measure, or name another: --measured FILE")
     measured = read_json(path)
     kinds = _simulate(args, measured)
     from mlgo.report.planning import render_planning  # Plotly
