@@ -17,7 +17,7 @@ from tests.workers.clusters import TestCluster, children_of, needs_namespaces, n
 FILES = ("policy.json", "weights.npy", "history.csv", "failures.parquet")
 
 
-def command(checkout, name: str, num_workers: int, generations: int = 2, pairs: int = 2, **where) -> list[str]:
+def command(checkout, name: str, cores: int, generations: int = 2, pairs: int = 2, **where) -> list[str]:
     config = load_config(checkout.root / "config/config.yaml", checkout.root / "config/presets/tiny.yaml")
     sections = {
         "es": config.es.model_copy(update={"generations": generations, "pairs": pairs}),
@@ -28,15 +28,15 @@ def command(checkout, name: str, num_workers: int, generations: int = 2, pairs: 
     settings = [part for key, section in sections.items() for part in (f"--{key}", section.model_dump_json())]
     data = ["--start", "data/policies/bc-s0", "--corpus", "data/corpus", "--baseline", "data/baseline"]
     own = ["--work", f"data/{name}/work", "--output", f"data/{name}/es-s0", "--target", config.target]
-    return [sys.executable, "scripts/train_es.py", "--seed", "0", "--workers", str(num_workers), *settings, *data, *own]
+    return [sys.executable, "scripts/train_es.py", "--seed", "0", "--workers", str(cores), *settings, *data, *own]
 
 
 def outcome(checkout, name: str) -> dict[str, bytes]:
     return {file: (checkout.root / "data" / name / "es-s0" / file).read_bytes() for file in FILES}
 
 
-def train(checkout, name: str, num_workers: int, **options) -> dict[str, bytes]:
-    run = checkout.run(*command(checkout, name, num_workers, **options))
+def train(checkout, name: str, cores: int, **options) -> dict[str, bytes]:
+    run = checkout.run(*command(checkout, name, cores, **options))
     assert run.returncode == 0, run.stderr[-3000:]
     return outcome(checkout, name)
 
