@@ -69,6 +69,7 @@ def test_the_same_bytes_on_a_cluster(finished, cluster):
             cluster.kill(node)
 
 
+@pytest.mark.slow
 @needs_ray
 @needs_namespaces
 @pytest.mark.timeout(600)
