@@ -177,6 +177,8 @@ class RayCrew:
     def _gone(self, worker: WorkerName, error: Exception) -> Gone:
         started = worker in self._ready
         self._kill(worker)  # whatever else comes of it says the same
+        if _lost_with_node(error):
+            return Gone(worker, None, "its Ray node is gone")
         if not started:
             self._failed_starts += 1
             if self._failed_starts >= _MAX_FAILED_STARTS:
@@ -184,7 +186,7 @@ class RayCrew:
                     f"{self._failed_starts} Ray actors in a row died while they started, the last with: "
                     f"{_short(error)}; see ray logs, {LOCAL_INSTEAD}"
                 ) from error
-        return Gone(worker, None, f"its Ray actor or node died ({_short(error)})")
+        return Gone(worker, None, f"its Ray actor died ({_short(error)})")
 
     def dismiss(self, worker: WorkerName) -> None:
         """Kill the actor."""
@@ -270,6 +272,14 @@ def _with_cancel_at_once(ray: Any) -> type:
         cancel = ray.method(concurrency_group="now")(RayWorker.cancel)
 
     return Worker
+
+
+def _lost_with_node(error: Exception) -> bool:
+    """Whether an actor ended because its node did, of which Ray tells in words alone.
+
+    Ray may take a minute to see that a node is gone, and starts actors there until then.
+    """
+    return "node has died" in str(error) or "node was terminated" in str(error)
 
 
 def _short(error: Exception) -> str:

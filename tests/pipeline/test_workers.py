@@ -66,7 +66,8 @@ def test_the_same_bytes_on_a_cluster(finished, cluster):
         assert effort.workers == 2
     finally:
         for node in nodes:
-            cluster.kill(node)
+            cluster.remove(node)
+        cluster.wait_for_cpus(0.0)
 
 
 @pytest.mark.slow
@@ -158,7 +159,7 @@ def test_nodes_killed_while_training(finished, undisturbed, cluster):
     assert kills >= 1
     assert outcome(finished, "nodes") == undisturbed
     for node in nodes:
-        cluster.kill(node)
+        cluster.remove(node)
 
 
 def _command_line(pid: int) -> bytes:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -47,6 +47,11 @@ class TestCluster:
     def add_node(self, num_cpus: int = 1):
         return self._cluster.add_node(num_cpus=num_cpus, object_store_memory=300_000_000)
 
+    def remove(self, node) -> None:
+        """Take a node away as its owner would, unless it is gone."""
+        if node.live_processes():
+            self._cluster.remove_node(node, allow_graceful=True)
+
     def kill(self, node) -> None:
         """As if the machine's power had failed: all of its processes at once, without a word."""
         workers = [child for one in node.all_processes.get("raylet", []) for child in children_of(one.process.pid)]
@@ -54,6 +59,20 @@ class TestCluster:
         for process in workers:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
+
+    @contextlib.contextmanager
+    def frozen(self, nodes: Sequence) -> Iterator[None]:
+        """Nodes whose processes stand still, which Ray notices by and by."""
+        processes = [one.process.pid for node in nodes for group in node.all_processes.values() for one in group]
+        processes += [child for one in processes for child in children_of(one)]
+        for process in processes:
+            os.kill(process, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for process in processes:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
 
     def close(self) -> None:
         self._cluster.shutdown()
@@ -83,6 +102,7 @@ class TestCluster:
                     process.wait(20.0)
 
     def wait_for_cpus(self, count: float, log: Path | None = None) -> None:
+        """Wait until the cluster knows of so many CPUs: new nodes have come, and dead ones were noticed."""
         from ray._raylet import GcsClient
 
         client = GcsClient(address=self.address)
@@ -93,10 +113,10 @@ class TestCluster:
                 for node in client.get_all_node_info().values()
                 if node.state == 0  # alive
             )
-            if cpus >= count:
+            if cpus == count:
                 return
             time.sleep(0.2)
-        raise AssertionError(f"no {count} CPUs: {log.read_text() if log else ''}")
+        raise AssertionError(f"{cpus} CPUs, not {count}: {log.read_text() if log else ''}")
 
 
 def children_of(pid: int) -> list[int]:

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -27,12 +28,19 @@ def cluster():
 
 
 @pytest.fixture
-def two_nodes(cluster):
-    nodes = [cluster.add_node(), cluster.add_node()]
-    yield nodes
-    for node in nodes:
-        if node.live_processes():
-            cluster.kill(node)
+def nodes(cluster):
+    """Those that a test adds; they are taken away."""
+    some = []
+    yield some
+    for node in some:
+        cluster.remove(node)
+    cluster.wait_for_cpus(0.0)
+
+
+@pytest.fixture
+def two_nodes(cluster, nodes):
+    nodes += [cluster.add_node(), cluster.add_node()]
+    return nodes
 
 
 def settings(cluster, **changes):
@@ -69,6 +77,19 @@ def test_a_node_that_dies_loses_nothing(cluster, two_nodes):
                 cluster.kill(two_nodes[0])
         assert results == dict.fromkeys(range(20), "slow")
         assert pool.num_lost >= 1
+
+
+@pytest.mark.slow
+def test_nodes_that_freeze_are_done_without(cluster, nodes):
+    """Ray starts actors there until it misses the nodes' heartbeats, as many as may fail for other reasons."""
+    nodes += [cluster.add_node() for _ in range(6)]
+    with cluster.frozen(nodes), open_pool(settings(cluster), 1, make_square) as pool:
+        with ThreadPoolExecutor(1) as thread:
+            results = thread.submit(lambda: dict(pool.map(range(20))))
+            time.sleep(5.0)  # all places have asked for their actors
+            nodes.append(cluster.add_node())
+        assert results.result() == {i: i * i for i in range(20)}
+        assert pool.num_lost >= 5
 
 
 @needs_namespaces
