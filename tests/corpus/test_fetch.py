@@ -162,7 +162,7 @@ def test_archives_without_exactly_one_folder(files, tmp_path):
         unpack(tmp_path / "a.tar.gz", tmp_path / "out")
 
 
-@pytest.mark.parametrize("data", [b"", b"hello", ARCHIVE[:50], ARCHIVE[:100]])
+@pytest.mark.parametrize("data", [b"", b"hello", ARCHIVE[:50], ARCHIVE[:100]], ids=["nothing", "text", "50", "100"])
 def test_what_is_no_archive(data, tmp_path):
     for name in ("a.tar.gz", "a.zip"):
         (tmp_path / name).write_bytes(data)
