@@ -55,7 +55,10 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give files to processes as ``--dist loadfile`` does, but those of tests/pipeline to one, which runs it once."""
+    """Give files to processes as ``--dist loadfile`` does, but those of some folders to one.
+
+    The pipeline runs there once, and TensorFlow is imported once.
+    """
     if config.getoption("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling
@@ -63,7 +66,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
-            return "tests/pipeline" if file.startswith("tests/pipeline/") else file
+            folder = file.rpartition("/")[0]
+            return folder if folder in ("tests/pipeline", "tests/export") else file
 
     return Scheduling(config, log)
 

@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from mlgo.threads import VARIABLES
 from mlgo.workers.local import LocalPool
 
@@ -58,6 +60,7 @@ def test_a_worker_limits_them_whoever_started_the_pool(monkeypatch):
         assert [result for _, result in pool.map([POOLS])] == [ONE]
 
 
+@pytest.mark.slow
 def test_tensorflow_runs_as_many_operations_at_a_time_as_its_first_import_asks_for():
     program = """
 import json, os

@@ -3,7 +3,7 @@
 import hashlib
 import resource
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -69,11 +69,12 @@ class _WatchedHost(CompileHost):
     jobs: Sequence[CompileJob] = ()
     outcomes: Sequence[CompileOutcome] = ()
 
-    def compile_all(self, jobs: Sequence[CompileJob], label: str = "") -> list[CompileOutcome]:
-        """Do all jobs, as usual."""
-        found = super().compile_all(jobs, label)
-        self.jobs, self.outcomes = jobs, found
-        return found
+    def compile_each(self, jobs: Iterable[CompileJob]) -> Iterator[tuple[int, CompileOutcome]]:
+        """Do jobs, as usual."""
+        self.jobs = list(jobs)
+        found = dict(super().compile_each(self.jobs))
+        self.outcomes = [found[position] for position in range(len(self.jobs))]
+        return iter(found.items())
 
 
 def coordinates_of(start: Policy, es: ESConfig) -> Coordinates:

@@ -9,6 +9,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -124,6 +125,20 @@ class ReplayStore:
     def file_bytes(self, module_sha256: str) -> int:
         """Size of a module's tree on disk."""
         return self.path(module_sha256).stat().st_size
+
+    def check_writable(self) -> None:
+        """See that trees can be kept.
+
+        Raises:
+            ArtifactError: they cannot; names the folder.
+        """
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=self._folder).close()
+        except OSError as error:
+            raise ArtifactError(
+                f"cannot write to {self._folder}, where decision trees are kept: {error.strerror or error}"
+            ) from error
 
     def moved_to(self, root: Path, fetch: Callable[[Path], bytes | None]) -> "ReplayStore":
         """The same trees on a machine that does not see these files; what is added there stays there.

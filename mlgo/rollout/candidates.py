@@ -1,6 +1,6 @@
 """Rewards of many candidate policies on some modules."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -49,24 +49,28 @@ class CandidateEvaluator:
         Returns:
             float64 [num_candidates, num_modules], NaN where a compile failed.
         """
-        jobs = [
-            CompileJob(
-                one.module.key,
-                self._bitcode[one.module.key],
-                policy,
-                sha256=one.module.sha256,
-                costs_only=self._objective == "spill_cost",
-            )
-            for policy in map(self._policy.with_weights, candidates)
-            for one in modules
-        ]
-        outcomes = self._host.compile_all(jobs)
-        self.num_evaluations += len(jobs)
+        scores = np.full((len(candidates), len(modules)), np.nan)
+        reasons: dict[int, str] = {}
+        for position, outcome in self._host.compile_each(self._jobs(candidates, modules)):
+            scores.flat[position] = outcome.score(self._objective)
+            if outcome.failed:
+                reasons[position] = outcome.reason
+        self.num_evaluations += scores.size
         if self._quarantine is not None:
-            for job, outcome in zip(jobs, outcomes, strict=True):
-                self._quarantine.note(job.module, outcome)
-        scores = np.array([outcome.score(self._objective) for outcome in outcomes]).reshape(
-            len(candidates), len(modules)
-        )
+            for position in range(scores.size):  # not as they ended
+                self._quarantine.note(modules[position % len(modules)].module.key, reasons.get(position, ""))
         baseline = np.array([float(getattr(one, self._objective)) for one in modules])
         return relative_reward(scores, baseline, OFFSETS.get(self._objective, 0.0))
+
+    def _jobs(self, candidates: np.ndarray, modules: Sequence[ScoredModule]) -> Iterator[CompileJob]:
+        """All compiles, candidate by candidate, made as they are taken: a large generation is not in memory as such."""
+        for weights in candidates:
+            policy = self._policy.with_weights(weights)
+            for one in modules:
+                yield CompileJob(
+                    one.module.key,
+                    self._bitcode[one.module.key],
+                    policy,
+                    sha256=one.module.sha256,
+                    costs_only=self._objective == "spill_cost",
+                )

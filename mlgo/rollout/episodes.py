@@ -1,7 +1,7 @@
 """Compiles as learners see them: what was asked, what was answered, what came out; whole, or function by function."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -11,7 +11,6 @@ from mlgo.compiler.session import CompileResult
 from mlgo.policy.policy import Policy
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.jobs import CompileJob
-from mlgo.rollout.outcome import CompileOutcome
 from mlgo.tasks.reward import relative_reward
 
 Read = TypeVar("Read")
@@ -47,7 +46,7 @@ def compile_episodes(
     jobs: Sequence[CompileJob],
     read: Callable[[str, CompileResult], Read],
     label: str = "",
-    note: Callable[[str, CompileOutcome], None] = lambda module, outcome: None,
+    note: Callable[[str, str], None] = lambda module, reason: None,
 ) -> list[Read | None]:
     """Do recorded jobs.
 
@@ -56,7 +55,7 @@ def compile_episodes(
         jobs: with ``record`` set.
         read: what a module's compile teaches, for example `episode` or `function_episodes`.
         label: title of a progress bar; none without it.
-        note: is told how each compile ended, in the order of the jobs, for example `Quarantine.note`.
+        note: is told why each compile failed, if it did, in the order of the jobs, for example `Quarantine.note`.
 
     Returns:
         What was read, in the order of the jobs, None where a compile failed.
@@ -64,17 +63,15 @@ def compile_episodes(
     Raises:
         PolicyError: the compiler does not offer a feature.
     """
-    outcomes: list[CompileOutcome | None] = [None] * len(jobs)
+    reasons = [""] * len(jobs)
     episodes: list[Read | None] = [None] * len(jobs)
     bar = tqdm(host.compile_each(jobs), label, len(jobs), unit="compile", disable=None if label else True, leave=False)
     for position, outcome in bar:
-        if outcome.result is not None:  # raw observations are dropped one by one: they take four times the memory
+        reasons[position] = outcome.reason
+        if outcome.result is not None:  # and not kept: raw observations take four times the memory of what is read
             episodes[position] = read(jobs[position].module, outcome.result)
-            outcome = replace(outcome, result=replace(outcome.result, observations=b"", answers=b""))
-        outcomes[position] = outcome
-    for job, ended in zip(jobs, outcomes, strict=True):
-        assert ended is not None
-        note(job.module, ended)
+    for job, reason in zip(jobs, reasons, strict=True):
+        note(job.module, reason)
     return episodes
 
 

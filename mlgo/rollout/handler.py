@@ -51,12 +51,15 @@ class MakeCompiler:
         return replace(self, trees=trees, sends_back=True)
 
     def check(self) -> None:
-        """See that the compiler runs here, and is the one that results are to come from.
+        """See that the compiler runs here, is the one that results are to come from, and that trees can be kept.
 
         Raises:
-            ToolchainError: it is missing, does not run, or is another.
+            ToolchainError: the compiler is missing, does not run, or is another.
+            ArtifactError: the folder of the trees is not writable.
         """
         self.toolchain.check_hash(self.compiler_sha256)
+        if self.trees is not None:
+            self.trees.check_writable()
 
     def __call__(self) -> "JobCompiler":
         """Get ready for jobs."""

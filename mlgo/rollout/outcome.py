@@ -36,6 +36,11 @@ class CompileOutcome:
         """Whether a compile ended without a result."""
         return self.result is None and self.spills is None
 
+    @property
+    def reason(self) -> str:
+        """Kind of failure and what went wrong; empty where nothing did."""
+        return f"{self.failure}: {self.message}" if self.failed else ""
+
     def score(self, objective: str) -> float:
         """Cost by the name of the objective; NaN when the compile failed.
 

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from mlgo.errors import NothingCompiled
-from mlgo.rollout.outcome import CompileOutcome
 
 _MIN_SHARE = 0.5
 
@@ -42,12 +41,10 @@ class Quarantine:
         self._max_failures = max_failures
         self._records = {key: FailureRecord(**record) for key, record in (records or {}).items()}
 
-    def note(self, module: str, outcome: CompileOutcome) -> None:
-        """Count one more compile of a module."""
+    def note(self, module: str, reason: str) -> None:
+        """Count one more compile of a module, and why it failed; empty where it did not."""
         old = self._records.get(module, FailureRecord())
-        failed = outcome.failed
-        reason = f"{outcome.failure}: {outcome.message}" if failed else old.reason
-        self._records[module] = FailureRecord(old.compiles + 1, old.failures + failed, reason)
+        self._records[module] = FailureRecord(old.compiles + 1, old.failures + bool(reason), reason or old.reason)
 
     def __contains__(self, module: str) -> bool:
         """Whether a module is out."""

@@ -31,6 +31,10 @@ class Hint:
     priority: int = 0
 
 
+_MIN_STALE = 1000
+"""Outdated places in a heap that are not worth a new one."""
+
+
 @dataclass(eq=False)
 class Task(Generic[JobType]):
     """A job on its way.
@@ -158,6 +162,9 @@ class _Round(Generic[JobType]):
             self._queue(group)
         group.entry = next(schedule._arrivals)
         heapq.heappush(self._fullest, (-group.waiting_cost, group.entry, name))
+        if len(self._fullest) > 2 * len(self._groups) + _MIN_STALE:
+            self._fullest = [(-one.waiting_cost, one.entry, one.name) for one in self._groups.values()]
+            heapq.heapify(self._fullest)
 
     def take(self, worker: WorkerName) -> Task[JobType] | None:
         schedule = self._schedule

@@ -30,6 +30,7 @@ def run(name: str, steps: int, seed: int = 0) -> tuple[float, float, float]:
     return random, untrained, trained
 
 
+@pytest.mark.slow
 def test_the_undecided_policy_of_our_own_never_inlines():
     """What it is said to earn is what never inlining costs on the modules that are held out."""
     held_out = [str(path) for name in ("calc", "geometry") for path in sorted((SAMPLE / name).glob("*.c*"))]

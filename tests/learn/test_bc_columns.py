@@ -104,6 +104,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.slow
 def test_a_clone_of_the_lightest_column():
     run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, cwd=REPOSITORY)
     assert run.returncode == 0, run.stderr[-2000:]

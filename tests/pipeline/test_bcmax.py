@@ -59,6 +59,7 @@ def test_what_it_leaves(trained):
     assert read_table(trained / "failures.parquet", FAILURES).num_rows == 0
 
 
+@pytest.mark.slow
 def test_the_number_of_workers_does_not_matter(finished, trained):
     run = finished.run(*command(finished, "bcmax-one", 1, hidden=[4]))
     assert run.returncode == 0, run.stderr[-3000:]

@@ -38,7 +38,8 @@ def holds_tensorflow(process: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize("learner", ["ppo", pytest.param("marginal", marks=pytest.mark.slow)])  # 15 and 45 seconds
+@pytest.mark.slow
+@pytest.mark.parametrize("learner", ["ppo", "marginal"])  # 15 and 45 seconds
 def test_one_worker_undisturbed_as_two_killed_and_resumed(finished, learner):
     calm, killed = f"{learner}-calm", f"{learner}-killed"
     whole = finished.run(*command(finished, learner, calm, 1))

@@ -48,7 +48,7 @@ def test_policies_are_kept_and_change_nothing(finished):
         assert json.loads((folder / name / "policy.json").read_text())["provenance"]["validation_reward"] in validated
 
 
-@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("enabled", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_the_log_counts_compiles_with_and_without_trees(finished, enabled):
     name = f"counting-{enabled}"
     run = train(finished, name, trees=enabled)

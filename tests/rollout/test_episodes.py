@@ -51,7 +51,7 @@ def test_a_failed_compile_is_told_and_leaves_a_gap(toolchain, module, never, tmp
             host,
             [*jobs(broken, policy, 1), *jobs(module, policy, 1)],
             partial(episode, policy=policy, objective="text_bytes"),
-            note=lambda key, outcome: told.append((key, bool(outcome.failure))),
+            note=lambda key, reason: told.append((key, bool(reason))),
         )
     assert episodes[0] is None
     assert episodes[1] is not None

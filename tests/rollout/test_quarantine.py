@@ -10,8 +10,8 @@ from mlgo.errors import NothingCompiled, TrainingError
 from mlgo.rollout.outcome import CompileOutcome
 from mlgo.rollout.quarantine import Quarantine
 
-GOOD = CompileOutcome(CompileResult(1, 1, None, "", 0.0))
-BAD = CompileOutcome(None, "timeout", "no end within 60 s")
+GOOD = CompileOutcome(CompileResult(1, 1, None, "", 0.0)).reason
+BAD = CompileOutcome(None, "timeout", "no end within 60 s").reason
 
 
 def noted(max_failures: int, ends: str) -> Quarantine:
@@ -43,12 +43,12 @@ def test_it_goes_on_where_it_was():
 
 def test_a_learner_without_any_compile_hears_of_an_example():
     quarantine = noted(3, "xx")
-    quarantine.note("a/a.c", CompileOutcome(None, "exit", "status 1:\n  out of\n  memory"))
+    quarantine.note("a/a.c", "exit: status 1:\n  out of\n  memory")
     with pytest.raises(NothingCompiled, match=r"^mend it \(for example a/b.c: timeout: no end within 60 s\)$"):
         with quarantine.explaining():
             raise NothingCompiled("mend it")
     for _ in range(2):
-        quarantine.note("a/a.c", CompileOutcome(None, "exit", "status 1:\n  out of\n  memory"))
+        quarantine.note("a/a.c", "exit: status 1:\n  out of\n  memory")
     with pytest.raises(NothingCompiled, match=r"\(for example a/a.c: exit: status 1: out of memory\)$"):
         with quarantine.explaining():
             raise NothingCompiled("all failed")

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.config import LOCAL_WORKERS
 from mlgo.errors import WorkerError
 from mlgo.workers import Pool, open_pool
 from mlgo.workers.cluster import check_versions, versions
 from tests.conftest import REPOSITORY
-from tests.workers.clusters import TestCluster, needs_namespaces, needs_ray
+from tests.workers.clusters import TestCluster, needs_namespaces, needs_ray, workers_on
 from tests.workers.handlers import make_dying_once, make_failing, make_misbehaving, make_reader, make_square
 
 pytestmark = [needs_ray, pytest.mark.timeout(600)]
@@ -43,32 +42,39 @@ def two_nodes(cluster, nodes):
     return nodes
 
 
-def settings(cluster, **changes):
-    changes = {"kind": "ray", "address": cluster.address, "files": "shared", "start_timeout_s": 120.0, **changes}
-    return LOCAL_WORKERS.model_copy(update=changes)
-
-
 def test_a_pool_of_actors_is_a_pool(cluster, two_nodes, tmp_path):
-    with open_pool(settings(cluster), 1, make_square) as pool:
+    taken = 0
+
+    def jobs():
+        nonlocal taken
+        for i in range(500):
+            taken += 1
+            yield i
+
+    with open_pool(workers_on(cluster), 1, make_square) as pool:
         assert pool.num_workers == 2  # as many as the cluster has CPUs
         for _ in range(2):
             assert dict(pool.map(range(50))) == {i: i * i for i in range(50)}
-    with open_pool(settings(cluster, num_workers=1), 1, make_misbehaving) as pool:
+        for done, (i, result) in enumerate(pool.map(jobs(), lookahead=10), 1):
+            assert result == i * i
+            assert taken <= done + 10 + 2 * 2 + 1  # no more are on their way than workers can hold
+        assert done == 500
+    with open_pool(workers_on(cluster, num_workers=1), 1, make_misbehaving) as pool:
         with pytest.raises(LookupError, match="from the handler"):
             list(pool.map([1, "raise"]))
         assert dict(pool.map([2])) == {0: 4}
         lost = dict(pool.map([2, "exit"]))[1]  # and two retries
         assert lost.attempts == 3
         assert "actor" in str(lost).lower()
-    with open_pool(settings(cluster), 1, make_dying_once(tmp_path)) as pool:
+    with open_pool(workers_on(cluster), 1, make_dying_once(tmp_path)) as pool:
         assert dict(pool.map(range(3))) == {i: i for i in range(3)}
-    with open_pool(settings(cluster), 1, make_failing) as pool:
+    with open_pool(workers_on(cluster), 1, make_failing) as pool:
         with pytest.raises(OSError, match="no such thing here"):
             list(pool.map([1]))
 
 
 def test_a_node_that_dies_loses_nothing(cluster, two_nodes):
-    with open_pool(settings(cluster), 1, make_misbehaving) as pool:
+    with open_pool(workers_on(cluster), 1, make_misbehaving) as pool:
         assert len(dict(pool.map(["pid", "pid", "slow", "slow"]))) == 4
         results = {}
         for position, result in pool.map(["slow"] * 20):
@@ -83,7 +89,7 @@ def test_a_node_that_dies_loses_nothing(cluster, two_nodes):
 def test_nodes_that_freeze_are_done_without(cluster, nodes):
     """Ray starts actors there until it misses the nodes' heartbeats, as many as may fail for other reasons."""
     nodes += [cluster.add_node() for _ in range(6)]
-    with cluster.frozen(nodes), open_pool(settings(cluster), 1, make_square) as pool:
+    with cluster.frozen(nodes), open_pool(workers_on(cluster), 1, make_square) as pool:
         with ThreadPoolExecutor(1) as thread:
             results = thread.submit(lambda: dict(pool.map(range(20))))
             time.sleep(5.0)  # all places have asked for their actors
@@ -101,27 +107,12 @@ def test_files_reach_a_node_that_does_not_see_them(cluster, tmp_path):
     for file in files:
         file.write_text(file.name)
     with cluster.node_that_does_not_see(data, temporary=temporary):
-        with open_pool(settings(cluster, files="shared"), 1, make_reader) as pool:
+        with open_pool(workers_on(cluster, files="shared"), 1, make_reader) as pool:
             assert set(dict(pool.map(files)).values()) == {"missing"}  # it really does not
-        with open_pool(settings(cluster, files="send"), 1, make_reader) as pool:
+        with open_pool(workers_on(cluster, files="send"), 1, make_reader) as pool:
             assert dict(pool.map([*files, *files])) == {0: "one", 1: "two", 2: "one", 3: "two"}
         kept = list(temporary.glob("mlgo-*/ray-*"))
         assert kept == []  # nothing stays on the node
-
-
-def test_no_more_jobs_on_their_way_than_workers_can_hold(cluster, two_nodes):
-    taken = 0
-
-    def jobs():
-        nonlocal taken
-        while taken < 500:
-            taken += 1
-            yield 2
-
-    with open_pool(settings(cluster), 1, make_square) as pool:
-        for done, _ in enumerate(pool.map(jobs(), lookahead=10), 1):
-            assert taken <= done + 10 + 2 * 2 + 1
-    assert done == 500
 
 
 def test_actors_end_when_there_is_no_work_and_come_back(cluster, two_nodes):
@@ -129,7 +120,7 @@ def test_actors_end_when_there_is_no_work_and_come_back(cluster, two_nodes):
 
     from mlgo.workers.ray_crew import RayCrew
 
-    crew = RayCrew(make_square, settings(cluster), release_after_s=0.5)
+    crew = RayCrew(make_square, workers_on(cluster), release_after_s=0.5)
     with Pool(crew, 2) as pool:
         assert dict(pool.map([3])) == {0: 9}
         end = time.monotonic() + 30.0
@@ -140,7 +131,7 @@ def test_actors_end_when_there_is_no_work_and_come_back(cluster, two_nodes):
 
 
 def test_nobody_free_is_said_in_time(cluster):
-    with open_pool(settings(cluster, start_timeout_s=2.0), 1, make_square) as pool:
+    with open_pool(workers_on(cluster, start_timeout_s=2.0), 1, make_square) as pool:
         with pytest.raises(WorkerError, match=r"no Ray worker has started within .* \(2 s\).*workers.kind: local"):
             list(pool.map([1]))
 
