@@ -67,7 +67,9 @@ def bench_pools(
     rounds: int,
     num_workers: int,
 ) -> list[PoolCost]:
-    """Do the same generations on every kind in turn: first compiled, without trees, then found in trees.
+    """Do the same generations on every kind: first compiled, without trees, then found in trees.
+
+    Kinds take turns in who begins, since machines become slower and faster by the minute.
 
     Args:
         toolchain: compiler to use.
@@ -94,7 +96,7 @@ def bench_pools(
 
     with scratch_directory() as folder:
         for number in range(rounds + 1):  # the first wakes the workers up and does not count
-            for name, workers in kinds.items():
+            for name, workers in list(kinds.items())[:: -1 if number % 2 else 1]:
                 with CompileHost(toolchain, policy.task, settings, num_workers, workers=workers) as host:
                     evaluator = CandidateEvaluator(host, policy, bitcode, objective)
                     evaluator.rewards(policy.weights[None], modules)  # starts the workers

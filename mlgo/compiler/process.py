@@ -2,17 +2,19 @@
 
 import contextlib
 import ctypes
+import errno
+import functools
 import os
 import re
 import resource
 import select
+import shutil
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -37,6 +39,28 @@ def die_with_parent(signal_number: int = signal.SIGKILL, *, parent: int | None =
     _libc.prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0)
     if parent is not None and os.getppid() != parent:
         os.kill(os.getpid(), signal_number)
+
+
+@functools.cache
+def _setpriv() -> str | None:
+    """Program of util-linux that asks the kernel for a signal; None where it is missing, or from before 2018."""
+    command = shutil.which("setpriv")
+    if command is None:
+        return None
+    tried = subprocess.run([command, "--pdeathsig", "KILL", "/bin/sh", "-c", ":"], capture_output=True, check=False)
+    return command if tried.returncode == 0 else None
+
+
+def _launcher() -> list[str]:
+    """Beginning of a command that does in the child what `die_with_parent` does; empty where there is no setpriv.
+
+    Code of our own would need a fork, which copies the page tables of this process: 5 ms for a worker, 11 ms within
+    Ray, more with trees in memory. Two small programs, after which the kernel shares nothing, take 2 ms.
+    """
+    command = _setpriv()
+    if command is None:
+        return []
+    return [command, "--pdeathsig", "KILL", "/bin/sh", "-c", '[ "$PPID" = "$0" ] && exec "$@"', str(os.getpid())]
 
 
 class Child:
@@ -65,10 +89,14 @@ class Child:
         max_file_bytes: int | None = None,
         piped: bool = False,
     ) -> None:
+        launcher = _launcher()
+        if launcher and shutil.which(command[0], path=(env or os.environ).get("PATH")) is None:
+            reason = errno.EACCES if Path(command[0]).exists() else errno.ENOENT  # which the launcher could not tell
+            raise ToolchainError(f"cannot start {command[0]}: {os.strerror(reason)}")
         with Path(os.devnull if stdout is None else stdout).open("wb") as output:
             try:
                 self._process = subprocess.Popen(
-                    command,
+                    [*launcher, *command],
                     cwd=cwd,
                     env=env,
                     bufsize=0,
@@ -76,7 +104,7 @@ class Child:
                     stdout=subprocess.PIPE if piped else output,
                     stderr=subprocess.PIPE,
                     process_group=0,
-                    preexec_fn=partial(die_with_parent, parent=os.getpid()),
+                    preexec_fn=None if launcher else functools.partial(die_with_parent, parent=os.getpid()),
                 )
             except OSError as error:
                 raise ToolchainError(f"cannot start {command[0]}: {error.strerror}") from error

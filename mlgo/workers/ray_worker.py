@@ -7,6 +7,7 @@ from typing import Any
 from mlgo.errors import MlgoError, WorkerError
 from mlgo.scratch import leave_shared_folder, remove_own_scratch, shared_folder
 from mlgo.workers.cluster import LOCAL_INSTEAD, versions
+from mlgo.workers.cores import claim_core
 from mlgo.workers.crew import Raised
 from mlgo.workers.depot import FileStamp, NodeFiles, unpack
 from mlgo.workers.serving import Runner
@@ -71,6 +72,7 @@ class RayWorker:
                 make_handler = make_handler.moved_to(self._folder, self._content)
             if hasattr(make_handler, "check"):
                 make_handler.check()
+            claim_core()
             self._runner = Runner(make_handler)
         except (MlgoError, OSError) as error:
             return self.node, versions(), Raised(WorkerError(f"node {self.node}: {error}; {LOCAL_INSTEAD}"))
