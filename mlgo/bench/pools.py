@@ -99,7 +99,7 @@ def bench_pools(
             for name, workers in list(kinds.items())[:: -1 if number % 2 else 1]:
                 with CompileHost(toolchain, policy.task, settings, num_workers, workers=workers) as host:
                     evaluator = CandidateEvaluator(host, policy, bitcode, objective)
-                    evaluator.rewards(policy.weights[None], modules)  # starts the workers
+                    evaluator.rewards(candidates(rounds + 1), modules)  # until all workers have started
                     begin = perf_counter()
                     rewards[name].append(evaluator.rewards(candidates(number), modules))
                     compiled[name].append(perf_counter() - begin)
