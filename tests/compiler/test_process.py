@@ -115,6 +115,12 @@ def test_folder_and_environment(tmp_path):
     assert run.stderr == f"{tmp_path.resolve()}\nvalue\n"
 
 
+def test_a_command_beside_its_folder(script, tmp_path):
+    script("exit 3")
+    (name,) = (path.name for path in tmp_path.iterdir())
+    assert run_bounded([f"./{name}"], 10.0, cwd=tmp_path).returncode == 3
+
+
 def test_a_command_that_cannot_start(tmp_path, leaves_nothing):
     (tmp_path / "text").write_text("hello")
     for command in (tmp_path / "missing", tmp_path / "text", tmp_path):
