@@ -12,7 +12,7 @@ import pytest
 
 from mlgo.config import LOCAL_WORKERS, load_config
 from mlgo.learn.effort import read_effort
-from tests.workers.clusters import TestCluster, children_of, needs_namespaces, needs_ray
+from tests.workers.clusters import GrowingCluster, TestCluster, children_of, needs_namespaces, needs_ray
 
 FILES = ("policy.json", "weights.npy", "history.csv", "failures.parquet")
 
@@ -90,6 +90,20 @@ def test_the_same_bytes_on_a_node_that_sees_neither_corpus_nor_compiler(finished
     trees = list((finished.root / "data/ray-send/work/replay").rglob("*.tree"))
     assert trees  # what the node has found out is kept here
     assert list(temporary.glob("mlgo-*/ray-*")) == []
+
+
+@pytest.mark.slow
+@needs_ray
+@pytest.mark.timeout(600)
+def test_the_same_bytes_on_a_cluster_that_grows_from_nothing(finished, tmp_path):
+    expected = {file: (finished.root / "data/policies/es-s0" / file).read_bytes() for file in FILES}
+    growing = GrowingCluster(tmp_path, max_nodes=2, idle_s=3.0)
+    try:
+        ray = {"kind": "ray", "address": growing.address, "num_workers": 2}
+        assert train(finished, "ray-growing", 1, **ray, files="shared") == expected
+        growing.wait_for_cpus(0.0)
+    finally:
+        growing.close()
 
 
 GENERATIONS, PAIRS = 10, 6
