@@ -167,7 +167,7 @@ def test_nodes_killed_while_training(finished, undisturbed, cluster):
         return 1
 
     kills = disturbed(
-        finished, "nodes", kill, 8.0, kind="ray", address=cluster.address, files="shared", retries=50, num_workers=2
+        finished, "nodes", kill, 4.0, kind="ray", address=cluster.address, files="shared", retries=50, num_workers=2
     )
     print(f"{kills} nodes killed")
     assert kills >= 1
