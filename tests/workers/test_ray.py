@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.errors import WorkerError
+from mlgo.errors import UnknownWorker, WorkerCrashed, WorkerError, WorkerReleased
 from mlgo.workers import Pool, open_pool
-from mlgo.workers.cluster import check_versions, versions
-from tests.conftest import REPOSITORY
+from mlgo.workers.cluster import check_versions, connect, disconnect, versions
+from mlgo.workers.nesting import NestingWorker
+from tests.conftest import REPOSITORY, WITHIN_S
 from tests.workers.clusters import TestCluster, needs_namespaces, needs_ray, workers_on
 from tests.workers.handlers import make_dying_once, make_failing, make_misbehaving, make_reader, make_square
 
@@ -83,6 +84,35 @@ def test_a_node_that_dies_loses_nothing(cluster, two_nodes):
                 cluster.kill(two_nodes[0])
         assert results == dict.fromkeys(range(20), "slow")
         assert pool.num_lost >= 1
+
+
+def test_an_actor_hosts_many_workers(cluster, two_nodes):
+    ray = connect(cluster.address, "send")
+    try:
+        hosts = [ray.remote(num_cpus=1, max_concurrency=4)(NestingWorker).remote(at_once=2) for _ in range(2)]
+        for host in hosts:
+            ray.get([host.create.remote(name, make_misbehaving) for name in ("one", "other")])
+        names = [(host, name) for host in hosts for name in ("one", "other")]
+        pids = ray.get([host.call.remote(name, "pid", 60.0) for host, name in names])
+        assert len(set(pids)) == 4
+        crash, sibling = hosts[0].call.remote("one", "exit", 60.0), hosts[0].call.remote("other", "slow", 60.0)
+        with pytest.raises(WorkerCrashed, match="worker one crashed with exit code 7"):
+            ray.get(crash)
+        assert ray.get([sibling, hosts[1].call.remote("one", 3, 60.0)]) == ["slow", 9]
+        ray.get(hosts[0].release.remote("one"))
+        with pytest.raises(WorkerReleased, match="worker one has been released"):
+            ray.get(hosts[0].call.remote("one", 1, 60.0))
+        with pytest.raises(UnknownWorker, match="worker nobody is unknown"):
+            ray.get(hosts[0].call.remote("nobody", 1, 60.0))
+        assert ray.get(hosts[0].load.remote()) == {"other": 0}
+        for host in hosts:
+            ray.kill(host)
+        end = time.monotonic() + WITHIN_S
+        while any(Path(f"/proc/{pid}").exists() for pid in pids):  # they end with their host
+            assert time.monotonic() < end
+            time.sleep(0.1)
+    finally:
+        disconnect()
 
 
 @pytest.mark.slow
