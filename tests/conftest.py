@@ -20,6 +20,7 @@ from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.config import CompileConfig
 from mlgo.scratch import scratch_directory
 from mlgo.tasks import Task, get_task
+from tests.tensorflow_process import TensorFlowProcess
 
 REPOSITORY = Path(__file__).parent.parent
 SAMPLE = REPOSITORY / "data" / "sample"
@@ -91,6 +92,14 @@ def own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
         del os.environ["TMPDIR"]
     else:
         os.environ["TMPDIR"] = before
+
+
+@pytest.fixture(scope="session")
+def in_tensorflow() -> Iterator[Callable[..., str]]:
+    """Runs the text of a program, with arguments, in a process that may import TensorFlow; gives what it prints."""
+    process = TensorFlowProcess()
+    yield process.run
+    process.close()
 
 
 @pytest.fixture(scope="session")

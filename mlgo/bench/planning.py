@@ -53,7 +53,7 @@ class Effort:
 
 
 HOW = {
-    "driver_message_s": "driver's processor time of a job sent alone, less that of one of 16 in a message",
+    "driver_message_s": "driver's processor time of jobs sent alone, less that of jobs in long messages",
     "driver_job_s": "driver's processor time: job made, pickled, scheduled, sent, its answer read; the rest",
     "driver_send_share": "share of it until the job is written to the pipe",
     "driver_worker_s": "pool of 10,000 workers on paper against one of 10: time of a wake-up for each worker",

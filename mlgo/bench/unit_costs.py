@@ -29,11 +29,12 @@ from mlgo.rollout.outcome import CompileOutcome
 from mlgo.rollout.scored import ScoredModule
 from mlgo.seeding import generator
 from mlgo.workers import Hint, Pool
-from mlgo.workers.crew import Answered, Crew, Event, MakeHandler
+from mlgo.workers.crew import Answered, Crew, Event, MakeHandler, Message
 from mlgo.workers.local import LocalCrew
+from mlgo.workers.messages import MOST
 from mlgo.workers.schedule import WorkerName
 
-_BATCH = 16
+_WARM_UP = 500
 _POOL_SIZES = (10, 10_000)
 _PAIRS = (10, 400)
 _UPDATES = 5
@@ -112,29 +113,43 @@ def measure_driver(
         make_crew: kind of worker.
     """
     single, batched = (
-        _driver_seconds(start, es, modules, bitcode, make_crew(_MakeParrot(outcome)), num, batch)
-        for batch in (1, _BATCH)
+        _driver_seconds(start, es, modules, bitcode, make_crew(_MakeParrot(outcome)), num, most) for most in (1, MOST)
     )
-    message_s = max(0.0, (single[0] - batched[0]) * _BATCH / (_BATCH - 1))
+    message_s = max(0.0, (single.seconds - batched.seconds) / (1.0 - batched.messages))
     job = _job(candidates_of(start, es, 1, 0)[0], modules[0], bitcode)
     return DriverCost(
-        message_s, single[0] - message_s, single[1], len(pickle.dumps((1, job))), len(pickle.dumps((1, outcome)))
+        message_s,
+        max(0.0, single.seconds - message_s),
+        single.send_share,
+        len(pickle.dumps((1, job))),
+        len(pickle.dumps((1, outcome))),
     )
 
 
 class _Timed:
-    """Hands everything on to a crew, and counts the time that sending takes."""
+    """Hands everything on to a crew, and counts messages and the time that sending takes."""
 
-    def __init__(self, crew: Crew) -> None:
-        self._crew, self.depth, self.send_s = crew, crew.depth, 0.0
+    def __init__(self, crew: Crew, most: int) -> None:
+        self._crew, self.depth, self.most = crew, crew.depth, min(most, crew.most)
+        self.num_messages, self.send_s = 0, 0.0
 
-    def send(self, worker: WorkerName, ticket: int, job: Any) -> None:
+    def send(self, worker: WorkerName, jobs: Message) -> None:
         begin = time.thread_time()
-        self._crew.send(worker, ticket, job)
+        self._crew.send(worker, jobs)
         self.send_s += time.thread_time() - begin
+        self.num_messages += 1
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._crew, name)
+
+
+@dataclass(frozen=True)
+class _Driven:
+    """For each job: seconds of the driver, all its threads, and messages; and the share until a job is on its way."""
+
+    seconds: float
+    messages: float
+    send_share: float
 
 
 def _driver_seconds(
@@ -144,12 +159,11 @@ def _driver_seconds(
     bitcode: Mapping[str, Path],
     crew: Crew,
     num: int,
-    batch: int,
-) -> tuple[float, float]:
-    """Time of the driver for each job, all its threads, and the share of it before the job is on its way."""
+    most: int,
+) -> _Driven:
     making = 0.0
 
-    def jobs(number: int) -> Iterator[list[CompileJob]]:
+    def jobs(number: int) -> Iterator[CompileJob]:
         nonlocal making
         begin = time.thread_time()
         made = (
@@ -157,35 +171,34 @@ def _driver_seconds(
             for policy in candidates_of(start, es, -(-number // len(modules)), 0)
             for one in modules
         )
-        for _ in range(-(-number // batch)):
-            message = list(itertools.islice(made, batch))
+        for job in itertools.islice(made, number):
             making += time.thread_time() - begin
-            yield message
+            yield job
             begin = time.thread_time()
 
-    timed = _Timed(crew)
-    with Pool[list[CompileJob], list[CompileOutcome]](timed, 2) as pool:
-        for _ in pool.map(jobs(2 * batch), _hint):
-            pass  # workers start with their first job
-        timed.send_s = making = 0.0
+    timed = _Timed(crew, most)
+    with Pool[CompileJob, CompileOutcome](timed, 2) as pool:
+        for _ in pool.map(jobs(_WARM_UP), _hint):
+            pass  # workers start with their first job, and messages grow
+        timed.num_messages, timed.send_s, making = 0, 0.0, 0.0
         begin = time.process_time()
-        scores = [one.score("text_bytes") for _, outcomes in pool.map(jobs(num), _hint) for one in outcomes]  # type: ignore[union-attr]
+        scores = [outcome.score("text_bytes") for _, outcome in pool.map(jobs(num), _hint)]  # type: ignore[union-attr]
         seconds = time.process_time() - begin
-    return seconds / len(scores), (timed.send_s + making) / seconds
+    return _Driven(seconds / len(scores), timed.num_messages / len(scores), (timed.send_s + making) / seconds)
 
 
-def _hint(message: list[CompileJob]) -> Hint:
-    return Hint(message[0].module)
+def _hint(job: CompileJob) -> Hint:
+    return Hint(job.module)
 
 
 @dataclass(frozen=True)
 class _MakeParrot:
-    """Makes a worker that answers every job of a message alike, at once."""
+    """Makes a worker that answers every job alike, at once."""
 
     outcome: CompileOutcome
 
     def __call__(self) -> Any:
-        return lambda message: [self.outcome] * len(message)
+        return lambda job: self.outcome
 
 
 def _job(policy: Policy, one: ScoredModule, bitcode: Mapping[str, Path]) -> CompileJob:
@@ -195,7 +208,7 @@ def _job(policy: Policy, one: ScoredModule, bitcode: Mapping[str, Path]) -> Comp
 class _PaperCrew:
     """Workers that exist on paper only: each call returns the oldest answer."""
 
-    depth = 1
+    depth = most = 1
     tells_start = False
 
     def __init__(self) -> None:
@@ -210,15 +223,16 @@ class _PaperCrew:
     def ready(self, worker: WorkerName) -> bool:
         return True
 
-    def send(self, worker: WorkerName, ticket: int, job: Any) -> None:
-        self._sent.append((worker, ticket))
+    def send(self, worker: WorkerName, jobs: Message) -> None:
+        self._sent += [(worker, ticket) for ticket, _ in jobs]
 
     def cancel(self, worker: WorkerName, ticket: int) -> None:
         """Nobody is there."""
 
     def wait(self, timeout_s: float | None) -> Sequence[Event]:
         self._read += 1
-        return [Answered(*self._sent[self._read - 1], None)]
+        worker, ticket = self._sent[self._read - 1]
+        return [Answered(worker, {ticket: None})]
 
     def dismiss(self, worker: WorkerName) -> None:
         """Nobody is there."""

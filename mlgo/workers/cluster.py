@@ -5,6 +5,7 @@ import platform
 import shutil
 import socket
 import sys
+import time
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +20,9 @@ LOCAL_INSTEAD = "or set workers.kind: local to use the processes of this machine
 """End of every message about a cluster that cannot be had."""
 
 _CONNECT_TIMEOUT_S = 10.0
+_HEAD_ASKED_S = 5.0
+_HEAD_GONE_S = 30.0
+"""Without its head, Ray's core ends the driver's process after 60 s."""
 
 _connections = 0
 _started_here = False
@@ -82,6 +86,44 @@ def _check_listening(address: str) -> None:
         raise WorkerError(
             f"no Ray cluster at {address}: {error}; start one with ray start --head, {LOCAL_INSTEAD}"
         ) from error
+
+
+class HeadWatch:
+    """Looks now and then whether the cluster's head is still there.
+
+    Args:
+        address: ``host:port``.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        host, _, port = address.rpartition(":")
+        self._place = (host, int(port))
+        self._next = 0.0
+        self._heard = time.monotonic()
+
+    def seconds(self) -> float:
+        """Time until the next look."""
+        return max(0.0, self._next - time.monotonic())
+
+    def look(self) -> None:
+        """Connect to the head, if it is time for that.
+
+        Raises:
+            WorkerError: it has not been there for half a minute.
+        """
+        if self.seconds():
+            return
+        try:
+            socket.create_connection(self._place, _HEAD_ASKED_S).close()
+            self._heard = time.monotonic()
+        except OSError as error:
+            if time.monotonic() - self._heard >= _HEAD_GONE_S:
+                raise WorkerError(
+                    f"the head of the Ray cluster at {self._address} is gone ({error}); start the cluster and run "
+                    f"again to go on from the last checkpoint, {LOCAL_INSTEAD}"
+                ) from error
+        self._next = time.monotonic() + _HEAD_ASKED_S
 
 
 def _our_code(files: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """What a pool needs of its workers, wherever they run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,6 +11,10 @@ MakeHandler = Callable[[], Callable[[Any], Any]]
 
 The handler may have a method ``cancel()``. It does not wait for its turn: while a job runs whose result nobody wants,
 it is called on another thread, and should make the job end soon."""
+
+
+Message = Sequence[tuple[int, Any]]
+"""Jobs that are sent together, each after its ticket."""
 
 
 @dataclass(frozen=True)
@@ -46,22 +50,22 @@ class Started:
 
 @dataclass(frozen=True)
 class Answered:
-    """A worker has finished a job.
+    """A worker has answered a message.
 
     Attributes:
         worker: which.
-        ticket: number under which the job was sent.
-        result: what the handler returned, or `Raised`.
+        results: by the ticket of the job, what the handler returned, or `Raised`; at least one.
+        left: tickets of jobs that were not begun, since others took long; somebody else may do them.
     """
 
     worker: WorkerName
-    ticket: int
-    result: Any
+    results: Mapping[int, Any]
+    left: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
 class Gone:
-    """A worker has died, with all jobs that it held.
+    """A worker has died, with all messages that it held.
 
     Attributes:
         worker: which.
@@ -83,11 +87,13 @@ class Crew(Protocol):
     A worker does its jobs in the order in which they were sent.
 
     Attributes:
-        depth: jobs that a worker should hold, the one that runs included; more than one hides the way to it.
+        depth: messages that a worker should hold, the one at work included; more than one hides the way to it.
+        most: jobs in a message.
         tells_start: whether workers may have to wait for those of others, and the start of each job is reported.
     """
 
     depth: int
+    most: int
     tells_start: bool
 
     def hire(self) -> WorkerName:
@@ -98,12 +104,12 @@ class Crew(Protocol):
         """Whether jobs sent now would be started soon; False while a machine for it is being found."""
         ...
 
-    def send(self, worker: WorkerName, ticket: int, job: Any) -> None:
-        """Hand over a job. A worker that cannot be reached is reported by `wait`."""
+    def send(self, worker: WorkerName, jobs: Message) -> None:
+        """Hand over jobs. A worker that cannot be reached is reported by `wait`."""
         ...
 
     def cancel(self, worker: WorkerName, ticket: int) -> None:
-        """Ask the handler of a worker to end a job soon if that is the one it does, and it can; returns at once."""
+        """Have a job ended soon, if it is being done and the handler can end it, or left; returns at once."""
         ...
 
     def wait(self, timeout_s: float | None) -> Sequence[Event]:

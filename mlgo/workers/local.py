@@ -16,7 +16,8 @@ from typing import Any
 
 from mlgo.scratch import sweep_abandoned
 from mlgo.workers.cores import warn_without_affinity
-from mlgo.workers.crew import Answered, Event, Gone, MakeHandler
+from mlgo.workers.crew import Answered, Event, Gone, MakeHandler, Message
+from mlgo.workers.messages import MOST
 from mlgo.workers.pool import JobType, Pool, ResultType
 from mlgo.workers.schedule import WorkerName
 from mlgo.workers.serving import HELD_BACK, Cancel
@@ -56,6 +57,7 @@ class LocalCrew:
     """
 
     depth = 1
+    most = MOST
     tells_start = False
 
     def __init__(self, make_handler: MakeHandler, *, own_cores: bool = True) -> None:
@@ -75,10 +77,10 @@ class LocalCrew:
         """Always: a process starts at once."""
         return True
 
-    def send(self, worker: WorkerName, ticket: int, job: Any) -> None:
-        """Send a job; a death shows when the answer is read."""
+    def send(self, worker: WorkerName, jobs: Message) -> None:
+        """Send jobs; a death shows when the answer is read."""
         one = self._workers[worker]
-        if one.send((ticket, job)):
+        if one.send(jobs):
             self._selector.register(one.pipe, selectors.EVENT_READ, worker)
 
     def cancel(self, worker: WorkerName, ticket: int) -> None:
@@ -146,7 +148,7 @@ class LocalWorker:
     """One process that runs one handler, started when its first message comes.
 
     Attributes:
-        pipe: gives ``(ticket, result)`` for each job, and its end when the process has died.
+        pipe: gives what `Runner.work_through` returns, and its end when the process has died.
 
     Args:
         make_handler: see `MakeHandler`; or that, pickled.
@@ -160,7 +162,7 @@ class LocalWorker:
         self.pipe, self._theirs = Pipe()
 
     def send(self, message: Any) -> bool:
-        """Send a job with its ticket, or `Cancel`; tell whether that has started the process."""
+        """Send jobs with their tickets, or `Cancel`; tell whether that has started the process."""
         return self.send_pickled(pickle.dumps(message))
 
     def send_pickled(self, message: bytes) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from mlgo.errors import WorkerError
 from mlgo.workers.address import Address, hang_up
-from mlgo.workers.crew import Answered, Event, Gone, MakeHandler, Started
+from mlgo.workers.crew import Answered, Event, Gone, MakeHandler, Message, Started
 from mlgo.workers.frames import Frame, Kind
 from mlgo.workers.local import Place
 from mlgo.workers.nesting_server import BEAT_S, PROTOCOL
@@ -25,7 +25,7 @@ class NestedCrew:
     """Stubs for workers of a `NestingServer`, see `mlgo.workers.crew.Crew`.
 
     Its pool should have a worker on each nesting worker (``num_nesting``), since a worker stays where its first job
-    found it. Each holds a second job, so that an experiment whose turn it is goes on without a gap, see
+    found it. Each holds a second message, so that an experiment whose turn it is goes on without a gap, see
     `mlgo.workers.turns`.
 
     Attributes:
@@ -40,6 +40,7 @@ class NestedCrew:
     """
 
     depth = 2
+    most = 1
     tells_start = True
 
     def __init__(self, address: Address, make_handler: MakeHandler) -> None:
@@ -73,9 +74,10 @@ class NestedCrew:
         """Always: jobs wait for their turn at the server."""
         return True
 
-    def send(self, worker: WorkerName, ticket: int, job: Any) -> None:
+    def send(self, worker: WorkerName, jobs: Message) -> None:
         """Send a job; if the server has gone, `wait` says so."""
-        self._say(Frame(Kind.CALL, _number(worker), ticket, pickle.dumps((ticket, job))))
+        ((ticket, _),) = jobs
+        self._say(Frame(Kind.CALL, _number(worker), ticket, pickle.dumps(jobs)))
 
     def cancel(self, worker: WorkerName, ticket: int) -> None:
         """Pass it on; a job that waits for its turn is dropped."""

@@ -124,14 +124,15 @@ class NestingWorker:
         """
         ended: Future[bytes | WorkerError] = Future()
         ticket = next(self._tickets)
-        self.submit(worker_id, ticket, pickle.dumps((ticket, job)), ended.set_result)
+        self.submit(worker_id, ticket, pickle.dumps([(ticket, job)]), ended.set_result)
         try:
             answer = ended.result(timeout_s)
         except TimeoutError:
             raise WorkerError(f"worker {worker_id} has not answered within {timeout_s:g} s; release it") from None
         if isinstance(answer, WorkerError):
             raise answer
-        _, result = pickle.loads(answer)
+        results, _ = pickle.loads(answer)
+        result = results[ticket]
         if isinstance(result, NotMade):
             what = f"{type(result.error).__name__}: {result.error}"
             raise WorkerNotMade(f"worker {worker_id} could not be made: {what}") from result.error
@@ -154,9 +155,9 @@ class NestingWorker:
         Args:
             worker_id: who does it.
             ticket: its number.
-            message: ``(ticket, job)``, pickled; handed on as it is.
-            on_end: gets ``(ticket, result)``, pickled, or what went wrong. Like ``on_start`` it is called on whichever
-                thread notices and must return at once.
+            message: ``[(ticket, job)]``, pickled; handed on as it is.
+            on_end: gets what `Runner.work_through` returns, pickled, or what went wrong. Like ``on_start`` it is called
+                on whichever thread notices and must return at once.
             on_start: called when the job begins.
             rank: calls to other workers with a greater one come later.
         """
@@ -182,7 +183,7 @@ class NestingWorker:
                 self._cancelled.append((hosted, ticket))
         if dropped is not None:
             raised = Raised(WorkerError(f"the call to worker {worker_id} was cancelled before it began"))
-            dropped.on_end(pickle.dumps((ticket, raised)))
+            dropped.on_end(pickle.dumps(({ticket: raised}, [])))
         self._rouse()
 
     def release(self, worker_id: WorkerId) -> None:

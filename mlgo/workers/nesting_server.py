@@ -24,7 +24,7 @@ from mlgo.workers.local import Place
 from mlgo.workers.nesting import NestingWorker
 from mlgo.workers.turns import TURN_S, Turns
 
-PROTOCOL = 1
+PROTOCOL = 2
 BEAT_S = 10.0
 """How often an experiment that waits for results hears of the server at least."""
 

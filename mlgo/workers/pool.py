@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Generic, TypeVar
 
 from mlgo.workers.crew import Answered, Crew, Gone, Raised, Started
+from mlgo.workers.messages import AT_ONCE_S, message_size, next_wanted
 from mlgo.workers.schedule import Hint, Schedule, Task, WorkerName
 
 JobType = TypeVar("JobType")
@@ -18,6 +19,7 @@ LOOKAHEAD = 10_000
 """Jobs that may wait at once. More of them are taken from the caller as others are done, so memory is bounded."""
 
 _CANCEL_GRACE_S = 5.0
+_NEVER = float("inf")
 _log = logging.getLogger(__name__)
 
 
@@ -40,11 +42,16 @@ class WorkerLost:
         return what if self.attempts == 1 else f"{what}, as did {self.attempts - 1} before it"
 
 
+_Sent = dict[int, Task[JobType]]
+"""Jobs of one message by their tickets."""
+
+
 @dataclass(eq=False)
 class _Held(Generic[JobType]):
-    """What a worker holds: the first of them runs, the others wait at its side."""
+    """What a worker holds: the first message is being worked through, the others wait at its side."""
 
-    tasks: deque[tuple[int, Task[JobType]]] = field(default_factory=deque)
+    messages: deque[_Sent[JobType]] = field(default_factory=deque)
+    wanted: int = 1
     since: float = 0.0
     cancelled_at: float | None = None
 
@@ -77,11 +84,15 @@ class Pool(Generic[JobType, ResultType]):
     ) -> None:
         self._crew, self._retries, self._deadline_s = crew, retries, deadline_s
         self._schedule: Schedule[JobType] = schedule if schedule is not None else Schedule()
-        self._held: dict[WorkerName, _Held[JobType]] = {crew.hire(): _Held() for _ in range(max(1, num_workers))}
+        self._held: dict[WorkerName, _Held[JobType]] = {}
+        self._free: list[dict[WorkerName, None]] = [{} for _ in range(crew.depth)]  # by the messages that they hold
+        self._next_due = _NEVER  # no worker is overdue earlier
         self._tells_start: bool = crew.tells_start
         self._unwanted: set[int] = set()
         self._tickets = 0
         self.num_lost = 0
+        for _ in range(max(1, num_workers)):
+            self._hire()
 
     @property
     def num_workers(self) -> int:
@@ -118,11 +129,13 @@ class Pool(Generic[JobType, ResultType]):
                         position, job = following
                         self._schedule.add(Task(position, job, hint(job)))
                 self._hand_out()
-                if not len(self._schedule) and not any(held.tasks for held in self._held.values()):
+                if not len(self._schedule) and len(self._free[0]) == len(self._held):
                     return
                 for event in self._crew.wait(self._seconds_left()):
                     if isinstance(event, Started):
-                        self._held[event.worker].since = time.monotonic()
+                        held = self._held[event.worker]
+                        held.since = time.monotonic()
+                        self._next_due = min(self._next_due, self._due(held))
                     elif isinstance(event, Gone):
                         yield from self._mourn(event)
                     else:
@@ -130,7 +143,7 @@ class Pool(Generic[JobType, ResultType]):
                 yield from self._end_overdue()
         finally:
             self._schedule.cancel(lambda task: True)
-            for worker in [worker for worker, held in self._held.items() if held.tasks]:
+            for worker in [worker for worker, held in self._held.items() if held.messages]:
                 self._replace(worker)  # their answers must not meet the next jobs
             self._crew.rest()
 
@@ -138,67 +151,103 @@ class Pool(Generic[JobType, ResultType]):
         """Drop jobs of the present `map` that are no longer needed: they yield nothing any more.
 
         Those that wait are never started. One that runs is ended by its handler's ``cancel``, so that its worker stays;
-        a worker whose job goes on nevertheless is replaced.
+        a worker whose jobs go on nevertheless is replaced.
         """
         unwanted = set(positions)
         self._unwanted |= unwanted
         self._schedule.cancel(lambda task: task.position in unwanted)
         for worker, held in self._held.items():
-            if held.tasks and held.tasks[0][1].position in unwanted:
-                self._cancel_present(worker, held)
+            self._cancel_unwanted(worker, held)
 
     def close(self) -> None:
         """Stop all workers and whatever they run."""
         self._crew.close()
 
     def _hand_out(self) -> None:
-        """Fill workers, all to the same depth, so that none waits while another has two."""
-        for depth in range(1, self._crew.depth + 1):
-            for worker, held in self._held.items():
-                if len(held.tasks) < depth and self._crew.ready(worker):
-                    task = self._schedule.take(worker)
-                    if task is not None:
-                        self._send(worker, held, task)
+        """Fill workers, all to the same depth, so that none waits while another has two messages."""
+        for free in self._free:
+            if not len(self._schedule):
+                return
+            for worker in list(free):
+                if self._crew.ready(worker):
+                    self._fill(worker, self._held[worker])
 
-    def _send(self, worker: WorkerName, held: _Held[JobType], task: Task[JobType]) -> None:
-        if not held.tasks:
+    def _fill(self, worker: WorkerName, held: _Held[JobType]) -> None:
+        """Send a worker one message, unless there is nothing for it."""
+        sent: _Sent[JobType] = {}
+        for _ in range(message_size(held.wanted, len(self._schedule), len(self._held))):
+            task = self._schedule.take(worker)
+            if task is None:
+                break
+            self._tickets += 1
+            if task.alone:
+                self._send(worker, held, {self._tickets: task})
+                break
+            sent[self._tickets] = task
+        if sent:
+            self._send(worker, held, sent)
+
+    def _send(self, worker: WorkerName, held: _Held[JobType], sent: _Sent[JobType]) -> None:
+        if not held.messages:
             held.since = self._start_of_next()
-        self._tickets += 1
-        held.tasks.append((self._tickets, task))
-        self._crew.send(worker, self._tickets, task.job)
+        held.messages.append(sent)
+        self._sort_in(worker, held)
+        self._next_due = min(self._next_due, self._due(held))
+        self._crew.send(worker, [(ticket, task.job) for ticket, task in sent.items()])
+
+    def _sort_in(self, worker: WorkerName, held: _Held[JobType]) -> None:
+        """Keep in mind how much room a worker has."""
+        for depth, free in enumerate(self._free):
+            if depth == len(held.messages):
+                free[worker] = None
+            else:
+                free.pop(worker, None)
 
     def _take_back(self, event: Answered) -> Iterator[tuple[int, ResultType | WorkerLost]]:
-        held = self._held[event.worker]
-        at = next(i for i, (ticket, _) in enumerate(held.tasks) if ticket == event.ticket)
-        _, task = held.tasks[at]
-        del held.tasks[at]
+        worker, held = event.worker, self._held[event.worker]
+        at = next(i for i, sent in enumerate(held.messages) if sent.keys() & event.results.keys())
+        sent = held.messages[at]
+        del held.messages[at]
+        self._sort_in(worker, held)
+        held.wanted = next_wanted(held.wanted, len(sent), len(event.results), self._crew.most)
         if at == 0:  # answers of jobs that were done at once may overtake each other on their way
             held.since, held.cancelled_at = self._start_of_next(), None
-            if held.tasks and held.tasks[0][1].position in self._unwanted:
-                self._cancel_present(event.worker, held)
-        if task.position in self._unwanted:
-            return
-        if isinstance(event.result, Raised):
-            raise event.result.error
-        yield task.position, event.result
+            self._cancel_unwanted(worker, held)
+            self._next_due = min(self._next_due, self._due(held))
+        yield from self._put_back(sent[ticket] for ticket in event.left)
+        for ticket, result in event.results.items():
+            position = sent[ticket].position
+            if position in self._unwanted:
+                continue
+            if isinstance(result, Raised):
+                raise result.error
+            yield position, result
 
-    def _cancel_present(self, worker: WorkerName, held: _Held[JobType]) -> None:
-        held.cancelled_at = time.monotonic()
-        self._crew.cancel(worker, held.tasks[0][0])
+    def _cancel_unwanted(self, worker: WorkerName, held: _Held[JobType]) -> None:
+        """Have the unwanted jobs of the first message ended or left."""
+        if not held.messages or not self._unwanted:
+            return
+        first = held.messages[0]
+        unwanted = [ticket for ticket, task in first.items() if task.position in self._unwanted]
+        for ticket in unwanted:
+            self._crew.cancel(worker, ticket)
+        if len(unwanted) == len(first) and held.cancelled_at is None:
+            held.cancelled_at = time.monotonic()
+            self._next_due = min(self._next_due, self._due(held))
 
     def _mourn(self, event: Gone) -> Iterator[tuple[int, ResultType | WorkerLost]]:
         """Replace a dead worker; the job that it was doing is tried again, those that waited at its side are as new."""
         self.num_lost += 1
         _log.warning("worker %s is lost: %s", event.worker, event.reason or f"exit code {event.exit_code}")
-        held = self._held[event.worker]
-        if held.tasks:
-            held.tasks[0][1].attempts += 1
-        yield from self._put_back(self._replace(event.worker), event.exit_code, event.reason)
+        messages = self._replace(event.worker)
+        if messages and (culprit := _culprit(messages[0])) is not None:
+            culprit.attempts += 1
+        yield from self._put_back(_tasks(messages), event.exit_code, event.reason)
 
     def _put_back(
-        self, tasks: Iterable[tuple[int, Task[JobType]]], exit_code: int | None, reason: str
+        self, tasks: Iterable[Task[JobType]], exit_code: int | None = None, reason: str = ""
     ) -> Iterator[tuple[int, ResultType | WorkerLost]]:
-        for _, task in tasks:
+        for task in tasks:
             if task.position in self._unwanted:
                 continue
             if task.attempts > self._retries:
@@ -208,36 +257,49 @@ class Pool(Generic[JobType, ResultType]):
 
     def _end_overdue(self) -> Iterator[tuple[int, ResultType | WorkerLost]]:
         now = time.monotonic()
+        if now < self._next_due:
+            return
         for worker, held in list(self._held.items()):
-            if not held.tasks or now < self._due(held):
+            if not held.messages or now < self._due(held):
                 continue
-            _, task = held.tasks[0]
-            waiting = list(self._replace(worker))[1:]
-            if held.cancelled_at is None:
-                yield task.position, WorkerLost(None, f"it took longer than {self._deadline_s:g} s")
-            yield from self._put_back(waiting, None, "")
+            messages = self._replace(worker)
+            if held.cancelled_at is None and (culprit := _culprit(messages[0])) is not None:
+                messages.popleft()
+                yield culprit.position, WorkerLost(None, f"it took longer than {self._deadline_s:g} s")
+            yield from self._put_back(_tasks(messages))
+        self._next_due = min((self._due(held) for held in self._held.values() if held.messages), default=_NEVER)
 
     def _start_of_next(self) -> float:
         """Moment at which a worker begins what it now holds; none yet if it may have to wait for others."""
-        return float("inf") if self._tells_start else time.monotonic()
+        return _NEVER if self._tells_start else time.monotonic()
 
     def _due(self, held: _Held[JobType]) -> float:
         """Moment at which a worker is given up."""
+        if not held.messages:
+            return _NEVER
         if held.cancelled_at is not None:
             return held.cancelled_at + _CANCEL_GRACE_S
-        return held.since + self._deadline_s if self._deadline_s is not None else float("inf")
+        if self._deadline_s is None:
+            return _NEVER
+        return held.since + self._deadline_s + (AT_ONCE_S if len(held.messages[0]) > 1 else 0.0)
 
     def _seconds_left(self) -> float | None:
-        due = min((self._due(held) for held in self._held.values() if held.tasks), default=float("inf"))
-        return None if due == float("inf") else max(0.0, due - time.monotonic())
+        return None if self._next_due == _NEVER else max(0.0, self._next_due - time.monotonic())
 
-    def _replace(self, worker: WorkerName) -> deque[tuple[int, Task[JobType]]]:
+    def _hire(self) -> None:
+        worker = self._crew.hire()
+        self._held[worker] = _Held()
+        self._sort_in(worker, self._held[worker])
+
+    def _replace(self, worker: WorkerName) -> deque[_Sent[JobType]]:
         """End a worker, or bury a dead one, and make a place for another; returns what it held."""
         held = self._held.pop(worker)
+        for free in self._free:
+            free.pop(worker, None)
         self._schedule.leave(worker)
         self._crew.dismiss(worker)
-        self._held[self._crew.hire()] = _Held()
-        return held.tasks
+        self._hire()
+        return held.messages
 
     def __enter__(self) -> "Pool[JobType, ResultType]":
         return self
@@ -246,3 +308,17 @@ class Pool(Generic[JobType, ResultType]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _culprit(sent: _Sent[JobType]) -> Task[JobType] | None:
+    """The job that a worker was doing; where it could be one of several, they will be sent alone."""
+    if len(sent) == 1:
+        return next(iter(sent.values()))
+    for task in sent.values():
+        task.alone = True
+    return None
+
+
+def _tasks(messages: Iterable[_Sent[JobType]]) -> Iterator[Task[JobType]]:
+    for sent in messages:
+        yield from sent.values()

@@ -12,9 +12,10 @@ from typing import Any
 
 from mlgo.config import WorkersConfig
 from mlgo.errors import WorkerError
-from mlgo.workers.cluster import LOCAL_INSTEAD, check_versions, connect, disconnect, versions
-from mlgo.workers.crew import Answered, Event, Gone, MakeHandler, Raised
+from mlgo.workers.cluster import LOCAL_INSTEAD, HeadWatch, check_versions, connect, disconnect, versions
+from mlgo.workers.crew import Answered, Event, Gone, MakeHandler, Message, Raised
 from mlgo.workers.depot import pack
+from mlgo.workers.messages import MOST
 from mlgo.workers.ray_worker import RayDepot, RayWorker
 from mlgo.workers.schedule import WorkerName
 
@@ -31,13 +32,13 @@ class _Arrival:
     Attributes:
         worker: whose.
         actor: which of its actors.
-        ticket: of the job; None for the start.
+        starts: whether it was the start.
         future: done.
     """
 
     worker: WorkerName
     actor: Any
-    ticket: int | None
+    starts: bool
     future: "Future[Any]"
 
 
@@ -48,7 +49,8 @@ class RayCrew:
     a while, so that a cluster may shrink. A node that dies takes its actors along; others take their place.
 
     Attributes:
-        depth: one job that runs, one that waits at its side: the way to a node takes about a millisecond.
+        depth: one message that is worked through, one that waits at its side: the way to a node takes about a
+            millisecond.
 
     Args:
         make_handler: see `MakeHandler`. It may have a method ``moved_to(folder, read)``, which gives what to call on a
@@ -62,11 +64,13 @@ class RayCrew:
     """
 
     depth = 2
+    most = MOST
     tells_start = False
 
     def __init__(self, make_handler: MakeHandler, config: WorkersConfig, release_after_s: float = 60.0) -> None:
         self._ray = connect(config.address, config.files)
         self._errors = self._ray.exceptions
+        self._head = HeadWatch(self._ray.get_runtime_context().gcs_address)
         self._config, self._release_after_s = config, release_after_s
         self._run = f"ray-{uuid.uuid4().hex[:12]}"
         self._here = versions()
@@ -116,29 +120,31 @@ class RayCrew:
             self._waiting_since = time.monotonic()
         actor = self._actor.options(scheduling_strategy="SPREAD").remote(self._run, self._depot)
         self._actors[worker] = actor
-        self._expect(actor.begin.remote(self._packed), worker, None)
+        self._expect(actor.begin.remote(self._packed), worker, starts=True)
 
-    def _expect(self, reference: Any, worker: WorkerName, ticket: int | None) -> None:
+    def _expect(self, reference: Any, worker: WorkerName, *, starts: bool) -> None:
         actor = self._actors[worker]
-        reference.future().add_done_callback(lambda future: self._arrivals.put(_Arrival(worker, actor, ticket, future)))
+        reference.future().add_done_callback(lambda future: self._arrivals.put(_Arrival(worker, actor, starts, future)))
 
-    def send(self, worker: WorkerName, ticket: int, job: Any) -> None:
+    def send(self, worker: WorkerName, jobs: Message) -> None:
         """Call the actor; its death shows in the answer."""
+        first, _ = jobs[0]
         try:
-            self._expect(self._actors[worker].run.remote(ticket, pack(job)), worker, ticket)
+            self._expect(self._actors[worker].run.remote(first, pack(jobs)), worker, starts=False)
         except self._errors.ObjectStoreFullError as error:
             raise self._store_full() from error
 
     def cancel(self, worker: WorkerName, ticket: int) -> None:
-        """Call the actor past the jobs that it holds."""
+        """Call the actor past the messages that it holds."""
         self._actors[worker].cancel.remote(ticket)
 
     def wait(self, timeout_s: float | None) -> Sequence[Event]:
-        """Answers and deaths."""
+        """Answers and deaths; nothing for some seconds may end it, too."""
+        self._head.look()
         limit = self._seconds_to_start()
-        chosen = [one for one in (timeout_s, limit) if one is not None]
+        chosen = [one for one in (timeout_s, limit, self._head.seconds()) if one is not None]
         try:
-            arrivals = [self._arrivals.get(timeout=min(chosen) if chosen else None)]
+            arrivals = [self._arrivals.get(timeout=min(chosen))]
         except queue.Empty:
             if limit is not None and self._seconds_to_start() == 0.0:
                 raise self._nobody_started() from None
@@ -149,7 +155,7 @@ class RayCrew:
         return [event for one in arrivals if (event := self._event(one)) is not None]
 
     def _event(self, arrival: _Arrival) -> Event | None:
-        worker, ticket = arrival.worker, arrival.ticket
+        worker = arrival.worker
         if self._actors.get(worker) is not arrival.actor:  # ended in the meantime
             return None
         try:
@@ -164,8 +170,8 @@ class RayCrew:
             raise WorkerError(f"Ray cannot start a worker: {_short(error)}; {LOCAL_INSTEAD}") from error
         except (self._errors.ObjectStoreFullError, self._errors.OutOfDiskError) as error:
             raise self._store_full() from error
-        if ticket is not None:
-            return Answered(worker, ticket, result)
+        if not arrival.starts:
+            return Answered(worker, *result)
         node, there, failure = result
         check_versions(self._here, there, node)
         if isinstance(failure, Raised):

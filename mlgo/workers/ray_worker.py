@@ -10,7 +10,7 @@ from mlgo.workers.cluster import LOCAL_INSTEAD, versions
 from mlgo.workers.cores import claim_core
 from mlgo.workers.crew import Raised
 from mlgo.workers.depot import FileStamp, NodeFiles, unpack
-from mlgo.workers.serving import Runner
+from mlgo.workers.serving import Answer, Runner
 
 
 class RayDepot:
@@ -78,14 +78,15 @@ class RayWorker:
             return self.node, versions(), Raised(WorkerError(f"node {self.node}: {error}; {LOCAL_INSTEAD}"))
         return self.node, versions(), None
 
-    def run(self, ticket: int, packed: bytes) -> Any:
-        """Do a job; what the handler returns, or `Raised`."""
+    def run(self, first: int, packed: bytes) -> Answer:
+        """Work through a message, of whose jobs the first has this ticket."""
         assert self._runner is not None
         try:
-            job = unpack(packed, self._local)
+            jobs = unpack(packed, self._local)
         except OSError as error:
-            return Raised(WorkerError(f"node {self.node} cannot keep files of the run: {error}; {LOCAL_INSTEAD}"))
-        return self._runner.run(ticket, job)
+            failure = WorkerError(f"node {self.node} cannot keep files of the run: {error}; {LOCAL_INSTEAD}")
+            return {first: Raised(failure)}, []
+        return self._runner.work_through(jobs)
 
     def cancel(self, ticket: int) -> None:
         """End a job soon, if that is the one being done."""

@@ -43,13 +43,15 @@ class Task(Generic[JobType]):
         position: number of the job.
         job: what to do.
         hint: where it wants to be done.
-        attempts: how many workers have died of it, or with it.
+        attempts: how many workers have died of it.
+        alone: it was sent with others when a worker died or took too long, so it goes in a message of its own.
     """
 
     position: int
     job: JobType
     hint: Hint = Hint()
     attempts: int = 0
+    alone: bool = False
 
 
 @dataclass(eq=False)

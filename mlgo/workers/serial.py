@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mlgo.workers.crew import Answered, Event, MakeHandler, Raised
+from mlgo.workers.crew import Answered, Event, MakeHandler, Message, Raised
 from mlgo.workers.schedule import WorkerName
 
 
@@ -17,7 +17,7 @@ class SerialCrew:
         make_handler: see `MakeHandler`.
     """
 
-    depth = 1
+    depth = most = 1
     tells_start = False
 
     def __init__(self, make_handler: MakeHandler) -> None:
@@ -35,9 +35,9 @@ class SerialCrew:
         """Always."""
         return True
 
-    def send(self, worker: WorkerName, ticket: int, job: Any) -> None:
-        """Keep the job until somebody waits for it."""
-        self._sent.append((worker, ticket, job))
+    def send(self, worker: WorkerName, jobs: Message) -> None:
+        """Keep the jobs until somebody waits for them."""
+        self._sent += [(worker, ticket, job) for ticket, job in jobs]
 
     def cancel(self, worker: WorkerName, ticket: int) -> None:
         """Nothing can be done about a job that runs in this very thread."""
@@ -48,9 +48,9 @@ class SerialCrew:
         try:
             if worker not in self._handlers:
                 self._handlers[worker] = self._make_handler()
-            return [Answered(worker, ticket, self._handlers[worker](job))]
+            return [Answered(worker, {ticket: self._handlers[worker](job)})]
         except Exception as error:
-            return [Answered(worker, ticket, Raised(error))]
+            return [Answered(worker, {ticket: Raised(error)})]
 
     def rest(self) -> None:
         """Workers stay as they are, and so does what they keep warm."""

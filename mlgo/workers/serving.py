@@ -2,9 +2,11 @@
 
 import contextlib
 import os
+import pickle
 import queue
 import signal
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +18,11 @@ from mlgo.compiler.process import die_with_parent
 from mlgo.scratch import remove_own_scratch
 from mlgo.threads import one_thread_each
 from mlgo.workers.cores import claim_core
-from mlgo.workers.crew import MakeHandler, NotMade, Raised
+from mlgo.workers.crew import MakeHandler, Message, NotMade, Raised
+from mlgo.workers.messages import AT_ONCE_S
+
+Answer = tuple[dict[int, Any], list[int]]
+"""Results by ticket, and tickets of jobs that were left."""
 
 HELD_BACK = (signal.SIGINT, signal.SIGTERM)
 """Signals that reach neither the pool nor the worker while the worker starts."""
@@ -34,7 +40,7 @@ class Cancel:
 
 
 class Runner:
-    """One handler and the job that it does; what it raises is a result, too.
+    """One handler and the message that it works through; what it raises is a result, too.
 
     Args:
         make_handler: see `MakeHandler`.
@@ -42,18 +48,38 @@ class Runner:
 
     def __init__(self, make_handler: MakeHandler) -> None:
         self._present: int | None = None
+        self._unwanted: set[int] = set()
         self._changing = threading.Lock()
         try:
             self._handler: Callable[[Any], Any] | NotMade = make_handler()
         except Exception as error:
             self._handler = NotMade(error)
 
-    def run(self, ticket: int, job: Any) -> Any:
-        """Do a job; what the handler returns, or `Raised`; `NotMade` where there is no handler."""
-        if isinstance(self._handler, NotMade):
-            return self._handler
-        self._present = ticket
+    def work_through(self, jobs: Message) -> Answer:
+        """Do the first job, and the others as long as that is possible at once.
+
+        Returns:
+            By ticket what the handler has returned, or `Raised`, or `NotMade` where there is no handler; and the
+            tickets of the jobs that were left.
+        """
+        results: dict[int, Any] = {}
+        end = time.monotonic() + AT_ONCE_S
+        for ticket, job in jobs:
+            if results and time.monotonic() >= end:
+                break
+            with self._changing:
+                if results and ticket in self._unwanted:
+                    continue
+                self._present = ticket
+            results[ticket] = self._run(job)
+        with self._changing:
+            self._unwanted.clear()
+        return results, [ticket for ticket, _ in jobs if ticket not in results]
+
+    def _run(self, job: Any) -> Any:
         try:
+            if isinstance(self._handler, NotMade):
+                return self._handler
             return self._handler(job)
         except Exception as error:
             return Raised(error)
@@ -62,15 +88,17 @@ class Runner:
                 self._present = None
 
     def cancel(self, ticket: int) -> None:
-        """Let the handler end a job, if that is the one it does; called on another thread than `run`."""
+        """Let the handler end a job if that is the one it does, else leave it; called on another thread."""
         cancel = getattr(self._handler, "cancel", None)
         with self._changing:
-            if cancel is not None and self._present == ticket:
+            if self._present != ticket:
+                self._unwanted.add(ticket)
+            elif cancel is not None:
                 cancel()
 
 
 def serve(descriptor: int, parent: int, own_core: bool = True) -> None:
-    """Receive a maker of handlers, then jobs with their tickets; send what the handler returns, or `Raised`.
+    """Receive a maker of handlers, then messages with jobs; send what `Runner.work_through` returns.
 
     Args:
         descriptor: this end of the pipe.
@@ -86,11 +114,10 @@ def serve(descriptor: int, parent: int, own_core: bool = True) -> None:
     pipe = Connection(descriptor)
     with contextlib.suppress(EOFError, ConnectionResetError, BrokenPipeError):  # the parent has closed the pipe
         runner = Runner(_maker(pipe))
-        jobs: queue.SimpleQueue[tuple[int, Any] | None] = queue.SimpleQueue()
-        threading.Thread(target=_receive, args=(pipe, jobs, runner), daemon=True).start()
-        while (job := jobs.get()) is not None:
-            ticket, content = job
-            _send(pipe, ticket, runner.run(ticket, content))
+        messages: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+        threading.Thread(target=_receive, args=(pipe, messages, runner), daemon=True).start()
+        while (message := messages.get()) is not None:
+            _send(pipe, runner.work_through(message))
     remove_own_scratch()
 
 
@@ -108,16 +135,25 @@ def _raise(error: Exception) -> Callable[[Any], Any]:
     raise error
 
 
-def _send(pipe: Connection, ticket: int, result: Any) -> None:
+def _send(pipe: Connection, answer: Answer) -> None:
     try:
-        pipe.send((ticket, result))
+        pipe.send(answer)
     except (BrokenPipeError, ConnectionResetError):
         raise
-    except Exception as error:  # it cannot be pickled, and nothing of it was sent
-        pipe.send((ticket, Raised(TypeError(f"a worker cannot send its result: {error}"))))
+    except Exception:  # something in it cannot be pickled, and nothing was sent
+        results, left = answer
+        pipe.send(({ticket: _sendable(result) for ticket, result in results.items()}, left))
 
 
-def _receive(pipe: Connection, jobs: "queue.SimpleQueue[tuple[int, Any] | None]", runner: Runner) -> None:
+def _sendable(result: Any) -> Any:
+    try:
+        pickle.dumps(result)
+    except Exception as error:
+        return Raised(TypeError(f"a worker cannot send its result: {error}"))
+    return result
+
+
+def _receive(pipe: Connection, messages: "queue.SimpleQueue[Message | None]", runner: Runner) -> None:
     """Read what the pool sends also while a job runs, so that it never has to wait to say something."""
     try:
         while True:
@@ -125,9 +161,9 @@ def _receive(pipe: Connection, jobs: "queue.SimpleQueue[tuple[int, Any] | None]"
             if isinstance(message, Cancel):
                 runner.cancel(message.ticket)
             else:
-                jobs.put(message)
+                messages.put(message)
     except (EOFError, OSError):  # the parent has closed the pipe
-        jobs.put(None)
+        messages.put(None)
     except Exception:  # a job that cannot be read here, so nobody knows which it was
         traceback.print_exc()
         os._exit(1)

@@ -1,7 +1,6 @@
 """Behavioural cloning. TensorFlow runs in processes of its own: it is large and its determinism is global."""
 
 import json
-import subprocess
 import sys
 from collections import Counter
 
@@ -85,10 +84,8 @@ print(json.dumps({
 
 
 @pytest.fixture(scope="module")
-def report():
-    run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr[-2000:]
-    return json.loads(run.stdout.splitlines()[-1])
+def report(in_tensorflow):
+    return json.loads(in_tensorflow(PROGRAM))
 
 
 @pytest.mark.slow

@@ -1,8 +1,6 @@
 """Cloning of answers that choose a column."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +11,6 @@ from mlgo.config import BCConfig
 from mlgo.errors import TrainingError
 from mlgo.learn.bc.columns import clone_columns, column_data
 from mlgo.policy.vocabulary import build_vocabulary, columns_of, normalisation, recorded_values
-from tests.conftest import REPOSITORY
 
 COLUMNS = 5
 BC = BCConfig(
@@ -105,10 +102,8 @@ print(json.dumps({
 
 
 @pytest.mark.slow
-def test_a_clone_of_the_lightest_column():
-    run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, cwd=REPOSITORY)
-    assert run.returncode == 0, run.stderr[-2000:]
-    report = json.loads(run.stdout.splitlines()[-1])
+def test_a_clone_of_the_lightest_column(in_tensorflow):
+    report = json.loads(in_tensorflow(PROGRAM))
     assert report["accuracy"] > 0.97
     assert report["same"]
     assert np.shape(report["matrix"]) == (2 * 3 + 1, 1)

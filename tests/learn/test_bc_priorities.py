@@ -1,8 +1,6 @@
 """Cloning of priorities."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +13,6 @@ from mlgo.learn.bc.priorities import clone_priorities, priority_data
 from mlgo.policy.priority_policy import priority_of
 from mlgo.policy.vocabulary import build_vocabulary, normalisation, recorded_values
 from mlgo.tasks.regalloc_priority import UNITS
-from tests.conftest import REPOSITORY
 
 BC = BCConfig(
     max_epochs=25,
@@ -88,10 +85,8 @@ print(json.dumps({
 """
 
 
-def test_a_linear_clone_of_longest_first():
-    run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, cwd=REPOSITORY)
-    assert run.returncode == 0, run.stderr[-2000:]
-    report = json.loads(run.stdout.splitlines()[-1])
+def test_a_linear_clone_of_longest_first(in_tensorflow):
+    report = json.loads(in_tensorflow(PROGRAM))
     assert report["accuracy"] > 0.98
     assert report["error"] < 0.05
     assert report["same"]

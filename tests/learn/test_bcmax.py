@@ -1,7 +1,6 @@
 """BC-Max: what is kept and how it is weighed, by hand; the rounds on a problem with a known optimum."""
 
 import json
-import subprocess
 import sys
 
 import numpy as np
@@ -402,10 +401,8 @@ print(json.dumps({
 
 
 @pytest.mark.slow
-def test_fitting_with_keras():
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", PROGRAM], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    report = json.loads(done.stdout.splitlines()[-1])
+def test_fitting_with_keras(in_tensorflow):
+    report = json.loads(in_tensorflow(PROGRAM))
     assert report["accuracy"] > 0.97
     assert report["still"]  # weights went in and came out as they were
     assert report["loss"][0] == report["loss"][1] > report["loss"][2]

@@ -1,8 +1,6 @@
 """Marginal costs: equations by hand, and fits of costs that are known. TensorFlow runs in a process of its own."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pyarrow as pa
@@ -209,17 +207,8 @@ print(json.dumps({
 
 
 @pytest.fixture(scope="module")
-def learned():
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", PROGRAM],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+def learned(in_tensorflow):
+    return json.loads(in_tensorflow(PROGRAM))
 
 
 def test_costs_of_single_decisions_are_found_from_sums(learned):

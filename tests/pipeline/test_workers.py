@@ -176,6 +176,59 @@ def test_nodes_killed_while_training(finished, undisturbed, cluster):
         cluster.remove(node)
 
 
+@pytest.mark.slow
+@needs_ray
+@pytest.mark.timeout(900)
+def test_a_cluster_that_shrinks_and_grows_while_training(finished, undisturbed, cluster):
+    """Nodes take their leave and come back, while there is work."""
+    nodes = [cluster.add_node(), cluster.add_node()]
+    begun = finished.root / "data/breathing/work/timings"
+
+    def change(process) -> int:
+        if not begun.exists():
+            return 0
+        if len(nodes) == 2:
+            cluster.remove(nodes.pop(0))
+            return 1
+        nodes.append(cluster.add_node())
+        return 0
+
+    where = {"kind": "ray", "address": cluster.address, "num_workers": 2}
+    shrunk = disturbed(finished, "breathing", change, 4.0, **where, files="shared", retries=50)
+    print(f"shrunk {shrunk} times")
+    assert shrunk >= 1
+    assert outcome(finished, "breathing") == undisturbed
+    for node in nodes:
+        cluster.remove(node)
+    cluster.wait_for_cpus(0.0)
+
+
+@pytest.mark.slow
+@needs_ray
+@pytest.mark.timeout(600)
+def test_the_head_dies_while_training_and_others_finish_it(finished, undisturbed):
+    one = TestCluster()
+    try:
+        one.add_node()
+        where = {"kind": "ray", "address": one.address, "num_workers": 1, "files": "shared"}
+        train_it = command(finished, "headless", 1, generations=GENERATIONS, pairs=PAIRS, **where)
+        with finished.start(*train_it) as process:
+            end = time.monotonic() + 60.0
+            while not list((finished.root / "data/headless/work/replay").rglob("*.tree")):
+                assert time.monotonic() < end
+                time.sleep(0.1)
+            one.kill_head()
+            said, _ = process.communicate(timeout=90.0)
+        assert process.returncode == 1
+        message = next((line for line in said.splitlines() if line.startswith("error: ")), said[-2000:])
+        assert message.startswith(f"error: the head of the Ray cluster at {one.address} is gone")
+        assert "go on from the last checkpoint" in message
+        assert finished.processes() == []
+    finally:
+        one.close()
+    assert train(finished, "headless", 2, generations=GENERATIONS, pairs=PAIRS) == undisturbed
+
+
 def _command_line(pid: int) -> bytes:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()

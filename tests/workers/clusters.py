@@ -71,6 +71,10 @@ class TestCluster:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
 
+    def kill_head(self) -> None:
+        """End what keeps the cluster together; its nodes live on for a while."""
+        self._cluster.head_node.kill_gcs_server()
+
     @contextlib.contextmanager
     def frozen(self, nodes: Sequence) -> Iterator[None]:
         """Nodes whose processes stand still, which Ray notices by and by."""
@@ -87,7 +91,7 @@ class TestCluster:
 
     def close(self) -> None:
         self._cluster.shutdown()
-        os.environ.pop("RAY_TMPDIR")
+        os.environ.pop("RAY_TMPDIR", None)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def node_that_does_not_see(self, *hidden: Path, temporary: Path) -> AbstractContextManager[None]:

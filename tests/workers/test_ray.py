@@ -1,6 +1,7 @@
 """Workers on real Ray clusters: the pool's promises kept, nodes lost, files brought, mistakes named."""
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -11,7 +12,7 @@ import pytest
 
 from mlgo.errors import UnknownWorker, WorkerCrashed, WorkerError, WorkerReleased
 from mlgo.workers import Pool, open_pool
-from mlgo.workers.cluster import check_versions, connect, disconnect, versions
+from mlgo.workers.cluster import HeadWatch, check_versions, connect, disconnect, versions
 from mlgo.workers.nesting import NestingWorker
 from tests.conftest import REPOSITORY, WITHIN_S
 from tests.workers.clusters import TestCluster, needs_namespaces, needs_ray, workers_on
@@ -220,3 +221,22 @@ def test_a_file_that_is_the_same_is_not_copied(tmp_path):
     copy = nodes.local(stamp)
     assert copy != file
     assert (copy.name, copy.read_text(), nodes.local(stamp)) == ("file", "content", copy)
+
+
+def test_a_head_that_is_gone_is_said_after_a_while(monkeypatch):
+    monkeypatch.setattr("mlgo.workers.cluster._HEAD_GONE_S", 0.5)
+    monkeypatch.setattr("mlgo.workers.cluster._HEAD_ASKED_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        watch = HeadWatch(f"127.0.0.1:{server.getsockname()[1]}")
+        watch.look()
+        assert 0.0 < watch.seconds() <= 0.05
+        time.sleep(0.6)
+        watch.look()  # there, however long it was not asked
+    time.sleep(0.06)
+    watch.look()  # gone, but it may come back
+    begin = time.monotonic()
+    with pytest.raises(WorkerError, match=r"the head of the Ray cluster at 127\.0\.0\.1:\d+ is gone"):
+        while time.monotonic() < begin + WITHIN_S:
+            watch.look()
+            time.sleep(watch.seconds())
+    assert time.monotonic() - begin > 0.3
