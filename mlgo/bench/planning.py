@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.bench.real_generations import Run, fresh_outcomes, watch_generations
-from mlgo.bench.unit_costs import DriverCost, TreeCost, measure_driver, measure_learner, measure_pool, measure_trees
+from mlgo.bench.unit_costs import DriverCost, TreeCost, measure_driver, measure_learner, measure_trees
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.config import LOCAL_WORKERS, Config
 from mlgo.corpus.store import unpack_bitcode
@@ -56,7 +56,6 @@ HOW = {
     "driver_message_s": "driver's processor time of jobs sent alone, less that of jobs in long messages",
     "driver_job_s": "driver's processor time: job made, pickled, scheduled, sent, its answer read; the rest",
     "driver_send_share": "share of it until the job is written to the pipe",
-    "driver_worker_s": "pool of 10,000 workers on paper against one of 10: time of a wake-up for each worker",
     "job_bytes": "pickle of a compile job with its policy",
     "result_bytes": "pickle of a real outcome",
     "recall_s": "thread time of walks down trees in memory, over their questions: intercept",
@@ -146,7 +145,6 @@ def _costs(driver: DriverCost, trees: TreeCost, update_s: float, update_candidat
         driver.message_s,
         driver.job_s,
         driver.send_share,
-        measure_pool(),
         driver.job_bytes,
         driver.result_bytes,
         trees.recall_s,

@@ -29,13 +29,12 @@ from mlgo.rollout.outcome import CompileOutcome
 from mlgo.rollout.scored import ScoredModule
 from mlgo.seeding import generator
 from mlgo.workers import Hint, Pool
-from mlgo.workers.crew import Answered, Crew, Event, MakeHandler, Message
+from mlgo.workers.crew import Crew, MakeHandler, Message
 from mlgo.workers.local import LocalCrew
 from mlgo.workers.messages import MOST
 from mlgo.workers.schedule import WorkerName
 
 _WARM_UP = 500
-_POOL_SIZES = (10, 10_000)
 _PAIRS = (10, 400)
 _UPDATES = 5
 
@@ -203,60 +202,6 @@ class _MakeParrot:
 
 def _job(policy: Policy, one: ScoredModule, bitcode: Mapping[str, Path]) -> CompileJob:
     return CompileJob(one.module.key, bitcode[one.module.key], policy, sha256=one.module.sha256)
-
-
-class _PaperCrew:
-    """Workers that exist on paper only: each call returns the oldest answer."""
-
-    depth = most = 1
-    tells_start = False
-
-    def __init__(self) -> None:
-        self._hired = 0
-        self._sent: list[tuple[WorkerName, int]] = []
-        self._read = 0
-
-    def hire(self) -> WorkerName:
-        self._hired += 1
-        return self._hired
-
-    def ready(self, worker: WorkerName) -> bool:
-        return True
-
-    def send(self, worker: WorkerName, jobs: Message) -> None:
-        self._sent += [(worker, ticket) for ticket, _ in jobs]
-
-    def cancel(self, worker: WorkerName, ticket: int) -> None:
-        """Nobody is there."""
-
-    def wait(self, timeout_s: float | None) -> Sequence[Event]:
-        self._read += 1
-        worker, ticket = self._sent[self._read - 1]
-        return [Answered(worker, {ticket: None})]
-
-    def dismiss(self, worker: WorkerName) -> None:
-        """Nobody is there."""
-
-    def rest(self) -> None:
-        """Nobody is there."""
-
-    def close(self) -> None:
-        """Nobody is there."""
-
-
-def measure_pool(num_wakes: int = 300) -> float:
-    """Seconds that the pool takes for each worker it has, whenever it wakes up: the slope between two sizes."""
-    seconds = []
-    for size in _POOL_SIZES:
-        with Pool[int, None](_PaperCrew(), size) as pool:
-            found = pool.map(range(size + num_wakes), lambda job: Hint(str(job % 100)))
-            next(found)  # all have their first job now
-            begin = time.thread_time()
-            for _ in range(num_wakes):
-                next(found)
-            seconds.append((time.thread_time() - begin) / num_wakes)
-            found.close()  # type: ignore[attr-defined]
-    return max(0.0, (seconds[1] - seconds[0]) / (_POOL_SIZES[1] - _POOL_SIZES[0]))
 
 
 def measure_trees(

@@ -23,6 +23,7 @@ from mlgo.planning.scenarios import Scenario, nested, placings, relieved, run_al
 from mlgo.planning.workload import workload_of
 from mlgo.policy.stored import load_policy
 from mlgo.report.planning_picture import duration, picture
+from mlgo.workers.messages import MOST
 
 _EPILOG = """\
 examples:
@@ -40,6 +41,7 @@ _COLUMNS = (
     "time",
     "workers",
     "compiling",
+    "in a message",
     "driver",
     "server",
     "link",
@@ -77,7 +79,13 @@ def add_parser(commands: Any) -> None:
         help="that share the workers, each with the first size (default: 2 4)",
     )
     parser.add_argument("--drivers", type=positive, nargs="+", default=[1, 8], help="to try (default: 1 8)")
-    parser.add_argument("--batch", type=positive, nargs="+", default=[1, 8], help="jobs in a message (default: 1 8)")
+    parser.add_argument(
+        "--most",
+        type=positive,
+        nargs="+",
+        default=[1, MOST],
+        help="jobs in a message at most, to try (default: %(default)s)",
+    )
     parser.add_argument("--network", choices=("cluster", "local"), default="cluster", help="default: %(default)s")
     parser.add_argument("--store", choices=("cluster", "local"), default="cluster", help="default: %(default)s")
     parser.add_argument("--latency", type=not_negative_float, help="of the network, one way, in seconds")
@@ -179,10 +187,11 @@ def _simulate(args: argparse.Namespace, measured: Mapping[str, Any]) -> dict[str
         store = replace(store, operations_per_s=args.operations)
     kind = _kind(args, measured)
     costs = with_driver(costs_of(measured["costs"]), measured["drivers"], kind)
-    depth = 2 if kind == "ray" else 1  # as RayCrew and LocalCrew have it
+    depth = 2 if kind == "ray" else 1  # as RayCrew and LocalCrew have it; Ray may be missing here
+    local_costs = with_driver(costs_of(measured["costs"]), measured["drivers"], "local")
     clusters = [Cluster(cores, depth=depth, network=network, store=store) for cores in args.cores]
     shapes = [replace(one, generations=args.generations) for one in args.generation]
-    ways = [(drivers, batch) for drivers in args.drivers for batch in args.batch if (drivers, batch) != (1, 1)]
+    ways = [(drivers, most) for drivers in args.drivers for most in args.most if (drivers, most) != (1, MOST)]
     kinds: dict[str, list[Scenario]] = {
         "placings": [
             one for one in placings(clusters, shapes, args.seed) if args.schedules == "all" or one.placing == Placing()
@@ -193,31 +202,37 @@ def _simulate(args: argparse.Namespace, measured: Mapping[str, Any]) -> dict[str
     everything = [one for scenarios in kinds.values() for one in scenarios]
     total = sum(one.num_evaluations for one in everything)
     with tqdm(desc="simulated", total=total, unit="evaluation", unit_scale=True, disable=None) as bar:
-        results = iter(
-            run_all(
-                workload_of(measured["workload"]),
-                costs,
-                everything,
-                args.jobs,
-                lambda one: bar.update(one.num_evaluations),
-            )
-        )
-    return {name: [next(results).record() for _ in scenarios] for name, scenarios in kinds.items()}
+        return {
+            name: [
+                one.record()
+                for one in run_all(
+                    workload_of(measured["workload"]),
+                    local_costs if name == "nested" else costs,
+                    scenarios,
+                    args.jobs,
+                    lambda one: bar.update(one.num_evaluations),
+                )
+            ]
+            for name, scenarios in kinds.items()
+        }
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
     if row["trainings"] > 1:
         how = f"{row['trainings']} trainings, {'shared' if row['shared'] else 'apart'}"
-    elif row["drivers"] > 1 or row["batch"] > 1:
-        how = f"{row['drivers']} driver{'s' * (row['drivers'] > 1)}, {row['batch']} in a message"
+    elif row["drivers"] > 1 or row["most"] != MOST:
+        how = f"{row['drivers']} driver{'s' * (row['drivers'] > 1)}, messages of up to {row['most']}"
     else:
         how = row["placing"]
-    shares = ("utilisation", "compiling", "driver", "server", "link", "lock", "hit_share")
+    shares = ("driver", "server", "link", "lock", "hit_share")
     return [
         f"{row['cores']:,}",
         f"{row['candidates']:,} x {row['modules']:,}",
         how,
         duration(row["generation_s"]),
+        f"{100 * row['utilisation']:.1f} %",
+        f"{100 * row['compiling']:.1f} %",
+        f"{row['in_message']:.1f}",
         *(f"{100 * row[name]:.1f} %" for name in shares),
     ]
 

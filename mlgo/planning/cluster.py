@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from mlgo.workers.messages import MOST
+
 _FOREVER = float("inf")
 
 
@@ -69,7 +71,7 @@ class Cluster:
     Attributes:
         cores: each belongs to one worker and its compilers.
         drivers: each has an equal share of the workers and of the candidates.
-        batch: jobs in a message.
+        most: jobs in a message, see `mlgo.workers.messages`.
         depth: messages that a worker may hold, the one at work included.
         lookahead: jobs that a driver lets wait at once, see `mlgo.workers.pool`.
         network: between drivers and workers.
@@ -78,7 +80,7 @@ class Cluster:
 
     cores: int
     drivers: int = 1
-    batch: int = 1
+    most: int = MOST
     depth: int = 1
     lookahead: int = 10_000
     network: Network = LOCAL_NETWORK

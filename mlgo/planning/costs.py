@@ -15,7 +15,6 @@ class UnitCosts:
         driver_message_s: the driver's time for one message to a worker and the answer to it, besides its jobs.
         driver_job_s: its time for each job in them: made, pickled with the policy, scheduled, its result read.
         driver_send_share: how much of both passes before the job is on its way.
-        driver_worker_s: its time for each worker of the pool, whenever it wakes up: it looks at all of them.
         job_bytes: a pickled job with its policy.
         result_bytes: a pickled result.
         recall_s: walking a policy down a tree that is in memory, besides its questions.
@@ -30,7 +29,6 @@ class UnitCosts:
     driver_message_s: float
     driver_job_s: float
     driver_send_share: float
-    driver_worker_s: float
     job_bytes: float
     result_bytes: float
     recall_s: float
@@ -41,12 +39,12 @@ class UnitCosts:
     update_s: float
     update_candidate_s: float
 
-    def driver_task_s(self, batch: int = 1) -> float:
+    def driver_task_s(self, in_message: float = 1.0) -> float:
         """The driver's time for each job, when so many of them share a message."""
-        return self.driver_message_s / batch + self.driver_job_s
+        return self.driver_message_s / in_message + self.driver_job_s
 
 
-FREE = UnitCosts(0, 0, 0.5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+FREE = UnitCosts(0, 0, 0.5, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 """Nothing costs anything but compiles."""
 
 

@@ -28,19 +28,19 @@ def limits(course: Course, costs: UnitCosts, cluster: Cluster, num_modules: int)
     """Work out the limits for evaluations like those of a simulation; the lowest comes first.
 
     Args:
-        course: tells how long an evaluation keeps a worker busy, how often it compiles, and what it reads.
+        course: tells how long an evaluation keeps a worker busy, how often it compiles, what it reads, and how many
+            share a message.
         costs: of single steps.
-        cluster: drivers, batches, network and store.
+        cluster: drivers, network and store.
         num_modules: of a generation; each has a file with a lock of its own.
     """
     asked = max(1, course.asked)
+    driver_s = costs.driver_task_s(asked / max(1, course.messages))
     misses, store = course.compiled / asked, cluster.store
     worker_s = course.busy.worker / asked
     operations = store.recall_operations + misses * store.keep_operations
     rates = {
-        "driver": cluster.drivers / costs.driver_task_s(cluster.batch)
-        if costs.driver_task_s(cluster.batch)
-        else _FOREVER,
+        "driver": _over(cluster.drivers, driver_s),
         "network": cluster.drivers * _over(cluster.network.bytes_per_s, max(costs.job_bytes, costs.result_bytes)),
         "store: operations": _over(store.operations_per_s, operations),
         "store: bytes": _over(store.bytes_per_s, course.read_bytes / asked),

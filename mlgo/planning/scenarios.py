@@ -15,6 +15,8 @@ from mlgo.planning.limits import Limit, limits
 from mlgo.planning.simulation import Busy, Course, simulate
 from mlgo.planning.workload import Workload
 from mlgo.workers import LocalPool, WorkerLost
+from mlgo.workers.local import LocalCrew
+from mlgo.workers.nested import NestedCrew
 from mlgo.workers.schedule import Hint
 
 ALL_PLACINGS = (
@@ -36,7 +38,7 @@ class Scenario:
         placing: how the drivers schedule.
         shape: of each training.
         trainings: how many there are.
-        shared: all trainings use all workers; otherwise each has its part of them, and drivers of its own.
+        shared: all trainings use all workers, as nested ones; otherwise each has its part of them.
         seed: of what is drawn.
     """
 
@@ -66,6 +68,7 @@ class Result:
         waiting: share in which they waited for a lock or the file server.
         hit_share: evaluations that the trees knew.
         repeated_share: compiles whose outcome somebody was compiling already.
+        in_message: evaluations in a message, mean.
         driver: share of the drivers' time in which they were at work.
         server: the same for the file server.
         link: and for the drivers' links.
@@ -81,6 +84,7 @@ class Result:
     waiting: float
     hit_share: float
     repeated_share: float
+    in_message: float
     driver: float
     server: float
     link: float
@@ -110,7 +114,7 @@ class Result:
             "generations": scenario.shape.generations,
             "placing": str(scenario.placing),
             "drivers": scenario.cluster.drivers,
-            "batch": scenario.cluster.batch,
+            "most": scenario.cluster.most,
             "trainings": scenario.trainings,
             "shared": scenario.shared,
             **{name: round(value, 6) for name, value in values.items()},
@@ -124,6 +128,8 @@ def run_scenario(workload: Workload, costs: UnitCosts, scenario: Scenario) -> Re
     cluster, parts = scenario.cluster, 1 if scenario.shared else scenario.trainings
     if not scenario.shared:
         cluster = replace(cluster, cores=max(1, cluster.cores // parts))
+    elif scenario.trainings > 1:
+        cluster = replace(cluster, drivers=scenario.trainings)
     groups = np.array_split(np.arange(scenario.trainings), parts)
     courses = [
         simulate(
@@ -154,6 +160,7 @@ def _result(scenario: Scenario, costs: UnitCosts, cluster: Cluster, courses: Seq
         busy.waiting / workers_s,
         1.0 - compiled / max(1, asked),
         sum(course.repeated for course in courses) / max(1, compiled),
+        asked / max(1, sum(course.messages for course in courses)),
         busy.driver / time_s / cluster.drivers,
         busy.server / time_s,
         busy.link / time_s / cluster.drivers,
@@ -206,19 +213,20 @@ def placings(clusters: Iterable[Cluster], shapes: Sequence[Shape], seed: int) ->
 def nested(
     clusters: Iterable[Cluster], shapes: Sequence[Shape], counts: Sequence[int], seed: int
 ) -> Iterator[Scenario]:
-    """Several trainings, each with its part of the workers, and all with all of them."""
+    """Several trainings, each with its part of the cores and local workers, and all on all of them as nested ones."""
     for cluster in clusters:
         for shape in shapes:
             for count in counts:
                 for shared in (False, True):
-                    yield Scenario(cluster, Placing(), shape, count, shared, seed)
+                    depth = NestedCrew.depth if shared else LocalCrew.depth
+                    yield Scenario(replace(cluster, depth=depth), Placing(), shape, count, shared, seed)
 
 
 def relieved(
     clusters: Iterable[Cluster], shapes: Sequence[Shape], ways: Sequence[tuple[int, int]], seed: int
 ) -> Iterator[Scenario]:
-    """One training with more drivers or larger messages; ``ways`` are pairs of drivers and batch."""
+    """One training in other ways, each a number of drivers and of jobs in a message at most."""
     for cluster in clusters:
         for shape in shapes:
-            for drivers, batch in ways:
-                yield Scenario(replace(cluster, drivers=drivers, batch=batch), Placing(), shape, seed=seed)
+            for drivers, most in ways:
+                yield Scenario(replace(cluster, drivers=drivers, most=most), Placing(), shape, seed=seed)

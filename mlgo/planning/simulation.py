@@ -1,11 +1,15 @@
 """Generations on a cluster, event by event.
 
-A driver wakes up when answers have come, reads all of them, looks at all its workers, hands out what its schedule says
-and sleeps again; it is one thread. A worker walks its job's policy down the module's tree, after reading what has been
-added to the file since its last look, and compiles where the tree does not know the outcome; it then adds the compile
-under the lock of the file. When all of a generation is back, the learner takes its time, and the next one begins.
+A driver wakes up when answers have come, reads all of them, hands out what its schedule says and sleeps again; it is
+one thread. A worker walks its job's policy down the module's tree, after reading what has been added to the file since
+its last look, and compiles where the tree does not know the outcome; it then adds the compile under the lock of the
+file. When all of a generation is back, the learner takes its time, and the next one begins.
+
+Several trainings share all cores as nested workers do (`mlgo.workers.nesting`): each has a driver and a stub on every
+core, a core works through one message after another, and where messages wait the turns decide (`mlgo.workers.turns`).
 """
 
+import heapq
 import itertools
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -19,7 +23,9 @@ from mlgo.planning.cluster import Cluster, Placing
 from mlgo.planning.costs import UnitCosts
 from mlgo.planning.generations import Generation
 from mlgo.planning.workload import ModuleLoad
+from mlgo.workers.messages import AT_ONCE_S, message_size, next_wanted
 from mlgo.workers.schedule import Hint, Schedule, Task
+from mlgo.workers.turns import Turns
 
 Steps = Generator[simpy.Event, None, None]
 
@@ -76,6 +82,7 @@ class Course:
         asked: evaluations.
         compiled: of these, those that no tree knew.
         repeated: compiles whose outcome somebody else was compiling at the same time.
+        messages: in which the evaluations were sent; those that were left are sent again.
         stolen: tasks taken from another worker's module.
         cold: first looks of a worker at a module that had a tree.
         read_bytes: of trees, read by workers.
@@ -86,6 +93,7 @@ class Course:
     asked: int = 0
     compiled: int = 0
     repeated: int = 0
+    messages: int = 0
     stolen: int = 0
     cold: int = 0
     read_bytes: float = 0.0
@@ -105,7 +113,7 @@ def simulate(
     trainings: Sequence[Iterable[Generation]],
     progress: Callable[[int], object] = lambda num: None,
 ) -> Course:
-    """Run trainings side by side on the same workers.
+    """Run trainings side by side on the same cores; one training may have several drivers.
 
     Args:
         modules: what their generations number; numbers beyond are copies.
@@ -144,12 +152,20 @@ class _Queue:
         return self.free_at
 
 
-class _Worker:
-    def __init__(self, number: int, driver: "_Driver") -> None:
-        self.number, self.driver = number, driver
-        self.messages: deque[list[Task[Job]]] = deque()
-        self.num_held = 0
+class _Core:
+    """Works through messages one after another, those of the lowest rank first."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[float, int, _Worker, list[Task[Job]]]] = []  # a heap
         self.works = False
+
+
+class _Worker:
+    """What a driver knows of a core, and what it keeps warm there."""
+
+    def __init__(self, number: int, driver: "_Driver", core: _Core) -> None:
+        self.number, self.driver, self.core = number, driver, core
+        self.num_held, self.wanted = 0, 1
         self.read: dict[int, float] = {}  # bytes of each tree that it has in memory
 
 
@@ -159,8 +175,9 @@ class _Driver:
             affinity=placing.affinity, stealing=placing.stealing, large_first=placing.large_first
         )
         self.workers: list[_Worker] = []
-        self.answers: list[tuple[_Worker, list[Task[Job]]]] = []
-        self.incoming: deque[Iterator[Job]] = deque()  # of each training that has something to ask
+        self.answers: list[tuple[_Worker, list[Task[Job]], list[Task[Job]]]] = []  # done, and left
+        self.incoming: Iterator[Job] = iter(())  # of the present generation
+        self.turns: Turns | None = None
         self.asked = False  # for more than it knows of
         self.out, self.back = _Queue(), _Queue()
         self.wake: simpy.Event = env.event()
@@ -184,15 +201,21 @@ class _Simulation:
         self._course = Course([[] for _ in range(num_trainings)])
         self._trees: dict[int, _Tree] = {}
         self._server = _Queue()
-        self._positions = itertools.count()
+        self._positions, self._arrivals = itertools.count(), itertools.count()
         self._left = [0] * num_trainings
         self._over: list[simpy.Event] = [self._env.event() for _ in range(num_trainings)]
-        self._drivers = [_Driver(self._env, placing) for _ in range(min(cluster.drivers, cluster.cores))]
-        for number in range(cluster.cores):
-            driver = self._drivers[number % len(self._drivers)]
-            driver.workers.append(_Worker(number, driver))
-        for driver in self._drivers:
-            driver.free = set(driver.workers)
+        cores = [_Core() for _ in range(cluster.cores)]
+        if num_trainings > 1:
+            self._drivers = [self._driver(cores, Turns(len(cores))) for _ in range(num_trainings)]
+        else:
+            num = min(cluster.drivers, cluster.cores)
+            self._drivers = [self._driver(cores[i::num], None) for i in range(num)]
+
+    def _driver(self, cores: Sequence[_Core], turns: Turns | None) -> _Driver:
+        driver = _Driver(self._env, self._placing)
+        driver.workers = [_Worker(number, driver, core) for number, core in enumerate(cores)]
+        driver.free, driver.turns = set(driver.workers), turns
+        return driver
 
     def run(self, trainings: Sequence[Iterable[Generation]]) -> Course:
         env, course = self._env, self._course
@@ -207,13 +230,14 @@ class _Simulation:
         return course
 
     def _train(self, training: int, generations: Iterable[Generation]) -> Steps:
-        env, costs, num = self._env, self._costs, len(self._drivers)
+        env, costs = self._env, self._costs
+        drivers = [self._drivers[training]] if len(self._left) > 1 else self._drivers
         for generation in generations:
             self._left[training] = len(generation)
             self._over[training] = env.event()
             per_candidate = max(1, len(generation) // max(1, generation.num_candidates))
-            for i, driver in enumerate(self._drivers):
-                driver.incoming.append(_jobs(training, generation, per_candidate, i, num))
+            for i, driver in enumerate(drivers):
+                driver.incoming = _jobs(training, generation, per_candidate, i, len(drivers))
                 driver.asked = True
                 _wake(driver)
             if len(generation):
@@ -231,16 +255,20 @@ class _Simulation:
                 driver.wake = env.event()
                 yield driver.wake
             answers, driver.answers, driver.asked = driver.answers, [], False
-            seconds = costs.driver_worker_s * len(driver.workers)
-            for worker, tasks in answers:
-                seconds += receive * (costs.driver_message_s + costs.driver_job_s * len(tasks))
+            seconds = 0.0
+            for worker, done, left in answers:
+                seconds += receive * (costs.driver_message_s + costs.driver_job_s * len(done))
                 worker.num_held -= 1
+                worker.wanted = next_wanted(worker.wanted, len(done) + len(left), len(done), self._cluster.most)
                 driver.free.add(worker)
+                for task in left:
+                    driver.schedule.add(task)
+                    driver.barren.clear()
             if seconds:
                 course.busy.driver += seconds
                 yield env.timeout(seconds)
-            for _, tasks in answers:
-                self._count(tasks)
+            for _, done, _ in answers:
+                self._count(done)
             sending = self._hand_out(driver)
             if sending:
                 course.busy.driver += sending
@@ -256,15 +284,18 @@ class _Simulation:
             for worker in sorted(driver.free - driver.barren, key=lambda one: (one.num_held, one.number)):
                 if not len(driver.schedule):
                     break
-                tasks = [task for _ in range(cluster.batch) if (task := driver.schedule.take(worker)) is not None]
+                size = message_size(worker.wanted, len(driver.schedule), len(driver.workers))
+                tasks = [task for _ in range(size) if (task := driver.schedule.take(worker)) is not None]
                 if not tasks:
                     driver.barren.add(worker)
                     continue
                 given = True
                 seconds += costs.driver_send_share * (costs.driver_message_s + costs.driver_job_s * len(tasks))
                 sent = self._env.now + seconds
+                self._course.messages += 1
+                rank = driver.turns.asks(self._env.now) if driver.turns else 0.0
                 arrives = driver.out.served(sent, costs.job_bytes * len(tasks) / cluster.network.bytes_per_s)
-                self._env.process(self._deliver(worker, tasks, arrives + cluster.network.latency_s))
+                self._env.process(self._deliver(worker, tasks, rank, arrives + cluster.network.latency_s))
                 worker.num_held += 1
                 if worker.num_held >= cluster.depth:
                     driver.free.remove(worker)
@@ -273,18 +304,11 @@ class _Simulation:
         return seconds
 
     def _refill(self, driver: _Driver) -> None:
-        """Take jobs from the trainings in turn while few enough wait."""
-        incoming, schedule, room = driver.incoming, driver.schedule, self._cluster.lookahead - len(driver.schedule)
-        while incoming and room > 0:
-            job = next(incoming[0], None)
-            if job is None:
-                incoming.popleft()
-                continue
-            if len(incoming) > 1:
-                incoming.rotate(-1)
+        """Take jobs while few enough wait."""
+        schedule = driver.schedule
+        while len(schedule) < self._cluster.lookahead and (job := next(driver.incoming, None)) is not None:
             hint = self._tree(job.module).hint
             schedule.add(Task(next(self._positions), job, hint))
-            room -= 1
             home = schedule.home(hint.group)
             if isinstance(home, _Worker) and not self._placing.stealing:
                 driver.barren.discard(home)
@@ -299,26 +323,35 @@ class _Simulation:
                 self._over[task.job.training].succeed()
         self._progress(len(tasks))
 
-    def _deliver(self, worker: _Worker, tasks: list[Task[Job]], at: float) -> Steps:
+    def _deliver(self, worker: _Worker, tasks: list[Task[Job]], rank: float, at: float) -> Steps:
         yield self._env.timeout(at - self._env.now)
-        worker.messages.append(tasks)
-        if worker.works:
+        core = worker.core
+        heapq.heappush(core.messages, (rank, next(self._arrivals), worker, tasks))
+        if core.works:
             return
-        worker.works = True
-        while worker.messages:
-            done = worker.messages.popleft()
-            for task in done:
-                yield from self._evaluate(worker, task.job)
-            self._answer(worker, done)
-        worker.works = False
+        core.works = True
+        while core.messages:
+            _, _, whose, message = heapq.heappop(core.messages)
+            yield from self._work_through(whose, message)
+        core.works = False
 
-    def _answer(self, worker: _Worker, tasks: list[Task[Job]]) -> None:
+    def _work_through(self, worker: _Worker, tasks: list[Task[Job]]) -> Steps:
+        """Do the first job, and the others as long as that is possible at once, as `mlgo.workers.serving` does."""
+        begin, done = self._env.now, 0
+        while not done or (done < len(tasks) and self._env.now < begin + AT_ONCE_S):
+            yield from self._evaluate(worker, tasks[done].job)
+            done += 1
+        if worker.driver.turns:
+            worker.driver.turns.ends(self._env.now - begin)
+        self._answer(worker, tasks[:done], tasks[done:])
+
+    def _answer(self, worker: _Worker, done: list[Task[Job]], left: list[Task[Job]]) -> None:
         env, network, driver = self._env, self._cluster.network, worker.driver
-        back = driver.back.served(env.now, self._costs.result_bytes * len(tasks) / network.bytes_per_s)
+        back = driver.back.served(env.now, self._costs.result_bytes * len(done) / network.bytes_per_s)
         delay = back + network.latency_s - env.now
 
         def arrived(event: object) -> None:
-            driver.answers.append((worker, tasks))
+            driver.answers.append((worker, done, left))
             _wake(driver)
 
         if delay > 0.0:

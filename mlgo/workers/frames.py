@@ -20,7 +20,7 @@ class Kind(IntEnum):
     MAKER = 2
     """Makes the handlers of all its workers; pickled."""
     CALL = 3
-    """A worker has something to do; ``(ticket, job)``, pickled."""
+    """A worker has something to do; tickets, and jobs after their tickets, pickled; both pickled."""
     CANCEL = 4
     """Nobody wants the result of a call any more."""
     RELEASE = 5
@@ -34,7 +34,7 @@ class Kind(IntEnum):
     STARTED = 9
     """A worker has begun a call."""
     ANSWER = 10
-    """A worker has done a call; ``(ticket, result)``, pickled."""
+    """A worker has done a call; `mlgo.workers.serving.Answer`, pickled."""
     GONE = 11
     """A worker is no more; JSON."""
     REFUSED = 12
@@ -50,7 +50,7 @@ class Frame:
     Attributes:
         kind: what it says.
         worker: number of the worker in its experiment.
-        ticket: number of the call.
+        ticket: of the call's first job, or of the one to cancel.
         body: see `Kind`.
     """
 

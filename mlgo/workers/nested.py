@@ -14,6 +14,7 @@ from mlgo.workers.address import Address, hang_up
 from mlgo.workers.crew import Answered, Event, Gone, MakeHandler, Message, Started
 from mlgo.workers.frames import Frame, Kind
 from mlgo.workers.local import Place
+from mlgo.workers.messages import MOST
 from mlgo.workers.nesting_server import BEAT_S, PROTOCOL
 from mlgo.workers.schedule import WorkerName
 
@@ -40,7 +41,7 @@ class NestedCrew:
     """
 
     depth = 2
-    most = 1
+    most = MOST
     tells_start = True
 
     def __init__(self, address: Address, make_handler: MakeHandler) -> None:
@@ -75,12 +76,13 @@ class NestedCrew:
         return True
 
     def send(self, worker: WorkerName, jobs: Message) -> None:
-        """Send a job; if the server has gone, `wait` says so."""
-        ((ticket, _),) = jobs
-        self._say(Frame(Kind.CALL, _number(worker), ticket, pickle.dumps(jobs)))
+        """Send jobs; if the server has gone, `wait` says so."""
+        first, _ = jobs[0]
+        call = [ticket for ticket, _ in jobs], pickle.dumps(jobs)  # of which the server needs only the tickets
+        self._say(Frame(Kind.CALL, _number(worker), first, pickle.dumps(call)))
 
     def cancel(self, worker: WorkerName, ticket: int) -> None:
-        """Pass it on; a job that waits for its turn is dropped."""
+        """Pass it on; a job that waits for its turn will not be done."""
         self._say(Frame(Kind.CANCEL, _number(worker), ticket))
 
     def wait(self, timeout_s: float | None) -> Sequence[Event]:

@@ -8,7 +8,7 @@ import selectors
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -31,11 +31,12 @@ _REMEMBERED = 10_000
 
 @dataclass(eq=False)
 class _Call:
-    ticket: int
+    tickets: Collection[int]
     message: bytes
     order: tuple[float, int]
     on_start: Callable[[], None]
     on_end: OnEnd
+    unwanted: list[int] = field(default_factory=list)
     since: float = 0.0
 
 
@@ -124,7 +125,7 @@ class NestingWorker:
         """
         ended: Future[bytes | WorkerError] = Future()
         ticket = next(self._tickets)
-        self.submit(worker_id, ticket, pickle.dumps([(ticket, job)]), ended.set_result)
+        self.submit(worker_id, [ticket], pickle.dumps([(ticket, job)]), ended.set_result)
         try:
             answer = ended.result(timeout_s)
         except TimeoutError:
@@ -143,22 +144,22 @@ class NestingWorker:
     def submit(
         self,
         worker_id: WorkerId,
-        ticket: int,
+        tickets: Collection[int],
         message: bytes,
         on_end: OnEnd,
         *,
         on_start: Callable[[], None] = lambda: None,
         rank: float = 0.0,
     ) -> None:
-        """Queue a job and return at once.
+        """Queue jobs and return at once.
 
         Args:
             worker_id: who does it.
-            ticket: its number.
-            message: ``[(ticket, job)]``, pickled; handed on as it is.
+            tickets: of the jobs.
+            message: `mlgo.workers.crew.Message` with them, pickled; handed on as it is.
             on_end: gets what `Runner.work_through` returns, pickled, or what went wrong. Like ``on_start`` it is called
                 on whichever thread notices and must return at once.
-            on_start: called when the job begins.
+            on_start: called when the first of them begins.
             rank: calls to other workers with a greater one come later.
         """
         with self._lock:
@@ -166,24 +167,28 @@ class NestingWorker:
             error = self._why_not(worker_id) if hosted is None else hosted.error
             if hosted is not None and error is None:
                 self._arrivals += 1
-                hosted.calls.append(_Call(ticket, message, (rank, self._arrivals), on_start, on_end))
+                hosted.calls.append(_Call(tickets, message, (rank, self._arrivals), on_start, on_end))
         if error is not None:
             on_end(error)
         else:
             self._rouse()
 
     def cancel(self, worker_id: WorkerId, ticket: int) -> None:
-        """Ask the handler to end the call that runs, where it can do that; one that would be next is dropped."""
+        """Have a job of the call that runs, or would be next, ended, where the handler can do that, or not begun."""
         with self._lock:
             hosted = self._hosted.get(worker_id)
-            if hosted is None or not hosted.calls or hosted.calls[0].ticket != ticket:
+            if hosted is None or not hosted.calls or ticket not in hosted.calls[0].tickets:
                 return
-            dropped = None if hosted.running else hosted.calls.popleft()
-            if dropped is None:
+            call = hosted.calls[0]
+            call.unwanted.append(ticket)
+            dropped = not hosted.running and len(call.unwanted) == len(call.tickets)
+            if dropped:
+                hosted.calls.popleft()
+            elif hosted.running:
                 self._cancelled.append((hosted, ticket))
-        if dropped is not None:
+        if dropped:
             raised = Raised(WorkerError(f"the call to worker {worker_id} was cancelled before it began"))
-            dropped.on_end(pickle.dumps(({ticket: raised}, [])))
+            call.on_end(pickle.dumps((dict.fromkeys(call.tickets, raised), [])))
         self._rouse()
 
     def release(self, worker_id: WorkerId) -> None:
@@ -297,10 +302,12 @@ class NestingWorker:
             if not hosted.running:  # released meanwhile
                 return
             call = hosted.calls[0]
+            unwanted = list(call.unwanted)
         call.on_start()
         try:
-            if hosted.worker.send_pickled(call.message):
-                self._selector.register(hosted.worker.pipe, selectors.EVENT_READ, hosted)
+            for message in (*(pickle.dumps(Cancel(ticket)) for ticket in unwanted), call.message):
+                if hosted.worker.send_pickled(message):
+                    self._selector.register(hosted.worker.pipe, selectors.EVENT_READ, hosted)
         except OSError as error:
             self._end(hosted, WorkerCrashed(f"the process of worker {hosted.name} cannot be started: {error}"))
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pickle
 import queue
 import selectors
 import socket
@@ -291,7 +292,8 @@ class _Experiment:
                 self._out.put(Frame.of_json(Kind.GONE, {"exit_code": code, "reason": str(result)}, frame.worker))
 
         nesting = self._server.nesting[stub.nesting]
-        nesting.submit(stub.name, frame.ticket, frame.body, on_end, on_start=on_start, rank=rank)
+        tickets, jobs = pickle.loads(frame.body)
+        nesting.submit(stub.name, tickets, jobs, on_end, on_start=on_start, rank=rank)
 
     def _host(self, worker: int) -> _Stub:
         own = [0] * len(self._server.nesting)

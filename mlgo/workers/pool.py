@@ -278,7 +278,7 @@ class Pool(Generic[JobType, ResultType]):
         if not held.messages:
             return _NEVER
         if held.cancelled_at is not None:
-            return held.cancelled_at + _CANCEL_GRACE_S
+            return max(held.cancelled_at, held.since) + _CANCEL_GRACE_S
         if self._deadline_s is None:
             return _NEVER
         return held.since + self._deadline_s + (AT_ONCE_S if len(held.messages[0]) > 1 else 0.0)

@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from mlgo.compiler.process import die_with_parent
+from mlgo.errors import WorkerError
 from mlgo.scratch import remove_own_scratch
 from mlgo.threads import one_thread_each
 from mlgo.workers.cores import claim_core
@@ -56,7 +57,7 @@ class Runner:
             self._handler = NotMade(error)
 
     def work_through(self, jobs: Message) -> Answer:
-        """Do the first job, and the others as long as that is possible at once.
+        """Do the first job, and the others as long as that is possible at once; none that was cancelled.
 
         Returns:
             By ticket what the handler has returned, or `Raised`, or `NotMade` where there is no handler; and the
@@ -68,7 +69,9 @@ class Runner:
             if results and time.monotonic() >= end:
                 break
             with self._changing:
-                if results and ticket in self._unwanted:
+                if ticket in self._unwanted:
+                    if not results:  # an answer has one at least, which nobody reads
+                        results[ticket] = Raised(WorkerError("the job was cancelled before it began"))
                     continue
                 self._present = ticket
             results[ticket] = self._run(job)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mlgo.bench.real_generations import fresh_outcomes, watch_generations
-from mlgo.bench.unit_costs import measure_driver, measure_learner, measure_pool, measure_trees
+from mlgo.bench.unit_costs import measure_driver, measure_learner, measure_trees
 from mlgo.compiler.session import compile_under_advice
 from mlgo.config import load_config
 from mlgo.corpus.store import Module
@@ -60,10 +60,6 @@ def test_driver(toolchain, task, settings, policy, modules, bitcode, leaves_noth
     assert 0.0 < cost.send_share < 1.0
     assert cost.job_bytes > policy.weights.nbytes
     assert cost.result_bytes > len(result.answers)
-
-
-def test_a_pool_looks_at_all_its_workers():
-    assert 1e-9 < measure_pool(20) < 1e-4
 
 
 def test_learner(policy, tmp_path):

@@ -46,7 +46,7 @@ def test_table(mlgo, record, tmp_path):
     assert run.returncode == 0
     assert run.stdout.splitlines()[1].split()[:6] == ["4", "6", "x", "5", "arrival", "order"]
     assert "2 trainings, shared" in run.stdout
-    assert "8 drivers, 8 in a message" in run.stdout
+    assert "8 drivers, messages of up to 1" in run.stdout
 
 
 def test_what_is_missing_and_how_to_make_it(mlgo, tmp_path):

@@ -7,7 +7,7 @@ from mlgo.planning.costs import UnitCosts, costs_record
 from mlgo.planning.novelty import Novelty
 from mlgo.planning.workload import ModuleLoad, Workload
 
-COSTS = UnitCosts(1e-4, 2e-4, 0.5, 1e-6, 3e3, 1e3, 1e-4, 1e-6, 1e-8, 5e-4, 1e-8, 1e-3, 1e-5)
+COSTS = UnitCosts(1e-4, 2e-4, 0.5, 3e3, 1e3, 1e-4, 1e-6, 1e-8, 5e-4, 1e-8, 1e-3, 1e-5)
 WORKLOAD = Workload(
     tuple(ModuleLoad(f"p/{i}.c", 0.05 * (i + 1), 40 * i + 10, 4000 * (i + 1), 0.0, 900.0) for i in range(5)),
     0.05,

@@ -52,11 +52,12 @@ def test_the_driver_is_named_where_it_is_the_limit():
 
 
 def test_limits_by_hand():
-    course = Course([[1.0]], asked=1000, compiled=100, read_bytes=5e6, busy=Busy(compiling=190.0, recalling=10.0))
+    course = Course(
+        [[1.0]], asked=1000, messages=100, compiled=100, read_bytes=5e6, busy=Busy(compiling=190.0, recalling=10.0)
+    )
     cluster = Cluster(
         1000,
         drivers=2,
-        batch=10,
         network=Network(bytes_per_s=1e6),
         store=Store(operation_s=0.01, operations_per_s=580.0, bytes_per_s=1e6, recall_operations=5, keep_operations=8),
     )
@@ -96,9 +97,7 @@ def test_combinations():
         (4, False),
         (4, True),
     ]
-    assert [
-        (one.cluster.drivers, one.cluster.batch) for one in relieved(clusters[:1], shapes, [(1, 8), (4, 1)], 0)
-    ] == [
+    assert [(one.cluster.drivers, one.cluster.most) for one in relieved(clusters[:1], shapes, [(1, 8), (4, 1)], 0)] == [
         (1, 8),
         (4, 1),
     ]

@@ -77,15 +77,22 @@ def test_several_drivers_share_the_candidates():
 def test_messages_of_several_jobs():
     modules = loads(*[0.001] * 40)
     costs = replace(FREE, driver_message_s=1.0, driver_job_s=0.1)
-    assert run(modules, costs, Cluster(40)).seconds == pytest.approx(44.0, abs=0.01)
-    assert run(modules, costs, Cluster(40, batch=10)).seconds == pytest.approx(8.0, abs=0.02)  # 4 messages, 40 jobs
+    single = run(modules, costs, Cluster(1, most=1))
+    assert single.seconds == pytest.approx(44.0 + 0.04)
+    assert single.messages == 40
+    several = run(modules, costs, Cluster(1, most=4))
+    assert several.messages == 17  # 1 + 2 + 6 x 4, then a quarter of what waits: 3 + 2 + 2 + 6 x 1
+    assert several.seconds == pytest.approx(17 + 4 + 0.04)
     assert costs.driver_task_s(10) == pytest.approx(0.2)
 
 
-def test_looking_at_all_workers_costs_with_their_number():
-    modules = loads(1.0)
-    costs = replace(FREE, driver_worker_s=0.01)
-    assert run(modules, costs, Cluster(100)).seconds == pytest.approx(3.0)  # a second to send it, one for the answer
+def test_what_a_long_compile_keeps_waiting_is_left_for_others():
+    modules = loads(*[0.001] * 40, 1.0, *[0.001] * 40)
+    course = run(modules, cluster=Cluster(1))
+    assert course.seconds == pytest.approx(1.08)
+    assert course.asked == 81
+    beside = run(modules, cluster=Cluster(2))
+    assert beside.seconds < 1.04  # the other has done everything else by then
 
 
 def test_depth_hides_the_way_to_the_worker():
@@ -176,7 +183,7 @@ def test_what_waits_is_bounded():
     assert run(modules, cluster=Cluster(2), placing=LARGE_FIRST).seconds == 9.0
 
 
-COSTS = UnitCosts(1e-4, 2e-4, 0.5, 1e-6, 3e3, 1e3, 1e-4, 1e-6, 1e-8, 5e-4, 1e-8, 1e-3, 1e-5)
+COSTS = UnitCosts(1e-4, 2e-4, 0.5, 3e3, 1e3, 1e-4, 1e-6, 1e-8, 5e-4, 1e-8, 1e-3, 1e-5)
 
 
 @hypothesis_settings(max_examples=25)
@@ -184,22 +191,22 @@ COSTS = UnitCosts(1e-4, 2e-4, 0.5, 1e-6, 3e3, 1e3, 1e-4, 1e-6, 1e-8, 5e-4, 1e-8,
     seconds=st.lists(st.floats(0.01, 5.0), min_size=1, max_size=6),
     cores=st.integers(1, 12),
     drivers=st.integers(1, 3),
-    batch=st.integers(1, 3),
+    most=st.integers(1, 3),
     depth=st.integers(1, 2),
     candidates=st.integers(1, 8),
     placing=st.sampled_from(ALL_PLACINGS),
     seed=st.integers(0, 5),
 )
-def test_nothing_beats_the_lower_bound(seconds, cores, drivers, batch, depth, candidates, placing, seed):
+def test_nothing_beats_the_lower_bound(seconds, cores, drivers, most, depth, candidates, placing, seed):
     modules = loads(*seconds, leaf_bytes=100.0)
     workload = Workload(tuple(modules), 0.1, (Novelty(0.5, 2.0),) * len(modules))
     (generation,) = drawn(workload, Shape(candidates, len(modules), 1), seed)
-    cluster = Cluster(cores, drivers=drivers, batch=batch, depth=depth)
+    cluster = Cluster(cores, drivers=drivers, most=most, depth=depth)
     course = simulate(modules, COSTS, cluster, placing, [[generation]])
     num = candidates * len(modules)
     assert course.asked == num
     assert len(set(zip(generation.modules, generation.outcomes, strict=True))) <= course.compiled <= num
-    least = lower_bound(course.busy.worker, min(generation.seconds), cores, num, COSTS.driver_task_s(batch), drivers)
+    least = lower_bound(course.busy.worker, min(generation.seconds), cores, num, COSTS.driver_task_s(most), drivers)
     assert course.seconds >= least * (1 - 1e-9)
     assert course.busy.worker + course.busy.waiting <= course.seconds * cores * (1 + 1e-9)
     assert course.busy.driver <= course.seconds * drivers * (1 + 1e-9)

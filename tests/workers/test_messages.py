@@ -2,7 +2,6 @@
 
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +10,7 @@ from mlgo.workers.crew import Raised
 from mlgo.workers.local import LocalCrew
 from mlgo.workers.messages import MOST, message_size, next_wanted
 from mlgo.workers.serving import Runner
-from tests.workers.handlers import make_cancellable, make_misbehaving, make_square
+from tests.workers.handlers import make_misbehaving, make_square
 
 QUICK = [2] * 400
 """Jobs that take no time, so that messages have become long when they are done."""
@@ -64,14 +63,15 @@ def test_what_a_long_job_keeps_waiting_is_done_by_others():
     with Pool(crew, 2) as pool:
         assert len(dict(pool.map(QUICK))) == 400
         first = len(crew.messages)
-        jobs = ["slow" if i == 50 else i for i in range(100)]
+        slow = range(50, 400, 50)
+        jobs = ["slow" if i in slow else i for i in range(400)]
         results = dict(pool.map(jobs))
-    assert results == {i: "slow" if i == 50 else i * i for i in range(100)}
+    assert results == {i: "slow" if i in slow else i * i for i in range(400)}
     sent = crew.messages[first:]
-    at = next(i for i, message in enumerate(sent) if "slow" in message)
-    behind = sent[at][sent[at].index("slow") + 1 :]
+    behind = [job for message in sent if "slow" in message for job in message[message.index("slow") + 1 :]]
     assert behind
-    assert all(sum(job in message for message in sent) == 2 for job in behind)  # left, and sent once more
+    numbers = [job for job in behind if job != "slow"]
+    assert all(sum(job in message for message in sent) >= 2 for job in numbers)  # left, and sent once more
 
 
 def test_a_job_that_kills_is_found_among_those_of_its_message():
@@ -108,7 +108,7 @@ def test_unwanted_jobs_of_a_message_are_left_and_its_wanted_ones_are_done():
         assert pool.num_lost == 0
 
 
-def test_what_a_worker_does_with_a_message(monkeypatch):
+def test_what_a_worker_does_with_a_message():
     runner = Runner(make_misbehaving)
     assert runner.work_through([(1, 3), (2, 4)]) == ({1: 9, 2: 16}, [])
     results, left = runner.work_through([(3, "slow"), (4, 5), (5, 6)])
@@ -121,9 +121,9 @@ def test_what_a_worker_does_with_a_message(monkeypatch):
     assert runner.work_through([(9, 2)]) == ({9: 4}, [])  # it was left once
 
 
-@pytest.mark.parametrize("ticket", [1, 2])
-def test_the_first_job_of_a_message_is_always_done(ticket):
-    runner = Runner(make_cancellable)
-    runner.cancel(ticket)
-    results, left = runner.work_through([(1, "pid"), (2, "pid")])
-    assert (set(results), left) == ({1, 2} - ({2} if ticket == 2 else set()), [2] if ticket == 2 else [])
+def test_a_job_that_was_cancelled_before_its_message_came_is_not_done():
+    runner = Runner(make_misbehaving)
+    runner.cancel(1)
+    results, left = runner.work_through([(1, "die"), (2, 3)])
+    assert "cancelled before it began" in str(results[1].error)
+    assert (results[2], left) == (9, [])

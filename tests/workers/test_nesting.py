@@ -29,7 +29,7 @@ def nesting(leaves_nothing):
 
 def submit(nesting, worker, job, rank=0.0):
     ended = Future()
-    nesting.submit(worker, 7, pickle.dumps([(7, job)]), ended.set_result, rank=rank)
+    nesting.submit(worker, [7], pickle.dumps([(7, job)]), ended.set_result, rank=rank)
     return ended
 
 
