@@ -78,6 +78,13 @@ def add_parser(commands: Any) -> None:
         default=[2, 4],
         help="that share the workers, each with the first size (default: 2 4)",
     )
+    parser.add_argument(
+        "--thinks",
+        type=positive_float,
+        default=5.0,
+        metavar="SECONDS",
+        help="of such trainings, a learner's step to try besides the measured one (default: %(default)s)",
+    )
     parser.add_argument("--drivers", type=positive, nargs="+", default=[1, 8], help="to try (default: 1 8)")
     parser.add_argument(
         "--most",
@@ -196,7 +203,7 @@ def _simulate(args: argparse.Namespace, measured: Mapping[str, Any]) -> dict[str
         "placings": [
             one for one in placings(clusters, shapes, args.seed) if args.schedules == "all" or one.placing == Placing()
         ],
-        "nested": list(nested(clusters, shapes[:1], args.trainings, args.seed)),
+        "nested": list(nested(clusters, shapes[:1], args.trainings, [None, args.thinks], args.seed)),
         "relieved": list(relieved(clusters, shapes[-1:], ways, args.seed)),
     }
     everything = [one for scenarios in kinds.values() for one in scenarios]
@@ -219,7 +226,8 @@ def _simulate(args: argparse.Namespace, measured: Mapping[str, Any]) -> dict[str
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
     if row["trainings"] > 1:
-        how = f"{row['trainings']} trainings, {'shared' if row['shared'] else 'apart'}"
+        thinks = f", {row['thinks_s']:g} s of learning" if row["thinks_s"] is not None else ""
+        how = f"{row['trainings']} trainings, {'shared' if row['shared'] else 'apart'}{thinks}"
     elif row["drivers"] > 1 or row["most"] != MOST:
         how = f"{row['drivers']} driver{'s' * (row['drivers'] > 1)}, messages of up to {row['most']}"
     else:

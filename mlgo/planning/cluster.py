@@ -73,7 +73,7 @@ class Cluster:
         drivers: each has an equal share of the workers and of the candidates.
         most: jobs in a message, see `mlgo.workers.messages`.
         depth: messages that a worker may hold, the one at work included.
-        lookahead: jobs that a driver lets wait at once, see `mlgo.workers.pool`.
+        lookahead: jobs that a driver lets wait at once; None for what `mlgo.workers.messages.most_waiting` says.
         network: between drivers and workers.
         store: of the trees.
     """
@@ -82,6 +82,6 @@ class Cluster:
     drivers: int = 1
     most: int = MOST
     depth: int = 1
-    lookahead: int = 10_000
+    lookahead: int | None = None
     network: Network = LOCAL_NETWORK
     store: Store = LOCAL_STORE

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ class Scenario:
         trainings: how many there are.
         shared: all trainings use all workers, as nested ones; otherwise each has its part of them.
         seed: of what is drawn.
+        thinks_s: what the learner's step takes, in seconds; None for what was measured.
     """
 
     cluster: Cluster
@@ -48,6 +50,7 @@ class Scenario:
     trainings: int = 1
     shared: bool = True
     seed: int = 0
+    thinks_s: float | None = None
 
     @property
     def num_evaluations(self) -> int:
@@ -117,6 +120,7 @@ class Result:
             "most": scenario.cluster.most,
             "trainings": scenario.trainings,
             "shared": scenario.shared,
+            "thinks_s": scenario.thinks_s,
             **{name: round(value, 6) for name, value in values.items()},
             "busiest": self.busiest,
             "limits": finite,
@@ -130,6 +134,8 @@ def run_scenario(workload: Workload, costs: UnitCosts, scenario: Scenario) -> Re
         cluster = replace(cluster, cores=max(1, cluster.cores // parts))
     elif scenario.trainings > 1:
         cluster = replace(cluster, drivers=scenario.trainings)
+    if scenario.thinks_s is not None:
+        costs = replace(costs, update_s=scenario.thinks_s, update_candidate_s=0.0)
     groups = np.array_split(np.arange(scenario.trainings), parts)
     courses = [
         simulate(
@@ -211,15 +217,18 @@ def placings(clusters: Iterable[Cluster], shapes: Sequence[Shape], seed: int) ->
 
 
 def nested(
-    clusters: Iterable[Cluster], shapes: Sequence[Shape], counts: Sequence[int], seed: int
+    clusters: Iterable[Cluster],
+    shapes: Sequence[Shape],
+    counts: Sequence[int],
+    thinks: Sequence[float | None],
+    seed: int,
 ) -> Iterator[Scenario]:
     """Several trainings, each with its part of the cores and local workers, and all on all of them as nested ones."""
     for cluster in clusters:
         for shape in shapes:
-            for count in counts:
-                for shared in (False, True):
-                    depth = NestedCrew.depth if shared else LocalCrew.depth
-                    yield Scenario(replace(cluster, depth=depth), Placing(), shape, count, shared, seed)
+            for count, thinks_s, shared in product(counts, thinks, (False, True)):
+                depth = NestedCrew.depth if shared else LocalCrew.depth
+                yield Scenario(replace(cluster, depth=depth), Placing(), shape, count, shared, seed, thinks_s)
 
 
 def relieved(

@@ -91,11 +91,11 @@ def test_combinations():
         "affinity + stealing + large first",
     ]
     assert len(list(placings(clusters, shapes, 0))) == 2 * len(ALL_PLACINGS)
-    assert [(one.trainings, one.shared) for one in nested(clusters[:1], shapes, [2, 4], 0)] == [
-        (2, False),
-        (2, True),
-        (4, False),
-        (4, True),
+    assert [(one.trainings, one.thinks_s, one.shared) for one in nested(clusters[:1], shapes, [2], [None, 3.0], 0)] == [
+        (2, None, False),
+        (2, None, True),
+        (2, 3.0, False),
+        (2, 3.0, True),
     ]
     assert [(one.cluster.drivers, one.cluster.most) for one in relieved(clusters[:1], shapes, [(1, 8), (4, 1)], 0)] == [
         (1, 8),
