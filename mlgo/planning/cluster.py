@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from mlgo.workers.messages import MOST
+from mlgo.workers.pool import LOOKAHEAD
 
 _FOREVER = float("inf")
 
@@ -73,7 +74,7 @@ class Cluster:
         drivers: each has an equal share of the workers and of the candidates.
         most: jobs in a message, see `mlgo.workers.messages`.
         depth: messages that a worker may hold, the one at work included.
-        lookahead: jobs that a driver lets wait at once; None for what `mlgo.workers.messages.most_waiting` says.
+        lookahead: jobs that a driver lets wait at once.
         network: between drivers and workers.
         store: of the trees.
     """
@@ -82,6 +83,6 @@ class Cluster:
     drivers: int = 1
     most: int = MOST
     depth: int = 1
-    lookahead: int | None = None
+    lookahead: int = LOOKAHEAD
     network: Network = LOCAL_NETWORK
     store: Store = LOCAL_STORE

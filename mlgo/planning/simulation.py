@@ -23,7 +23,7 @@ from mlgo.planning.cluster import Cluster, Placing
 from mlgo.planning.costs import UnitCosts
 from mlgo.planning.generations import Generation
 from mlgo.planning.workload import ModuleLoad
-from mlgo.workers.messages import AT_ONCE_S, message_size, most_waiting, next_wanted
+from mlgo.workers.messages import AT_ONCE_S, message_size, next_wanted
 from mlgo.workers.schedule import Hint, Schedule, Task
 from mlgo.workers.turns import Turns
 
@@ -305,10 +305,8 @@ class _Simulation:
 
     def _refill(self, driver: _Driver) -> None:
         """Take jobs while few enough wait."""
-        schedule, most = driver.schedule, self._cluster.lookahead
-        if most is None:
-            most = most_waiting(len(driver.workers))
-        while len(schedule) < most and (job := next(driver.incoming, None)) is not None:
+        schedule = driver.schedule
+        while len(schedule) < self._cluster.lookahead and (job := next(driver.incoming, None)) is not None:
             hint = self._tree(job.module).hint
             schedule.add(Task(next(self._positions), job, hint))
             home = schedule.home(hint.group)

@@ -14,19 +14,8 @@ AT_ONCE_S = 0.05
 MOST = 32
 """Jobs in a message."""
 
-_AT_LEAST_WAITING = 10_000
-_WAITING_EACH = 100
 _PARTS = 4
 """A worker is given at most one part in so many of its share of what waits."""
-
-
-def most_waiting(num_workers: int) -> int:
-    """Jobs that may wait for workers at once. More are taken as others are done, so that memory is bounded.
-
-    Args:
-        num_workers: the more there are, the more have to wait for messages to be long.
-    """
-    return max(_AT_LEAST_WAITING, _WAITING_EACH * num_workers)
 
 
 def message_size(wanted: int, waiting: int, num_workers: int) -> int:

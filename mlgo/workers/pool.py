@@ -9,11 +9,14 @@ from types import TracebackType
 from typing import Generic, TypeVar
 
 from mlgo.workers.crew import Answered, Crew, Gone, Raised, Started
-from mlgo.workers.messages import AT_ONCE_S, message_size, most_waiting, next_wanted
+from mlgo.workers.messages import AT_ONCE_S, message_size, next_wanted
 from mlgo.workers.schedule import Hint, Schedule, Task, WorkerName
 
 JobType = TypeVar("JobType")
 ResultType = TypeVar("ResultType")
+
+LOOKAHEAD = 10_000
+"""Jobs that may wait at once. More of them are taken from the caller as others are done, so memory is bounded."""
 
 _CANCEL_GRACE_S = 5.0
 _NEVER = float("inf")
@@ -100,26 +103,25 @@ class Pool(Generic[JobType, ResultType]):
         self,
         jobs: Iterable[JobType],
         hint: Callable[[JobType], Hint] = lambda job: Hint(),
-        lookahead: int | None = None,
+        lookahead: int = LOOKAHEAD,
     ) -> Iterator[tuple[int, ResultType | WorkerLost]]:
         """Do jobs and yield ``(position, result)`` as they end. A caller that stops early cancels the rest.
 
         Args:
             jobs: taken from the caller as room is made, see ``lookahead``.
             hint: where and when a job is best done.
-            lookahead: jobs that may wait for a worker at once; what `most_waiting` says by default.
+            lookahead: jobs that may wait for a worker at once.
 
         Raises:
             Exception: whatever a handler raised; such an exception is a defect, not a failed compile.
             WorkerError: no worker can be had.
         """
         incoming = enumerate(jobs)
-        most = lookahead if lookahead is not None else most_waiting(len(self._held))
         self._unwanted = set()
         exhausted = False
         try:
             while True:
-                while not exhausted and len(self._schedule) < most:
+                while not exhausted and len(self._schedule) < lookahead:
                     following = next(incoming, None)
                     if following is None:
                         exhausted = True

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from mlgo.config import WorkersConfig
@@ -72,6 +73,7 @@ class RayCrew:
         self._errors = self._ray.exceptions
         self._head = HeadWatch(self._ray.get_runtime_context().gcs_address)
         self._config, self._release_after_s = config, release_after_s
+        self._folder = str(Path.cwd())
         self._run = f"ray-{uuid.uuid4().hex[:12]}"
         self._here = versions()
         self._arrivals: queue.SimpleQueue[_Arrival] = queue.SimpleQueue()
@@ -118,7 +120,7 @@ class RayCrew:
     def _start(self, worker: WorkerName) -> None:
         if self._waiting_since is None:
             self._waiting_since = time.monotonic()
-        actor = self._actor.options(scheduling_strategy="SPREAD").remote(self._run, self._depot)
+        actor = self._actor.options(scheduling_strategy="SPREAD").remote(self._run, self._depot, self._folder)
         self._actors[worker] = actor
         self._expect(actor.begin.remote(self._packed), worker, starts=True)
 
@@ -248,7 +250,7 @@ class RayCrew:
         return (
             self._ray.remote(num_cpus=0, max_concurrency=_DEPOT_CALLS)(RayDepot)
             .options(scheduling_strategy=here)
-            .remote()
+            .remote(self._folder)
         )
 
     def _seconds_to_start(self) -> float | None:

@@ -17,9 +17,13 @@ class RayDepot:
     """An actor on the driver's machine that reads its files for the others.
 
     Files that do not change are put into Ray's object store once, from where nodes take them, also from each other.
+
+    Args:
+        folder: where the driver works, and relative paths start.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str) -> None:
+        os.chdir(folder)
         self._references: dict[FileStamp, Any] = {}
 
     def reference(self, stamp: FileStamp) -> list[Any]:
@@ -48,12 +52,13 @@ class RayWorker:
     Args:
         run: name of the driver's run; workers of a run share a folder on each machine.
         depot: actor that reads the driver's files; None where all machines see the same folders.
+        folder: where the driver works.
     """
 
-    def __init__(self, run: str, depot: Any) -> None:
+    def __init__(self, run: str, depot: Any, folder: str) -> None:
         import ray
 
-        self._ray, self._run, self._depot = ray, run, depot
+        self._ray, self._run, self._depot, self._driver_folder = ray, run, depot, folder
         self.node = f"{os.uname().nodename} ({ray.get_runtime_context().get_node_id()[:8]})"
         self._runner: Runner | None = None
         if depot is not None:
@@ -67,6 +72,8 @@ class RayWorker:
             This node's name, what is installed on it, and why the handler cannot be made here, if it cannot.
         """
         try:
+            if self._depot is None:
+                self._go_where_the_driver_is()
             make_handler = unpack(packed, self._local)
             if self._depot is not None and hasattr(make_handler, "moved_to"):
                 make_handler = make_handler.moved_to(self._folder, self._content)
@@ -77,6 +84,14 @@ class RayWorker:
         except (MlgoError, OSError) as error:
             return self.node, versions(), Raised(WorkerError(f"node {self.node}: {error}; {LOCAL_INSTEAD}"))
         return self.node, versions(), None
+
+    def _go_where_the_driver_is(self) -> None:
+        """Have relative paths mean what they mean to the driver."""
+        try:
+            os.chdir(self._driver_folder)
+        except OSError as error:
+            what = f"there is no {self._driver_folder}, where the training works ({error.strerror})"
+            raise WorkerError(f"{what}; let it see that folder, set workers.files: send") from error
 
     def run(self, first: int, packed: bytes) -> Answer:
         """Work through a message, of whose jobs the first has this ticket."""

@@ -64,6 +64,7 @@ def test_the_same_bytes_on_a_cluster(finished, cluster):
         assert train(finished, "ray-shared", 1, **ray, files="shared") == expected
         effort = read_effort(finished.root / "data/ray-shared/work", "es-s0")
         assert effort.workers == 2
+        assert list((finished.root / "data/ray-shared/work/replay").rglob("*.tree"))  # here, wherever Ray was started
     finally:
         for node in nodes:
             cluster.remove(node)
@@ -79,13 +80,20 @@ def test_the_same_bytes_on_a_node_that_sees_neither_corpus_nor_compiler(finished
     ray = {"kind": "ray", "address": cluster.address, "num_workers": 1}
     compiler, temporary = toolchain.binary.parent, tmp_path / "node"
     temporary.mkdir()
-    with cluster.node_that_does_not_see(finished.root, compiler, temporary=temporary):
+
+    def message() -> str:
         run = finished.run(*command(finished, "ray-missing", 1, **ray, files="shared"))
         assert run.returncode == 1
-        message = next(line for line in run.stderr.splitlines() if line.startswith("error: "))
-        assert f"there is no {toolchain.binary}, the compiler of this run" in message
-        assert message.startswith("error: node ")
-        assert message.endswith("or set workers.kind: local to use the processes of this machine")
+        said = next(line for line in run.stderr.splitlines() if line.startswith("error: "))
+        assert said.startswith("error: node ")
+        assert said.endswith("or set workers.kind: local to use the processes of this machine")
+        return said
+
+    with cluster.node_that_does_not_see(compiler, temporary=temporary):
+        assert f"there is no {toolchain.binary}, the compiler of this run" in message()
+    cluster.wait_for_cpus(0.0)
+    with cluster.node_that_does_not_see(finished.root, compiler, temporary=temporary):
+        assert f"there is no {finished.root}, where the training works" in message()
         assert train(finished, "ray-send", 1, **ray, files="send") == expected
     trees = list((finished.root / "data/ray-send/work/replay").rglob("*.tree"))
     assert trees  # what the node has found out is kept here
@@ -206,15 +214,15 @@ def test_a_cluster_that_shrinks_and_grows_while_training(finished, undisturbed, 
 @pytest.mark.slow
 @needs_ray
 @pytest.mark.timeout(600)
-def test_the_head_dies_while_training_and_others_finish_it(finished, undisturbed):
+def test_the_head_dies_while_training_and_others_finish_it(finished):
     one = TestCluster()
     try:
         one.add_node()
         where = {"kind": "ray", "address": one.address, "num_workers": 1, "files": "shared"}
-        train_it = command(finished, "headless", 1, generations=GENERATIONS, pairs=PAIRS, **where)
+        train_it = command(finished, "headless", 1, generations=3 * GENERATIONS, pairs=PAIRS, **where)
         with finished.start(*train_it) as process:
             end = time.monotonic() + 60.0
-            while not list((finished.root / "data/headless/work/replay").rglob("*.tree")):
+            while not list((finished.root / "data/headless/work").glob("checkpoints/*")):
                 assert time.monotonic() < end
                 time.sleep(0.1)
             one.kill_head()
@@ -226,7 +234,8 @@ def test_the_head_dies_while_training_and_others_finish_it(finished, undisturbed
         assert finished.processes() == []
     finally:
         one.close()
-    assert train(finished, "headless", 2, generations=GENERATIONS, pairs=PAIRS) == undisturbed
+    goes_on = train(finished, "headless", 2, generations=3 * GENERATIONS, pairs=PAIRS)
+    assert goes_on == train(finished, "never-headless", 2, generations=3 * GENERATIONS, pairs=PAIRS)
 
 
 def _command_line(pid: int) -> bytes:
