@@ -49,6 +49,16 @@ _COLUMNS = (
     "in trees",
 )
 
+_TITLES = {
+    "placings": "Ways to schedule",
+    "nested": "Several trainings",
+    "relieved": "More drivers, shorter messages",
+}
+_NOTE = (
+    "Written by `mlgo plan --markdown`. Time of a generation is the mean of all but the first. Workers (at work, with "
+    "a compiler), driver, file server, network link, the most wanted lock: share of the time in which they were busy."
+)
+
 
 def add_parser(commands: Any) -> None:
     """Register the sub-command."""
@@ -246,4 +256,8 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def _markdown(kinds: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    return "\n\n".join(markdown([_COLUMNS, *map(_cells, rows)]) for rows in kinds.values() if rows) + "\n"
+    parts = ["# Trainings on clusters, simulated", _NOTE]
+    for name, rows in kinds.items():
+        if rows:
+            parts += [f"## {_TITLES[name]}", markdown([_COLUMNS, *map(_cells, rows)])]
+    return "\n\n".join(parts) + "\n"
