@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,21 @@ def test_files_reach_a_node_that_does_not_see_them(cluster, tmp_path):
             assert dict(pool.map([*files, *files])) == {0: "one", 1: "two", 2: "one", 3: "two"}
         kept = list(temporary.glob("mlgo-*/ray-*"))
         assert kept == []  # nothing stays on the node
+
+
+def test_relative_paths_are_those_of_the_driver(cluster, two_nodes, tmp_path, monkeypatch):
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "words").write_text("found")
+    monkeypatch.chdir(here)
+    make_measurer = partial(partial, os.path.getsize)
+    with open_pool(workers_on(cluster, files="shared"), 1, make_measurer) as pool:
+        assert dict(pool.map(["words"])) == {0: 5}
+    with open_pool(workers_on(cluster, files="shared"), 1, make_measurer) as pool:
+        (here / "words").unlink()
+        here.rmdir()
+        with pytest.raises(WorkerError, match=f"there is no {here}, where the training works"):
+            list(pool.map(["words"]))
 
 
 def test_actors_end_when_there_is_no_work_and_come_back(cluster, two_nodes):
