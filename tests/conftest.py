@@ -42,6 +42,13 @@ hypothesis_settings.register_profile(
 hypothesis_settings.load_profile("mlgo")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that link programs are slow: on a fresh checkout zig builds its C library first, which takes a minute."""
+    for item in items:
+        if "zig_cache" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+
+
 def pytest_collection_finish() -> None:
     """Keep modules and collected tests out of the garbage collector, which `leaves_nothing` runs often."""
     gc.collect()

@@ -157,7 +157,7 @@ class Pool(Generic[JobType, ResultType]):
         self._unwanted |= unwanted
         self._schedule.cancel(lambda task: task.position in unwanted)
         for worker, held in self._held.items():
-            self._cancel_unwanted(worker, held)
+            self._cancel_first(worker, held, unwanted)
 
     def close(self) -> None:
         """Stop all workers and whatever they run."""
@@ -212,7 +212,7 @@ class Pool(Generic[JobType, ResultType]):
         held.wanted = next_wanted(held.wanted, len(sent), len(event.results), self._crew.most)
         if at == 0:  # answers of jobs that were done at once may overtake each other on their way
             held.since, held.cancelled_at = self._start_of_next(), None
-            self._cancel_unwanted(worker, held)
+            self._cancel_first(worker, held, self._unwanted)
             self._next_due = min(self._next_due, self._due(held))
         yield from self._put_back(sent[ticket] for ticket in event.left)
         for ticket, result in event.results.items():
@@ -223,15 +223,15 @@ class Pool(Generic[JobType, ResultType]):
                 raise result.error
             yield position, result
 
-    def _cancel_unwanted(self, worker: WorkerName, held: _Held[JobType]) -> None:
-        """Have the unwanted jobs of the first message ended or left."""
-        if not held.messages or not self._unwanted:
+    def _cancel_first(self, worker: WorkerName, held: _Held[JobType], unwanted: Collection[int]) -> None:
+        """Have unwanted jobs of the first message ended or left; a worker that holds no others must come to an end."""
+        if not held.messages or not unwanted:
             return
         first = held.messages[0]
-        unwanted = [ticket for ticket, task in first.items() if task.position in self._unwanted]
-        for ticket in unwanted:
-            self._crew.cancel(worker, ticket)
-        if len(unwanted) == len(first) and held.cancelled_at is None:
+        for ticket, task in first.items():
+            if task.position in unwanted:
+                self._crew.cancel(worker, ticket)
+        if held.cancelled_at is None and all(task.position in self._unwanted for task in first.values()):
             held.cancelled_at = time.monotonic()
             self._next_due = min(self._next_due, self._due(held))
 
