@@ -17,6 +17,9 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[int, Field(ge=1)]
 PositiveFloat = Annotated[float, Field(gt=0.0)]
 
+SIZES = ("text_bytes", "exec_bytes", "dedup_bytes")
+"""Objectives that are sizes of objects, in bytes."""
+
 
 def _unique(values: list[Any]) -> list[Any]:
     if len(set(values)) != len(values):

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from mlgo.config import SIZES
 from mlgo.report.headroom import Captured, read_captured
-from mlgo.report.measured import SIZES
 
 _EPILOG = """\
 examples:

@@ -6,12 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mlgo.config import SIZES
 from mlgo.errors import ArtifactError
 from mlgo.rollout.references import HEURISTIC, REFERENCES
 from mlgo.tasks.reward import OFFSETS
-
-SIZES = ("text_bytes", "exec_bytes", "dedup_bytes")
-"""Sizes of objects, in bytes."""
 
 MEASURES = (*SIZES, "spill_cost")
 """Scores that may be compared: sizes, and what register allocation cost where that is the task."""

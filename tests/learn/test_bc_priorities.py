@@ -85,6 +85,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.slow
 def test_a_linear_clone_of_longest_first(in_tensorflow):
     report = json.loads(in_tensorflow(PROGRAM))
     assert report["accuracy"] > 0.98

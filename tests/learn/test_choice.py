@@ -82,6 +82,7 @@ def test_units_without_effects_teach_nothing():
         savings(OBSERVER, [(UNIT, compiled([(5, 1)]))], {}, 5.0)
 
 
+@pytest.mark.slow
 def test_a_fitted_network_chooses_what_saves_more_than_the_margin():
     rng = np.random.default_rng(0)
     values = rng.integers(0, 11, (60, 3, 2))

@@ -120,7 +120,7 @@ from mlgo.rollout.episodes import Episode
 from mlgo.seeding import generator
 
 config = load_config(Path("config/config.yaml")).marginal.model_copy(
-    update={"max_epochs": 120, "patience": 120, "learning_rate": 0.01, "rounds": 3, "anchors": [0.01]}
+    update={"max_epochs": 60, "patience": 60, "learning_rate": 0.02, "rounds": 3, "anchors": [0.01]}
 )
 SHAPE = Architecture((2, 16, 1))
 
