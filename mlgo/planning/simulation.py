@@ -177,6 +177,7 @@ class _Driver:
         self.workers: list[_Worker] = []
         self.answers: list[tuple[_Worker, list[Task[Job]], list[Task[Job]]]] = []  # done, and left
         self.incoming: Iterator[Job] = iter(())  # of the present generation
+        self.more = False  # to take from it
         self.turns: Turns | None = None
         self.asked = False  # for more than it knows of
         self.out, self.back = _Queue(), _Queue()
@@ -284,7 +285,7 @@ class _Simulation:
             for worker in sorted(driver.free - driver.barren, key=lambda one: (one.num_held, one.number)):
                 if not len(driver.schedule):
                     break
-                size = message_size(worker.wanted, len(driver.schedule), len(driver.workers))
+                size = message_size(worker.wanted, len(driver.schedule), len(driver.workers), driver.more)
                 tasks = [task for _ in range(size) if (task := driver.schedule.take(worker)) is not None]
                 if not tasks:
                     driver.barren.add(worker)
@@ -306,7 +307,11 @@ class _Simulation:
     def _refill(self, driver: _Driver) -> None:
         """Take jobs while few enough wait."""
         schedule = driver.schedule
-        while len(schedule) < self._cluster.lookahead and (job := next(driver.incoming, None)) is not None:
+        driver.more = True
+        while len(schedule) < self._cluster.lookahead:
+            if (job := next(driver.incoming, None)) is None:
+                driver.more = False
+                break
             hint = self._tree(job.module).hint
             schedule.add(Task(next(self._positions), job, hint))
             home = schedule.home(hint.group)

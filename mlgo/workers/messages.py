@@ -18,15 +18,16 @@ _PARTS = 4
 """A worker is given at most one part in so many of its share of what waits."""
 
 
-def message_size(wanted: int, waiting: int, num_workers: int) -> int:
+def message_size(wanted: int, waiting: int, num_workers: int, more: bool = False) -> int:
     """Jobs to send.
 
     Args:
         wanted: what the worker has shown that it can do at once.
         waiting: jobs that wait for a worker.
         num_workers: that share them.
+        more: whether others take the place of these, so that there is no end to be thought of yet.
     """
-    return max(1, min(wanted, waiting // (_PARTS * max(1, num_workers))))
+    return wanted if more else max(1, min(wanted, waiting // (_PARTS * max(1, num_workers))))
 
 
 def next_wanted(wanted: int, sent: int, done: int, most: int = MOST) -> int:

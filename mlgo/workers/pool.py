@@ -89,6 +89,7 @@ class Pool(Generic[JobType, ResultType]):
         self._next_due = _NEVER  # no worker is overdue earlier
         self._tells_start: bool = crew.tells_start
         self._unwanted: set[int] = set()
+        self._more = False  # jobs to take from the caller
         self._tickets = 0
         self.num_lost = 0
         for _ in range(max(1, num_workers)):
@@ -118,13 +119,13 @@ class Pool(Generic[JobType, ResultType]):
         """
         incoming = enumerate(jobs)
         self._unwanted = set()
-        exhausted = False
+        self._more = True
         try:
             while True:
-                while not exhausted and len(self._schedule) < lookahead:
+                while self._more and len(self._schedule) < lookahead:
                     following = next(incoming, None)
                     if following is None:
-                        exhausted = True
+                        self._more = False
                     else:
                         position, job = following
                         self._schedule.add(Task(position, job, hint(job)))
@@ -175,7 +176,7 @@ class Pool(Generic[JobType, ResultType]):
     def _fill(self, worker: WorkerName, held: _Held[JobType]) -> None:
         """Send a worker one message, unless there is nothing for it."""
         sent: _Sent[JobType] = {}
-        for _ in range(message_size(held.wanted, len(self._schedule), len(self._held))):
+        for _ in range(message_size(held.wanted, len(self._schedule), len(self._held), self._more)):
             task = self._schedule.take(worker)
             if task is None:
                 break

@@ -175,10 +175,10 @@ def test_two_trainings_that_idle_half_of_their_time_share_one_worker():
 
 def test_what_waits_is_bounded():
     modules = loads(3.0, 1.0, 1.0, 9.0)
-    cluster = Cluster(1, lookahead=2)
+    cluster = Cluster(1, lookahead=2, most=1)
     course = run(modules, cluster=cluster, placing=LARGE_FIRST)
     assert course.seconds == 14.0
-    two = run(modules, cluster=Cluster(2, lookahead=2), placing=LARGE_FIRST)
+    two = run(modules, cluster=Cluster(2, lookahead=2, most=1), placing=LARGE_FIRST)
     assert two.seconds == 10.0  # 9 is not seen before the first 1 is over
     assert run(modules, cluster=Cluster(2), placing=LARGE_FIRST).seconds == 9.0
 

@@ -32,6 +32,7 @@ def test_sizes_by_hand():
     assert message_size(8, 1000, 4) == 8
     assert message_size(8, 100, 4) == 6  # a quarter of 25 for each
     assert message_size(8, 3, 4) == 1
+    assert message_size(8, 3, 4, more=True) == 8
     assert next_wanted(1, 1, 1) == 2
     assert next_wanted(8, 8, 8) == 16
     assert next_wanted(8, 3, 3) == 8  # it was not asked for more

@@ -60,7 +60,7 @@ def test_a_pool_of_actors_is_a_pool(cluster, two_nodes, tmp_path):
             assert dict(pool.map(range(50))) == {i: i * i for i in range(50)}
         for done, (i, result) in enumerate(pool.map(jobs(), lookahead=10), 1):
             assert result == i * i
-            assert taken <= done + 10 + 2 * 2 + 1  # no more are on their way than workers can hold
+            assert taken <= done + 10 + 2 * 2 * 10 + 1  # no more are on their way than workers can hold
         assert done == 500
     with open_pool(workers_on(cluster, num_workers=1), 1, make_misbehaving) as pool:
         with pytest.raises(LookupError, match="from the handler"):
