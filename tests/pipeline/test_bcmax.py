@@ -48,6 +48,7 @@ def trained(finished) -> Path:
     return finished.root / "data/bcmax-two/bcmax-s0"
 
 
+@pytest.mark.slow
 def test_what_it_leaves(trained):
     policy = load_policy(trained)
     assert policy.architecture.widths[1:] == (4, 1)

@@ -161,6 +161,7 @@ def check_same_and_nothing_ran(sharing: Clone, reader: Clone, printed: str, stag
     assert reader.processes() == []
 
 
+@pytest.mark.slow
 def test_results_travel_through_a_folder(sharing, tmp_path):
     sharing.follow("A folder", {"/srv/mlgo": str(tmp_path / "store")})
     sharing.follow("Share results", {}, "corpus")
@@ -222,6 +223,7 @@ def test_errors_without_a_usable_folder(sharing, tmp_path):
     assert reader.hashes() == sharing.hashes()
 
 
+@pytest.mark.slow
 def test_errors_of_a_server(sharing, server):
     def settle(**values: str) -> None:
         lines = "".join(f"    {name} = {value}\n" for name, value in values.items())

@@ -63,6 +63,7 @@ def test_the_log_counts_compiles_with_and_without_trees(finished, enabled):
     assert (effort.compiles == 44) == (not enabled)  # modules are small, candidates meet on known paths
 
 
+@pytest.mark.slow
 def test_lasso_that_chooses_nothing_says_so(finished):
     run = train(finished, "lasso", gradient="lasso", lasso_penalty=100.0)
     assert run.returncode == 0, run.stderr[-3000:]

@@ -41,7 +41,7 @@ def train(checkout, name: str, cores: int, **options) -> dict[str, bytes]:
     return outcome(checkout, name)
 
 
-@pytest.mark.parametrize(("kind", "num_workers"), [("serial", 1), ("local", 3)])
+@pytest.mark.parametrize(("kind", "num_workers"), [pytest.param("serial", 1, marks=pytest.mark.slow), ("local", 3)])
 def test_the_same_bytes_on_this_machine(finished, kind, num_workers):
     expected = {file: (finished.root / "data/policies/es-s0" / file).read_bytes() for file in FILES}
     assert train(finished, f"{kind}{num_workers}", num_workers, kind=kind) == expected

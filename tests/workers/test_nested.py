@@ -132,6 +132,7 @@ def test_experiments_take_turns(address, tmp_path):
     assert begun == ["a1", "a2", "a3", "a4", "b1", "b2", "b3"]
 
 
+@pytest.mark.slow
 def test_deadlines_do_not_count_what_others_do(address):
     with served(address, 1):
         other = Pool(NestedCrew(address, make_misbehaving), 1)
