@@ -36,7 +36,7 @@ class _Call:
     order: tuple[float, int]
     on_start: Callable[[], None]
     on_end: OnEnd
-    unwanted: list[int] = field(default_factory=list)
+    unwanted: set[int] = field(default_factory=set)
     since: float = 0.0
 
 
@@ -180,7 +180,7 @@ class NestingWorker:
             if hosted is None or not hosted.calls or ticket not in hosted.calls[0].tickets:
                 return
             call = hosted.calls[0]
-            call.unwanted.append(ticket)
+            call.unwanted.add(ticket)
             dropped = not hosted.running and len(call.unwanted) == len(call.tickets)
             if dropped:
                 hosted.calls.popleft()

@@ -58,6 +58,19 @@ def test_hosted_workers_answer(nesting):
     assert nesting.call("b", 3, LONG_S) == 9
 
 
+def test_a_job_cancelled_twice_does_not_take_its_message_along(nesting):
+    nesting.create("busy", make_misbehaving)
+    nesting.create("waits", make_square)
+    first = submit(nesting, "busy", "slow")
+    ended = Future()
+    nesting.submit("waits", [1, 2], pickle.dumps([(1, 3), (2, 4)]), ended.set_result, rank=1.0)
+    nesting.cancel("waits", 1)
+    nesting.cancel("waits", 1)
+    assert answer(first) == "slow"
+    results, left = pickle.loads(ended.result(LONG_S))
+    assert (results[2], left) == (16, [])
+
+
 def test_calls_to_one_worker_stay_in_order_while_those_of_others_come_between(nesting, tmp_path):
     for name in "ab":
         nesting.create(name, partial(make_logging, str(tmp_path / "log"), name))
