@@ -23,7 +23,9 @@ from mlgo.planning.scenarios import Scenario, nested, placings, relieved, run_al
 from mlgo.planning.workload import workload_of
 from mlgo.policy.stored import load_policy
 from mlgo.report.planning_picture import duration, picture
+from mlgo.workers.local import LocalCrew
 from mlgo.workers.messages import MOST
+from mlgo.workers.ray_crew import RayCrew
 
 _EPILOG = """\
 examples:
@@ -204,7 +206,7 @@ def _simulate(args: argparse.Namespace, measured: Mapping[str, Any]) -> dict[str
         store = replace(store, operations_per_s=args.operations)
     kind = _kind(args, measured)
     costs = with_driver(costs_of(measured["costs"]), measured["drivers"], kind)
-    depth = 2 if kind == "ray" else 1  # as RayCrew and LocalCrew have it; Ray may be missing here
+    depth = (RayCrew if kind == "ray" else LocalCrew).depth
     local_costs = with_driver(costs_of(measured["costs"]), measured["drivers"], "local")
     clusters = [Cluster(cores, depth=depth, network=network, store=store) for cores in args.cores]
     shapes = [replace(one, generations=args.generations) for one in args.generation]
@@ -218,12 +220,13 @@ def _simulate(args: argparse.Namespace, measured: Mapping[str, Any]) -> dict[str
     }
     everything = [one for scenarios in kinds.values() for one in scenarios]
     total = sum(one.num_evaluations for one in everything)
+    workload = workload_of(measured["workload"])
     with tqdm(desc="simulated", total=total, unit="evaluation", unit_scale=True, disable=None) as bar:
         return {
             name: [
                 one.record()
                 for one in run_all(
-                    workload_of(measured["workload"]),
+                    workload,
                     local_costs if name == "nested" else costs,
                     scenarios,
                     args.jobs,

@@ -75,11 +75,16 @@ def connect(address: str, files: Literal["send", "shared"]) -> ModuleType:
     return ray
 
 
+def _touch(address: str, timeout_s: float) -> None:
+    """Connect to ``host:port`` and hang up; `ValueError` where it is none, `OSError` where nobody listens."""
+    host, _, port = address.rpartition(":")
+    socket.create_connection((host, int(port)), timeout_s).close()
+
+
 def _check_listening(address: str) -> None:
     """See that somebody listens: without, Ray's core ends the whole process after some time."""
-    host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host, int(port)), _CONNECT_TIMEOUT_S).close()
+        _touch(address, _CONNECT_TIMEOUT_S)
     except ValueError as error:
         raise WorkerError(f"workers.address is host:port, auto or empty, not {address!r}") from error
     except OSError as error:
@@ -97,8 +102,6 @@ class HeadWatch:
 
     def __init__(self, address: str) -> None:
         self._address = address
-        host, _, port = address.rpartition(":")
-        self._place = (host, int(port))
         self._next = 0.0
         self._heard = time.monotonic()
 
@@ -115,7 +118,7 @@ class HeadWatch:
         if self.seconds():
             return
         try:
-            socket.create_connection(self._place, _HEAD_ASKED_S).close()
+            _touch(self._address, _HEAD_ASKED_S)
             self._heard = time.monotonic()
         except OSError as error:
             if time.monotonic() - self._heard >= _HEAD_GONE_S:
