@@ -14,14 +14,14 @@ import gymnasium
 import numpy as np
 from tqdm import tqdm
 
-from mlgo.config import load_config
+from mlgo.core.config import load_config
+from mlgo.core.seeding import generator
 from mlgo.envs.vector import VectorObservation
 from mlgo.learn.answers import YesOrNo
 from mlgo.learn.ppo import Sampled, SampledCompile, optimise
 from mlgo.policy.exploring import sigmoid
 from mlgo.policy.network import Architecture, logits
 from mlgo.rollout.training import FAILED_REWARD
-from mlgo.seeding import generator
 
 ROOT = Path(__file__).parent.parent
 

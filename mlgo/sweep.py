@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlgo.config import Config, SweepConfig, merge, parse_config, read_yaml
-from mlgo.errors import ConfigError
-from mlgo.files import content_hash
+from mlgo.core.config import Config, SweepConfig, merge, parse_config, read_yaml
+from mlgo.core.errors import ConfigError
+from mlgo.core.files import content_hash
 from mlgo.tasks import get_task
 
 BASELINE_KEYS = ("seed", "task", "toolchain", "target", "compile", "corpus", "baseline")

@@ -7,12 +7,12 @@ Example:
 from collections import Counter
 from pathlib import Path
 
-from mlgo.artifacts import MODULES, PROJECT, provenance, read_provenance, read_table, write_rows
 from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
-from mlgo.config import Splits, parse_section
+from mlgo.core.artifacts import MODULES, PROJECT, provenance, read_provenance, read_table, write_rows
+from mlgo.core.config import Splits, parse_section
+from mlgo.core.files import write_json
 from mlgo.corpus.assemble import assemble, shared_bodies
-from mlgo.files import write_json
 
 
 def main() -> None:

@@ -9,15 +9,15 @@ Example:
 
 from pathlib import Path
 
-from mlgo.artifacts import PROJECT, provenance, write_rows
 from mlgo.cli.arguments import add_compiler_arguments, compiler_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.compiler.frontend import FrontEnd
+from mlgo.core.artifacts import PROJECT, provenance, write_rows
+from mlgo.core.files import content_hash
+from mlgo.core.work import shared_folder
 from mlgo.corpus.build import BuildLimits, build_project
 from mlgo.corpus.recipe import load_recipe
-from mlgo.files import content_hash
 from mlgo.tasks import get_task
-from mlgo.work import shared_folder
 
 
 def main() -> None:

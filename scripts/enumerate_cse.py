@@ -11,10 +11,13 @@ from typing import Any
 
 from tqdm import tqdm
 
-from mlgo.artifacts import CSE_COMPILES, CSE_UNITS, cse_candidates_schema, provenance, write_rows
 from mlgo.cli.arguments import cse_compiler_of, cse_parser
 from mlgo.cli.program import run_program
-from mlgo.config import CorpusConfig, CseConfig, parse_section
+from mlgo.core.artifacts import CSE_COMPILES, CSE_UNITS, cse_candidates_schema, provenance, write_rows
+from mlgo.core.config import CorpusConfig, CseConfig, parse_section
+from mlgo.core.errors import CorpusError
+from mlgo.core.files import file_sha256, write_json
+from mlgo.core.seeding import sample
 from mlgo.cse.gcc import GccSpec
 from mlgo.cse.jit import SuperPmiSpec, body_hash
 from mlgo.cse.jobs import BaselineJob
@@ -22,9 +25,6 @@ from mlgo.cse.pool import CsePool, batches
 from mlgo.cse.problem import Compiled, Failed, Outcome, Unit
 from mlgo.cse.selection import Eligible, repeats, stratified_split
 from mlgo.cse.stored import choice_row
-from mlgo.errors import CorpusError
-from mlgo.files import file_sha256, write_json
-from mlgo.seeding import sample
 
 Baselines = dict[str, tuple[Outcome, Outcome]]
 """Outcomes without elimination and under the heuristic, by unit."""

@@ -8,18 +8,18 @@ Example:
 
 from pathlib import Path
 
-from mlgo.artifacts import LINKED, provenance, write_rows
 from mlgo.cli.arguments import add_compiler_arguments, add_workers_arguments, compiler_of, stage_parser, workers_of
 from mlgo.cli.program import run_program
 from mlgo.compiler.toolchain import find_linker
-from mlgo.config import EvaluateConfig, parse_section
+from mlgo.core.artifacts import LINKED, provenance, write_rows
+from mlgo.core.config import EvaluateConfig, parse_section
+from mlgo.core.files import file_sha256
+from mlgo.core.scratch import scratch_directory
+from mlgo.core.work import shared_folder
 from mlgo.corpus.store import unpack_bitcode
-from mlgo.files import file_sha256
 from mlgo.rollout import CompileHost, CompileJob, check_failures
 from mlgo.rollout.evaluation import evaluated_modules
 from mlgo.rollout.linking import Linking, measure_projects, object_paths
-from mlgo.scratch import scratch_directory
-from mlgo.work import shared_folder
 
 
 def main() -> None:

@@ -10,21 +10,21 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from mlgo.artifacts import read_table
 from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
-from mlgo.errors import ArtifactError
+from mlgo.core.artifacts import read_table
+from mlgo.core.errors import ArtifactError
+from mlgo.core.files import file_sha256, write_json
+from mlgo.core.seeding import sample
 from mlgo.export.column_model import compare_columns, export_column_model, recorded_questions, run_column_model
 from mlgo.export.parity import Parity, compare_decisions
 from mlgo.export.priority_model import compare_priorities, export_priority_model, recorded_ranges, run_priority_model
 from mlgo.export.saved_model import export_saved_model, run_saved_model
-from mlgo.files import file_sha256, write_json
 from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.features import check_features
 from mlgo.policy.policy import Policy
 from mlgo.policy.priority_policy import PriorityPolicy
 from mlgo.policy.stored import as_network_policy, load_policy
-from mlgo.seeding import sample
 from mlgo.tasks import get_task
 
 PARITY_QUESTIONS = 1000

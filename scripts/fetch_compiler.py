@@ -11,9 +11,9 @@ from pathlib import Path
 from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
 from mlgo.compiler.wheel import unpack_compiler
-from mlgo.config import CompilerWheel, parse_section
-from mlgo.errors import ToolchainError
-from mlgo.packages import Package, fetch_package
+from mlgo.core.config import CompilerWheel, parse_section
+from mlgo.core.errors import ToolchainError
+from mlgo.core.packages import Package, fetch_package
 
 
 def main() -> None:

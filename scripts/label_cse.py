@@ -9,13 +9,13 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from mlgo.artifacts import CSE_EFFECTS, CSE_LABELS, provenance, write_rows
 from mlgo.cli.arguments import cse_compiler_of, cse_parser
 from mlgo.cli.program import run_program
+from mlgo.core.artifacts import CSE_EFFECTS, CSE_LABELS, provenance, write_rows
+from mlgo.core.files import file_sha256
 from mlgo.cse.jobs import LabelJob
 from mlgo.cse.pool import CsePool
 from mlgo.cse.stored import choice_row, in_batches, judged_units
-from mlgo.files import file_sha256
 
 
 def main() -> None:

@@ -9,11 +9,11 @@ Example:
 import argparse
 from pathlib import Path
 
-from mlgo.artifacts import FUNCTIONS, LINKED, MODULES, RESULTS, SCORES, read_provenance, read_table
 from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
-from mlgo.config import EvaluateConfig, parse_section
-from mlgo.files import read_json, write_json, write_text
+from mlgo.core.artifacts import FUNCTIONS, LINKED, MODULES, RESULTS, SCORES, read_provenance, read_table
+from mlgo.core.config import EvaluateConfig, parse_section
+from mlgo.core.files import read_json, write_json, write_text
 from mlgo.report.compare import Bootstrap
 from mlgo.report.compile_time import read_timings, write_compile_times
 from mlgo.report.corpus import describe_corpus

@@ -9,23 +9,23 @@ Example:
 
 from pathlib import Path
 
-from mlgo.artifacts import HEADROOM, SCORES, provenance, read_table, write_rows
 from mlgo.cli.arguments import add_compiler_arguments, add_workers_arguments, compiler_of, stage_parser, workers_of
 from mlgo.cli.program import run_program
-from mlgo.config import HeadroomConfig, ReplayConfig, parse_section
+from mlgo.core.artifacts import HEADROOM, SCORES, provenance, read_table, write_rows
+from mlgo.core.config import HeadroomConfig, ReplayConfig, parse_section
+from mlgo.core.files import file_sha256
+from mlgo.core.scratch import scratch_directory
+from mlgo.core.seeding import sample
+from mlgo.core.work import shared_folder
 from mlgo.corpus.store import unpack_bitcode
-from mlgo.files import file_sha256
+from mlgo.execution.trees import ReplayStore, prune
 from mlgo.policy.stored import as_network_policy, load_policy
-from mlgo.replay import ReplayStore, prune
 from mlgo.rollout import CompileHost
 from mlgo.rollout.headroom import measure_headroom
 from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import load_scored_modules, with_questions
 from mlgo.rollout.training import needed_copies
-from mlgo.scratch import scratch_directory
-from mlgo.seeding import sample
 from mlgo.tasks import get_task
-from mlgo.work import shared_folder
 
 
 def main() -> None:

@@ -10,21 +10,21 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from mlgo.artifacts import PROGRAMS, provenance, write_rows
 from mlgo.cli.arguments import add_compiler_arguments, compiler_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.compiler.counting import find_valgrind
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import Quirks, find_linker
-from mlgo.errors import ConfigError, PolicyError
-from mlgo.files import file_sha256
+from mlgo.core.artifacts import PROGRAMS, provenance, write_rows
+from mlgo.core.errors import ConfigError, PolicyError
+from mlgo.core.files import file_sha256
+from mlgo.core.scratch import scratch_directory
+from mlgo.core.work import shared_folder
 from mlgo.policy.stored import load_policy
 from mlgo.rollout import CompileHost
 from mlgo.rollout.programs import MakeAdvisor, Running, build_programs, measure_programs
 from mlgo.rollout.references import HEURISTIC, REFERENCES, Luck
-from mlgo.scratch import scratch_directory
 from mlgo.tasks import Advisor, get_task
-from mlgo.work import shared_folder
 
 RANDOM_CONTENDERS = 4
 """Random answers are tried with so many seeds: careless allocations to see how cost and execution go together."""

@@ -10,7 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.artifacts import (
+from mlgo.cli.arguments import stage_parser
+from mlgo.cli.program import run_program
+from mlgo.core.artifacts import (
     COPIES,
     FUNCTIONS,
     MODULES,
@@ -22,10 +24,8 @@ from mlgo.artifacts import (
     schema_of_trace,
     write_table,
 )
-from mlgo.cli.arguments import stage_parser
-from mlgo.cli.program import run_program
-from mlgo.errors import MlgoError
-from mlgo.files import write_json
+from mlgo.core.errors import MlgoError
+from mlgo.core.files import write_json
 from mlgo.policy.vocabulary import build_vocabulary, recorded_values
 from mlgo.rollout.baseline import self_test_failures
 from mlgo.rollout.references import HEURISTIC, REFERENCES, References

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from mlgo.artifacts import FUNCTIONS, LINKED, RESULTS, provenance, read_provenance, read_table, write_table
 from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
+from mlgo.core.artifacts import FUNCTIONS, LINKED, RESULTS, provenance, read_provenance, read_table, write_table
 
 
 def main() -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from mlgo.artifacts import GENERALISATION, RESULTS, provenance, read_provenance, read_table, write_table
 from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
-from mlgo.config import EvaluateConfig, parse_section
-from mlgo.files import read_json
+from mlgo.core.artifacts import GENERALISATION, RESULTS, provenance, read_provenance, read_table, write_table
+from mlgo.core.config import EvaluateConfig, parse_section
+from mlgo.core.files import read_json
 
 
 def main() -> None:

@@ -10,12 +10,12 @@ Example:
 import argparse
 from pathlib import Path
 
-from mlgo.artifacts import read_provenance
 from mlgo.cli.arguments import stage_parser
 from mlgo.cli.options import positive
 from mlgo.cli.program import run_program
-from mlgo.errors import ConfigError
-from mlgo.files import write_json, write_text
+from mlgo.core.artifacts import read_provenance
+from mlgo.core.errors import ConfigError
+from mlgo.core.files import write_json, write_text
 from mlgo.report.compare import Bootstrap
 from mlgo.report.cse import cse_rows, read_measured
 from mlgo.report.cse_numbers import cse_comparisons, cse_metrics, cse_ratios_csv

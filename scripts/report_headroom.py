@@ -7,10 +7,10 @@ Example:
 
 from pathlib import Path
 
-from mlgo.artifacts import read_provenance
 from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
-from mlgo.files import write_text
+from mlgo.core.artifacts import read_provenance
+from mlgo.core.files import write_text
 from mlgo.report.headroom import read_captured, render_headroom
 
 

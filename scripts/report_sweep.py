@@ -13,8 +13,8 @@ import yaml
 
 from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
-from mlgo.config import EvaluateConfig, parse_section
-from mlgo.files import write_json, write_text
+from mlgo.core.config import EvaluateConfig, parse_section
+from mlgo.core.files import write_json, write_text
 from mlgo.learn.effort import read_effort
 from mlgo.report.compare import Bootstrap
 from mlgo.report.curves import read_curves

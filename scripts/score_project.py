@@ -11,7 +11,10 @@ Example:
 
 from pathlib import Path
 
-from mlgo.artifacts import (
+from mlgo.cli.arguments import add_compiler_arguments, compiler_of, stage_parser
+from mlgo.cli.program import run_program
+from mlgo.compiler.probe import probe_channel
+from mlgo.core.artifacts import (
     COPIES,
     FUNCTIONS,
     SCORES,
@@ -22,15 +25,12 @@ from mlgo.artifacts import (
     write_rows,
     write_table,
 )
-from mlgo.cli.arguments import add_compiler_arguments, compiler_of, stage_parser
-from mlgo.cli.program import run_program
-from mlgo.compiler.probe import probe_channel
+from mlgo.core.scratch import scratch_directory
+from mlgo.core.work import shared_folder
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.rollout import CompileHost
 from mlgo.rollout.baseline import score_references
-from mlgo.scratch import scratch_directory
 from mlgo.tasks import get_task
-from mlgo.work import shared_folder
 
 
 def main() -> None:

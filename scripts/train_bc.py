@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.artifacts import VOCABULARY, provenance, read_provenance, read_table
 from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
-from mlgo.config import BCConfig, PolicyConfig, parse_section
+from mlgo.core.artifacts import VOCABULARY, provenance, read_provenance, read_table
+from mlgo.core.config import BCConfig, PolicyConfig, parse_section
+from mlgo.core.files import content_hash, file_sha256
 from mlgo.corpus.store import load_modules
-from mlgo.files import content_hash, file_sha256
 from mlgo.learn.bc import CloneResult, clone
 from mlgo.learn.bc.columns import clone_columns, column_data
 from mlgo.learn.bc.dataset import check_trace, clone_data

@@ -13,13 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgo.artifacts import read_provenance, read_table
 from mlgo.cli.arguments import compiler_of, training_parser, workers_of
 from mlgo.cli.program import run_program
-from mlgo.config import BCMaxConfig, ReplayConfig, parse_section
+from mlgo.core.artifacts import read_provenance, read_table
+from mlgo.core.config import BCMaxConfig, ReplayConfig, parse_section
+from mlgo.core.errors import ConfigError
+from mlgo.core.files import file_sha256
+from mlgo.core.seeding import generator, sample
+from mlgo.core.work import shared_folder
 from mlgo.corpus.store import unpack_bitcode
-from mlgo.errors import ConfigError
-from mlgo.files import file_sha256
 from mlgo.learn.answers import answers_of
 from mlgo.learn.bc import CloneData
 from mlgo.learn.bc.dataset import check_trace
@@ -42,8 +44,6 @@ from mlgo.rollout.references import REFERENCES
 from mlgo.rollout.remembered import best_of_each, episodes_hash
 from mlgo.rollout.scored import baselines
 from mlgo.rollout.training import load_start, needed_copies, open_trees, training_modules, training_origin
-from mlgo.seeding import generator, sample
-from mlgo.work import shared_folder
 
 
 def main() -> None:

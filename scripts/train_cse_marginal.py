@@ -11,10 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgo.artifacts import CSE_EFFECTS, provenance, read_table
 from mlgo.cli.arguments import cse_compiler_of, cse_parser
 from mlgo.cli.program import run_program
-from mlgo.config import BCConfig, PolicyConfig, parse_section
+from mlgo.core.artifacts import CSE_EFFECTS, provenance, read_table
+from mlgo.core.config import BCConfig, PolicyConfig, parse_section
+from mlgo.core.files import content_hash, file_sha256
+from mlgo.core.seeding import generator
 from mlgo.cse.compilers import COLUMNS
 from mlgo.cse.jobs import BaselineJob
 from mlgo.cse.judging import validation_rewards
@@ -22,12 +24,10 @@ from mlgo.cse.policy import ChoicePolicy
 from mlgo.cse.pool import CsePool
 from mlgo.cse.problem import Compiled
 from mlgo.cse.stored import in_batches, judged_units, observer_for
-from mlgo.files import content_hash, file_sha256
 from mlgo.learn.choice.outcome import write_choice_outcome
 from mlgo.learn.choice.savings import Savings, fit_savings, savings
 from mlgo.learn.effort import recorded_effort
 from mlgo.learn.history import TensorBoardLog
-from mlgo.seeding import generator
 
 
 def main() -> None:

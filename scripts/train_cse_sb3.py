@@ -13,20 +13,20 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from mlgo.artifacts import provenance
 from mlgo.cli.arguments import cse_compiler_of, cse_parser
 from mlgo.cli.program import run_program
-from mlgo.config import PolicyConfig, parse_section
+from mlgo.core.artifacts import provenance
+from mlgo.core.config import PolicyConfig, parse_section
+from mlgo.core.errors import ConfigError
+from mlgo.core.files import content_hash, file_sha256
+from mlgo.core.seeding import generator
 from mlgo.cse.compilers import COLUMNS
 from mlgo.cse.env import CseEnv
 from mlgo.cse.policy import ChoicePolicy
 from mlgo.cse.rewards import EndGain
 from mlgo.cse.stored import judged_units
-from mlgo.errors import ConfigError
-from mlgo.files import content_hash, file_sha256
 from mlgo.learn.choice.outcome import write_choice_outcome
 from mlgo.learn.effort import recorded_effort
-from mlgo.seeding import generator
 
 
 def main() -> None:

@@ -16,9 +16,11 @@ import numpy as np
 
 from mlgo.cli.arguments import compiler_of, training_parser, workers_of
 from mlgo.cli.program import run_program
-from mlgo.config import ESConfig, ReplayConfig, parse_section
+from mlgo.core.config import ESConfig, ReplayConfig, parse_section
+from mlgo.core.files import file_sha256
+from mlgo.core.seeding import sample
+from mlgo.core.work import shared_folder
 from mlgo.corpus.store import unpack_bitcode
-from mlgo.files import file_sha256
 from mlgo.learn.checkpoint import checkpoint_path
 from mlgo.learn.effort import recorded_effort
 from mlgo.learn.es import Coordinates, EsState, evolve
@@ -40,8 +42,6 @@ from mlgo.rollout.training import (
     training_origin,
     validation_rewards,
 )
-from mlgo.seeding import sample
-from mlgo.work import shared_folder
 
 
 def main() -> None:

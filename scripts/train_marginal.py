@@ -14,12 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgo.artifacts import VOCABULARY, read_provenance, read_table
 from mlgo.cli.arguments import compiler_of, training_parser, workers_of
 from mlgo.cli.program import run_program
-from mlgo.config import BCConfig, MarginalConfig, ReplayConfig, parse_section
+from mlgo.core.artifacts import VOCABULARY, read_provenance, read_table
+from mlgo.core.config import BCConfig, MarginalConfig, ReplayConfig, parse_section
+from mlgo.core.files import file_sha256
+from mlgo.core.seeding import sample
+from mlgo.core.work import shared_folder
 from mlgo.corpus.store import unpack_bitcode
-from mlgo.files import file_sha256
 from mlgo.learn.bc.dataset import check_trace, clone_data
 from mlgo.learn.checkpoint import checkpoint_path
 from mlgo.learn.effort import recorded_effort
@@ -47,9 +49,7 @@ from mlgo.rollout.training import (
     training_origin,
     validation_rewards,
 )
-from mlgo.seeding import sample
 from mlgo.tasks import get_task
-from mlgo.work import shared_folder
 
 
 def main() -> None:

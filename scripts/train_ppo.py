@@ -17,9 +17,11 @@ import numpy as np
 from mlgo.cli.arguments import compiler_of, training_parser, workers_of
 from mlgo.cli.program import run_program
 from mlgo.compiler.session import CompileResult
-from mlgo.config import PPOConfig, ReplayConfig, parse_section
+from mlgo.core.config import PPOConfig, ReplayConfig, parse_section
+from mlgo.core.files import file_sha256
+from mlgo.core.seeding import generator, sample
+from mlgo.core.work import shared_folder
 from mlgo.corpus.store import unpack_bitcode
-from mlgo.files import file_sha256
 from mlgo.learn.answers import answers_of
 from mlgo.learn.checkpoint import checkpoint_path
 from mlgo.learn.effort import recorded_effort
@@ -42,9 +44,7 @@ from mlgo.rollout.training import (
     training_origin,
     validation_rewards,
 )
-from mlgo.seeding import generator, sample
 from mlgo.tasks.reward import OFFSETS, relative_reward
-from mlgo.work import shared_folder
 
 
 def main() -> None:

@@ -17,8 +17,8 @@ from hypothesis import settings as hypothesis_settings
 
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
-from mlgo.config import CompileConfig
-from mlgo.scratch import scratch_directory
+from mlgo.core.config import CompileConfig
+from mlgo.core.scratch import scratch_directory
 from mlgo.tasks import Task, get_task
 from tests.tensorflow_process import TensorFlowProcess
 

@@ -11,11 +11,10 @@ from mlgo.cli.main import COMMANDS
 
 PACKAGE = Path(__file__).parent.parent / "mlgo"
 LEVELS = [
-    {"errors", "types", "config", "files", "artifacts", "packages", "seeding", "scratch", "threads", "work"},
+    {"core"},
     {"wire", "tasks"},
     {"compiler", "corpus", "policy", "sweep"},
-    {"replay"},
-    {"workers"},
+    {"execution"},
     {"planning"},
     {"rollout"},
     {"envs"},
@@ -25,7 +24,7 @@ LEVELS = [
     {"bench"},
     {"cli"},
 ]
-PEERS_ALLOWED = {("tasks", "wire")} | {(a, b) for a in LEVELS[0] for b in LEVELS[0]}
+PEERS_ALLOWED = {("tasks", "wire")}
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
 
 
@@ -94,5 +93,5 @@ def test_the_command_line_starts_without_what_few_commands_need():
 
 def test_workers_do_not_hold_what_only_their_host_needs():
     # A worker forks once per compile, which costs in proportion to its memory.
-    loaded = modules_after("import mlgo.workers.local, mlgo.rollout, mlgo.policy.exploring")
+    loaded = modules_after("import mlgo.execution.local, mlgo.rollout, mlgo.policy.exploring")
     assert not loaded & {*HEAVY, "pyarrow"}

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.config import parse_config, read_yaml
-from mlgo.errors import ConfigError
+from mlgo.core.config import parse_config, read_yaml
+from mlgo.core.errors import ConfigError
 from mlgo.sweep import expand
 
 ROOT = Path(__file__).parents[1]

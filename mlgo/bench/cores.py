@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mlgo.errors import ConfigError
+from mlgo.core.errors import ConfigError
 
 _INTERVAL_S = 0.05
 _SLOW_S = 0.2

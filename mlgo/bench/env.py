@@ -9,10 +9,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from mlgo.core.scratch import scratch_directory
+from mlgo.core.seeding import generator
 from mlgo.envs import ENVIRONMENTS
 from mlgo.envs.env import CompileEnv
-from mlgo.scratch import scratch_directory
-from mlgo.seeding import generator
 
 _LARGEST_PRIORITY = 1 << 20
 

@@ -16,19 +16,19 @@ from mlgo.compiler.known import KnownPath
 from mlgo.compiler.process import Child
 from mlgo.compiler.session import compile_plain, compile_under_advice
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.config import CompileConfig
-from mlgo.errors import CompileTimeout, ToolchainError
+from mlgo.core.config import CompileConfig
+from mlgo.core.errors import CompileTimeout, ToolchainError
+from mlgo.core.scratch import scratch_directory
+from mlgo.core.seeding import generator
+from mlgo.execution import LocalPool, WorkerLost
+from mlgo.execution.cores import claim_core
 from mlgo.policy.advisors import EchoAdvisor, RecordedAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.rollout.handler import MakeCompiler
-from mlgo.scratch import scratch_directory
-from mlgo.seeding import generator
 from mlgo.tasks import Responder, Task
 from mlgo.wire.log import Header
-from mlgo.workers import LocalPool, WorkerLost
-from mlgo.workers.cores import claim_core
 
 HOSTS = ("plain", "c_host", "echo", "mlp", "known")
 """Plain compile; minimal host in C; our host echoing the default; the same after an MLP 38-64-64-1; all answers

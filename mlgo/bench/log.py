@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mlgo.artifacts import read_table, write_table
-from mlgo.errors import ArtifactError
-from mlgo.scratch import scratch_directory
-from mlgo.types import TensorSpec
+from mlgo.core.artifacts import read_table, write_table
+from mlgo.core.errors import ArtifactError
+from mlgo.core.scratch import scratch_directory
+from mlgo.core.types import TensorSpec
 from mlgo.wire.log import Header, LogParser, Observation, write_context, write_header, write_observation
 
 _READ_BYTES = 1 << 16

@@ -22,22 +22,22 @@ from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.probe import probe_channel
 from mlgo.compiler.process import die_with_parent
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.config import CompileConfig
-from mlgo.errors import WorkerError
+from mlgo.core.config import CompileConfig
+from mlgo.core.errors import WorkerError
+from mlgo.core.scratch import scratch_directory
+from mlgo.core.seeding import generator
+from mlgo.execution import LocalPool, Pool, WorkerLost
+from mlgo.execution.address import Address
+from mlgo.execution.crew import MakeHandler
+from mlgo.execution.nested import NestedCrew, stop_server
+from mlgo.execution.nesting_server import NestingServer
+from mlgo.execution.turns import TURN_S
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.rollout import CompileJob
 from mlgo.rollout.handler import MakeCompiler
-from mlgo.scratch import scratch_directory
-from mlgo.seeding import generator
 from mlgo.tasks import Task
-from mlgo.workers import LocalPool, Pool, WorkerLost
-from mlgo.workers.address import Address
-from mlgo.workers.crew import MakeHandler
-from mlgo.workers.nested import NestedCrew, stop_server
-from mlgo.workers.nesting_server import NestingServer
-from mlgo.workers.turns import TURN_S
 
 WAYS = ("dedicated", "shared")
 """Each experiment on its part of the workers; all experiments on all workers."""

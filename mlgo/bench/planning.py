@@ -13,22 +13,22 @@ import numpy as np
 from mlgo.bench.real_generations import Run, fresh_outcomes, watch_generations
 from mlgo.bench.unit_costs import DriverCost, TreeCost, measure_driver, measure_learner, measure_trees
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.config import LOCAL_WORKERS, Config
+from mlgo.core.config import LOCAL_WORKERS, Config
+from mlgo.core.scratch import scratch_directory
+from mlgo.core.seeding import sample
 from mlgo.corpus.store import unpack_bitcode
+from mlgo.execution.crew import Crew, MakeHandler
+from mlgo.execution.local import LocalCrew
+from mlgo.execution.trees import ReplayStore
 from mlgo.planning.costs import UnitCosts, costs_record
 from mlgo.planning.novelty import Novelty, fit_novelty
 from mlgo.planning.validation import Seen, compare
 from mlgo.planning.workload import ModuleLoad, Workload, read_modules
 from mlgo.policy.policy import Policy
-from mlgo.replay import ReplayStore
 from mlgo.rollout.memory import tree_key
 from mlgo.rollout.references import REFERENCES
 from mlgo.rollout.scored import ScoredModule, load_scored_modules, with_questions
-from mlgo.scratch import scratch_directory
-from mlgo.seeding import sample
 from mlgo.tasks import get_task
-from mlgo.workers.crew import Crew, MakeHandler
-from mlgo.workers.local import LocalCrew
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def measure(config: Config, toolchain: Toolchain, start: Policy, data: Path, eff
 def _kinds(ray: bool) -> dict[str, Callable[[MakeHandler], Crew]]:
     found: dict[str, Callable[[MakeHandler], Crew]] = {"local": LocalCrew}
     if ray:
-        from mlgo.workers.ray_crew import RayCrew
+        from mlgo.execution.ray_crew import RayCrew
 
         found["ray"] = partial(RayCrew, config=LOCAL_WORKERS.model_copy(update={"kind": "ray"}))
     return found

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.config import CompileConfig, WorkersConfig
+from mlgo.core.config import CompileConfig, WorkersConfig
+from mlgo.core.scratch import scratch_directory
+from mlgo.core.seeding import generator
+from mlgo.execution.trees import ReplayStore
 from mlgo.policy.policy import Policy
-from mlgo.replay import ReplayStore
 from mlgo.rollout import CompileHost
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import ScoredModule
-from mlgo.scratch import scratch_directory
-from mlgo.seeding import generator
 from mlgo.tasks import get_task
 
 _NOISE = 0.1

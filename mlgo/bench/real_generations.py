@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.config import CompileConfig, ESConfig
+from mlgo.core.config import CompileConfig, ESConfig
+from mlgo.execution.trees import ReplayStore
 from mlgo.learn.es import Coordinates, EsState, evolve
 from mlgo.learn.es.checkpoint import save_state
 from mlgo.policy.policy import Policy
-from mlgo.replay import ReplayStore
 from mlgo.rollout import CompileHost
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.jobs import CompileJob

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.config import Config
+from mlgo.core.config import Config
+from mlgo.core.scratch import scratch_directory
+from mlgo.core.seeding import sample
 from mlgo.corpus.store import unpack_bitcode
+from mlgo.execution.trees import ReplayStore
 from mlgo.learn.es import Coordinates, evolve
 from mlgo.policy.policy import Policy
-from mlgo.replay import ReplayStore
 from mlgo.rollout import CompileHost
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import load_scored_modules, with_questions
-from mlgo.scratch import scratch_directory
-from mlgo.seeding import sample
 from mlgo.tasks import get_task
 
 

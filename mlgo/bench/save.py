@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.config import CompileConfig
-from mlgo.errors import ArtifactError
+from mlgo.core.config import CompileConfig
+from mlgo.core.errors import ArtifactError
+from mlgo.core.scratch import scratch_directory
+from mlgo.core.seeding import generator
 from mlgo.learn.saver import BackgroundSaver
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.stored import save_policy
 from mlgo.rollout import CompileHost
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.scored import ScoredModule
-from mlgo.scratch import scratch_directory
-from mlgo.seeding import generator
 
 WAYS = ("off", "in_line", "background")
 """Nothing is saved; before the compiles, by the learner; by the learner's thread for it, while compiles run."""

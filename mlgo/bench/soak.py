@@ -12,10 +12,10 @@ from tqdm import tqdm
 
 from mlgo.compiler.session import compile_plain, compile_under_advice
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.config import CompileConfig
-from mlgo.errors import CompileError, PolicyError
+from mlgo.core.config import CompileConfig
+from mlgo.core.errors import CompileError, PolicyError
+from mlgo.core.scratch import scratch_directory
 from mlgo.policy.advisors import EchoAdvisor, RecordedAdvisor
-from mlgo.scratch import scratch_directory
 from mlgo.tasks import Responder, Task
 from mlgo.wire.log import Header
 

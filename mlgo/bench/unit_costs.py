@@ -17,22 +17,22 @@ from tqdm import tqdm
 
 from mlgo.bench.real_generations import coordinates_of
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.config import CompileConfig, ESConfig
+from mlgo.core.config import CompileConfig, ESConfig
+from mlgo.core.seeding import generator
+from mlgo.execution import Hint, Pool
+from mlgo.execution.crew import Crew, MakeHandler, Message
+from mlgo.execution.local import LocalCrew
+from mlgo.execution.messages import MOST
+from mlgo.execution.schedule import WorkerName
+from mlgo.execution.trees import ReplayStore
 from mlgo.learn.es import EsState, evolve
 from mlgo.learn.es.checkpoint import save_state
 from mlgo.policy.policy import Policy
-from mlgo.replay import ReplayStore
 from mlgo.rollout.handler import MakeCompiler
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.memory import TreeMemory
 from mlgo.rollout.outcome import CompileOutcome
 from mlgo.rollout.scored import ScoredModule
-from mlgo.seeding import generator
-from mlgo.workers import Hint, Pool
-from mlgo.workers.crew import Crew, MakeHandler, Message
-from mlgo.workers.local import LocalCrew
-from mlgo.workers.messages import MOST
-from mlgo.workers.schedule import WorkerName
 
 _WARM_UP = 500
 _PAIRS = (10, 400)

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
-from mlgo.config import LOCAL_WORKERS, CompileConfig, CseConfig, WorkersConfig, parse_section
+from mlgo.core.config import LOCAL_WORKERS, CompileConfig, CseConfig, WorkersConfig, parse_section
 from mlgo.cse.compilers import compiler_spec
 from mlgo.cse.gcc import GccSpec
 from mlgo.cse.jit import SuperPmiSpec

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from mlgo.artifacts import read_table
 from mlgo.bench.cores import watch_cores
 from mlgo.bench.env import bench_envs
 from mlgo.bench.host import HOSTS, bench_host
@@ -19,15 +18,16 @@ from mlgo.bench.save import bench_save
 from mlgo.bench.soak import bench_soak
 from mlgo.cli.options import add_config_options, not_negative_float, positive, positive_float, read_config
 from mlgo.compiler.toolchain import find_toolchain
-from mlgo.config import LOCAL_WORKERS
+from mlgo.core.artifacts import read_table
+from mlgo.core.config import LOCAL_WORKERS
+from mlgo.core.errors import ConfigError, CorpusError
+from mlgo.core.seeding import sample
 from mlgo.corpus.store import unpack_bitcode
-from mlgo.errors import ConfigError, CorpusError
+from mlgo.execution.cluster import connect, disconnect
+from mlgo.execution.cores import claim_core
 from mlgo.policy.stored import as_network_policy, load_policy
 from mlgo.rollout.scored import ScoredModule, load_scored_modules
-from mlgo.seeding import sample
 from mlgo.tasks import get_task
-from mlgo.workers.cluster import connect, disconnect
-from mlgo.workers.cores import claim_core
 
 _EPILOG = """\
 examples:

@@ -11,15 +11,15 @@ from mlgo.cli.options import add_config_options, read_config
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.session import CompileResult, compile_under_advice
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
-from mlgo.config import Config
+from mlgo.core.config import Config
+from mlgo.core.errors import ConfigError, CorpusError, PolicyError
+from mlgo.core.files import file_sha256
+from mlgo.core.scratch import scratch_directory
 from mlgo.corpus.store import load_modules, unpack_bitcode
-from mlgo.errors import ConfigError, CorpusError, PolicyError
-from mlgo.files import file_sha256
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor
 from mlgo.policy.stored import load_policy
 from mlgo.rollout.logged import logged_episode, write_episode
 from mlgo.rollout.references import REFERENCES, Luck
-from mlgo.scratch import scratch_directory
 from mlgo.tasks import TASKS, Advisor, Task, get_task
 
 _EPILOG = """\

@@ -8,9 +8,9 @@ from typing import Any
 import yaml
 
 from mlgo.cli.options import DEFAULT_CONFIG, add_config_options, read_config
-from mlgo.config import json_schema, load_config, merge, read_yaml
-from mlgo.errors import ConfigError
-from mlgo.files import write_json, write_text
+from mlgo.core.config import json_schema, load_config, merge, read_yaml
+from mlgo.core.errors import ConfigError
+from mlgo.core.files import write_json, write_text
 
 SCHEMA_PATH = Path("workflow/schemas/config.schema.json")
 PRESETS = Path("config/presets")

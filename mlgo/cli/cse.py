@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from mlgo.cli.tables import aligned
-from mlgo.errors import ArtifactError
-from mlgo.files import read_json
+from mlgo.core.errors import ArtifactError
+from mlgo.core.files import read_json
 
 _EPILOG = """\
 examples:

@@ -18,12 +18,12 @@ from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.probe import probe_channel
 from mlgo.compiler.session import compile_plain, compile_under_advice
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
-from mlgo.config import Config
+from mlgo.core.config import Config
+from mlgo.core.errors import CompileError, MlgoError
+from mlgo.core.files import write_bytes
+from mlgo.core.scratch import scratch_directory
 from mlgo.corpus.recipe import find_sources, load_recipe
-from mlgo.errors import CompileError, MlgoError
-from mlgo.files import write_bytes
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
-from mlgo.scratch import scratch_directory
 from mlgo.tasks import get_task
 
 PACKAGES = (

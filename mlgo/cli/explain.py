@@ -7,16 +7,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mlgo.artifacts import MODULES, RESULTS, read_table
 from mlgo.cli.options import add_config_options, positive, read_config
 from mlgo.compiler.toolchain import find_toolchain
+from mlgo.core.artifacts import MODULES, RESULTS, read_table
+from mlgo.core.scratch import scratch_directory
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.policy.stored import as_network_policy, load_policy
 from mlgo.report.importance import feature_importances
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.explanation import SHOWN_FEATURES, Explanation, Flip, explain_regressions, worst_regressions
 from mlgo.rollout.training import needed_copies
-from mlgo.scratch import scratch_directory
 from mlgo.tasks import get_task
 
 _EPILOG = """\

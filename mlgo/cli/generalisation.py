@@ -8,7 +8,7 @@ from typing import Any
 
 from mlgo.cli.options import add_table_options
 from mlgo.cli.tables import aligned, markdown
-from mlgo.files import write_text
+from mlgo.core.files import write_text
 from mlgo.report.compare import verdict
 from mlgo.report.generalisation import Cell, Matrix, Training, read_matrices, read_trainings
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mlgo.config import SIZES
+from mlgo.core.config import SIZES
 from mlgo.report.headroom import Captured, read_captured
 
 _EPILOG = """\

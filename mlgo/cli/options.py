@@ -4,7 +4,7 @@ import argparse
 import math
 from pathlib import Path
 
-from mlgo.config import SIZES, Config, load_config
+from mlgo.core.config import SIZES, Config, load_config
 
 DEFAULT_CONFIG = Path("config/config.yaml")
 

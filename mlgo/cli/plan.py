@@ -14,8 +14,11 @@ from mlgo.bench.planning import Effort, measure
 from mlgo.cli.options import add_config_options, not_negative_float, positive, positive_float, read_config
 from mlgo.cli.tables import aligned, markdown
 from mlgo.compiler.toolchain import find_toolchain
-from mlgo.errors import ArtifactError
-from mlgo.files import read_json, write_json, write_text
+from mlgo.core.errors import ArtifactError
+from mlgo.core.files import read_json, write_json, write_text
+from mlgo.execution.local import LocalCrew
+from mlgo.execution.messages import MOST
+from mlgo.execution.ray_crew import RayCrew
 from mlgo.planning.cluster import CLUSTER_NETWORK, CLUSTER_STORE, LOCAL_NETWORK, LOCAL_STORE, Cluster, Placing
 from mlgo.planning.costs import costs_of, with_driver
 from mlgo.planning.generations import Shape
@@ -23,9 +26,6 @@ from mlgo.planning.scenarios import Scenario, nested, placings, relieved, run_al
 from mlgo.planning.workload import workload_of
 from mlgo.policy.stored import load_policy
 from mlgo.report.planning_picture import duration, picture
-from mlgo.workers.local import LocalCrew
-from mlgo.workers.messages import MOST
-from mlgo.workers.ray_crew import RayCrew
 
 _EPILOG = """\
 examples:

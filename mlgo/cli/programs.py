@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mlgo.cli.tables import aligned, markdown
-from mlgo.files import write_text
+from mlgo.core.files import write_text
 from mlgo.report.execution import FIGURES, Execution, read_execution
 
 _EPILOG = """\

@@ -11,19 +11,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.artifacts import provenance, write_table
 from mlgo.cli.options import add_config_options, not_negative_float, positive, read_config
 from mlgo.compiler.session import compile_under_advice
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
-from mlgo.config import Config
-from mlgo.errors import ArtifactError, CompileError, PolicyError, ReplayMismatch
+from mlgo.core.artifacts import provenance, write_table
+from mlgo.core.config import Config
+from mlgo.core.errors import ArtifactError, CompileError, PolicyError, ReplayMismatch
+from mlgo.core.seeding import sample
+from mlgo.core.work import shared_folder
+from mlgo.execution.trees import Forest, Leaf, ReplayStore, prune, stores, visits_of
+from mlgo.execution.trees.export import compiles_schema, compiles_table
 from mlgo.policy.advisors import RecordedAdvisor
-from mlgo.replay import Forest, Leaf, ReplayStore, prune, stores, visits_of
-from mlgo.replay.export import compiles_schema, compiles_table
-from mlgo.seeding import sample
 from mlgo.tasks import get_task
 from mlgo.wire.log import Header
-from mlgo.work import shared_folder
 
 _EPILOG = """\
 examples:

@@ -8,9 +8,9 @@ from typing import Any
 from mlgo.cli.compile_module import parse_policy, policy_identity
 from mlgo.cli.options import add_config_options, read_config
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
-from mlgo.errors import PolicyError
+from mlgo.core.errors import PolicyError
+from mlgo.core.scratch import scratch_directory
 from mlgo.rollout.logged import LoggedEpisode, check_compiler, find_logged_bitcode, read_episode, replay_episode
-from mlgo.scratch import scratch_directory
 from mlgo.tasks import Advisor, get_task
 
 _EPILOG = """\

@@ -10,9 +10,9 @@ from typing import Any
 from mlgo.cli.configure import PRESETS
 from mlgo.cli.options import DEFAULT_CONFIG, add_table_options
 from mlgo.cli.tables import aligned, markdown
-from mlgo.config import load_config
-from mlgo.errors import ConfigError
-from mlgo.files import read_json, write_text
+from mlgo.core.config import load_config
+from mlgo.core.errors import ConfigError
+from mlgo.core.files import read_json, write_text
 from mlgo.report.scoreboard import Gain, Standing, read_standings, training_command
 
 _EPILOG = """\

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mlgo.files import read_json
+from mlgo.core.files import read_json
 
 _EPILOG = """\
 examples:

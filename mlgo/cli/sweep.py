@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from mlgo.cli.tables import aligned
-from mlgo.errors import ArtifactError
-from mlgo.files import read_json
+from mlgo.core.errors import ArtifactError
+from mlgo.core.files import read_json
 from mlgo.learn.effort import effort_path, read_effort, read_experiments
 from mlgo.report.sweep import SPLITS
 from mlgo.report.sweep_cost import Cost, cost_of

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from mlgo.cli.options import not_negative_float, positive
-from mlgo.workers.address import DEFAULT_ADDRESS, Address
-from mlgo.workers.nested import ask_status, stop_server
-from mlgo.workers.nesting_server import NestingServer
-from mlgo.workers.turns import TURN_S
+from mlgo.execution.address import DEFAULT_ADDRESS, Address
+from mlgo.execution.nested import ask_status, stop_server
+from mlgo.execution.nesting_server import NestingServer
+from mlgo.execution.turns import TURN_S
 
 _EPILOG = """\
 examples:

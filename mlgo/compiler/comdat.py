@@ -12,7 +12,7 @@ import numpy as np
 
 from mlgo.compiler.measure import SYMBOL64, is_text, read_sections, section_entries
 from mlgo.compiler.unwind import unwind_bytes
-from mlgo.errors import ObjectError
+from mlgo.core.errors import ObjectError
 
 _SHT_GROUP = 17
 _GRP_COMDAT = 1

@@ -31,8 +31,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlgo.compiler.process import run_bounded, without_folders
-from mlgo.errors import ProgramError, ProgramTimeout, ToolchainError
-from mlgo.scratch import scratch_directory
+from mlgo.core.errors import ProgramError, ProgramTimeout, ToolchainError
+from mlgo.core.scratch import scratch_directory
 
 _VERSION_TIMEOUT_S = 30.0
 _MAX_MEMORY_BYTES = 8 * 10**9

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from mlgo.compiler.process import run_bounded, without_folders
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.config import CompileConfig
-from mlgo.errors import CompilerExit, CompileTimeout
-from mlgo.files import write_bytes
+from mlgo.core.config import CompileConfig
+from mlgo.core.errors import CompilerExit, CompileTimeout
+from mlgo.core.files import write_bytes
 from mlgo.tasks import Task
 
 # -Oz must be given here as well: it sets function attributes that are part of the bitcode. -g0 because zig would

@@ -8,7 +8,7 @@ decided when it is asked, so the answers for the next context have to wait until
 import zlib
 from dataclasses import dataclass
 
-from mlgo.errors import ReplayMismatch
+from mlgo.core.errors import ReplayMismatch
 
 
 @dataclass(frozen=True)

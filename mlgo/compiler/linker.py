@@ -13,8 +13,8 @@ from pathlib import Path
 
 from mlgo.compiler.measure import object_size
 from mlgo.compiler.process import run_bounded, without_folders
-from mlgo.errors import CompileTimeout, LinkError
-from mlgo.scratch import scratch_directory
+from mlgo.core.errors import CompileTimeout, LinkError
+from mlgo.core.scratch import scratch_directory
 
 # -Bsymbolic binds calls within the file directly, as a release build with hidden symbols does; without it each function
 # that is called has a stub of 16 bytes, and inlining would seem to save these. The modules are a part of their project,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlgo.errors import ObjectError
+from mlgo.core.errors import ObjectError
 
 MEASURE_VERSION = 2
 """Raised when the same object gives other sizes than before, so that remembered ones are not used."""

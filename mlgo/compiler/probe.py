@@ -2,9 +2,9 @@
 
 from mlgo.compiler.session import compile_under_advice
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.config import CompileConfig
-from mlgo.errors import CompileError, ToolchainError
-from mlgo.scratch import scratch_directory
+from mlgo.core.config import CompileConfig
+from mlgo.core.errors import CompileError, ToolchainError
+from mlgo.core.scratch import scratch_directory
 from mlgo.tasks import Responder, Task
 from mlgo.wire.log import Header
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from mlgo.errors import ToolchainError
+from mlgo.core.errors import ToolchainError
 
 _PR_SET_PDEATHSIG = 1
 _TAIL_BYTES = 1 << 14

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from mlgo.compiler.process import run_bounded, without_folders
 from mlgo.compiler.toolchain import zig_environment
-from mlgo.errors import CompileTimeout, LinkError
-from mlgo.files import write_atomically
-from mlgo.scratch import scratch_directory
+from mlgo.core.errors import CompileTimeout, LinkError
+from mlgo.core.files import write_atomically
+from mlgo.core.scratch import scratch_directory
 
 # -O2 is for the C library and the compiler's own routines, which are otherwise built to be debugged; it does not touch
 # the objects. -s because symbols of the library would be most of the file.

@@ -16,8 +16,8 @@ from mlgo.compiler.measure import object_size
 from mlgo.compiler.process import Child, without_folders
 from mlgo.compiler.spills import REMARK_OPTIONS, SpillCosts, read_spill_costs, total_cost
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.config import CompileConfig
-from mlgo.errors import (
+from mlgo.core.config import CompileConfig
+from mlgo.core.errors import (
     ChannelTimeout,
     CompilerExit,
     CompilerMemory,
@@ -28,8 +28,8 @@ from mlgo.errors import (
     RemarkError,
     TooManyQuestions,
 )
-from mlgo.files import write_bytes
-from mlgo.scratch import scratch_directory
+from mlgo.core.files import write_bytes
+from mlgo.core.scratch import scratch_directory
 from mlgo.tasks import Advisor, Guard, Remark, Responder, Task
 from mlgo.wire.channel import Channel
 from mlgo.wire.log import Context, Header, LogParser, Observation

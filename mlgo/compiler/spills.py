@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from mlgo.errors import RemarkError
+from mlgo.core.errors import RemarkError
 
 REMARK_OPTIONS = ("-fsave-optimization-record=yaml", "-foptimization-record-passes=regalloc")
 """Options of clang that make it write the stream; ``-foptimization-record-file=`` says where."""

@@ -9,8 +9,8 @@ from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
-from mlgo.errors import ToolchainError
-from mlgo.files import file_sha256
+from mlgo.core.errors import ToolchainError
+from mlgo.core.files import file_sha256
 
 OLDEST_LLVM = 17
 _VERSION_TIMEOUT_S = 30.0

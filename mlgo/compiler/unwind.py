@@ -11,7 +11,7 @@ import struct
 import numpy as np
 
 from mlgo.compiler.measure import SYMBOL64, read_sections, section_entries, section_name
-from mlgo.errors import ObjectError
+from mlgo.core.errors import ObjectError
 
 _SHT_RELA = 4
 _SHT_SYMTAB = 2

@@ -5,7 +5,7 @@ import shutil
 import zipfile
 from pathlib import Path
 
-from mlgo.errors import ToolchainError
+from mlgo.core.errors import ToolchainError
 
 
 def unpack_compiler(wheel: Path, binary: Path) -> None:

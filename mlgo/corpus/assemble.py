@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mlgo.errors import CorpusError
+from mlgo.core.errors import CorpusError
 
 SPLITS = ("train", "validation", "test")
 

@@ -10,12 +10,12 @@ from typing import Any, Protocol
 
 from tqdm import tqdm
 
+from mlgo.core.errors import CompileError, CorpusError
+from mlgo.core.scratch import scratch_directory
+from mlgo.core.seeding import sample
 from mlgo.corpus.fetch import copy_local, fetch_sources, unpack
 from mlgo.corpus.functions import hash_functions
 from mlgo.corpus.recipe import Recipe, Unit, find_sources, write_generated_files
-from mlgo.errors import CompileError, CorpusError
-from mlgo.scratch import scratch_directory
-from mlgo.seeding import sample
 
 
 class SourceCompiler(Protocol):

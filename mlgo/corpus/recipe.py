@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from mlgo.config import read_yaml
-from mlgo.errors import ConfigError, CorpusError
+from mlgo.core.config import read_yaml
+from mlgo.core.errors import ConfigError, CorpusError
 
 
 def _stays_inside(path: str) -> str:

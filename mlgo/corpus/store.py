@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from mlgo.artifacts import MODULES, PROJECT, read_table
-from mlgo.errors import CorpusError
-from mlgo.files import write_bytes
+from mlgo.core.artifacts import MODULES, PROJECT, read_table
+from mlgo.core.errors import CorpusError
+from mlgo.core.files import write_bytes
 
 
 @dataclass(frozen=True)

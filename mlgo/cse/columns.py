@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from mlgo.errors import PolicyError
+from mlgo.core.errors import PolicyError
 
 Kind = Literal["flag", "category", "count", "weight"]
 

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from mlgo.config import CseConfig
+from mlgo.core.config import CseConfig
+from mlgo.core.errors import ConfigError
 from mlgo.cse.columns import Column
 from mlgo.cse.gcc import GccSpec
 from mlgo.cse.gcc_features import GCC_COLUMNS
 from mlgo.cse.jit import SuperPmiSpec
 from mlgo.cse.jit_features import JIT_COLUMNS
-from mlgo.errors import ConfigError
 
 COLUMNS: dict[str, Mapping[str, Column]] = {"gcc-pre": GCC_COLUMNS, "jit-cse": JIT_COLUMNS}
 """How features enter, by task and name of the feature."""

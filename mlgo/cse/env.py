@@ -8,13 +8,13 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
+from mlgo.core.errors import ConfigError, CorpusError
 from mlgo.cse.columns import Column, columns_for
 from mlgo.cse.memory import RememberingCompiler
 from mlgo.cse.problem import Compiled, CseCompiler, Outcome
 from mlgo.cse.rewards import ChoiceReward, StepChange
 from mlgo.cse.state import RECORD, Choice, Observer, fits
 from mlgo.envs.picture import draw_episode
-from mlgo.errors import ConfigError, CorpusError
 
 Observation = dict[str, np.ndarray]
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mlgo.config import GccConfig, SuperPmiConfig
+from mlgo.core.config import GccConfig, SuperPmiConfig
 from mlgo.cse.env import CseEnv
 from mlgo.cse.gcc import GccCompiler, GccSpec
 from mlgo.cse.gcc_features import GCC_COLUMNS

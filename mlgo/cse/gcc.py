@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from mlgo.artifacts import CSE_SOURCES, read_table
 from mlgo.compiler.counting import CountedRun, find_valgrind
 from mlgo.compiler.frontend import LANGUAGES
 from mlgo.compiler.gcc.compile import GccObject, GccSettings, compile_unit
@@ -21,11 +20,12 @@ from mlgo.compiler.gcc.program import Counting, ProgramUnit, count_program
 from mlgo.compiler.gcc.rtl import FEATURES
 from mlgo.compiler.gcc.rtl import Candidates as Eliminations
 from mlgo.compiler.toolchain import find_linker
-from mlgo.config import GccConfig
+from mlgo.core.artifacts import CSE_SOURCES, read_table
+from mlgo.core.config import GccConfig
+from mlgo.core.errors import CompileError, ConfigError
+from mlgo.core.files import content_hash
+from mlgo.core.scratch import scratch_directory
 from mlgo.cse.problem import Candidates, Compiled, Decisions, Failed, Outcome, Request, Unit
-from mlgo.errors import CompileError, ConfigError
-from mlgo.files import content_hash
-from mlgo.scratch import scratch_directory
 
 FUNCTION_MARK = ":"
 """Between source and function in the name of a unit."""

@@ -13,11 +13,11 @@ from mlgo.compiler.superpmi.client import SuperPmiClient
 from mlgo.compiler.superpmi.core_root import check_jit, find_collection, find_core_root
 from mlgo.compiler.superpmi.metrics import MethodMetrics
 from mlgo.compiler.superpmi.outcome import Ok
-from mlgo.config import SuperPmiConfig
+from mlgo.core.config import SuperPmiConfig
+from mlgo.core.errors import ConfigError, SuperPmiError
+from mlgo.core.files import file_sha256
 from mlgo.cse.jit_features import VIABLE
 from mlgo.cse.problem import Candidates, Compiled, Decisions, Failed, Outcome, Request, Unit
-from mlgo.errors import ConfigError, SuperPmiError
-from mlgo.files import file_sha256
 
 
 @dataclass(frozen=True)

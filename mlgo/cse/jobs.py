@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from mlgo.core.seeding import generator
 from mlgo.cse.labels import Label, find_labels
 from mlgo.cse.policy import ChoicePolicy
 from mlgo.cse.problem import CseCompiler, Decisions, Outcome
 from mlgo.cse.rollout import Decide, Episode, play
 from mlgo.cse.state import Choice
-from mlgo.seeding import generator
 
 Units = tuple[str, ...]
 """Names of units that share compiles."""

@@ -6,8 +6,8 @@ from itertools import combinations
 
 import numpy as np
 
+from mlgo.core.seeding import generator
 from mlgo.cse.problem import Compiled, CseCompiler, Decisions, Outcome
-from mlgo.seeding import generator
 
 Search = Generator[list[Decisions], list[Outcome], None]
 """Yields choices to try, and is sent their outcomes."""

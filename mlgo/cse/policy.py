@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from mlgo.core.errors import ArtifactError, PolicyError
+from mlgo.core.files import read_json, write_bytes, write_json
 from mlgo.cse.columns import Column
 from mlgo.cse.state import Choice, Observer
-from mlgo.errors import ArtifactError, PolicyError
-from mlgo.files import read_json, write_bytes, write_json
 from mlgo.policy.network import Architecture, logits
 
 _FORMAT = 1

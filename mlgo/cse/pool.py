@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from mlgo.cse.memory import RememberingCompiler
 from mlgo.cse.problem import CompilerSpec, CseCompiler, Decisions, Failed, Outcome
-from mlgo.workers import LocalPool, WorkerLost
+from mlgo.execution import LocalPool, WorkerLost
 
 Result = TypeVar("Result")
 ResultType = TypeVar("ResultType", covariant=True)

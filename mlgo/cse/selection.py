@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mlgo.core.errors import CorpusError
+from mlgo.core.seeding import generator
 from mlgo.cse.problem import Compiled, Outcome, Unit
 from mlgo.cse.state import fits
-from mlgo.errors import CorpusError
-from mlgo.seeding import generator
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlgo.artifacts import CSE_COMPILES, CSE_LABELS, CSE_UNITS, read_table
+from mlgo.core.artifacts import CSE_COMPILES, CSE_LABELS, CSE_UNITS, read_table
+from mlgo.core.errors import CorpusError
+from mlgo.core.seeding import sample
 from mlgo.cse.columns import Column, columns_for
 from mlgo.cse.pool import batches
 from mlgo.cse.problem import Compiled, Decisions, Failed, Outcome
 from mlgo.cse.state import Observer
-from mlgo.errors import CorpusError
-from mlgo.seeding import sample
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from tqdm import tqdm
 
 from mlgo.compiler.gcc.find import Gcc
 from mlgo.compiler.gcc.preprocess import preprocess
+from mlgo.core.errors import CompileError
+from mlgo.core.scratch import scratch_directory
+from mlgo.core.seeding import sample
 from mlgo.corpus.build import BuildLimits, source_folder
 from mlgo.corpus.recipe import Recipe, Unit, find_sources, write_generated_files
-from mlgo.errors import CompileError
-from mlgo.scratch import scratch_directory
-from mlgo.seeding import sample
 
 
 def translation_units(

@@ -13,17 +13,17 @@ from gymnasium.error import ResetNeeded
 from mlgo.compiler.probe import probe_channel
 from mlgo.compiler.session import CompileResult
 from mlgo.compiler.toolchain import find_toolchain
-from mlgo.config import CompileConfig
+from mlgo.core.config import CompileConfig
+from mlgo.core.errors import CompileError, ConfigError
+from mlgo.core.scratch import scratch_directory
 from mlgo.envs.episode import Compile, Ending, LiveCompile, Question
 from mlgo.envs.modules import Problem, choose_settings, problems_of_corpus, problems_of_files
 from mlgo.envs.picture import draw_episode
 from mlgo.envs.recalled import RecalledCompile
 from mlgo.envs.rewards import EndGain, Reward
 from mlgo.envs.spaces import Observation, action_space, observation_space, observed
-from mlgo.errors import CompileError, ConfigError
-from mlgo.replay import ReplayStore
+from mlgo.execution.trees import ReplayStore
 from mlgo.rollout.memory import is_discrete, tree_key
-from mlgo.scratch import scratch_directory
 from mlgo.tasks import get_task
 from mlgo.tasks.regalloc_evict import MASK
 from mlgo.tasks.reward import OFFSETS, relative_reward

@@ -10,8 +10,8 @@ from mlgo.compiler.known import KnownPath
 from mlgo.compiler.session import CompileResult, compile_under_advice
 from mlgo.compiler.spills import SpillCosts, total_cost
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.config import CompileConfig
-from mlgo.errors import CompileError
+from mlgo.core.config import CompileConfig
+from mlgo.core.errors import CompileError
 from mlgo.tasks import Responder, Task
 from mlgo.wire.log import Header
 

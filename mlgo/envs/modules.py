@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlgo.artifacts import read_provenance
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.session import compile_plain
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.config import DEFAULT_COMPILE, CompileConfig, parse_section
+from mlgo.core.artifacts import read_provenance
+from mlgo.core.config import DEFAULT_COMPILE, CompileConfig, parse_section
+from mlgo.core.errors import ConfigError, CorpusError, ToolchainError
+from mlgo.core.files import canonical_json, file_sha256
 from mlgo.corpus.store import unpack_bitcode
-from mlgo.errors import ConfigError, CorpusError, ToolchainError
-from mlgo.files import canonical_json, file_sha256
 from mlgo.rollout.scored import load_scored_modules
 from mlgo.tasks import Task
 

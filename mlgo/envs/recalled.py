@@ -7,12 +7,12 @@ import numpy as np
 from mlgo.compiler.known import KnownPath
 from mlgo.compiler.session import CompileResult
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.config import CompileConfig
+from mlgo.core.config import CompileConfig
+from mlgo.core.errors import ReplayMismatch
 from mlgo.envs.episode import Ending, LiveCompile, Question, RecalledCosts
 from mlgo.envs.modules import Problem
-from mlgo.errors import ReplayMismatch
-from mlgo.replay import FunctionLeaf, Leaf, ReplayStore, Walk
-from mlgo.replay.tree import AnyLeaf
+from mlgo.execution.trees import FunctionLeaf, Leaf, ReplayStore, Walk
+from mlgo.execution.trees.tree import AnyLeaf
 from mlgo.rollout.memory import recalled_result
 from mlgo.tasks import Task
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from gymnasium.error import ResetNeeded
 
-from mlgo.artifacts import read_provenance, read_table
+from mlgo.core.artifacts import read_provenance, read_table
+from mlgo.core.errors import ArtifactError, ConfigError, ProtocolError, ToolchainError
 from mlgo.envs.env import CompileEnv
 from mlgo.envs.spaces import Observation, action_space, observation_space
-from mlgo.errors import ArtifactError, ConfigError, ProtocolError, ToolchainError
 from mlgo.wire.log import parse_header
 
 

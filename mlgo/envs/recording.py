@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 from gymnasium.utils import RecordConstructorArgs
 
-from mlgo.artifacts import TableWriter, provenance, steps_schema
+from mlgo.core.artifacts import TableWriter, provenance, steps_schema
+from mlgo.core.errors import ConfigError
+from mlgo.core.types import TensorSpec
 from mlgo.envs.env import CompileEnv
 from mlgo.envs.spaces import Observation
-from mlgo.errors import ConfigError
-from mlgo.types import TensorSpec
 from mlgo.wire.log import write_header
 
 _GROUP_ROWS = 4096

@@ -6,8 +6,8 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from mlgo.core.errors import PolicyError
 from mlgo.envs.spaces import Observation
-from mlgo.errors import PolicyError
 from mlgo.policy.network_policy import NetworkPolicy
 
 

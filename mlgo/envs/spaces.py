@@ -3,9 +3,9 @@
 import numpy as np
 from gymnasium import spaces
 
+from mlgo.core.types import TensorSpec
 from mlgo.tasks.regalloc_evict import MASK
 from mlgo.tasks.regalloc_priority import MAX_PRIORITY
-from mlgo.types import TensorSpec
 from mlgo.wire.log import Header
 
 Observation = dict[str, np.ndarray]

@@ -7,9 +7,9 @@ import numpy as np
 from gymnasium.spaces import Box
 from gymnasium.utils import RecordConstructorArgs
 
+from mlgo.core.errors import ConfigError
 from mlgo.envs.env import CompileEnv
 from mlgo.envs.spaces import Observation
-from mlgo.errors import ConfigError
 from mlgo.policy.features import CLIP, Normalisation
 from mlgo.tasks.regalloc_evict import MASK
 

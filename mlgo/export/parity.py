@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.errors import PolicyError
+from mlgo.core.errors import PolicyError
 
 AMBIGUOUS_LOGIT = 1e-4
 """Closer to zero than this, rounding may decide; such questions are counted, not compared."""

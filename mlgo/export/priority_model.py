@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mlgo.artifacts import trace_features
-from mlgo.errors import PolicyError
+from mlgo.core.artifacts import trace_features
+from mlgo.core.errors import PolicyError
 from mlgo.export.parity import Parity
 from mlgo.export.saved_model import SIGNATURE, TRAINING_INPUTS, normalised, save_signature, weight_variables
 from mlgo.learn.tensorflow import import_tensorflow

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.errors import ArtifactError
-from mlgo.files import write_bytes
+from mlgo.core.errors import ArtifactError
+from mlgo.core.files import write_bytes
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.features import CLIP, Normalisation
 from mlgo.policy.network_policy import NetworkPolicy

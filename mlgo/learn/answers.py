@@ -3,7 +3,7 @@
 from math import e, log, pi
 from typing import Any, Protocol
 
-from mlgo.errors import ConfigError
+from mlgo.core.errors import ConfigError
 from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.policy import Policy

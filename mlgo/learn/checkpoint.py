@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mlgo.errors import ArtifactError
-from mlgo.files import content_hash, file_sha256, source_hash, write_bytes
+from mlgo.core.errors import ArtifactError
+from mlgo.core.files import content_hash, file_sha256, source_hash, write_bytes
 
 _RECORD = "record"
 

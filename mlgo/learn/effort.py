@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from mlgo.errors import ArtifactError
-from mlgo.files import read_json, write_json
-from mlgo.work import experiment_origin, shared_folder
+from mlgo.core.errors import ArtifactError
+from mlgo.core.files import read_json, write_json
+from mlgo.core.work import experiment_origin, shared_folder
 
 
 class CompileCounts(Protocol):

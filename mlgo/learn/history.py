@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.files import write_text
+from mlgo.core.files import write_text
 
 
 def write_history(path: Path, history: list[dict[str, Any]]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mlgo.artifacts import FAILURES, write_rows
+from mlgo.core.artifacts import FAILURES, write_rows
 from mlgo.learn.history import write_history
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import save_policy

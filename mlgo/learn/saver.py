@@ -12,8 +12,8 @@ from pathlib import Path
 from threading import Condition, Thread
 from types import TracebackType
 
-from mlgo.errors import ArtifactError, MlgoError
-from mlgo.workers.serving import HELD_BACK
+from mlgo.core.errors import ArtifactError, MlgoError
+from mlgo.execution.serving import HELD_BACK
 
 Write = Callable[[Path], object]
 """Fills the place that it is given."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mlgo.core.seeding import generator
 from mlgo.planning.novelty import Outcomes
 from mlgo.planning.workload import Workload, enlarged
-from mlgo.seeding import generator
 
 
 @dataclass(frozen=True)

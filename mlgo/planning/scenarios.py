@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.errors import MlgoError
+from mlgo.core.errors import MlgoError
+from mlgo.execution import LocalPool, WorkerLost
+from mlgo.execution.local import LocalCrew
+from mlgo.execution.nested import NestedCrew
+from mlgo.execution.schedule import Hint
 from mlgo.planning.cluster import Cluster, Placing
 from mlgo.planning.costs import UnitCosts
 from mlgo.planning.generations import Shape, drawn
 from mlgo.planning.limits import Limit, limits
 from mlgo.planning.simulation import Busy, Course, simulate
 from mlgo.planning.workload import Workload
-from mlgo.workers import LocalPool, WorkerLost
-from mlgo.workers.local import LocalCrew
-from mlgo.workers.nested import NestedCrew
-from mlgo.workers.schedule import Hint
 
 ALL_PLACINGS = (
     Placing(affinity=False, large_first=False),

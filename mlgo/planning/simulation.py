@@ -5,8 +5,8 @@ one thread. A worker walks its job's policy down the module's tree, after readin
 its last look, and compiles where the tree does not know the outcome; it then adds the compile under the lock of the
 file. When all of a generation is back, the learner takes its time, and the next one begins.
 
-Several trainings share all cores as nested workers do (`mlgo.workers.nesting`): each has a driver and a stub on every
-core, a core works through one message after another, and where messages wait the turns decide (`mlgo.workers.turns`).
+Several trainings share all cores as nested workers do (`mlgo.execution.nesting`): each has a driver and a stub on every
+core, a core works through one message after another, and where messages wait the turns decide (`mlgo.execution.turns`).
 """
 
 import heapq
@@ -19,13 +19,13 @@ from typing import NamedTuple
 import numpy as np
 import simpy
 
+from mlgo.execution.messages import AT_ONCE_S, message_size, next_wanted
+from mlgo.execution.schedule import Hint, Schedule, Task
+from mlgo.execution.turns import Turns
 from mlgo.planning.cluster import Cluster, Placing
 from mlgo.planning.costs import UnitCosts
 from mlgo.planning.generations import Generation
 from mlgo.planning.workload import ModuleLoad
-from mlgo.workers.messages import AT_ONCE_S, message_size, next_wanted
-from mlgo.workers.schedule import Hint, Schedule, Task
-from mlgo.workers.turns import Turns
 
 Steps = Generator[simpy.Event, None, None]
 
@@ -341,7 +341,7 @@ class _Simulation:
         core.works = False
 
     def _work_through(self, worker: _Worker, tasks: list[Task[Job]]) -> Steps:
-        """Do the first job, and the others as long as that is possible at once, as `mlgo.workers.serving` does."""
+        """Do the first job, and the others as long as that is possible at once, as `mlgo.execution.serving` does."""
         begin, done = self._env.now, 0
         while not done or (done < len(tasks) and self._env.now < begin + AT_ONCE_S):
             yield from self._evaluate(worker, tasks[done].job)

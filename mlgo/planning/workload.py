@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.artifacts import MODULES, SCORES, TIMINGS, read_table
-from mlgo.errors import ArtifactError
+from mlgo.core.artifacts import MODULES, SCORES, TIMINGS, read_table
+from mlgo.core.errors import ArtifactError
 from mlgo.planning.novelty import Novelty
 
 

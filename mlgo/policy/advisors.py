@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlgo.errors import PolicyError
-from mlgo.seeding import generator
+from mlgo.core.errors import PolicyError
+from mlgo.core.seeding import generator
 from mlgo.tasks import Decide, Responder
 from mlgo.wire.log import Header
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mlgo.core.seeding import generator
 from mlgo.policy.advisors import answer_dtype
 from mlgo.policy.column_policy import Columns
-from mlgo.seeding import generator
 from mlgo.tasks import Decide, Responder
 from mlgo.tasks.regalloc_evict import BROKEN_HINTS, DENSITY
 from mlgo.wire.log import Header

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.errors import PolicyError
+from mlgo.core.errors import PolicyError
 from mlgo.policy.advisors import answer_dtype
 from mlgo.policy.features import check_features
 from mlgo.policy.network import logits

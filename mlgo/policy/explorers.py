@@ -1,6 +1,6 @@
 """The right way of exploring around each kind of policy."""
 
-from mlgo.errors import PolicyError
+from mlgo.core.errors import PolicyError
 from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.exploring import ExploringAdvisor
 from mlgo.policy.exploring_columns import ExploringColumnAdvisor

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlgo.errors import PolicyError
+from mlgo.core.errors import PolicyError
 
 CLIP = 5.0
 """Inputs of a network stay within plus and minus this."""

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mlgo.core.seeding import generator, sample
 from mlgo.policy.features import check_features
 from mlgo.policy.network import logits
 from mlgo.policy.network_policy import NetworkPolicy
-from mlgo.seeding import generator, sample
 
 MAX_QUESTIONS = 20_000
 """A share of changed answers then has a standard error of at most 0.4 percent."""

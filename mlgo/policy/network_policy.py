@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlgo.errors import PolicyError
+from mlgo.core.errors import PolicyError
 from mlgo.policy.advisors import answer_dtype
 from mlgo.policy.features import feature_columns
 from mlgo.policy.network import logits

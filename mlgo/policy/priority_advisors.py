@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mlgo.core.seeding import generator
 from mlgo.policy.advisors import answer_dtype
 from mlgo.policy.features import signed_log
 from mlgo.policy.priority_policy import priority_of, record_of
-from mlgo.seeding import generator
 from mlgo.tasks import Decide, Responder
 from mlgo.tasks.regalloc_priority import MAX_PRIORITY, SIZE, SPLIT, STAGE
 from mlgo.wire.log import Header

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgo.errors import ArtifactError, ConfigError, PolicyError
-from mlgo.files import read_json, write_bytes, write_json
+from mlgo.core.errors import ArtifactError, ConfigError, PolicyError
+from mlgo.core.files import read_json, write_bytes, write_json
 from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from mlgo.seeding import generator
+from mlgo.core.seeding import generator
 
 Verdict = Literal["smaller", "larger", "no difference shown"]
 

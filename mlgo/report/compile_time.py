@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from mlgo.artifacts import TIMINGS, read_table
-from mlgo.files import write_json, write_text
+from mlgo.core.artifacts import TIMINGS, read_table
+from mlgo.core.files import write_json, write_text
 from mlgo.report.pages import render
 
 _ORDER = ("heuristic", "echo", "never", "random")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from mlgo.errors import ArtifactError
+from mlgo.core.errors import ArtifactError
 from mlgo.report.tables import SPLITS
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mlgo.artifacts import CSE_COMPILES, CSE_LABELS, CSE_RESULTS, read_provenance, read_table
+from mlgo.core.artifacts import CSE_COMPILES, CSE_LABELS, CSE_RESULTS, read_provenance, read_table
+from mlgo.core.errors import ArtifactError
+from mlgo.core.files import file_sha256
 from mlgo.cse.stored import JudgedUnit, judged_units
-from mlgo.errors import ArtifactError
-from mlgo.files import file_sha256
 from mlgo.report.compare import MIN_MODULES, Bootstrap, Comparison, Verdict, verdict
 from mlgo.report.tables import SPLITS
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlgo.errors import ArtifactError
+from mlgo.core.errors import ArtifactError
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.artifacts import PROGRAMS, read_provenance, read_table
-from mlgo.errors import ArtifactError
+from mlgo.core.artifacts import PROGRAMS, read_provenance, read_table
+from mlgo.core.errors import ArtifactError
 from mlgo.rollout.references import HEURISTIC
 from mlgo.tasks.reward import OFFSETS
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from plotly.subplots import make_subplots
 
+from mlgo.core.seeding import sample
 from mlgo.policy.importance import Importance
 from mlgo.report import cse
 from mlgo.report.curves import Curve
@@ -16,7 +17,6 @@ from mlgo.report.functions import Functions
 from mlgo.report.measured import MEASURE_TITLES, contenders, sizes
 from mlgo.report.sweep import SPLITS, PointResult
 from mlgo.report.tables import Row, ratios
-from mlgo.seeding import sample
 from mlgo.tasks.reward import OFFSETS
 
 # Okabe and Ito's palette: distinct for all common kinds of colour vision, readable on light and dark.

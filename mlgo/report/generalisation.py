@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.artifacts import GENERALISATION, read_provenance, read_table
-from mlgo.config import EvaluateConfig
-from mlgo.errors import ArtifactError
-from mlgo.files import read_json
+from mlgo.core.artifacts import GENERALISATION, read_provenance, read_table
+from mlgo.core.config import EvaluateConfig
+from mlgo.core.errors import ArtifactError
+from mlgo.core.files import read_json
 from mlgo.report.compare import Bootstrap, Comparison
 from mlgo.report.measured import sizes
 from mlgo.report.scoreboard import count_evaluations

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mlgo.artifacts import HEADROOM, RESULTS, read_table
-from mlgo.errors import ArtifactError
+from mlgo.core.artifacts import HEADROOM, RESULTS, read_table
+from mlgo.core.errors import ArtifactError
 from mlgo.report.compare import log_ratios
 from mlgo.report.pages import render
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mlgo.artifacts import PROJECT_MEASURES
+from mlgo.core.artifacts import PROJECT_MEASURES
 from mlgo.report.compare import Bootstrap, Comparison
 
 PAIRS = (*combinations(PROJECT_MEASURES[:3], 2), ("object", "folded"))

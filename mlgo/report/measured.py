@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.config import SIZES
-from mlgo.errors import ArtifactError
+from mlgo.core.config import SIZES
+from mlgo.core.errors import ArtifactError
 from mlgo.rollout.references import HEURISTIC, REFERENCES
 from mlgo.tasks.reward import OFFSETS
 

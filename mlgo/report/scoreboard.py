@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlgo.errors import ArtifactError
-from mlgo.files import read_json
+from mlgo.core.errors import ArtifactError
+from mlgo.core.files import read_json
 from mlgo.learn.effort import Effort, effort_path, read_effort
 from mlgo.report.curves import read_curves
 

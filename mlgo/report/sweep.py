@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.artifacts import RESULTS, read_table
-from mlgo.errors import ArtifactError
-from mlgo.files import read_json
+from mlgo.core.artifacts import RESULTS, read_table
+from mlgo.core.errors import ArtifactError
+from mlgo.core.files import read_json
 from mlgo.policy.stored import FAILURE
 from mlgo.report.compare import Bootstrap, Comparison, verdict
 from mlgo.report.measured import sizes

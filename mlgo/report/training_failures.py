@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mlgo.artifacts import FAILURES, read_table
+from mlgo.core.artifacts import FAILURES, read_table
 from mlgo.report.origin import without_folders
 
 

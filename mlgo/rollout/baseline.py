@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mlgo.artifacts import trace_schema
 from mlgo.compiler.comdat import comdat_groups, shared_text
 from mlgo.compiler.session import CompileResult
 from mlgo.compiler.toolchain import Quirks
+from mlgo.core.artifacts import trace_schema
+from mlgo.core.errors import ArtifactError
+from mlgo.core.types import TensorSpec
 from mlgo.corpus.store import Module
-from mlgo.errors import ArtifactError
 from mlgo.policy.advisors import EchoAdvisor, RecordedAdvisor
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.copies import Copies, count_copies
@@ -22,7 +23,6 @@ from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.outcome import CompileOutcome
 from mlgo.rollout.references import HEURISTIC, REFERENCES, Luck
 from mlgo.tasks import Task
-from mlgo.types import TensorSpec
 from mlgo.wire.log import Header
 
 

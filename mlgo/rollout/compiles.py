@@ -10,16 +10,16 @@ import numpy as np
 from tqdm import tqdm
 
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.config import LOCAL_WORKERS, CompileConfig, WorkersConfig
-from mlgo.errors import MlgoError
-from mlgo.files import write_bytes
-from mlgo.replay import ReplayStore
+from mlgo.core.config import LOCAL_WORKERS, CompileConfig, WorkersConfig
+from mlgo.core.errors import MlgoError
+from mlgo.core.files import write_bytes
+from mlgo.execution import Hint, Pool, WorkerLost, open_pool
+from mlgo.execution.trees import ReplayStore
 from mlgo.rollout.copies import Copies
 from mlgo.rollout.handler import MakeCompiler
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.outcome import CompileOutcome
 from mlgo.tasks import get_task
-from mlgo.workers import Hint, Pool, WorkerLost, open_pool
 
 _SLACK_S = 60.0
 """What a job may take besides its compile: reading trees, a busy machine. A compile has deadlines of its own."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlgo.compiler.comdat import comdat_groups
-from mlgo.files import content_hash
+from mlgo.core.files import content_hash
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.config import EvaluateConfig
+from mlgo.core.config import EvaluateConfig
+from mlgo.core.seeding import sample
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.policy import Policy
 from mlgo.rollout.compiles import CompileHost, check_failures
@@ -15,7 +16,6 @@ from mlgo.rollout.functions import function_rows
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.outcome import CompileOutcome
 from mlgo.rollout.scored import ScoredModule, load_scored_modules
-from mlgo.seeding import sample
 
 
 @dataclass(frozen=True)

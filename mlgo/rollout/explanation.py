@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from mlgo.compiler.session import CompileResult
 from mlgo.compiler.toolchain import Quirks
+from mlgo.core.errors import ArtifactError
 from mlgo.corpus.store import Module
-from mlgo.errors import ArtifactError
 from mlgo.policy.advisors import RecordedAdvisor
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.overrides import OverridingAdvisor, observation_keys

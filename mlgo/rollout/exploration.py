@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from mlgo.core.seeding import generator
 from mlgo.policy.exploring import ExploringAdvisor
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.scored import ScoredModule
-from mlgo.seeding import generator
 
 
 def exploring_jobs(

@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.artifacts import FUNCTIONS, read_table
 from mlgo.compiler.session import CompileResult
 from mlgo.compiler.spills import SpillCosts
+from mlgo.core.artifacts import FUNCTIONS, read_table
 from mlgo.corpus.store import Module
 from mlgo.policy.policy import Policy
 from mlgo.rollout.episodes import Episode, episode, function_episodes

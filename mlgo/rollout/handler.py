@@ -7,14 +7,14 @@ from pathlib import Path
 from mlgo.compiler.process import kill_children
 from mlgo.compiler.session import compile_plain, compile_under_advice
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.config import CompileConfig
-from mlgo.errors import CompileError, ReplayMismatch
-from mlgo.replay import ReplayStore
+from mlgo.core.config import CompileConfig
+from mlgo.core.errors import CompileError, ReplayMismatch
+from mlgo.core.scratch import scratch_directory
+from mlgo.execution.trees import ReplayStore
 from mlgo.rollout.copies import Copies
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.memory import TreeMemory
 from mlgo.rollout.outcome import CompileOutcome
-from mlgo.scratch import scratch_directory
 from mlgo.tasks import get_task
 
 

@@ -6,19 +6,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from mlgo.artifacts import SCORES
 from mlgo.compiler.session import CompileResult
-from mlgo.config import HeadroomConfig
+from mlgo.core.artifacts import SCORES
+from mlgo.core.config import HeadroomConfig
+from mlgo.core.seeding import generator
+from mlgo.execution.trees import Leaf, ReplayStore, Walk
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.overrides import OverridingAdvisor, observation_keys
-from mlgo.replay import Leaf, ReplayStore, Walk
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.outcome import CompileOutcome
 from mlgo.rollout.scored import ScoredModule
 from mlgo.rollout.search import MODULE_WIDE, Promise, SearchResult, ask_trees, doubt_of, run_searches, search
-from mlgo.seeding import generator
 from mlgo.tasks import PureAdvisor
 
 SOLE_CALL_FEATURE = "last_call_to_static_bonus"

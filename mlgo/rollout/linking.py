@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlgo.artifacts import PROJECT_MEASURES
 from mlgo.compiler.comdat import comdat_groups, deduplicated_text
 from mlgo.compiler.linker import linked_text
 from mlgo.compiler.measure import object_size
+from mlgo.core.artifacts import PROJECT_MEASURES
+from mlgo.core.errors import CompileError
 from mlgo.corpus.store import Module
-from mlgo.errors import CompileError
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.artifacts import EPISODE, provenance, read_provenance, read_table, write_rows
 from mlgo.compiler.session import CompileResult, compile_under_advice
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.config import CompileConfig, parse_section
+from mlgo.core.artifacts import EPISODE, provenance, read_provenance, read_table, write_rows
+from mlgo.core.config import CompileConfig, parse_section
+from mlgo.core.errors import ArtifactError, ConfigError, CorpusError, ProtocolError, ReplayMismatch, ToolchainError
+from mlgo.core.files import canonical_json, file_sha256, write_bytes
 from mlgo.corpus.store import load_modules, unpack_bitcode
-from mlgo.errors import ArtifactError, ConfigError, CorpusError, ProtocolError, ReplayMismatch, ToolchainError
-from mlgo.files import canonical_json, file_sha256, write_bytes
 from mlgo.policy.advisors import RecordedAdvisor
 from mlgo.tasks import Advisor, Responder, get_task
 from mlgo.wire.log import Header, parse_header, write_header

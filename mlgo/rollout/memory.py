@@ -6,13 +6,13 @@ from pathlib import Path
 from mlgo.compiler.session import CompileResult
 from mlgo.compiler.spills import SpillCosts
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.config import CompileConfig
-from mlgo.files import content_hash
-from mlgo.replay import DecisionTree, Forest, FunctionLeaf, Leaf, ReplayStore, TreeKey, Walk
+from mlgo.core.config import CompileConfig
+from mlgo.core.files import content_hash
+from mlgo.core.types import TensorSpec
+from mlgo.execution.trees import DecisionTree, Forest, FunctionLeaf, Leaf, ReplayStore, TreeKey, Walk
 from mlgo.rollout.copies import Copies
 from mlgo.rollout.jobs import CompileJob
 from mlgo.tasks import Guard, PureAdvisor, Task, get_task
-from mlgo.types import TensorSpec
 from mlgo.wire.log import Header
 
 

@@ -10,10 +10,10 @@ from tqdm import tqdm
 
 from mlgo.compiler.counting import CountedRun, Valgrind, count_run
 from mlgo.compiler.program import link_program
+from mlgo.core.errors import CompileError, CorpusError
+from mlgo.core.files import write_bytes
 from mlgo.corpus.build import BuildLimits, SourceCompiler, build_project
 from mlgo.corpus.recipe import load_recipe
-from mlgo.errors import CompileError, CorpusError
-from mlgo.files import write_bytes
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.outcome import CompileOutcome

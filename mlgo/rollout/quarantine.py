@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mlgo.errors import NothingCompiled
+from mlgo.core.errors import NothingCompiled
 
 _MIN_SHARE = 0.5
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from mlgo.compiler.session import CompileResult
+from mlgo.core.files import content_hash
 from mlgo.corpus.store import Module
-from mlgo.files import content_hash
+from mlgo.execution.trees import Leaf, ReplayStore, Walk
 from mlgo.policy.policy import Policy
-from mlgo.replay import Leaf, ReplayStore, Walk
 from mlgo.rollout.episodes import Episode, episode
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from mlgo.artifacts import COPIES, SCORES, read_provenance, read_table
+from mlgo.core.artifacts import COPIES, SCORES, read_provenance, read_table
+from mlgo.core.errors import TrainingError
 from mlgo.corpus.store import Module, load_modules
-from mlgo.errors import TrainingError
 from mlgo.rollout.copies import Copies
 from mlgo.rollout.references import HEURISTIC, REFERENCES
 

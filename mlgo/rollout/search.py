@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from tqdm import tqdm
 
-from mlgo.errors import ArtifactError
+from mlgo.core.errors import ArtifactError
+from mlgo.execution.trees import ReplayStore
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.overrides import OverridingAdvisor, observation_keys
-from mlgo.replay import ReplayStore
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.outcome import CompileOutcome

@@ -8,21 +8,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.artifacts import provenance, read_provenance
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.config import BCMaxConfig, CompileConfig, ESConfig, MarginalConfig, PPOConfig, ReplayConfig
+from mlgo.core.artifacts import provenance, read_provenance
+from mlgo.core.config import BCMaxConfig, CompileConfig, ESConfig, MarginalConfig, PPOConfig, ReplayConfig
+from mlgo.core.errors import PolicyError
+from mlgo.core.files import file_sha256
+from mlgo.core.seeding import sample
 from mlgo.corpus.store import Module, load_modules
-from mlgo.errors import PolicyError
-from mlgo.files import file_sha256
+from mlgo.execution.trees import ReplayStore, prune
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 from mlgo.policy.vocabulary import build_vocabulary
-from mlgo.replay import ReplayStore, prune
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.copies import Copies
 from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import ScoredModule, load_copies, load_scored_modules, with_questions
-from mlgo.seeding import sample
 from mlgo.tasks import get_task
 from mlgo.tasks.reward import FAILED_REWARD
 

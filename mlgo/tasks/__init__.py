@@ -1,6 +1,6 @@
 """Decision problems: what is asked, what an answer may be, how the result is scored."""
 
-from mlgo.errors import ConfigError
+from mlgo.core.errors import ConfigError
 from mlgo.tasks.base import Advisor, Decide, Guard, PureAdvisor, Remark, Responder, Task
 from mlgo.tasks.inline_size import INLINE_SIZE
 from mlgo.tasks.regalloc_evict import REGALLOC_EVICT

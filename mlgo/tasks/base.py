@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from mlgo.errors import ConfigError
+from mlgo.core.errors import ConfigError
 from mlgo.wire.log import Header
 
 Responder = Callable[[bytes], bytes]

@@ -16,7 +16,7 @@ Data sheet (LLVM 17 to 22; llvm/lib/CodeGen/MLRegAllocPriorityAdvisor.cpp, RegAl
 
 import numpy as np
 
-from mlgo.errors import ProtocolError
+from mlgo.core.errors import ProtocolError
 from mlgo.tasks.base import Task
 from mlgo.wire.log import Header
 

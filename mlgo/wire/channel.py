@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from types import TracebackType
 
-from mlgo.errors import ChannelError
+from mlgo.core.errors import ChannelError
 
 _READ_BYTES = 1 << 16
 

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlgo.errors import ProtocolError
-from mlgo.types import MAX_TENSOR_BYTES, TensorSpec
+from mlgo.core.errors import ProtocolError
+from mlgo.core.types import MAX_TENSOR_BYTES, TensorSpec
 
 _OBSERVATION = b'{"observation":'
 _LINE_FEED = 0x0A

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from mlgo.bench.cores import watch_cores
-from mlgo.errors import ConfigError
+from mlgo.core.errors import ConfigError
 
 SPIN = "import time; end = time.monotonic() + 2.5\nwhile time.monotonic() < end: pass"
 

@@ -8,13 +8,13 @@ import pytest
 from mlgo.bench.real_generations import fresh_outcomes, watch_generations
 from mlgo.bench.unit_costs import measure_driver, measure_learner, measure_trees
 from mlgo.compiler.session import compile_under_advice
-from mlgo.config import load_config
+from mlgo.core.config import load_config
 from mlgo.corpus.store import Module
+from mlgo.execution.trees import ReplayStore
 from mlgo.policy.advisors import ConstantAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
-from mlgo.replay import ReplayStore
 from mlgo.rollout.memory import tree_key
 from mlgo.rollout.outcome import CompileOutcome
 from mlgo.rollout.scored import ScoredModule

@@ -9,8 +9,8 @@ import pytest
 from mlgo.bench import soak
 from mlgo.bench.soak import KINDS, bench_soak
 from mlgo.compiler.session import compile_plain
-from mlgo.errors import CompilerExit
-from mlgo.scratch import scratch_directory
+from mlgo.core.errors import CompilerExit
+from mlgo.core.scratch import scratch_directory
 
 SOURCES = ("calc/parse.c", "codec/base64.c", "lz/match.c")
 """The sources of data/sample that compile fastest and still ask something."""

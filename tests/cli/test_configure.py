@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from mlgo.config import load_config
+from mlgo.core.config import load_config
 from tests.conftest import REPOSITORY
 
 PATH = REPOSITORY / "config" / "config.yaml"

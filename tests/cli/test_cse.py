@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from mlgo.files import write_json
+from mlgo.core.files import write_json
 from mlgo.report.cse import cse_rows
 from mlgo.report.cse_numbers import cse_comparisons
 from tests.report.test_cse import BOOTSTRAP, read, write_run

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from mlgo.artifacts import HEADROOM, RESULTS, write_rows
+from mlgo.core.artifacts import HEADROOM, RESULTS, write_rows
 from tests.report.test_headroom import result_rows, search_rows
 
 

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from mlgo.cli.plan import shape
-from mlgo.files import write_json
+from mlgo.core.files import write_json
 from mlgo.planning.generations import Shape
 from tests.planning.measured import measured
 

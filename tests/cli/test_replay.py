@@ -6,17 +6,17 @@ import shutil
 import pyarrow.parquet as pq
 import pytest
 
-from mlgo.config import load_config
+from mlgo.core.config import load_config
+from mlgo.execution.trees import ReplayStore
 from mlgo.policy.advisors import ConstantAdvisor
 from mlgo.policy.column_advisors import FirstLegalAdvisor, LightestAdvisor
-from mlgo.replay import ReplayStore
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.memory import tree_key
 from mlgo.tasks import get_task
 from tests.cli.conftest import REPOSITORY
 from tests.compiler.test_regalloc_real import TASK, fast, optimized  # noqa: F401
-from tests.replay.test_merge import KEY
-from tests.replay.toy import result
+from tests.execution.trees.test_merge import KEY
+from tests.execution.trees.toy import result
 
 MODULE = "a" * 64
 PRESET = REPOSITORY / "config/presets/regalloc.yaml"

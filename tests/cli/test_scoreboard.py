@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from mlgo.config import load_config
-from mlgo.files import read_json, write_json
+from mlgo.core.config import load_config
+from mlgo.core.files import read_json, write_json
 from tests.conftest import REPOSITORY
 from tests.report.test_scoreboard import write_run
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mlgo.compiler.comdat import comdat_groups, deduplicated_text, shared_text
 from mlgo.compiler.measure import object_size
 from mlgo.compiler.session import compile_plain
-from mlgo.errors import ObjectError
+from mlgo.core.errors import ObjectError
 from tests.compiler.test_unwind import unwind_by_readelf
 from tests.fakes.elf import ALLOC, EXEC, PROGBITS, WRITE, elf_object
 

@@ -8,7 +8,7 @@ import pytest
 
 from mlgo.compiler.counting import count_run, find_valgrind
 from mlgo.compiler.toolchain import find_linker
-from mlgo.errors import ProgramError, ProgramTimeout, ToolchainError
+from mlgo.core.errors import ProgramError, ProgramTimeout, ToolchainError
 
 EXIT = "mov $60, %eax\n xor %edi, %edi\n syscall\n"  # 3 instructions
 # 12 instructions, 7 loads and 4 stores in each round. Two of the loads are dead: the value of the first is replaced by

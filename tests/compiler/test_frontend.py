@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from mlgo.errors import CompilerExit, CompileTimeout
+from mlgo.core.errors import CompilerExit, CompileTimeout
 from tests.conftest import FLAGS, SAMPLE
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.compiler.known import KnownContext, KnownPath, KnownQuestions
-from mlgo.errors import ReplayMismatch
+from mlgo.core.errors import ReplayMismatch
 
 
 def question(context: int, number: int) -> bytes:

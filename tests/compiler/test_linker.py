@@ -7,7 +7,7 @@ from mlgo.compiler.linker import linked_text
 from mlgo.compiler.measure import object_size
 from mlgo.compiler.session import compile_plain
 from mlgo.compiler.toolchain import find_linker
-from mlgo.errors import CompileTimeout, LinkError
+from mlgo.core.errors import CompileTimeout, LinkError
 
 # Two instances with the same code; noinline keeps both as functions, in groups of their own.
 HEADER = """

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mlgo.compiler.measure import SYMBOL64, ObjectSize, function_bytes, object_size
 from mlgo.compiler.session import compile_plain
-from mlgo.errors import ObjectError
+from mlgo.core.errors import ObjectError
 from tests.fakes.elf import ALLOC, EXEC, NOBITS, NULL, PROGBITS, WRITE, elf_object
 
 TYPICAL = [

@@ -8,7 +8,7 @@ import pytest
 
 from mlgo.compiler.probe import probe_channel
 from mlgo.compiler.toolchain import find_toolchain
-from mlgo.errors import ToolchainError
+from mlgo.core.errors import ToolchainError
 from tests.compiler.test_session_fake import END, FIRST, HEADER, START
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from mlgo.compiler import process
 from mlgo.compiler.process import Child, run_bounded, without_folders
-from mlgo.errors import ToolchainError
+from mlgo.core.errors import ToolchainError
 from tests.conftest import REPOSITORY, WITHIN_S, all_end, processes_naming
 
 

@@ -9,7 +9,7 @@ from mlgo.compiler.counting import count_run, find_valgrind
 from mlgo.compiler.program import link_program
 from mlgo.compiler.session import compile_plain
 from mlgo.compiler.toolchain import find_linker
-from mlgo.errors import CompileTimeout, LinkError, ToolchainError
+from mlgo.core.errors import CompileTimeout, LinkError, ToolchainError
 
 TRIPLE = "x86_64-linux-gnu"
 HELLO = """

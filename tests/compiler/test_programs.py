@@ -16,9 +16,9 @@ from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.program import link_program
 from mlgo.compiler.session import compile_plain
 from mlgo.compiler.toolchain import find_linker
+from mlgo.core.errors import ToolchainError
 from mlgo.corpus.build import BuildLimits, build_project
 from mlgo.corpus.recipe import load_recipe
-from mlgo.errors import ToolchainError
 from tests.conftest import REPOSITORY
 
 PROGRAMS = REPOSITORY / "data" / "programs"

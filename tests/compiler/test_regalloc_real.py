@@ -11,7 +11,7 @@ import pytest
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.probe import probe_channel
 from mlgo.compiler.session import CompileResult, compile_plain, compile_under_advice
-from mlgo.errors import CompilerExit, RemarkError, TooManyQuestions
+from mlgo.core.errors import CompilerExit, RemarkError, TooManyQuestions
 from mlgo.policy.advisors import ConstantAdvisor, RecordedAdvisor
 from mlgo.tasks import Responder, get_task
 from mlgo.wire.log import Header

@@ -13,7 +13,7 @@ import pytest
 from mlgo.compiler.known import KnownContext, KnownPath
 from mlgo.compiler.session import compile_plain, compile_under_advice
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.errors import (
+from mlgo.core.errors import (
     ChannelTimeout,
     CompileError,
     CompilerExit,

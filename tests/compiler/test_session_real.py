@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo import scratch
 from mlgo.compiler.session import compile_plain, compile_under_advice
-from mlgo.errors import (
+from mlgo.core import scratch
+from mlgo.core.errors import (
     ArtifactError,
     CompileError,
     CompilerExit,

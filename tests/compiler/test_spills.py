@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.compiler.spills import SpillCosts, read_spill_costs
-from mlgo.errors import RemarkError
+from mlgo.core.errors import RemarkError
 
 # As clang 22 writes it, with a loop's remark between those of its function and the next.
 STREAM = b"""\

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
-from mlgo.errors import ToolchainError
+from mlgo.core.errors import ToolchainError
 
 TARGET = "x86_64-linux-gnu"
 

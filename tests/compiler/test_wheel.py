@@ -9,7 +9,7 @@ import pytest
 
 from mlgo.compiler.toolchain import find_toolchain
 from mlgo.compiler.wheel import unpack_compiler
-from mlgo.errors import ToolchainError
+from mlgo.core.errors import ToolchainError
 
 ZIG = '#!/bin/sh\n[ "$1 $2" = "clang --version" ] && echo clang version 19.1.7 && cat "${0%/*}/lib/name"\n'
 

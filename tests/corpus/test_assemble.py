@@ -5,10 +5,10 @@ import hashlib
 import pyarrow as pa
 import pytest
 
-from mlgo.artifacts import MODULES, PROJECT, write_rows
+from mlgo.core.artifacts import MODULES, PROJECT, write_rows
+from mlgo.core.errors import ArtifactError, CorpusError
 from mlgo.corpus.assemble import assemble, shared_bodies
 from mlgo.corpus.store import load_modules, unpack_bitcode
-from mlgo.errors import ArtifactError, CorpusError
 
 
 def row(project, module, ir, bodies, skip=""):

@@ -12,9 +12,9 @@ import zipfile
 import numpy as np
 import pytest
 
+from mlgo.core.errors import CorpusError, PackageError
 from mlgo.corpus.fetch import copy_local, fetch_sources, unpack
 from mlgo.corpus.recipe import Recipe
-from mlgo.errors import CorpusError, PackageError
 
 NOWHERE = "http://127.0.0.1:9/"
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlgo.core.errors import PolicyError
 from mlgo.cse.columns import Column, columns_for, inputs_of
 from mlgo.cse.jit_features import JIT_COLUMNS
-from mlgo.errors import PolicyError
 
 
 def test_flags_are_0_or_1():

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
+from mlgo.core.errors import ConfigError, CorpusError
 from mlgo.cse.env import INVALID_LIMIT, INVALID_PENALTY, CseEnv
 from mlgo.cse.rewards import EndGain, StepChange
-from mlgo.errors import ConfigError, CorpusError
 from tests.cse.additive import COLUMNS, AdditiveCompiler
 
 EFFECTS = {"a/u": [(20, 0), (0, 10), (5, 5)], "a/v": [(10, 0), (10, 0), (10, 0), (10, 0)], "b/small": [(1, 1)]}

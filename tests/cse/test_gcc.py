@@ -10,17 +10,17 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import mlgo.envs  # noqa: F401
-from mlgo.artifacts import CSE_SOURCES, write_rows
 from mlgo.compiler.gcc.find import find_gcc
 from mlgo.compiler.measure import function_bytes, function_sizes
-from mlgo.config import GccConfig
+from mlgo.core.artifacts import CSE_SOURCES, write_rows
+from mlgo.core.config import GccConfig
+from mlgo.core.errors import ConfigError, CorpusError, ToolchainError
 from mlgo.corpus.build import BuildLimits
 from mlgo.corpus.recipe import load_recipe
 from mlgo.cse.gcc import GccCompiler, GccSpec
 from mlgo.cse.labels import find_labels
 from mlgo.cse.problem import Failed
 from mlgo.cse.translation_units import translation_units
-from mlgo.errors import ConfigError, CorpusError, ToolchainError
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 

@@ -9,10 +9,10 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import mlgo.envs  # noqa: F401
-from mlgo.config import SuperPmiConfig
+from mlgo.core.config import SuperPmiConfig
+from mlgo.core.errors import ConfigError, SuperPmiError
 from mlgo.cse.jit import SuperPmiSpec
 from mlgo.cse.problem import Compiled, Failed
-from mlgo.errors import ConfigError, SuperPmiError
 
 
 @pytest.fixture

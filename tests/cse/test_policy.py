@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
+from mlgo.core.errors import ArtifactError, PolicyError
 from mlgo.cse.columns import columns_for
 from mlgo.cse.policy import ChoicePolicy, load_choice_policy, save_choice_policy
 from mlgo.cse.rollout import play
 from mlgo.cse.state import Choice, Observer
-from mlgo.errors import ArtifactError, PolicyError
 from tests.cse.additive import COLUMNS, AdditiveCompiler
 
 OBSERVER = Observer(columns_for(["benefit", "cost"], COLUMNS), 4)

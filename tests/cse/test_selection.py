@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlgo.core.errors import CorpusError
 from mlgo.cse.problem import Failed, Unit
 from mlgo.cse.selection import Eligible, repeats, stratified_split
-from mlgo.errors import CorpusError
 from tests.cse.additive import AdditiveCompiler
 
 RULE = Eligible(min_viable=2, max_candidates=3)

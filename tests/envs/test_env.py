@@ -14,11 +14,11 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
 from mlgo.compiler.session import compile_plain, compile_under_advice
+from mlgo.core.errors import ConfigError, CorpusError, PolicyError
 from mlgo.envs import ENVIRONMENTS
 from mlgo.envs.env import CompileEnv
 from mlgo.envs.rewards import MarginalShare, Shaped
 from mlgo.envs.vector import VectorObservation
-from mlgo.errors import ConfigError, CorpusError, PolicyError
 from mlgo.policy.column_advisors import LightestAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture

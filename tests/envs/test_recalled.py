@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlgo.errors import ConfigError, ReplayMismatch, ToolchainError
+from mlgo.core.errors import ConfigError, ReplayMismatch, ToolchainError
+from mlgo.core.seeding import generator
+from mlgo.execution.trees import ReplayStore
 from mlgo.policy.advisors import ConstantAdvisor
 from mlgo.policy.column_advisors import LightestAdvisor
-from mlgo.replay import ReplayStore
 from mlgo.rollout import CompileHost
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.memory import tree_key
-from mlgo.seeding import generator
 from tests.conftest import SAMPLE
 from tests.envs.conftest import EVICTING, INLINING
 

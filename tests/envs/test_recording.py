@@ -9,13 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 from gymnasium.error import ResetNeeded
 
-from mlgo.artifacts import read_provenance, read_table
+from mlgo.core.artifacts import read_provenance, read_table
+from mlgo.core.errors import ArtifactError, ConfigError
+from mlgo.core.seeding import generator
 from mlgo.envs import recording
 from mlgo.envs.recorded import RecordedEnv, first_difference
 from mlgo.envs.recording import RecordEpisodes
 from mlgo.envs.vector import VectorObservation
-from mlgo.errors import ArtifactError, ConfigError
-from mlgo.seeding import generator
 from tests.conftest import SAMPLE
 from tests.envs.conftest import INLINING
 

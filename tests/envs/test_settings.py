@@ -4,12 +4,12 @@ import gymnasium
 import pyarrow as pa
 import pytest
 
-from mlgo.artifacts import MODULES, PROJECT, SCORES, provenance, write_rows
 from mlgo.compiler.session import compile_plain
-from mlgo.config import DEFAULT_COMPILE
+from mlgo.core.artifacts import MODULES, PROJECT, SCORES, provenance, write_rows
+from mlgo.core.config import DEFAULT_COMPILE
+from mlgo.core.errors import ConfigError, ToolchainError
+from mlgo.core.files import file_sha256
 from mlgo.envs.modules import choose_settings
-from mlgo.errors import ConfigError, ToolchainError
-from mlgo.files import file_sha256
 from mlgo.tasks import get_task
 from tests.conftest import SAMPLE
 

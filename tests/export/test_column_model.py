@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mlgo.artifacts import trace_schema
-from mlgo.errors import PolicyError
+from mlgo.core.artifacts import trace_schema
+from mlgo.core.errors import PolicyError
 from mlgo.export.column_model import compare_columns, recorded_questions
 from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.features import Normalisation

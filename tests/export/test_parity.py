@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mlgo.errors import PolicyError
+from mlgo.core.errors import PolicyError
 from mlgo.export.parity import Parity, compare_decisions
 
 LOGITS = np.array([2.0, -3.0, 0.00005, -0.00005, 0.0, 0.0001], np.float32)

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from mlgo.errors import PolicyError
+from mlgo.core.errors import PolicyError
 from mlgo.export.parity import compare_decisions
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture

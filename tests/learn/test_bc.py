@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.artifacts import trace_schema
-from mlgo.config import BCConfig
-from mlgo.errors import PolicyError, TrainingError
+from mlgo.core.artifacts import trace_schema
+from mlgo.core.config import BCConfig
+from mlgo.core.errors import PolicyError, TrainingError
 from mlgo.learn.bc import CloneData, clone
 from mlgo.learn.bc.dataset import check_trace, clone_data
 from mlgo.learn.history import write_history
@@ -31,8 +31,8 @@ CONFIG = BCConfig(
 PROGRAM = """
 import hashlib, json
 import numpy as np
-from mlgo.config import BCConfig
-from mlgo.errors import TrainingError
+from mlgo.core.config import BCConfig
+from mlgo.core.errors import TrainingError
 from mlgo.learn.bc import CloneData, clone
 from mlgo.policy.network import flatten, logits
 

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mlgo.artifacts import trace_schema
-from mlgo.config import BCConfig
-from mlgo.errors import TrainingError
+from mlgo.core.artifacts import trace_schema
+from mlgo.core.config import BCConfig
+from mlgo.core.errors import TrainingError
 from mlgo.learn.bc.columns import clone_columns, column_data
 from mlgo.policy.vocabulary import build_vocabulary, columns_of, normalisation, recorded_values
 

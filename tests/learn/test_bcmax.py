@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.artifacts import trace_schema
-from mlgo.config import load_config
-from mlgo.errors import ArtifactError, PolicyError, TrainingError
+from mlgo.core.artifacts import trace_schema
+from mlgo.core.config import load_config
+from mlgo.core.errors import ArtifactError, PolicyError, TrainingError
+from mlgo.core.seeding import generator
 from mlgo.learn.answers import YesOrNo
 from mlgo.learn.bc import CloneData
 from mlgo.learn.bc.weights import question_weights
@@ -28,7 +29,6 @@ from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.stored import save_policy
 from mlgo.rollout.episodes import Episode
-from mlgo.seeding import generator
 from tests.conftest import REPOSITORY
 
 CONFIG = load_config(REPOSITORY / "config" / "config.yaml").bcmax.model_copy(
@@ -357,7 +357,7 @@ def test_nothing_to_learn_from(monkeypatch):
 PROGRAM = """
 import hashlib, json
 import numpy as np
-from mlgo.errors import TrainingError
+from mlgo.core.errors import TrainingError
 from mlgo.learn.answers import LegalColumn, YesOrNo
 from mlgo.learn.bc import CloneData
 from mlgo.learn.bcmax.fit import fit, measure

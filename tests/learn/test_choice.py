@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlgo.config import BCConfig
+from mlgo.core.config import BCConfig
+from mlgo.core.errors import TrainingError
 from mlgo.cse.columns import columns_for
 from mlgo.cse.env import CseEnv
 from mlgo.cse.policy import ChoicePolicy
@@ -13,7 +14,6 @@ from mlgo.cse.problem import Candidates, Compiled, Failed
 from mlgo.cse.rollout import Episode, play
 from mlgo.cse.state import Choice, Observer
 from mlgo.cse.stored import JudgedUnit
-from mlgo.errors import TrainingError
 from mlgo.learn.choice.imitation import demonstrations
 from mlgo.learn.choice.sampled import results, sampled_compiles
 from mlgo.learn.choice.savings import fit_savings, savings

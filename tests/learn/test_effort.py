@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from mlgo.errors import ArtifactError
+from mlgo.core.errors import ArtifactError
 from mlgo.learn.effort import Effort, effort_path, read_effort, recorded_effort
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.config import load_config
+from mlgo.core.config import load_config
 from mlgo.learn.es.estimate import Antithetic, Forward
 from mlgo.learn.es.gradient import augmented_random_search, estimate_gradient, monte_carlo, shape_rewards
 from mlgo.learn.es.perturb import perturb

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mlgo.config import load_config
+from mlgo.core.config import load_config
+from mlgo.core.errors import ArtifactError, NothingCompiled, TrainingError
 from mlgo.corpus.store import Module
-from mlgo.errors import ArtifactError, NothingCompiled, TrainingError
 from mlgo.learn.bc import CloneData
 from mlgo.learn.marginal import Evidence, MarginalState, equations, fit_costs, heuristic_evidence, learn_costs
 from mlgo.learn.marginal.checkpoint import load_state, save_state
@@ -110,14 +110,14 @@ PROGRAM = """
 import json
 from pathlib import Path
 import numpy as np
-from mlgo.config import load_config
-from mlgo.errors import TrainingError
+from mlgo.core.config import load_config
+from mlgo.core.errors import TrainingError
 from mlgo.learn.bc import CloneData
 from mlgo.learn.marginal import Evidence, equations, fit_costs, learn_costs
 from mlgo.learn.marginal.fit import _CostNetwork
 from mlgo.policy.network import Architecture, logits
 from mlgo.rollout.episodes import Episode
-from mlgo.seeding import generator
+from mlgo.core.seeding import generator
 
 config = load_config(Path("config/config.yaml")).marginal.model_copy(
     update={"max_epochs": 60, "patience": 60, "learning_rate": 0.02, "rounds": 3, "anchors": [0.01]}

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from mlgo.core.seeding import generator
 from mlgo.learn.marginal.caution import cautious, cautious_shape, steep
 from mlgo.policy.network import Architecture, flatten, logits
-from mlgo.seeding import generator
 
 
 def estimate(sign, constant):

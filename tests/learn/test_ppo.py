@@ -6,8 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from mlgo.config import PPOConfig
-from mlgo.errors import ArtifactError, ConfigError, TrainingError
+from mlgo.core.config import PPOConfig
+from mlgo.core.errors import ArtifactError, ConfigError, TrainingError
+from mlgo.core.seeding import generator
 from mlgo.learn.answers import LegalColumn, NoisyOutput, YesOrNo, answers_of
 from mlgo.learn.checkpoint import write_checkpoint
 from mlgo.learn.ppo import Sampled, SampledCompile, optimise
@@ -22,7 +23,6 @@ from mlgo.policy.exploring import sigmoid
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture, logits
 from mlgo.policy.network_policy import NetworkPolicy
-from mlgo.seeding import generator
 
 CONFIG = PPOConfig(
     start="bc",

@@ -10,8 +10,8 @@ from functools import partial
 
 import pytest
 
-from mlgo.errors import ArtifactError
-from mlgo.files import write_text
+from mlgo.core.errors import ArtifactError
+from mlgo.core.files import write_text
 from mlgo.learn.saver import BackgroundSaver
 
 WITHIN_S = 10.0
@@ -191,7 +191,7 @@ import sys, time
 from functools import partial
 from pathlib import Path
 from mlgo.cli.program import run_program
-from mlgo.files import write_text
+from mlgo.core.files import write_text
 from mlgo.learn.saver import BackgroundSaver
 
 def main():

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from mlgo.artifacts import RESULTS, SCORES, read_table
+from mlgo.core.artifacts import RESULTS, SCORES, read_table
 from tests.pipeline.conftest import ROOT, Checkout
 from tests.pipeline.guide import Step, read_steps
 

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mlgo.artifacts import MODULES, VOCABULARY, provenance, read_provenance, read_table, trace_schema, write_table
-from mlgo.config import load_config
+from mlgo.core.artifacts import MODULES, VOCABULARY, provenance, read_provenance, read_table, trace_schema, write_table
+from mlgo.core.config import load_config
 from mlgo.policy.stored import save_policy
 from tests.pipeline.conftest import OTHER, Checkout
 

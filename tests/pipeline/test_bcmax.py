@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from mlgo.artifacts import FAILURES, provenance, read_provenance, read_table, trace_schema, write_table
-from mlgo.config import load_config
+from mlgo.core.artifacts import FAILURES, provenance, read_provenance, read_table, trace_schema, write_table
+from mlgo.core.config import load_config
 from mlgo.learn.bcmax.checkpoint import load_state
 from mlgo.policy.stored import load_policy, save_policy
 from tests.pipeline.conftest import OTHER, Checkout

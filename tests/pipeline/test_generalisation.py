@@ -7,11 +7,11 @@ import shutil
 import pytest
 import yaml
 
-from mlgo.artifacts import GENERALISATION, read_provenance, read_table
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import find_toolchain
-from mlgo.config import load_config
-from mlgo.files import read_json, write_json
+from mlgo.core.artifacts import GENERALISATION, read_provenance, read_table
+from mlgo.core.config import load_config
+from mlgo.core.files import read_json, write_json
 from tests.conftest import FLAGS, SAMPLE
 from tests.pipeline.conftest import Checkout
 

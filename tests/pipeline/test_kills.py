@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.config import load_config
+from mlgo.core.config import load_config
+from mlgo.core.scratch import sweep_abandoned
+from mlgo.execution.trees import stores
 from mlgo.learn.es.checkpoint import load_state
-from mlgo.replay import stores
-from mlgo.scratch import sweep_abandoned
 from tests.conftest import WITHIN_S, session_members
 from tests.pipeline.conftest import Checkout
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.config import load_config
+from mlgo.core.config import load_config
 from mlgo.learn.effort import read_effort
 from mlgo.policy.stored import load_policy
 from tests.conftest import session_members

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from mlgo.artifacts import FUNCTIONS, PROGRAMS, RESULTS, SCORES, read_table
 from mlgo.compiler.counting import find_valgrind
-from mlgo.errors import ToolchainError
+from mlgo.core.artifacts import FUNCTIONS, PROGRAMS, RESULTS, SCORES, read_table
+from mlgo.core.errors import ToolchainError
 from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.policy import Policy
 from mlgo.policy.priority_policy import PriorityPolicy

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from mlgo.config import load_config
+from mlgo.core.config import load_config
 from mlgo.learn.effort import read_effort
 from mlgo.policy.stored import load_policy
 from tests.pipeline.conftest import last_logged

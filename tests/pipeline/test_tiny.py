@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from mlgo.artifacts import LINKED, MODULES, RESULTS, SCORES, read_provenance, read_table
+from mlgo.core.artifacts import LINKED, MODULES, RESULTS, SCORES, read_provenance, read_table
 from mlgo.learn.effort import read_effort
 from tests.pipeline.conftest import STAGES, Checkout
 

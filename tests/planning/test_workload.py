@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mlgo.artifacts import MODULES, SCORES, TIMINGS, write_rows
-from mlgo.errors import ArtifactError
+from mlgo.core.artifacts import MODULES, SCORES, TIMINGS, write_rows
+from mlgo.core.errors import ArtifactError
 from mlgo.planning.costs import FREE, costs_of, costs_record, with_driver
 from mlgo.planning.generations import Shape, drawn
 from mlgo.planning.novelty import Novelty

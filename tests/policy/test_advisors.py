@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from mlgo.errors import PolicyError, ProtocolError
+from mlgo.core.errors import PolicyError, ProtocolError
+from mlgo.core.types import TensorSpec
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor, RecordedAdvisor
-from mlgo.types import TensorSpec
 from mlgo.wire.log import Header
 
 INT64, FLOAT = np.dtype(np.int64), np.dtype(np.float32)

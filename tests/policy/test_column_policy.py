@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.errors import PolicyError
+from mlgo.core.errors import PolicyError
+from mlgo.core.types import TensorSpec
 from mlgo.policy.column_advisors import FirstLegalAdvisor, LightestAdvisor, RandomLegalAdvisor
 from mlgo.policy.column_policy import ColumnPolicy, Columns, column_inputs
 from mlgo.policy.explorers import exploring
@@ -16,7 +17,6 @@ from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.stored import as_network_policy, load_policy, save_policy
 from mlgo.tasks import PureAdvisor
-from mlgo.types import TensorSpec
 from mlgo.wire.log import Header
 
 COLUMNS = 4

@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pytest
 
+from mlgo.core.types import TensorSpec
 from mlgo.policy.exploring import ExploringAdvisor, sigmoid
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
-from mlgo.types import TensorSpec
 from mlgo.wire.log import Header
 
 INT64 = np.dtype(np.int64)

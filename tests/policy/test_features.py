@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.artifacts import VOCABULARY, read_table, write_table
-from mlgo.errors import PolicyError, TrainingError
+from mlgo.core.artifacts import VOCABULARY, read_table, write_table
+from mlgo.core.errors import PolicyError, TrainingError
 from mlgo.policy.features import Normalisation, check_features, signed_log
 from mlgo.policy.vocabulary import build_vocabulary, normalisation
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.errors import PolicyError
+from mlgo.core.errors import PolicyError
 from mlgo.policy.network import Architecture, flatten, logits
 
 widths = st.lists(st.integers(1, 6), min_size=1, max_size=4).map(lambda hidden: (*hidden, 1))

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from mlgo.compiler.session import compile_under_advice
-from mlgo.errors import ArtifactError, PolicyError
+from mlgo.core.errors import ArtifactError, PolicyError
+from mlgo.core.types import TensorSpec
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.stored import load_policy, save_policy
-from mlgo.types import TensorSpec
 from mlgo.wire.log import Header
 
 

@@ -5,10 +5,10 @@ import pickle
 import numpy as np
 import pytest
 
+from mlgo.core.types import TensorSpec
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.policy.overrides import OverridingAdvisor, observation_keys
 from mlgo.tasks import PureAdvisor
-from mlgo.types import TensorSpec
 from mlgo.wire.log import Header
 
 INT64 = np.dtype(np.int64)

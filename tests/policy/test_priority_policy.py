@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.errors import ConfigError, PolicyError
+from mlgo.core.errors import ConfigError, PolicyError
+from mlgo.core.types import TensorSpec
 from mlgo.policy.advisors import ConstantAdvisor
 from mlgo.policy.explorers import exploring
 from mlgo.policy.features import Normalisation
@@ -17,7 +18,6 @@ from mlgo.policy.priority_policy import PriorityPolicy, output_of, priority_of, 
 from mlgo.policy.stored import as_network_policy, check_answers_yes_or_no, load_policy, save_policy
 from mlgo.tasks import PureAdvisor
 from mlgo.tasks.regalloc_priority import UNITS
-from mlgo.types import TensorSpec
 from mlgo.wire.log import Header
 
 INT, FLOAT = np.dtype(np.int64), np.dtype(np.float32)

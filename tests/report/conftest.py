@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlgo.artifacts import (
+from mlgo.compiler.spills import SpillCosts
+from mlgo.core.artifacts import (
     FUNCTIONS,
     LINKED,
     MODULES,
@@ -20,8 +21,7 @@ from mlgo.artifacts import (
     trace_schema,
     write_rows,
 )
-from mlgo.compiler.spills import SpillCosts
-from mlgo.files import write_json, write_text
+from mlgo.core.files import write_json, write_text
 from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlgo.artifacts import CSE_COMPILES, CSE_LABELS, CSE_RESULTS, CSE_UNITS, write_rows
-from mlgo.errors import ArtifactError
-from mlgo.files import file_sha256, read_json, write_json, write_text
+from mlgo.core.artifacts import CSE_COMPILES, CSE_LABELS, CSE_RESULTS, CSE_UNITS, write_rows
+from mlgo.core.errors import ArtifactError
+from mlgo.core.files import file_sha256, read_json, write_json, write_text
 from mlgo.report.compare import Bootstrap
 from mlgo.report.cse import BEST, cse_rows, read_measured
 from mlgo.report.cse_numbers import cse_comparisons, cse_metrics

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mlgo.artifacts import PROGRAMS, write_rows
-from mlgo.errors import ArtifactError
+from mlgo.core.artifacts import PROGRAMS, write_rows
+from mlgo.core.errors import ArtifactError
 from mlgo.report.execution import read_execution
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mlgo.artifacts import GENERALISATION, write_rows
-from mlgo.config import load_config
-from mlgo.errors import ArtifactError
-from mlgo.files import write_json, write_text
+from mlgo.core.artifacts import GENERALISATION, write_rows
+from mlgo.core.config import load_config
+from mlgo.core.errors import ArtifactError
+from mlgo.core.files import write_json, write_text
 from mlgo.report.generalisation import Training, read_matrices, read_trainings
 from tests.conftest import REPOSITORY
 

@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from mlgo.artifacts import HEADROOM, RESULTS, write_rows
-from mlgo.errors import ArtifactError
+from mlgo.core.artifacts import HEADROOM, RESULTS, write_rows
+from mlgo.core.errors import ArtifactError
 from mlgo.report.headroom import BEST, captured_shares, read_captured, render_headroom
 
 MODULES = {("p", "one"): "c", ("p", "two"): "c++", ("q", "three"): "c++"}

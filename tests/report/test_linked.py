@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from mlgo.artifacts import LINKED, PROJECT_MEASURES
+from mlgo.core.artifacts import LINKED, PROJECT_MEASURES
 from mlgo.report.compare import Bootstrap, verdict
 from mlgo.report.linked import link_failures, project_gains, rank_correlations, total_gains
 from mlgo.report.metrics import correlation_metrics, headline_linked_metrics, linked_metrics

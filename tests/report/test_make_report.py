@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.artifacts import FAILURES, PROGRAMS, write_rows
+from mlgo.core.artifacts import FAILURES, PROGRAMS, write_rows
 from tests.report.conftest import make_world
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "make_report.py"

@@ -8,7 +8,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from mlgo.artifacts import MODULES, RESULTS, SCORES
+from mlgo.core.artifacts import MODULES, RESULTS, SCORES
 from mlgo.report.compare import Bootstrap
 from mlgo.report.measured import measured_table
 from mlgo.report.metrics import headline_metrics, metrics, projects_csv, ratios_csv

@@ -5,8 +5,8 @@ from dataclasses import asdict
 
 import pytest
 
-from mlgo.errors import ArtifactError
-from mlgo.files import read_json, write_json, write_text
+from mlgo.core.errors import ArtifactError
+from mlgo.core.files import read_json, write_json, write_text
 from mlgo.learn.effort import Effort, effort_path
 from mlgo.report.scoreboard import Gain, read_standings, training_command
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.artifacts import RESULTS, write_rows
 from mlgo.cli.main import build_parser
-from mlgo.config import read_yaml
-from mlgo.errors import ArtifactError
-from mlgo.files import read_json, write_json, write_text
+from mlgo.core.artifacts import RESULTS, write_rows
+from mlgo.core.config import read_yaml
+from mlgo.core.errors import ArtifactError
+from mlgo.core.files import read_json, write_json, write_text
 from mlgo.learn.effort import Effort, effort_path
 from mlgo.report.compare import Bootstrap
 from mlgo.report.curves import read_curves

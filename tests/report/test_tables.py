@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from mlgo.artifacts import MODULES, RESULTS, SCORES
-from mlgo.errors import ArtifactError
+from mlgo.core.artifacts import MODULES, RESULTS, SCORES
+from mlgo.core.errors import ArtifactError
 from mlgo.report.compare import Bootstrap
 from mlgo.report.measured import contenders, measured_table
 from mlgo.report.tables import failures, project_rows, ratios, seed_rows, split_rows, standouts

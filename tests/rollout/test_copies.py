@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from mlgo.artifacts import COPIES, write_rows
 from mlgo.compiler.comdat import comdat_groups, deduplicated_text
 from mlgo.compiler.measure import object_size
 from mlgo.compiler.session import compile_plain
 from mlgo.compiler.toolchain import Quirks
+from mlgo.core.artifacts import COPIES, write_rows
+from mlgo.core.errors import ArtifactError
 from mlgo.corpus.store import Module
-from mlgo.errors import ArtifactError
+from mlgo.execution.trees import ReplayStore
 from mlgo.policy.advisors import ConstantAdvisor
-from mlgo.replay import ReplayStore
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.baseline import score_references
 from mlgo.rollout.copies import Copies

@@ -4,8 +4,8 @@ from functools import partial
 
 import numpy as np
 
+from mlgo.execution.trees import ReplayStore, TreeKey
 from mlgo.policy.exploring import ExploringAdvisor
-from mlgo.replay import ReplayStore, TreeKey
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.episodes import compile_episodes, episode
 from tests.rollout.test_memory import SETTINGS, TASK, module, never, policies  # noqa: F401

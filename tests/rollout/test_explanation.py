@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mlgo.artifacts import RESULTS
 from mlgo.compiler.session import compile_under_advice
 from mlgo.compiler.toolchain import Quirks
+from mlgo.core.artifacts import RESULTS
+from mlgo.core.errors import ArtifactError
 from mlgo.corpus.store import Module
-from mlgo.errors import ArtifactError
 from mlgo.policy.advisors import EchoAdvisor, RecordedAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture

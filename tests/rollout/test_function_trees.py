@@ -7,19 +7,19 @@ import pytest
 
 from mlgo.compiler.known import KnownPath
 from mlgo.compiler.session import compile_under_advice
+from mlgo.core.errors import ReplayMismatch
+from mlgo.core.seeding import generator
 from mlgo.corpus.store import Module
-from mlgo.errors import ReplayMismatch
+from mlgo.execution.trees import ReplayStore
 from mlgo.policy.advisors import ConstantAdvisor, RecordedAdvisor
 from mlgo.policy.column_advisors import FirstLegalAdvisor, LightestAdvisor
 from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.replay import ReplayStore
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import ScoredModule
-from mlgo.seeding import generator
 from mlgo.tasks.regalloc_evict import DENSITY
 from tests.compiler.test_regalloc_real import TASK, fast, optimized  # noqa: F401
 

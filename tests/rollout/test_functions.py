@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mlgo.artifacts import FUNCTIONS, write_rows
 from mlgo.compiler.session import compile_plain, compile_under_advice
+from mlgo.core.artifacts import FUNCTIONS, write_rows
 from mlgo.corpus.store import Module
 from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.explorers import exploring

@@ -8,23 +8,23 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mlgo.artifacts import HEADROOM, SCORES, write_rows
 from mlgo.compiler.session import compile_plain, compile_under_advice
-from mlgo.config import HeadroomConfig
+from mlgo.core.artifacts import HEADROOM, SCORES, write_rows
+from mlgo.core.config import HeadroomConfig
+from mlgo.core.errors import ArtifactError
+from mlgo.core.seeding import generator
 from mlgo.corpus.store import Module
-from mlgo.errors import ArtifactError
+from mlgo.execution.trees import ReplayStore
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.overrides import OverridingAdvisor
-from mlgo.replay import ReplayStore
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.headroom import SOLE_CALL_FEATURE, VARIANTS, measure_headroom
 from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import ScoredModule
 from mlgo.rollout.search import MODULE_WIDE, ask_trees, doubt_of, run_searches, search
-from mlgo.seeding import generator
 
 ONE_FLIP = """
 int sink(int, int);

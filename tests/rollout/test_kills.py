@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from mlgo.compiler.session import compile_plain, compile_under_advice
-from mlgo.config import LOCAL_WORKERS
+from mlgo.core.config import LOCAL_WORKERS
+from mlgo.core.scratch import sweep_abandoned
 from mlgo.policy.advisors import EchoAdvisor
 from mlgo.rollout import CompileHost, CompileJob
-from mlgo.scratch import sweep_abandoned
 from tests.conftest import REPOSITORY, children, processes_naming, session_members
 
 SOURCE = "graph/paths.cpp"
@@ -30,7 +30,7 @@ import sys
 from pathlib import Path
 from mlgo.cli.program import run_program
 from mlgo.compiler.toolchain import find_toolchain
-from mlgo.config import load_config
+from mlgo.core.config import load_config
 from mlgo.policy.advisors import EchoAdvisor
 from mlgo.rollout import CompileHost, CompileJob
 

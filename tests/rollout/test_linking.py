@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from mlgo.artifacts import LINKED, PROJECT_MEASURES, write_rows
 from mlgo.compiler.toolchain import find_linker
+from mlgo.core.artifacts import LINKED, PROJECT_MEASURES, write_rows
 from mlgo.corpus.store import Module
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.linking import Linking, measure_projects, object_paths

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlgo.artifacts import MODULES, PROJECT, write_rows
 from mlgo.compiler.session import compile_under_advice
-from mlgo.errors import ArtifactError, CorpusError, ToolchainError
-from mlgo.files import file_sha256
+from mlgo.core.artifacts import MODULES, PROJECT, write_rows
+from mlgo.core.errors import ArtifactError, CorpusError, ToolchainError
+from mlgo.core.files import file_sha256
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor
 from mlgo.rollout.logged import find_logged_bitcode, logged_episode, read_episode, replay_episode, write_episode
 

@@ -8,18 +8,18 @@ import pytest
 
 from mlgo.compiler.known import KnownContext, KnownPath
 from mlgo.compiler.session import compile_under_advice
-from mlgo.config import load_config
-from mlgo.errors import ReplayMismatch
+from mlgo.core.config import load_config
+from mlgo.core.errors import ReplayMismatch
+from mlgo.core.seeding import generator
+from mlgo.core.types import TensorSpec
+from mlgo.execution.trees import ReplayStore, TreeKey
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
-from mlgo.replay import ReplayStore, TreeKey
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.memory import TreeMemory
-from mlgo.seeding import generator
 from mlgo.tasks import get_task
-from mlgo.types import TensorSpec
 from tests.pipeline.conftest import ROOT
 
 TASK = get_task("inline-size")

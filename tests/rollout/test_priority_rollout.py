@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from mlgo.artifacts import read_table, schema_of_trace, write_table
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import Quirks
+from mlgo.core.artifacts import read_table, schema_of_trace, write_table
 from mlgo.corpus.store import Module
 from mlgo.policy.network import Architecture
 from mlgo.policy.priority_policy import PriorityPolicy, output_of

@@ -7,7 +7,7 @@ import pytest
 from mlgo.compiler.counting import find_valgrind
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import find_linker
-from mlgo.errors import CorpusError, ToolchainError
+from mlgo.core.errors import CorpusError, ToolchainError
 from mlgo.policy.column_advisors import FirstLegalAdvisor, LightestAdvisor
 from mlgo.rollout import CompileHost
 from mlgo.rollout.programs import Running, build_programs, measure_programs

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from mlgo.artifacts import FAILURES, read_table, write_rows
 from mlgo.compiler.session import CompileResult
-from mlgo.errors import NothingCompiled, TrainingError
+from mlgo.core.artifacts import FAILURES, read_table, write_rows
+from mlgo.core.errors import NothingCompiled, TrainingError
 from mlgo.rollout.outcome import CompileOutcome
 from mlgo.rollout.quarantine import Quarantine
 

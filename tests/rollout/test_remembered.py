@@ -6,8 +6,8 @@ from functools import partial
 import numpy as np
 
 from mlgo.corpus.store import Module
+from mlgo.execution.trees import ReplayStore, TreeKey
 from mlgo.policy.advisors import ConstantAdvisor
-from mlgo.replay import ReplayStore, TreeKey
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.episodes import compile_episodes, episode
 from mlgo.rollout.remembered import best_of_each, best_remembered, episodes_hash

@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mlgo.artifacts import RESULTS, SCORES, TIMINGS, trace_schema, write_rows, write_table
 from mlgo.compiler.session import compile_under_advice
 from mlgo.compiler.toolchain import Quirks
+from mlgo.core.artifacts import RESULTS, SCORES, TIMINGS, trace_schema, write_rows, write_table
+from mlgo.core.errors import MlgoError, PolicyError, TrainingError
 from mlgo.corpus.store import Module
-from mlgo.errors import MlgoError, PolicyError, TrainingError
 from mlgo.learn.es.rewards import mean_over_common
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.policy.features import Normalisation

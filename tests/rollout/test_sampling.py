@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 
+from mlgo.core.seeding import generator
 from mlgo.corpus.store import Module
 from mlgo.policy.network import logits
 from mlgo.rollout import CompileHost
@@ -11,7 +12,6 @@ from mlgo.rollout.episodes import episode
 from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.sampling import sample_episodes
 from mlgo.rollout.scored import ScoredModule
-from mlgo.seeding import generator
 from tests.rollout.test_memory import SETTINGS, TASK, module, never, policies  # noqa: F401
 
 

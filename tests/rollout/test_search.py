@@ -5,12 +5,12 @@ from collections.abc import Callable
 import numpy as np
 
 from mlgo.compiler.session import CompileResult
+from mlgo.core.seeding import generator
+from mlgo.core.types import TensorSpec
 from mlgo.policy.advisors import ConstantAdvisor
 from mlgo.policy.overrides import OverridingAdvisor
 from mlgo.rollout import CompileOutcome
 from mlgo.rollout.search import search
-from mlgo.seeding import generator
-from mlgo.types import TensorSpec
 from mlgo.wire.log import Header
 
 INT64 = np.dtype(np.int64)

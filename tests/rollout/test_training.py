@@ -5,9 +5,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from mlgo.artifacts import MODULES, SCORES, VOCABULARY, trace_schema, write_rows
-from mlgo.config import load_config
-from mlgo.errors import TrainingError
+from mlgo.core.artifacts import MODULES, SCORES, VOCABULARY, trace_schema, write_rows
+from mlgo.core.config import load_config
+from mlgo.core.errors import TrainingError
 from mlgo.policy.vocabulary import build_vocabulary
 from mlgo.rollout.training import trace_of_languages, training_modules
 from tests.conftest import REPOSITORY

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlgo.errors import ConfigError, ProtocolError
+from mlgo.core.errors import ConfigError, ProtocolError
+from mlgo.core.types import TensorSpec
 from mlgo.tasks import get_task
 from mlgo.tasks.regalloc_evict import EvictionGuard
-from mlgo.types import TensorSpec
 from mlgo.wire.log import Header
 
 COLUMNS = 4

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlgo.errors import ConfigError, ProtocolError
+from mlgo.core.errors import ConfigError, ProtocolError
+from mlgo.core.types import TensorSpec
 from mlgo.tasks import get_task
 from mlgo.tasks.regalloc_priority import MAX_PRIORITY, PriorityGuard
-from mlgo.types import TensorSpec
 from mlgo.wire.log import Header
 
 INT, FLOAT = np.dtype(np.int64), np.dtype(np.float32)

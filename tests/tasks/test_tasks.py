@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlgo.errors import ConfigError
+from mlgo.core.errors import ConfigError
 from mlgo.tasks import get_task
 from mlgo.tasks.reward import relative_reward
 

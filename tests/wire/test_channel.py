@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from mlgo.errors import ChannelError
+from mlgo.core.errors import ChannelError
 from mlgo.wire.channel import Channel
 
 

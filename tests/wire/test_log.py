@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.errors import ProtocolError
-from mlgo.types import DTYPES, TensorSpec
+from mlgo.core.errors import ProtocolError
+from mlgo.core.types import DTYPES, TensorSpec
 from mlgo.wire.log import (
     Context,
     Header,

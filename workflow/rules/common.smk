@@ -12,9 +12,9 @@ os.environ.update(
     PYTHONPATH=os.pathsep.join(filter(None, [str(Path.cwd()), os.getenv("PYTHONPATH")]))
 )
 
-from mlgo.config import parse_config, read_yaml
-from mlgo.errors import ConfigError
-from mlgo.files import file_sha256
+from mlgo.core.config import parse_config, read_yaml
+from mlgo.core.errors import ConfigError
+from mlgo.core.files import file_sha256
 from mlgo.tasks import get_task
 
 
@@ -69,9 +69,9 @@ def code(*packages):
         str(path)
         for path in [
             *files,
-            Path("mlgo/artifacts.py"),
-            Path("mlgo/files.py"),
-            Path("mlgo/seeding.py"),
+            Path("mlgo/core/artifacts.py"),
+            Path("mlgo/core/files.py"),
+            Path("mlgo/core/seeding.py"),
             Path("requirements.lock"),
         ]
     )

@@ -24,7 +24,7 @@ rule generalisation:
 rule fetch_compiler:
     input:
         script="scripts/fetch_compiler.py",
-        code=["mlgo/compiler/wheel.py", "mlgo/packages.py"],
+        code=["mlgo/compiler/wheel.py", "mlgo/core/packages.py"],
     output:
         "data/work/compilers/{wheel}/ziglang/zig",
     log:
@@ -175,7 +175,7 @@ rule train_with:
             "wire",
             "tasks",
             "policy",
-            "replay",
+            "execution/trees",
             "rollout",
             "learn",
         ),

@@ -173,7 +173,7 @@ rule train_point:
             "wire",
             "tasks",
             "policy",
-            "replay",
+            "execution/trees",
             "rollout",
             "learn",
         ),

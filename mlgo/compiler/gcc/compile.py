@@ -10,9 +10,9 @@ from mlgo.compiler.gcc.find import Gcc
 from mlgo.compiler.gcc.invoke import run_gcc
 from mlgo.compiler.gcc.rtl import Candidates, read_candidates
 from mlgo.compiler.measure import function_bytes, function_sizes, object_size
-from mlgo.errors import ObjectError, RemarkError
-from mlgo.files import write_bytes
-from mlgo.scratch import scratch_directory
+from mlgo.core.errors import ObjectError, RemarkError
+from mlgo.core.files import write_bytes
+from mlgo.core.scratch import scratch_directory
 
 _PREPROCESSED = {"c": "cpp-output", "c++": "c++-cpp-output"}
 

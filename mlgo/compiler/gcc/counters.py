@@ -31,7 +31,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from mlgo.errors import ConfigError, RemarkError
+from mlgo.core.errors import ConfigError, RemarkError
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from mlgo.compiler.gcc.counters import PRE_INSN, get_counter, read_counts
 from mlgo.compiler.gcc.invoke import run_gcc
-from mlgo.errors import CompileError, ToolchainError
-from mlgo.files import file_sha256
-from mlgo.scratch import scratch_directory
+from mlgo.core.errors import CompileError, ToolchainError
+from mlgo.core.files import file_sha256
+from mlgo.core.scratch import scratch_directory
 
 OLDEST_GCC = 10
 """First release whose counters take several closed intervals (``-fdbg-cnt=name:1-3:7-7``)."""

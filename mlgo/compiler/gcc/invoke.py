@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mlgo.compiler.process import run_bounded, without_folders
-from mlgo.errors import CompilerExit, CompilerMemory, CompileTimeout, ToolchainError
+from mlgo.core.errors import CompilerExit, CompilerMemory, CompileTimeout, ToolchainError
 
 # The driver starts the compiler proper at once, which may be before a limit set from outside is in force.
 _LIMITED = 'ulimit -v "$1" && shift && exec "$@"'

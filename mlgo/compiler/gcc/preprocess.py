@@ -15,8 +15,8 @@ from pathlib import Path
 
 from mlgo.compiler.gcc.find import Gcc
 from mlgo.compiler.gcc.invoke import run_gcc
-from mlgo.errors import ObjectError
-from mlgo.scratch import scratch_directory
+from mlgo.core.errors import ObjectError
+from mlgo.core.scratch import scratch_directory
 
 TIMEOUT_S = 60.0
 

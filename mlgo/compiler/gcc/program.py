@@ -12,7 +12,7 @@ from mlgo.compiler.counting import CountedRun, Valgrind, count_run
 from mlgo.compiler.gcc.compile import GccObject, GccSettings, compile_unit
 from mlgo.compiler.gcc.find import Gcc
 from mlgo.compiler.program import link_program
-from mlgo.scratch import scratch_directory
+from mlgo.core.scratch import scratch_directory
 
 _FIRST_LINK_S = 600.0
 """Deadline of a link, in seconds: the first one builds the C library."""

@@ -34,7 +34,7 @@ from typing import Final
 import numpy as np
 
 from mlgo.compiler.gcc.counters import PRE_INSN
-from mlgo.errors import RemarkError
+from mlgo.core.errors import RemarkError
 
 KINDS: Final = (
     "other",  # 0

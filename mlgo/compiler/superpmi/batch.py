@@ -9,7 +9,7 @@ from types import TracebackType
 from mlgo.compiler.superpmi.metrics import MARKER, MethodMetrics, parse_metrics
 from mlgo.compiler.superpmi.process import LineProcess, superpmi_arguments
 from mlgo.compiler.superpmi.request import DECISIONS, FEATURE_NAMES, HOOK, METRICS
-from mlgo.errors import MetricsError, SuperPmiError
+from mlgo.core.errors import MetricsError, SuperPmiError
 
 _NO_CSE = (f"{HOOK}=1", f"{FEATURE_NAMES}=1", f"{DECISIONS}=")
 

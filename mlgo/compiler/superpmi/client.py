@@ -24,7 +24,7 @@ from mlgo.compiler.superpmi.outcome import (
 )
 from mlgo.compiler.superpmi.process import LineProcess, superpmi_arguments
 from mlgo.compiler.superpmi.request import heuristic_request, hook_request
-from mlgo.errors import MetricsError, SuperPmiError
+from mlgo.core.errors import MetricsError, SuperPmiError
 
 _DONE = "[streaming] Done."
 _FAILURES = {"1": JitError("the JIT failed on this method"), "2": MissingData("data that was not recorded is needed")}

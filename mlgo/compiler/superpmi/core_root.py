@@ -8,7 +8,7 @@ from pathlib import Path
 from mlgo.compiler.superpmi.client import SuperPmiClient
 from mlgo.compiler.superpmi.outcome import JIT_FAILED_TO_START, Crashed, Failed, NoMetrics, Ok, UnknownMethod
 from mlgo.compiler.superpmi.process import COLLECTION_SUFFIXES
-from mlgo.errors import SuperPmiError
+from mlgo.core.errors import SuperPmiError
 
 _PROGRAMS = ("superpmi", "superpmi.exe")
 _JITS = ("libclrjit.so", "libclrjit.dylib", "clrjit.dll")

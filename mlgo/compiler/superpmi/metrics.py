@@ -17,7 +17,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mlgo.errors import MetricsError
+from mlgo.core.errors import MetricsError
 
 MARKER = ";"
 """How a line of metrics begins, and no other line of SuperPMI."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mlgo.compiler.process import Child
 from mlgo.compiler.superpmi.request import check_free_options
-from mlgo.errors import MetricsError, SuperPmiError, ToolchainError
+from mlgo.core.errors import MetricsError, SuperPmiError, ToolchainError
 
 JIT_SUFFIXES = (".so", ".dll", ".dylib")
 COLLECTION_SUFFIXES = (".mc", ".mch", ".mct")

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 
-from mlgo.errors import SuperPmiError
+from mlgo.core.errors import SuperPmiError
 
 METRICS, HOOK = "JitMetrics", "JitRLHook"
 DECISIONS, FEATURE_NAMES = "JitRLHookCSEDecisions", "JitRLHookEmitFeatureNames"

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mlgo.config import BCConfig
-from mlgo.errors import TrainingError
+from mlgo.core.config import BCConfig
+from mlgo.core.errors import TrainingError
 from mlgo.learn.answers import ILLEGAL
 from mlgo.learn.bc.dataset import chosen_questions
 from mlgo.learn.bc.loop import CloneResult, fit_network, import_keras

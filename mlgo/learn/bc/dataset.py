@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.artifacts import trace_schema
-from mlgo.errors import TrainingError
+from mlgo.core.artifacts import trace_schema
+from mlgo.core.errors import TrainingError
+from mlgo.core.seeding import sample
 from mlgo.learn.bc.loop import CloneData
 from mlgo.learn.bc.weights import Weighting, question_weights
 from mlgo.policy.features import Normalisation, check_features
-from mlgo.seeding import sample
 from mlgo.tasks.regalloc_evict import MASK
 
 

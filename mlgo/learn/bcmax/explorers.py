@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgo.config import BCMaxConfig
-from mlgo.errors import PolicyError
+from mlgo.core.config import BCMaxConfig
+from mlgo.core.errors import PolicyError
+from mlgo.core.seeding import generator
 from mlgo.learn.bcmax.variants import variants
 from mlgo.policy.advisors import ConstantAdvisor
 from mlgo.policy.column_advisors import LastLegalAdvisor
@@ -14,7 +15,6 @@ from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.explorers import exploring
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
-from mlgo.seeding import generator
 from mlgo.tasks import Advisor
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.errors import TrainingError
+from mlgo.core.errors import TrainingError
 from mlgo.learn.answers import Answers, LegalColumn, NoisyOutput, YesOrNo
 from mlgo.learn.bc.columns import column_network
 from mlgo.learn.bc.loop import CloneData, dense_network, import_keras, layers_of

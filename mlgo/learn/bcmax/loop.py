@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mlgo.config import BCMaxConfig
-from mlgo.errors import NothingCompiled, TrainingError
+from mlgo.core.config import BCMaxConfig
+from mlgo.core.errors import NothingCompiled, TrainingError
 from mlgo.learn.bc import CloneData
 from mlgo.learn.bcmax.best import HEURISTIC, Trajectory, imitation_data, keep_best, mean_reward
 from mlgo.learn.bcmax.fit import Fit

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from mlgo.config import BCMaxConfig
+from mlgo.core.config import BCMaxConfig
+from mlgo.core.seeding import generator
 from mlgo.policy.explorers import exploring
 from mlgo.policy.policy import Policy
-from mlgo.seeding import generator
 from mlgo.tasks import Advisor
 
 

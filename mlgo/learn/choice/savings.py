@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlgo.config import BCConfig
+from mlgo.core.config import BCConfig
+from mlgo.core.errors import TrainingError
 from mlgo.cse.problem import Compiled
 from mlgo.cse.state import Choice, Observer
 from mlgo.cse.stored import JudgedUnit
-from mlgo.errors import TrainingError
 from mlgo.learn.bc.loop import import_keras, layers_of, perceptron
 from mlgo.policy.network import flatten
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.config import ESConfig
-from mlgo.errors import NothingCompiled, TrainingError
+from mlgo.core.config import ESConfig
+from mlgo.core.errors import NothingCompiled, TrainingError
+from mlgo.core.seeding import generator
 from mlgo.learn.es.coordinates import Coordinates
 from mlgo.learn.es.estimate import ESTIMATORS, FiniteDifferences
 from mlgo.learn.es.gradient import estimate_gradient
@@ -16,7 +17,6 @@ from mlgo.learn.es.rewards import mean_improvement, mean_over_common, reward_fig
 from mlgo.learn.es.state import EsState
 from mlgo.learn.es.trust_region import TrustRegionState, fit_model, trust_region_step
 from mlgo.learn.es.update import ascend
-from mlgo.seeding import generator
 
 Evaluate = Callable[[np.ndarray, int], np.ndarray]
 """``(candidates float32 [num, num_params], generation) -> rewards float64 [num, num_modules]``, NaN where a compile

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.config import ESConfig
+from mlgo.core.config import ESConfig
 from mlgo.learn.es.trust_region import TrustRegionState
 from mlgo.learn.es.update import AdamState, MomentumState
 

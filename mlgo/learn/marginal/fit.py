@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.config import MarginalConfig
-from mlgo.errors import TrainingError
+from mlgo.core.config import MarginalConfig
+from mlgo.core.errors import TrainingError
+from mlgo.core.seeding import generator
 from mlgo.learn.bc import CloneData
 from mlgo.learn.marginal.equations import Equations, Evidence, equations
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture, flatten
-from mlgo.seeding import generator
 
 _ANCHOR_BATCH = 2048
 _LABEL_SMOOTHING = 0.1

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.config import MarginalConfig
-from mlgo.errors import NothingCompiled
+from mlgo.core.config import MarginalConfig
+from mlgo.core.errors import NothingCompiled
 from mlgo.learn.bc import CloneData
 from mlgo.learn.marginal.equations import Evidence
 from mlgo.learn.marginal.fit import FitResult, fit_costs

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from mlgo.config import BCConfig, MarginalConfig
+from mlgo.core.config import BCConfig, MarginalConfig
+from mlgo.core.seeding import generator
 from mlgo.learn.bc import CloneData, clone
 from mlgo.learn.bc.dataset import whole_modules
 from mlgo.learn.marginal.caution import Layer, scaled, steep
@@ -14,7 +15,6 @@ from mlgo.policy.features import Normalisation
 from mlgo.policy.network import flatten
 from mlgo.rollout.episodes import Episode
 from mlgo.rollout.scored import ScoredModule, baselines
-from mlgo.seeding import generator
 
 
 def sure_clones(

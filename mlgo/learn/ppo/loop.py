@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.config import PPOConfig
-from mlgo.errors import ConfigError, NothingCompiled
+from mlgo.core.config import PPOConfig
+from mlgo.core.errors import ConfigError, NothingCompiled
+from mlgo.core.seeding import generator
 from mlgo.learn.answers import Answers, YesOrNo
 from mlgo.learn.ppo.gae import terminal_advantages
 from mlgo.learn.ppo.network import ActorCritic, forward, soften
@@ -15,7 +16,6 @@ from mlgo.learn.ppo.rewards import RewardScale
 from mlgo.learn.ppo.siblings import advantages_over_siblings
 from mlgo.learn.ppo.update import Batch, ClippedUpdate
 from mlgo.policy.network import Architecture
-from mlgo.seeding import generator
 
 
 @dataclass(frozen=True)

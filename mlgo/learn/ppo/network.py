@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.config import PPOConfig
+from mlgo.core.config import PPOConfig
+from mlgo.core.seeding import generator
 from mlgo.learn.answers import Answers
 from mlgo.learn.bc.loop import perceptron
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture, flatten
-from mlgo.seeding import generator
 
 _QUESTIONS_AT_ONCE = 4096
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.config import PPOConfig
-from mlgo.errors import TrainingError
+from mlgo.core.config import PPOConfig
+from mlgo.core.errors import TrainingError
 from mlgo.learn.answers import Answers
 from mlgo.learn.ppo.network import ActorCritic
 

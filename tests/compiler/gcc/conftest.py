@@ -7,7 +7,7 @@ import pytest
 
 from mlgo.compiler.gcc.find import Gcc, find_gcc
 from mlgo.compiler.gcc.preprocess import preprocess
-from mlgo.errors import ToolchainError
+from mlgo.core.errors import ToolchainError
 from tests.conftest import SAMPLE
 
 # In half(), 1.25 is loaded from the constant pool in one branch and again at the end: the second load is redundant

@@ -10,7 +10,7 @@ import pytest
 from mlgo.compiler.gcc.compile import GccSettings, compile_unit
 from mlgo.compiler.gcc.find import Gcc
 from mlgo.compiler.gcc.rtl import FEATURES
-from mlgo.errors import CompilerExit, CompilerMemory, CompileTimeout, ObjectError, RemarkError, ToolchainError
+from mlgo.core.errors import CompilerExit, CompilerMemory, CompileTimeout, ObjectError, RemarkError, ToolchainError
 from tests.conftest import WITHIN_S
 
 SETTINGS = GccSettings()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.compiler.gcc.counters import COUNTERS, get_counter, intervals, read_counts
-from mlgo.errors import ConfigError, RemarkError
+from mlgo.core.errors import ConfigError, RemarkError
 
 TABLE = """\
 ***dbgcnt: lower limit 1 reached for pre_insn.***

@@ -9,7 +9,7 @@ import pytest
 
 from mlgo.compiler.gcc import find
 from mlgo.compiler.gcc.find import find_gcc, list_counters
-from mlgo.errors import ToolchainError
+from mlgo.core.errors import ToolchainError
 
 
 @pytest.fixture

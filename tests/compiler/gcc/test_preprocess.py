@@ -6,7 +6,7 @@ import pytest
 
 from mlgo.compiler.gcc.compile import GccSettings, compile_unit
 from mlgo.compiler.gcc.preprocess import preprocess
-from mlgo.errors import CompilerExit, CompileTimeout
+from mlgo.core.errors import CompilerExit, CompileTimeout
 from tests.conftest import SAMPLE
 
 SOURCE = """#include <stddef.h>

@@ -9,8 +9,8 @@ from mlgo.compiler.gcc.compile import GccSettings
 from mlgo.compiler.gcc.preprocess import preprocess
 from mlgo.compiler.gcc.program import Counting, ProgramUnit, count_program
 from mlgo.compiler.toolchain import find_linker
+from mlgo.core.errors import LinkError, ToolchainError
 from mlgo.corpus.recipe import find_sources, load_recipe
-from mlgo.errors import LinkError, ToolchainError
 from tests.conftest import REPOSITORY
 
 RECIPES = sorted((REPOSITORY / "config" / "programs").glob("*.yaml"))

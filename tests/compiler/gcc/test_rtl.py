@@ -8,7 +8,7 @@ import pytest
 from mlgo.compiler.gcc import compile as compiling
 from mlgo.compiler.gcc.compile import GccSettings, compile_unit
 from mlgo.compiler.gcc.rtl import FEATURES, KINDS, MODE_CLASSES, expression_shape, read_candidates
-from mlgo.errors import RemarkError
+from mlgo.core.errors import RemarkError
 
 # Entry -> 2 -> 3 -> 4 -> 3 (a loop of 3 and 4), 3 -> 5. Expression 0 is redundant in 4 and 5, and is inserted on the
 # edge from 2 to 3; expression 1 is redundant in 5, inserted on the edge from the entry and at the end of 4.

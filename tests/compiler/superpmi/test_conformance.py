@@ -26,8 +26,8 @@ from mlgo.compiler.superpmi.outcome import (
     describe_exit,
 )
 from mlgo.compiler.superpmi.request import Request, hook_request
-from mlgo.errors import SuperPmiError
-from mlgo.files import read_json, write_json
+from mlgo.core.errors import SuperPmiError
+from mlgo.core.files import read_json, write_json
 from tests.conftest import WITHIN_S, all_end, processes_naming
 
 NAMES = "JitRLHookEmitFeatureNames"

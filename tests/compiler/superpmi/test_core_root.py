@@ -4,7 +4,7 @@ import pytest
 
 from mlgo.compiler.superpmi.client import SuperPmiClient
 from mlgo.compiler.superpmi.core_root import check_jit, find_collection, find_core_root
-from mlgo.errors import MlgoError, SuperPmiError
+from mlgo.core.errors import MlgoError, SuperPmiError
 from tests.compiler.superpmi.conftest import GOLDEN
 from tests.fakes.superpmi import FEATURES
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.compiler.superpmi.metrics import Candidate, MethodMetrics, parse_metrics
-from mlgo.errors import MetricsError
+from mlgo.core.errors import MetricsError
 from tests.compiler.superpmi.conftest import GOLDEN
 from tests.fakes.superpmi import format_heuristic, format_hook, format_metrics
 

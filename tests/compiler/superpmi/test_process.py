@@ -7,7 +7,7 @@ import pytest
 
 from mlgo.compiler.superpmi.outcome import Ok
 from mlgo.compiler.superpmi.process import LineProcess, without_jit_options
-from mlgo.errors import MetricsError
+from mlgo.core.errors import MetricsError
 from tests.compiler.superpmi.conftest import GOLDEN
 
 

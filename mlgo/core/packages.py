@@ -1,0 +1,96 @@
+"""Files of the Python package index: pinned, verified, kept for offline work."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from mlgo.core.errors import PackageError
+from mlgo.core.files import file_sha256
+
+_TIMEOUT_S = 60.0
+_KINDS = {"sdist": "source distribution", "wheel": "wheel"}
+
+
+@dataclass(frozen=True)
+class Package:
+    """One file of the index.
+
+    Attributes:
+        name: project on the index.
+        version: its version.
+        sha256: hash of the file.
+        kind: source distribution or wheel.
+    """
+
+    name: str
+    version: str
+    sha256: str
+    kind: Literal["sdist", "wheel"]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+def fetch_package(package: Package, cache_dir: Path) -> Path:
+    """Return the verified file, from the cache or from the index.
+
+    The index is the one that pip would use by its environment (``PIP_INDEX_URL``), else the public one.
+
+    Args:
+        package: what to fetch.
+        cache_dir: folder of downloads, shared by all runs.
+
+    Raises:
+        PackageError: not cached and not reachable, unknown to the index, or of another hash.
+    """
+    cached = sorted(cache_dir.glob(f"{package.sha256}-*"))
+    if cached:
+        _verify(cached[0], package)
+        return cached[0]
+    cache_dir.mkdir(parents=True, exist_ok=True)
+    return _download(package, cache_dir)
+
+
+def _download(package: Package, cache_dir: Path) -> Path:
+    # Imported here: only fetching needs the network stack.
+    import requests
+    from pypi_simple import PYPI_SIMPLE_ENDPOINT, DigestMismatchError, NoSuchProjectError, PyPISimple
+
+    endpoint = os.environ.get("PIP_INDEX_URL") or PYPI_SIMPLE_ENDPOINT
+    try:
+        with PyPISimple(endpoint) as index:
+            page = index.get_project_page(package.name, timeout=_TIMEOUT_S)
+            offered = [p for p in page.packages if p.package_type == package.kind and p.version == package.version]
+            if not offered:
+                raise PackageError(f"{package} has no {_KINDS[package.kind]} on the index; pin another version")
+            matching = [p for p in offered if p.digests.get("sha256") == package.sha256] or offered
+            target = cache_dir / f"{package.sha256}-{matching[0].filename}"
+            partial = target.with_name(f".{target.name}.{os.getpid()}.part")
+            try:
+                index.download_package(matching[0], partial, timeout=_TIMEOUT_S)
+                _verify(partial, package)
+                partial.rename(target)
+            finally:
+                partial.unlink(missing_ok=True)
+            return target
+    except NoSuchProjectError as error:
+        raise PackageError(f"the package index knows no project {package.name!r}; mend the name") from error
+    except DigestMismatchError as error:
+        raise PackageError(f"{package} arrived damaged; run again") from error
+    except requests.RequestException as error:
+        raise PackageError(
+            f"{package} is not in {cache_dir} and the package index cannot be reached "
+            f"({type(error).__name__}); connect once, or put the file there as {package.sha256}-<file name>"
+        ) from error
+    except OSError as error:
+        raise PackageError(f"cannot store {package.name} in {cache_dir}: {error.strerror or error}") from error
+
+
+def _verify(path: Path, package: Package) -> None:
+    found = file_sha256(path)
+    if found != package.sha256:
+        raise PackageError(
+            f"{package}: the file's sha256 is {found}, but {package.sha256} is pinned; "
+            f"delete {path} if it was damaged, else check what pins it"
+        )

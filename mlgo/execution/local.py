@@ -1,0 +1,226 @@
+"""Workers that are processes of this machine."""
+
+import contextlib
+import os
+import pickle
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Pipe
+from pathlib import Path
+from typing import Any
+
+from mlgo.core.scratch import sweep_abandoned
+from mlgo.execution.cores import warn_without_affinity
+from mlgo.execution.crew import Answered, Event, Gone, MakeHandler, Message
+from mlgo.execution.messages import MOST
+from mlgo.execution.pool import JobType, Pool, ResultType
+from mlgo.execution.schedule import WorkerName
+from mlgo.execution.serving import HELD_BACK, Cancel
+
+_STOP_TIMEOUT_S = 5.0
+
+
+class LocalPool(Pool[JobType, ResultType]):
+    """Workers that each run one handler in a process of their own.
+
+    Processes start from nothing with their first job, so they hold only what the handler imports.
+
+    Args:
+        num_workers: processes.
+        make_handler: see `MakeHandler`.
+        retries: how often a job whose worker died is tried again.
+        deadline_s: time that a job may take.
+    """
+
+    def __init__(
+        self,
+        num_workers: int,
+        make_handler: Callable[[], Callable[[JobType], ResultType]],
+        *,
+        retries: int = 0,
+        deadline_s: float | None = None,
+    ) -> None:
+        super().__init__(LocalCrew(make_handler), num_workers, retries=retries, deadline_s=deadline_s)
+
+
+class LocalCrew:
+    """Processes of this machine, see `mlgo.execution.crew.Crew`.
+
+    Args:
+        make_handler: see `MakeHandler`.
+        own_cores: whether each claims a core; otherwise they stay on the caller's.
+    """
+
+    depth = 1
+    most = MOST
+    tells_start = False
+
+    def __init__(self, make_handler: MakeHandler, *, own_cores: bool = True) -> None:
+        warn_without_affinity()
+        self._make_handler, self._own_cores = make_handler, own_cores
+        self._workers: dict[WorkerName, LocalWorker] = {}
+        self._selector = selectors.DefaultSelector()
+        self._hired = 0
+
+    def hire(self) -> WorkerName:
+        """Make a place; its process starts with its first job."""
+        self._hired += 1
+        self._workers[self._hired] = LocalWorker(self._make_handler, own_core=self._own_cores)
+        return self._hired
+
+    def ready(self, worker: WorkerName) -> bool:
+        """Always: a process starts at once."""
+        return True
+
+    def send(self, worker: WorkerName, jobs: Message) -> None:
+        """Send jobs; a death shows when the answer is read."""
+        one = self._workers[worker]
+        if one.send(jobs):
+            self._selector.register(one.pipe, selectors.EVENT_READ, worker)
+
+    def cancel(self, worker: WorkerName, ticket: int) -> None:
+        """Send the one message that does not wait for its turn."""
+        self._workers[worker].send(Cancel(ticket))
+
+    def wait(self, timeout_s: float | None) -> Sequence[Event]:
+        """Answers and deaths."""
+        return [self._event(key.data) for key, _ in self._selector.select(timeout_s)]
+
+    def _event(self, worker: WorkerName) -> Event:
+        one = self._workers[worker]
+        try:
+            return Answered(worker, *one.pipe.recv())
+        except (EOFError, ConnectionResetError):
+            return Gone(worker, one.exit_code())
+
+    def rest(self) -> None:
+        """Workers stay as they are, and so does what they keep warm."""
+
+    def dismiss(self, worker: WorkerName) -> None:
+        """Kill the process."""
+        one = self._workers.pop(worker)
+        self._forget(one)
+        one.kill()
+
+    def _forget(self, one: "LocalWorker") -> None:
+        with contextlib.suppress(KeyError, ValueError):  # never started
+            self._selector.unregister(one.pipe)
+
+    def close(self) -> None:
+        """Stop all workers and whatever they run, and remove what killed ones left behind."""
+        for one in self._workers.values():
+            self._forget(one)
+            one.pipe.close()  # an idle worker sees the end of its pipe and returns
+        deadline = time.monotonic() + _STOP_TIMEOUT_S
+        for one in self._workers.values():
+            one.stop(deadline)
+        self._workers.clear()
+        self._selector.close()
+        sweep_abandoned()
+
+
+@dataclass(frozen=True)
+class Place:
+    """What makes names and relative paths mean to a worker what they mean to those who send it jobs.
+
+    Attributes:
+        interpreter: Python to run.
+        search: where modules are looked for.
+        folder: where relative paths start.
+    """
+
+    interpreter: str
+    search: tuple[str, ...]
+    folder: str
+
+    @classmethod
+    def here(cls) -> "Place":
+        """That of this process."""
+        return cls(sys.executable, tuple(sys.path), str(Path.cwd()))
+
+
+class LocalWorker:
+    """One process that runs one handler, started when its first message comes.
+
+    Attributes:
+        pipe: gives what `Runner.work_through` returns, and its end when the process has died.
+
+    Args:
+        make_handler: see `MakeHandler`; or that, pickled.
+        own_core: whether it claims a core.
+        place: where it works; where this process does by default.
+    """
+
+    def __init__(self, make_handler: MakeHandler | bytes, *, own_core: bool = True, place: Place | None = None) -> None:
+        self._make_handler, self._own_core, self._place = make_handler, own_core, place
+        self._process: subprocess.Popen[bytes] | None = None
+        self.pipe, self._theirs = Pipe()
+
+    def send(self, message: Any) -> bool:
+        """Send jobs with their tickets, or `Cancel`; tell whether that has started the process."""
+        return self.send_pickled(pickle.dumps(message))
+
+    def send_pickled(self, message: bytes) -> bool:
+        """As `send`, for a message that somebody else has pickled."""
+        starts = self._process is None
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # its death shows when its result is read
+            if starts:
+                maker = self._make_handler
+                maker = maker if isinstance(maker, bytes) else pickle.dumps(maker)
+                self._start()
+                self.pipe.send_bytes(maker)
+            self.pipe.send_bytes(message)
+        return starts
+
+    def _start(self) -> None:
+        # Not by multiprocessing: its children import the main program, with all that only the learner needs.
+        descriptor, place = self._theirs.fileno(), self._place
+        program = (
+            f"import sys; sys.path[:] = {list(place.search if place else sys.path)!r}; "
+            f"from mlgo.execution.serving import serve; serve({descriptor}, {os.getpid()}, {self._own_core})"
+        )
+        # Ctrl-C and SIGTERM wait while it starts: half-started, it could be neither used nor killed. It inherits
+        # this, so a Ctrl-C in the terminal does not meet it before it ignores it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
+        try:
+            self._process = subprocess.Popen(
+                [place.interpreter if place else sys.executable, "-c", program],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[descriptor],
+                cwd=place.folder if place else None,
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        self._theirs.close()
+
+    def exit_code(self) -> int | None:
+        """How the process has ended, after the end of its pipe was seen."""
+        assert self._process is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_STOP_TIMEOUT_S)
+        return self._process.returncode
+
+    def stop(self, deadline: float) -> None:
+        """Wait for the process to return until ``time.monotonic()`` passes the deadline, then kill it."""
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(max(0.0, deadline - time.monotonic()))
+        self.kill()
+
+    def end(self) -> None:
+        """Kill the process without more ado; unlike the others, for any thread at any time."""
+        if self._process is not None:
+            self._process.kill()
+
+    def kill(self) -> None:
+        """End the process now."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._theirs.close()
+        self.pipe.close()

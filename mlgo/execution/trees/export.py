@@ -1,0 +1,67 @@
+"""Decision trees as tables: every known compile, question by question."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from mlgo.compiler.spills import total_cost
+from mlgo.core.types import TensorSpec
+from mlgo.execution.trees.forest import Forest
+from mlgo.execution.trees.tree import FunctionLeaf, Leaf, Walk
+from mlgo.wire.log import Header
+
+
+def compiles_schema(table: pa.Table) -> pa.Schema:
+    """Schema of the export: the columns of a table of `compiles_table`, none of which has nulls."""
+    return pa.schema([field.with_nullable(False) for field in table.schema])
+
+
+def compiles_table(module_sha256: str, header: Header, forest: Forest) -> pa.Table:
+    """All compiles of one module that asked something: module, compile, step, answer, the result, the features.
+
+    ``compile`` is unique over the modules of one key. Where functions are decided one by one, each known way of
+    deciding one is a compile, with the function as ``context``, and its result is ``spill_cost``.
+    """
+    walks = [(place, walk) for place, tree in enumerate(forest.trees) for walk in tree.compiles()]
+    lengths = np.array([len(walk.nodes) for _, walk in walks], np.int64)
+    base = int(module_sha256[:8], 16) << 32
+    payloads = np.concatenate(
+        [forest.trees[0].observations[:0], *(forest.trees[place].observations[walk.nodes] for place, walk in walks)]
+    )
+    columns = {
+        "module_sha256": pa.repeat(module_sha256, len(payloads)),
+        **_contexts(forest, [place for place, _ in walks], lengths),
+        "compile": pa.array(np.repeat(base + np.arange(len(walks), dtype=np.uint64), lengths)),
+        "step": pa.array(np.concatenate([np.zeros(0, np.int32), *(np.arange(n, dtype=np.int32) for n in lengths)])),
+        "answer": pa.array(np.concatenate([np.zeros(0, np.int64), *(walk.answers for _, walk in walks)])),
+        **_results(forest, [walk for _, walk in walks], lengths),
+        **{spec.name: _feature(payloads, header, spec) for spec in header.features},
+    }
+    return pa.table(columns)
+
+
+def _contexts(forest: Forest, places: Sequence[int], lengths: np.ndarray) -> dict[str, pa.Array]:
+    if forest.whole is not None:
+        return {}
+    rows = np.repeat(np.array(places, np.int64), lengths)
+    return {"context": pa.array(forest.contexts, pa.string()).take(pa.array(rows))}
+
+
+def _results(forest: Forest, walks: Sequence[Walk], lengths: np.ndarray) -> dict[str, pa.Array]:
+    if forest.whole is None:
+        costs = [total_cost(walk.leaf.spills) for walk in walks if isinstance(walk.leaf, FunctionLeaf)]
+        return {"spill_cost": pa.array(np.repeat(np.array(costs, np.float64), lengths))}
+    leaves = [walk.leaf for walk in walks if isinstance(walk.leaf, Leaf)]
+    return {
+        "exec_bytes": pa.array(np.repeat(np.array([leaf.exec_bytes for leaf in leaves], np.int64), lengths)),
+        "text_bytes": pa.array(np.repeat(np.array([leaf.text_bytes for leaf in leaves], np.int64), lengths)),
+        "truncated": pa.array(np.repeat(np.array([leaf.truncated for leaf in leaves], bool), lengths)),
+    }
+
+
+def _feature(payloads: np.ndarray, header: Header, spec: TensorSpec) -> pa.Array:
+    """One feature of all observations: numbers, or lists of them."""
+    start = header.offset(spec.name)
+    flat = np.ascontiguousarray(payloads[:, start : start + spec.num_bytes]).view(spec.dtype).ravel()
+    return pa.array(flat) if spec.num_elements == 1 else pa.FixedSizeListArray.from_arrays(flat, spec.num_elements)

@@ -1,0 +1,390 @@
+"""Decision trees on disk, shared by processes and runs.
+
+One file per module and key, only ever appended to. A writer holds a lock on the file, first reads what others have
+appended, then adds its own branches; so node numbers mean the same to everybody. A writer killed in the middle leaves a
+record cut short, which the next one removes.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from mlgo.compiler.known import KnownPath
+from mlgo.compiler.measure import MEASURE_VERSION
+from mlgo.compiler.session import CompileResult
+from mlgo.core.errors import ArtifactError, ReplayMismatch
+from mlgo.core.files import content_hash, place, read_json, write_json
+from mlgo.execution.trees.forest import Forest, Growth, Visit, visits_of
+from mlgo.execution.trees.record import (
+    FRAME_BYTES,
+    NONCE_BYTES,
+    RECORDS_VERSION,
+    decode_beginning,
+    decode_growth,
+    encode_beginning,
+    encode_growth,
+    frame,
+    is_cut_short,
+    read_records,
+)
+from mlgo.wire.log import Header
+
+_BEFORE_RECORDS = 2
+_LEAST_LOADED_BYTES = 1 << 26
+
+KEY_NAME = "key.json"
+"""File in each key's folder that says what its trees were made with."""
+
+_PART_BYTES = 1 << 22
+"""Observations of a merge that are encoded at once, about, in bytes."""
+
+
+@dataclass(frozen=True)
+class TreeKey:
+    """Everything but the module that decides a compile.
+
+    Attributes:
+        compiler_sha256: hash of the compiler's executable.
+        target: target triple.
+        task: decision problem.
+        optimization: level.
+        size_stop_factor: growth at which the compiler stops asking.
+        flags: hash of all other options of a compile.
+        measure: version of the way in which objects are measured.
+        records: version of the files.
+    """
+
+    compiler_sha256: str
+    target: str
+    task: str
+    optimization: str
+    size_stop_factor: float
+    flags: str = ""
+    measure: int = MEASURE_VERSION
+    records: int = RECORDS_VERSION
+
+    @property
+    def folder(self) -> str:
+        """Name of the folder that holds this key's trees."""
+        return content_hash(asdict(self))
+
+
+@dataclass
+class _OpenTree:
+    path: Path
+    header: Header | None = None
+    forest: Forest | None = None
+    offset: int = 0
+    identity: bytes = b""
+
+    def forget(self) -> None:
+        """Start anew: the file is not the one that was read."""
+        self.header, self.forest, self.offset = None, None, 0
+
+
+class ReplayStore:
+    """Trees of one key.
+
+    Args:
+        root: folder of all keys.
+        key: what decides compiles besides the module.
+        max_loaded_bytes: memory for loaded trees; the least recently used are dropped beyond it.
+        max_functions_bytes: memory at which the trees of a module's functions stop growing. Their questions are large,
+            and those of all modules of a generation should be loaded at the same time.
+    """
+
+    def __init__(
+        self, root: Path, key: TreeKey, max_loaded_bytes: int = 1 << 30, max_functions_bytes: int = 1 << 24
+    ) -> None:
+        self.key = key
+        self._root = root
+        self._folder = root / key.folder
+        self._key_path = self._folder / KEY_NAME
+        self._max_loaded_bytes, self._max_functions_bytes = max_loaded_bytes, max_functions_bytes
+        self._loaded: dict[str, _OpenTree] = {}
+
+    def shared_by(self, num_processes: int) -> "ReplayStore":
+        """The same trees for each of several processes, none loaded; together they hold as much as this one may."""
+        loaded_bytes = max(_LEAST_LOADED_BYTES, self._max_loaded_bytes // max(1, num_processes))
+        return ReplayStore(self._root, self.key, loaded_bytes, self._max_functions_bytes)
+
+    def modules(self) -> list[str]:
+        """Hashes of the modules with a tree."""
+        return sorted(path.stem for path in self._folder.glob("*.tree"))
+
+    def path(self, module_sha256: str) -> Path:
+        """File of a module's tree, whether it exists or not."""
+        return self._folder / f"{module_sha256}.tree"
+
+    def file_bytes(self, module_sha256: str) -> int:
+        """Size of a module's tree on disk."""
+        return self.path(module_sha256).stat().st_size
+
+    def check_writable(self) -> None:
+        """See that trees can be kept.
+
+        Raises:
+            ArtifactError: they cannot; names the folder.
+        """
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=self._folder).close()
+        except OSError as error:
+            raise ArtifactError(
+                f"cannot write to {self._folder}, where decision trees are kept: {error.strerror or error}"
+            ) from error
+
+    def moved_to(self, root: Path, fetch: Callable[[Path], bytes | None]) -> "ReplayStore":
+        """The same trees on a machine that does not see these files; what is added there stays there.
+
+        Args:
+            root: folder of all keys on that machine.
+            fetch: gives the content of one of these files, None where there is none.
+        """
+        return _CopiedStore(root, self.key, self, fetch)
+
+    def load(self, module_sha256: str) -> tuple[Header, Forest] | None:
+        """The trees of a module with all that is on disk; None when nothing is known.
+
+        Raises:
+            ArtifactError: the file is damaged.
+        """
+        entry = self._entry(module_sha256)
+        try:
+            with entry.path.open("rb") as file:
+                if self._catch_up(entry, file.fileno()):
+                    with contextlib.suppress(OSError):  # not where it may only be read
+                        os.utime(entry.path)  # recently used
+        except FileNotFoundError:
+            return None
+        if entry.header is None or entry.forest is None:
+            return None
+        return entry.header, entry.forest
+
+    def insert(self, module_sha256: str, result: CompileResult, known: KnownPath | None = None) -> None:
+        """Add a finished compile, recorded with its observations; one that cannot be taken apart is left out.
+
+        Args:
+            module_sha256: hash of the module's bitcode.
+            result: a recorded compile.
+            known: questions that were answered in advance; their observations are not in the result.
+
+        Raises:
+            ReplayMismatch: it contradicts an earlier compile.
+            ArtifactError: the file is damaged or cannot be written.
+        """
+        assert result.header is not None
+        visits = visits_of(result, known)
+        if visits is None:
+            return
+        with self._writing(module_sha256) as (entry, descriptor):
+            self._append(entry, descriptor, result.header, visits)
+
+    def merge(self, module_sha256: str, header: Header, other: Forest) -> int:
+        """Add all compiles that trees of another store hold, which must be of this key.
+
+        Args:
+            module_sha256: hash of the module's bitcode.
+            header: of the other trees.
+            other: trees of the same module. Those of functions are added whole or, where these are full, not at all.
+
+        Returns:
+            Number of results that were not known here, of the module or of its functions.
+
+        Raises:
+            ReplayMismatch: these trees contradict the others; nothing is added.
+            ArtifactError: the file is damaged or cannot be written.
+        """
+        with self._writing(module_sha256) as (entry, descriptor):
+            forest = self._forest(entry, header, other.contexts)
+            if self._is_full(forest):
+                return 0
+            try:
+                growth = forest.take_over(other)
+                if growth:
+                    records = [frame(encode_growth(part)) for part in _parts(growth)]
+                    self._write(entry, descriptor, header, forest, b"".join(records))
+            except BaseException:
+                entry.forget()  # it holds what is not on disk
+                raise
+        return len(growth)
+
+    @contextmanager
+    def _writing(self, module_sha256: str) -> Iterator[tuple[_OpenTree, int]]:
+        """The trees of a module with all that is on disk, and their locked file."""
+        entry = self._entry(module_sha256)
+        if not self._key_path.exists():
+            write_json(self._key_path, asdict(self.key))
+        try:
+            with _locked(entry.path) as descriptor:
+                self._catch_up(entry, descriptor)
+                yield entry, descriptor
+        except ReplayMismatch as error:
+            raise ReplayMismatch(f"module {module_sha256[:16]}: {error}") from error
+        except OSError as error:
+            raise ArtifactError(f"cannot write {entry.path}: {error.strerror or error}") from error
+
+    def _append(self, entry: _OpenTree, descriptor: int, header: Header, visits: Sequence[Visit]) -> None:
+        forest = self._forest(entry, header, [visit.context for visit in visits])
+        growth = forest.growth_of(visits)
+        if not growth or self._is_full(forest):
+            return
+        self._write(entry, descriptor, header, forest, frame(encode_growth(growth)))
+        forest.add(growth)
+
+    def _forest(self, entry: _OpenTree, header: Header, contexts: Sequence[str]) -> Forest:
+        if entry.header not in (None, header):
+            raise ReplayMismatch("the compiler offers other features than before")
+        return entry.forest or Forest(header.payload_bytes, contexts)
+
+    def _is_full(self, forest: Forest) -> bool:
+        return forest.whole is None and forest.num_bytes >= self._max_functions_bytes
+
+    def _write(self, entry: _OpenTree, descriptor: int, header: Header, forest: Forest, data: bytes) -> None:
+        if entry.forest is None:
+            # A tree that is pruned and made anew must not be taken for the old one, whatever inode it gets.
+            data = frame(encode_beginning(os.urandom(NONCE_BYTES), header, forest.contexts)) + data
+        os.ftruncate(descriptor, entry.offset)  # what a killed writer left unfinished
+        if os.pwrite(descriptor, data, entry.offset) != len(data):
+            os.ftruncate(descriptor, entry.offset)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        entry.header, entry.forest = header, forest
+        entry.identity = os.pread(descriptor, FRAME_BYTES + NONCE_BYTES, 0)
+        entry.offset += len(data)
+
+    def _catch_up(self, entry: _OpenTree, descriptor: int) -> bool:
+        """Read what has been appended since the last look; tell whether there was anything."""
+        status = os.fstat(descriptor)
+        identity = os.pread(descriptor, FRAME_BYTES + NONCE_BYTES, 0)
+        if entry.identity != identity or status.st_size < entry.offset:  # new, or pruned in the meantime
+            entry.forget()
+        entry.identity = identity
+        data = os.pread(descriptor, status.st_size - entry.offset, entry.offset)
+        read = 0
+        for record in read_records(data):
+            if entry.header is None or entry.forest is None:
+                entry.header, contexts = decode_beginning(record.payload)
+                entry.forest = Forest(entry.header.payload_bytes, contexts)
+            else:
+                entry.forest.add(decode_growth(record.payload, entry.header.payload_bytes, entry.forest.contexts))
+            read = record.end
+        entry.offset += read
+        if read < len(data) and not is_cut_short(data, read):
+            raise ArtifactError(f"{entry.path} is damaged at byte {entry.offset}; delete it, it will be made anew")
+        return read > 0
+
+    def _entry(self, module_sha256: str) -> _OpenTree:
+        entry = self._loaded.pop(module_sha256, None) or _OpenTree(self.path(module_sha256))
+        self._loaded[module_sha256] = entry  # most recently used last
+        self._drop_least_recent()
+        return entry
+
+    def _drop_least_recent(self) -> None:
+        sizes = {name: one.forest.num_bytes if one.forest else 0 for name, one in self._loaded.items()}
+        excess = sum(sizes.values()) - self._max_loaded_bytes
+        for name in list(sizes)[:-1]:
+            if excess <= 0:
+                return
+            excess -= sizes[name]
+            del self._loaded[name]
+
+
+class _CopiedStore(ReplayStore):
+    """Trees of another machine, copied when first asked for."""
+
+    def __init__(self, root: Path, key: TreeKey, original: ReplayStore, fetch: Callable[[Path], bytes | None]) -> None:
+        super().__init__(root, key, original._max_loaded_bytes, original._max_functions_bytes)
+        self._original, self._fetch = original, fetch
+        self._asked: set[str] = set()
+
+    def load(self, module_sha256: str) -> tuple[Header, Forest] | None:
+        if module_sha256 not in self._asked:
+            self._asked.add(module_sha256)
+            path = self.path(module_sha256)
+            data = None if path.exists() else self._fetch(self._original.path(module_sha256))
+            if data is not None:
+                place(path, data)
+        return super().load(module_sha256)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if _is_still(path, descriptor):
+                yield descriptor
+                return
+        finally:
+            os.close(descriptor)
+
+
+def _parts(growth: list[Growth]) -> Iterator[list[Growth]]:
+    """Cut growth into pieces of a size that is encoded at once."""
+    part: list[Growth] = []
+    num_bytes = 0
+    for one in growth:
+        part.append(one)
+        num_bytes += one.branch.observations.nbytes
+        if num_bytes >= _PART_BYTES:
+            yield part
+            part, num_bytes = [], 0
+    if part:
+        yield part
+
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    """Whether the open file still bears this name; it may have been pruned while we waited for its lock."""
+    try:
+        return path.stat().st_ino == os.fstat(descriptor).st_ino
+    except FileNotFoundError:
+        return False
+
+
+def stores(root: Path) -> list[ReplayStore]:
+    """The stores of all keys under ``root`` whose files are of this version.
+
+    Raises:
+        ArtifactError: a folder's key file is damaged.
+    """
+    found = []
+    for path in sorted(root.glob(f"*/{KEY_NAME}")):
+        try:
+            key = TreeKey(**{"records": _BEFORE_RECORDS, **read_json(path)})
+        except TypeError as error:
+            raise ArtifactError(f"{path} does not describe a key of this version; delete its folder") from error
+        if key.records == RECORDS_VERSION:
+            found.append(ReplayStore(root, key))
+    return found
+
+
+def tree_files(root: Path) -> list[Path]:
+    """All trees of all keys, least recently used first."""
+    found = []
+    for path in root.glob("*/*.tree"):
+        with contextlib.suppress(FileNotFoundError):  # pruned by another process
+            found.append((path.stat().st_mtime_ns, path.name, path))
+    return [path for _, _, path in sorted(found)]
+
+
+def prune(root: Path, max_bytes: int) -> list[Path]:
+    """Delete the least recently used trees until the rest is at most ``max_bytes``; return what was deleted."""
+    sizes = {path: path.stat().st_size for path in tree_files(root) if path.exists()}
+    excess = sum(sizes.values()) - max_bytes
+    deleted = []
+    for path, size in sizes.items():
+        if excess <= 0:
+            break
+        with _locked(path):  # no writer is in the middle of it
+            path.unlink(missing_ok=True)
+        excess -= size
+        deleted.append(path)
+    return deleted
