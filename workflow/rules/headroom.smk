@@ -11,7 +11,15 @@ rule headroom:
 rule measure_headroom:
     input:
         script="scripts/measure_headroom.py",
-        code=code("compiler", "corpus", "wire", "tasks", "policy", "execution/trees", "rollout"),
+        code=code(
+            "compiler",
+            "corpus",
+            "wire",
+            "tasks",
+            "policy",
+            "execution/trees",
+            "rollout",
+        ),
         policies=expand(
             "data/policies/{policy}/{file}",
             policy=POLICIES,
