@@ -9,13 +9,13 @@ from pathlib import Path
 
 from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
-from mlgo.compiler.gcc.find import find_gcc
 from mlgo.core.artifacts import CSE_SOURCES, provenance, write_rows
 from mlgo.core.config import CorpusConfig, CseConfig, parse_section
 from mlgo.core.work import shared_folder
 from mlgo.corpus.build import BuildLimits
 from mlgo.corpus.recipe import load_recipe
-from mlgo.cse.translation_units import translation_units
+from mlgo.problems.gcc.find import find_gcc
+from mlgo.problems.gcc.translation_units import translation_units
 
 
 def main() -> None:

@@ -18,13 +18,13 @@ from mlgo.core.config import CorpusConfig, CseConfig, parse_section
 from mlgo.core.errors import CorpusError
 from mlgo.core.files import file_sha256, write_json
 from mlgo.core.seeding import sample
-from mlgo.cse.gcc import GccSpec
-from mlgo.cse.jit import SuperPmiSpec, body_hash
-from mlgo.cse.jobs import BaselineJob
-from mlgo.cse.pool import CsePool, batches
-from mlgo.cse.problem import Compiled, Failed, Outcome, Unit
-from mlgo.cse.selection import Eligible, repeats, stratified_split
-from mlgo.cse.stored import choice_row
+from mlgo.problems.gcc.compiler import GccSpec
+from mlgo.problems.jit.compiler import SuperPmiSpec, body_hash
+from mlgo.problems.subset.compiler import Compiled, Failed, Outcome, Unit
+from mlgo.problems.subset.jobs import BaselineJob
+from mlgo.problems.subset.pool import CsePool, batches
+from mlgo.problems.subset.selection import Eligible, repeats, stratified_split
+from mlgo.problems.subset.stored import choice_row
 
 Baselines = dict[str, tuple[Outcome, Outcome]]
 """Outcomes without elimination and under the heuristic, by unit."""

@@ -14,11 +14,11 @@ from mlgo.cli.arguments import cse_compiler_of, cse_parser
 from mlgo.cli.program import run_program
 from mlgo.core.artifacts import CSE_RESULTS, provenance, write_rows
 from mlgo.core.files import file_sha256
-from mlgo.cse.jobs import GreedyJob
-from mlgo.cse.policy import load_choice_policy
-from mlgo.cse.pool import CsePool
-from mlgo.cse.problem import Failed
-from mlgo.cse.stored import choice_row, in_batches, judged_units
+from mlgo.problems.subset.compiler import Failed
+from mlgo.problems.subset.jobs import GreedyJob
+from mlgo.problems.subset.policy import load_choice_policy
+from mlgo.problems.subset.pool import CsePool
+from mlgo.problems.subset.stored import choice_row, in_batches, judged_units
 
 
 def main() -> None:

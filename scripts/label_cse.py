@@ -13,9 +13,9 @@ from mlgo.cli.arguments import cse_compiler_of, cse_parser
 from mlgo.cli.program import run_program
 from mlgo.core.artifacts import CSE_EFFECTS, CSE_LABELS, provenance, write_rows
 from mlgo.core.files import file_sha256
-from mlgo.cse.jobs import LabelJob
-from mlgo.cse.pool import CsePool
-from mlgo.cse.stored import choice_row, in_batches, judged_units
+from mlgo.problems.subset.jobs import LabelJob
+from mlgo.problems.subset.pool import CsePool
+from mlgo.problems.subset.stored import choice_row, in_batches, judged_units
 
 
 def main() -> None:

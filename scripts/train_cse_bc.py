@@ -17,17 +17,17 @@ from mlgo.core.artifacts import provenance
 from mlgo.core.config import BCConfig, PolicyConfig, parse_section
 from mlgo.core.files import content_hash, file_sha256
 from mlgo.core.seeding import generator
-from mlgo.cse.compilers import COLUMNS
-from mlgo.cse.jobs import FollowJob
-from mlgo.cse.policy import ChoicePolicy
-from mlgo.cse.pool import CsePool
-from mlgo.cse.stored import JudgedUnit, in_batches, judged_units, observer_for, stored_labels
 from mlgo.learn.bc.columns import ColumnData, clone_columns
 from mlgo.learn.choice.imitation import demonstrations
 from mlgo.learn.choice.outcome import write_choice_outcome
 from mlgo.learn.effort import recorded_effort
 from mlgo.learn.history import TensorBoardLog
 from mlgo.policy.network import flatten
+from mlgo.problems.compilers import COLUMNS
+from mlgo.problems.subset.jobs import FollowJob
+from mlgo.problems.subset.policy import ChoicePolicy
+from mlgo.problems.subset.pool import CsePool
+from mlgo.problems.subset.stored import JudgedUnit, in_batches, judged_units, observer_for, stored_labels
 
 
 def main() -> None:

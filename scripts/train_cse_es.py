@@ -18,16 +18,16 @@ from mlgo.core.artifacts import provenance
 from mlgo.core.config import ESConfig, parse_section
 from mlgo.core.files import file_sha256
 from mlgo.core.work import shared_folder
-from mlgo.cse.judging import greedy_rewards, validation_rewards
-from mlgo.cse.policy import load_choice_policy
-from mlgo.cse.pool import CsePool
-from mlgo.cse.stored import judged_units, sampled
 from mlgo.learn.checkpoint import checkpoint_path
 from mlgo.learn.choice.outcome import write_choice_outcome
 from mlgo.learn.effort import recorded_effort
 from mlgo.learn.es import Coordinates, EsState, evolve
 from mlgo.learn.es.checkpoint import load_state, save_state
 from mlgo.learn.progress import TrainingProgress
+from mlgo.problems.subset.judging import greedy_rewards, validation_rewards
+from mlgo.problems.subset.policy import load_choice_policy
+from mlgo.problems.subset.pool import CsePool
+from mlgo.problems.subset.stored import judged_units, sampled
 
 
 def main() -> None:

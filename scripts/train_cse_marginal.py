@@ -17,17 +17,17 @@ from mlgo.core.artifacts import CSE_EFFECTS, provenance, read_table
 from mlgo.core.config import BCConfig, PolicyConfig, parse_section
 from mlgo.core.files import content_hash, file_sha256
 from mlgo.core.seeding import generator
-from mlgo.cse.compilers import COLUMNS
-from mlgo.cse.jobs import BaselineJob
-from mlgo.cse.judging import validation_rewards
-from mlgo.cse.policy import ChoicePolicy
-from mlgo.cse.pool import CsePool
-from mlgo.cse.problem import Compiled
-from mlgo.cse.stored import in_batches, judged_units, observer_for
 from mlgo.learn.choice.outcome import write_choice_outcome
 from mlgo.learn.choice.savings import Savings, fit_savings, savings
 from mlgo.learn.effort import recorded_effort
 from mlgo.learn.history import TensorBoardLog
+from mlgo.problems.compilers import COLUMNS
+from mlgo.problems.subset.compiler import Compiled
+from mlgo.problems.subset.jobs import BaselineJob
+from mlgo.problems.subset.judging import validation_rewards
+from mlgo.problems.subset.policy import ChoicePolicy
+from mlgo.problems.subset.pool import CsePool
+from mlgo.problems.subset.stored import in_batches, judged_units, observer_for
 
 
 def main() -> None:

@@ -19,11 +19,6 @@ from mlgo.core.artifacts import provenance
 from mlgo.core.config import PPOConfig, parse_section
 from mlgo.core.files import file_sha256
 from mlgo.core.work import shared_folder
-from mlgo.cse.jobs import SampleJob
-from mlgo.cse.judging import validation_rewards
-from mlgo.cse.policy import load_choice_policy
-from mlgo.cse.pool import CsePool
-from mlgo.cse.stored import in_batches, judged_units, sampled
 from mlgo.learn.answers import LegalColumn
 from mlgo.learn.checkpoint import checkpoint_path
 from mlgo.learn.choice.outcome import write_choice_outcome
@@ -32,6 +27,11 @@ from mlgo.learn.effort import recorded_effort
 from mlgo.learn.ppo import PpoState, SampledCompile, optimise
 from mlgo.learn.ppo.checkpoint import load_state, save_state
 from mlgo.learn.progress import TrainingProgress
+from mlgo.problems.subset.jobs import SampleJob
+from mlgo.problems.subset.judging import validation_rewards
+from mlgo.problems.subset.policy import load_choice_policy
+from mlgo.problems.subset.pool import CsePool
+from mlgo.problems.subset.stored import in_batches, judged_units, sampled
 
 
 def main() -> None:

@@ -20,13 +20,13 @@ from mlgo.core.config import PolicyConfig, parse_section
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import content_hash, file_sha256
 from mlgo.core.seeding import generator
-from mlgo.cse.compilers import COLUMNS
-from mlgo.cse.env import CseEnv
-from mlgo.cse.policy import ChoicePolicy
-from mlgo.cse.rewards import EndGain
-from mlgo.cse.stored import judged_units
 from mlgo.learn.choice.outcome import write_choice_outcome
 from mlgo.learn.effort import recorded_effort
+from mlgo.problems.compilers import COLUMNS
+from mlgo.problems.subset.env import CseEnv
+from mlgo.problems.subset.policy import ChoicePolicy
+from mlgo.problems.subset.rewards import EndGain
+from mlgo.problems.subset.stored import judged_units
 
 
 def main() -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.core.config import LOCAL_WORKERS, CompileConfig, CseConfig, WorkersConfig, parse_section
-from mlgo.cse.compilers import compiler_spec
-from mlgo.cse.gcc import GccSpec
-from mlgo.cse.jit import SuperPmiSpec
+from mlgo.problems.compilers import compiler_spec
+from mlgo.problems.gcc.compiler import GccSpec
+from mlgo.problems.jit.compiler import SuperPmiSpec
 
 
 def stage_parser(description: str | None) -> argparse.ArgumentParser:

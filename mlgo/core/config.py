@@ -520,7 +520,7 @@ class GccConfig(Section):
     optimization: Literal["-O1", "-O2", "-O3", "-Os"]
     """Level of all compiles."""
     counter: Literal["pre_insn"]
-    """Debug counter that is driven; the one whose values keep their meaning, see mlgo/compiler/gcc/counters.py."""
+    """Debug counter that is driven; the one whose values keep their meaning, see mlgo/problems/gcc/counters.py."""
     unit: Literal["function", "translation_unit"]
     """What a choice is made for. Functions of a translation unit share compiles."""
     candidate: Literal["expression", "instruction"]

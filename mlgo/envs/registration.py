@@ -11,8 +11,8 @@ ENVIRONMENTS = {
 
 
 CHOICE_ENVIRONMENTS = {
-    "mlgo/JitCse-v0": "mlgo.cse.environments:jit_cse",
-    "mlgo/GccPre-v0": "mlgo.cse.environments:gcc_pre",
+    "mlgo/JitCse-v0": "mlgo.problems.jit.environment:jit_cse",
+    "mlgo/GccPre-v0": "mlgo.problems.gcc.environment:gcc_pre",
 }
 """What makes environments of chosen eliminations, by id."""
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from mlgo.core.artifacts import CSE_COMPILES, CSE_LABELS, CSE_RESULTS, read_provenance, read_table
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import file_sha256
-from mlgo.cse.stored import JudgedUnit, judged_units
+from mlgo.problems.subset.stored import JudgedUnit, judged_units
 from mlgo.report.compare import MIN_MODULES, Bootstrap, Comparison, Verdict, verdict
 from mlgo.report.tables import SPLITS
 

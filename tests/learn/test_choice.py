@@ -7,17 +7,17 @@ import pytest
 
 from mlgo.core.config import BCConfig
 from mlgo.core.errors import TrainingError
-from mlgo.cse.columns import columns_for
-from mlgo.cse.env import CseEnv
-from mlgo.cse.policy import ChoicePolicy
-from mlgo.cse.problem import Candidates, Compiled, Failed
-from mlgo.cse.rollout import Episode, play
-from mlgo.cse.state import Choice, Observer
-from mlgo.cse.stored import JudgedUnit
 from mlgo.learn.choice.imitation import demonstrations
 from mlgo.learn.choice.sampled import results, sampled_compiles
 from mlgo.learn.choice.savings import fit_savings, savings
-from tests.cse.additive import COLUMNS, AdditiveCompiler
+from mlgo.problems.subset.columns import columns_for
+from mlgo.problems.subset.compiler import Candidates, Compiled, Failed
+from mlgo.problems.subset.env import CseEnv
+from mlgo.problems.subset.policy import ChoicePolicy
+from mlgo.problems.subset.rollout import Episode, play
+from mlgo.problems.subset.state import Choice, Observer
+from mlgo.problems.subset.stored import JudgedUnit
+from tests.problems.subset.additive import COLUMNS, AdditiveCompiler
 
 OBSERVER = Observer(columns_for(["benefit", "cost"], COLUMNS), 4)
 UNIT = JudgedUnit("u", "p", "", "train", 3, none=100.0, heuristic=80.0, heuristic_choice=(0,))

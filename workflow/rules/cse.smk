@@ -17,7 +17,7 @@ CSE_BASELINE = expand(
 
 
 # What all programs of this file run.
-CSE_CODE = code("compiler", "corpus", "cse", "policy", "tasks")
+CSE_CODE = code("compiler", "corpus", "policy", "problems", "tasks")
 
 
 rule cse:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mlgo.cse.rollout import Episode
 from mlgo.learn.bc.columns import ColumnData
+from mlgo.problems.subset.rollout import Episode
 
 
 def demonstrations(episodes: Sequence[Sequence[Episode]]) -> ColumnData:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mlgo.cse.policy import ChoicePolicy, save_choice_policy
 from mlgo.learn.history import write_history
+from mlgo.problems.subset.policy import ChoicePolicy, save_choice_policy
 
 
 def write_choice_outcome(folder: Path, policy: ChoicePolicy, history: Sequence[dict[str, Any]]) -> None:

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.cse.problem import Compiled
-from mlgo.cse.rollout import Episode
-from mlgo.cse.stored import JudgedUnit
 from mlgo.learn.ppo import Sampled, SampledCompile
+from mlgo.problems.subset.compiler import Compiled
+from mlgo.problems.subset.rollout import Episode
+from mlgo.problems.subset.stored import JudgedUnit
 from mlgo.tasks.reward import relative_reward
 
 

@@ -7,11 +7,11 @@ import numpy as np
 
 from mlgo.core.config import BCConfig
 from mlgo.core.errors import TrainingError
-from mlgo.cse.problem import Compiled
-from mlgo.cse.state import Choice, Observer
-from mlgo.cse.stored import JudgedUnit
 from mlgo.learn.bc.loop import import_keras, layers_of, perceptron
 from mlgo.policy.network import flatten
+from mlgo.problems.subset.compiler import Compiled
+from mlgo.problems.subset.state import Choice, Observer
+from mlgo.problems.subset.stored import JudgedUnit
 
 
 @dataclass(frozen=True)

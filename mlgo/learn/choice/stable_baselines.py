@@ -15,12 +15,12 @@ from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 
-from mlgo.cse.env import CseEnv
 from mlgo.policy.network import flatten
+from mlgo.problems.subset.env import CseEnv
 
 
 class ActionScores(BaseFeaturesExtractor):
-    """Judges every action by one network, as `mlgo.cse.policy.ChoicePolicy` does.
+    """Judges every action by one network, as `mlgo.problems.subset.policy.ChoicePolicy` does.
 
     Args:
         space: of `CseEnv`.

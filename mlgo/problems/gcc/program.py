@@ -1,0 +1,85 @@
+"""A program whose translation units GCC compiles under a policy: built, run, and its instructions counted.
+
+Objects of GCC for x86-64 Linux follow the same binary interface as clang's, with or without ``-fpie``, so they link
+with the C library of mlgo/compiler/program.py as they are. What is counted is then comparable: only the objects differ.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlgo.compiler.counting import CountedRun, Valgrind, count_run
+from mlgo.compiler.program import link_program
+from mlgo.core.scratch import scratch_directory
+from mlgo.problems.gcc.compile import GccObject, GccSettings, compile_unit
+from mlgo.problems.gcc.find import Gcc
+
+_FIRST_LINK_S = 600.0
+"""Deadline of a link, in seconds: the first one builds the C library."""
+
+
+@dataclass(frozen=True)
+class ProgramUnit:
+    """A translation unit of a program.
+
+    Attributes:
+        path: preprocessed text, see `preprocess.preprocess`.
+        language: ``c`` or ``c++``.
+        arguments: options of the front end.
+        performed: positions of the eliminations to perform; None leaves the choice to GCC.
+    """
+
+    path: Path
+    language: str
+    arguments: tuple[str, ...] = ()
+    performed: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How programs are linked and run.
+
+    Attributes:
+        linker: what `toolchain.find_linker` gives.
+        valgrind: what `counting.find_valgrind` gives.
+        cache_dir: folder for the linker's caches.
+        timeout_s: deadline of a run under valgrind, in seconds.
+    """
+
+    linker: Path
+    valgrind: Valgrind
+    cache_dir: Path
+    timeout_s: float = 120.0
+
+
+def count_program(
+    gcc: Gcc, name: str, units: Sequence[ProgramUnit], settings: GccSettings, counting: Counting
+) -> tuple[CountedRun, tuple[GccObject, ...]]:
+    """Compile all units of a program, link them, run the program and count what it executes.
+
+    Args:
+        gcc: what `find.find_gcc` gives.
+        name: of the program, for messages.
+        units: its units, one of which defines ``main``, in the order of linking.
+        settings: of the compiles.
+        counting: how to link and run.
+
+    Returns:
+        What the run did, and the objects in the order of the units.
+
+    Raises:
+        ValueError: a position that a unit does not have.
+        CompileError: a unit does not compile, the objects do not link, or the program crashes or does not end.
+        ToolchainError: C++, and there is no g++.
+    """
+    with scratch_directory() as directory:
+        paths = [directory / f"{number}.o" for number in range(len(units))]
+        objects = tuple(
+            compile_unit(
+                gcc, unit.path, unit.language, unit.performed, settings, arguments=unit.arguments, object_path=path
+            )
+            for unit, path in zip(units, paths, strict=True)
+        )
+        program = directory / name
+        link_program(counting.linker, paths, program, counting.cache_dir, _FIRST_LINK_S, gcc.target)
+        return count_run(counting.valgrind, program, counting.timeout_s), objects

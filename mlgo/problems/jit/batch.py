@@ -1,0 +1,109 @@
+"""All methods of a collection in one run of SuperPMI, under one way to decide."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from numbers import Integral
+from pathlib import Path
+from types import TracebackType
+
+from mlgo.core.errors import MetricsError, SuperPmiError
+from mlgo.problems.jit.metrics import MARKER, MethodMetrics, parse_metrics
+from mlgo.problems.jit.process import LineProcess, superpmi_arguments
+from mlgo.problems.jit.request import DECISIONS, FEATURE_NAMES, HOOK, METRICS
+
+_NO_CSE = (f"{HOOK}=1", f"{FEATURE_NAMES}=1", f"{DECISIONS}=")
+
+
+class BatchRun:
+    """Metrics of methods in the order of their collection; methods that fail are left out by SuperPMI.
+
+    A context manager and an iterator: one may stop early, and has what came before a failure. The process starts
+    with the first method that is asked for.
+
+    Args:
+        command: SuperPMI, with whatever must stand before its own arguments.
+        jit: a Checked build of the JIT.
+        collection: recorded methods.
+        no_cse: eliminate nothing, by the hook, and tell all candidates with their features; else the JIT's own
+            heuristic decides, and no features are told.
+        indices: numbers of methods, from 1; None for all.
+        verbosity: letters of ``-v``.
+        silence_timeout_s: how long nothing may come.
+        jit_options: further options of the JIT, names without prefix; integers are read to base 16.
+        env: environment of the process; None for that of this one without options of the JIT.
+
+    Attributes:
+        num_unreadable: lines that should have been metrics and were not; they are passed over.
+
+    Raises:
+        SuperPmiError: a file is missing or has a wrong suffix, or an option is not allowed.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        jit: Path,
+        collection: Path,
+        *,
+        no_cse: bool,
+        indices: Sequence[int] | None = None,
+        verbosity: str = "q",
+        silence_timeout_s: float = 300.0,
+        jit_options: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self.num_unreadable = 0
+        self._arguments = superpmi_arguments(command, Path(jit), Path(collection), verbosity, jit_options or {})
+        for option in (f"{METRICS}=1", *(_NO_CSE if no_cse else ())):
+            self._arguments += ["-jitoption", "force", option]
+        if indices is not None:
+            if not indices or any(not isinstance(index, Integral) or index < 1 for index in indices):
+                raise SuperPmiError("a batch needs numbers of methods, from 1")
+            self._arguments += ["-compile", ",".join(map(str, indices))]
+        self._silence_timeout_s, self._env = silence_timeout_s, env
+        self._process: LineProcess | None = None
+
+    @property
+    def returncode(self) -> int | None:
+        """Exit status once the last method has come, negative for a signal; None before, and -9 when stopped early."""
+        return self._process.returncode if self._process else None
+
+    def __iter__(self) -> Iterator[MethodMetrics]:
+        return self
+
+    def __next__(self) -> MethodMetrics:
+        """Return the next method.
+
+        Raises:
+            SuperPmiError: nothing came for ``silence_timeout_s``, or SuperPMI cannot be started.
+        """
+        if self._process is None:
+            self._process = LineProcess(self._arguments, self._env)
+        process = self._process
+        while process.returncode is None:
+            try:
+                line = process.read_line(time.monotonic() + self._silence_timeout_s)
+                if line is None:
+                    process.end()
+                    break
+                if line.startswith(MARKER):
+                    return parse_metrics(line)
+            except TimeoutError:
+                process.kill()
+                raise SuperPmiError(f"SuperPMI has printed nothing for {self._silence_timeout_s:g} s") from None
+            except MetricsError:
+                self.num_unreadable += 1
+        raise StopIteration
+
+    def close(self) -> None:
+        """End the process, if it still runs. Safe to call again."""
+        if self._process is not None:
+            self._process.kill()
+
+    def __enter__(self) -> "BatchRun":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

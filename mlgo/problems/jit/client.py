@@ -1,0 +1,224 @@
+"""One method at a time under any decisions, by a SuperPMI that is kept running."""
+
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from mlgo.core.errors import MetricsError, SuperPmiError
+from mlgo.problems.jit.metrics import MARKER, MethodMetrics, parse_metrics
+from mlgo.problems.jit.outcome import (
+    GENERAL_FAILURE,
+    Crashed,
+    Failed,
+    JitError,
+    MissingData,
+    NoMetrics,
+    Ok,
+    Outcome,
+    ProtocolViolation,
+    Quarantined,
+    TimedOut,
+    UnknownMethod,
+    describe_exit,
+)
+from mlgo.problems.jit.process import LineProcess, superpmi_arguments
+from mlgo.problems.jit.request import heuristic_request, hook_request
+
+_DONE = "[streaming] Done."
+_FAILURES = {"1": JitError("the JIT failed on this method"), "2": MissingData("data that was not recorded is needed")}
+_OLD_FORM_S = 0.5
+"""How long a SuperPMI of the first form gets to end after a failure, which is all it tells of one."""
+
+
+class SuperPmiClient:
+    """A SuperPMI in streaming mode; started at the first request, replaced when it crashes, hangs or talks nonsense.
+
+    Not for several threads. A context manager: leaving it ends the process, and so does the end of the thread that
+    made the request that started it.
+
+    Args:
+        command: SuperPMI, with whatever must stand before its own arguments.
+        jit: a Checked build of the JIT.
+        collection: recorded methods, ``.mch``; with its table of contents (``.mct``) beside it, access is fast.
+        verbosity: letters of ``-v``; ``q`` prints metrics alone, ``e`` fills the text of errors.
+        request_timeout_s: for one reply.
+        startup_timeout_s: for the first reply of a process, which must load the JIT and open the collection.
+        max_restarts: how often a request is sent again after its process had to be replaced.
+        jit_options: further options of the JIT for all requests, names without prefix; integers are read to base 16.
+        env: environment of the process; None for that of this one without options of the JIT.
+
+    Attributes:
+        num_starts: how many processes were started.
+
+    Raises:
+        SuperPmiError: a file is missing or has a wrong suffix, or an option is not allowed.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        jit: Path,
+        collection: Path,
+        *,
+        verbosity: str = "q",
+        request_timeout_s: float = 60.0,
+        startup_timeout_s: float = 300.0,
+        max_restarts: int = 3,
+        jit_options: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self.jit, self.collection = Path(jit), Path(collection)
+        self._arguments = superpmi_arguments(command, self.jit, self.collection, verbosity, jit_options or {})
+        self._request_timeout_s, self._startup_timeout_s = request_timeout_s, startup_timeout_s
+        self._max_restarts, self._env = max_restarts, env
+        self._process: LineProcess | None = None
+        self._names: tuple[str, ...] = ()
+        self._given_up: dict[int, Failed] = {}
+        self.num_starts = 0
+
+    def compile(self, index: int, decisions: Sequence[int] | None, *, feature_names: bool | None = None) -> Outcome:
+        """Compile a method.
+
+        Args:
+            index: its number in the collection, from 1.
+            decisions: positions of the candidates to eliminate, from 0, in order; empty for none; None leaves it to
+                the JIT's own heuristic, which tells no features.
+            feature_names: whether to ask for names of features; None asks each process until it has told them.
+
+        Returns:
+            Metrics, or what went wrong with this method. A request that ends its process is sent again to a new one, up
+            to ``max_restarts`` times, one for an unknown method once. If that does not help, the method is not sent
+            again in the life of this client.
+
+        Raises:
+            SuperPmiError: SuperPMI would not answer such a request, it cannot be started, or the JIT ignores decisions.
+        """
+        request = heuristic_request(index)
+        if decisions is not None:
+            request = hook_request(index, decisions, feature_names=feature_names is not False)
+        if index in self._given_up:
+            return self._given_up[index]
+        for attempt in itertools.count():
+            self._replace_ended()  # with a process go its names
+            if decisions is not None and feature_names is None:
+                request = hook_request(index, decisions, feature_names=not self._names)
+            outcome = self._ask(request.line, index, decisions)
+            if isinstance(outcome, Ok) or not outcome.ends_process:
+                break
+            self._discard()
+            if attempt == self._max_restarts or (isinstance(outcome, UnknownMethod) and attempt > 0):
+                self._give_up(index, outcome)
+                break
+        return outcome
+
+    def close(self) -> int | None:
+        """End the process; the next request would start another. Safe to call again.
+
+        Returns:
+            Its exit status, negative for a signal; None when there was none.
+        """
+        process, self._process, self._names = self._process, None, ()
+        return process.stop() if process else None
+
+    def forgive(self) -> None:
+        """Try methods again that were given up, so that what they do now does not depend on what was asked before."""
+        self._given_up.clear()
+
+    def _give_up(self, index: int, failed: Failed) -> None:
+        if not isinstance(failed, UnknownMethod):
+            failed = Quarantined(
+                f"method {index} has ended too many processes; the last time: {failed.message}", failed
+            )
+        self._given_up[index] = failed
+
+    def _replace_ended(self) -> None:
+        if self._process is not None and self._process.has_ended:
+            self._discard()
+
+    def _discard(self) -> None:
+        process, self._process, self._names = self._process, None, ()
+        if process:
+            process.kill()
+
+    def _ask(self, line: str, index: int, decisions: Sequence[int] | None) -> Outcome:
+        """Send a request and read its reply; whatever is raised, no process is left in the middle of one."""
+        timeout_s = self._request_timeout_s
+        if self._process is None:
+            self._process = LineProcess([*self._arguments, "-streaming", "stdin"], self._env)
+            self.num_starts += 1
+            timeout_s = self._startup_timeout_s
+        try:
+            self._process.send(line)
+            return self._receive(self._process, time.monotonic() + timeout_s, index, decisions)
+        except TimeoutError:
+            return TimedOut(f"no whole reply within {timeout_s:g} s")
+        except MetricsError as error:
+            return ProtocolViolation(str(error))
+        except BaseException:
+            self._discard()
+            raise
+
+    def _receive(self, process: LineProcess, deadline: float, index: int, decisions: Sequence[int] | None) -> Outcome:
+        metrics: MethodMetrics | None = None
+        while (line := process.read_line(deadline)) is not None:
+            if line.startswith(MARKER):
+                if metrics is not None:
+                    raise MetricsError("two lines of metrics in one reply")
+                metrics = parse_metrics(line, self._names if decisions is not None else ())
+                self._check_reply(metrics, index, decisions)
+            elif line.startswith(_DONE):
+                return self._conclude(process, line, metrics)
+        returncode = process.end()
+        message = f"the process ended without a whole reply ({describe_exit(returncode)})"
+        if returncode == GENERAL_FAILURE:
+            return UnknownMethod(message, process.stderr_tail)
+        return Crashed(message, returncode, process.stderr_tail)
+
+    def _conclude(self, process: LineProcess, done: str, metrics: MethodMetrics | None) -> Outcome:
+        """Read the last line of a reply: ``[streaming] Done. Status=0``, without status in the first form."""
+        _, has_status, status = done.partition("Status=")
+        if has_status and status not in ("0", "1", "2"):
+            raise MetricsError(f"status of a reply is {status[:80]!r}")
+        if status in _FAILURES:
+            return _FAILURES[status]
+        if metrics is not None:
+            if metrics.feature_names:
+                self._names = metrics.feature_names
+            return Ok(metrics)
+        if not has_status and _ends_soon(process):
+            return _FAILURES["1"]
+        return NoMetrics("success without metrics: a recorded exception, or a JIT that is not a Checked build")
+
+    def _check_reply(self, metrics: MethodMetrics, index: int, decisions: Sequence[int] | None) -> None:
+        if metrics.index != index:
+            raise MetricsError(f"a reply for method {metrics.index} where {index} was asked for")
+        if decisions is None:
+            return
+        if metrics.heuristic is not None or len(metrics.candidates) != metrics.num_candidates:
+            raise SuperPmiError(
+                f"{self.jit} ignores decisions (JitRLHook): take a Checked build of 2024-05 or later, and set no other "
+                "heuristic in jit_options"
+            )
+        # Without candidates there may have been no phase that could repeat what was asked for.
+        if metrics.candidates and metrics.requested != tuple(decisions):
+            raise MetricsError(f"the JIT understood {metrics.requested} where {tuple(decisions)} was asked for")
+
+    def __enter__(self) -> "SuperPmiClient":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _ends_soon(process: LineProcess) -> bool:
+    deadline = time.monotonic() + _OLD_FORM_S
+    try:
+        while process.read_line(deadline) is not None:
+            pass
+    except TimeoutError:
+        return False
+    return process.end() != 0

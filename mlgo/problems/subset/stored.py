@@ -1,0 +1,130 @@
+"""Units with their baselines and labels, as earlier stages left them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlgo.core.artifacts import CSE_COMPILES, CSE_LABELS, CSE_UNITS, read_table
+from mlgo.core.errors import CorpusError
+from mlgo.core.seeding import sample
+from mlgo.problems.subset.columns import Column, columns_for
+from mlgo.problems.subset.compiler import Compiled, Decisions, Failed, Outcome
+from mlgo.problems.subset.pool import batches
+from mlgo.problems.subset.state import Observer
+
+
+@dataclass(frozen=True)
+class JudgedUnit:
+    """A unit that is learnt from or judged.
+
+    Attributes:
+        name: of the unit.
+        project: whose code it is.
+        batch: units of a batch share compiles; empty for none.
+        split: train, validation or test.
+        num_viable: candidates that can be applied.
+        none: score without elimination.
+        heuristic: score under the built-in heuristic.
+        heuristic_choice: what that chose, as far as the compiler tells.
+    """
+
+    name: str
+    project: str
+    batch: str
+    split: str
+    num_viable: int
+    none: float
+    heuristic: float
+    heuristic_choice: Decisions
+
+
+def judged_units(baseline: Path, *splits: str) -> list[JudgedUnit]:
+    """Eligible units of some splits.
+
+    Args:
+        baseline: folder with ``units.parquet`` and ``compiles.parquet``.
+        splits: which; all without any.
+
+    Raises:
+        ArtifactError: a file is missing or damaged.
+        CorpusError: there is no such unit.
+    """
+    rows = read_table(baseline / "units.parquet", CSE_UNITS).to_pylist()
+    compiles = read_table(baseline / "compiles.parquet", CSE_COMPILES).to_pylist()
+    scores = {(row["unit"], row["way"]): row for row in compiles}
+    units = [
+        JudgedUnit(
+            row["unit"],
+            row["project"],
+            row["batch"],
+            row["split"],
+            row["num_viable"],
+            scores[row["unit"], "none"]["score"],
+            scores[row["unit"], "heuristic"]["score"],
+            tuple(scores[row["unit"], "heuristic"]["requested"]),
+        )
+        for row in rows
+        if not row["skip_reason"] and (not splits or row["split"] in splits)
+    ]
+    if not units:
+        raise CorpusError(f"no eligible unit in {', '.join(splits) or 'any split'}; lower cse.min_viable")
+    return units
+
+
+def observer_for(baseline: Path, known: Mapping[str, Column], max_candidates: int) -> Observer:
+    """What a policy for this baseline's compiler sees.
+
+    Args:
+        baseline: folder with ``candidates.parquet``.
+        known: how features enter, by name.
+        max_candidates: of a unit.
+
+    Raises:
+        ArtifactError: the file is missing or damaged.
+    """
+    columns = read_table(baseline / "candidates.parquet").column_names
+    return Observer(columns_for([name[2:] for name in columns if name.startswith("f_")], known), max_candidates)
+
+
+def in_batches(units: Iterable[JudgedUnit]) -> list[tuple[str, ...]]:
+    """Names of units that share compiles."""
+    return batches({unit.name: unit.batch for unit in units})
+
+
+def sampled(units: Sequence[JudgedUnit], batches: int, seed: int, *names: str | int) -> list[JudgedUnit]:
+    """Units of some batches, drawn at random: whole batches, since their units share compiles.
+
+    Args:
+        units: to draw from.
+        batches: how many are drawn at most.
+        seed: root seed.
+        names: path of the purpose, see `seeding.generator`.
+    """
+    drawn = {name for batch in sample(in_batches(units), batches, seed, *names) for name in batch}
+    return [unit for unit in units if unit.name in drawn]
+
+
+def stored_labels(path: Path) -> dict[str, Decisions]:
+    """The best choice known for each unit.
+
+    Raises:
+        ArtifactError: the file is missing or damaged.
+    """
+    return {row["unit"]: tuple(row["requested"]) for row in read_table(path, CSE_LABELS).to_pylist()}
+
+
+def choice_row(outcome: Outcome) -> dict[str, Any]:
+    """Columns that all tables of compiles share; see `artifacts.CSE_COMPILES`."""
+    if isinstance(outcome, Failed):
+        empty: dict[str, Any] = {"score": None, "code_bytes": None, "requested": [], "num_performed": None}
+        return empty | {"failure": outcome.kind, "message": outcome.message}
+    assert isinstance(outcome, Compiled)
+    return {
+        "score": outcome.score,
+        "code_bytes": outcome.code_bytes,
+        "requested": list(outcome.requested or ()),
+        "num_performed": outcome.num_performed,
+        "failure": "",
+        "message": "",
+    }

@@ -1,0 +1,188 @@
+"""The .NET JIT behind SuperPMI, as the double plays it."""
+
+import json
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import mlgo.envs  # noqa: F401
+from mlgo.core.config import SuperPmiConfig
+from mlgo.core.errors import ConfigError, SuperPmiError
+from mlgo.problems.jit.compiler import SuperPmiSpec
+from mlgo.problems.subset.compiler import Compiled, Failed
+
+
+@pytest.fixture
+def spec(superpmi) -> SuperPmiSpec:
+    return SuperPmiSpec.of(settings(superpmi))
+
+
+def settings(superpmi, **changes) -> SuperPmiConfig:
+    values = {
+        "core_root": None,
+        "request_timeout_s": 20.0,
+        "startup_timeout_s": 20.0,
+        "max_restarts": 1,
+        "max_methods": 100,
+        "validation_share": 0.1,
+        "test_share": 0.2,
+    }
+    return SuperPmiConfig(**{**values, **superpmi, **changes})
+
+
+def test_a_whole_collection_is_read_in_two_runs_that_agree_with_single_compiles(spec):
+    none = {metrics.index: compiled for metrics, compiled in spec.baseline(no_cse=True)}
+    heuristic = {metrics.index: compiled for metrics, compiled in spec.baseline(no_cse=False)}
+    assert list(none) == list(heuristic) == list(range(1, 61))
+    compiler = spec.open()
+    try:
+        for index in (1, 2, 3, 30, 60):
+            for found, decisions in ((none[index], ()), (heuristic[index], None)):
+                single = compiler.compile(str(index), decisions)
+                assert (single.score, single.code_bytes) == (found.score, found.code_bytes)
+                assert (single.requested, single.num_performed) == (found.requested, found.num_performed)
+                assert np.array_equal(single.candidates.values, found.candidates.values)
+    finally:
+        compiler.close()
+
+
+def test_the_heuristics_choice_asked_for_gives_the_heuristics_score(spec):
+    compiler, compared = spec.open(), 0
+    try:
+        for index in range(1, 30):
+            heuristic = compiler.compile(str(index), None)
+            if heuristic.requested:
+                compared += 1
+                assert compiler.compile(str(index), heuristic.requested).score == heuristic.score
+    finally:
+        compiler.close()
+    assert compared > 10
+
+
+def test_an_unknown_method_is_a_failure_not_an_exception(spec):
+    compiler = spec.open()
+    try:
+        found = compiler.compile("1000", ())
+        assert isinstance(found, Failed)
+        assert isinstance(compiler.compile("1", ()), Compiled)
+    finally:
+        compiler.close()
+
+
+def test_a_method_without_a_score_is_a_failure(superpmi, tmp_path):
+    collection = json.loads(Path(superpmi["collection"]).read_text())
+    method = next(method for method in collection["methods"] if len(method["candidates"]) > 3)
+    method |= {"base_score": 0.0, "pairs": []}
+    method["candidates"] = [{**one, "effect": 0.0} for one in method["candidates"]]
+    path = tmp_path / "zero.mch"
+    path.write_text(json.dumps({**collection, "methods": [method]}))
+    compiler = SuperPmiSpec.of(settings(superpmi, collection=str(path))).open()
+    try:
+        found = compiler.compile("1", ())
+    finally:
+        compiler.close()
+    assert isinstance(found, Failed)
+    assert found.kind == "no_score"
+
+
+def test_gymnasiums_checker_passes_for_the_registered_id(superpmi):
+    env = gymnasium.make("mlgo/JitCse-v0", **superpmi)
+    try:
+        check_env(env.unwrapped, skip_render_check=True)
+        assert env.observation_space["candidates"].shape == (16, 1 + 25)
+        assert env.unwrapped.features[1:8] == tuple(f"type_{i}" for i in range(7))
+    finally:
+        env.close()
+
+
+def test_features_change_with_decisions_only_where_the_jit_says_so(superpmi):
+    env = gymnasium.make("mlgo/JitCse-v0", **superpmi)
+    try:
+        before, _ = env.reset(seed=0)
+        action = int(np.flatnonzero(env.unwrapped.action_masks())[0])
+        after, reward, _, _, info = env.step(action)
+        assert after["candidates"][action, 0] == 0.0
+        others = [np.delete(seen["candidates"], action, axis=0) for seen in (before, after)]
+        assert np.array_equal(*others)
+        assert reward == pytest.approx(5 * (info["previous_score"] - info["score"]) / info["previous_score"])
+    finally:
+        env.close()
+
+
+def test_sixteen_candidates_as_at_first_or_up_to_sixty_four(superpmi):
+    env = gymnasium.make("mlgo/JitCse-v0", **superpmi, max_candidates=64)
+    try:
+        assert env.action_space.n == 65
+        seen = {env.reset(seed=seed)[1]["unit"] for seed in range(40)}
+    finally:
+        env.close()
+    assert len(seen) > 10
+
+
+def test_environments_run_side_by_side(superpmi):
+    envs = gymnasium.make_vec("mlgo/JitCse-v0", num_envs=2, vectorization_mode="async", **superpmi)
+    try:
+        observations, infos = envs.reset(seed=[1, 2])
+        assert observations["candidates"].shape == (2, 16, 26)
+        assert len(infos["unit"]) == 2
+        envs.step(envs.action_space.sample())
+    finally:
+        envs.close()
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"collection": None}, ConfigError, "cse.superpmi.collection"),
+        ({"command": [], "jit": None}, ConfigError, "name core_root"),
+        ({"collection": "no.mch"}, SuperPmiError, "no.mch"),
+        ({"core_root": "/nowhere"}, SuperPmiError, "/nowhere is no folder"),
+    ],
+)
+def test_what_is_missing_is_named(superpmi, changes, error, message):
+    with pytest.raises(error, match=message):
+        SuperPmiSpec.of(settings(superpmi, **changes))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"jit": "release"}, "Release"),
+        ({"jit": "wrong_version"}, "interface version"),
+        ({"jit": "no_hook"}, "ignores decisions"),
+    ],
+)
+def test_a_jit_that_cannot_do_it_is_refused_before_any_work(superpmi, tmp_path, change, message):
+    collection = json.loads(Path(superpmi["collection"]).read_text())
+    path = tmp_path / "bad.mch"
+    path.write_text(json.dumps({**collection, **change}))
+    with pytest.raises(SuperPmiError, match=message):
+        gymnasium.make("mlgo/JitCse-v0", **{**superpmi, "collection": str(path)})
+
+
+def test_a_collection_that_is_cut_short_is_named(superpmi, tmp_path):
+    path = tmp_path / "cut.mch"
+    path.write_text(Path(superpmi["collection"]).read_text()[:100])
+    with pytest.raises(SuperPmiError, match=r"cut\.mch"):
+        gymnasium.make("mlgo/JitCse-v0", **{**superpmi, "collection": str(path)})
+
+
+def test_a_method_that_crashed_under_one_choice_is_tried_again_for_the_next_job(superpmi, tmp_path):
+    collection = json.loads(Path(superpmi["collection"]).read_text())
+    index = next(i for i, one in enumerate(collection["methods"], 1) if len(one["candidates"]) > 3)
+    # The first three requests for this method crash: its baseline, sent again once, and what was asked next.
+    path = tmp_path / "crash.mch"
+    path.write_text(
+        json.dumps({**collection, "faults": [[index, 1, "crash", "before"], [index, 2, "crash", "before"]]})
+    )
+    compiler = SuperPmiSpec.of(settings(superpmi, collection=str(path), max_restarts=0)).open()
+    try:
+        assert compiler.compile(str(index), ()).kind == "crashed"
+        assert compiler.compile(str(index), ()).kind == "quarantined"
+        compiler.forget()
+        assert compiler.compile(str(index), ()).kind != "quarantined"
+    finally:
+        compiler.close()

@@ -1,0 +1,158 @@
+"""Work in processes: the same results on any number of them, and nothing compiled twice."""
+
+import os
+import signal
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from mlgo.problems.subset.columns import columns_for
+from mlgo.problems.subset.compiler import Compiled, CseCompiler, Failed
+from mlgo.problems.subset.jobs import BaselineJob, FollowJob, GreedyJob, LabelJob, SampleJob
+from mlgo.problems.subset.judging import greedy_rewards, validation_rewards
+from mlgo.problems.subset.memory import RememberingCompiler
+from mlgo.problems.subset.policy import ChoicePolicy
+from mlgo.problems.subset.pool import CsePool, batches
+from mlgo.problems.subset.state import Observer
+from mlgo.problems.subset.stored import JudgedUnit
+from tests.problems.subset.additive import COLUMNS, AdditiveCompiler, AdditiveSpec
+
+SPEC = AdditiveSpec({f"u{i}": ((5, 1), (1, 5), (i, 2)) for i in range(6)})
+OBSERVER = Observer(columns_for(["benefit", "cost"], COLUMNS), 4)
+POLICY = ChoicePolicy.fresh("gcc-pre", OBSERVER, [3], np.random.default_rng(0))
+
+
+def jobs():
+    weights = np.random.default_rng(1).normal(size=(5, POLICY.architecture.num_params)).astype(np.float32)
+    for units in (("u0", "u1"), ("u2",), ("u3", "u4", "u5")):
+        yield BaselineJob(units)
+        yield GreedyJob(units, POLICY, weights)
+        yield SampleJob(units, POLICY, 4, 0, ("test",))
+        yield LabelJob(units, 9, 64, 0)
+        yield FollowJob(units, POLICY, ((0, 2),) * len(units), 3, 0)
+
+
+def test_results_do_not_depend_on_the_number_of_workers():
+    found = []
+    for workers in (1, 2):
+        with CsePool(SPEC, workers) as pool:
+            found.append([pool.map([job]) for job in jobs()])
+            assert pool.num_compiled == 6 * (2**3 + 1)  # labels try all subsets, and the heuristic
+            assert pool.num_asked > pool.num_compiled
+    assert plain(found[0]) == plain(found[1])
+    with CsePool(SPEC, 2) as pool:
+        labels = [job for job in jobs() if isinstance(job, LabelJob)]
+        assert plain(pool.map(labels)) == plain({k: v for one in found[0][3::5] for k, v in one.items()})
+
+
+def plain(value):
+    """Something that can be compared."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, dict):
+        return [(name, plain(one)) for name, one in value.items()]
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    return value
+
+
+def test_what_one_job_found_out_is_known_to_the_next():
+    with CsePool(SPEC, 1) as pool:
+        pool.map([LabelJob(("u0",), 9, 64, 0)])
+        before = pool.num_compiled
+        none, heuristic = pool.map([BaselineJob(("u0",))])["u0"]
+        assert pool.num_compiled == before
+        assert (none.score, heuristic.score) == (100, 96)
+
+
+def test_choices_are_followed_in_other_orders_that_end_alike():
+    compiler = RememberingCompiler(SPEC.open())
+    (episodes,) = FollowJob(("u5",), POLICY, ((0, 2),), 10, 0)(compiler)
+    assert sorted(one.actions.tolist() for one in episodes) == [[0, 2, 4], [2, 0, 4]]
+    assert {one.outcome.score for one in episodes} == {100 - 4 - 3}
+
+
+def test_following_nothing_is_to_stop_at_once():
+    ((episode,),) = FollowJob(("u0",), POLICY, ((),), 5, 0)(SPEC.open())
+    assert episode.actions.tolist() == [4]
+
+
+@dataclass(frozen=True)
+class DyingJob:
+    units: tuple[str, ...]
+
+    def __call__(self, compiler: CseCompiler) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_that_dies_loses_its_job_only():
+    with CsePool(SPEC, 1) as pool:
+        found = pool.map([DyingJob(("u0",)), BaselineJob(("u1",))])
+        assert list(found) == ["u1"]
+        assert isinstance(found["u1"][0], Compiled)
+
+
+class Hasty(AdditiveCompiler):
+    """Fails the first time."""
+
+    kind = ""
+
+    def compile(self, unit, decisions):
+        first = not self.compiles
+        outcome = super().compile(unit, decisions)
+        return Failed(self.kind, "not this time") if first else outcome
+
+
+@dataclass(frozen=True)
+class HastySpec:
+    kind: str
+
+    def open(self) -> Hasty:
+        compiler = Hasty(SPEC.effects)
+        compiler.kind = self.kind
+        return compiler
+
+
+@pytest.mark.parametrize("kind", ["timeout", "quarantined"])
+def test_what_may_come_out_otherwise_is_no_knowledge(kind):
+    with CsePool(HastySpec(kind), 1) as pool:
+        first, second = (pool.map([BaselineJob(("u0",))])["u0"][0] for _ in range(2))
+    assert isinstance(first, Failed)
+    assert isinstance(second, Compiled)
+
+
+@pytest.mark.parametrize(("ordered", "compiles"), [(False, 1), (True, 2)])
+def test_orders_are_one_where_they_do_not_matter(ordered, compiles):
+    inner = AdditiveCompiler({"u": [(1, 0), (2, 0)]}, ordered=ordered)
+    compiler = RememberingCompiler(inner)
+    compiler.compile("u", (0, 1))
+    compiler.compile("u", (1, 0))
+    assert (len(inner.compiles), compiler.num_asked) == (compiles, 2)
+
+
+def test_units_of_a_batch_stay_together():
+    assert batches({"a": "x", "b": "", "c": "x", "d": "", "x": ""}) == [("a", "c"), ("b",), ("d",), ("x",)]
+
+
+def test_gains_of_weights_and_what_a_failed_compile_counts():
+    units = [
+        JudgedUnit(f"u{i}", "p", "", "train", 3, none=100.0, heuristic=96.0, heuristic_choice=(0,)) for i in range(2)
+    ]
+    failing = FailingSpec()
+    equal = np.zeros((1, POLICY.architecture.num_params), np.float32)
+    with CsePool(failing, 1) as pool:
+        raw = greedy_rewards(pool, POLICY, equal, units)
+        counted = validation_rewards(pool, POLICY, equal, units)
+    # All actions are equal, so the candidates are taken in order: 100 - 4 + 4 + 2 for u0, and all of u1 fails.
+    assert raw[0, 0] == pytest.approx(1 - 102 / 96)
+    assert np.isnan(raw[0, 1])
+    assert counted[0].tolist() == [raw[0, 0], -1.0]
+
+
+@dataclass(frozen=True)
+class FailingSpec:
+    def open(self) -> AdditiveCompiler:
+        return AdditiveCompiler(SPEC.effects, failing=frozenset({("u1", (0, 1, 2))}))
