@@ -10,6 +10,7 @@ from typing import Any
 from mlgo.core.config import Config, SweepConfig, merge, parse_config, read_yaml
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import content_hash
+from mlgo.core.names import PolicyName
 from mlgo.tasks import get_task
 
 BASELINE_KEYS = ("seed", "task", "toolchain", "target", "compile", "corpus", "baseline")
@@ -76,7 +77,7 @@ class Sweep:
     @property
     def policies(self) -> list[str]:
         """Policies to compare, each with its seed."""
-        return [f"{point.name}-s{seed}" for point in self.points for seed in self.seeds]
+        return [str(PolicyName(point.name, seed)) for point in self.points for seed in self.seeds]
 
 
 def expand(values: Mapping[str, Any], read: Callable[[Path], Any] = read_yaml) -> Sweep:

@@ -14,6 +14,7 @@ from mlgo.cli.arguments import cse_compiler_of, cse_parser
 from mlgo.cli.program import run_program
 from mlgo.core.artifacts import CSE_RESULTS, provenance, write_rows
 from mlgo.core.files import file_sha256
+from mlgo.core.names import PolicyName
 from mlgo.problems.subset.compiler import Failed
 from mlgo.problems.subset.jobs import GreedyJob
 from mlgo.problems.subset.policy import load_choice_policy
@@ -31,12 +32,15 @@ def main() -> None:
     policy = load_choice_policy(args.policy)
     units = judged_units(args.baseline, *args.splits)
     jobs = [GreedyJob(names, policy, policy.weights[None]) for names in in_batches(units)]
-    name, _, seed = args.policy.name.rpartition("-s")
-    with CsePool(spec, args.workers) as pool, tqdm(total=len(units), desc=name, unit="unit", disable=None) as bar:
+    name = PolicyName.of(args.policy.name)
+    with (
+        CsePool(spec, args.workers) as pool,
+        tqdm(total=len(units), desc=str(name), unit="unit", disable=None) as bar,
+    ):
         found = pool.map(jobs, bar.update)
     lost = Failed("worker", "the worker died")
     rows = [
-        {"unit": unit.name, "split": unit.split, "policy": name, "seed": int(seed)}
+        {"unit": unit.name, "split": unit.split, "policy": name.learner, "seed": name.seed}
         | choice_row(found.get(unit.name, [lost])[0])
         for unit in units
     ]

@@ -15,6 +15,7 @@ from mlgo.compiler.toolchain import find_linker
 from mlgo.core.artifacts import FUNCTIONS, LINKED, RESULTS, TIMINGS, provenance, write_rows
 from mlgo.core.config import EvaluateConfig, parse_section
 from mlgo.core.files import file_sha256
+from mlgo.core.names import PolicyName
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.work import shared_folder
 from mlgo.corpus.store import unpack_bitcode
@@ -44,16 +45,14 @@ def main() -> None:
     scored = evaluated_modules(config, args.corpus, args.baseline, args.seed)
     modules = [one.module for one in scored]
     bitcode = unpack_bitcode(args.corpus, modules, shared_folder(args.work) / "bitcode")
-    name, _, policy_seed = args.policy.name.rpartition("-s")
+    name = PolicyName.of(args.policy.name)
     linking = Linking(find_linker(), settings.compile_timeout_s, args.workers)
     with scratch_directory() as folder:
         objects = object_paths(modules, folder) if args.linked else None
         with CompileHost(
             toolchain, policy.task, settings, args.workers, copies=load_copies(args.baseline), workers=workers_of(args)
         ) as host:
-            evaluation = evaluate_policy(
-                host, policy, name, int(policy_seed), scored, bitcode, config.max_failed_share, objects
-            )
+            evaluation = evaluate_policy(host, policy, name, scored, bitcode, config.max_failed_share, objects)
         linked = measure_projects(linking, args.policy.name, modules, objects) if objects is not None else []
     origin = provenance(
         compiler=toolchain.name,

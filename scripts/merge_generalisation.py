@@ -15,6 +15,7 @@ from mlgo.cli.program import run_program
 from mlgo.core.artifacts import GENERALISATION, RESULTS, provenance, read_provenance, read_table, write_table
 from mlgo.core.config import EvaluateConfig, parse_section
 from mlgo.core.files import read_json
+from mlgo.core.names import Lineage, PolicyName
 
 
 def main() -> None:
@@ -33,7 +34,7 @@ def main() -> None:
         origins.append({"policy": policy, **read_provenance(path)})
         told = {
             "trained_with": read_json(args.policies / policy / "policy.json")["provenance"]["compiler"],
-            "train_set": policy.rpartition("-s")[0].rpartition("-")[2],
+            "train_set": Lineage.of(PolicyName.of(policy).learner).train_set,
             "tested_with": origins[-1]["compiler"],
         }
         table = read_table(path, RESULTS).drop_columns("policy")

@@ -15,7 +15,8 @@ from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
 from mlgo.core.config import EvaluateConfig, parse_section
 from mlgo.core.files import write_json, write_text
-from mlgo.learn.effort import read_effort
+from mlgo.core.names import PolicyName
+from mlgo.learn.effort import effort_path, read_effort
 from mlgo.report.compare import Bootstrap
 from mlgo.report.curves import read_curves
 from mlgo.report.sweep import point_records, read_points
@@ -35,7 +36,7 @@ def main() -> None:
     sweep, evaluate = expand(values), parse_section(EvaluateConfig, json.dumps(values["evaluate"]))
     bootstrap = Bootstrap(evaluate.resamples, evaluate.confidence, values["seed"])
     points = read_points(args.output, sweep, bootstrap)
-    policies = [f"{one.name}-s{seed}" for one in points for seed in sweep.seeds if seed not in one.failures]
+    policies = [str(PolicyName(one.name, seed)) for one in points for seed in sweep.seeds if seed not in one.failures]
     curves = dict(zip(policies, read_curves(args.output / "policies", policies), strict=True))
 
     shutil.rmtree(args.output / "points", ignore_errors=True)
@@ -47,9 +48,9 @@ def main() -> None:
     write_json(args.output / "sweep.json", {"seeds": list(sweep.seeds), "points": point_records(points)})
     write_text(args.output / "sweep.html", render_sweep(points, sweep, curves, bootstrap))
     costs = [
-        cost_of(one.name, [read_effort(args.work, f"{one.name}-s{seed}") for seed in sweep.seeds])
+        cost_of(one.name, [read_effort(args.work, str(PolicyName(one.name, seed))) for seed in sweep.seeds])
         for one in points
-        if all((args.work / "timings" / "training" / f"{one.name}-s{seed}.json").exists() for seed in sweep.seeds)
+        if all(effort_path(args.work, str(PolicyName(one.name, seed))).exists() for seed in sweep.seeds)
     ]
     write_json(args.work / "report" / "sweep_cost.json", [asdict(one) for one in costs])
     write_text(args.work / "report" / "sweep_cost.html", render_costs(costs))

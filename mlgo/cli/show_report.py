@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mlgo.core.files import read_json
+from mlgo.core.names import PolicyName
 
 _EPILOG = """\
 examples:
@@ -33,7 +34,7 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         print(json.dumps(metrics, indent=2))
         return
-    policies = [name for name in metrics["test"] if "-s" in name and " " not in name]
+    policies = [name for name in metrics["test"] if PolicyName.find(name)]
     for name in policies:
         for part, title in (("", "test projects"), (" c++", "their C++ modules"), (" c", "their C modules")):
             if f"{name}{part}" in metrics["test"]:

@@ -10,6 +10,7 @@ from typing import Any
 from mlgo.cli.tables import aligned
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import read_json
+from mlgo.core.names import PolicyName
 from mlgo.learn.effort import effort_path, read_effort, read_experiments
 from mlgo.report.sweep import SPLITS
 from mlgo.report.sweep_cost import Cost, cost_of
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> None:
     print(point_table(record["points"], record["seeds"], costs))
     for one in record["points"]:
         for seed, message in one["failures"].items():
-            print(f"{one['name']}-s{seed} failed: {message}")
+            print(f"{PolicyName(one['name'], seed)} failed: {message}")
 
 
 def point_table(points: Sequence[Mapping[str, Any]], seeds: Sequence[int], costs: Mapping[str, Cost | None]) -> str:
@@ -101,7 +102,7 @@ def cost_table(costs: Sequence[Cost]) -> str:
 
 
 def _cost(work: Path, name: str, seeds: Sequence[int]) -> Cost | None:
-    policies = [f"{name}-s{seed}" for seed in seeds]
+    policies = [str(PolicyName(name, seed)) for seed in seeds]
     if not all(effort_path(work, policy).exists() for policy in policies):
         return None
     return cost_of(name, [read_effort(work, policy) for policy in policies])

@@ -13,6 +13,7 @@ import pyarrow as pa
 from mlgo.core.artifacts import CSE_COMPILES, CSE_LABELS, CSE_RESULTS, read_provenance, read_table
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import file_sha256
+from mlgo.core.names import PolicyName
 from mlgo.problems.subset.stored import JudgedUnit, judged_units
 from mlgo.report.compare import MIN_MODULES, Bootstrap, Comparison, Verdict, verdict
 from mlgo.report.tables import SPLITS
@@ -63,7 +64,7 @@ class Contender:
     @property
     def learner(self) -> str:
         """Name without the seed."""
-        return self.name.rpartition("-s")[0] if self.is_policy else self.name
+        return PolicyName.of(self.name).learner if self.is_policy else self.name
 
 
 @dataclass(frozen=True)
@@ -301,7 +302,7 @@ def _policies(
         if not rows:
             raise ArtifactError(f"{path} holds no unit; evaluate again")
         for row in rows:
-            by_name.setdefault(f"{row['policy']}-s{row['seed']}", []).append(row)
+            by_name.setdefault(str(PolicyName(row["policy"], row["seed"])), []).append(row)
     for name, rows in by_name.items():
         contender = _contender(name, rows, number)
         splits = {row["split"] for row in rows}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from mlgo.core.names import PolicyName
 from mlgo.report import figures
 from mlgo.report.compare import Bootstrap, Verdict
 from mlgo.report.cse import ALL, BEST, CseRow, MeasuredUnits
@@ -86,7 +87,7 @@ def _figures(report: CseReport, split: str) -> dict[str, Markup]:
     """
     curves: dict[str, list[Curve]] = {}
     for curve in report.curves:
-        curves.setdefault(curve.policy.rpartition("-s")[0], []).append(curve)
+        curves.setdefault(PolicyName.of(curve.policy).learner, []).append(curve)
     made = {
         "ratios": figures.sorted_ratios(report.measured, split),
         "sizes": figures.ratio_scatter(report.measured, split, report.bootstrap.seed),

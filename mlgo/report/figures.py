@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from plotly.subplots import make_subplots
 
+from mlgo.core.names import PolicyName
 from mlgo.core.seeding import sample
 from mlgo.policy.importance import Importance
 from mlgo.report import cse
@@ -383,11 +384,11 @@ def sweep_curves(points: Sequence[PointResult], curves: Mapping[str, Curve]) -> 
     figure = _figure(460)
     for i, point in enumerate(points):
         for policy, curve in curves.items():
-            if policy.rpartition("-s")[0] != point.name:
+            if PolicyName.of(policy).learner != point.name:
                 continue
             x, y = curve.points("evaluations", "validation_reward", 100.0)
             if x and x[-1]:
-                name = f"{point.label}, seed {policy.rpartition('-s')[2]}"
+                name = f"{point.label}, seed {PolicyName.of(policy).seed}"
                 figure.add_scatter(x=x, y=y, mode="lines+markers", name=name, line={"width": 2, **_style(i)})
     if not figure.data:
         return None

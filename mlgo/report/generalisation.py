@@ -11,6 +11,7 @@ from mlgo.core.artifacts import GENERALISATION, read_provenance, read_table
 from mlgo.core.config import EvaluateConfig
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import read_json
+from mlgo.core.names import PolicyName
 from mlgo.report.compare import Bootstrap, Comparison
 from mlgo.report.measured import sizes
 from mlgo.report.scoreboard import count_evaluations
@@ -128,7 +129,7 @@ def read_trainings(folder: Path) -> list[Training]:
     """
     by_name: dict[str, dict[str, None]] = {}  # policies of one training, each once, in order
     for part in read_provenance(folder / "results.parquet")["parts"]:
-        by_name.setdefault(part["policy"].rpartition("-s")[0], {})[part["policy"]] = None
+        by_name.setdefault(PolicyName.of(part["policy"]).learner, {})[part["policy"]] = None
     trainings = []
     for name, policies in by_name.items():
         origins = [read_json(folder / "policies" / policy / "policy.json")["provenance"] for policy in policies]

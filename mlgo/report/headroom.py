@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from mlgo.core.artifacts import HEADROOM, RESULTS, read_table
 from mlgo.core.errors import ArtifactError
+from mlgo.core.names import PolicyName
 from mlgo.report.compare import log_ratios
 from mlgo.report.pages import render
 
@@ -76,7 +77,7 @@ def captured_shares(headroom: pa.Table, results: pa.Table, measure: str) -> list
         ArtifactError: the search holds no module.
     """
     variants = headroom.to_pylist()
-    policies = [{**row, "variant": f"{row['policy']}-s{row['seed']}"} for row in results.to_pylist()]
+    policies = [{**row, "variant": str(PolicyName(row["policy"], row["seed"]))} for row in results.to_pylist()]
     modules = {_key(row): i for i, row in enumerate(row for row in variants if row["variant"] == "heuristic")}
     if not modules:
         raise ArtifactError("the headroom table holds no module; raise headroom.max_questions and run: make headroom")

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from mlgo.core.config import SIZES
 from mlgo.core.errors import ArtifactError
+from mlgo.core.names import PolicyName
 from mlgo.rollout.references import HEURISTIC, REFERENCES
 from mlgo.tasks.reward import OFFSETS
 
@@ -104,7 +105,7 @@ def _key(row: dict[str, Any]) -> tuple[str, str]:
 
 
 def _policy_row(row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, "contender": f"{row['policy']}-s{row['seed']}", "is_policy": True}
+    return {**row, "contender": str(PolicyName(row["policy"], row["seed"])), "is_policy": True}
 
 
 def _reference_rows(results: list[dict[str, Any]], scores: pa.Table) -> list[dict[str, Any]]:

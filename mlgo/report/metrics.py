@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mlgo.core.names import PolicyName
 from mlgo.report.compare import Comparison, verdict
 from mlgo.report.curves import Curve
 from mlgo.report.functions import FunctionRow
@@ -37,7 +38,7 @@ def headline_metrics(rows: Iterable[Row], policies: Sequence[str], measure: str)
     by_learner: dict[tuple[str, str], list[Comparison]] = {}
     for row in rows:
         if row.contender in policies and row.scope in _SCOPES:
-            name = f"{row.contender.rpartition('-s')[0]} {_SCOPES[row.scope]}".strip()
+            name = f"{PolicyName.of(row.contender).learner} {_SCOPES[row.scope]}".strip()
             by_learner.setdefault((row.split, name), []).append(row.by(measure))
     found: dict[str, dict[str, Any]] = {}
     for (split, name), comparisons in by_learner.items():
@@ -104,7 +105,7 @@ def headline_linked_metrics(totals: Iterable[TotalGains]) -> dict[str, dict[str,
     """
     by_learner: dict[tuple[str, str], list[Comparison]] = {}
     for one in totals:
-        by_learner.setdefault((one.split, one.policy.rpartition("-s")[0]), []).append(one.by_measure["linked"])
+        by_learner.setdefault((one.split, PolicyName.of(one.policy).learner), []).append(one.by_measure["linked"])
     found: dict[str, dict[str, dict[str, float]]] = {}
     for (split, learner), comparisons in by_learner.items():
         figures = {

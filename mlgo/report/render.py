@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from mlgo.core.names import PolicyName
 from mlgo.policy.importance import Importance
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.stored import KINDS
@@ -176,7 +177,7 @@ def render_page(report: Report) -> str:
     """Return the page as HTML."""
     policies = contenders(report.measured, policies=True)
     references, known = contenders(report.measured, policies=False), REFERENCES[report.task]
-    shown = {*policies, *(f"{name.rpartition('-s')[0]}-mean" for name in policies)}
+    shown = {*policies, *(f"{PolicyName.of(name).learner}-mean" for name in policies)}
     test = report.measured.filter(pc.field("split") == "test")
     return render(
         "page.html.jinja",

@@ -1,6 +1,5 @@
 """All learners in one table: what they gain, and what that cost."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,10 +7,9 @@ from typing import Any
 
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import read_json
+from mlgo.core.names import PolicyName
 from mlgo.learn.effort import Effort, effort_path, read_effort
 from mlgo.report.curves import read_curves
-
-_POLICY = re.compile(r"([a-z]+)-s(\d+)")
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ class Standing:
     @property
     def policies(self) -> list[str]:
         """Names of its policies, by seed."""
-        return [f"{self.learner}-s{seed}" for seed in self.seeds]
+        return [str(PolicyName(self.learner, seed)) for seed in self.seeds]
 
 
 def read_standings(data: Path, split: str, measure: str) -> list[Standing]:
@@ -97,8 +95,8 @@ def read_standings(data: Path, split: str, measure: str) -> list[Standing]:
     found = comparisons[split]
     seeds: dict[str, list[int]] = {}
     for name in found:
-        if match := _POLICY.fullmatch(name):
-            seeds.setdefault(match[1], []).append(int(match[2]))
+        if policy := PolicyName.find(name):
+            seeds.setdefault(policy.learner, []).append(policy.seed)
     if not seeds:
         raise ArtifactError(f"{path} names no policy; make it with: make scoreboard")
     standings = [_standing(data, found, learner, sorted(seeds[learner]), measure) for learner in seeds]
@@ -130,7 +128,7 @@ def count_evaluations(policies: Path, policy: str) -> float:
 
 
 def _standing(data: Path, found: Mapping[str, Any], learner: str, seeds: Sequence[int], measure: str) -> Standing:
-    policies = [f"{learner}-s{seed}" for seed in seeds]
+    policies = [str(PolicyName(learner, seed)) for seed in seeds]
     row = f"{learner}-mean" if len(seeds) > 1 else policies[0]
     if row not in found:
         raise ArtifactError(f"comparisons.json has no {row}; run the report stage again: {_stage('report')}")
@@ -160,7 +158,7 @@ def _standing(data: Path, found: Mapping[str, Any], learner: str, seeds: Sequenc
 def _effort(work: Path, policy: str) -> Effort:
     path = effort_path(work, policy)
     if not path.exists():
-        learner = policy.rpartition("-s")[0]
+        learner = PolicyName.of(policy).learner
         raise ArtifactError(
             f"{path} is missing, the training's wall time is not known; delete {work}/checkpoints/{policy}-* and train "
             f"again: {_stage(f'--forcerun train_{learner}')}"

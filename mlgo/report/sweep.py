@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from mlgo.core.artifacts import RESULTS, read_table
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import read_json
+from mlgo.core.names import PolicyName
 from mlgo.policy.stored import FAILURE
 from mlgo.report.compare import Bootstrap, Comparison, verdict
 from mlgo.report.measured import sizes
@@ -113,7 +114,7 @@ def _point(folder: Path, point: Training, seeds: tuple[int, ...], bootstrap: Boo
     tables: dict[int, pa.Table] = {}
     evaluations = []
     for seed in seeds:
-        policy = f"{point.name}-s{seed}"
+        policy = str(PolicyName(point.name, seed))
         message = _failure(folder / "policies" / policy) or _failure(folder / "results" / policy)
         if message is not None:
             failures[seed] = message

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mlgo.core.names import PolicyName
 from mlgo.report.compare import Bootstrap, Comparison
 from mlgo.report.measured import measures_in, sizes
 from mlgo.tasks.reward import OFFSETS
@@ -99,7 +100,7 @@ def seed_rows(measured: pa.Table, policies: Iterable[str], bootstrap: Bootstrap)
     """
     by_learner: dict[str, list[str]] = {}
     for policy in policies:
-        by_learner.setdefault(policy.rpartition("-s")[0], []).append(policy)
+        by_learner.setdefault(PolicyName.of(policy).learner, []).append(policy)
     found = []
     for learner, names in by_learner.items():
         if len(names) < 2:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.core.config import EvaluateConfig
+from mlgo.core.names import PolicyName
 from mlgo.core.seeding import sample
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.policy import Policy
@@ -54,8 +55,7 @@ def evaluated_modules(config: EvaluateConfig, corpus_dir: Path, baseline_dir: Pa
 def evaluate_policy(
     host: CompileHost,
     policy: Policy,
-    name: str,
-    seed: int,
+    name: PolicyName,
     modules: Sequence[ScoredModule],
     bitcode: Mapping[str, Path],
     max_failed_share: float,
@@ -66,8 +66,7 @@ def evaluate_policy(
     Args:
         host: runs the compiles.
         policy: makes the decisions.
-        name: name of the policy for the rows.
-        seed: seed it was trained with.
+        name: learner and seed, for the rows.
         modules: what to compile.
         bitcode: file by module key.
         max_failed_share: share of failures that is still accepted.
@@ -78,12 +77,12 @@ def evaluate_policy(
     """
     keys, kept = [one.module.key for one in modules], objects or {}
     jobs = [CompileJob(key, bitcode[key], policy, object_path=kept.get(key)) for key in keys]
-    advisor = f"{name}-s{seed}"
+    advisor = str(name)
     outcomes = host.compile_all(jobs, advisor)
     check_failures(keys, outcomes, max_failed_share, "evaluate.max_failed_share")
     return Evaluation(
         [
-            _result(one, outcome, name, seed, isinstance(policy, NetworkPolicy))
+            _result(one, outcome, name, isinstance(policy, NetworkPolicy))
             for one, outcome in zip(modules, outcomes, strict=True)
         ],
         [
@@ -104,15 +103,15 @@ def evaluate_policy(
     )
 
 
-def _result(scored: ScoredModule, outcome: CompileOutcome, name: str, seed: int, inlining: bool) -> dict[str, Any]:
+def _result(scored: ScoredModule, outcome: CompileOutcome, name: PolicyName, inlining: bool) -> dict[str, Any]:
     module, result = scored.module, outcome.result
     return {
         "project": module.project,
         "module": module.name,
         "language": module.language,
         "split": module.split,
-        "policy": name,
-        "seed": seed,
+        "policy": name.learner,
+        "seed": name.seed,
         "exec_bytes": result and result.exec_bytes,
         "text_bytes": result and result.text_bytes,
         "dedup_bytes": result and result.dedup_bytes,

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from mlgo.compiler.session import CompileResult
 from mlgo.compiler.toolchain import Quirks
 from mlgo.core.errors import ArtifactError
+from mlgo.core.names import PolicyName
 from mlgo.corpus.store import Module
 from mlgo.policy.advisors import RecordedAdvisor
 from mlgo.policy.network_policy import NetworkPolicy
@@ -109,14 +110,14 @@ def worst_regressions(
         ArtifactError: the results do not know the policy in that split, or modules that the corpus lacks.
     """
     rows = results.filter(pc.field("failure") == "").to_pylist()
-    evaluated = {(f"{row['policy']}-s{row['seed']}", row["split"]) for row in rows}
+    evaluated = {(str(PolicyName(row["policy"], row["seed"])), row["split"]) for row in rows}
     if (policy, split) not in evaluated:
         known = ", ".join(sorted(" on ".join(pair) for pair in evaluated))
         raise ArtifactError(f"the evaluation holds no modules of {policy} on {split}; it holds: {known or 'nothing'}")
     grown = [
         row
         for row in rows
-        if f"{row['policy']}-s{row['seed']}" == policy
+        if str(PolicyName(row["policy"], row["seed"])) == policy
         and row["split"] == split
         and row[objective] > row[f"baseline_{objective}"]
     ]

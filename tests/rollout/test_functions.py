@@ -6,6 +6,7 @@ import pytest
 
 from mlgo.compiler.session import compile_plain, compile_under_advice
 from mlgo.core.artifacts import FUNCTIONS, write_rows
+from mlgo.core.names import PolicyName
 from mlgo.corpus.store import Module
 from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.explorers import exploring
@@ -62,7 +63,7 @@ def test_evaluation_tells_functions(toolchain, fast, optimized):  # noqa: F811
     assert result.spill_cost
     scored = ScoredModule(MODULE, 1, 1, 1, result.num_questions, spill_cost=1.0)
     with CompileHost(toolchain, TASK.name, fast, 1) as host:
-        evaluation = evaluate_policy(host, POLICY, "es", 4, [scored], {MODULE.key: bitcode}, 0.0)
+        evaluation = evaluate_policy(host, POLICY, PolicyName("es", 4), [scored], {MODULE.key: bitcode}, 0.0)
     assert evaluation.functions == function_rows(MODULE, "es-s4", result)
     assert evaluation.results[0]["spill_cost"] == result.spill_cost
     costs = function_costs(pa.Table.from_pylist(evaluation.functions, FUNCTIONS))

@@ -10,6 +10,7 @@ from mlgo.compiler.session import compile_under_advice
 from mlgo.compiler.toolchain import Quirks
 from mlgo.core.artifacts import RESULTS, SCORES, TIMINGS, trace_schema, write_rows, write_table
 from mlgo.core.errors import MlgoError, PolicyError, TrainingError
+from mlgo.core.names import PolicyName
 from mlgo.corpus.store import Module
 from mlgo.learn.es.rewards import mean_over_common
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor
@@ -213,7 +214,7 @@ def test_a_module_that_always_fails_ends_in_quarantine_and_harms_no_candidate(ho
 
 
 def test_evaluation_rows(host, policy, scored, bitcode, baseline, tmp_path):
-    evaluation = evaluate_policy(host, policy, "bc", 3, scored, bitcode, 0.0)
+    evaluation = evaluate_policy(host, policy, PolicyName("bc", 3), scored, bitcode, 0.0)
     write_rows(tmp_path / "results.parquet", evaluation.results, RESULTS, {})
     write_rows(tmp_path / "timings.parquet", evaluation.timings, TIMINGS, {})
     assert evaluation.functions == []  # this task allocates no registers
@@ -221,20 +222,20 @@ def test_evaluation_rows(host, policy, scored, bitcode, baseline, tmp_path):
         assert (row["policy"], row["seed"], row["num_inlined"]) == ("bc", 3, 0)
         assert row["text_bytes"] == rows_of(baseline, one.module.name)["never"]["text_bytes"]
         assert row["baseline_text_bytes"] == one.text_bytes
-    always = evaluate_policy(host, policy.with_weights(np.array([0, 1])), "x", 0, scored, bitcode, 0.0)
+    always = evaluate_policy(host, policy.with_weights(np.array([0, 1])), PolicyName("x", 0), scored, bitcode, 0.0)
     assert all(row["num_inlined"] == row["num_questions"] > 0 for row in always.results)
 
 
 def test_evaluation_with_failures(host, policy, scored, bitcode):
     both = [scored[0], ScoredModule(BROKEN, 1, 1, 1, 1)]
-    evaluation = evaluate_policy(host, policy, "bc", 0, both, bitcode, 0.5)
+    evaluation = evaluate_policy(host, policy, PolicyName("bc", 0), both, bitcode, 0.5)
     rows = evaluation.results
     assert [row["failure"] for row in rows] == ["", "exit"]
     assert rows[1]["text_bytes"] is None
     assert rows[1]["num_inlined"] is None
     assert len(evaluation.timings) == 1
     with pytest.raises(MlgoError, match=r"1 of 2 .*evaluate\.max_failed_share allows \(0\.4\).*bad/broken\.c: exit"):
-        evaluate_policy(host, policy, "bc", 0, both, bitcode, 0.4)
+        evaluate_policy(host, policy, PolicyName("bc", 0), both, bitcode, 0.4)
 
 
 def test_outcomes_keep_the_order_of_the_jobs(toolchain, settings, bitcode, modules):
