@@ -11,10 +11,10 @@ _MINUS = "\N{MINUS SIGN}"
 _NONE = "\N{EN DASH}"
 
 
-def render(template: str, **values: Any) -> str:
-    """Fill a template of this folder; text is escaped, and every name the template uses must be given."""
+def render(template: str, *, folder: Path = _FOLDER, **values: Any) -> str:
+    """Fill a template of a folder; text is escaped, and every name the template uses must be given."""
     environment = Environment(
-        loader=FileSystemLoader(_FOLDER),
+        loader=FileSystemLoader(folder),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from snakemake.cli import get_argument_parser
 
-from mlgo.bench.cores import watch_cores
+from benchmarks.cores import watch_cores
 from tests.conftest import REPOSITORY as ROOT
 
 PROFILES = sorted((ROOT / "workflow/profiles").glob("*/config.yaml"))

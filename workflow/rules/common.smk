@@ -99,7 +99,7 @@ MANY_CORES = 1 if config["workers"]["kind"] in ("ray", "nested") else 32
 def memory(program, per_thread=0):
     """Resource mem_mb: of the program itself, and of each worker with its compiler; more with each attempt.
 
-    The figures are well above what `mlgo bench cores` measured; both are in docs/clusters.md.
+    The figures are well above what `python -m benchmarks.cores` measured; both are in docs/clusters.md.
     """
     return lambda wildcards, threads, attempt: attempt * (
         program + per_thread * threads

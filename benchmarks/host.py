@@ -1,0 +1,252 @@
+"""What a host costs: a plain compile against compiles under advice, side by side on one core.
+
+Example:
+    python -m benchmarks.host
+    python -m benchmarks.host --quick --json
+"""
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from benchmarks.arguments import compiling_parser, run_benchmark
+from benchmarks.modules import bitcode_of, modules_of
+from mlgo.cli.options import positive, read_config
+from mlgo.compiler.known import KnownPath
+from mlgo.compiler.process import Child
+from mlgo.compiler.session import compile_plain, compile_under_advice
+from mlgo.compiler.toolchain import Toolchain, find_toolchain
+from mlgo.core.config import CompileConfig
+from mlgo.core.errors import CompileTimeout, ToolchainError
+from mlgo.core.scratch import scratch_directory
+from mlgo.core.seeding import generator
+from mlgo.execution import LocalPool, WorkerLost
+from mlgo.execution.cores import claim_core
+from mlgo.policy.advisors import EchoAdvisor, RecordedAdvisor
+from mlgo.policy.features import Normalisation
+from mlgo.policy.network import Architecture
+from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.rollout.handler import MakeCompiler
+from mlgo.tasks import Responder, Task, get_task
+from mlgo.wire.log import Header
+
+HOSTS = ("plain", "c_host", "echo", "mlp", "known")
+"""Plain compile; minimal host in C; our host echoing the default; the same after an MLP 38-64-64-1; all answers
+written in advance."""
+
+_C_SOURCE = Path(__file__).with_name("echo_host.c")
+
+
+@dataclass(frozen=True)
+class _MlpEcho:
+    """Asks a policy of usual size each question, then answers the default, so that the code stays the same."""
+
+    feature: str
+
+    def respond_to(self, header: Header) -> Responder:
+        """Bind to the header."""
+        features = tuple(spec.name for spec in header.features if spec.name != self.feature)
+        shape = Architecture((len(features), 64, 64, 1))
+        weights = generator(0, "bench", "mlp").standard_normal(shape.num_params).astype(np.float32)
+        scale = np.ones(len(features), np.float32)
+        policy = NetworkPolicy("", Normalisation(features, np.zeros_like(scale), scale), shape, weights)
+        think, echo = policy.respond_to(header), EchoAdvisor(self.feature).respond_to(header)
+
+        def respond(payload: bytes) -> bytes:
+            think(payload)
+            return echo(payload)
+
+        return respond
+
+
+def bench_host(
+    toolchain: Toolchain,
+    task: Task,
+    settings: CompileConfig,
+    modules: dict[str, list[Path]],
+    repeats: int,
+) -> dict[str, dict[str, Any]]:
+    """Time all hosts on modules, interleaved, this process and its compilers on one core.
+
+    Args:
+        toolchain: compiler to use.
+        task: decision problem.
+        settings: compile settings.
+        modules: bitcode files by language.
+        repeats: rounds; the median over rounds of the sum over modules is reported.
+
+    Returns:
+        ``worker_start_s`` (until its first answer) and ``worker_resident_mb`` of a worker process; under
+        ``languages``, by language: ``num_modules``, ``num_questions``, ``plain_seconds``, for each host
+        ``<host>_over_plain`` (median over rounds), ``<host>_over_plain_range`` and, in microseconds beyond the plain
+        compile, ``us_per_question``. The figures of the first language also stand at the top.
+
+    Raises:
+        ToolchainError: the C host does not compile.
+    """
+    start_s, resident_mb = _measure_worker(toolchain, task, settings)
+    claim_core()
+    with scratch_directory() as folder:
+        c_host = _build_c_host(toolchain, folder)
+        languages = {
+            language: _bench_language(toolchain, task, settings, paths, repeats, c_host, language)
+            for language, paths in modules.items()
+            if paths
+        }
+    return {
+        **next(iter(languages.values()), {}),
+        "worker_start_s": round(start_s, 2),
+        "worker_resident_mb": round(resident_mb, 1),
+        "languages": languages,
+    }
+
+
+def _bench_language(
+    toolchain: Toolchain,
+    task: Task,
+    settings: CompileConfig,
+    modules: list[Path],
+    repeats: int,
+    c_host: Path,
+    language: str,
+) -> dict[str, Any]:
+    slot = toolchain.quirks.default_slot
+    known: dict[Path, tuple[KnownPath, bytes, Header]] = {}
+    num_questions = 0
+    for module in modules:
+        echo = compile_under_advice(toolchain, task, module, EchoAdvisor(slot), settings, with_default=True)
+        again = compile_under_advice(toolchain, task, module, RecordedAdvisor(echo.answers), settings, record=True)
+        assert echo.header is not None
+        known[module] = (again.known_path(), again.answers, echo.header)
+        num_questions += again.num_questions
+
+    def run(host: str, module: Path) -> float:
+        path, answers, header = known[module]
+        if host == "plain":
+            return compile_plain(toolchain, module, settings).seconds
+        if host == "c_host":
+            return _compile_with_c_host(toolchain, task, settings, module, c_host, header)
+        if host == "known":
+            advisor = RecordedAdvisor(answers)
+            return compile_under_advice(toolchain, task, module, advisor, settings, known=path).seconds
+        advisors: dict[str, Callable[[str], Any]] = {"echo": EchoAdvisor, "mlp": _MlpEcho}
+        return compile_under_advice(toolchain, task, module, advisors[host](slot), settings, with_default=True).seconds
+
+    totals = np.zeros((repeats, len(HOSTS)))
+    rounds = [(r, module) for r in range(repeats) for module in modules]
+    for r, module in tqdm(rounds, f"{language} modules", unit="module", disable=None):
+        for turn in range(len(HOSTS)):
+            h = (r + turn) % len(HOSTS)  # each round starts with another host
+            totals[r, h] += run(HOSTS[h], module)
+    plain = totals[:, 0]
+    result: dict[str, Any] = {
+        "num_modules": len(modules),
+        "num_questions": num_questions,
+        "plain_seconds": round(float(np.median(plain)), 4),
+        "us_per_question": {},
+    }
+    for h, host in enumerate(HOSTS[1:], 1):
+        ratios = totals[:, h] / plain
+        beyond = float(np.median(totals[:, h] - plain))
+        result[f"{host}_over_plain"] = round(float(np.median(ratios)), 3)
+        result[f"{host}_over_plain_range"] = [round(float(ratios.min()), 3), round(float(ratios.max()), 3)]
+        result["us_per_question"][host] = round(1e6 * beyond / max(1, num_questions), 1)
+    return result
+
+
+def _measure_worker(toolchain: Toolchain, task: Task, settings: CompileConfig) -> tuple[float, float]:
+    """Seconds until a fresh worker has answered, and its resident memory in 10^6 bytes."""
+    start = time.monotonic()
+    with LocalPool[Any, int](1, partial(_make_reporter, toolchain, task.name, settings)) as pool:
+        ((_, resident_bytes),) = pool.map([_MlpEcho("")])
+        seconds = time.monotonic() - start
+    if isinstance(resident_bytes, WorkerLost):
+        raise ToolchainError(f"the worker died with exit code {resident_bytes.exit_code}")
+    return seconds, resident_bytes / 1e6
+
+
+def _make_reporter(toolchain: Toolchain, task_name: str, settings: CompileConfig) -> Callable[[Any], int]:
+    MakeCompiler(toolchain, task_name, settings)()  # with all that a worker loads for its compiles
+
+    def resident_bytes(job: Any) -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    return resident_bytes
+
+
+def _build_c_host(toolchain: Toolchain, folder: Path) -> Path:
+    program = folder / "echo_host"
+    environment = toolchain.front_end_environment(folder)
+    command = [*toolchain.front_end("c"), "-O2", "-o", str(program), str(_C_SOURCE)]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    if run.returncode != 0:
+        raise ToolchainError(f"the C host does not compile: {run.stderr.strip()[-300:]}")
+    return program
+
+
+def _compile_with_c_host(
+    toolchain: Toolchain, task: Task, settings: CompileConfig, module: Path, c_host: Path, header: Header
+) -> float:
+    """Seconds of one compile under the C host."""
+    slot = toolchain.quirks.default_slot
+    assert header.advice is not None
+    numbers = (header.payload_bytes, header.offset(slot), header.advice.num_bytes)
+    with scratch_directory() as folder:
+        base = folder / "channel"
+        for suffix in (".in", ".out"):
+            os.mkfifo(f"{base}{suffix}")
+        flags = task.flags(base, settings.size_stop_factor, with_default=True)
+        output = ["-x", "ir", str(module), "-c", "-o", str(folder / "module.o")]
+        start = time.monotonic()
+        with (
+            Child([str(c_host), str(base), *map(str, numbers)]),
+            Child([*toolchain.back_end, settings.optimization, *flags, *output]) as compiler,
+        ):
+            if compiler.wait(start + settings.compile_timeout_s) != 0:
+                raise CompileTimeout(f"the C host did not get {module.name} compiled")
+            return time.monotonic() - start
+
+
+def main() -> None:
+    """Measure, and print a table for each language."""
+    parser = compiling_parser(__name__, __doc__)
+    parser.add_argument("--modules", type=positive, default=30, help="modules of each language (default: %(default)s)")
+    parser.add_argument("--repeats", type=positive, default=5, help="rounds (default: %(default)s)")
+    args = parser.parse_args()
+    config = read_config(args)
+    toolchain = find_toolchain(config.toolchain, config.target)
+    count, repeats = (6, 3) if args.quick else (args.modules, args.repeats)
+    files = {
+        language: list(bitcode_of(args.data, modules_of(args.data, language, count, config.seed)).values())
+        for language in ("c++", "c")
+    }
+    result = bench_host(toolchain, get_task(config.task), config.compile, files, repeats)
+    if args.json:
+        print(json.dumps(result, indent=2))
+        return
+    print(f"worker: started in {result['worker_start_s']} s, {result['worker_resident_mb']} MB resident")
+    for language, figures in result["languages"].items():
+        print(
+            f"{language}: {figures['num_modules']} modules, {figures['num_questions']} questions, "
+            f"plain {figures['plain_seconds']} s"
+        )
+        print("  host      over plain  (range over rounds)  us per question beyond plain")
+        for host in HOSTS[1:]:
+            low, high = figures[f"{host}_over_plain_range"]
+            print(
+                f"  {host:<8}  {figures[f'{host}_over_plain']:>10.3f}  ({low:.3f} to {high:.3f})"
+                f"     {figures['us_per_question'][host]:>10.1f}"
+            )
+
+
+if __name__ == "__main__":
+    run_benchmark("benchmarks.host")

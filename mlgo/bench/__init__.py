@@ -1,1 +1,0 @@
-"""Benchmarks: programs that measure side by side in one run and print ratios."""
