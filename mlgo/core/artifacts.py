@@ -5,7 +5,6 @@ never enter an artifact, because two runs would differ; they go to ``data/work/t
 """
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pyarrow.parquet as pq
 
 from mlgo import __version__
 from mlgo.core.errors import ArtifactError
-from mlgo.core.files import canonical_json, filling, write_atomically
+from mlgo.core.files import Draft, canonical_json, write_atomically
 
 _METADATA_KEY = b"mlgo"
 
@@ -453,13 +452,11 @@ class TableWriter:
 
     def __init__(self, path: Path, schema: pa.Schema, origin: Mapping[str, Any]) -> None:
         self._path, self._schema = path, schema.remove_metadata()
-        # Several environments of a process may write to the same path by mistake; each has a file of its own.
-        self._temporary = path.with_name(f".{path.name}.{os.getpid()}.{id(self)}.tmp")
         described = schema.with_metadata({_METADATA_KEY: canonical_json(origin).encode()})
         self._writer: pq.ParquetWriter | None = None
-        with filling(path, self._temporary):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = pq.ParquetWriter(self._temporary, described, compression="zstd", compression_level=6)
+        self._draft = Draft(path)
+        with self._draft.filling():
+            self._writer = pq.ParquetWriter(self._draft.path, described, compression="zstd", compression_level=6)
 
     def write(self, columns: Mapping[str, Any]) -> None:
         """Add rows, given by columns.
@@ -472,7 +469,7 @@ class TableWriter:
             table = pa.table(dict(columns), schema=self._schema)
         except (KeyError, pa.ArrowInvalid, pa.ArrowTypeError, ValueError) as error:
             raise ArtifactError(f"rows for {self._path} do not fit their schema: {error}") from error
-        with filling(self._path, self._temporary):
+        with self._draft.filling():
             self._writer.write_table(table, row_group_size=max(1, table.num_rows))
 
     def close(self) -> None:
@@ -483,14 +480,14 @@ class TableWriter:
         """
         if self._writer is not None:
             writer, self._writer = self._writer, None
-            with filling(self._path, self._temporary):
+            with self._draft.filling():
                 writer.close()
-                self._temporary.replace(self._path)
+            self._draft.place()
 
     def __del__(self) -> None:
         if getattr(self, "_writer", None) is not None:  # never closed: nothing half-written stays behind
             self._writer = None
-            self._temporary.unlink(missing_ok=True)
+            self._draft.discard()
 
 
 def read_table(

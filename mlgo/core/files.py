@@ -2,15 +2,24 @@
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import json
 import os
+import re
+import secrets
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mlgo.core.errors import ArtifactError
+
+_MAX_JSON_BYTES = 1 << 26
+_MAX_ARRAY_BYTES = 1 << 30
+_TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]+\.tmp")
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -23,14 +32,41 @@ def read_json(path: Path) -> Any:
     """Read JSON.
 
     Raises:
-        ArtifactError: missing or not JSON.
+        ArtifactError: missing, not readable, not JSON, nested too deeply, or larger than any file of this package.
     """
     try:
+        _check_size(path, _MAX_JSON_BYTES)
         return json.loads(path.read_text())
     except FileNotFoundError as error:
         raise ArtifactError(f"{path} is missing; run the stage that makes it") from error
-    except ValueError as error:
-        raise ArtifactError(f"{path} is not JSON ({error})") from error
+    except OSError as error:
+        raise ArtifactError(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError(f"{path} is not JSON ({error}); delete it and run its stage") from error
+
+
+def read_array(path: Path, max_bytes: int = _MAX_ARRAY_BYTES) -> np.ndarray:
+    """Read the array of an ``.npy`` file; never takes more memory than the file is long.
+
+    Args:
+        path: file to read.
+        max_bytes: size above which the file is not read.
+
+    Returns:
+        the array in memory; shape and dtype are the file's, and never Python objects.
+
+    Raises:
+        ArtifactError: missing, too large, or not such a file.
+    """
+    try:
+        _check_size(path, max_bytes)
+        with np.errstate(over="ignore"):  # of a size that no file has
+            return np.array(np.lib.format.open_memmap(path, mode="r"))
+    except FileNotFoundError as error:
+        raise ArtifactError(f"{path} is missing; run the stage that makes it") from error
+    except Exception as error:  # NumPy reads the header as Python text, so there is no list of what it may raise
+        reason = " ".join(str(error).split())[:200]
+        raise ArtifactError(f"{path} is not a readable array ({reason}); delete it and run its stage") from error
 
 
 def write_text(path: Path, text: str) -> None:
@@ -49,11 +85,10 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     Raises:
         ArtifactError: the disk is full or the place is not writable. Nothing half-written stays behind.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with filling(path, temporary):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write(temporary)
-        temporary.replace(path)
+    draft = Draft(path)
+    with draft.filling():
+        write(draft.path)
+    draft.place()
 
 
 def place(path: Path, data: bytes, mode: int = 0o644) -> None:
@@ -74,24 +109,100 @@ def place(path: Path, data: bytes, mode: int = 0o644) -> None:
         Path(temporary).unlink()
 
 
-@contextlib.contextmanager
-def filling(path: Path, temporary: Path) -> Iterator[None]:
-    """Work on ``temporary``, which is to become ``path``; it is removed when that fails.
+class Draft:
+    """A file that is being written and shall become ``target``, whole or not at all.
+
+    Several threads and processes may draft the same file; the last to finish wins. A draft is locked while its writer
+    lives. One that a kill has left behind is removed by the next process that writes the same target.
+
+    Attributes:
+        path: the temporary file, beside the target.
+
+    Args:
+        target: path of the finished file.
 
     Raises:
         ArtifactError: the disk is full or the place is not writable.
     """
-    try:
-        yield
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        if error.errno == errno.ENOSPC:
-            raise ArtifactError(f"no space left on the device while writing {path}; free some and run again") from error
-        raise ArtifactError(f"cannot write {path}: {error.strerror or error}") from error
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+
+    def __init__(self, target: Path) -> None:
+        self._target = target
+        self._descriptor = -1
+        self.path = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+        with self.filling():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _remove_leftovers(target)
+            self._descriptor = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o666)
+            with contextlib.suppress(OSError):  # a file system without locks: nothing is ever removed there
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+
+    @contextlib.contextmanager
+    def filling(self) -> Iterator[None]:
+        """Work on the draft; it is removed when that fails.
+
+        Raises:
+            ArtifactError: the disk is full or the place is not writable.
+        """
+        try:
+            yield
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                self.discard()
+            path = self._target
+            if error.errno == errno.ENOSPC:
+                raise ArtifactError(
+                    f"no space left on the device while writing {path}; free some and run again"
+                ) from error
+            raise ArtifactError(f"cannot write {path}: {error.strerror or error}") from error
+        except BaseException:
+            self.discard()
+            raise
+
+    def place(self) -> None:
+        """Give the draft its name.
+
+        Raises:
+            ArtifactError: the place is not writable.
+        """
+        with self.filling():
+            self.path.replace(self._target)
+        self._unlock()
+
+    def discard(self) -> None:
+        """Remove the draft."""
+        self._unlock()
+        self.path.unlink(missing_ok=True)
+
+    def _unlock(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+_leftovers: dict[Path, dict[str, list[Path]]] = {}
+"""Drafts by target name that each folder held when this process first wrote there. A list for each folder and not for
+each file, because some folders hold thousands of files."""
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove drafts of a target whose writers are gone."""
+    folder = target.parent
+    if folder not in _leftovers:
+        found: dict[str, list[Path]] = {}
+        for entry in os.scandir(folder):
+            match = _TEMPORARY.fullmatch(entry.name)
+            if match and entry.is_file(follow_symlinks=False):
+                found.setdefault(match["name"], []).append(Path(entry.path))
+        _leftovers[folder] = found
+    for path in _leftovers[folder].pop(target.name, []):
+        with contextlib.suppress(OSError), path.open("r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while its writer lives
+            path.unlink()
+
+
+def _check_size(path: Path, max_bytes: int) -> None:
+    if (num_bytes := path.stat().st_size) > max_bytes:
+        raise ValueError(f"{num_bytes} bytes, where {max_bytes} are the most")
 
 
 def canonical_json(value: Any) -> str:
@@ -106,7 +217,7 @@ def content_hash(value: Any) -> str:
 
 def source_hash() -> str:
     """Hash of this package's own source, for what must not outlive a change of the code."""
-    root = Path(__file__).parent
+    root = Path(__file__).parents[1]
     return content_hash([[str(path.relative_to(root)), file_sha256(path)] for path in sorted(root.rglob("*.py"))])
 
 

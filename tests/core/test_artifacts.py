@@ -3,14 +3,21 @@
 import errno
 import hashlib
 import os
+import shutil
+import struct
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import mlgo
 from mlgo.core import artifacts
 from mlgo.core.artifacts import (
     MODULES,
@@ -33,6 +40,7 @@ from mlgo.core.files import (
     canonical_json,
     content_hash,
     file_sha256,
+    read_array,
     read_json,
     write_atomically,
     write_bytes,
@@ -262,8 +270,146 @@ def test_a_kill_while_writing_leaves_the_old(tmp_path):
         "def write(temporary):\n    temporary.write_text('half')\n    os.kill(os.getpid(), signal.SIGKILL)\n"
         "write_atomically(Path(sys.argv[1]), write)\n"
     )
-    assert subprocess.run([sys.executable, "-c", program, path], check=False).returncode == -9
-    assert path.read_text() == "old"
+    for _ in range(2):
+        assert subprocess.run([sys.executable, "-c", program, path], check=False).returncode == -9
+        assert path.read_text() == "old"
+        assert len(list(tmp_path.iterdir())) == 2  # the second has removed what the first left
+    other, foreign = tmp_path / ".y.0123abcd.tmp", tmp_path / ".x.notes.tmp"
+    other.write_text("of another file")
+    foreign.write_text("not written by this package")
+    writer = [sys.executable, "-c", program.replace("os.kill(os.getpid(), signal.SIGKILL)", "pass"), path]
+    subprocess.run(writer, check=True)
+    assert path.read_text() == "half"
+    assert {one.name for one in tmp_path.iterdir()} == {"x", other.name, foreign.name}
+
+
+def test_what_a_living_process_writes_is_left_alone(tmp_path):
+    path = tmp_path / "x"
+    writer = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys\nfrom pathlib import Path\nfrom mlgo.core.files import write_atomically\n"
+            "def write(temporary):\n    print(flush=True)\n    sys.stdin.read()\n    temporary.write_text('slow')\n"
+            "write_atomically(Path(sys.argv[1]), write)\n",
+            path,
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    writer.stdout.readline()
+    write_text(path, "quick")
+    writer.communicate(b"", timeout=60)
+    assert writer.returncode == 0
+    assert path.read_text() == "slow"  # the last to finish
+    assert [one.name for one in tmp_path.iterdir()] == ["x"]
+
+
+def test_threads_that_write_one_path_do_not_disturb_each_other(tmp_path):
+    path, meet = tmp_path / "x", threading.Barrier(4)
+
+    def write(text):
+        def fill(temporary):
+            meet.wait(60)  # all four are in the middle of it
+            temporary.write_text(text)
+            meet.wait(60)
+            assert temporary.read_text() == text
+
+        write_atomically(path, fill)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, ["one", "two", "three", "four"]))
+    assert path.read_text() in {"one", "two", "three", "four"}
+    assert [one.name for one in tmp_path.iterdir()] == ["x"]
+
+
+def test_the_hash_of_the_source_changes_with_any_module(tmp_path):
+    package = tmp_path / "mlgo"
+    shutil.copytree(Path(mlgo.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+
+    def hashed():
+        command = [sys.executable, "-c", "from mlgo.core.files import source_hash; print(source_hash())"]
+        return subprocess.run(command, cwd=tmp_path, check=True, capture_output=True).stdout
+
+    before = hashed()
+    assert hashed() == before
+    with (package / "wire" / "log.py").open("a") as file:
+        file.write("\n")
+    assert hashed() != before
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("[" * 100_000, "is not JSON"), ("1" * 5000, "is not JSON"), ("\ud800", "is not JSON"), ("{", "is not JSON")],
+    ids=["nested", "digits", "no UTF-8", "cut short"],
+)
+def test_json_that_cannot_be_read(tmp_path, text, message):
+    (tmp_path / "x.json").write_bytes(text.encode(errors="surrogatepass"))
+    with pytest.raises(ArtifactError, match=message) as caught:
+        read_json(tmp_path / "x.json")
+    assert "\n" not in str(caught.value)
+
+
+def test_json_of_a_size_that_no_file_of_this_package_has(tmp_path):
+    with (tmp_path / "x.json").open("wb") as file:
+        file.truncate(1 << 32)  # takes no room on the disk
+    with pytest.raises(ArtifactError, match=r"4294967296 bytes, where \d+ are the most"):
+        read_json(tmp_path / "x.json")
+    with pytest.raises(ArtifactError, match="cannot read"):
+        read_json(tmp_path)
+
+
+def npy(header: str, body: bytes = b"") -> bytes:
+    """An ``.npy`` file of version 1.0, written by hand."""
+    text = header.encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + body
+
+
+def array_header(shape: str, kind: str = "'<f4'") -> str:
+    return f"{{'descr': {kind}, 'fortran_order': False, 'shape': {shape}}}"
+
+
+def test_arrays_are_read_as_numpy_writes_them(tmp_path):
+    for number, array in enumerate([np.arange(6, dtype=np.float32).reshape(2, 3), np.zeros(0), np.array(3)]):
+        np.save(tmp_path / f"{number}.npy", array)
+        found = read_array(tmp_path / f"{number}.npy")
+        np.testing.assert_array_equal(found, array)
+        assert (found.dtype, found.shape, type(found)) == (array.dtype, array.shape, np.ndarray)
+    (tmp_path / "x.npy").write_bytes(npy(array_header("(2,)"), struct.pack("<2f", 1.5, -2.0)))
+    assert read_array(tmp_path / "x.npy").tolist() == [1.5, -2.0]
+    with pytest.raises(ArtifactError, match="8 are the most"):
+        read_array(tmp_path / "x.npy", max_bytes=8)
+    with pytest.raises(ArtifactError, match="is missing"):
+        read_array(tmp_path / "none.npy")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"text",
+        b"\x93NUMPY",
+        b"PK\x03\x04aaaa",
+        b"\x80\x04K\x01.",
+        npy(array_header("(1000000000000000,)")),
+        npy(array_header("(4611686018427387904, 4611686018427387904)")),
+        npy(array_header("(0, 10000000000000000000000)")),
+        npy(array_header("(-4,)"), b"\0" * 16),
+        npy(array_header("(True,)"), b"\0" * 16),
+        npy(array_header("(8,)"), b"\0" * 16),
+        npy(array_header("(1,)", "'|O'"), b"\0" * 16),
+        npy(array_header("(1,)", "('<f4', (100000, 100000))"), b"\0" * 16),
+        npy(array_header("(1,)", "3"), b"\0" * 16),
+        npy("(" * 9000),
+        npy("[" * 3000 + "]" * 3000),
+    ],
+)
+def test_arrays_that_cannot_be_read(tmp_path, data):
+    (tmp_path / "x.npy").write_bytes(data)
+    with pytest.raises(ArtifactError, match="is not a readable array") as caught:
+        read_array(tmp_path / "x.npy")
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
 
 
 def test_schemas_of_traces():
