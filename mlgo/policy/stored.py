@@ -1,13 +1,12 @@
 """Policies on disk."""
 
 import io
-import zipfile
 from pathlib import Path
 
 import numpy as np
 
 from mlgo.core.errors import ArtifactError, ConfigError, PolicyError
-from mlgo.core.files import read_json, write_bytes, write_json
+from mlgo.core.files import read_array, read_json, write_bytes, write_json
 from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
@@ -53,16 +52,19 @@ def load_policy(folder: Path) -> Policy:
     """Read a policy.
 
     Raises:
-        ArtifactError: files are missing or damaged.
+        ArtifactError: files are missing, damaged, or of another version.
         PolicyError: its training failed, the files contradict each other, or a weight is not a finite number.
     """
     if (folder / FAILURE).exists():
-        raise PolicyError(f"{folder} holds no policy, its training failed: {read_json(folder / FAILURE)['message']}")
-    record = read_json(folder / "policy.json")
+        failure = read_json(folder / FAILURE)
+        reason = failure.get("message") if isinstance(failure, dict) else failure
+        raise PolicyError(f"{folder} holds no policy, its training failed: {reason}")
+    record, weights = read_json(folder / "policy.json"), read_array(folder / "weights.npy")
     try:
         if record["format"] != _FORMAT:
-            raise PolicyError(f"{folder} has policy format {record['format']}, this version reads {_FORMAT}")
-        weights = np.load(folder / "weights.npy", allow_pickle=False)
+            raise PolicyError(
+                f"{folder} has policy format {record['format']}, this version reads {_FORMAT}; train it again"
+            )
         if record["task"] not in KINDS:
             raise PolicyError(f"{folder} is for task {record['task']!r}, which this version does not know")
         policy = KINDS[record["task"]](
@@ -77,14 +79,16 @@ def load_policy(folder: Path) -> Policy:
             weights,
             record["provenance"],
         )
-        if not isinstance(weights, np.ndarray) or weights.dtype != np.float32:
+        if weights.dtype != np.float32:
             raise ValueError("weights.npy is not a float32 array")
         if not all(type(width) is int and width > 0 for width in record["widths"]):
             raise ValueError(f"unusable widths {record['widths']}")
         if not isinstance(record["features"], list):
             raise ValueError("features is not a list")
-    except (KeyError, TypeError, OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise ArtifactError(f"{folder} does not hold a readable policy ({error})") from error
+        if not isinstance(policy.origin, dict):
+            raise ValueError("provenance is not an object")
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise ArtifactError(f"{folder} does not hold a readable policy ({error}); train it again") from error
     scaling, widths = policy.normalisation, policy.architecture.widths
     if len(widths) < 2 or widths[-1] != 1:
         raise PolicyError(f"{folder}: layers {widths} do not end in one output")

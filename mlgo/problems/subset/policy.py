@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.core.errors import ArtifactError, PolicyError
-from mlgo.core.files import read_json, write_bytes, write_json
+from mlgo.core.files import read_array, read_json, write_bytes, write_json
 from mlgo.policy.network import Architecture, logits
 from mlgo.problems.subset.columns import Column
 from mlgo.problems.subset.state import Choice, Observer
@@ -99,9 +99,9 @@ def load_choice_policy(folder: Path) -> ChoicePolicy:
             )
         observer = Observer(tuple(Column(**column) for column in record["columns"]), int(record["max_candidates"]))
         architecture = Architecture(tuple(record["widths"]))
-        weights = np.load(folder / "weights.npy", allow_pickle=False)
+        weights = read_array(folder / "weights.npy")
         policy = ChoicePolicy(record["task"], observer, architecture, weights, record["provenance"])
-    except (KeyError, TypeError, OSError, ValueError, EOFError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ArtifactError(f"{folder} does not hold a readable policy ({error})") from error
     architecture.unflatten(weights)
     if architecture.widths[0] != observer.num_inputs or architecture.widths[-1] != 1:
