@@ -36,10 +36,10 @@ from mlgo.core.scratch import scratch_directory
 from mlgo.core.seeding import generator
 from mlgo.execution import LocalPool, Pool, WorkerLost
 from mlgo.execution.address import Address
-from mlgo.execution.crew import MakeHandler
-from mlgo.execution.nested import NestedCrew, stop_server
+from mlgo.execution.backend import MakeHandler
+from mlgo.execution.fair import TURN_S
+from mlgo.execution.nested import NestedBackend, stop_server
 from mlgo.execution.nesting_server import NestingServer
-from mlgo.execution.turns import TURN_S
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
@@ -403,7 +403,7 @@ def take_part() -> None:
     if plan.address is None:
         pool = LocalPool(plan.num_workers, plan.make_handler)
     else:
-        pool = Pool(NestedCrew(plan.address, plan.make_handler), plan.num_workers)
+        pool = Pool(NestedBackend(plan.address, plan.make_handler), plan.num_workers)
     with pool:
         _generation(pool, plan.jobs)
         print("ready", flush=True)

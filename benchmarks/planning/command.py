@@ -31,9 +31,9 @@ from mlgo.cli.tables import aligned, markdown
 from mlgo.compiler.toolchain import find_toolchain
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import read_json, write_json, write_text
-from mlgo.execution.local import LocalCrew
+from mlgo.execution.local import LocalBackend
 from mlgo.execution.messages import MOST
-from mlgo.execution.ray_crew import RayCrew
+from mlgo.execution.ray_backend import RayBackend
 from mlgo.policy.stored import load_policy
 
 _COLUMNS = (
@@ -204,7 +204,7 @@ def _simulate(args: argparse.Namespace, measured: Mapping[str, Any]) -> dict[str
         store = replace(store, operations_per_s=args.operations)
     kind = _kind(args, measured)
     costs = with_driver(costs_of(measured["costs"]), measured["drivers"], kind)
-    depth = (RayCrew if kind == "ray" else LocalCrew).depth
+    depth = (RayBackend if kind == "ray" else LocalBackend).depth
     local_costs = with_driver(costs_of(measured["costs"]), measured["drivers"], "local")
     clusters = [Cluster(cores, depth=depth, network=network, store=store) for cores in args.cores]
     shapes = [replace(one, generations=args.generations) for one in args.generation]

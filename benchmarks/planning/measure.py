@@ -21,8 +21,8 @@ from mlgo.core.config import LOCAL_WORKERS, Config
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.seeding import sample
 from mlgo.corpus.store import unpack_bitcode
-from mlgo.execution.crew import Crew, MakeHandler
-from mlgo.execution.local import LocalCrew
+from mlgo.execution.backend import Backend, MakeHandler
+from mlgo.execution.local import LocalBackend
 from mlgo.execution.trees import ReplayStore
 from mlgo.policy.policy import Policy
 from mlgo.rollout.memory import tree_key
@@ -95,8 +95,8 @@ def measure(config: Config, toolchain: Toolchain, start: Policy, data: Path, eff
         store = ReplayStore(folder / "trees", key)
         trees, outcome = measure_trees(toolchain, config.compile, es, start, alone, bitcode, store, effort.candidates)
         drivers = {
-            kind: measure_driver(start, es, modules, bitcode, outcome, effort.jobs, make_crew)
-            for kind, make_crew in _kinds(effort.ray).items()
+            kind: measure_driver(start, es, modules, bitcode, outcome, effort.jobs, make_backend)
+            for kind, make_backend in _kinds(effort.ray).items()
         }
         update_s, update_candidate_s = measure_learner(start, es, folder)
         runs = [
@@ -131,12 +131,12 @@ def measure(config: Config, toolchain: Toolchain, start: Policy, data: Path, eff
     }
 
 
-def _kinds(ray: bool) -> dict[str, Callable[[MakeHandler], Crew]]:
-    found: dict[str, Callable[[MakeHandler], Crew]] = {"local": LocalCrew}
+def _kinds(ray: bool) -> dict[str, Callable[[MakeHandler], Backend]]:
+    found: dict[str, Callable[[MakeHandler], Backend]] = {"local": LocalBackend}
     if ray:
-        from mlgo.execution.ray_crew import RayCrew
+        from mlgo.execution.ray_backend import RayBackend
 
-        found["ray"] = partial(RayCrew, config=LOCAL_WORKERS.model_copy(update={"kind": "ray"}))
+        found["ray"] = partial(RayBackend, config=LOCAL_WORKERS.model_copy(update={"kind": "ray"}))
     return found
 
 

@@ -16,8 +16,8 @@ from benchmarks.planning.simulation import Busy, Course, simulate
 from benchmarks.planning.workload import Workload
 from mlgo.core.errors import MlgoError
 from mlgo.execution import LocalPool, WorkerLost
-from mlgo.execution.local import LocalCrew
-from mlgo.execution.nested import NestedCrew
+from mlgo.execution.local import LocalBackend
+from mlgo.execution.nested import NestedBackend
 from mlgo.execution.schedule import Hint
 
 ALL_PLACINGS = (
@@ -227,7 +227,7 @@ def nested(
     for cluster in clusters:
         for shape in shapes:
             for count, thinks_s, shared in product(counts, thinks, (False, True)):
-                depth = NestedCrew.depth if shared else LocalCrew.depth
+                depth = NestedBackend.depth if shared else LocalBackend.depth
                 yield Scenario(replace(cluster, depth=depth), Placing(), shape, count, shared, seed, thinks_s)
 
 

@@ -6,7 +6,7 @@ its last look, and compiles where the tree does not know the outcome; it then ad
 file. When all of a generation is back, the learner takes its time, and the next one begins.
 
 Several trainings share all cores as nested workers do (`mlgo.execution.nesting`): each has a driver and a stub on every
-core, a core works through one message after another, and where messages wait the turns decide (`mlgo.execution.turns`).
+core, a core works through one message after another, and where messages wait the turns decide (`mlgo.execution.fair`).
 """
 
 import heapq
@@ -23,9 +23,9 @@ from benchmarks.planning.cluster import Cluster, Placing
 from benchmarks.planning.costs import UnitCosts
 from benchmarks.planning.generations import Generation
 from benchmarks.planning.workload import ModuleLoad
+from mlgo.execution.fair import FairShare
 from mlgo.execution.messages import AT_ONCE_S, message_size, next_wanted
 from mlgo.execution.schedule import Hint, Schedule, Task
-from mlgo.execution.turns import Turns
 
 Steps = Generator[simpy.Event, None, None]
 
@@ -178,7 +178,7 @@ class _Driver:
         self.answers: list[tuple[_Worker, list[Task[Job]], list[Task[Job]]]] = []  # done, and left
         self.incoming: Iterator[Job] = iter(())  # of the present generation
         self.more = False  # to take from it
-        self.turns: Turns | None = None
+        self.turns: FairShare | None = None
         self.asked = False  # for more than it knows of
         self.out, self.back = _Queue(), _Queue()
         self.wake: simpy.Event = env.event()
@@ -207,12 +207,12 @@ class _Simulation:
         self._over: list[simpy.Event] = [self._env.event() for _ in range(num_trainings)]
         cores = [_Core() for _ in range(cluster.cores)]
         if num_trainings > 1:
-            self._drivers = [self._driver(cores, Turns(len(cores))) for _ in range(num_trainings)]
+            self._drivers = [self._driver(cores, FairShare(len(cores))) for _ in range(num_trainings)]
         else:
             num = min(cluster.drivers, cluster.cores)
             self._drivers = [self._driver(cores[i::num], None) for i in range(num)]
 
-    def _driver(self, cores: Sequence[_Core], turns: Turns | None) -> _Driver:
+    def _driver(self, cores: Sequence[_Core], turns: FairShare | None) -> _Driver:
         driver = _Driver(self._env, self._placing)
         driver.workers = [_Worker(number, driver, core) for number, core in enumerate(cores)]
         driver.free, driver.turns = set(driver.workers), turns
@@ -270,12 +270,12 @@ class _Simulation:
                 yield env.timeout(seconds)
             for _, done, _ in answers:
                 self._count(done)
-            sending = self._hand_out(driver)
+            sending = self._dispatch(driver)
             if sending:
                 course.busy.driver += sending
                 yield env.timeout(sending)
 
-    def _hand_out(self, driver: _Driver) -> float:
+    def _dispatch(self, driver: _Driver) -> float:
         """Fill the free workers; returns how long the driver takes for that."""
         costs, cluster = self._costs, self._cluster
         seconds = 0.0
@@ -341,7 +341,7 @@ class _Simulation:
         core.works = False
 
     def _work_through(self, worker: _Worker, tasks: list[Task[Job]]) -> Steps:
-        """Do the first job, and the others as long as that is possible at once, as `mlgo.execution.serving` does."""
+        """Do the first job, and the others as long as that is possible at once, as `mlgo.execution.worker` does."""
         begin, done = self._env.now, 0
         while not done or (done < len(tasks) and self._env.now < begin + AT_ONCE_S):
             yield from self._evaluate(worker, tasks[done].job)

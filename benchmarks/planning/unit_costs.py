@@ -20,8 +20,8 @@ from mlgo.compiler.toolchain import Toolchain
 from mlgo.core.config import CompileConfig, ESConfig
 from mlgo.core.seeding import generator
 from mlgo.execution import Hint, Pool
-from mlgo.execution.crew import Crew, MakeHandler, Message
-from mlgo.execution.local import LocalCrew
+from mlgo.execution.backend import Backend, MakeHandler, Message
+from mlgo.execution.local import LocalBackend
 from mlgo.execution.messages import MOST
 from mlgo.execution.schedule import WorkerName
 from mlgo.execution.trees import ReplayStore
@@ -98,7 +98,7 @@ def measure_driver(
     bitcode: Mapping[str, Path],
     outcome: CompileOutcome,
     num: int,
-    make_crew: Callable[[MakeHandler], Crew] = LocalCrew,
+    make_backend: Callable[[MakeHandler], Backend] = LocalBackend,
 ) -> DriverCost:
     """Send real jobs to two workers that answer at once with a real outcome.
 
@@ -109,10 +109,11 @@ def measure_driver(
         bitcode: file by module key.
         outcome: what every job is answered with.
         num: jobs.
-        make_crew: kind of worker.
+        make_backend: kind of worker.
     """
     single, batched = (
-        _driver_seconds(start, es, modules, bitcode, make_crew(_MakeParrot(outcome)), num, most) for most in (1, MOST)
+        _driver_seconds(start, es, modules, bitcode, make_backend(_MakeParrot(outcome)), num, most)
+        for most in (1, MOST)
     )
     message_s = max(0.0, (single.seconds - batched.seconds) / (1.0 - batched.messages))
     job = _job(candidates_of(start, es, 1, 0)[0], modules[0], bitcode)
@@ -126,20 +127,20 @@ def measure_driver(
 
 
 class _Timed:
-    """Hands everything on to a crew, and counts messages and the time that sending takes."""
+    """Hands everything on to a backend, and counts messages and the time that sending takes."""
 
-    def __init__(self, crew: Crew, most: int) -> None:
-        self._crew, self.depth, self.most = crew, crew.depth, min(most, crew.most)
+    def __init__(self, backend: Backend, most: int) -> None:
+        self._backend, self.depth, self.most = backend, backend.depth, min(most, backend.most)
         self.num_messages, self.send_s = 0, 0.0
 
     def send(self, worker: WorkerName, jobs: Message) -> None:
         begin = time.thread_time()
-        self._crew.send(worker, jobs)
+        self._backend.send(worker, jobs)
         self.send_s += time.thread_time() - begin
         self.num_messages += 1
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._crew, name)
+        return getattr(self._backend, name)
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ def _driver_seconds(
     es: ESConfig,
     modules: Sequence[ScoredModule],
     bitcode: Mapping[str, Path],
-    crew: Crew,
+    backend: Backend,
     num: int,
     most: int,
 ) -> _Driven:
@@ -175,7 +176,7 @@ def _driver_seconds(
             yield job
             begin = time.thread_time()
 
-    timed = _Timed(crew, most)
+    timed = _Timed(backend, most)
     with Pool[CompileJob, CompileOutcome](timed, 2) as pool:
         for _ in pool.map(jobs(_WARM_UP), _hint):
             pass  # workers start with their first job, and messages grow

@@ -8,9 +8,9 @@ from typing import Any
 
 from mlgo.cli.options import not_negative_float, positive
 from mlgo.execution.address import DEFAULT_ADDRESS, Address
+from mlgo.execution.fair import TURN_S
 from mlgo.execution.nested import ask_status, stop_server
 from mlgo.execution.nesting_server import NestingServer
-from mlgo.execution.turns import TURN_S
 
 _EPILOG = """\
 examples:

@@ -1,7 +1,7 @@
 """Where rollouts run: in this process, in others of this machine, or on a cluster, behind one interface."""
 
+from mlgo.execution.factory import open_pool
 from mlgo.execution.local import LocalPool
-from mlgo.execution.opening import open_pool
 from mlgo.execution.pool import Pool, WorkerLost
 from mlgo.execution.schedule import Hint
 

@@ -34,7 +34,7 @@ class Kind(IntEnum):
     STARTED = 9
     """A worker has begun a call."""
     ANSWER = 10
-    """A worker has done a call; `mlgo.execution.serving.Answer`, pickled."""
+    """A worker has done a call; `mlgo.execution.worker.Answer`, pickled."""
     GONE = 11
     """A worker is no more; JSON."""
     REFUSED = 12

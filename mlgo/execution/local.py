@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from mlgo.core.scratch import sweep_abandoned
+from mlgo.execution.backend import Answered, Event, Gone, MakeHandler, Message
 from mlgo.execution.cores import warn_without_affinity
-from mlgo.execution.crew import Answered, Event, Gone, MakeHandler, Message
 from mlgo.execution.messages import MOST
 from mlgo.execution.pool import JobType, Pool, ResultType
 from mlgo.execution.schedule import WorkerName
-from mlgo.execution.serving import HELD_BACK, Cancel
+from mlgo.execution.worker import HELD_BACK, Cancel
 
 _STOP_TIMEOUT_S = 5.0
 
@@ -45,11 +45,11 @@ class LocalPool(Pool[JobType, ResultType]):
         retries: int = 0,
         deadline_s: float | None = None,
     ) -> None:
-        super().__init__(LocalCrew(make_handler), num_workers, retries=retries, deadline_s=deadline_s)
+        super().__init__(LocalBackend(make_handler), num_workers, retries=retries, deadline_s=deadline_s)
 
 
-class LocalCrew:
-    """Processes of this machine, see `mlgo.execution.crew.Crew`.
+class LocalBackend:
+    """Processes of this machine, see `mlgo.execution.backend.Backend`.
 
     Args:
         make_handler: see `MakeHandler`.
@@ -65,13 +65,13 @@ class LocalCrew:
         self._make_handler, self._own_cores = make_handler, own_cores
         self._workers: dict[WorkerName, LocalWorker] = {}
         self._selector = selectors.DefaultSelector()
-        self._hired = 0
+        self._started = 0
 
-    def hire(self) -> WorkerName:
+    def start(self) -> WorkerName:
         """Make a place; its process starts with its first job."""
-        self._hired += 1
-        self._workers[self._hired] = LocalWorker(self._make_handler, own_core=self._own_cores)
-        return self._hired
+        self._started += 1
+        self._workers[self._started] = LocalWorker(self._make_handler, own_core=self._own_cores)
+        return self._started
 
     def ready(self, worker: WorkerName) -> bool:
         """Always: a process starts at once."""
@@ -98,10 +98,10 @@ class LocalCrew:
         except (EOFError, ConnectionResetError):
             return Gone(worker, one.exit_code())
 
-    def rest(self) -> None:
+    def idle(self) -> None:
         """Workers stay as they are, and so does what they keep warm."""
 
-    def dismiss(self, worker: WorkerName) -> None:
+    def kill(self, worker: WorkerName) -> None:
         """Kill the process."""
         one = self._workers.pop(worker)
         self._forget(one)
@@ -182,7 +182,7 @@ class LocalWorker:
         descriptor, place = self._theirs.fileno(), self._place
         program = (
             f"import sys; sys.path[:] = {list(place.search if place else sys.path)!r}; "
-            f"from mlgo.execution.serving import serve; serve({descriptor}, {os.getpid()}, {self._own_core})"
+            f"from mlgo.execution.worker import serve; serve({descriptor}, {os.getpid()}, {self._own_core})"
         )
         # Ctrl-C and SIGTERM wait while it starts: half-started, it could be neither used nor killed. It inherits
         # this, so a Ctrl-C in the terminal does not meet it before it ignores it.

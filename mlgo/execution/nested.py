@@ -11,7 +11,7 @@ from typing import Any
 
 from mlgo.core.errors import WorkerError
 from mlgo.execution.address import Address, hang_up
-from mlgo.execution.crew import Answered, Event, Gone, MakeHandler, Message, Started
+from mlgo.execution.backend import Answered, Event, Gone, MakeHandler, Message, Started
 from mlgo.execution.frames import Frame, Kind
 from mlgo.execution.local import Place
 from mlgo.execution.messages import MOST
@@ -22,12 +22,12 @@ _ANSWER_S = 10.0
 _QUIET_S = 6 * BEAT_S
 
 
-class NestedCrew:
-    """Stubs for workers of a `NestingServer`, see `mlgo.execution.crew.Crew`.
+class NestedBackend:
+    """Stubs for workers of a `NestingServer`, see `mlgo.execution.backend.Backend`.
 
     Its pool should have a worker on each nesting worker (``num_nesting``), since a worker stays where its first job
     found it. Each holds a second message, so that an experiment whose turn it is goes on without a gap, see
-    `mlgo.execution.turns`.
+    `mlgo.execution.fair`.
 
     Attributes:
         num_nesting: nesting workers of the server.
@@ -48,7 +48,7 @@ class NestedCrew:
         self._address, place = address, Place.here()
         self._connection = address.connect()
         self._workers: set[WorkerName] = set()
-        self._hired = 0
+        self._started = 0
         about = {
             "protocol": PROTOCOL,
             "process": os.getpid(),
@@ -65,11 +65,11 @@ class NestedCrew:
             self._connection.close()
             raise
 
-    def hire(self) -> WorkerName:
+    def start(self) -> WorkerName:
         """Make a place; where it is hosted is decided with its first job."""
-        self._hired += 1
-        self._workers.add(self._hired)
-        return self._hired
+        self._started += 1
+        self._workers.add(self._started)
+        return self._started
 
     def ready(self, worker: WorkerName) -> bool:
         """Always: jobs wait for their turn at the server."""
@@ -121,7 +121,7 @@ class NestedCrew:
     def _event(self, frame: Frame) -> Event | None:
         if frame.kind == Kind.REFUSED:
             raise WorkerError(frame.json()["reason"])
-        if frame.worker not in self._workers:  # dismissed meanwhile, or nobody in particular
+        if frame.worker not in self._workers:  # killed meanwhile, or nobody in particular
             return None
         if frame.kind == Kind.STARTED:
             return Started(frame.worker)
@@ -132,10 +132,10 @@ class NestedCrew:
             return Gone(frame.worker, end["exit_code"], end["reason"])
         return None
 
-    def rest(self) -> None:
+    def idle(self) -> None:
         """Workers stay as they are, and so does what they keep warm."""
 
-    def dismiss(self, worker: WorkerName) -> None:
+    def kill(self, worker: WorkerName) -> None:
         """Have the hosted worker ended."""
         self._workers.discard(worker)
         self._say(Frame(Kind.RELEASE, _number(worker)))

@@ -16,10 +16,10 @@ from typing import Any
 
 from mlgo.core.errors import UnknownWorker, WorkerCrashed, WorkerError, WorkerNotMade, WorkerReleased
 from mlgo.core.scratch import sweep_abandoned
+from mlgo.execution.backend import MakeHandler, NotMade, Raised
 from mlgo.execution.cores import claim_core
-from mlgo.execution.crew import MakeHandler, NotMade, Raised
 from mlgo.execution.local import LocalWorker, Place
-from mlgo.execution.serving import Cancel
+from mlgo.execution.worker import Cancel
 
 WorkerId = Hashable
 OnEnd = Callable[[bytes | WorkerError], None]
@@ -98,7 +98,7 @@ class NestingWorker:
 
         Args:
             worker_id: its name.
-            make_handler: see `mlgo.execution.crew.MakeHandler`; or that, pickled.
+            make_handler: see `mlgo.execution.backend.MakeHandler`; or that, pickled.
             place: where it works.
 
         Raises:
@@ -156,7 +156,7 @@ class NestingWorker:
         Args:
             worker_id: who does it.
             tickets: of the jobs.
-            message: `mlgo.execution.crew.Message` with them, pickled; handed on as it is.
+            message: `mlgo.execution.backend.Message` with them, pickled; handed on as it is.
             on_end: gets what `Runner.work_through` returns, pickled, or what went wrong. Like ``on_start`` it is called
                 on whichever thread notices and must return at once.
             on_start: called when the first of them begins.

@@ -20,10 +20,10 @@ from mlgo.core.errors import WorkerCrashed, WorkerError
 from mlgo.core.scratch import sweep_abandoned
 from mlgo.execution.address import Address, hang_up, welcome
 from mlgo.execution.cores import warn_without_affinity
+from mlgo.execution.fair import TURN_S, FairShare
 from mlgo.execution.frames import Frame, Kind
 from mlgo.execution.local import Place
 from mlgo.execution.nesting import NestingWorker
-from mlgo.execution.turns import TURN_S, Turns
 
 PROTOCOL = 2
 BEAT_S = 10.0
@@ -46,7 +46,7 @@ class NestingServer:
         address: where to listen.
         num_workers: nesting workers.
         at_once: see `NestingWorker`.
-        turn_s: see `mlgo.execution.turns.Turns`.
+        turn_s: see `mlgo.execution.fair.FairShare`.
         own_cores: whether each nesting worker claims a core, as far as there are any.
 
     Raises:
@@ -178,7 +178,7 @@ class _Experiment:
         self._place = Place.here()
         self._maker = b""
         self._stubs: dict[int, _Stub] = {}
-        self._turns = Turns(len(server.nesting), server.turn_s)
+        self._turns = FairShare(len(server.nesting), server.turn_s)
         self._lock = threading.Lock()  # for turns and figures, which threads of nesting workers touch, too
         self._outstanding = self._num_done = 0
         self._used_s = 0.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Generic, TypeVar
 
-from mlgo.execution.crew import Answered, Crew, Gone, Raised, Started
+from mlgo.execution.backend import Answered, Backend, Gone, Raised, Started
 from mlgo.execution.messages import AT_ONCE_S, message_size, next_wanted
 from mlgo.execution.schedule import Hint, Schedule, Task, WorkerName
 
@@ -66,7 +66,7 @@ class Pool(Generic[JobType, ResultType]):
         num_lost: workers that have died so far.
 
     Args:
-        crew: starts and reaches the workers.
+        backend: starts and reaches the workers.
         num_workers: how many.
         retries: how often a job whose worker died is tried again.
         deadline_s: time that a job may take; its worker is then ended and replaced, and the job is not tried again.
@@ -75,25 +75,25 @@ class Pool(Generic[JobType, ResultType]):
 
     def __init__(
         self,
-        crew: Crew,
+        backend: Backend,
         num_workers: int,
         *,
         retries: int = 0,
         deadline_s: float | None = None,
         schedule: Schedule[JobType] | None = None,
     ) -> None:
-        self._crew, self._retries, self._deadline_s = crew, retries, deadline_s
+        self._backend, self._retries, self._deadline_s = backend, retries, deadline_s
         self._schedule: Schedule[JobType] = schedule if schedule is not None else Schedule()
         self._held: dict[WorkerName, _Held[JobType]] = {}
-        self._free: list[dict[WorkerName, None]] = [{} for _ in range(crew.depth)]  # by the messages that they hold
+        self._free: list[dict[WorkerName, None]] = [{} for _ in range(backend.depth)]  # by the messages that they hold
         self._next_due = _NEVER  # no worker is overdue earlier
-        self._tells_start: bool = crew.tells_start
+        self._tells_start: bool = backend.tells_start
         self._unwanted: set[int] = set()
         self._more = False  # jobs to take from the caller
         self._tickets = 0
         self.num_lost = 0
         for _ in range(max(1, num_workers)):
-            self._hire()
+            self._start_worker()
 
     @property
     def num_workers(self) -> int:
@@ -129,24 +129,24 @@ class Pool(Generic[JobType, ResultType]):
                     else:
                         position, job = following
                         self._schedule.add(Task(position, job, hint(job)))
-                self._hand_out()
+                self._dispatch()
                 if not len(self._schedule) and len(self._free[0]) == len(self._held):
                     return
-                for event in self._crew.wait(self._seconds_left()):
+                for event in self._backend.wait(self._seconds_left()):
                     if isinstance(event, Started):
                         held = self._held[event.worker]
                         held.since = time.monotonic()
                         self._next_due = min(self._next_due, self._due(held))
                     elif isinstance(event, Gone):
-                        yield from self._mourn(event)
+                        yield from self._on_death(event)
                     else:
-                        yield from self._take_back(event)
+                        yield from self._on_answer(event)
                 yield from self._end_overdue()
         finally:
             self._schedule.cancel(lambda task: True)
             for worker in [worker for worker, held in self._held.items() if held.messages]:
                 self._replace(worker)  # their answers must not meet the next jobs
-            self._crew.rest()
+            self._backend.idle()
 
     def cancel(self, positions: Collection[int]) -> None:
         """Drop jobs of the present `map` that are no longer needed: they yield nothing any more.
@@ -162,15 +162,15 @@ class Pool(Generic[JobType, ResultType]):
 
     def close(self) -> None:
         """Stop all workers and whatever they run."""
-        self._crew.close()
+        self._backend.close()
 
-    def _hand_out(self) -> None:
+    def _dispatch(self) -> None:
         """Fill workers, all to the same depth, so that none waits while another has two messages."""
         for free in self._free:
             if not len(self._schedule):
                 return
             for worker in list(free):
-                if self._crew.ready(worker):
+                if self._backend.ready(worker):
                     self._fill(worker, self._held[worker])
 
     def _fill(self, worker: WorkerName, held: _Held[JobType]) -> None:
@@ -194,7 +194,7 @@ class Pool(Generic[JobType, ResultType]):
         held.messages.append(sent)
         self._sort_in(worker, held)
         self._next_due = min(self._next_due, self._due(held))
-        self._crew.send(worker, [(ticket, task.job) for ticket, task in sent.items()])
+        self._backend.send(worker, [(ticket, task.job) for ticket, task in sent.items()])
 
     def _sort_in(self, worker: WorkerName, held: _Held[JobType]) -> None:
         """Keep in mind how much room a worker has."""
@@ -204,13 +204,13 @@ class Pool(Generic[JobType, ResultType]):
             else:
                 free.pop(worker, None)
 
-    def _take_back(self, event: Answered) -> Iterator[tuple[int, ResultType | WorkerLost]]:
+    def _on_answer(self, event: Answered) -> Iterator[tuple[int, ResultType | WorkerLost]]:
         worker, held = event.worker, self._held[event.worker]
         at = next(i for i, sent in enumerate(held.messages) if sent.keys() & event.results.keys())
         sent = held.messages[at]
         del held.messages[at]
         self._sort_in(worker, held)
-        held.wanted = next_wanted(held.wanted, len(sent), len(event.results), self._crew.most)
+        held.wanted = next_wanted(held.wanted, len(sent), len(event.results), self._backend.most)
         if at == 0:  # answers of jobs that were done at once may overtake each other on their way
             held.since, held.cancelled_at = self._start_of_next(), None
             self._cancel_first(worker, held, self._unwanted)
@@ -231,12 +231,12 @@ class Pool(Generic[JobType, ResultType]):
         first = held.messages[0]
         for ticket, task in first.items():
             if task.position in unwanted:
-                self._crew.cancel(worker, ticket)
+                self._backend.cancel(worker, ticket)
         if held.cancelled_at is None and all(task.position in self._unwanted for task in first.values()):
             held.cancelled_at = time.monotonic()
             self._next_due = min(self._next_due, self._due(held))
 
-    def _mourn(self, event: Gone) -> Iterator[tuple[int, ResultType | WorkerLost]]:
+    def _on_death(self, event: Gone) -> Iterator[tuple[int, ResultType | WorkerLost]]:
         """Replace a dead worker; the job that it was doing is tried again, those that waited at its side are as new."""
         self.num_lost += 1
         _log.warning("worker %s is lost: %s", event.worker, event.reason or f"exit code {event.exit_code}")
@@ -287,8 +287,8 @@ class Pool(Generic[JobType, ResultType]):
     def _seconds_left(self) -> float | None:
         return None if self._next_due == _NEVER else max(0.0, self._next_due - time.monotonic())
 
-    def _hire(self) -> None:
-        worker = self._crew.hire()
+    def _start_worker(self) -> None:
+        worker = self._backend.start()
         self._held[worker] = _Held()
         self._sort_in(worker, self._held[worker])
 
@@ -298,8 +298,8 @@ class Pool(Generic[JobType, ResultType]):
         for free in self._free:
             free.pop(worker, None)
         self._schedule.leave(worker)
-        self._crew.dismiss(worker)
-        self._hire()
+        self._backend.kill(worker)
+        self._start_worker()
         return held.messages
 
     def __enter__(self) -> "Pool[JobType, ResultType]":

@@ -6,14 +6,14 @@ from typing import Any
 
 from mlgo.core.errors import MlgoError, WorkerError
 from mlgo.core.scratch import leave_shared_folder, remove_own_scratch, shared_folder
+from mlgo.execution.backend import Raised
 from mlgo.execution.cluster import LOCAL_INSTEAD, versions
 from mlgo.execution.cores import claim_core
-from mlgo.execution.crew import Raised
-from mlgo.execution.depot import FileStamp, NodeFiles, unpack
-from mlgo.execution.serving import Answer, Runner
+from mlgo.execution.file_cache import FileCache, FileStamp, unpack
+from mlgo.execution.worker import Answer, Runner
 
 
-class RayDepot:
+class FileSource:
     """An actor on the driver's machine that reads its files for the others.
 
     Files that do not change are put into Ray's object store once, from where nodes take them, also from each other.
@@ -51,19 +51,19 @@ class RayWorker:
 
     Args:
         run: name of the driver's run; workers of a run share a folder on each machine.
-        depot: actor that reads the driver's files; None where all machines see the same folders.
+        source: actor that reads the driver's files; None where all machines see the same folders.
         folder: where the driver works.
     """
 
-    def __init__(self, run: str, depot: Any, folder: str) -> None:
+    def __init__(self, run: str, source: Any, folder: str) -> None:
         import ray
 
-        self._ray, self._run, self._depot, self._driver_folder = ray, run, depot, folder
+        self._ray, self._run, self._source, self._driver_folder = ray, run, source, folder
         self.node = f"{os.uname().nodename} ({ray.get_runtime_context().get_node_id()[:8]})"
         self._runner: Runner | None = None
-        if depot is not None:
+        if source is not None:
             self._folder = shared_folder(run)
-            self._files = NodeFiles(self._folder, self._fetch)
+            self._files = FileCache(self._folder, self._fetch)
 
     def begin(self, packed: bytes) -> tuple[str, dict[str, str], Raised | None]:
         """Make the handler.
@@ -72,10 +72,10 @@ class RayWorker:
             This node's name, what is installed on it, and why the handler cannot be made here, if it cannot.
         """
         try:
-            if self._depot is None:
+            if self._source is None:
                 self._go_where_the_driver_is()
             make_handler = unpack(packed, self._local)
-            if self._depot is not None and hasattr(make_handler, "moved_to"):
+            if self._source is not None and hasattr(make_handler, "moved_to"):
                 make_handler = make_handler.moved_to(self._folder, self._content)
             if hasattr(make_handler, "check"):
                 make_handler.check()
@@ -114,11 +114,11 @@ class RayWorker:
         leave_shared_folder(self._run)
 
     def _local(self, stamp: FileStamp) -> Path:
-        return self._files.local(stamp) if self._depot is not None else Path(stamp.path)
+        return self._files.local(stamp) if self._source is not None else Path(stamp.path)
 
     def _fetch(self, stamp: FileStamp) -> bytes:
-        (reference,) = self._ray.get(self._depot.reference.remote(stamp))
+        (reference,) = self._ray.get(self._source.reference.remote(stamp))
         return self._ray.get(reference)
 
     def _content(self, path: Path) -> bytes | None:
-        return self._ray.get(self._depot.content.remote(str(path)))
+        return self._ray.get(self._source.content.remote(str(path)))

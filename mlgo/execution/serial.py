@@ -4,12 +4,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mlgo.execution.crew import Answered, Event, MakeHandler, Message, Raised
+from mlgo.execution.backend import Answered, Event, MakeHandler, Message, Raised
 from mlgo.execution.schedule import WorkerName
 
 
-class SerialCrew:
-    """Handlers that run one after another in this process, see `mlgo.execution.crew.Crew`.
+class SerialBackend:
+    """Handlers that run one after another in this process, see `mlgo.execution.backend.Backend`.
 
     What kills a worker kills the caller here, and a running job cannot be cancelled.
 
@@ -24,12 +24,12 @@ class SerialCrew:
         self._make_handler = make_handler
         self._handlers: dict[WorkerName, Callable[[Any], Any]] = {}
         self._sent: deque[tuple[WorkerName, int, Any]] = deque()
-        self._hired = 0
+        self._started = 0
 
-    def hire(self) -> WorkerName:
+    def start(self) -> WorkerName:
         """Make a place; its handler is made with its first job."""
-        self._hired += 1
-        return self._hired
+        self._started += 1
+        return self._started
 
     def ready(self, worker: WorkerName) -> bool:
         """Always."""
@@ -52,10 +52,10 @@ class SerialCrew:
         except Exception as error:
             return [Answered(worker, {ticket: Raised(error)})]
 
-    def rest(self) -> None:
+    def idle(self) -> None:
         """Workers stay as they are, and so does what they keep warm."""
 
-    def dismiss(self, worker: WorkerName) -> None:
+    def kill(self, worker: WorkerName) -> None:
         """Drop a worker with what it holds."""
         self._handlers.pop(worker, None)
         self._sent = deque(one for one in self._sent if one[0] != worker)

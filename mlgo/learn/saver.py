@@ -13,7 +13,7 @@ from threading import Condition, Thread
 from types import TracebackType
 
 from mlgo.core.errors import ArtifactError, MlgoError
-from mlgo.execution.serving import HELD_BACK
+from mlgo.execution.worker import HELD_BACK
 
 Write = Callable[[Path], object]
 """Fills the place that it is given."""

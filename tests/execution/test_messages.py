@@ -6,17 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.execution import LocalPool, Pool, WorkerLost
-from mlgo.execution.crew import Raised
-from mlgo.execution.local import LocalCrew
+from mlgo.execution.backend import Raised
+from mlgo.execution.local import LocalBackend
 from mlgo.execution.messages import MOST, message_size, next_wanted
-from mlgo.execution.serving import Runner
+from mlgo.execution.worker import Runner
 from tests.execution.handlers import make_misbehaving, make_square
 
 QUICK = [2] * 400
 """Jobs that take no time, so that messages have become long when they are done."""
 
 
-class Watched(LocalCrew):
+class Watched(LocalBackend):
     """Local workers, and what they were sent."""
 
     def __init__(self, make_handler):
@@ -49,10 +49,10 @@ def test_a_message_has_a_job_and_leaves_most_of_what_waits_to_the_others(wanted,
 
 
 def test_messages_grow_while_jobs_are_quick_and_are_short_in_the_end():
-    crew = Watched(make_square)
-    with Pool(crew, 1) as pool:
+    backend = Watched(make_square)
+    with Pool(backend, 1) as pool:
         assert dict(pool.map(QUICK)) == dict.fromkeys(range(400), 4)
-    sizes = [len(message) for message in crew.messages]
+    sizes = [len(message) for message in backend.messages]
     assert sizes[:5] == [1, 2, 4, 8, 16]
     assert max(sizes) == MOST
     assert sizes[-1] == 1
@@ -60,15 +60,15 @@ def test_messages_grow_while_jobs_are_quick_and_are_short_in_the_end():
 
 
 def test_what_a_long_job_keeps_waiting_is_done_by_others():
-    crew = Watched(make_misbehaving)
-    with Pool(crew, 2) as pool:
+    backend = Watched(make_misbehaving)
+    with Pool(backend, 2) as pool:
         assert len(dict(pool.map(QUICK))) == 400
-        first = len(crew.messages)
+        first = len(backend.messages)
         slow = range(50, 400, 50)
         jobs = ["slow" if i in slow else i for i in range(400)]
         results = dict(pool.map(jobs))
     assert results == {i: "slow" if i in slow else i * i for i in range(400)}
-    sent = crew.messages[first:]
+    sent = backend.messages[first:]
     behind = [job for message in sent if "slow" in message for job in message[message.index("slow") + 1 :]]
     assert behind
     numbers = [job for job in behind if job != "slow"]
@@ -76,16 +76,16 @@ def test_what_a_long_job_keeps_waiting_is_done_by_others():
 
 
 def test_a_job_that_kills_is_found_among_those_of_its_message():
-    crew = Watched(make_misbehaving)
-    with Pool(crew, 1) as pool:
+    backend = Watched(make_misbehaving)
+    with Pool(backend, 1) as pool:
         assert len(dict(pool.map(QUICK))) == 400
         results = dict(pool.map([*QUICK, "die", *QUICK]))
         assert pool.num_lost == 2  # in company, and alone
     assert isinstance(results.pop(400), WorkerLost)
     assert set(results.values()) == {4}
     assert len(results) == 800
-    assert len(next(message for message in crew.messages if "die" in message)) > 1
-    assert ["die"] in crew.messages
+    assert len(next(message for message in backend.messages if "die" in message)) > 1
+    assert ["die"] in backend.messages
 
 
 def test_a_job_beyond_its_deadline_is_found_among_those_of_its_message():

@@ -17,14 +17,14 @@ import pytest
 from mlgo.core.errors import WorkerError
 from mlgo.execution import LocalPool, Pool, WorkerLost, nested
 from mlgo.execution.address import Address
-from mlgo.execution.nested import NestedCrew, ask_status, stop_server
+from mlgo.execution.nested import NestedBackend, ask_status, stop_server
 from mlgo.execution.nesting_server import NestingServer
 from tests.conftest import REPOSITORY, WITHIN_S, all_end, processes_naming
 from tests.execution.handlers import make_misbehaving, make_square
 from tests.execution.nesting_handlers import log_lines, make_broken, make_cancellable, make_logging, make_opener
 
 MLGO = Path(sys.executable).with_name("mlgo")
-HOSTED = "workers.serving"  # in the command line of each hosted process
+HOSTED = "execution.worker"  # in the command line of each hosted process
 
 
 @contextlib.contextmanager
@@ -70,7 +70,7 @@ def test_a_pool_of_stubs_is_an_ordinary_pool(server, address, leaves_nothing):
     jobs = [*range(20), "huge"]
     with LocalPool(2, make_misbehaving) as pool:
         expected = collect(pool, jobs)
-    with leaves_nothing(descriptors=False), Pool(NestedCrew(address, make_misbehaving), 2) as pool:
+    with leaves_nothing(descriptors=False), Pool(NestedBackend(address, make_misbehaving), 2) as pool:
         assert collect(pool, jobs) == expected
         first, second = set(collect(pool, ["pid"] * 10)), set(collect(pool, ["pid"] * 10))
         assert len(first | second) <= 2  # processes are reused
@@ -89,7 +89,7 @@ def test_a_pool_of_stubs_is_an_ordinary_pool(server, address, leaves_nothing):
 
 
 def test_what_the_maker_of_handlers_raises_reaches_the_experiment(server, address):
-    with Pool(NestedCrew(address, make_broken), 1) as pool:
+    with Pool(NestedBackend(address, make_broken), 1) as pool:
         with pytest.raises(LookupError, match="there is no such compiler"):
             collect(pool, [1])
 
@@ -97,12 +97,12 @@ def test_what_the_maker_of_handlers_raises_reaches_the_experiment(server, addres
 def test_handlers_and_paths_are_those_of_the_experiment(server, address, tmp_path, monkeypatch):
     (tmp_path / "here").write_text("found")
     monkeypatch.chdir(tmp_path)  # the server works elsewhere
-    with Pool(NestedCrew(address, make_opener), 1) as pool:
+    with Pool(NestedBackend(address, make_opener), 1) as pool:
         assert collect(pool, ["here"]) == ["found"]
 
 
 def test_cancelled_jobs_are_dropped_or_ended(server, address):
-    with Pool(NestedCrew(address, make_cancellable), 1) as pool:
+    with Pool(NestedBackend(address, make_cancellable), 1) as pool:
         answers = pool.map([0.0, 60.0, 60.0, 0.0, 0.0])
         assert next(answers) == (0, "done")
         pool.cancel([1, 2, 3])
@@ -114,8 +114,8 @@ def test_experiments_take_turns(address, tmp_path):
     """Who asked first is served first, also with jobs that it sends later."""
     log = tmp_path / "log"
     with served(address, 1):
-        crews = [NestedCrew(address, partial(make_logging, str(log), name)) for name in "ab"]
-        with Pool(crews[0], 1) as first, Pool(crews[1], 1) as second:
+        backends = [NestedBackend(address, partial(make_logging, str(log), name)) for name in "ab"]
+        with Pool(backends[0], 1) as first, Pool(backends[1], 1) as second:
             collect(first, [(0, 0.0)])
             collect(second, [(0, 0.0)])
             late = threading.Thread(target=collect, args=(second, [(1, 0.0), (2, 0.0), (3, 0.0)]))
@@ -135,8 +135,8 @@ def test_experiments_take_turns(address, tmp_path):
 @pytest.mark.slow
 def test_deadlines_do_not_count_what_others_do(address):
     with served(address, 1):
-        other = Pool(NestedCrew(address, make_misbehaving), 1)
-        own = Pool(NestedCrew(address, make_cancellable), 1, deadline_s=4.0)
+        other = Pool(NestedBackend(address, make_misbehaving), 1)
+        own = Pool(NestedBackend(address, make_cancellable), 1, deadline_s=4.0)
         with other, own:
             collect(other, [1])
             collect(own, [0.0])
@@ -169,10 +169,10 @@ def test_work_goes_where_least_is_outstanding(address, tmp_path):
 KILLED = """
 from mlgo.execution import Pool
 from mlgo.execution.address import Address
-from mlgo.execution.nested import NestedCrew
+from mlgo.execution.nested import NestedBackend
 from tests.execution.handlers import make_misbehaving
 import sys
-pool = Pool(NestedCrew(Address.of(sys.argv[1]), make_misbehaving), 2)
+pool = Pool(NestedBackend(Address.of(sys.argv[1]), make_misbehaving), 2)
 dict(pool.map([1, 2]))
 print("ready", flush=True)
 list(pool.map(["sleep"] * 4))
@@ -180,7 +180,7 @@ list(pool.map(["sleep"] * 4))
 
 
 def test_a_killed_experiment_leaves_the_others_alone(server, address):
-    with Pool(NestedCrew(address, make_misbehaving), 2) as pool:
+    with Pool(NestedBackend(address, make_misbehaving), 2) as pool:
         collect(pool, [1, 2])
         own = processes_naming(HOSTED)
         command = [sys.executable, "-c", KILLED, address.text]
@@ -197,7 +197,7 @@ def test_a_killed_experiment_leaves_the_others_alone(server, address):
 
 
 def test_a_killed_server_is_an_error_that_says_what_to_do(address, leaves_nothing):
-    with served(address) as process, leaves_nothing(), Pool(NestedCrew(address, make_misbehaving), 2) as pool:
+    with served(address) as process, leaves_nothing(), Pool(NestedBackend(address, make_misbehaving), 2) as pool:
         collect(pool, [1, 2])
         answers = pool.map(["slow", "sleep"])
         assert next(answers)[1] == "slow"
@@ -208,14 +208,14 @@ def test_a_killed_server_is_an_error_that_says_what_to_do(address, leaves_nothin
         with pytest.raises(WorkerError, match="have gone"):
             collect(pool, [1])
     with pytest.raises(WorkerError, match=f"no workers at {address}: Connection refused; start them"):
-        NestedCrew(address, make_square)
+        NestedBackend(address, make_square)
     with served(address):  # what the killed one left is no obstacle
-        with Pool(NestedCrew(address, make_square), 2) as pool:
+        with Pool(NestedBackend(address, make_square), 2) as pool:
             assert collect(pool, [1, 2]) == [1, 4]
 
 
 def test_a_silent_server_is_noticed(server, address, monkeypatch):
-    with Pool(NestedCrew(address, make_misbehaving), 1) as pool:
+    with Pool(NestedBackend(address, make_misbehaving), 1) as pool:
         collect(pool, [1])
         monkeypatch.setattr(nested, "_QUIET_S", 0.5)
         os.kill(server.pid, signal.SIGSTOP)
@@ -232,7 +232,7 @@ def test_whoever_says_nothing_or_nonsense_holds_nobody_up(server, address):
         babbling.send_bytes(b"nonsense")
         with pytest.raises(EOFError):
             babbling.recv_bytes()
-        with Pool(NestedCrew(address, make_square), 1) as pool:
+        with Pool(NestedBackend(address, make_square), 1) as pool:
             assert collect(pool, [3]) == [9]
 
 
@@ -240,9 +240,9 @@ def test_only_who_has_the_key_is_let_in(server, address, tmp_path):
     assert address.key_path.stat().st_mode & 0o777 == 0o600
     (tmp_path / "other.key").write_text("guess")
     with pytest.raises(WorkerError, match=r"have another key than .*other\.key"):
-        NestedCrew(Address.of(address.text, tmp_path / "other.key"), make_square)
+        NestedBackend(Address.of(address.text, tmp_path / "other.key"), make_square)
     with pytest.raises(WorkerError, match=r"no workers at .*missing\.key: No such file"):
-        NestedCrew(Address.of(address.text, tmp_path / "missing.key"), make_square)
+        NestedBackend(Address.of(address.text, tmp_path / "missing.key"), make_square)
     with pytest.raises(WorkerError, match="too long for a socket"):
         Address.of("x" * 120)
 
@@ -259,7 +259,7 @@ def test_other_machines_come_by_host_and_port(tmp_path):
         Address.of(text)
     address = Address.of(text, tmp_path / "key")
     with served(address, 1, "--key", str(address.key_path)):
-        with Pool(NestedCrew(address, make_misbehaving), 1) as pool:
+        with Pool(NestedBackend(address, make_misbehaving), 1) as pool:
             assert collect(pool, [3, "huge"]) == [9, b"x" * 5_000_000]
     assert address.key_path.exists()  # it may have been copied
 
@@ -270,7 +270,7 @@ def run(*arguments):
 
 def test_the_command_tells_who_uses_what_and_stops(address):
     with served(address) as process:
-        with Pool(NestedCrew(address, make_square), 2) as pool:
+        with Pool(NestedBackend(address, make_square), 2) as pool:
             collect(pool, [1, 2, 3])
             status = json.loads(run("status", "--address", address.text, "--json").stdout)
             assert status["process"] == process.pid
@@ -294,7 +294,7 @@ def test_the_command_tells_who_uses_what_and_stops(address):
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signals_end_everything(address, number, status):
     with served(address) as process:
-        with Pool(NestedCrew(address, make_misbehaving), 2) as pool:
+        with Pool(NestedBackend(address, make_misbehaving), 2) as pool:
             answers = pool.map(["slow", "spawn", "sleep"])
             assert next(answers)[1] == "slow"
             until(lambda: processes_naming("sleep\x00126.5"))

@@ -1,4 +1,4 @@
-"""One pool over every crew: results in their places, deaths survived, nothing done that nobody wants."""
+"""One pool over every backend: results in their places, deaths survived, nothing done that nobody wants."""
 
 import itertools
 import os
@@ -8,7 +8,7 @@ import pytest
 
 from mlgo.core.config import LOCAL_WORKERS
 from mlgo.execution import Hint, LocalPool, Pool, WorkerLost, open_pool
-from mlgo.execution.serial import SerialCrew
+from mlgo.execution.serial import SerialBackend
 from tests.conftest import all_end
 from tests.execution.handlers import (
     Cancellable,
@@ -32,12 +32,12 @@ def test_results_do_not_depend_on_the_kind_of_worker(squares):
 
 
 def test_one_handler_for_all_jobs_of_this_process():
-    with Pool(SerialCrew(make_misbehaving), 1) as pool:
+    with Pool(SerialBackend(make_misbehaving), 1) as pool:
         assert dict(pool.map(["pid", "pid"])) == {0: os.getpid(), 1: os.getpid()}
 
 
 def test_what_a_handler_raises_in_this_process_reaches_the_caller():
-    with Pool(SerialCrew(make_misbehaving), 1) as pool:
+    with Pool(SerialBackend(make_misbehaving), 1) as pool:
         with pytest.raises(LookupError, match="from the handler"):
             list(pool.map([1, "raise", 2]))
         assert dict(pool.map([3])) == {0: 9}
@@ -73,7 +73,7 @@ def test_a_job_beyond_its_deadline_is_lost_and_the_others_are_not(leaves_nothing
         assert all_end("sleep\x00126.5")
 
 
-class Overtaking(SerialCrew):
+class Overtaking(SerialBackend):
     """Workers that hold two jobs, and whose later answer comes first."""
 
     depth = 2
@@ -98,7 +98,7 @@ def test_jobs_are_taken_from_the_caller_only_as_room_is_made():
             last = next(taken)
             yield 1
 
-    with Pool(SerialCrew(make_square), 1) as pool:
+    with Pool(SerialBackend(make_square), 1) as pool:
         for done, _ in enumerate(pool.map(jobs(), lookahead=16), 1):
             assert last <= done + 16
     assert done == 10_000
@@ -107,7 +107,7 @@ def test_jobs_are_taken_from_the_caller_only_as_room_is_made():
 def test_large_jobs_first_and_those_of_one_group_together():
     costs = {"a": 1.0, "b": 5.0, "c": 3.0}
     jobs = ["a", "b", "c", "a", "b", "c"]
-    with Pool(SerialCrew(make_echo), 1) as pool:
+    with Pool(SerialBackend(make_echo), 1) as pool:
         order = [result for _, result in pool.map(jobs, lambda job: Hint(job, costs[job]))]
     assert order == ["b", "b", "c", "c", "a", "a"]
 
@@ -117,7 +117,7 @@ def make_echo():
 
 
 def test_urgent_jobs_first():
-    with Pool(SerialCrew(make_echo), 1) as pool:
+    with Pool(SerialBackend(make_echo), 1) as pool:
         order = [result for _, result in pool.map([0, 2, 1, 2], lambda job: Hint("all", 1.0, priority=job))]
     assert order == [2, 2, 1, 0]
 
@@ -132,7 +132,7 @@ def make_counted():
 
 
 def test_a_group_stays_with_its_worker_from_one_round_to_the_next():
-    with Pool(SerialCrew(make_counted), 2) as pool:
+    with Pool(SerialBackend(make_counted), 2) as pool:
         rounds = [dict(pool.map("ab" * 6, Hint)) for _ in range(3)]
     homes = [{(position % 2, worker) for position, worker in one.items()} for one in rounds]
     assert len(homes[0]) == 2
@@ -140,7 +140,7 @@ def test_a_group_stays_with_its_worker_from_one_round_to_the_next():
 
 
 def test_jobs_that_wait_are_dropped_when_nobody_wants_them():
-    with Pool(SerialCrew(make_echo), 1) as pool:
+    with Pool(SerialBackend(make_echo), 1) as pool:
         results = []
         for position, result in pool.map(range(10)):
             results.append(result)

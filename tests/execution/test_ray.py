@@ -165,10 +165,10 @@ def test_relative_paths_are_those_of_the_driver(cluster, two_nodes, tmp_path, mo
 def test_actors_end_when_there_is_no_work_and_come_back(cluster, two_nodes):
     import ray
 
-    from mlgo.execution.ray_crew import RayCrew
+    from mlgo.execution.ray_backend import RayBackend
 
-    crew = RayCrew(make_square, workers_on(cluster), release_after_s=0.5)
-    with Pool(crew, 2) as pool:
+    backend = RayBackend(make_square, workers_on(cluster), release_after_s=0.5)
+    with Pool(backend, 2) as pool:
         assert dict(pool.map([3])) == {0: 9}
         end = time.monotonic() + 30.0
         while ray.available_resources().get("CPU", 0.0) < 2.0 and time.monotonic() < end:
@@ -227,11 +227,11 @@ def test_another_version_on_a_node_is_named():
 
 
 def test_a_file_that_is_the_same_is_not_copied(tmp_path):
-    from mlgo.execution.depot import FileStamp, NodeFiles, pack, unpack
+    from mlgo.execution.file_cache import FileCache, FileStamp, pack, unpack
 
     file = tmp_path / "file"
     file.write_text("content")
-    nodes = NodeFiles(tmp_path / "node", lambda stamp: Path(stamp.path).read_bytes())
+    nodes = FileCache(tmp_path / "node", lambda stamp: Path(stamp.path).read_bytes())
     assert unpack(pack({"file": file, "folder": tmp_path}), nodes.local) == {"file": file, "folder": tmp_path}
     stamp = FileStamp.of(file)._replace(mtime_ns=1)  # the driver's is another one
     copy = nodes.local(stamp)

@@ -31,11 +31,11 @@ def cluster():
 
 
 def test_a_cluster_that_grows_and_shrinks(tmp_path):
-    from mlgo.execution.ray_crew import RayCrew
+    from mlgo.execution.ray_backend import RayBackend
 
     growing = GrowingCluster(tmp_path, max_nodes=2, idle_s=3.0)
     try:
-        with Pool(RayCrew(make_misbehaving, workers_on(growing), release_after_s=1.0), 2) as pool:
+        with Pool(RayBackend(make_misbehaving, workers_on(growing), release_after_s=1.0), 2) as pool:
             for _ in range(2):
                 sizes, results = set(), {}
                 for position, result in pool.map(["slow"] * 100):

@@ -142,7 +142,7 @@ def test_workers_killed_while_training(finished, undisturbed):
     """Every kill hits a worker with its compiler; no compile fails, nothing changes."""
 
     def kill(process) -> int:
-        workers = [pid for pid in children_of(process.pid) if b"mlgo.execution.serving" in _command_line(pid)]
+        workers = [pid for pid in children_of(process.pid) if b"mlgo.execution.worker" in _command_line(pid)]
         for pid in workers[:1]:
             os.kill(pid, signal.SIGKILL)
         return len(workers[:1])

@@ -4,11 +4,11 @@ from typing import Any
 
 from mlgo.core.config import WorkersConfig
 from mlgo.execution.address import DEFAULT_ADDRESS, Address
-from mlgo.execution.crew import Crew, MakeHandler
-from mlgo.execution.local import LocalCrew
-from mlgo.execution.nested import NestedCrew
+from mlgo.execution.backend import Backend, MakeHandler
+from mlgo.execution.local import LocalBackend
+from mlgo.execution.nested import NestedBackend
 from mlgo.execution.pool import Pool
-from mlgo.execution.serial import SerialCrew
+from mlgo.execution.serial import SerialBackend
 
 
 def open_pool(
@@ -26,17 +26,17 @@ def open_pool(
         WorkerError: there are no such workers.
     """
     wanted = config.num_workers or num_workers
-    crew: Crew
+    backend: Backend
     if config.kind == "serial":
-        crew, wanted = SerialCrew(make_handler), 1
+        backend, wanted = SerialBackend(make_handler), 1
     elif config.kind == "ray":
-        from mlgo.execution.ray_crew import RayCrew  # Ray is an extra
+        from mlgo.execution.ray_backend import RayBackend  # Ray is an extra
 
-        crew = RayCrew(make_handler, config)
-        wanted = config.num_workers or crew.num_cpus
+        backend = RayBackend(make_handler, config)
+        wanted = config.num_workers or backend.num_cpus
     elif config.kind == "nested":
-        shared = NestedCrew(Address.of(config.address or DEFAULT_ADDRESS), make_handler)
-        crew, wanted = shared, config.num_workers or shared.num_nesting
+        shared = NestedBackend(Address.of(config.address or DEFAULT_ADDRESS), make_handler)
+        backend, wanted = shared, config.num_workers or shared.num_nesting
     else:
-        crew = LocalCrew(make_handler)
-    return Pool(crew, wanted, retries=config.retries, deadline_s=deadline_s)
+        backend = LocalBackend(make_handler)
+    return Pool(backend, wanted, retries=config.retries, deadline_s=deadline_s)

@@ -7,7 +7,7 @@ TURN_S = 60.0
 
 
 @dataclass(eq=False)
-class Turns:
+class FairShare:
     """The turns of one experiment.
 
     Learners ask for a batch of compiles and think until they ask for the next. A turn begins when an experiment that

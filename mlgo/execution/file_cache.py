@@ -58,7 +58,7 @@ class _Unpacker(pickle.Unpickler):
         return self._local(stamp)
 
 
-class NodeFiles:
+class FileCache:
     """The driver's files on another machine, shared by all workers there.
 
     Args:

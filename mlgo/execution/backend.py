@@ -81,7 +81,7 @@ class Gone:
 Event = Started | Answered | Gone
 
 
-class Crew(Protocol):
+class Backend(Protocol):
     """Workers of one kind: how they are started, reached and ended.
 
     A worker does its jobs in the order in which they were sent.
@@ -96,7 +96,7 @@ class Crew(Protocol):
     most: int
     tells_start: bool
 
-    def hire(self) -> WorkerName:
+    def start(self) -> WorkerName:
         """Make a place for one more worker; it may start now or with its first job."""
         ...
 
@@ -123,11 +123,11 @@ class Crew(Protocol):
         """
         ...
 
-    def rest(self) -> None:
+    def idle(self) -> None:
         """All jobs are done, and it is not known when others come."""
         ...
 
-    def dismiss(self, worker: WorkerName) -> None:
+    def kill(self, worker: WorkerName) -> None:
         """End a worker and whatever it runs, without waiting for its job; no events of it come any more."""
         ...
 

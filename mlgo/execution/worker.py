@@ -18,8 +18,8 @@ from mlgo.compiler.process import die_with_parent
 from mlgo.core.errors import WorkerError
 from mlgo.core.scratch import remove_own_scratch
 from mlgo.core.threads import one_thread_each
+from mlgo.execution.backend import MakeHandler, Message, NotMade, Raised
 from mlgo.execution.cores import claim_core
-from mlgo.execution.crew import MakeHandler, Message, NotMade, Raised
 from mlgo.execution.messages import AT_ONCE_S
 
 Answer = tuple[dict[int, Any], list[int]]

@@ -13,15 +13,15 @@ from typing import Any
 
 from mlgo.core.config import WorkersConfig
 from mlgo.core.errors import WorkerError
+from mlgo.execution.backend import Answered, Event, Gone, MakeHandler, Message, Raised
 from mlgo.execution.cluster import LOCAL_INSTEAD, HeadWatch, check_versions, connect, disconnect, versions
-from mlgo.execution.crew import Answered, Event, Gone, MakeHandler, Message, Raised
-from mlgo.execution.depot import pack
+from mlgo.execution.file_cache import pack
 from mlgo.execution.messages import MOST
-from mlgo.execution.ray_worker import RayDepot, RayWorker
+from mlgo.execution.ray_worker import FileSource, RayWorker
 from mlgo.execution.schedule import WorkerName
 
 _END_TIMEOUT_S = 5.0
-_DEPOT_CALLS = 8
+_FILE_CALLS = 8
 _MAX_FAILED_STARTS = 5
 """Actors in a row that die before they are ready."""
 
@@ -43,8 +43,8 @@ class _Arrival:
     future: "Future[Any]"
 
 
-class RayCrew:
-    """Actors of a Ray cluster, each on a CPU of its own, see `mlgo.execution.crew.Crew`.
+class RayBackend:
+    """Actors of a Ray cluster, each on a CPU of its own, see `mlgo.execution.backend.Backend`.
 
     An actor starts when there is work for it, which is what makes a cluster grow, and ends when there has been none for
     a while, so that a cluster may shrink. A node that dies takes its actors along; others take their place.
@@ -80,18 +80,18 @@ class RayCrew:
         self._actors: dict[WorkerName, Any] = {}
         self._ready: set[WorkerName] = set()
         self._places: set[WorkerName] = set()
-        self._hired = self._failed_starts = 0
+        self._started = self._failed_starts = 0
         self._waiting_since: float | None = None
         self._releasing: threading.Timer | None = None
         self._changing = threading.Lock()
-        self._depot: Any = None
+        self._source: Any = None
         try:
             self._packed = pack(make_handler)
             self._actor = self._ray.remote(
                 num_cpus=1, max_restarts=0, max_task_retries=0, concurrency_groups={"now": 1}
             )(_with_cancel_at_once(self._ray))
             if config.files == "send":
-                self._depot = self._open_depot()
+                self._source = self._open_files()
         except BaseException:
             disconnect()
             raise
@@ -101,11 +101,11 @@ class RayCrew:
         """CPUs that the cluster has now."""
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
-    def hire(self) -> WorkerName:
+    def start(self) -> WorkerName:
         """Make a place; its actor starts when there is work."""
-        self._hired += 1
-        self._places.add(self._hired)
-        return self._hired
+        self._started += 1
+        self._places.add(self._started)
+        return self._started
 
     def ready(self, worker: WorkerName) -> bool:
         """Whether the actor has started; asks for one where there is none."""
@@ -120,7 +120,7 @@ class RayCrew:
     def _start(self, worker: WorkerName) -> None:
         if self._waiting_since is None:
             self._waiting_since = time.monotonic()
-        actor = self._actor.options(scheduling_strategy="SPREAD").remote(self._run, self._depot, self._folder)
+        actor = self._actor.options(scheduling_strategy="SPREAD").remote(self._run, self._source, self._folder)
         self._actors[worker] = actor
         self._expect(actor.begin.remote(self._packed), worker, starts=True)
 
@@ -196,7 +196,7 @@ class RayCrew:
                 ) from error
         return Gone(worker, None, f"its Ray actor died ({_short(error)})")
 
-    def dismiss(self, worker: WorkerName) -> None:
+    def kill(self, worker: WorkerName) -> None:
         """Kill the actor."""
         self._places.discard(worker)
         self._kill(worker)
@@ -207,7 +207,7 @@ class RayCrew:
         if actor is not None:
             self._ray.kill(actor, no_restart=True)
 
-    def rest(self) -> None:
+    def idle(self) -> None:
         """There is nothing to do: let actors go if that lasts."""
         with self._changing:
             if self._releasing is None:
@@ -238,17 +238,17 @@ class RayCrew:
         if not self._ray.is_initialized():
             return
         self._end(list(self._actors))
-        if self._depot is not None:
-            self._ray.kill(self._depot)
+        if self._source is not None:
+            self._ray.kill(self._source)
         disconnect()
 
-    def _open_depot(self) -> Any:
+    def _open_files(self) -> Any:
         """An actor on this very machine, which sees its files."""
         here = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
             self._ray.get_runtime_context().get_node_id(), soft=False
         )
         return (
-            self._ray.remote(num_cpus=0, max_concurrency=_DEPOT_CALLS)(RayDepot)
+            self._ray.remote(num_cpus=0, max_concurrency=_FILE_CALLS)(FileSource)
             .options(scheduling_strategy=here)
             .remote(self._folder)
         )
