@@ -19,6 +19,7 @@ from mlgo.cli.program import run_program
 from mlgo.compiler.session import CompileResult
 from mlgo.core.config import PPOConfig, ReplayConfig, parse_section
 from mlgo.core.files import file_sha256
+from mlgo.core.measures import get_measure, relative_reward
 from mlgo.core.seeding import generator, sample
 from mlgo.core.work import shared_folder
 from mlgo.corpus.store import unpack_bitcode
@@ -44,7 +45,6 @@ from mlgo.rollout.training import (
     training_origin,
     validation_rewards,
 )
-from mlgo.tasks.reward import OFFSETS, relative_reward
 
 
 def main() -> None:
@@ -124,7 +124,7 @@ def sampled_compiles(
         baseline: score of each module under the heuristic.
         objective: which score counts.
     """
-    offset = OFFSETS.get(objective, 0.0)
+    offset = get_measure(objective).offset
 
     def rewarded(module: str, result: CompileResult) -> SampledCompile:
         score, under_heuristic = float(getattr(result, objective)), baseline[module]

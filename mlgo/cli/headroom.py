@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mlgo.core.config import SIZES
+from mlgo.core.measures import DEFAULT, SIZES
 from mlgo.report.headroom import Captured, read_captured
 
 _EPILOG = """\
@@ -26,7 +26,7 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the results (default: %(default)s)")
-    parser.add_argument("--measure", choices=SIZES, default="text_bytes", help="size (default: %(default)s)")
+    parser.add_argument("--measure", choices=SIZES, default=DEFAULT.name, help="size (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 

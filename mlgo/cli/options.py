@@ -4,7 +4,8 @@ import argparse
 import math
 from pathlib import Path
 
-from mlgo.core.config import SIZES, Config, load_config
+from mlgo.core.config import Config, load_config
+from mlgo.core.measures import DEFAULT, SIZES
 
 DEFAULT_CONFIG = Path("config/config.yaml")
 
@@ -20,7 +21,7 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
     """Add what tables of gains share: ``--data``, ``--split``, ``--measure``, ``--json`` and ``--markdown``."""
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the results (default: %(default)s)")
     parser.add_argument("--split", choices=("test", "validation", "train"), default="test", help="default: %(default)s")
-    parser.add_argument("--measure", choices=SIZES, default="text_bytes", help="size (default: %(default)s)")
+    parser.add_argument("--measure", choices=SIZES, default=DEFAULT.name, help="size (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write them as a page as well")
 

@@ -11,9 +11,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from mlgo.compiler.measure import object_size
 from mlgo.compiler.process import run_bounded, without_folders
 from mlgo.core.errors import CompileTimeout, LinkError
+from mlgo.core.measures.elf import read_sections, text_size
 from mlgo.core.scratch import scratch_directory
 
 # -Bsymbolic binds calls within the file directly, as a release build with hidden symbols does; without it each function
@@ -46,7 +46,7 @@ def linked_text(linker: Path, objects: Sequence[Path], timeout_s: float, *, fold
 
     Returns:
         Text of the linked file in bytes: code with the stubs for calls that leave the file, constants, unwind tables;
-        see mlgo/compiler/measure.py.
+        see mlgo/core/measures/elf.py.
 
     Raises:
         LinkError: the linker refuses.
@@ -67,4 +67,4 @@ def linked_text(linker: Path, objects: Sequence[Path], timeout_s: float, *, fold
             raise LinkError(
                 without_folders(f"the linker ended with status {run.returncode}: {' | '.join(errors)[:500]}")
             )
-        return object_size(output.read_bytes()).text_bytes
+        return text_size(read_sections(output.read_bytes()))

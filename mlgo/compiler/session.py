@@ -10,11 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlgo.compiler.comdat import comdat_groups, shared_text
 from mlgo.compiler.known import KnownContext, KnownPath, KnownQuestions
-from mlgo.compiler.measure import object_size
 from mlgo.compiler.process import Child, without_folders
-from mlgo.compiler.spills import REMARK_OPTIONS, SpillCosts, read_spill_costs, total_cost
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.core.config import CompileConfig
 from mlgo.core.errors import (
@@ -29,6 +26,10 @@ from mlgo.core.errors import (
     TooManyQuestions,
 )
 from mlgo.core.files import write_bytes
+from mlgo.core.measures.comdat import comdat_groups, shared_text
+from mlgo.core.measures.elf import executable_size, read_sections, text_size
+from mlgo.core.measures.remarks import REMARK_OPTIONS, SpillCosts, read_spill_costs
+from mlgo.core.measures.spills import SPILL_COST
 from mlgo.core.scratch import scratch_directory
 from mlgo.tasks import Advisor, Guard, Remark, Responder, Task
 from mlgo.wire.channel import Channel
@@ -73,8 +74,8 @@ class CompileResult:
 
     @property
     def spill_cost(self) -> float | None:
-        """Spills, reloads and copies of all functions in one figure, see mlgo/compiler/spills.py."""
-        return None if self.spills is None else total_cost(self.spills)
+        """Spills, reloads and copies of all functions in one figure, see mlgo/core/measures/remarks.py."""
+        return None if self.spills is None else SPILL_COST.of_functions(self.spills)
 
     @property
     def num_questions(self) -> int:
@@ -415,10 +416,11 @@ def _measured(
         data = output.read_bytes()
     except FileNotFoundError:
         raise ObjectError("the compiler ended well but wrote no object file") from None
-    size, spills = object_size(data), _read_costs(costs)
+    sections, spills = read_sections(data), _read_costs(costs)
     if object_path is not None:
         write_bytes(object_path, data)
     digest = hashlib.sha256(data).hexdigest()
-    dedup_bytes = shared_text(size.text_bytes, comdat_groups(data), num_copies) if num_copies is not None else None
-    sizes = size.exec_bytes, size.text_bytes, dedup_bytes
+    text_bytes = text_size(sections)
+    dedup_bytes = shared_text(text_bytes, comdat_groups(data), num_copies) if num_copies is not None else None
+    sizes = executable_size(sections), text_bytes, dedup_bytes
     return CompileResult(*sizes, digest, seconds, spills=spills, **talk)  # type: ignore[arg-type]

@@ -15,12 +15,22 @@ import pyarrow.parquet as pq
 from mlgo import __version__
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import Draft, canonical_json, write_atomically
+from mlgo.core.measures import MEASURES, Measure
 
 _METADATA_KEY = b"mlgo"
 
 
 def _field(name: str, kind: pa.DataType, meaning: str, unit: str = "", nullable: bool = False) -> pa.Field:
     return pa.field(name, kind, nullable, {"meaning": meaning, "unit": unit})
+
+
+def _score(measure: Measure, meaning: str, name: str = "", nullable: bool = True) -> pa.Field:
+    return _field(name or measure.name, score_type(measure), meaning, measure.unit, nullable)
+
+
+def score_type(measure: Measure) -> pa.DataType:
+    """Type of a measure's columns."""
+    return pa.int64() if measure.is_integer else pa.float64()
 
 
 _MODULE_KEY = [
@@ -63,10 +73,7 @@ SCORES = pa.schema(
     [
         *_MODULE_KEY,
         _field("advisor", pa.string(), "heuristic, or another reference of the task"),
-        _field("exec_bytes", pa.int64(), "executable sections of the object", "bytes", nullable=True),
-        _field("text_bytes", pa.int64(), "Berkeley text of the object", "bytes", nullable=True),
-        _field("dedup_bytes", pa.int64(), "Berkeley text by shares, see COPIES", "bytes", nullable=True),
-        _field("spill_cost", pa.float64(), "spills, reloads and copies of all functions, weighted", nullable=True),
+        *(_score(one, one.meaning) for one in MEASURES.values()),
         _field("num_questions", pa.int64(), "questions the compiler asked", nullable=True),
         _field("truncated", pa.bool_(), "the size stop ended the questions early", nullable=True),
         _field("object_sha256", pa.string(), "hash of the object file; empty on failure"),
@@ -96,7 +103,8 @@ FUNCTIONS = pa.schema(
     ]
 )
 """What register allocation cost each function, as the compiler reports it: one row per module, advisor and function
-that was asked about or costs anything. The score is derived, see mlgo/compiler/spills.py. Empty for other tasks."""
+that was asked about or costs anything. The score is derived, see mlgo/core/measures/spills.py. Empty for other
+tasks."""
 
 COPIES = pa.schema(
     [
@@ -115,14 +123,11 @@ RESULTS = pa.schema(
         _field("split", pa.string(), "train, validation or test"),
         _field("policy", pa.string(), "name of the policy"),
         _field("seed", pa.int64(), "seed it was trained with"),
-        _field("exec_bytes", pa.int64(), "executable sections under the policy", "bytes", nullable=True),
-        _field("text_bytes", pa.int64(), "Berkeley text under the policy", "bytes", nullable=True),
-        _field("dedup_bytes", pa.int64(), "Berkeley text by shares under the policy", "bytes", nullable=True),
-        _field("spill_cost", pa.float64(), "spills, reloads and copies under the policy", nullable=True),
-        _field("baseline_exec_bytes", pa.int64(), "executable sections under the heuristic", "bytes", nullable=True),
-        _field("baseline_text_bytes", pa.int64(), "Berkeley text under the heuristic", "bytes", nullable=True),
-        _field("baseline_dedup_bytes", pa.int64(), "text by shares under the heuristic", "bytes", nullable=True),
-        _field("baseline_spill_cost", pa.float64(), "spills, reloads and copies under the heuristic", nullable=True),
+        *(_score(one, f"{one.quantity} under the policy") for one in MEASURES.values()),
+        *(
+            _score(one, f"{one.quantity_of_baseline or one.quantity} under the heuristic", f"baseline_{one.name}")
+            for one in MEASURES.values()
+        ),
         _field("num_questions", pa.int64(), "questions the compiler asked", nullable=True),
         _field("num_inlined", pa.int64(), "questions answered with inlining; null for other tasks", nullable=True),
         _field("truncated", pa.bool_(), "the size stop ended the questions early", nullable=True),
@@ -141,7 +146,7 @@ GENERALISATION = pa.schema(
         _field("train_set", pa.string(), "what it was trained on"),
         _field("seed", pa.int64(), "seed it was trained with"),
         _field("tested_with", pa.string(), "compiler of this row, whose own front end made the module"),
-        *(RESULTS.field(name) for name in RESULTS.names[RESULTS.names.index("exec_bytes") :]),
+        *(RESULTS.field(name) for name in RESULTS.names[RESULTS.names.index("seed") + 1 :]),
     ]
 )
 """Policies on other languages and under other compilers: one row per module, policy, seed and compiler."""
@@ -170,9 +175,7 @@ HEADROOM = pa.schema(
         _field("language", pa.string(), "c or c++"),
         _field("split", pa.string(), "train, validation or test"),
         _field("variant", pa.string(), "heuristic, never, always, random, single-call, trees or search"),
-        _field("exec_bytes", pa.int64(), "executable sections of the object", "bytes", nullable=True),
-        _field("text_bytes", pa.int64(), "Berkeley text of the object", "bytes", nullable=True),
-        _field("dedup_bytes", pa.int64(), "Berkeley text by shares, see COPIES", "bytes", nullable=True),
+        *(_score(one, one.meaning) for one in MEASURES.values() if not one.is_by_function),
         _field("num_compiles", pa.int64(), "compiles asked for; 0 when the size was known from an earlier stage"),
         _field("failure", pa.string(), "kind of failure; empty on success"),
         _field("message", pa.string(), "what went wrong; empty on success"),
@@ -184,8 +187,7 @@ PROGRAMS = pa.schema(
     [
         _field("program", pa.string(), "name of the program"),
         _field("contender", pa.string(), "heuristic, another reference, or a policy with its seed"),
-        _field("text_bytes", pa.int64(), "Berkeley text of its objects", "bytes", nullable=True),
-        _field("spill_cost", pa.float64(), "spills, reloads and copies that the compiler reports", nullable=True),
+        *(_score(one, one.of_program) for one in MEASURES.values() if one.of_program),
         _field("instructions", pa.int64(), "executed instructions", nullable=True),
         _field("reads", pa.int64(), "loads from memory", nullable=True),
         _field("writes", pa.int64(), "stores to memory", nullable=True),
@@ -226,8 +228,7 @@ EPISODE = pa.schema(
         _field("answers", pa.binary(), "raw answers, concatenated"),
         _field("observations", pa.binary(), "raw observations, concatenated; null when not logged", nullable=True),
         _field("truncated", pa.bool_(), "the size stop ended the questions early"),
-        _field("exec_bytes", pa.int64(), "executable sections of the object", "bytes"),
-        _field("text_bytes", pa.int64(), "Berkeley text of the object", "bytes"),
+        *(_score(one, one.meaning, nullable=False) for one in MEASURES.values() if one.is_of_object),
         _field("object_sha256", pa.string(), "hash of the object file"),
     ]
 )

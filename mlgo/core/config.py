@@ -11,14 +11,12 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from mlgo.core import measures
 from mlgo.core.errors import ConfigError
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[int, Field(ge=1)]
 PositiveFloat = Annotated[float, Field(gt=0.0)]
-
-SIZES = ("text_bytes", "exec_bytes", "dedup_bytes")
-"""Objectives that are sizes of objects, in bytes."""
 
 
 def _unique(values: list[Any]) -> list[Any]:
@@ -33,6 +31,13 @@ def _has_test(values: list[Any]) -> list[Any]:
     return values
 
 
+def _is_measure(name: str) -> str:
+    if name not in measures.MEASURES:
+        *first, last = map(repr, measures.names())
+        raise ValueError(f"must be {', '.join(first)} or {last}")
+    return name
+
+
 class Section(BaseModel):
     """Base of all sections: frozen, strict about types, no unknown keys."""
 
@@ -44,7 +49,7 @@ class Section(BaseModel):
 class CompileConfig(Section):
     """How every module is compiled and scored."""
 
-    objective: Literal["text_bytes", "exec_bytes", "dedup_bytes", "spill_cost"]
+    objective: Annotated[str, AfterValidator(_is_measure), Field(json_schema_extra={"enum": list(measures.names())})]
     """Score that learning minimises: Berkeley text (code, constants, unwind tables), executable sections, Berkeley
     text by shares (what n modules of a project carry as copies, of which a linker keeps one, counts 1/n), or, in
     register allocation, the cost of spills, reloads and copies."""
@@ -63,7 +68,7 @@ class CompileConfig(Section):
 
 
 DEFAULT_COMPILE = CompileConfig(
-    objective="text_bytes",
+    objective=measures.DEFAULT.name,
     optimization="-Oz",
     size_stop_factor=4.0,
     compile_timeout_s=120.0,

@@ -15,6 +15,7 @@ from mlgo.compiler.session import CompileResult
 from mlgo.compiler.toolchain import find_toolchain
 from mlgo.core.config import CompileConfig
 from mlgo.core.errors import CompileError, ConfigError
+from mlgo.core.measures import get_measure
 from mlgo.core.scratch import scratch_directory
 from mlgo.envs.episode import Compile, Ending, LiveCompile, Question
 from mlgo.envs.modules import Problem, choose_settings, problems_of_corpus, problems_of_files
@@ -26,13 +27,12 @@ from mlgo.execution.trees import ReplayStore
 from mlgo.rollout.memory import is_discrete, tree_key
 from mlgo.tasks import get_task
 from mlgo.tasks.regalloc_evict import MASK
-from mlgo.tasks.reward import OFFSETS, relative_reward
 
 
 class CompileEnv(gymnasium.Env[Observation, Any]):
     """A compile whose decisions an agent makes.
 
-    The gain is relative, over the heuristic (`tasks.reward.relative_reward`); how it is handed out is the reward's
+    The gain is relative, over the heuristic (`measures.relative_reward`); how it is handed out is the reward's
     affair. A compile that fails, whatever the reason, ends the episode as truncated, as if it had gained nothing, with
     ``info["error"]``.
 
@@ -255,9 +255,9 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
     def _gain(self, event: Ending) -> float:
         if isinstance(event, CompileError):
             return 0.0
-        objective = self.settings.objective
-        score, baseline = np.array(float(getattr(event, objective))), np.array(self.problem.baseline)
-        return float(relative_reward(score, baseline, OFFSETS.get(objective, 0.0)))
+        measure = get_measure(self.settings.objective)
+        score = float(getattr(event, measure.name))
+        return float(measure.reward(np.array(score), np.array(self.problem.baseline)))
 
     def _note(self, action: Any) -> None:
         """Keep what is rendered."""

@@ -8,10 +8,11 @@ from typing import Protocol
 
 from mlgo.compiler.known import KnownPath
 from mlgo.compiler.session import CompileResult, compile_under_advice
-from mlgo.compiler.spills import SpillCosts, total_cost
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.core.config import CompileConfig
 from mlgo.core.errors import CompileError
+from mlgo.core.measures.remarks import SpillCosts
+from mlgo.core.measures.spills import SPILL_COST
 from mlgo.tasks import Responder, Task
 from mlgo.wire.log import Header
 
@@ -53,7 +54,7 @@ class RecalledCosts:
     @property
     def spill_cost(self) -> float:
         """Spills, reloads and copies of all functions in one figure."""
-        return total_cost(self.spills)
+        return SPILL_COST.of_functions(self.spills)
 
 
 Ending = CompileResult | RecalledCosts | CompileError

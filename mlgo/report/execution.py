@@ -9,8 +9,8 @@ import numpy as np
 
 from mlgo.core.artifacts import PROGRAMS, read_provenance, read_table
 from mlgo.core.errors import ArtifactError
+from mlgo.core.measures import MEASURES
 from mlgo.rollout.references import HEURISTIC
-from mlgo.tasks.reward import OFFSETS
 
 FIGURES = {"spill_cost": "spill cost", "text_bytes": "text", "instructions": "instructions", "accesses": "accesses"}
 """What is compared, with titles; instructions are those executed, accesses to memory are reads and writes together."""
@@ -131,7 +131,7 @@ def read_matching_execution(path: Path, baseline: Mapping[str, Any], evaluation:
 def _change(row: dict[str, Any], heuristic: dict[str, Any]) -> dict[str, float | None]:
     found: dict[str, float | None] = {}
     for name in FIGURES:
-        new, old, offset = row[name], heuristic[name], OFFSETS.get(name, 0.0)
+        new, old, offset = row[name], heuristic[name], MEASURES[name].offset if name in MEASURES else 0.0
         found[name] = None if new is None or not (old or offset) else (new + offset) / (old + offset) - 1.0
     return found
 

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from plotly.subplots import make_subplots
 
+from mlgo.core.measures import get_measure
+from mlgo.core.measures.spills import SPILL_COST
 from mlgo.core.names import PolicyName
 from mlgo.core.seeding import sample
 from mlgo.policy.importance import Importance
@@ -18,7 +20,6 @@ from mlgo.report.functions import Functions
 from mlgo.report.measured import MEASURE_TITLES, contenders, sizes
 from mlgo.report.sweep import SPLITS, PointResult
 from mlgo.report.tables import Row, ratios
-from mlgo.tasks.reward import OFFSETS
 
 # Okabe and Ito's palette: distinct for all common kinds of colour vision, readable on light and dark.
 _POLICY_COLOURS = ("#E69F00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
@@ -115,7 +116,7 @@ def function_scatter(functions: Functions, policies: Sequence[str], seed: int) -
         costs = functions.costs[functions.contenders.index(name)]
         differing = np.flatnonzero(np.isfinite(costs) & (costs != functions.baseline)).tolist()
         shown = sample(differing, _NUM_FUNCTIONS // len(policies), seed, "report", "functions", name)
-        before, after = (values[shown] + OFFSETS["spill_cost"] for values in (functions.baseline, costs))
+        before, after = (values[shown] + SPILL_COST.offset for values in (functions.baseline, costs))
         most = max(most, *before, *after)
         figure.add_scatter(
             x=before.tolist(),
@@ -128,7 +129,7 @@ def function_scatter(functions: Functions, policies: Sequence[str], seed: int) -
         )
     figure.add_shape(type="line", x0=1, y0=1, x1=most, y1=most, line=_ZERO_LINE, layer="below")
     for update, whose in ((figure.update_xaxes, "the heuristic"), (figure.update_yaxes, "the policy")):
-        title = _with_offset(f"{MEASURE_TITLES['spill_cost']} under {whose}", "spill_cost")
+        title = _with_offset(f"{SPILL_COST.words.title} under {whose}", SPILL_COST.name)
         update(title=title, type="log", dtick=1, tickformat=",")
     return figure
 
@@ -431,7 +432,8 @@ def _layout(height: int) -> dict[str, Any]:
 
 
 def _with_offset(title: str, measure: str) -> str:
-    return f"{title} plus {OFFSETS[measure]:g}" if measure in OFFSETS else f"{title} (bytes)"
+    offset = get_measure(measure).offset
+    return f"{title} plus {offset:g}" if offset else f"{title} (bytes)"
 
 
 def _bars(rows: Sequence[Row], measure: str, split: str, show_legend: bool) -> go.Bar:

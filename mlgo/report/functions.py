@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mlgo.core.measures.spills import SPILL_COST
 from mlgo.report.compare import Bootstrap, Comparison, log_ratios
 from mlgo.report.measured import contenders
 from mlgo.rollout.functions import function_costs
 from mlgo.rollout.references import HEURISTIC
-from mlgo.tasks.reward import OFFSETS
 
 BEST = "best of all"
 """For each function the least cost under the heuristic or any contender."""
 
-_OFFSET = OFFSETS["spill_cost"]
+_OFFSET = SPILL_COST.offset
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,9 @@ def collect_functions(measured: pa.Table, baseline: pa.Table, evaluation: pa.Tab
         baseline: ``artifacts.FUNCTIONS`` of the references.
         evaluation: ``artifacts.FUNCTIONS`` of the policies.
     """
-    test = measured.filter((pc.field("split") == "test") & pc.field("baseline_spill_cost").is_valid())
+    test = measured.filter((pc.field("split") == "test") & pc.field(f"baseline_{SPILL_COST.name}").is_valid())
     names = [*contenders(measured, policies=True), *contenders(measured, policies=False)]
-    compiled = {(row["contender"], _key(row)): row["spill_cost"] is not None for row in test.to_pylist()}
+    compiled = {(row["contender"], _key(row)): row[SPILL_COST.name] is not None for row in test.to_pylist()}
     keys = list(dict.fromkeys(key for _, key in compiled))
     here = pc.field("project").isin(pc.unique(test["project"]))
     known = {**function_costs(baseline.filter(here)), **function_costs(evaluation.filter(here))}
@@ -137,10 +137,10 @@ def _row(
         bootstrap.compare(
             costs + _OFFSET,
             functions.baseline + _OFFSET,
-            *(name, "test", "functions", "spill_cost"),
+            *(name, "test", "functions", SPILL_COST.name),
             groups=functions.modules,
         ),
-        bootstrap.compare(after, before, name, "test", "all", "spill_cost"),
+        bootstrap.compare(after, before, name, "test", "all", SPILL_COST.name),
         float(logs / least_logs) if least_logs else None,
         float(gained / to_gain) if to_gain else None,
     )

@@ -6,24 +6,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.core.config import SIZES
+from mlgo.core import measures
+from mlgo.core.artifacts import score_type
 from mlgo.core.errors import ArtifactError
 from mlgo.core.names import PolicyName
 from mlgo.rollout.references import HEURISTIC, REFERENCES
-from mlgo.tasks.reward import OFFSETS
 
-MEASURES = (*SIZES, "spill_cost")
+MEASURES = measures.names()
 """Scores that may be compared: sizes, and what register allocation cost where that is the task."""
 
-MEASURE_TITLES = {
-    "text_bytes": "text",
-    "exec_bytes": "executable sections",
-    "dedup_bytes": "text by shares",
-    "spill_cost": "spill cost",
-}
+MEASURE_TITLES = {name: one.words.title for name, one in measures.MEASURES.items()}
 """How a page names each measure."""
 
-_NUMBERS = {name: pa.float64() if name == "spill_cost" else pa.int64() for name in MEASURES}
+_NUMBERS = {name: score_type(measures.get_measure(name)) for name in MEASURES}
 
 MEASURED = pa.schema(
     [
@@ -92,7 +87,7 @@ def sizes(measured: pa.Table, measure: str) -> tuple[np.ndarray, np.ndarray]:
     Returns:
         float64 [num_rows] each, NaN where a compile failed.
     """
-    offset = OFFSETS.get(measure, 0.0)
+    offset = measures.get_measure(measure).offset
     return _floats(measured[measure]) + offset, _floats(measured[f"baseline_{measure}"]) + offset
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mlgo.core.measures import get_measure
 from mlgo.core.names import PolicyName
 from mlgo.report.compare import Bootstrap, Comparison
 from mlgo.report.measured import measures_in, sizes
-from mlgo.tasks.reward import OFFSETS
 
 SPLITS = ("test", "validation", "train")
 """Splits in the order in which they are shown."""
@@ -212,11 +212,11 @@ def _seed_row(
 def _compared(row: dict[str, Any], measure: str) -> bool:
     """Whether the ratio of the two scores says anything: both are known, and neither is 0 where there is no offset."""
     scores = row[measure], row[f"baseline_{measure}"]
-    return None not in scores and (measure in OFFSETS or all(scores))
+    return None not in scores and (get_measure(measure).offset > 0 or all(scores))
 
 
 def _standout(row: dict[str, Any], measure: str) -> Standout:
-    score, baseline, offset = row[measure], row[f"baseline_{measure}"], OFFSETS.get(measure, 0)
+    score, baseline, offset = row[measure], row[f"baseline_{measure}"], get_measure(measure).offset
     return Standout(
         row["project"],
         row["module"],

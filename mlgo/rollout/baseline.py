@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mlgo.compiler.comdat import comdat_groups, shared_text
 from mlgo.compiler.session import CompileResult
 from mlgo.compiler.toolchain import Quirks
 from mlgo.core.artifacts import trace_schema
 from mlgo.core.errors import ArtifactError
+from mlgo.core.measures.comdat import comdat_groups, shared_text
 from mlgo.core.types import TensorSpec
 from mlgo.corpus.store import Module
 from mlgo.policy.advisors import EchoAdvisor, RecordedAdvisor

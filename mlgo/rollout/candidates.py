@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
+from mlgo.core.measures import get_measure
 from mlgo.policy.policy import Policy
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.scored import ScoredModule
-from mlgo.tasks.reward import OFFSETS, relative_reward
 
 
 class CandidateEvaluator:
@@ -60,7 +60,7 @@ class CandidateEvaluator:
             for position in range(scores.size):  # not as they ended
                 self._quarantine.note(modules[position % len(modules)].module.key, reasons.get(position, ""))
         baseline = np.array([float(getattr(one, self._objective)) for one in modules])
-        return relative_reward(scores, baseline, OFFSETS.get(self._objective, 0.0))
+        return get_measure(self._objective).reward(scores, baseline)
 
     def _jobs(self, candidates: np.ndarray, modules: Sequence[ScoredModule]) -> Iterator[CompileJob]:
         """All compiles, candidate by candidate, made as they are taken: a large generation is not in memory as such."""

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mlgo.compiler.comdat import comdat_groups
 from mlgo.core.files import content_hash
+from mlgo.core.measures.comdat import comdat_groups
 
 
 @dataclass(frozen=True)

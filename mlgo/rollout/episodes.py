@@ -8,10 +8,11 @@ import numpy as np
 from tqdm import tqdm
 
 from mlgo.compiler.session import CompileResult
+from mlgo.core.measures import relative_reward
+from mlgo.core.measures.spills import SPILL_COST
 from mlgo.policy.policy import Policy
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.jobs import CompileJob
-from mlgo.tasks.reward import relative_reward
 
 Read = TypeVar("Read")
 
@@ -107,7 +108,7 @@ def function_episodes(
     """
     assert result.spills is not None
     inputs, answers = _questions(result, policy)
-    costs = {one.function: one.spill_cost for one in result.spills}
+    costs = {one.function: SPILL_COST.of_functions([one]) for one in result.spills}
     total, episodes, start = sum(heuristic.values()), [], 0
     for function, count in result.contexts:
         asked = slice(start, start + count)

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mlgo.compiler.session import CompileResult
-from mlgo.compiler.spills import SpillCosts
 from mlgo.core.artifacts import FUNCTIONS, read_table
+from mlgo.core.measures.remarks import SpillCosts
+from mlgo.core.measures.spills import SPILL_COST
 from mlgo.corpus.store import Module
 from mlgo.policy.policy import Policy
 from mlgo.rollout.episodes import Episode, episode, function_episodes
@@ -53,7 +54,7 @@ def function_costs(functions: pa.Table) -> dict[str, dict[str, dict[str, float]]
     for row in functions.to_pylist():
         costs = SpillCosts(**{name: row[name] for name in SpillCosts._fields})
         by_module = found.setdefault(row["advisor"], {})
-        by_module.setdefault(f"{row['project']}/{row['module']}", {})[costs.function] = costs.spill_cost
+        by_module.setdefault(f"{row['project']}/{row['module']}", {})[costs.function] = SPILL_COST.of_functions([costs])
     return found
 
 

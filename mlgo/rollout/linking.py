@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlgo.compiler.comdat import comdat_groups, deduplicated_text
 from mlgo.compiler.linker import linked_text
-from mlgo.compiler.measure import object_size
 from mlgo.core.artifacts import PROJECT_MEASURES
 from mlgo.core.errors import CompileError
+from mlgo.core.measures.comdat import comdat_groups, deduplicated_text
+from mlgo.core.measures.elf import read_sections, text_size
 from mlgo.corpus.store import Module
 
 
@@ -65,9 +65,9 @@ def _measure_project(
 ) -> list[dict[str, Any]]:
     missing = [module.name for module, path in zip(modules, objects, strict=True) if not path.exists()]
     measures: dict[str, Callable[[], int]] = {
-        "object": lambda: sum(object_size(path.read_bytes()).text_bytes for path in objects),
+        "object": lambda: sum(text_size(read_sections(path.read_bytes())) for path in objects),
         "deduplicated": lambda: deduplicated_text(
-            (object_size(data).text_bytes, comdat_groups(data)) for data in map(Path.read_bytes, objects)
+            (text_size(read_sections(data)), comdat_groups(data)) for data in map(Path.read_bytes, objects)
         ),
         "linked": lambda: linked_text(linking.linker, objects, linking.timeout_s),
         "folded": lambda: linked_text(linking.linker, objects, linking.timeout_s, fold=True),

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mlgo.compiler.session import CompileResult
-from mlgo.compiler.spills import SpillCosts
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.core.config import CompileConfig
 from mlgo.core.files import content_hash
+from mlgo.core.measures.remarks import SpillCosts
 from mlgo.core.types import TensorSpec
 from mlgo.execution.trees import DecisionTree, Forest, FunctionLeaf, Leaf, ReplayStore, TreeKey, Walk
 from mlgo.rollout.copies import Copies

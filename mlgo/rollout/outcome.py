@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlgo.compiler.session import CompileResult
-from mlgo.compiler.spills import SpillCosts, total_cost
+from mlgo.core.measures.remarks import SpillCosts
+from mlgo.core.measures.spills import SPILL_COST
 
 
 @dataclass(frozen=True)
@@ -50,5 +51,5 @@ class CompileOutcome:
         if self.spills is not None:
             if objective != "spill_cost":
                 raise ValueError(f"{objective} is not known: the job asked for costs only")
-            return float(total_cost(self.spills))
+            return float(SPILL_COST.of_functions(self.spills))
         return float("nan") if self.result is None else float(getattr(self.result, objective))

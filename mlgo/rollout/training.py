@@ -13,6 +13,7 @@ from mlgo.core.artifacts import provenance, read_provenance
 from mlgo.core.config import BCMaxConfig, CompileConfig, ESConfig, MarginalConfig, PPOConfig, ReplayConfig
 from mlgo.core.errors import PolicyError
 from mlgo.core.files import file_sha256
+from mlgo.core.measures import FAILED_REWARD
 from mlgo.core.seeding import sample
 from mlgo.corpus.store import Module, load_modules
 from mlgo.execution.trees import ReplayStore, prune
@@ -24,7 +25,6 @@ from mlgo.rollout.copies import Copies
 from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import ScoredModule, load_copies, load_scored_modules, with_questions
 from mlgo.tasks import get_task
-from mlgo.tasks.reward import FAILED_REWARD
 
 LearnerConfig = BCMaxConfig | ESConfig | MarginalConfig | PPOConfig
 """Sections of the learners that compile."""

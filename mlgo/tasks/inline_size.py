@@ -7,7 +7,7 @@ Data sheet (LLVM 17 to 22; llvm/lib/Analysis/MLInlineAdvisor.cpp, InlineModelFea
 - Observation: 35 (LLVM 17, 18) or 38 (19 and newer) scalars, int64.
 - Answer: ``inlining_decision``, int64 [1]; non-zero inlines. Every value is legal.
 - Context: one for the whole module, the empty string.
-- Score: size of the object in bytes, lower is better; see mlgo/compiler/measure.py for the two measures.
+- Score: size of the object in bytes, lower is better; see mlgo/core/measures/elf.py for the two measures.
 - Early end: when the module's IR exceeds ``-ml-advisor-size-increase-threshold`` times its first size, nothing
   more is asked and nothing more is inlined. Seen only in the remark ``ForceStop`` of the pass ``inline-ml``.
 """

@@ -12,7 +12,7 @@ Data sheet (LLVM 17 to 22; llvm/lib/CodeGen/MLRegAllocEvictAdvisor.cpp and .h, R
 - Float rows but ``progress`` are divided by their maximum over the columns. An interval that cannot be spilled has
   infinite weight, so ``use_def_density`` is NaN there, by which 1 is meant, as newer sources of LLVM write it.
 - Context: one for each function, its symbol, also for those that ask nothing.
-- Score: ``spill_cost`` of the compiler's remarks, lower is better; see mlgo/compiler/spills.py.
+- Score: ``spill_cost`` of the compiler's remarks, lower is better; see mlgo/core/measures/remarks.py.
 - The built-in decision is not told. LLVM 17 to 19 let two registers evict each other for ever.
 """
 

@@ -10,7 +10,7 @@ Data sheet (LLVM 17 to 22; llvm/lib/CodeGen/MLRegAllocPriorityAdvisor.cpp, RegAl
   LLVM turns it into an unsigned integer of 32 bits, whose value is undefined for what does not fit.
 - A range that cannot be spilled has infinite weight.
 - Context: one for each function, its symbol, also for those that ask nothing.
-- Score: ``spill_cost`` of the compiler's remarks, lower is better; see mlgo/compiler/spills.py.
+- Score: ``spill_cost`` of the compiler's remarks, lower is better; see mlgo/core/measures/remarks.py.
 - The built-in decision is not told. It also knows register classes, hints, and where a range begins.
 """
 

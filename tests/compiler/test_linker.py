@@ -2,12 +2,12 @@
 
 import pytest
 
-from mlgo.compiler.comdat import comdat_groups, deduplicated_text
 from mlgo.compiler.linker import linked_text
-from mlgo.compiler.measure import object_size
 from mlgo.compiler.session import compile_plain
 from mlgo.compiler.toolchain import find_linker
 from mlgo.core.errors import CompileTimeout, LinkError
+from mlgo.core.measures.comdat import comdat_groups, deduplicated_text
+from mlgo.core.measures.elf import executable_size, read_sections, text_size
 
 # Two instances with the same code; noinline keeps both as functions, in groups of their own.
 HEADER = """
@@ -34,12 +34,12 @@ def test_copies_go_and_all_else_stays(objects, leaves_nothing):
     with leaves_nothing():
         alone = linked_text(find_linker(), [first], 60.0)
         both = linked_text(find_linker(), objects, 60.0)
-    text = object_size(second.read_bytes()).text_bytes
+    text = text_size(read_sections(second.read_bytes()))
     # Of the second object two small functions remain; its copy of the loop, which is most of it, goes.
     assert alone < both < alone + text
     # The same object again brings its own functions a second time, aligned, but no group.
-    own = deduplicated_text([(object_size(first.read_bytes()).text_bytes, comdat_groups(first.read_bytes()))] * 2)
-    own -= object_size(first.read_bytes()).text_bytes
+    own = deduplicated_text([(text_size(read_sections(first.read_bytes())), comdat_groups(first.read_bytes()))] * 2)
+    own -= text_size(read_sections(first.read_bytes()))
     assert alone < linked_text(find_linker(), [first, first], 60.0) <= alone + own + 2 * 16
 
 
@@ -65,7 +65,7 @@ def test_code_that_is_not_position_independent_links(toolchain, settings, tmp_pa
         'module asm ".text\\0A movabs $a, %rax"\n'  # 10 bytes, R_X86_64_64 in the middle of the code
     )
     compile_plain(toolchain, source, settings, object_path=tmp_path / "a.o")
-    code = object_size((tmp_path / "a.o").read_bytes()).exec_bytes
+    code = executable_size(read_sections((tmp_path / "a.o").read_bytes()))
     assert code >= 10
     assert linked_text(find_linker(), [tmp_path / "a.o"], 60.0) >= code
 
@@ -75,7 +75,7 @@ def test_symbols_of_modules_that_are_not_there_stay_open(bitcode, toolchain, set
     attribute = f'__attribute__((visibility("{visibility}")))'
     text = f"{attribute} extern int missing(int); {attribute} int f(int x) {{ return missing(x) + 1; }}"
     compile_plain(toolchain, bitcode(text), settings, object_path=tmp_path / "a.o")
-    code = object_size((tmp_path / "a.o").read_bytes()).exec_bytes
+    code = executable_size(read_sections((tmp_path / "a.o").read_bytes()))
     assert linked_text(find_linker(), [tmp_path / "a.o"], 60.0) >= code  # nothing exported is no reason to drop it
 
 

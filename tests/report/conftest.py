@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlgo.compiler.spills import SpillCosts
 from mlgo.core.artifacts import (
     FUNCTIONS,
     LINKED,
@@ -22,6 +21,7 @@ from mlgo.core.artifacts import (
     write_rows,
 )
 from mlgo.core.files import write_json, write_text
+from mlgo.core.measures.remarks import SpillCosts
 from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture

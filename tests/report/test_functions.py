@@ -5,8 +5,8 @@ import math
 import pyarrow as pa
 import pytest
 
-from mlgo.compiler.spills import SpillCosts
 from mlgo.core.artifacts import FUNCTIONS
+from mlgo.core.measures.remarks import SpillCosts
 from mlgo.report import figures
 from mlgo.report.compare import Bootstrap
 from mlgo.report.functions import BEST, collect_functions, function_rows

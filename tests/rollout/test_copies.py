@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from mlgo.compiler.comdat import comdat_groups, deduplicated_text
-from mlgo.compiler.measure import object_size
 from mlgo.compiler.session import compile_plain
 from mlgo.compiler.toolchain import Quirks
 from mlgo.core.artifacts import COPIES, write_rows
 from mlgo.core.errors import ArtifactError
+from mlgo.core.measures.comdat import comdat_groups, deduplicated_text
+from mlgo.core.measures.elf import read_sections, text_size
 from mlgo.corpus.store import Module
 from mlgo.execution.trees import ReplayStore
 from mlgo.policy.advisors import ConstantAdvisor
@@ -55,11 +55,11 @@ def test_the_heuristics_objects_tell_what_is_shared(baseline, bitcode, toolchain
         if (number := sum(signature in names for names in carried)) > 1
     }
     assert set(counts.values()) <= {2, 3}
-    one_copy = deduplicated_text((object_size(data).text_bytes, comdat_groups(data)) for data in objects)
+    one_copy = deduplicated_text((text_size(read_sections(data)), comdat_groups(data)) for data in objects)
     by_shares = sum(sizes_of(baseline, "heuristic").values())
     # Rounding costs less than a byte per group and module; copies differ a little where a module inlined more.
     assert by_shares == pytest.approx(one_copy, rel=0.01)
-    assert by_shares < 0.95 * sum(object_size(data).text_bytes for data in objects)
+    assert by_shares < 0.95 * sum(text_size(read_sections(data)) for data in objects)
 
 
 def test_hosts_and_trees_give_the_size_that_the_baseline_gave(baseline, bitcode, toolchain, settings, tmp_path):

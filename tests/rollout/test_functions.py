@@ -6,6 +6,7 @@ import pytest
 
 from mlgo.compiler.session import compile_plain, compile_under_advice
 from mlgo.core.artifacts import FUNCTIONS, write_rows
+from mlgo.core.measures.spills import SPILL_COST
 from mlgo.core.names import PolicyName
 from mlgo.corpus.store import Module
 from mlgo.policy.column_policy import ColumnPolicy
@@ -47,7 +48,7 @@ def test_rows_hold_all_costs_and_questions(compiles, tmp_path):
     for advisor, result in (("heuristic", plain), ("explorer", explored)):
         costs = load_function_costs(tmp_path, advisor)[MODULE.key]
         assert {name: cost for name, cost in costs.items() if cost} == {
-            one.function: one.spill_cost for one in result.spills
+            one.function: SPILL_COST.of_function(one) for one in result.spills
         }
         assert sum(costs.values()) == pytest.approx(result.spill_cost)
     assert load_function_costs(tmp_path, "nobody") == {}
@@ -72,7 +73,7 @@ def test_evaluation_tells_functions(toolchain, fast, optimized):  # noqa: F811
 
 def test_episodes_of_functions_share_what_a_compile_cost(compiles):
     plain, explored = compiles
-    heuristic = {one.function: one.spill_cost for one in plain.spills}
+    heuristic = {one.function: SPILL_COST.of_function(one) for one in plain.spills}
     whole = episode(MODULE.key, explored, POLICY, "spill_cost")
     parts = function_episodes(MODULE.key, explored, POLICY, heuristic)
     assert [(one.function, len(one.answers)) for one in parts] == [pair for pair in explored.contexts if pair[1]]

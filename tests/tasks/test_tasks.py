@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mlgo.core.errors import ConfigError
+from mlgo.core.measures import relative_reward
 from mlgo.tasks import get_task
-from mlgo.tasks.reward import relative_reward
 
 
 def test_unknown_tasks_are_named():

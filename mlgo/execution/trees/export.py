@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from mlgo.compiler.spills import total_cost
+from mlgo.core.measures.spills import SPILL_COST
 from mlgo.core.types import TensorSpec
 from mlgo.execution.trees.forest import Forest
 from mlgo.execution.trees.tree import FunctionLeaf, Leaf, Walk
@@ -50,7 +50,7 @@ def _contexts(forest: Forest, places: Sequence[int], lengths: np.ndarray) -> dic
 
 def _results(forest: Forest, walks: Sequence[Walk], lengths: np.ndarray) -> dict[str, pa.Array]:
     if forest.whole is None:
-        costs = [total_cost(walk.leaf.spills) for walk in walks if isinstance(walk.leaf, FunctionLeaf)]
+        costs = [SPILL_COST.of_functions(walk.leaf.spills) for walk in walks if isinstance(walk.leaf, FunctionLeaf)]
         return {"spill_cost": pa.array(np.repeat(np.array(costs, np.float64), lengths))}
     leaves = [walk.leaf for walk in walks if isinstance(walk.leaf, Leaf)]
     return {

@@ -15,8 +15,8 @@ import numpy as np
 
 from mlgo.compiler.known import KnownContext, KnownPath
 from mlgo.compiler.session import CompileResult
-from mlgo.compiler.spills import SpillCosts
 from mlgo.core.errors import ReplayMismatch
+from mlgo.core.measures.remarks import SpillCosts
 from mlgo.execution.trees.tree import AnyLeaf, Branch, DecisionTree, Descent, FunctionLeaf, Leaf, Stretch, Walk
 from mlgo.tasks import Decide
 from mlgo.wire.log import Header

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.compiler.spills import SpillCosts
+from mlgo.core.measures.remarks import SpillCosts
 from mlgo.execution.trees.forest import Growth
 from mlgo.execution.trees.tree import AnyLeaf, Branch, FunctionLeaf, Leaf
 from mlgo.wire.log import Header, parse_header, write_header

@@ -16,10 +16,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mlgo.compiler.known import KnownPath
-from mlgo.compiler.measure import MEASURE_VERSION
 from mlgo.compiler.session import CompileResult
 from mlgo.core.errors import ArtifactError, ReplayMismatch
 from mlgo.core.files import content_hash, place, read_json, write_json
+from mlgo.core.measures.elf import MEASURE_VERSION
 from mlgo.execution.trees.forest import Forest, Growth, Visit, visits_of
 from mlgo.execution.trees.record import (
     FRAME_BYTES,

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mlgo.compiler.spills import SpillCosts
 from mlgo.core.errors import ReplayMismatch
+from mlgo.core.measures.remarks import SpillCosts
 from mlgo.tasks import Decide
 
 _BLOCK = 256

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from mlgo.compiler.session import CompileResult
+from mlgo.core.measures import get_measure
 from mlgo.learn.bcmax.best import Trajectory
 from mlgo.learn.bcmax.dataset import trajectories
 from mlgo.policy.policy import Policy
@@ -17,7 +18,6 @@ from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.scored import ScoredModule, baselines
 from mlgo.rollout.training import validation_rewards
 from mlgo.tasks import Advisor
-from mlgo.tasks.reward import OFFSETS
 
 
 @dataclass
@@ -80,4 +80,4 @@ class CompiledRollouts:
         self.num_episodes += len(jobs)
         compiles = compile_episodes(self.host, jobs, self.read, source, self.quarantine.note)
         episodes = [one for each in compiles if each is not None for one in each]
-        return trajectories(episodes, source, baselines(chosen, self.objective), OFFSETS.get(self.objective, 0.0))
+        return trajectories(episodes, source, baselines(chosen, self.objective), get_measure(self.objective).offset)

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from mlgo.core.measures import relative_reward
 from mlgo.learn.ppo import Sampled, SampledCompile
 from mlgo.problems.subset.compiler import Compiled
 from mlgo.problems.subset.rollout import Episode
 from mlgo.problems.subset.stored import JudgedUnit
-from mlgo.tasks.reward import relative_reward
 
 
 def reward_of(unit: JudgedUnit, episode: Episode) -> float:

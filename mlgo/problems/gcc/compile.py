@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlgo.compiler.measure import function_bytes, function_sizes, object_size
 from mlgo.core.errors import ObjectError, RemarkError
 from mlgo.core.files import write_bytes
+from mlgo.core.measures.elf import function_bytes, function_sizes, read_sections, text_size
 from mlgo.core.scratch import scratch_directory
 from mlgo.problems.gcc.counters import PRE_INSN, get_counter, intervals, read_counts
 from mlgo.problems.gcc.find import Gcc
@@ -39,7 +39,7 @@ class GccObject:
     """What one compile gave.
 
     Attributes:
-        text_bytes: Berkeley text of the object, in bytes, see `measure.object_size`.
+        text_bytes: Berkeley text of the object, in bytes, see `elf.text_size`.
         function_bytes: code of all functions without padding between them, see `measure.function_bytes`.
         num_candidates: eliminations that were asked for.
         num_performed: eliminations among these that were performed.
@@ -119,7 +119,7 @@ def compile_unit(
         if object_path is not None:
             write_bytes(object_path, data)
     return GccObject(
-        text_bytes=object_size(data).text_bytes,
+        text_bytes=text_size(read_sections(data)),
         function_bytes=function_bytes(data),
         num_candidates=num_candidates,
         num_performed=num_performed,

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mlgo.core.measures import FAILED_REWARD, relative_reward
 from mlgo.problems.subset.compiler import Compiled
 from mlgo.problems.subset.jobs import GreedyJob
 from mlgo.problems.subset.policy import ChoicePolicy
 from mlgo.problems.subset.pool import CsePool
 from mlgo.problems.subset.stored import JudgedUnit, in_batches
-from mlgo.tasks.reward import FAILED_REWARD, relative_reward
 
 
 def greedy_rewards(pool: CsePool, policy: ChoicePolicy, weights: np.ndarray, units: Sequence[JudgedUnit]) -> np.ndarray:
@@ -36,5 +36,5 @@ def greedy_rewards(pool: CsePool, policy: ChoicePolicy, weights: np.ndarray, uni
 def validation_rewards(
     pool: CsePool, policy: ChoicePolicy, weights: np.ndarray, units: Sequence[JudgedUnit]
 ) -> np.ndarray:
-    """The same, with `tasks.reward.FAILED_REWARD` where a compile failed: who breaks units must not look better."""
+    """The same, with `measures.FAILED_REWARD` where a compile failed: who breaks units must not look better."""
     return np.nan_to_num(greedy_rewards(pool, policy, weights, units), nan=FAILED_REWARD)

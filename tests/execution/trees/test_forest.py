@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlgo.compiler.spills import SpillCosts
 from mlgo.core.errors import ReplayMismatch
+from mlgo.core.measures.remarks import SpillCosts
+from mlgo.core.measures.spills import SPILL_COST
 from mlgo.execution.trees import Forest, FunctionLeaf, ReplayStore, TreeKey, stores, visits_of
 from mlgo.execution.trees.export import compiles_table
 from tests.execution.trees.toy import HEADER, NUM_FUNCTIONS, WIDTH, decide_by, functions_result
@@ -161,7 +162,7 @@ def test_export_names_functions_and_their_costs():
     table = compiles_table(MODULE, HEADER, forest)
     rows = table.to_pylist()
     expected = {
-        (place, tuple(walk.answers.tolist())): sum(one.spill_cost for one in walk.leaf.spills)
+        (place, tuple(walk.answers.tolist())): SPILL_COST.of_functions(walk.leaf.spills)
         for place, tree in enumerate(forest.trees)
         for walk in tree.compiles()
         if len(walk.nodes)

@@ -6,7 +6,7 @@ import numpy as np
 
 from mlgo.compiler.known import KnownContext, KnownPath
 from mlgo.compiler.session import CompileResult
-from mlgo.compiler.spills import SpillCosts
+from mlgo.core.measures.remarks import SpillCosts
 from mlgo.core.types import TensorSpec
 from mlgo.execution.trees import Leaf
 from mlgo.wire.log import Header

@@ -10,10 +10,10 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import mlgo.envs  # noqa: F401
-from mlgo.compiler.measure import function_bytes, function_sizes
 from mlgo.core.artifacts import CSE_SOURCES, write_rows
 from mlgo.core.config import GccConfig
 from mlgo.core.errors import ConfigError, CorpusError, ToolchainError
+from mlgo.core.measures.elf import function_bytes, function_sizes
 from mlgo.corpus.build import BuildLimits
 from mlgo.corpus.recipe import load_recipe
 from mlgo.problems.gcc.compiler import GccCompiler, GccSpec

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from mlgo.compiler.measure import SYMBOL64, is_text, read_sections, section_entries
-from mlgo.compiler.unwind import unwind_bytes
 from mlgo.core.errors import ObjectError
+from mlgo.core.measures.elf import SYMBOL64, is_text, read_sections, section_entries
+from mlgo.core.measures.unwind import unwind_bytes
 
 _SHT_GROUP = 17
 _GRP_COMDAT = 1

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.compiler.comdat import comdat_groups, deduplicated_text, shared_text
-from mlgo.compiler.measure import object_size
 from mlgo.compiler.session import compile_plain
 from mlgo.core.errors import ObjectError
-from tests.compiler.test_unwind import unwind_by_readelf
+from mlgo.core.measures.comdat import comdat_groups, deduplicated_text, shared_text
+from mlgo.core.measures.elf import read_sections, text_size
+from tests.core.measures.test_unwind import unwind_by_readelf
 from tests.fakes.elf import ALLOC, EXEC, PROGBITS, WRITE, elf_object
 
 GROUP, SYMTAB, STRTAB = 17, 2, 3
@@ -115,7 +115,7 @@ def real_objects(sample, toolchain, settings, tmp_path_factory):
 
 def test_real_objects_share_groups(real_objects):
     groups = [comdat_groups(path.read_bytes()) for path in real_objects]
-    sizes = [object_size(path.read_bytes()).text_bytes for path in real_objects]
+    sizes = [text_size(read_sections(path.read_bytes())) for path in real_objects]
     together = deduplicated_text(zip(sizes, groups, strict=True))
     signatures = [signature for found in groups for signature, _ in found]
     assert len(set(signatures)) < len(signatures)

@@ -8,8 +8,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.compiler.spills import SpillCosts, read_spill_costs
 from mlgo.core.errors import RemarkError
+from mlgo.core.measures.remarks import SpillCosts, read_spill_costs
+from mlgo.core.measures.spills import SPILL_COST
 
 # As clang 22 writes it, with a loop's remark between those of its function and the next.
 STREAM = b"""\
@@ -75,8 +76,8 @@ def test_functions_are_read_and_loops_are_not():
         num_copies=4,
         copies_cost=10.0,
     )
-    assert main.spill_cost == pytest.approx(4 * 32.5 + 1.5 + 0.2 * 10)
-    assert (odd.function, odd.spill_cost) == ("it's $odd", pytest.approx(0.2))
+    assert SPILL_COST.of_function(main) == pytest.approx(4 * 32.5 + 1.5 + 0.2 * 10)
+    assert (odd.function, SPILL_COST.of_function(odd)) == ("it's $odd", pytest.approx(0.2))
 
 
 def test_no_remark_at_all_is_no_cost():

@@ -10,8 +10,8 @@ import struct
 
 import numpy as np
 
-from mlgo.compiler.measure import SYMBOL64, read_sections, section_entries, section_name
 from mlgo.core.errors import ObjectError
+from mlgo.core.measures.elf import SYMBOL64, read_sections, section_entries, section_name
 
 _SHT_RELA = 4
 _SHT_SYMTAB = 2

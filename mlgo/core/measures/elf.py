@@ -1,16 +1,15 @@
 """Sizes of an ELF file by section flags.
 
-Two measures (both in bytes), after the section header table of the ELF specification:
+Two sizes (both in bytes), after the section header table of the ELF specification:
 
-- ``exec_bytes``: sections with SHF_EXECINSTR.
-- ``text_bytes``: sections with SHF_ALLOC that are executable or not writable, the first column of ``llvm-size``
-  and GNU ``size`` (code, constants, unwind tables). This is what MLGO's inlining reward counts. A linked file also
-  has tables for the dynamic linker among these; they are left out, as they hold names and addresses, not code or
-  data of the program, and their size is a matter of which names are exported. An object has none.
+- Executable sections: those with SHF_EXECINSTR.
+- Berkeley text: sections with SHF_ALLOC that are executable or not writable, the first column of ``llvm-size`` and
+  GNU ``size`` (code, constants, unwind tables). This is what MLGO's inlining reward counts. A linked file also has
+  tables for the dynamic linker among these; they are left out, as they hold names and addresses, not code or data of
+  the program, and their size is a matter of which names are exported. An object has none.
 """
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +18,9 @@ from mlgo.core.errors import ObjectError
 MEASURE_VERSION = 2
 """Raised when the same object gives other sizes than before, so that remembered ones are not used."""
 
-_SHF_WRITE, _SHF_ALLOC, _SHF_EXECINSTR = 1, 2, 4
+SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR = 1, 2, 4
+"""Flags of a section."""
+
 _SHT_NULL, _SHT_SYMTAB, _SHT_NOBITS = 0, 2, 8
 _STT_FUNC, _STT_GNU_IFUNC = 2, 10
 _FOR_THE_DYNAMIC_LINKER = (3, 4, 5, 9, 11, 19, 0x6FFFFFF6, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF)
@@ -45,23 +46,23 @@ SYMBOL64 = np.dtype(
 """``Elf64_Sym``."""
 
 
-@dataclass(frozen=True)
-class ObjectSize:
-    """Sizes of one object file in bytes."""
+def executable_size(sections: np.ndarray) -> int:
+    """Executable sections in bytes.
 
-    exec_bytes: int
-    text_bytes: int
-
-
-def object_size(data: bytes) -> ObjectSize:
-    """Measure a 64-bit little-endian ELF file: an object, or what a linker made of several.
-
-    Raises:
-        ObjectError: other format, or cut short.
+    Args:
+        sections: what `read_sections` gives.
     """
-    sections = read_sections(data)
-    executable = (sections["flags"] & _SHF_EXECINSTR) != 0
-    return ObjectSize(int(sections["size"][executable].sum()), int(sections["size"][is_text(sections)].sum()))
+    executable = (sections["flags"] & SHF_EXECINSTR) != 0
+    return int(sections["size"][executable].sum())
+
+
+def text_size(sections: np.ndarray) -> int:
+    """Berkeley text in bytes.
+
+    Args:
+        sections: what `read_sections` gives.
+    """
+    return int(sections["size"][is_text(sections)].sum())
 
 
 def function_bytes(data: bytes) -> int:
@@ -105,11 +106,11 @@ def function_sizes(data: bytes) -> dict[str, int]:
 
 
 def is_text(sections: np.ndarray) -> np.ndarray:
-    """Which sections ``text_bytes`` counts, bool [num_sections]."""
+    """Which sections `text_size` counts, bool [num_sections]."""
     flags = sections["flags"]
-    read_only = ((flags & _SHF_EXECINSTR) != 0) | ((flags & _SHF_WRITE) == 0)
+    read_only = ((flags & SHF_EXECINSTR) != 0) | ((flags & SHF_WRITE) == 0)
     program = ~np.isin(sections["type"], _FOR_THE_DYNAMIC_LINKER)
-    found: np.ndarray = ((flags & _SHF_ALLOC) != 0) & read_only & program
+    found: np.ndarray = ((flags & SHF_ALLOC) != 0) & read_only & program
     return found
 
 

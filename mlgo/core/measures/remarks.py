@@ -19,16 +19,12 @@ the same code of LLVM, so it is read here as text: a YAML parser takes some hund
 """
 
 import re
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from mlgo.core.errors import RemarkError
 
 REMARK_OPTIONS = ("-fsave-optimization-record=yaml", "-foptimization-record-passes=regalloc")
 """Options of clang that make it write the stream; ``-foptimization-record-file=`` says where."""
-
-LOAD_WEIGHT, STORE_WEIGHT, COPY_WEIGHT = 4.0, 1.0, 0.2
-"""Weights of llvm/lib/CodeGen/RegAllocScore.cpp."""
 
 
 class SpillCosts(NamedTuple):
@@ -49,22 +45,6 @@ class SpillCosts(NamedTuple):
     num_free_reloads: int = 0
     num_copies: int = 0
     copies_cost: float = 0.0
-
-    @property
-    def spill_cost(self) -> float:
-        """One figure: loads weigh 4, stores 1, copies 0.2.
-
-        These are MLGO's weights, but MLGO's own score also counts rematerialised instructions, and loads and stores
-        that are no spill code.
-        """
-        loads = self.reloads_cost + self.folded_reloads_cost
-        stores = self.spills_cost + self.folded_spills_cost
-        return LOAD_WEIGHT * loads + STORE_WEIGHT * stores + COPY_WEIGHT * self.copies_cost
-
-
-def total_cost(spills: Iterable[SpillCosts]) -> float:
-    """One figure for all functions of a module; the order of the additions decides its last bits."""
-    return sum(one.spill_cost for one in spills)
 
 
 _FIELDS = {

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.compiler.session import compile_plain
-from mlgo.compiler.unwind import unwind_bytes
 from mlgo.core.errors import ObjectError
+from mlgo.core.measures.unwind import unwind_bytes
 from tests.fakes.elf import ALLOC, EXEC, PROGBITS, elf_object
 
 SYMTAB, STRTAB, RELA = 2, 3, 4

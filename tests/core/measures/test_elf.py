@@ -5,54 +5,63 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.compiler.measure import SYMBOL64, ObjectSize, function_bytes, object_size
 from mlgo.compiler.session import compile_plain
 from mlgo.core.errors import ObjectError
-from tests.fakes.elf import ALLOC, EXEC, NOBITS, NULL, PROGBITS, WRITE, elf_object
+from mlgo.core.measures import Compiled
+from mlgo.core.measures.elf import SYMBOL64, function_bytes
+from mlgo.core.measures.sizes import EXEC, TEXT
+from tests.fakes.elf import ALLOC, NOBITS, NULL, PROGBITS, WRITE, elf_object
+from tests.fakes.elf import EXEC as CODE
+
+
+def object_size(data):
+    """Executable sections and Berkeley text in bytes."""
+    compiled = Compiled(data)
+    return EXEC.read(compiled), TEXT.read(compiled)
+
 
 TYPICAL = [
-    (PROGBITS, ALLOC | EXEC, 100),  # .text
-    (PROGBITS, ALLOC | EXEC, 20),  # .text.startup
+    (PROGBITS, ALLOC | CODE, 100),  # .text
+    (PROGBITS, ALLOC | CODE, 20),  # .text.startup
     (PROGBITS, ALLOC, 30),  # .rodata
     (PROGBITS, ALLOC, 7),  # .eh_frame
     (PROGBITS, ALLOC | WRITE, 1000),  # .data
     (NOBITS, ALLOC | WRITE, 5000),  # .bss
     (PROGBITS, 0, 300),  # .symtab
-    (PROGBITS, ALLOC | EXEC | WRITE, 3),  # odd but legal: executable counts although writable
+    (PROGBITS, ALLOC | CODE | WRITE, 3),  # odd but legal: executable counts although writable
 ]
 
 
 def test_sums_by_hand():
-    assert object_size(elf_object(TYPICAL)) == ObjectSize(exec_bytes=123, text_bytes=160)
+    assert object_size(elf_object(TYPICAL)) == (123, 160)
 
 
 @pytest.mark.parametrize(
     ("section", "expected"),
     [
-        ((PROGBITS, ALLOC | EXEC, 5), (5, 5)),
+        ((PROGBITS, ALLOC | CODE, 5), (5, 5)),
         ((PROGBITS, ALLOC, 5), (0, 5)),
         ((PROGBITS, ALLOC | WRITE, 5), (0, 0)),
         ((PROGBITS, 0, 5), (0, 0)),
         ((NOBITS, ALLOC | WRITE, 5), (0, 0)),
-        ((NULL, ALLOC | EXEC, 0), (0, 0)),
+        ((NULL, ALLOC | CODE, 0), (0, 0)),
     ],
 )
 def test_one_section(section, expected):
-    size = object_size(elf_object([section]))
-    assert (size.exec_bytes, size.text_bytes) == expected
+    assert object_size(elf_object([section])) == expected
 
 
 def test_no_section():
-    assert object_size(elf_object([])) == ObjectSize(0, 0)
+    assert object_size(elf_object([])) == (0, 0)
 
 
 def test_count_of_sections_in_the_first_entry():
-    assert object_size(elf_object(TYPICAL, count_in_first=True)) == ObjectSize(123, 160)
+    assert object_size(elf_object(TYPICAL, count_in_first=True)) == (123, 160)
 
 
 def test_more_sections_than_fit_into_the_header():
-    many = [(PROGBITS, ALLOC | EXEC, 1)] * 65_300
-    assert object_size(elf_object(many, count_in_first=True)) == ObjectSize(65_300, 65_300)
+    many = [(PROGBITS, ALLOC | CODE, 1)] * 65_300
+    assert object_size(elf_object(many, count_in_first=True)) == (65_300, 65_300)
 
 
 @pytest.mark.parametrize("data", [b"", b"\x7fEL", b"MZ" + bytes(100), b"BC\xc0\xde" + bytes(100), bytes(200)])
@@ -78,7 +87,7 @@ def test_every_truncation_of_a_hand_made_object():
 
 
 def test_a_section_whose_end_wraps_around():
-    data = bytearray(elf_object([(PROGBITS, ALLOC | EXEC, 10)]))
+    data = bytearray(elf_object([(PROGBITS, ALLOC | CODE, 10)]))
     offset_field = len(data) - 64 + 24  # of the last section's entry
     data[offset_field : offset_field + 8] = (2**64 - 4).to_bytes(8, "little")
     with pytest.raises(ObjectError):
@@ -105,11 +114,9 @@ def test_truncations_of_a_real_object(data, real_object):
     )
 )
 def test_sums_are_those_of_the_flag_rule(sections):
-    size = object_size(elf_object(sections))
-    assert size.exec_bytes == sum(n for _, flags, n in sections if flags & EXEC)
-    assert size.text_bytes == sum(
-        n for _, flags, n in sections if flags & ALLOC and (flags & EXEC or not flags & WRITE)
-    )
+    executable, text = object_size(elf_object(sections))
+    assert executable == sum(n for _, flags, n in sections if flags & CODE)
+    assert text == sum(n for _, flags, n in sections if flags & ALLOC and (flags & CODE or not flags & WRITE))
 
 
 @given(position=st.integers(16, 10_000), value=st.binary(min_size=1, max_size=8))
@@ -140,7 +147,7 @@ SYMBOLS = [
 
 def test_functions_without_padding():
     table = np.array(SYMBOLS, SYMBOL64).tobytes()
-    code = (PROGBITS, ALLOC | EXEC, 48)
+    code = (PROGBITS, ALLOC | CODE, 48)
     assert function_bytes(elf_object([code, code, (PROGBITS, ALLOC, 1000), (SYMTAB, 0, table, 0, 0)])) == 40
     assert function_bytes(elf_object([code, (SYMTAB, 0, table[:24], 0, 0)])) == 0
     assert function_bytes(elf_object([code])) == 0

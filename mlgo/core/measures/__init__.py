@@ -1,0 +1,69 @@
+"""The registry of measures: every number that compiles are judged by, defined once, where it is read.
+
+A measure is a `Measure` in the tuple ``MEASURES`` of a module of this package. A new one needs a file here and nothing
+else: it becomes a column of scores and results, a value of ``compile.objective``, and a row of the report. See
+docs/adding-a-measure.md.
+"""
+
+import pkgutil
+from collections.abc import Callable
+from importlib import import_module
+
+from mlgo.core.errors import ConfigError
+from mlgo.core.measures.base import FAILED_REWARD, Compiled, Measure, Words, relative_reward
+from mlgo.core.measures.sizes import TEXT
+
+
+def _defined() -> dict[str, Measure]:
+    found: dict[str, Measure] = {}
+    for name in sorted(module.name for module in pkgutil.iter_modules(__path__)):
+        for measure in getattr(import_module(f"{__name__}.{name}"), "MEASURES", ()):
+            if measure.name in found:
+                raise ValueError(f"mlgo/core/measures/{name}.py: there is a measure {measure.name} already")
+            found[measure.name] = measure
+    return found
+
+
+MEASURES: dict[str, Measure] = _defined()
+"""All measures by name, in the order of their columns."""
+
+DEFAULT = TEXT
+"""What counts where nothing else is chosen."""
+
+
+def get_measure(name: str) -> Measure:
+    """Look a measure up by its name.
+
+    Raises:
+        ConfigError: unknown name.
+    """
+    if name not in MEASURES:
+        raise ConfigError(f"unknown measure {name!r}; known: {', '.join(names())}")
+    return MEASURES[name]
+
+
+def names(which: Callable[[Measure], bool] = lambda measure: True) -> tuple[str, ...]:
+    """Names of some measures as users see them: `DEFAULT` first, then the others.
+
+    Args:
+        which: says of each whether it is wanted.
+    """
+    chosen = sorted(filter(which, MEASURES.values()), key=lambda measure: measure is not DEFAULT)
+    return tuple(measure.name for measure in chosen)
+
+
+SIZES = names(lambda measure: not measure.is_by_function)
+"""Measures that are sizes of objects."""
+
+__all__ = [
+    "DEFAULT",
+    "FAILED_REWARD",
+    "MEASURES",
+    "SIZES",
+    "Compiled",
+    "Measure",
+    "Words",
+    "get_measure",
+    "names",
+    "relative_reward",
+]

@@ -1,0 +1,42 @@
+"""Sizes of objects in bytes, after the section header table of the ELF specification."""
+
+from mlgo.core.measures.base import Compiled, Measure, Words
+from mlgo.core.measures.comdat import shared_text
+from mlgo.core.measures.elf import executable_size, text_size
+
+
+def _shared(compiled: Compiled) -> int | None:
+    if compiled.num_copies is None:
+        return None
+    return shared_text(text_size(compiled.sections), compiled.groups, compiled.num_copies)
+
+
+EXEC = Measure(
+    "exec_bytes",
+    Words("executable sections"),
+    quantity="executable sections",
+    meaning="executable sections of the object",
+    read=lambda compiled: executable_size(compiled.sections),
+)
+
+TEXT = Measure(
+    "text_bytes",
+    Words("text"),
+    quantity="Berkeley text",
+    meaning="Berkeley text of the object",
+    read=lambda compiled: text_size(compiled.sections),
+    of_program="Berkeley text of its objects",
+)
+
+SHARED_TEXT = Measure(
+    "dedup_bytes",
+    Words("text by shares"),
+    quantity="Berkeley text by shares",
+    quantity_of_baseline="text by shares",
+    meaning="Berkeley text by shares, see COPIES",
+    read=_shared,
+    needs_copies=True,
+)
+
+MEASURES = (EXEC, TEXT, SHARED_TEXT)
+"""For the registry, see mlgo/core/measures/__init__.py."""
