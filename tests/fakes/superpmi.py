@@ -1,8 +1,9 @@
 """A SuperPMI that replays a small JSON file instead of recorded methods; command line and output as published.
 
-    superpmi libclrjit.so collection.mch [-v LETTERS] [-jitoption [force] KEY=VALUE]... [-streaming stdin]
-             [-compile 3,7-9]
+    superpmi libclrjit.so collection.mch [-v LETTERS] [-jitoption [force] KEY=VALUE]... [-streaming stdin|FILE]
+             [-compile 3,7-9|FILE.mcl] [-parallel [WORKERS]]
 
+Names of switches may be cut short, as in ``-c`` and ``-p``.
 Command line, streaming, look-up of options, exit codes and lines of output follow src/coreclr/tools/superpmi and
 src/coreclr/jit/{optcse,codegencommon,utils}.cpp of dotnet/runtime. Standard library only, in one file, so that it
 starts in no time. The collection is a JSON object:
@@ -137,7 +138,7 @@ class Replay:
         self.forced: dict[str, str] = {}
         self.plain: dict[str, str] = {}
         self.jit = self.collection = None
-        self.verbosity, self.streaming, self.compile = "ewminv", False, None
+        self.verbosity, self.streaming, self.compile, self.workers = "ewminv", None, None, 1
         self.parse(arguments)
         self.seen: dict[int, int] = {}
 
@@ -145,17 +146,23 @@ class Replay:
         rest = list(arguments)
         while rest:
             argument = rest.pop(0)
-            if argument == "-v":
+            switch = self.switch(argument)
+            if switch and switch != "parallel" and not rest:
+                self.usage(f"{argument} has no value")
+            if switch == "verbosity":
                 self.verbosity = rest.pop(0)
-            elif argument == "-streaming" and rest[:1] == ["stdin"]:
-                self.streaming = bool(rest.pop(0))
-            elif argument == "-compile":
-                self.compile = rest.pop(0)
-            elif argument == "-jitoption":
+            elif switch == "streaming":
+                self.streaming = rest.pop(0)
+            elif switch == "compile":
+                self.compile = self.listed(rest.pop(0))
+            elif switch == "parallel":
+                if rest and rest[0].isdigit():
+                    self.workers = int(rest.pop(0))
+            elif switch == "jitoption":
                 force = rest[:1] == ["force"]
                 if force:
                     rest.pop(0)
-                key, has_value, value = rest.pop(0).partition("=")
+                key, has_value, value = rest.pop(0).partition("=") if rest else ("", "", "")
                 if not has_value:
                     self.usage(f"-jitoption {key} has no value")
                 (self.forced if force else self.plain)[key] = value
@@ -167,6 +174,13 @@ class Replay:
                 self.usage(f"unknown argument {argument}")
         if self.jit is None or self.collection is None:
             self.usage("a JIT and a collection are needed")
+
+    @staticmethod
+    def switch(argument: str) -> str | None:
+        """The switch that an argument begins; the first whose name starts so."""
+        names = ("verbosity", "compile", "parallel", "streaming", "jitoption")
+        given = argument[1:].lower()
+        return next((name for name in names if given and argument[0] == "-" and name.startswith(given)), None)
 
     def usage(self, message: str) -> None:
         print(f"ERROR: {message}", file=sys.stderr)
@@ -207,22 +221,29 @@ class Replay:
                 file.write(text + "\n")
 
     def stream(self) -> int:
+        """Answer requests one by one; options are read first, then the method is looked up, then the JIT is loaded."""
+        if self.streaming.lower() == "stdin":
+            requests = sys.stdin.buffer
+        else:
+            try:
+                requests = Path(self.streaming).open("rb")
+            except OSError:
+                self.error(f"failed to open {self.streaming}")
+                return 1
         loaded = False
-        while line := sys.stdin.buffer.readline(LINE_BYTES - 1):
+        while line := requests.readline(LINE_BYTES - 1):
             text = line.decode(errors="replace").rstrip("\r\n")
             self.log(f"> {text}")
             if text.startswith("#"):
                 continue
-            if not text:  # there is no first token, whose number is taken all the same
+            tokens = [token for token in text.split("!") if token]  # separators in a row are one
+            if not tokens:  # there is no first token, whose number is taken all the same
                 os.kill(os.getpid(), signal.SIGSEGV)
-            number, *options = text.split("!")
+            number, *options = tokens
             match = re.match(r"\s*([+-]?\d+)", number)
             index = int(match[1]) if match else 0
             if index == 0:
                 return 0
-            if not loaded and not self.loads_jit():
-                return 254
-            loaded = True
             pairs = [option.partition("=") for option in options]
             if any(not has_value or len(key) > MAX_KEY for key, has_value, _ in pairs):
                 if self.prints("n"):
@@ -231,11 +252,15 @@ class Replay:
             if not 1 <= index <= len(self.data["methods"]):
                 self.error(f"method {index} is not in the collection")
                 return 255
+            if not loaded and not self.loads_jit():
+                return 254
+            loaded = True
             self.reply(index, {key: value for key, _, value in pairs})
         return 0
 
     def reply(self, index: int, options: dict[str, str]) -> None:
-        line = self.metrics_line(index, options)
+        # Options of the command line are forced by the map of the request's own; without any there is none.
+        line = self.metrics_line(index, {**self.forced, **options} if options else {})
         status = 0
         for what, value in self.faults(index):
             line, status = self.fail(what, value, line, status, index)
@@ -251,7 +276,7 @@ class Replay:
     def batch(self) -> int:
         failed = missing = 0
         for index in self.selected():
-            line, status = self.metrics_line(index, {}), 0
+            line, status = self.metrics_line(index, self.forced), 0
             for what, value in self.faults(index):
                 line, status = self.fail(what, value, line, status, index)
             failed += status == 1
@@ -263,42 +288,50 @@ class Replay:
         return 1 if failed else 3 if missing else self.data.get("exit", 0)
 
     def selected(self) -> list[int]:
+        """Methods to compile, in the order in which they are printed: each worker takes every n-th."""
         indices = list(range(1, len(self.data["methods"]) + 1))
-        if self.compile is None:
-            return indices
-        wanted: set[int] = set()
-        for part in self.compile.split(","):
-            first, _, last = part.partition("-")
-            wanted |= set(range(int(first), int(last or first) + 1))
-        return [index for index in indices if index in wanted]
+        if self.compile is not None:
+            indices = [index for index in indices if index in self.compile]
+        return [index for worker in range(self.workers) for index in indices[worker :: self.workers]]
 
-    def option(self, key: str, method: dict, request: dict[str, str]) -> str | None:
-        """Look-up: forced ones, first those of the request; what was recorded; plain ones; the environment."""
+    def listed(self, text: str) -> set[int]:
+        """Numbers and ranges, in a file or separated by commas."""
+        parts = Path(text).read_text().split() if text.endswith(".mcl") else text.split(",")
+        wanted: set[int] = set()
+        for part in parts:
+            first, _, last = part.partition("-")
+            if not (first.isdigit() and (not last or last.isdigit())):
+                self.usage(f"{text} is no list of methods")
+            wanted |= set(range(int(first), int(last or first) + 1))
+        return wanted
+
+    def option(self, key: str, method: dict, forced: dict[str, str]) -> str | None:
+        """Look-up: forced ones; what was recorded; plain ones; the environment."""
         if self.data.get("jit") == "release":
             return None
-        for options in (request, self.forced, method.get("recorded", {}), self.plain):
+        for options in (forced, method.get("recorded", {}), self.plain):
             if key in options:
                 return options[key]
         return os.environ.get(f"DOTNET_{key}", os.environ.get(f"COMPlus_{key}"))
 
-    def integer(self, key: str, method: dict, request: dict[str, str]) -> int:
+    def integer(self, key: str, method: dict, forced: dict[str, str]) -> int:
         try:
-            return int(self.option(key, method, request) or "0", 16)
+            return int(self.option(key, method, forced) or "0", 16)
         except ValueError:
             return 0
 
-    def metrics_line(self, index: int, request: dict[str, str]) -> str:
+    def metrics_line(self, index: int, forced: dict[str, str]) -> str:
         """The line of a method, or nothing when it is not asked for."""
         method = self.data["methods"][index - 1]
-        if not self.integer("JitMetrics", method, request):
+        if not self.integer("JitMetrics", method, forced):
             return ""
         has_phase = method["tier"] not in ("Tier0", "Instrumented Tier0", "MinOpts")
         if not has_phase:
             performed, decider = [], ""
-        elif self.integer("JitRLHook", method, request) > 0 and self.data.get("jit") != "no_hook":
-            decisions = parse_int_array(self.option("JitRLHookCSEDecisions", method, request) or "")
+        elif self.integer("JitRLHook", method, forced) > 0 and self.data.get("jit") != "no_hook":
+            decisions = parse_int_array(self.option("JitRLHookCSEDecisions", method, forced) or "")
             performed = performable(method, decisions)
-            wants_names = self.integer("JitRLHookEmitFeatureNames", method, request) > 0
+            wants_names = self.integer("JitRLHookEmitFeatureNames", method, forced) > 0
             names = self.data.get("feature_names", FEATURES) if wants_names else []
             rows = [(i + 1, candidate["features"]) for i, candidate in enumerate(method["candidates"])]
             decider = format_hook(names, rows, decisions)

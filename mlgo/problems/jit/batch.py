@@ -33,7 +33,9 @@ class BatchRun:
         env: environment of the process; None for that of this one without options of the JIT.
 
     Attributes:
+        num_read: methods so far.
         num_unreadable: lines that should have been metrics and were not; they are passed over.
+        unreadable: what is wrong with the first of these; empty without any.
 
     Raises:
         SuperPmiError: a file is missing or has a wrong suffix, or an option is not allowed.
@@ -52,7 +54,8 @@ class BatchRun:
         jit_options: Mapping[str, str] | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:
-        self.num_unreadable = 0
+        self.num_read = self.num_unreadable = 0
+        self.unreadable = ""
         self._arguments = superpmi_arguments(command, Path(jit), Path(collection), verbosity, jit_options or {})
         for option in (f"{METRICS}=1", *(_NO_CSE if no_cse else ())):
             self._arguments += ["-jitoption", "force", option]
@@ -87,12 +90,15 @@ class BatchRun:
                     process.end()
                     break
                 if line.startswith(MARKER):
-                    return parse_metrics(line)
+                    metrics = parse_metrics(line)
+                    self.num_read += 1
+                    return metrics
             except TimeoutError:
                 process.kill()
                 raise SuperPmiError(f"SuperPMI has printed nothing for {self._silence_timeout_s:g} s") from None
-            except MetricsError:
+            except MetricsError as error:
                 self.num_unreadable += 1
+                self.unreadable = self.unreadable or str(error)
         raise StopIteration
 
     def close(self) -> None:

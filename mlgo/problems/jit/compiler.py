@@ -1,6 +1,7 @@
 """Methods of a SuperPMI collection as units, a Checked .NET JIT as the compiler."""
 
 import hashlib
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ from mlgo.problems.jit.features import VIABLE
 from mlgo.problems.jit.metrics import MethodMetrics
 from mlgo.problems.jit.outcome import Ok
 from mlgo.problems.subset.compiler import Candidates, Compiled, Decisions, Failed, Outcome, Request, Unit
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,10 @@ class SuperPmiSpec:
     def baseline(self, *, no_cse: bool) -> Iterator[tuple[MethodMetrics, Compiled]]:
         """All methods of the collection in one run, without elimination or under the JIT's own heuristic.
 
+        A warning tells of lines that could not be read; their methods are missing.
+
         Raises:
-            SuperPmiError: SuperPMI fails as a whole.
+            SuperPmiError: SuperPMI fails as a whole, or none of its lines can be read.
         """
         with BatchRun(
             self.command,
@@ -90,6 +95,12 @@ class SuperPmiSpec:
                 yield metrics, _compiled(metrics, () if no_cse else None)
             if run.returncode not in (0, 1, 3):  # 1 and 3: some methods failed
                 raise SuperPmiError(f"superpmi ended with exit status {run.returncode} while reading {self.collection}")
+            if run.num_unreadable:
+                lines = f"{run.num_unreadable} of {run.num_unreadable + run.num_read} lines of metrics cannot be read"
+                message = f"{self.collection}: {lines}; the first: {run.unreadable}"
+                if not run.num_read:
+                    raise SuperPmiError(f"{message}; is {self.jit} of a version that prints them otherwise?")
+                _log.warning(message)
 
 
 class JitCompiler:

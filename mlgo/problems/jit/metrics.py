@@ -10,9 +10,11 @@ One line, here folded::
 
 Sources: src/coreclr/jit/codegencommon.cpp and, for the part of the heuristic, src/coreclr/jit/optcse.cpp of
 dotnet/runtime. The two kinds of ``seq`` differ: the hook repeats what it was told, counted from 0; all others count
-from 1 and end with a 0 that means *stop*.
+from 1 and end with a 0 that means *stop*. Where the JIT repeats its optimization, their lists follow each other, each
+with its 0, and ``num cand`` counts the candidates of the last. A blank may follow the line, or a list in it.
 """
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -67,7 +69,7 @@ class MethodMetrics:
         num_candidates: how many were found, viable or not.
         heuristic: name of the heuristic that decided; None for the hook, and where there was nothing to decide.
         requested: positions of candidates, from 0, in the order in which the decider named them; may hold some that
-            were skipped.
+            were skipped. Where a heuristic decided several times, its last choices, which belong to the candidates.
         feature_names: what the values of candidates are; empty when not known, or without candidates.
         candidates: in the order of the JIT's table; only the hook prints them.
     """
@@ -104,7 +106,7 @@ def parse_metrics(line: str, known_names: Sequence[str] = ()) -> MethodMetrics:
     Raises:
         MetricsError: anything is missing, too much, or not of its type.
     """
-    match = _LINE.fullmatch(line)
+    match = _LINE.fullmatch(line.removesuffix(" "))
     if match is None:
         raise MetricsError(f"not a line of metrics: {line[:120]!r}")
     code, prolog, score, instructions, allocated, num_cse, num_candidates, middle, index, digest, name, tier = (
@@ -146,11 +148,15 @@ def _parse_decider(words: list[str]) -> tuple[str, tuple[int, ...]]:
         return " ".join(words), ()
     place = words.index("seq")
     numbers = _parse_list(words[place + 1 : place + 2])
-    if numbers[-1] == 0:
-        numbers = numbers[:-1]
-    if min(numbers, default=1) < 1:
+    if min(numbers) < 0 or (0 in numbers and numbers[-1] != 0):
         raise MetricsError(f"a heuristic's choices are {words[place + 1][:80]!r}: they count from 1, 0 ends them")
-    return " ".join(words[:place]), tuple(number - 1 for number in numbers)
+    last: list[int] = []
+    for before, number in itertools.pairwise((1, *numbers)):
+        if before == 0:
+            last.clear()
+        if number:
+            last.append(number - 1)
+    return " ".join(words[:place]), tuple(last)
 
 
 def _parse_hook(words: list[str]) -> tuple[tuple[str, ...], tuple[Candidate, ...], tuple[int, ...]]:

@@ -33,6 +33,20 @@ def settings(superpmi, **changes) -> SuperPmiConfig:
     return SuperPmiConfig(**{**values, **superpmi, **changes})
 
 
+def test_lines_that_cannot_be_read_are_told(superpmi, tmp_path, caplog):
+    collection = json.loads(Path(superpmi["collection"]).read_text())
+    path = tmp_path / "demo.mch"
+    path.write_text(json.dumps({**collection, "faults": [[7, 0, "replace", ["PerfScore", "Score"]]]}))
+    spec = SuperPmiSpec.of(settings(superpmi, collection=str(path)))
+    assert len(list(spec.baseline(no_cse=True))) == 59
+    (record,) = caplog.records
+    assert "1 of 60 lines of metrics cannot be read; the first: not a line of metrics: " in record.message
+    faults = [[index, 0, "replace", ["PerfScore", "Score"]] for index in range(1, 61)]
+    path.write_text(json.dumps({**collection, "faults": faults}))
+    with pytest.raises(SuperPmiError, match="60 of 60 lines of metrics cannot be read"):
+        list(spec.baseline(no_cse=True))
+
+
 def test_a_whole_collection_is_read_in_two_runs_that_agree_with_single_compiles(spec):
     none = {metrics.index: compiled for metrics, compiled in spec.baseline(no_cse=True)}
     heuristic = {metrics.index: compiled for metrics, compiled in spec.baseline(no_cse=False)}

@@ -470,7 +470,8 @@ def test_case_24_failures_in_between(double):
 def test_case_24_broken_lines_in_between(double):
     with double(faults=[[2, 0, "replace", BROKEN[0]], [4, 0, "say", "text\n\n"]]).batch() as run:
         assert [metrics.index for metrics in run] == [1, 3, 4]
-    assert (run.num_unreadable, run.returncode) == (1, 0)
+    assert (run.num_read, run.num_unreadable, run.returncode) == (3, 1, 0)
+    assert run.unreadable.startswith("not a line of metrics: '; Total bytes")
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,11 @@ HOOK = "JitMetrics=1!JitRLHook=1"
 def run(double):
     """Run the double to its end: ``run(text, *arguments, **fields of the collection)``."""
 
-    def start(text: str, *arguments: str, env=None, methods=None, streaming=True, **fields):
+    def start(text: str, *arguments: str, env=None, methods=None, streaming="stdin", **fields):
         target = double(methods, **fields)
         command = [*target.command, str(target.jit), str(target.collection), "-v", "q", *arguments]
         if streaming:
-            command += ["-streaming", "stdin"]
+            command += ["-streaming", streaming]
         return subprocess.run(
             command, input=text, capture_output=True, text=True, timeout=20, env={**os.environ, **(env or {})}
         )
@@ -114,9 +114,49 @@ def test_what_ends_it(run, text):
 def test_requests_without_a_reply(run):
     done = run("# a comment\r\n1!JitMetrics\n1!JitMetrics=1\r\n")
     assert len(done.stdout.splitlines()) == 2
-    assert run("\n").returncode == -11
+    assert [run(text).returncode for text in ("\n", "!\n")] == [-11, -11]
     assert run("99!JitMetrics=1\n").returncode == 255
     assert run("1!JitMetrics=1\n", jit="wrong_version").returncode == 254
+
+
+def test_options_are_read_then_the_method_is_looked_up_then_the_jit_is_loaded(run):
+    broken = {"jit": "wrong_version"}
+    assert run("1!JitMetrics\nquit\n", **broken).returncode == 0
+    assert run("99!JitMetrics\nquit\n").returncode == 0
+    assert run("99!JitMetrics=1\n", **broken).returncode == 255
+
+
+@pytest.mark.parametrize("request_line", ["1!!JitMetrics=1", "1!JitMetrics=1!", "!1!JitMetrics=1"])
+def test_separators_in_a_row_are_one(run, request_line):
+    assert run(f"{request_line}\n").stdout == run("1!JitMetrics=1\n").stdout
+
+
+def test_a_request_without_options_compiles_without_those_forced_on_the_command_line(run):
+    forced = ("-jitoption", "force", "JitMetrics=1")
+    for text in ("3\n", "3!\n"):
+        assert run(text, *forced).stdout == "[streaming] Done. Status=0\n"
+        assert first_line(run(text, "-jitoption", "JitMetrics=1")).startswith("; Total bytes")
+    assert first_line(run("3!JitRLHook=0\n", *forced)).startswith("; Total bytes")
+
+
+def test_requests_from_a_file(run, tmp_path):
+    (tmp_path / "requests").write_text("1!JitMetrics=1\n2!JitMetrics=1\n")
+    done = run("", streaming=str(tmp_path / "requests"))
+    assert done.stdout == run("1!JitMetrics=1\n2!JitMetrics=1\n").stdout
+    assert run("", streaming=str(tmp_path / "missing")).returncode == 1
+
+
+def test_switches_may_be_cut_short(run, tmp_path):
+    metrics = ("-jito", "JitMetrics=1")
+    everything = run("", *metrics, streaming=False).stdout.splitlines()
+    assert len(everything) == 4
+    assert run("", *metrics, "-c", "2-3", streaming=False).stdout.splitlines() == everything[1:3]
+    (tmp_path / "some.mcl").write_text("3\n1\n")
+    found = run("", *metrics, "-c", str(tmp_path / "some.mcl"), streaming=False).stdout.splitlines()
+    assert found == [everything[0], everything[2]]
+    for workers in (("-p",), ("-p", "2"), ("-parallel", "3")):
+        assert sorted(run("", *metrics, *workers, streaming=False).stdout.splitlines()) == sorted(everything)
+    assert run("", *metrics, "-p", "2", streaming=False).stdout.splitlines() == [everything[i] for i in (0, 2, 1, 3)]
 
 
 def test_a_line_longer_than_the_buffer_is_cut(run):
@@ -138,7 +178,7 @@ def test_what_is_printed_besides(run):
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("arguments", [["other.txt"], ["-jitoption", "k"], ["-unknown"]])
+@pytest.mark.parametrize("arguments", [["other.txt"], ["-jitoption", "k"], ["-unknown"], ["-c", "x"], ["-c"]])
 def test_usage(run, arguments):
     done = run("", *arguments)
     assert done.returncode == 255

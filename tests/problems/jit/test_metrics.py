@@ -26,6 +26,19 @@ def test_golden_lines(golden):
 HEURISTIC, NAMED, HOOK = (GOLDEN["lines"][i]["line"] for i in (0, 1, 2))
 
 
+def test_a_list_of_several_rounds_gives_the_choices_of_the_last():
+    line = HEURISTIC.replace("num cse 1 num cand 2", "num cse 6 num cand 1").replace("seq 1,0", "seq 4,2,6,1,5,0,1,0")
+    assert "num cse 6 num cand 1 Standard CSE Heuristic seq 4,2,6,1,5,0,1,0 " in line
+    metrics = parse_metrics(line)
+    assert (metrics.num_cse, metrics.num_candidates, metrics.requested) == (6, 1, (0,))
+    assert parse_metrics(HEURISTIC.replace("seq 1,0", "seq 1,0,0")).requested == ()
+
+
+@pytest.mark.parametrize("line", [HEURISTIC + " ", HEURISTIC.replace("seq 1,0", "seq 1,0 ")])
+def test_a_blank_may_follow(line):
+    assert parse_metrics(line) == parse_metrics(HEURISTIC)
+
+
 def test_known_names_serve_lines_without_them():
     names = parse_metrics(NAMED).feature_names
     assert len(names) == 19
