@@ -6,6 +6,7 @@ from pathlib import Path
 
 from mlgo.compiler.process import run_bounded, without_folders
 from mlgo.compiler.toolchain import Toolchain
+from mlgo.core.compiler_options import check_options
 from mlgo.core.config import CompileConfig
 from mlgo.core.errors import CompilerExit, CompileTimeout
 from mlgo.core.files import write_bytes
@@ -52,7 +53,9 @@ class FrontEnd:
 
         Raises:
             CompileError: it does not compile, or not in time; the message holds the first error.
+            ConfigError: an option that could run or load other code, see `check_options`.
         """
+        check_options(arguments)
         # zig's driver takes -Oz for -Os, so the level goes to clang's own front end as well.
         level = (self.settings.optimization, "-Xclang", self.settings.optimization)
         command = [*self.toolchain.front_end(language), *level, *_TO_BITCODE, *arguments]

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from mlgo.core.compiler_options import check_options
 from mlgo.core.config import read_yaml
 from mlgo.core.errors import ConfigError, CorpusError
 
@@ -21,6 +22,14 @@ RelativePath = Annotated[str, AfterValidator(_stays_inside)]
 
 class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+def _allowed(options: list[str]) -> list[str]:
+    try:
+        check_options(options)
+    except ConfigError as error:
+        raise ValueError(str(error)) from error
+    return options
 
 
 class GeneratedFile(_Record):
@@ -52,8 +61,8 @@ class Unit(_Record):
     """Folders for ``-I``."""
     defines: dict[str, str | int | None] = {}
     """Macros for ``-D``; null defines without a value."""
-    flags: list[str] = []
-    """Further options."""
+    flags: Annotated[list[str], AfterValidator(_allowed)] = []
+    """Further options, of the kinds that `check_options` allows."""
 
     def arguments(self) -> list[str]:
         """Front-end options of this unit."""

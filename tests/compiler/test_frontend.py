@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from mlgo.core.errors import CompilerExit, CompileTimeout
+from mlgo.core.errors import CompilerExit, CompileTimeout, ConfigError
 from tests.conftest import FLAGS, SAMPLE
 
 
@@ -48,6 +48,11 @@ def test_a_missing_source_or_header(front_end, tmp_path):
     (tmp_path / "a.c").write_text("#include <no_such_header.h>\n")
     with pytest.raises(CompilerExit, match=r"no_such_header\.h"):
         front_end.compile_to_bitcode(tmp_path, "c", [], "a.c", tmp_path / "o.bc")
+
+
+def test_options_that_load_other_code_are_refused(front_end, tmp_path):
+    with pytest.raises(ConfigError, match="compiler option -Xclang can make the compiler run or load other code"):
+        front_end.compile_to_bitcode(tmp_path, "c", ["-Xclang", "-load"], "a.c", tmp_path / "a.bc")
 
 
 def test_the_deadline(front_end, tmp_path, leaves_nothing):

@@ -215,6 +215,11 @@ def test_a_source_in_two_units(load, tree):
     assert found(load(units=units), tree) == ["src/a.c", "src/b.c", "src/skip_me.c"]
 
 
+def test_flags_that_load_other_code_are_refused(load):
+    with pytest.raises(ConfigError, match=r"units\.0\.flags: .*compiler option -fplugin=x can make the compiler"):
+        load(units=unit(flags=["-pthread", "-fplugin=x"]))
+
+
 def test_a_glob_without_a_match(load, tree):
     with pytest.raises(CorpusError, match=r"'src/\*\.cpp'"):
         find_sources(load(units=unit(sources=["src/*.c", "src/*.cpp"])), tree)

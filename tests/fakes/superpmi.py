@@ -21,6 +21,7 @@ starts in no time. The collection is a JSON object:
                      method, counted over all processes by the log. See `Replay.fail`.
 """
 
+import io
 import json
 import os
 import re
@@ -226,7 +227,7 @@ class Replay:
             requests = sys.stdin.buffer
         else:
             try:
-                requests = Path(self.streaming).open("rb")
+                requests = io.BytesIO(Path(self.streaming).read_bytes())
             except OSError:
                 self.error(f"failed to open {self.streaming}")
                 return 1

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mlgo.core.compiler_options import check_options
 from mlgo.core.errors import ObjectError, RemarkError
 from mlgo.core.files import write_bytes
 from mlgo.core.measures.elf import function_bytes, function_sizes, read_sections, text_size
@@ -84,9 +85,10 @@ def compile_unit(
     Raises:
         ValueError: a position that the unit does not have.
         CompileError: the compile failed or took too long, or its object or dumps are not well-formed.
-        ConfigError: the counter is not supported.
+        ConfigError: the counter is not supported, or an option could run or load other code, see `check_options`.
         ToolchainError: C++, and there is no g++.
     """
+    check_options(arguments)
     counter = get_counter(settings.counter)
     if performed is not None and any(position < 0 for position in performed):
         raise ValueError(f"elimination {min(performed)}: positions start at 0")

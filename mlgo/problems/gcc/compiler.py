@@ -15,8 +15,9 @@ from mlgo.compiler.counting import CountedRun, find_valgrind
 from mlgo.compiler.frontend import LANGUAGES
 from mlgo.compiler.toolchain import find_linker
 from mlgo.core.artifacts import CSE_SOURCES, read_table
+from mlgo.core.compiler_options import check_options
 from mlgo.core.config import GccConfig
-from mlgo.core.errors import CompileError, ConfigError
+from mlgo.core.errors import ArtifactError, CompileError, ConfigError
 from mlgo.core.files import content_hash
 from mlgo.core.scratch import scratch_directory
 from mlgo.problems.gcc.compile import GccObject, GccSettings, compile_unit
@@ -73,6 +74,11 @@ class GccSpec:
             for row in rows
             if row["source"] is not None
         ]
+        for unit in units:
+            try:
+                check_options(unit.arguments)
+            except ConfigError as error:
+                raise ArtifactError(f"{self.sources}: {unit.name}: {error}") from error
         return GccCompiler(self.settings, units)
 
     def described(self) -> dict[str, Any]:

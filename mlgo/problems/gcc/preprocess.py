@@ -13,6 +13,7 @@ is 1970 in every text.
 from collections.abc import Sequence
 from pathlib import Path
 
+from mlgo.core.compiler_options import check_options
 from mlgo.core.errors import ObjectError
 from mlgo.core.scratch import scratch_directory
 from mlgo.problems.gcc.find import Gcc
@@ -36,8 +37,10 @@ def preprocess(
 
     Raises:
         CompileError: a header is missing, or it took too long.
+        ConfigError: an option that could run or load other code, see `check_options`.
         ToolchainError: C++, and there is no g++.
     """
+    check_options(arguments)
     with scratch_directory() as directory:
         output = directory / "unit.i"
         # Headers ask whether the compiler optimizes (__OPTIMIZE__), so the level must not be 0.

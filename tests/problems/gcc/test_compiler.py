@@ -12,7 +12,7 @@ from gymnasium.utils.env_checker import check_env
 import mlgo.envs  # noqa: F401
 from mlgo.core.artifacts import CSE_SOURCES, write_rows
 from mlgo.core.config import GccConfig
-from mlgo.core.errors import ConfigError, CorpusError, ToolchainError
+from mlgo.core.errors import ArtifactError, ConfigError, CorpusError, ToolchainError
 from mlgo.core.measures.elf import function_bytes, function_sizes
 from mlgo.corpus.build import BuildLimits
 from mlgo.corpus.recipe import load_recipe
@@ -194,6 +194,13 @@ def test_a_table_of_a_projects_units_gives_the_same_as_its_files(compiler, tmp_p
         assert opened.compile("lz/decode.c", None).score == compiler.compile(DECODE, None).score
     finally:
         opened.close()
+
+
+def test_options_of_a_table_that_load_other_code_are_refused(tmp_path):
+    row = {"unit": "p/a.c", "project": "p", "language": "c", "source": b"int a;", "skip_reason": ""}
+    write_rows(tmp_path / "sources.parquet", [row | {"arguments": ["-fplugin=./x.so"]}], CSE_SOURCES, {})
+    with pytest.raises(ArtifactError, match=r"sources\.parquet: p/a\.c: compiler option -fplugin=\./x\.so can make"):
+        GccSpec(WHOLE, tmp_path / "sources.parquet").open()
 
 
 def test_a_source_that_does_not_compile_is_a_row(tmp_path):

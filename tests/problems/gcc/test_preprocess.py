@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from mlgo.core.errors import CompilerExit, CompileTimeout
+from mlgo.core.errors import CompilerExit, CompileTimeout, ConfigError
 from mlgo.problems.gcc.compile import GccSettings, compile_unit
 from mlgo.problems.gcc.preprocess import preprocess
 from tests.conftest import SAMPLE
@@ -34,6 +34,14 @@ def test_the_same_bytes_in_any_folder(gcc, tmp_path, leaves_nothing):
     assert "line = 4; size_t size = 7;" in text
     assert str(tmp_path) not in text
     assert "/usr" not in text
+
+
+def test_options_that_load_other_code_are_refused(gcc, tmp_path):
+    (tmp_path / "a.c").write_text("int a;")
+    with pytest.raises(ConfigError, match="compiler option -fplugin=x can make"):
+        preprocess(gcc, tmp_path, "c", ["-fplugin=x"], "a.c")
+    with pytest.raises(ConfigError, match="compiler option -wrapper can make"):
+        compile_unit(gcc, tmp_path / "a.c", "c", None, GccSettings(), arguments=["-wrapper", "x"])
 
 
 def test_absolute_folders_of_the_sources_are_cut(gcc, tmp_path):
