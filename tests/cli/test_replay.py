@@ -8,6 +8,7 @@ import pytest
 
 from mlgo.core.config import load_config
 from mlgo.execution.trees import ReplayStore
+from mlgo.execution.trees.record import frame, read_records
 from mlgo.policy.advisors import ConstantAdvisor
 from mlgo.policy.column_advisors import FirstLegalAdvisor, LightestAdvisor
 from mlgo.rollout import CompileHost, CompileJob
@@ -131,3 +132,17 @@ def test_merge_of_contradicting_trees(mlgo, tmp_path):
     assert run.returncode == 1
     assert run.stderr.startswith(f"error: {there} contradicts {tmp_path / 'here/replay'}: module {MODULE[:16]}: ")
     assert run.stderr.endswith("; try mlgo replay verify\n")
+
+
+def test_merging_a_malformed_file_is_one_line_and_changes_nothing(mlgo, tmp_path):
+    here, there = ReplayStore(tmp_path / "work/replay", KEY), ReplayStore(tmp_path / "there", KEY)
+    here.insert(MODULE, result(1, 5))
+    there.insert(MODULE, result(2, 5))
+    before, path = here.path(MODULE).read_bytes(), there.path(MODULE)
+    (beginning, growth) = [record.payload for record in read_records(path.read_bytes())]
+    path.write_bytes(b"".join(map(frame, [beginning, growth, growth])))
+    run = mlgo("replay", "merge", tmp_path / "there", "--work", tmp_path / "work")
+    assert run.returncode == 1
+    (line,) = run.stderr.splitlines()
+    assert line.startswith(f"error: {path} is damaged at byte ")
+    assert here.path(MODULE).read_bytes() == before

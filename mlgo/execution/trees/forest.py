@@ -156,7 +156,7 @@ class Forest:
         return found
 
     def add(self, growth: Iterable[Growth]) -> None:
-        """Add what `growth_of` returned for this state of the trees."""
+        """Add what `growth_of` returned for this state of the trees; raises as `DecisionTree.add`."""
         for place, branch in growth:
             self.trees[place].add(branch)
 

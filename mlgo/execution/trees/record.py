@@ -10,9 +10,13 @@ and the contexts' names as one line of JSON. Each further one is what a compile 
 
 A leaf is an object with the fields of `tree.Leaf`, or a list of the costs in a `tree.FunctionLeaf`, without names.
 Observations are stored column by column as differences along the questions, because consecutive ones are alike.
+
+Files may come from elsewhere, and a checksum says nothing about who wrote them. So decoding checks all that later code
+relies on, and a record never expands to more than a fixed multiple of its length.
 """
 
 import json
+import math
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
@@ -21,8 +25,9 @@ from typing import Any
 
 import numpy as np
 
+from mlgo.core.errors import ProtocolError
 from mlgo.core.measures.remarks import SpillCosts
-from mlgo.execution.trees.forest import Growth
+from mlgo.execution.trees.forest import WHOLE_MODULE, Growth
 from mlgo.execution.trees.tree import AnyLeaf, Branch, FunctionLeaf, Leaf
 from mlgo.wire.log import Header, parse_header, write_header
 
@@ -39,6 +44,17 @@ FRAME_BYTES = _FRAME.size
 
 _LENGTHS = struct.Struct("<II")
 _LEVEL = 3
+_MAX_EXPANSION = 100
+"""Bytes of content for each compressed one. Real records stay below 30; others are stored as they are."""
+
+MAX_CONTEXTS = 1 << 17
+"""Contexts that a file may have. No module has so many functions."""
+
+MALFORMED = (
+    *(ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError),
+    *(struct.error, zlib.error, ProtocolError),
+)
+"""What decoding raises for bytes that are no record of this version."""
 
 
 @dataclass(frozen=True)
@@ -82,13 +98,20 @@ def is_cut_short(data: bytes, offset: int) -> bool:
 
 def encode_beginning(nonce: bytes, header: Header, contexts: Sequence[str]) -> bytes:
     """Payload of a file's first record."""
-    return nonce + zlib.compress(write_header(header) + json.dumps(contexts).encode(), _LEVEL)
+    return nonce + _packed(write_header(header) + json.dumps(contexts).encode())
 
 
 def decode_beginning(payload: bytes) -> tuple[Header, list[str]]:
-    """Header and contexts of a file's first record."""
-    header, _, contexts = zlib.decompress(payload[NONCE_BYTES:]).partition(b"\n")
-    return parse_header(header), json.loads(contexts)
+    """Header and contexts of a file's first record; raises one of `MALFORMED`."""
+    line, _, names = _unpacked(payload[NONCE_BYTES:]).partition(b"\n")
+    header, contexts = parse_header(line), json.loads(names)
+    if header.advice is None:
+        raise ValueError("a header without advice")
+    if not isinstance(contexts, list) or not all(isinstance(name, str) for name in contexts):
+        raise ValueError("contexts that are no list of names")
+    if not 0 < len(contexts) <= MAX_CONTEXTS or len(set(contexts)) != len(contexts):
+        raise ValueError("contexts that are none, too many, or named twice")
+    return header, contexts
 
 
 def encode_growth(growth: Sequence[Growth]) -> bytes:
@@ -107,18 +130,18 @@ def encode_growth(growth: Sequence[Growth]) -> bytes:
         np.concatenate([branch.answers for branch in branches]).astype("<i8").tobytes(),
         differences.T.tobytes(),
     ]
-    return zlib.compress(b"".join(parts), _LEVEL)
+    return _packed(b"".join(parts))
 
 
 def decode_growth(payload: bytes, payload_bytes: int, contexts: Sequence[str]) -> list[Growth]:
-    """Read it back.
+    """Read it back; raises one of `MALFORMED`. Whether the branches fit the trees is seen when they are added.
 
     Args:
         payload: as `encode_growth` made it.
         payload_bytes: size of one observation.
         contexts: names, by number of the tree.
     """
-    data = zlib.decompress(payload)
+    data = _unpacked(payload)
     count, offset = _LENGTHS.unpack_from(data)[0], _LENGTHS.size
 
     def take(dtype: str, length: int) -> np.ndarray:
@@ -133,14 +156,22 @@ def decode_growth(payload: bytes, payload_bytes: int, contexts: Sequence[str]) -
     num_new = int(ends[-1])
     answers = take("<i8", num_new).astype(np.int64)
     columns = take("u1", num_new * payload_bytes).reshape(payload_bytes, num_new)
+    if offset != len(data) or len(leaves) != count:
+        raise ValueError(f"{len(data)} bytes and {len(leaves)} leaves, where {offset} and {count} are announced")
     observations = np.ascontiguousarray(np.cumsum(columns, axis=1, dtype=np.uint8).T)
+    is_whole = tuple(contexts) == WHOLE_MODULE
     return [
         Growth(
             int(trees[i]),
-            Branch(int(nodes[i]), int(given[i]), observations[start:end], answers[start:end], _leaf(leaves[i], name)),
+            Branch(
+                int(nodes[i]),
+                int(given[i]),
+                observations[start:end],
+                answers[start:end],
+                _leaf(leaves[i]) if is_whole else _function_leaf(leaves[i], contexts[int(trees[i])]),
+            ),
         )
         for i, (start, end) in enumerate(zip(ends - lengths, ends, strict=True))
-        for name in [contexts[int(trees[i])]]
     ]
 
 
@@ -148,7 +179,33 @@ def _plain(leaf: AnyLeaf) -> Any:
     return asdict(leaf) if isinstance(leaf, Leaf) else [one[1:] for one in leaf.spills]
 
 
-def _leaf(record: Any, context: str) -> AnyLeaf:
-    if isinstance(record, dict):
-        return Leaf(**record)
+def _leaf(record: Any) -> Leaf:
+    leaf = Leaf(**record)
+    sizes = [leaf.exec_bytes, leaf.text_bytes, leaf.dedup_bytes]
+    are_sizes = all(type(size) is int and 0 <= size < 1 << 63 for size in sizes if size is not None)
+    if not are_sizes or None in sizes[:2] or type(leaf.object_sha256) is not str or type(leaf.truncated) is not bool:
+        raise ValueError(f"a leaf with other values than a compile has: {str(record)[:200]}")
+    return leaf
+
+
+def _function_leaf(record: Any, context: str) -> FunctionLeaf:
+    if not isinstance(record, list):
+        raise ValueError(f"a leaf of a function that is no list: {str(record)[:200]}")
+    for cost in (cost for costs in record for cost in costs):
+        if type(cost) not in (int, float) or not math.isfinite(cost) or cost < 0:
+            raise ValueError(f"a cost that is no number from 0 on: {str(cost)[:200]}")
     return FunctionLeaf(tuple(SpillCosts(context, *costs) for costs in record))
+
+
+def _packed(data: bytes) -> bytes:
+    packed = zlib.compress(data, _LEVEL)
+    return packed if len(data) <= _MAX_EXPANSION * len(packed) else zlib.compress(data, 0)
+
+
+def _unpacked(packed: bytes) -> bytes:
+    most = _MAX_EXPANSION * len(packed)
+    expander = zlib.decompressobj()
+    data = expander.decompress(packed, most + 1)
+    if len(data) > most or not expander.eof or expander.unused_data:
+        raise ValueError(f"content of more than {_MAX_EXPANSION} times its length, or not whole")
+    return data

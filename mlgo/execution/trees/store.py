@@ -8,6 +8,7 @@ record cut short, which the next one removes.
 import contextlib
 import errno
 import fcntl
+import math
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -23,8 +24,11 @@ from mlgo.core.measures.elf import MEASURE_VERSION
 from mlgo.execution.trees.forest import Forest, Growth, Visit, visits_of
 from mlgo.execution.trees.record import (
     FRAME_BYTES,
+    MALFORMED,
+    MAX_CONTEXTS,
     NONCE_BYTES,
     RECORDS_VERSION,
+    Record,
     decode_beginning,
     decode_growth,
     encode_beginning,
@@ -181,7 +185,7 @@ class ReplayStore:
         """
         assert result.header is not None
         visits = visits_of(result, known)
-        if visits is None:
+        if visits is None or len(visits) > MAX_CONTEXTS:
             return
         with self._writing(module_sha256) as (entry, descriptor):
             self._append(entry, descriptor, result.header, visits)
@@ -268,16 +272,28 @@ class ReplayStore:
         data = os.pread(descriptor, status.st_size - entry.offset, entry.offset)
         read = 0
         for record in read_records(data):
-            if entry.header is None or entry.forest is None:
-                entry.header, contexts = decode_beginning(record.payload)
-                entry.forest = Forest(entry.header.payload_bytes, contexts)
-            else:
-                entry.forest.add(decode_growth(record.payload, entry.header.payload_bytes, entry.forest.contexts))
+            try:
+                self._take(entry, record)
+            except MALFORMED as error:
+                position, reason = entry.offset + read, " ".join(str(error).split())[:200]
+                entry.forget()
+                raise ArtifactError(
+                    f"{entry.path} is damaged at byte {position} ({reason}); delete it, it will be made anew"
+                ) from error
             read = record.end
         entry.offset += read
         if read < len(data) and not is_cut_short(data, read):
             raise ArtifactError(f"{entry.path} is damaged at byte {entry.offset}; delete it, it will be made anew")
         return read > 0
+
+    @staticmethod
+    def _take(entry: _OpenTree, record: Record) -> None:
+        """Add what a record holds; raises one of `MALFORMED`."""
+        if entry.header is None or entry.forest is None:
+            entry.header, contexts = decode_beginning(record.payload)
+            entry.forest = Forest(entry.header.payload_bytes, contexts)
+        else:
+            entry.forest.add(decode_growth(record.payload, entry.header.payload_bytes, entry.forest.contexts))
 
     def _entry(self, module_sha256: str) -> _OpenTree:
         entry = self._loaded.pop(module_sha256, None) or _OpenTree(self.path(module_sha256))
@@ -355,15 +371,22 @@ def stores(root: Path) -> list[ReplayStore]:
     Raises:
         ArtifactError: a folder's key file is damaged.
     """
-    found = []
-    for path in sorted(root.glob(f"*/{KEY_NAME}")):
-        try:
-            key = TreeKey(**{"records": _BEFORE_RECORDS, **read_json(path)})
-        except TypeError as error:
-            raise ArtifactError(f"{path} does not describe a key of this version; delete its folder") from error
-        if key.records == RECORDS_VERSION:
-            found.append(ReplayStore(root, key))
-    return found
+    keys = map(_read_key, sorted(root.glob(f"*/{KEY_NAME}")))
+    return [ReplayStore(root, key) for key in keys if key.records == RECORDS_VERSION]
+
+
+def _read_key(path: Path) -> TreeKey:
+    refusal = f"{path} does not describe a key of this version; delete its folder"
+    try:
+        key = TreeKey(**{"records": _BEFORE_RECORDS, **read_json(path)})
+        names = (key.compiler_sha256, key.target, key.task, key.optimization, key.flags)
+        numbers = (key.size_stop_factor, key.measure, key.records)
+    except TypeError as error:
+        raise ArtifactError(refusal) from error
+    are_numbers = all(type(one) in (int, float) and math.isfinite(one) for one in numbers)
+    if not are_numbers or not all(isinstance(name, str) for name in names):
+        raise ArtifactError(refusal)
+    return key
 
 
 def tree_files(root: Path) -> list[Path]:

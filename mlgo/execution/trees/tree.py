@@ -193,7 +193,13 @@ class DecisionTree:
         return Branch(node, answer, observations[num_known - num_checked :], answers[num_known:], leaf)
 
     def add(self, branch: Branch) -> None:
-        """Add what `branch_of` returned for this state of the tree."""
+        """Add what `branch_of` returned for this state of the tree.
+
+        Raises:
+            ValueError: it was made for another state.
+        """
+        if not self._takes(branch.node, branch.answer):
+            raise ValueError(f"a branch at node {branch.node} with answer {branch.answer}, where none can be")
         first, end = self.num_nodes, self.num_nodes + len(branch.answers)
         self.leaves.append(branch.leaf)
         if first == end:
@@ -259,6 +265,12 @@ class DecisionTree:
                 return Walk(visited, given, None)
             edge = (int(visited[-1]), int(given[-1]))
         return Walk(np.concatenate(nodes), np.concatenate(answers), self._early_leaves.get(edge))
+
+    def _takes(self, node: int, answer: int) -> bool:
+        """Whether a branch can begin here: the node is known, what follows the answer is not."""
+        if node == _ROOT:
+            return (node, answer) == _BEGINNING and self.beginning() is None
+        return 0 <= node < self.num_nodes and self.following(node, answer) is None
 
     def _goes_on(self, node: int, answer: int) -> bool:
         if (node, answer) in self._branches:
