@@ -6,7 +6,7 @@ import shutil
 import tarfile
 import zipfile
 import zlib
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from mlgo.core.errors import CorpusError
 from mlgo.core.packages import Package, fetch_package
@@ -34,9 +34,10 @@ def unpack(archive: Path, folder: Path) -> Path:
                 zipped.extractall(folder)
         else:
             with tarfile.open(archive) as tar:
-                # Python before 3.11.4 has no filters; the archive is pinned by its hash in any case.
-                tar.extraction_filter = getattr(tarfile, "data_filter", None)
-                tar.extractall(folder)
+                if hasattr(tarfile, "data_filter"):
+                    tar.extractall(folder, filter="data")
+                else:  # Python 3.11.0 to 3.11.3
+                    _extract_files(tar, folder)
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise  # not the archive's fault
@@ -45,6 +46,28 @@ def unpack(archive: Path, folder: Path) -> Path:
     if len(folders) != 1:
         raise CorpusError(f"{archive.name} holds {len(folders)} folders at its top, expected one")
     return folders[0]
+
+
+def _extract_files(tar: tarfile.TarFile, folder: Path) -> None:
+    """Extract folders and ordinary files.
+
+    Raises:
+        ValueError: a member is of another kind, or outside the folder.
+    """
+    for member in tar:
+        name = PurePosixPath(member.name)
+        if name.is_absolute() or ".." in name.parts:
+            raise ValueError(f"{member.name} is outside the folder")
+        path = folder / name
+        if member.isdir():
+            path.mkdir(parents=True, exist_ok=True)
+            continue
+        content = tar.extractfile(member) if member.isreg() else None
+        if content is None:
+            raise ValueError(f"{member.name} is a link or a device")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with content, path.open("wb") as file:
+            shutil.copyfileobj(content, file)
 
 
 def copy_local(recipe: Recipe, folder: Path) -> Path:

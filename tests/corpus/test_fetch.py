@@ -4,10 +4,12 @@ import functools
 import hashlib
 import http.server
 import io
+import os
 import tarfile
 import threading
 import time
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -131,27 +133,80 @@ def test_zip_archives(tmp_path):
     assert (unpack(tmp_path / "thing.zip", tmp_path / "out") / "a.c").read_text() == "int a;"
 
 
-def test_archives_that_write_outside_are_refused(tmp_path):
-    for name in ("../evil.c", "/evil.c", "thing/../../evil.c"):
-        (tmp_path / "bad.tar.gz").write_bytes(make_archive({"thing/a.c": "", name: "evil"}))
-        try:
-            unpack(tmp_path / "bad.tar.gz", tmp_path / "deep" / "out")
-        except CorpusError:
-            pass
-        assert not list(tmp_path.rglob("evil.c")) or all(
-            path.is_relative_to(tmp_path / "deep" / "out") for path in tmp_path.rglob("evil.c")
-        )
+@pytest.fixture(params=["with filters", "without filters"])
+def python(request, monkeypatch):
+    """Python with the filters of tarfile, or as it was before 3.11.4."""
+    if request.param == "without filters":
+        monkeypatch.delattr(tarfile, "data_filter")
 
 
-def test_links_that_point_outside_are_refused(tmp_path):
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
-        link = tarfile.TarInfo("thing/link")
-        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
-        tar.addfile(link)
-    (tmp_path / "bad.tar.gz").write_bytes(buffer.getvalue())
-    with pytest.raises(CorpusError, match="cannot be unpacked"):
-        unpack(tmp_path / "bad.tar.gz", tmp_path / "out")
+def archive_of(path: Path, *members: tarfile.TarInfo) -> Path:
+    with tarfile.open(path, "w:gz") as tar:
+        inside = tarfile.TarInfo("thing/a.c")
+        inside.size = 6
+        tar.addfile(inside, io.BytesIO(b"int a;"))
+        for member in members:
+            tar.addfile(member, io.BytesIO(bytes(member.size)))
+    return path
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "", mode: int = 0o644, size: int = 0):
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.mode, info.size = kind, target, mode, size
+    info.uid = info.gid = 12345
+    return info
+
+
+def everything(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def test_ordinary_archives(python, tmp_path):
+    members = [member("thing/sub", tarfile.DIRTYPE, mode=0o755), member("thing/sub/b.c", mode=0o6777, size=3)]
+    root = unpack(archive_of(tmp_path / "a.tar.gz", *members), tmp_path / "out")
+    assert everything(root) == {"a.c", "sub", "sub/b.c"}
+    assert (root / "a.c").read_text() == "int a;"
+    assert (root / "sub/b.c").read_bytes() == bytes(3)
+    for path in (root, *root.rglob("*")):
+        assert path.stat().st_uid == os.getuid()
+        assert path.stat().st_mode & 0o6022 == 0  # nobody else may write, and it runs as nobody else
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [member("../evil.c")],
+        [member("thing/../../evil.c")],
+        [member("thing/link", tarfile.SYMTYPE, "/etc/passwd")],
+        [member("thing/link", tarfile.SYMTYPE, "../../evil")],
+        [member("thing/link", tarfile.SYMTYPE, ".."), member("thing/link/../../evil.c")],
+        [member("thing/link", tarfile.SYMTYPE, "../.."), member("thing/link/evil.c")],
+        [member("thing/link", tarfile.LNKTYPE, "../evil.c")],
+        [member("thing/pipe", tarfile.FIFOTYPE)],
+        [member("thing/null", tarfile.CHRTYPE)],
+        [member("thing/disk", tarfile.BLKTYPE)],
+    ],
+    ids=lambda members: " ".join(f"{one.name}>{one.linkname}" for one in members),
+)
+def test_archives_that_reach_outside_are_refused(python, tmp_path, members):
+    (tmp_path / "evil.c").write_text("kept")
+    archive = archive_of(tmp_path / "bad.tar.gz", *members)
+    with pytest.raises(CorpusError, match=r"bad\.tar\.gz cannot be unpacked \(.*\); delete it") as caught:
+        unpack(archive, tmp_path / "deep" / "out")
+    assert "\n" not in str(caught.value)
+    assert (tmp_path / "evil.c").read_text() == "kept"
+    outside = everything(tmp_path) - {"evil.c", "bad.tar.gz", "deep", "deep/out"}
+    assert all(name.startswith("deep/out/thing") for name in outside)
+    assert not any(path.is_fifo() or path.is_block_device() for path in tmp_path.rglob("*"))
+
+
+def test_absolute_names_stay_inside_or_are_refused(python, tmp_path):
+    evil = tmp_path / "evil.c"
+    try:
+        unpack(archive_of(tmp_path / "bad.tar.gz", member(str(evil))), tmp_path / "out")
+    except CorpusError:
+        pass
+    assert not evil.exists()
 
 
 @pytest.mark.parametrize("files", [{}, {"a/x.c": "", "b/x.c": ""}, {"x.c": ""}])
