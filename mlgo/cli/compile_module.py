@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.cli.options import add_config_options, read_config
+from mlgo.cli.options import add_command, add_config_options, read_config
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.session import CompileResult, compile_under_advice
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
@@ -22,24 +22,18 @@ from mlgo.rollout.logged import logged_episode, write_episode
 from mlgo.rollout.references import REFERENCES, Luck
 from mlgo.tasks import TASKS, Advisor, Task, get_task
 
-_EPILOG = """\
-examples:
-  mlgo compile data/sample/json/parser.cpp
-  mlgo compile data/sample/json/parser.cpp --policy never --json
-  mlgo compile data/sample/matrix/lu.cpp --preset config/presets/regalloc.yaml --policy lightest
-  mlgo compile lupa/third-party/lua54/lapi.c --policy data/policies/es-s0 -o lapi.o
-  mlgo compile data/sample/json/parser.cpp --log parser.episode       then: mlgo replay-episode parser.episode
+_EXAMPLES = """
+mlgo compile data/sample/json/parser.cpp
+mlgo compile data/sample/json/parser.cpp --policy never --json
+mlgo compile data/sample/matrix/lu.cpp --preset config/presets/regalloc.yaml --policy lightest
+mlgo compile lupa/third-party/lua54/lapi.c --policy data/policies/es-s0 -o lapi.o
+mlgo compile data/sample/json/parser.cpp --log parser.episode       then: mlgo replay episode parser.episode
 """
 
 
 def add_parser(commands: Any) -> None:
     """Register the sub-command."""
-    parser = commands.add_parser(
-        "compile",
-        help="compile one module under a policy and print its sizes",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(commands, "compile", "compile one module under a policy and print its sizes", _EXAMPLES)
     parser.add_argument("module", help="bitcode (.bc, .ll), a C or C++ source, or PROJECT/PATH of the corpus")
     parser.add_argument("--task", choices=sorted(TASKS), help="(default: the configuration's)")
     parser.add_argument(
@@ -50,7 +44,7 @@ def add_parser(commands: Any) -> None:
         "random:SEED, or a policy's folder; for register priority longest, equal, random:SEED, or a policy's folder",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="OBJ", help="keep the object file")
-    parser.add_argument("--log", type=Path, metavar="FILE", help="log the compile, to be done again by replay-episode")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="log the compile, for mlgo replay episode")
     parser.add_argument("--log-observations", action="store_true", help="log the questions, too, not only the answers")
     parser.add_argument("--corpus", type=Path, default=Path("data/corpus"), help="where PROJECT/PATH is looked up")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from mlgo.cli.options import DEFAULT_CONFIG, add_config_options, read_config
+from mlgo.cli.options import DEFAULT_CONFIG, add_command, add_config_options, examples_of, read_config
 from mlgo.core.config import json_schema, load_config, merge, read_yaml
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import write_json, write_text
@@ -15,35 +15,36 @@ from mlgo.core.files import write_json, write_text
 SCHEMA_PATH = Path("workflow/schemas/config.schema.json")
 PRESETS = Path("config/presets")
 
-_EPILOG = """\
-examples:
-  mlgo config show                   the configuration, checked
-  mlgo config use tiny               write preset tiny, laid over laptop, into config/config.yaml, for dvc
-  mlgo config use laptop             the default again
-  mlgo config use --list             presets there are
-  mlgo config schema                 write workflow/schemas/config.schema.json anew
-"""
+_EXAMPLES = {
+    "show": """
+        mlgo config show                   the configuration, checked
+        mlgo config show --preset config/presets/tiny.yaml --json
+        """,
+    "use": """
+        mlgo config use tiny               write preset tiny, laid over laptop, into config/config.yaml, for dvc
+        mlgo config use laptop             the default again
+        mlgo config use --list             presets there are
+        """,
+    "schema": """
+        mlgo config schema                 write workflow/schemas/config.schema.json anew
+        """,
+}
 
 
 def add_parser(commands: Any) -> None:
     """Register the sub-command."""
-    parser = commands.add_parser(
-        "config",
-        help="show, check or change the configuration",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(commands, "config", "show, check or change the configuration", examples_of(_EXAMPLES))
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
-    show = actions.add_parser("show", help="print the checked configuration")
+    show = add_command(actions, "show", "print the checked configuration", _EXAMPLES["show"])
     show.add_argument("--json", action="store_true", help="print JSON instead of YAML")
     add_config_options(show)
     show.set_defaults(run=_show)
-    use = actions.add_parser("use", help="write a preset into the configuration")
+    use = add_command(actions, "use", "write a preset into the configuration", _EXAMPLES["use"])
     use.add_argument("preset", nargs="?", help="name in config/presets, or a file")
     use.add_argument("--list", action="store_true", help="list the presets")
     use.add_argument("--config", type=Path, default=DEFAULT_CONFIG)
     use.set_defaults(run=_use)
-    schema = actions.add_parser("schema", help="write the JSON schema")
+    schema = add_command(actions, "schema", "write the JSON schema", _EXAMPLES["schema"])
     schema.add_argument("--output", type=Path, default=SCHEMA_PATH)
     schema.set_defaults(run=lambda args: write_json(args.output, json_schema()))
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import mlgo
-from mlgo.cli.options import add_config_options, read_config
+from mlgo.cli.leftovers import find_leftovers
+from mlgo.cli.options import SETTINGS, add_command, add_config_options, add_folder_options, read_config
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.probe import probe_channel
 from mlgo.compiler.session import compile_plain, compile_under_advice
@@ -43,11 +44,10 @@ PROGRAMS = ("git", "make")
 CHECKOUT = Path(mlgo.__file__).parents[1]
 _NEEDED_DISK_BYTES = 4 << 30
 
-_EPILOG = """\
-examples:
-  mlgo doctor
-  mlgo doctor --json
-  mlgo doctor --toolchain /usr/bin/clang-19
+_EXAMPLES = """
+mlgo doctor
+mlgo doctor --json
+mlgo doctor --toolchain /usr/bin/clang-19
 """
 
 
@@ -70,12 +70,8 @@ class Check:
 
 def add_parser(commands: Any) -> None:
     """Register the sub-command."""
-    parser = commands.add_parser(
-        "doctor",
-        help="check the installation and the compiler",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(commands, "doctor", "is everything here, and does the compiler keep its word?", _EXAMPLES)
+    add_folder_options(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_config_options(parser)
     parser.set_defaults(run=run)
@@ -112,6 +108,7 @@ def run_checks(args: argparse.Namespace) -> Iterator[Check]:
     except MlgoError as error:
         yield Check("configuration", False, str(error), "mend the file, or give another with --config")
         return
+    yield _leftovers(args)
     try:
         toolchain = find_toolchain(config.toolchain, config.target)
         yield Check("compiler", True, f"{toolchain.name}, target {toolchain.target}")
@@ -157,6 +154,15 @@ def _disk() -> Check:
     free = shutil.disk_usage(Path.cwd()).free
     ok = free >= _NEEDED_DISK_BYTES
     return Check("disk", ok, f"{free / 1e9:.0f} GB free", "" if ok else "free 4 GB for the default preset")
+
+
+def _leftovers(args: argparse.Namespace) -> Check:
+    try:
+        found = find_leftovers(args.work, args.data, SETTINGS)
+    except MlgoError as error:
+        return Check("older settings", False, str(error), "build the corpus anew")
+    text = "; ".join(map(str, found))
+    return Check("older settings", True, f"{text}; mlgo replay prune --old deletes them" if text else "left nothing")
 
 
 def _affinity() -> Check:

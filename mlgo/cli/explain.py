@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mlgo.cli.options import add_config_options, positive, read_config
+from mlgo.cli.options import add_command, add_config_options, positive, read_config
 from mlgo.compiler.toolchain import find_toolchain
 from mlgo.core.artifacts import MODULES, RESULTS, read_table
 from mlgo.core.scratch import scratch_directory
@@ -19,11 +19,10 @@ from mlgo.rollout.explanation import SHOWN_FEATURES, Explanation, Flip, explain_
 from mlgo.rollout.training import needed_copies
 from mlgo.tasks import get_task
 
-_EPILOG = """\
-examples:
-  mlgo explain --policy data/policies/es-s0                 the five test modules that grew most, and why
-  mlgo explain --policy data/policies/es-s0 --modules 2 --flips 50 --json
-  mlgo explain --policy data/policies/es-s0 --importance    the features that its answers hang on
+_EXAMPLES = """
+mlgo explain --policy data/policies/es-s0                 the five test modules that grew most, and why
+mlgo explain --policy data/policies/es-s0 --modules 2 --flips 50 --json
+mlgo explain --policy data/policies/es-s0 --importance    the features that its answers hang on
 """
 _WORDS = {0: "call", 1: "inline"}
 _TITLES = {
@@ -38,12 +37,7 @@ _TITLES = {
 
 def add_parser(commands: Any) -> None:
     """Register the sub-command."""
-    parser = commands.add_parser(
-        "explain",
-        help="why a policy makes modules larger; which features it listens to",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(commands, "explain", "why a policy makes modules larger, and what it listens to", _EXAMPLES)
     parser.add_argument("--policy", type=Path, required=True, help="folder named <algorithm>-s<seed>")
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the results (default: %(default)s)")
     parser.add_argument("--modules", type=positive, default=5, help="explain at most so many (default: %(default)s)")

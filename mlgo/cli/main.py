@@ -3,26 +3,26 @@
 import argparse
 import sys
 from collections.abc import Iterable
+from functools import partial
 from importlib import import_module
 
 from mlgo import __version__
 from mlgo.cli.program import run_program
 
-_DESCRIPTION = """\
-Train machine-learned compiler heuristics with a stock compiler.
-
-The pipeline itself runs under Snakemake or DVC (make, snakemake --cores all, dvc repro); this command looks at
-single things.
+_DESCRIPTION = "Train machine-learned compiler heuristics with a stock compiler, and prove what they are worth."
+_EPILOG = """\
+The pipeline runs under Snakemake or DVC: make, snakemake --cores 2, dvc repro.
+Options and examples: mlgo COMMAND --help. Measurements: docs/benchmarks.md.
 """
 
 
 COMMANDS = {
     "doctor": "doctor",
     "compile": "compile_module",
-    "replay-episode": "replay_episode",
     "explain": "explain",
-    "config": "configure",
     "replay": "replay",
+    "config": "configure",
+    "workers": "workers",
     "headroom": "headroom",
     "cse": "cse",
     "programs": "programs",
@@ -30,16 +30,23 @@ COMMANDS = {
     "generalisation": "generalisation",
     "sweep": "sweep",
     "report": "show_report",
-    "workers": "workers",
 }
 """Modules of `mlgo.cli` by command. Importing all of them takes most of a second, so only the one in use is."""
 
 
 def build_parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     """The parser with some sub-commands; with all of them by default."""
-    parser = argparse.ArgumentParser("mlgo", description=_DESCRIPTION, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--version", action="version", version=f"mlgo {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    parser = argparse.ArgumentParser(
+        "mlgo",
+        usage="mlgo [-h] [--version] COMMAND ...",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=partial(argparse.RawDescriptionHelpFormatter, max_help_position=20),
+        add_help=False,
+    )
+    parser.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
+    parser.add_argument("--version", action="version", version=f"mlgo {__version__}", help=argparse.SUPPRESS)
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", prog="mlgo")
     for name in names:
         import_module(f"mlgo.cli.{COMMANDS[name]}").add_parser(commands)
     return parser

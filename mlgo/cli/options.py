@@ -2,12 +2,45 @@
 
 import argparse
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import dedent, indent
+from typing import Any
 
 from mlgo.core.config import Config, load_config
 from mlgo.core.measures import DEFAULT, SIZES
+from mlgo.core.work import shared_folder
 
-DEFAULT_CONFIG = Path("config/config.yaml")
+SETTINGS = Path("config")
+DEFAULT_CONFIG = SETTINGS / "config.yaml"
+
+
+def add_command(
+    commands: Any, name: str, summary: str, examples: str, parents: Sequence[argparse.ArgumentParser] = ()
+) -> argparse.ArgumentParser:
+    """Add a sub-command whose help ends with examples.
+
+    Args:
+        commands: what ``add_subparsers`` has returned.
+        name: of the sub-command.
+        summary: what it does, in a few words.
+        examples: command lines, one in a line; remarks may stand beneath a blank line.
+        parents: parsers with options that it shares.
+    """
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + "." * (not summary.endswith("?")),
+        epilog="examples:\n" + indent(dedent(examples).strip(), "  "),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=parents,
+    )
+    return parser
+
+
+def examples_of(actions: Mapping[str, str]) -> str:
+    """Examples of a command: those of its actions, one after another."""
+    return "\n".join(dedent(examples).strip() for examples in actions.values())
 
 
 def add_config_options(parser: argparse.ArgumentParser) -> None:
@@ -15,6 +48,17 @@ def add_config_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, default=DEFAULT_CONFIG, help="configuration (default: %(default)s)")
     parser.add_argument("--preset", type=Path, action="append", default=[], help="file laid over it; may be repeated")
     parser.add_argument("--toolchain", help="auto, ziglang, or a clang; instead of the configuration's")
+
+
+def add_folder_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--data`` and ``--work``."""
+    parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the results (default: %(default)s)")
+    parser.add_argument(
+        "--work",
+        type=Path,
+        default=shared_folder(Path("data/work")),
+        help="folder with replay/, checkpoints/ and bitcode/ (default: %(default)s)",
+    )
 
 
 def add_table_options(parser: argparse.ArgumentParser) -> None:

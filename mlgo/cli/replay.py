@@ -1,4 +1,4 @@
-"""`mlgo replay`: look at, check, prune, export and merge the decision trees."""
+"""`mlgo replay`: look at, check, prune, export and merge what compiles have shown; do a logged compile again."""
 
 import argparse
 import itertools
@@ -11,63 +11,90 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.cli.options import add_config_options, not_negative_float, positive, read_config
+from mlgo.cli import replay_episode
+from mlgo.cli.leftovers import delete_leftovers, find_leftovers
+from mlgo.cli.options import (
+    SETTINGS,
+    add_command,
+    add_config_options,
+    add_folder_options,
+    examples_of,
+    not_negative_float,
+    positive,
+    read_config,
+)
 from mlgo.compiler.session import compile_under_advice
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.core.artifacts import provenance, write_table
 from mlgo.core.config import Config
-from mlgo.core.errors import ArtifactError, CompileError, PolicyError, ReplayMismatch
+from mlgo.core.errors import ArtifactError, CompileError, ConfigError, PolicyError, ReplayMismatch
 from mlgo.core.seeding import sample
-from mlgo.core.work import shared_folder
 from mlgo.execution.trees import Forest, Leaf, ReplayStore, prune, stores, visits_of
 from mlgo.execution.trees.export import compiles_schema, compiles_table
 from mlgo.policy.advisors import RecordedAdvisor
 from mlgo.tasks import get_task
 from mlgo.wire.log import Header
 
-_EPILOG = """\
-examples:
-  mlgo replay stats
-  mlgo replay verify --count 50          compile a sample of known results again and compare
-  mlgo replay prune --max-gb 2           delete the least recently used trees beyond 2 GB
-  mlgo replay export trees.parquet       every known compile, question by question, for offline learning
-  mlgo replay merge /srv/replay          add the trees of another data/work/replay
-"""
+_EXAMPLES = {
+    "stats": """
+        mlgo replay stats
+        """,
+    "verify": """
+        mlgo replay verify --count 50          compile a sample of known results again and compare
+        """,
+    "prune": """
+        mlgo replay prune --max-gb 2           delete the least recently used trees beyond 2 GB
+        mlgo replay prune --old --dry-run      list what older settings left: checkpoints, trees, bitcode, downloads
+        """,
+    "export": """
+        mlgo replay export trees.parquet       every known compile, question by question, for offline learning
+        """,
+    "merge": """
+        mlgo replay merge /srv/replay          add the trees of another data/work/replay
+        """,
+    "episode": replay_episode.EXAMPLES,
+}
 
 
 def add_parser(commands: Any) -> None:
     """Register the sub-command."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "replay",
-        help="look at, check, prune, export and merge the decision trees",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "what compiles have shown: sizes, checks, pruning; do one again",
+        examples_of(_EXAMPLES),
     )
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument(
-        "--work",
-        type=Path,
-        default=shared_folder(Path("data/work")),
-        help="folder with replay/ and bitcode/ (default: %(default)s)",
-    )
-    stats = actions.add_parser("stats", parents=[shared], help="sizes")
+    add_folder_options(shared)
+    stats = add_command(actions, "stats", "sizes of the decision trees", _EXAMPLES["stats"], [shared])
     stats.add_argument("--json", action="store_true", help="print JSON")
     stats.set_defaults(run=_stats)
-    verify = actions.add_parser("verify", parents=[shared], help="compile a sample of known results again")
+    verify = add_command(actions, "verify", "compile a sample of known results again", _EXAMPLES["verify"], [shared])
     verify.add_argument("--count", type=positive, default=20, help="results (default: %(default)s)")
     verify.add_argument("--seed", type=int, default=0, help="chooses them")
     add_config_options(verify)
     verify.set_defaults(run=_verify)
-    less = actions.add_parser("prune", parents=[shared], help="delete the least recently used trees")
-    less.add_argument("--max-gb", type=not_negative_float, required=True, help="what may stay, in 10^9 bytes")
+    less = add_command(
+        actions, "prune", "delete unused trees, or what older settings left", _EXAMPLES["prune"], [shared]
+    )
+    less.add_argument("--max-gb", type=not_negative_float, help="what trees may stay, in 10^9 bytes")
+    less.add_argument(
+        "--old", action="store_true", help="delete what older settings left (see mlgo doctor); end runs first"
+    )
+    less.add_argument("--dry-run", action="store_true", help="with --old: list it, delete nothing")
     less.set_defaults(run=_prune)
-    export = actions.add_parser("export", parents=[shared], help="write the questions of all known compiles as Parquet")
+    export = add_command(
+        actions, "export", "write the questions of all known compiles as Parquet", _EXAMPLES["export"], [shared]
+    )
     export.add_argument("output", type=Path, help="one file; with trees of several compilers or flags, one for each")
     export.set_defaults(run=_export)
-    merge = actions.add_parser("merge", parents=[shared], help="add the decision trees of another working copy")
+    merge = add_command(
+        actions, "merge", "add the decision trees of another working copy", _EXAMPLES["merge"], [shared]
+    )
     merge.add_argument("folder", type=Path, help="its data/work/replay, or a copy of that; it is only read")
     merge.set_defaults(run=_merge)
+    replay_episode.add_parser(actions)
 
 
 def _stats(args: argparse.Namespace) -> None:
@@ -163,8 +190,27 @@ def _compile_again(
 
 
 def _prune(args: argparse.Namespace) -> None:
-    deleted = prune(args.work / "replay", int(args.max_gb * 1e9))
-    print(f"{len(deleted)} trees deleted")
+    if args.max_gb is None and not args.old:
+        raise ConfigError("say what to delete: --max-gb N or --old")
+    if args.dry_run and args.max_gb is not None:
+        raise ConfigError("--dry-run lists what --old would delete; leave --max-gb out")
+    if args.old:
+        _prune_leftovers(args)
+    if args.max_gb is not None:
+        deleted = prune(args.work / "replay", int(args.max_gb * 1e9))
+        print(f"{len(deleted)} trees deleted")
+
+
+def _prune_leftovers(args: argparse.Namespace) -> None:
+    found = find_leftovers(args.work, args.data, SETTINGS)
+    if not found:
+        print("older settings left nothing")
+    for one in found:
+        if args.dry_run:
+            print("\n".join([f"{one}:", *(f"  {path}" for path in one.paths)]))
+        else:
+            delete_leftovers(one)
+            print(f"deleted {one}")
 
 
 def _export(args: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""`mlgo replay-episode`: do a logged compile again."""
+"""`mlgo replay episode`: do a logged compile again."""
 
 import argparse
 import json
@@ -6,31 +6,24 @@ from pathlib import Path
 from typing import Any
 
 from mlgo.cli.compile_module import parse_policy, policy_identity
-from mlgo.cli.options import add_config_options, read_config
+from mlgo.cli.options import add_command, add_config_options, read_config
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.core.errors import PolicyError
 from mlgo.core.scratch import scratch_directory
 from mlgo.rollout.logged import LoggedEpisode, check_compiler, find_logged_bitcode, read_episode, replay_episode
 from mlgo.tasks import Advisor, get_task
 
-_EPILOG = """\
-examples:
-  mlgo compile lupa/third-party/lua54/lapi.c --policy data/policies/es-s0 --log lapi.episode
-  mlgo replay-episode lapi.episode
-  mlgo replay-episode lapi.episode --policy data/policies/es-s0 --json
-
-exit status: 0 when questions, answers and object file are those of the log, 1 when not
+EXAMPLES = """
+mlgo compile lupa/third-party/lua54/lapi.c --policy data/policies/es-s0 --log lapi.episode
+mlgo replay episode lapi.episode
+mlgo replay episode lapi.episode --policy data/policies/es-s0 --json
 """
+_STATUS = "\n\nexit status: 0 when questions, answers and object file are those of the log, 1 when not"
 
 
-def add_parser(commands: Any) -> None:
-    """Register the sub-command."""
-    parser = commands.add_parser(
-        "replay-episode",
-        help="do a logged compile again and compare",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_parser(actions: Any) -> None:
+    """Register the action of ``mlgo replay``."""
+    parser = add_command(actions, "episode", "do a logged compile again and compare", EXAMPLES + _STATUS)
     parser.add_argument("episode", type=Path, help="file written by mlgo compile --log")
     parser.add_argument("--policy", metavar="P", help="let the logged policy answer again, instead of the record")
     parser.add_argument("-o", "--output", type=Path, metavar="OBJ", help="keep the object file")

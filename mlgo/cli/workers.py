@@ -6,37 +6,37 @@ import os
 from pathlib import Path
 from typing import Any
 
-from mlgo.cli.options import not_negative_float, positive
+from mlgo.cli.options import add_command, examples_of, not_negative_float, positive
 from mlgo.execution.address import DEFAULT_ADDRESS, Address
 from mlgo.execution.fair import TURN_S
 from mlgo.execution.nested import ask_status, stop_server
 from mlgo.execution.nesting_server import NestingServer
 
-_EPILOG = """\
-examples:
-  mlgo workers serve                     one worker for each core, until Ctrl-C
-  mlgo workers serve --num 4 --address /tmp/workers.sock
-  mlgo workers serve --address 10.0.0.5:7070 --key workers.key      for other machines of a trusted network
-  mlgo workers status                    who uses what; --json
-  mlgo workers stop
-"""
+_EXAMPLES = {
+    "serve": """
+        mlgo workers serve                     one worker for each core, until Ctrl-C
+        mlgo workers serve --num 4 --address /tmp/workers.sock
+        mlgo workers serve --address 10.0.0.5:7070 --key workers.key      for other machines of a trusted network
+        """,
+    "status": """
+        mlgo workers status                    who uses what; --json
+        """,
+    "stop": """
+        mlgo workers stop
+        """,
+}
 
 
 def add_parser(commands: Any) -> None:
     """Register the sub-command."""
-    parser = commands.add_parser(
-        "workers",
-        help="serve workers that several experiments share",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(commands, "workers", "serve workers that several experiments share", examples_of(_EXAMPLES))
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument(
         "--address", default=DEFAULT_ADDRESS, help="path of a socket, or HOST:PORT (default: %(default)s)"
     )
     shared.add_argument("--key", type=Path, metavar="FILE", help="the key to it (default: ADDRESS.key beside a socket)")
-    serve = actions.add_parser("serve", parents=[shared], help="start them, and end them with Ctrl-C")
+    serve = add_command(actions, "serve", "start them, and end them with Ctrl-C", _EXAMPLES["serve"], [shared])
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     serve.add_argument("--num", type=positive, default=cores, help="workers (default: one for each core)")
     serve.add_argument("--at-once", type=positive, default=1, help="jobs that each runs at once (default: %(default)s)")
@@ -48,10 +48,10 @@ def add_parser(commands: Any) -> None:
         help="seconds for which one experiment may keep all workers while others wait (default: %(default)g)",
     )
     serve.set_defaults(run=_serve)
-    status = actions.add_parser("status", parents=[shared], help="who uses what")
+    status = add_command(actions, "status", "who uses what", _EXAMPLES["status"], [shared])
     status.add_argument("--json", action="store_true", help="print JSON")
     status.set_defaults(run=_status)
-    stop = actions.add_parser("stop", parents=[shared], help="end them and whatever they run")
+    stop = add_command(actions, "stop", "end them and whatever they run", _EXAMPLES["stop"], [shared])
     stop.set_defaults(run=_stop)
 
 

@@ -1,4 +1,4 @@
-"""`mlgo compile --log` and `mlgo replay-episode`: a compile done again, from the shell."""
+"""`mlgo compile --log` and `mlgo replay episode`: a compile done again, from the shell."""
 
 import json
 from dataclasses import replace
@@ -25,14 +25,14 @@ def episode(mlgo, tmp_path_factory):
 
 
 def test_the_same_again(mlgo, episode, tmp_path):
-    run = mlgo("replay-episode", episode, "--json", "-o", tmp_path / "parser.o")
+    run = mlgo("replay", "episode", episode, "--json", "-o", tmp_path / "parser.o")
     assert (run.returncode, run.stderr) == (0, "")
     record = json.loads(run.stdout)
     assert (record["verdict"], record["difference"]) == ("equal", "")
     assert record["object_sha256"] == record["logged_object_sha256"]
     assert (record["policy"], record["compared"]) == ("default", "observations and answers")
     assert (tmp_path / "parser.o").exists()
-    assert mlgo("replay-episode", episode, "--policy", "default").returncode == 0
+    assert mlgo("replay", "episode", episode, "--policy", "default").returncode == 0
 
 
 def test_a_tampered_answer(mlgo, episode, tmp_path):
@@ -40,7 +40,7 @@ def test_a_tampered_answer(mlgo, episode, tmp_path):
     answers = np.frombuffer(logged.result.answers, np.int64).copy()
     answers[0] ^= 1
     write_episode(tmp_path / "bad", replace(logged, result=replace(logged.result, answers=answers.tobytes())))
-    run = mlgo("replay-episode", tmp_path / "bad")
+    run = mlgo("replay", "episode", tmp_path / "bad")
     assert (run.returncode, run.stderr) == (1, "")
     lines = dict(line.split(maxsplit=1) for line in run.stdout.splitlines())
     assert lines["verdict"] == "different"
@@ -53,14 +53,14 @@ def test_a_policy_with_other_weights_or_another_task(mlgo, tmp_path):
     folder, log = tmp_path / "policy", tmp_path / "log"
     save_policy(policy, folder)
     assert mlgo("compile", "data/sample/lz/match.c", "--policy", folder, "--log", log).returncode == 0
-    assert mlgo("replay-episode", log, "--policy", folder).returncode == 0
+    assert mlgo("replay", "episode", log, "--policy", folder).returncode == 0
     save_policy(policy.with_weights(np.array([0, -1])), folder)
-    run = mlgo("replay-episode", log, "--policy", folder)
+    run = mlgo("replay", "episode", log, "--policy", folder)
     assert (run.returncode, run.stdout) == (1, "")
     assert run.stderr == f"error: the episode was logged under policy policy with other weights, not {folder}\n"
     save_policy(ColumnPolicy("regalloc-evict", scaling, Architecture((3, 1)), np.zeros(4, np.float32)), folder)
-    assert "was trained for task regalloc-evict" in mlgo("replay-episode", log, "--policy", folder).stderr
-    assert "logged under policy policy, not never" in mlgo("replay-episode", log, "--policy", "never").stderr
+    assert "was trained for task regalloc-evict" in mlgo("replay", "episode", log, "--policy", folder).stderr
+    assert "logged under policy policy, not never" in mlgo("replay", "episode", log, "--policy", "never").stderr
 
 
 def test_errors_are_one_line(mlgo, episode, tmp_path):
@@ -75,7 +75,7 @@ def test_errors_are_one_line(mlgo, episode, tmp_path):
         ("clang", "was logged with clang 17.0.6"),
         ("text", "is not a readable Parquet file"),
     ]:
-        run = mlgo("replay-episode", tmp_path / name, "--corpus", tmp_path)
+        run = mlgo("replay", "episode", tmp_path / name, "--corpus", tmp_path)
         assert (run.returncode, run.stdout, run.stderr.count("\n")) == (1, "", 1)
         assert run.stderr.startswith("error: ")
         assert message in run.stderr
@@ -88,4 +88,4 @@ def test_observations_go_into_a_log(mlgo):
 
 
 def test_help_has_an_example(mlgo):
-    assert "mlgo replay-episode lapi.episode" in mlgo("replay-episode", "--help").stdout
+    assert "mlgo replay episode lapi.episode" in mlgo("replay", "episode", "--help").stdout

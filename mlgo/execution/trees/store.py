@@ -389,6 +389,20 @@ def _read_key(path: Path) -> TreeKey:
     return key
 
 
+def outdated_folders(root: Path) -> list[Path]:
+    """Folders under ``root`` whose trees no run of this version will read: of other files, or measured otherwise."""
+    found = []
+    for path in sorted(root.glob(f"*/{KEY_NAME}")):
+        try:
+            key = TreeKey(**{"records": _BEFORE_RECORDS, **read_json(path)})
+            current = (key.records, key.measure) == (RECORDS_VERSION, MEASURE_VERSION)
+        except (ArtifactError, TypeError):
+            current = False
+        if not current:
+            found.append(path.parent)
+    return found
+
+
 def tree_files(root: Path) -> list[Path]:
     """All trees of all keys, least recently used first."""
     found = []
@@ -406,8 +420,21 @@ def prune(root: Path, max_bytes: int) -> list[Path]:
     for path, size in sizes.items():
         if excess <= 0:
             break
-        with _locked(path):  # no writer is in the middle of it
-            path.unlink(missing_ok=True)
+        _delete(path)
         excess -= size
         deleted.append(path)
     return deleted
+
+
+def delete_trees(folder: Path) -> None:
+    """Delete the trees of one key."""
+    for path in folder.glob("*.tree"):
+        _delete(path)
+    (folder / KEY_NAME).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # somebody has made a tree anew
+        folder.rmdir()
+
+
+def _delete(path: Path) -> None:
+    with _locked(path):  # no writer is in the middle of it
+        path.unlink(missing_ok=True)
