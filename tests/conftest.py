@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -78,6 +79,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return folder if folder in ("tests/pipeline", "tests/export") else file
 
     return Scheduling(config, log)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interrupts_arrive() -> Iterator[None]:
+    """Undo that SIGINT is ignored, as in the background of a script or under nohup; children inherit that."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session", autouse=True)
