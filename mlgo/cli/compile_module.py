@@ -14,11 +14,12 @@ from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.core.config import Config
 from mlgo.core.errors import ConfigError, CorpusError, PolicyError
 from mlgo.core.files import file_sha256
+from mlgo.core.measures import get_measure
 from mlgo.core.scratch import scratch_directory
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor
 from mlgo.policy.stored import load_policy
-from mlgo.rollout.logged import logged_episode, write_episode
+from mlgo.rollout.logged import logged_episode, write_episode, write_training_log
 from mlgo.rollout.references import REFERENCES, Luck
 from mlgo.tasks import TASKS, Advisor, Task, get_task
 
@@ -28,6 +29,7 @@ mlgo compile data/sample/json/parser.cpp --policy never --json
 mlgo compile data/sample/matrix/lu.cpp --preset config/presets/regalloc.yaml --policy lightest
 mlgo compile lupa/third-party/lua54/lapi.c --policy data/policies/es-s0 -o lapi.o
 mlgo compile data/sample/json/parser.cpp --log parser.episode       then: mlgo replay episode parser.episode
+mlgo compile data/sample/json/parser.cpp --log parser.log --log-format llvm
 """
 
 
@@ -45,6 +47,11 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("-o", "--output", type=Path, metavar="OBJ", help="keep the object file")
     parser.add_argument("--log", type=Path, metavar="FILE", help="log the compile, for mlgo replay episode")
+    parser.add_argument(
+        "--log-format",
+        choices=["episode", "llvm"],
+        help="llvm: questions, answers and the reward as LLVM's own training logs have them (default: episode)",
+    )
     parser.add_argument("--log-observations", action="store_true", help="log the questions, too, not only the answers")
     parser.add_argument("--corpus", type=Path, default=Path("data/corpus"), help="where PROJECT/PATH is looked up")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -54,8 +61,9 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Compile and print."""
-    if args.log_observations and not args.log:
-        raise ConfigError("--log-observations says what --log FILE holds; give that option, too")
+    for option, given in (("--log-observations", args.log_observations), ("--log-format", args.log_format)):
+        if given and not args.log:
+            raise ConfigError(f"{option} says what --log FILE holds; give that option, too")
     config = read_config(args)
     task, toolchain = get_task(args.task or config.task), find_toolchain(config.toolchain, config.target)
     advisor = parse_policy(args.policy, task, toolchain, args.module)
@@ -68,10 +76,12 @@ def run(args: argparse.Namespace) -> None:
             advisor,
             config.compile,
             with_default=args.policy == "default",
-            record=args.log_observations,
+            record=args.log_observations or args.log_format == "llvm",
             object_path=args.output,
         )
-        if args.log:
+        if args.log and args.log_format == "llvm":
+            write_training_log(args.log, result, get_measure(config.compile.objective))
+        elif args.log:
             episode = logged_episode(
                 toolchain,
                 task.name,

@@ -1,6 +1,7 @@
 """A compile logged in one file, with all that is needed to do it again, and whether it comes out the same."""
 
 import hashlib
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,15 @@ from mlgo.core.artifacts import EPISODE, provenance, read_provenance, read_table
 from mlgo.core.config import CompileConfig, parse_section
 from mlgo.core.errors import ArtifactError, ConfigError, CorpusError, ProtocolError, ReplayMismatch, ToolchainError
 from mlgo.core.files import canonical_json, file_sha256, write_bytes
+from mlgo.core.measures import Measure
+from mlgo.core.measures.remarks import SpillCosts
+from mlgo.core.types import TensorSpec
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.policy.advisors import RecordedAdvisor
 from mlgo.tasks import Advisor, Responder, get_task
-from mlgo.wire.log import Header, parse_header, write_header
+from mlgo.wire.log import Header, parse_header, write_context, write_header, write_observation, write_outcome
+
+_NOTHING_ASKED = "the compiler asked nothing, so there is nothing to log; compile another module"
 
 
 @dataclass(frozen=True)
@@ -152,6 +158,56 @@ def read_episode(path: Path) -> LoggedEpisode:
         )
     except (AttributeError, KeyError, TypeError, ValueError, ConfigError, ProtocolError) as error:
         raise ArtifactError(f"{path} is damaged or no logged episode ({error}); log the compile again") from error
+
+
+def write_training_log(path: Path, result: CompileResult, measure: Measure) -> None:
+    """Write a compile in the format of LLVM's training logs, for readers of others.
+
+    The answer follows the features as one more tensor. The reward is what the compile came to, so less is better. As in
+    LLVM it stands at the last question, and all others have 0. A measure that is a sum over functions is told for each
+    function, at the last question of its context.
+
+    Args:
+        path: file to write.
+        result: a compile under advice, recorded with its observations.
+        measure: which score is the reward.
+
+    Raises:
+        ArtifactError: the compiler asked nothing, the score is not known, or the file cannot be written.
+    """
+    header = result.header
+    if header is None or header.advice is None or not result.num_questions:
+        raise ArtifactError(_NOTHING_ASKED)
+    rewards = _final_rewards(result, measure)
+    score = TensorSpec("reward", np.dtype(np.float32), (1,))
+    parts, numbers = [write_header(Header((*header.features, header.advice), score=score))], dict.fromkeys(rewards, 0)
+    width, answer_bytes, position = header.payload_bytes, header.advice.num_bytes, 0
+    num_questions = Counter(name for name, count in result.contexts for _ in range(count))
+    for name, count in result.contexts:
+        if count:
+            parts.append(write_context(name))  # LLVM's own reader expects a question after it
+        for _ in range(count):
+            payload = result.observations[position * width : (position + 1) * width]
+            answer = result.answers[position * answer_bytes : (position + 1) * answer_bytes]
+            reward = rewards[name] if numbers[name] == num_questions[name] - 1 else 0.0
+            parts.append(write_observation(numbers[name], payload + answer))
+            parts.append(write_outcome(numbers[name], np.float32(reward).tobytes()))
+            numbers[name], position = numbers[name] + 1, position + 1
+    write_bytes(path, b"".join(parts))
+
+
+def _final_rewards(result: CompileResult, measure: Measure) -> dict[str, float]:
+    """Reward at the last question of each context, by its name."""
+    asked = [name for name, count in result.contexts if count]
+    if measure.is_by_function and result.spills is not None:
+        costs: dict[str, list[SpillCosts]] = {name: [] for name in asked}
+        for one in result.spills:
+            costs.get(one.function, []).append(one)
+        return {name: measure.of_functions(some) for name, some in costs.items()}
+    value = getattr(result, measure.name)
+    if value is None:
+        raise ArtifactError(f"{measure.name} of this compile is not known; set compile.objective to another measure")
+    return {**dict.fromkeys(asked, 0.0), asked[-1]: float(value)}
 
 
 def find_logged_bitcode(episode: LoggedEpisode, corpus_dir: Path, folder: Path) -> Path:
@@ -321,7 +377,12 @@ def logged_episode(
         result: what the compile gave, with observations if they shall be logged.
         in_corpus: whether the corpus holds the bitcode, so that its hash is enough.
         with_default: whether the heuristic's decision was asked for as a feature.
+
+    Raises:
+        ArtifactError: the compiler did not open its channel, so there is nothing to log.
     """
+    if result.header is None:
+        raise ArtifactError(_NOTHING_ASKED)
     return LoggedEpisode(
         module,
         file_sha256(bitcode),

@@ -7,7 +7,8 @@ Format (llvm/lib/Analysis/TrainingLogger.cpp, llvm/lib/Analysis/InteractiveModel
     context     = '{"context":"NAME"}' LF
     observation = '{"observation":N}' LF tensor... LF [ '{"outcome":N}' LF score LF ]
 
-Tensors follow each other raw, row-major, in the byte order of the machine; lengths come from the header.
+Tensors follow each other raw, row-major, in the byte order of the machine; lengths come from the header. LLVM writes
+its lines as above, without blanks; lines of others may be any JSON object with these keys.
 """
 
 import json
@@ -19,10 +20,9 @@ import numpy as np
 from mlgo.core.errors import ProtocolError
 from mlgo.core.types import MAX_TENSOR_BYTES, TensorSpec
 
-_OBSERVATION = b'{"observation":'
 _LINE_FEED = 0x0A
 _MAX_LINE_BYTES = 1 << 20
-_MAX_DIGITS = 18
+_KINDS = ("context", "observation", "outcome")
 
 
 @dataclass(frozen=True)
@@ -186,10 +186,7 @@ class LogParser:
         self._buffer = buffer[position:]
 
     def _take_other(self) -> Event | None:
-        """Take a header, a context or an outcome from the buffer; None when it is not complete.
-
-        An observation here is either cut short or wrong.
-        """
+        """Take any one event from the buffer; None when it is not complete."""
         buffer = self._buffer
         line_end = buffer.find(b"\n")
         if (len(buffer) if line_end < 0 else line_end) > _MAX_LINE_BYTES:
@@ -201,31 +198,33 @@ class LogParser:
         if self.header is None:
             event = self.header = parse_header(line)
             self._width = event.payload_bytes
-        elif line.startswith(_OBSERVATION):
-            self._check_number(line)
+            self._buffer = rest
+            return event
+        number = self._next_numbers.get(self._context, 0)
+        if line == b'{"observation":%d}' % number:  # the one that is due, cut short
             return None
+        kind, value = _parse_event(line)
+        if kind == "context":
+            self._context = value
+            self._buffer = rest
+            return Context(value)
+        if kind == "observation":
+            if value != number:
+                raise ProtocolError(f"observation {value} where {number} was due in context {self._context!r}")
+            width, what = self._width, "tensors are"
+        elif self.header.score is not None:
+            width, what = self.header.score.num_bytes, "a score is"
         else:
-            record = _parse_json(line, "line")
-            if isinstance(record.get("context"), str):
-                self._context = record["context"]
-                event = Context(self._context)
-            elif isinstance(record.get("outcome"), int) and self.header.score is not None:
-                width = self.header.score.num_bytes
-                if len(rest) <= width:
-                    return None
-                if rest[width] != _LINE_FEED:
-                    raise ProtocolError("a score is not followed by a line feed: lengths and header disagree")
-                event, rest = Outcome(record["outcome"], rest[:width]), rest[width + 1 :]
-            else:
-                raise ProtocolError(f"unexpected line {line[:200]!r}")
-        self._buffer = rest
-        return event
-
-    def _check_number(self, line: bytes) -> None:
-        number = _parse_int(line.removeprefix(_OBSERVATION).removesuffix(b"}"), line)
-        expected = self._next_numbers.get(self._context, 0)
-        if number != expected:
-            raise ProtocolError(f"observation {number} where {expected} was due in context {self._context!r}")
+            raise ProtocolError(f"unexpected line {line[:200]!r}: the header names no score")
+        if len(rest) <= width:
+            return None
+        if rest[width] != _LINE_FEED:
+            raise ProtocolError(f"{what} not followed by a line feed: lengths and header disagree")
+        self._buffer = rest[width + 1 :]
+        if kind == "outcome":
+            return Outcome(value, rest[:width])
+        self._next_numbers[self._context] = number + 1
+        return Observation(number, rest[:width])
 
 
 def write_header(header: Header) -> bytes:
@@ -262,10 +261,15 @@ def _type_name(spec: TensorSpec) -> str:
     return names.get(spec.dtype.name, spec.dtype.name + "_t")
 
 
-def _parse_int(digits: bytes, line: bytes) -> int:
-    if not digits.isdigit() or b"%d" % int(digits[:_MAX_DIGITS]) != digits or not line.endswith(b"}"):
-        raise ProtocolError(f"unexpected line {line[:200]!r}")
-    return int(digits)
+def _parse_event(line: bytes) -> tuple[str, Any]:
+    """What a line is about, and the name of its context or its number."""
+    record = _parse_json(line, "line")
+    kinds = [kind for kind in _KINDS if kind in record]
+    if len(kinds) == 1:
+        value = record[kinds[0]]
+        if type(value) is (str if kinds[0] == "context" else int):
+            return kinds[0], value
+    raise ProtocolError(f"unexpected line {line[:200]!r}")
 
 
 def _parse_json(line: bytes, what: str) -> dict[str, Any]:

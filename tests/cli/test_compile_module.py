@@ -1,6 +1,7 @@
 """`mlgo compile`: sizes of one module, and one-line errors."""
 
 import json
+import struct
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.stored import save_policy
+from mlgo.wire.log import LogParser, Outcome
 
 PARSER = "data/sample/json/parser.cpp"
 
@@ -163,3 +165,26 @@ def test_a_full_disk_is_one_line(mlgo, tmp_path, small_disk, monkeypatch):
     assert (run.returncode, run.stdout) == (1, "")
     assert run.stderr == "error: no space left on the device (temporary folder)\n"
     assert [path.name for path in small_disk.rglob("*") if path.is_file()] == ["owner.lock"]
+
+
+def test_a_training_log(mlgo, measure, tmp_path):
+    record = measure("--log", tmp_path / "parser.log", "--log-format", "llvm")
+    events = LogParser().feed((tmp_path / "parser.log").read_bytes())
+    rewards = [struct.unpack("<f", event.payload)[0] for event in events if isinstance(event, Outcome)]
+    assert len(rewards) == record["questions"]
+    assert set(rewards[:-1]) == {0.0}
+    assert rewards[-1] == record["text_bytes"]
+    run = mlgo("compile", PARSER, "--log-format", "llvm")
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr == "error: --log-format says what --log FILE holds; give that option, too\n"
+
+
+@pytest.mark.parametrize("kind", ["episode", "llvm"])
+def test_a_module_that_is_asked_nothing_has_no_log(mlgo, tmp_path, kind):
+    (tmp_path / "empty.c").write_text("int nothing;\n")
+    log = ("--log", tmp_path / "log", "--log-format", kind)
+    run = mlgo("compile", tmp_path / "empty.c", "--task", "regalloc-evict", "--policy", "first", *log)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert "the compiler asked nothing, so there is nothing to log" in run.stderr
+    assert "Traceback" not in run.stderr
+    assert not (tmp_path / "log").exists()

@@ -327,6 +327,55 @@ def test_writing_then_parsing_gives_the_same_events(log):
     assert parse(stream) == events
 
 
+@st.composite
+def loosely(draw, line):
+    """The same line of JSON as others might write it: blanks, another order of keys, escapes, more keys."""
+    record = json.loads(line)
+    keys = draw(st.permutations([*record, "more"]))
+    record["more"] = draw(st.none() | st.lists(st.text(max_size=3), max_size=2))
+    items = [f"{json.dumps(key)}{draw(blanks)}:{draw(blanks)}{draw(forms)(record[key])}" for key in keys]
+    text = draw(blanks) + "{" + draw(blanks) + f"{draw(blanks)},{draw(blanks)}".join(items) + draw(blanks) + "}"
+    return (text + draw(blanks)).encode() + b"\n"
+
+
+blanks = st.text(" \t\r", max_size=2)
+forms = st.sampled_from([json.dumps, lambda value: json.dumps(value, ensure_ascii=False)])
+
+
+@given(logs(), st.data())
+def test_lines_of_any_valid_json_mean_the_same(log, data):
+    events, _ = log
+    stream, parser, found = b"", LogParser(), []
+    for event in events:
+        match event:
+            case Header():
+                stream += data.draw(loosely(write_header(event)))
+            case Context(name):
+                stream += data.draw(loosely(write_context(name)))
+            case Observation(number, payload):
+                line, _, rest = write_observation(number, payload).partition(b"\n")
+                stream += data.draw(loosely(line)) + rest
+            case Outcome(number, payload):
+                line, _, rest = write_outcome(number, payload).partition(b"\n")
+                stream += data.draw(loosely(line)) + rest
+    cut = data.draw(st.integers(0, len(stream)))
+    found = parser.feed(stream[:cut]) + parser.feed(stream[cut:])
+    assert found == events
+    assert parser.pending_bytes == 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(b'{"observation": 1}', b'{"observation": true}', b'{"observation": 0.0}', b'{"observation": "0"}'),
+        *(b'{"observation": 0, "context": "f"}', b'{"observation": 0, "outcome": 0}', b'{"outcome": null}'),
+    ],
+)
+def test_lines_that_are_json_but_no_event_that_is_due(line):
+    with pytest.raises(ProtocolError):
+        LogParser().feed(TRAINING + write_context("f") + line + b"\n\1\2\n")
+
+
 @given(logs(), st.data())
 def test_any_split_gives_the_same_events(log, data):
     events, stream = log
