@@ -7,7 +7,6 @@ Example:
 
 import argparse
 import json
-import os
 import subprocess
 import time
 from collections import deque
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.arguments import benchmark_parser, run_benchmark
+from benchmarks.processes import descendants
 from mlgo.core.errors import ConfigError
 
 _INTERVAL_S = 0.05
@@ -26,7 +26,6 @@ _SLOW_S = 0.2
 _MEMORY_EVERY = 5
 _WINDOW_S = 1.0
 _LOG_VARIABLE = b"MLGO_LOG="
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -100,14 +99,6 @@ class _Samples:
         )
 
 
-@dataclass(frozen=True)
-class _Process:
-    """A line of ``/proc/<id>/stat``, as far as it matters here."""
-
-    parent: int
-    cpu_s: float
-
-
 def watch_cores(
     command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> tuple[int, list[JobUse]]:
@@ -149,7 +140,7 @@ def watch_cores(
 
 def _sample(root: int, samples: dict[str, _Samples], jobs: dict[int, str], *, with_memory: bool) -> None:
     now = time.monotonic()
-    members = {"total": _descendants(root)}
+    members = {"total": {one.number: one.cpu_s for one in descendants(root)}}
     for ended in jobs.keys() - members["total"].keys():  # its number may become another's
         del jobs[ended]
     for process in members["total"]:
@@ -163,28 +154,9 @@ def _sample(root: int, samples: dict[str, _Samples], jobs: dict[int, str], *, wi
         return
     for job, processes in members.items():
         known = samples.setdefault(job, _Samples(now, now))
-        known.add(now, sum(one.cpu_s for one in processes.values()), runnable[job])
+        known.add(now, sum(processes.values()), runnable[job])
         if with_memory:
             known.peak_memory = max(known.peak_memory, sum(map(_memory, processes)))
-
-
-def _descendants(root: int) -> dict[int, _Process]:
-    """A process and all that descends from it, with processor time of their own and of children that they reaped."""
-    everything: dict[int, _Process] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with suppress(OSError):
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                everything[int(entry.name)] = _Process(int(fields[1]), sum(map(int, fields[11:15])) / _TICKS_PER_S)
-    children: dict[int, list[int]] = {}
-    for number, process in everything.items():
-        children.setdefault(process.parent, []).append(number)
-    found, left = {}, [root] if root in everything else []
-    while left:
-        number = left.pop()
-        found[number] = everything[number]
-        left += children.get(number, [])
-    return found
 
 
 def _job_of(process: int) -> str:

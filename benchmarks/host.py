@@ -19,7 +19,7 @@ import numpy as np
 from tqdm import tqdm
 
 from benchmarks.arguments import compiling_parser, run_benchmark
-from benchmarks.modules import bitcode_of, modules_of
+from benchmarks.modules import FEWEST_QUESTIONS, bitcode_of
 from mlgo.cli.options import positive, read_config
 from mlgo.compiler.known import KnownPath
 from mlgo.compiler.process import Child
@@ -28,7 +28,7 @@ from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.core.config import CompileConfig
 from mlgo.core.errors import CompileTimeout, ToolchainError
 from mlgo.core.scratch import scratch_directory
-from mlgo.core.seeding import generator
+from mlgo.core.seeding import generator, sample
 from mlgo.execution import LocalPool, WorkerLost
 from mlgo.execution.cores import claim_core
 from mlgo.policy.advisors import EchoAdvisor, RecordedAdvisor
@@ -36,6 +36,7 @@ from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.rollout.handler import MakeCompiler
+from mlgo.rollout.scored import ScoredModule, load_scored_modules
 from mlgo.tasks import Responder, Task, get_task
 from mlgo.wire.log import Header
 
@@ -43,6 +44,7 @@ HOSTS = ("plain", "c_host", "echo", "mlp", "known")
 """Plain compile; minimal host in C; our host echoing the default; the same after an MLP 38-64-64-1; all answers
 written in advance."""
 
+_MOST_QUESTIONS = 3000
 _C_SOURCE = Path(__file__).with_name("echo_host.c")
 
 
@@ -216,6 +218,17 @@ def _compile_with_c_host(
             return time.monotonic() - start
 
 
+def _modules(data: Path, language: str, count: int, seed: int) -> list[ScoredModule]:
+    """Training modules of a language that ask something and are not huge."""
+    scored = load_scored_modules(data / "corpus", data / "baseline", "train")
+    fitting = [
+        one
+        for one in scored
+        if one.module.language == language and FEWEST_QUESTIONS <= one.num_questions <= _MOST_QUESTIONS
+    ]
+    return sample(fitting, count, seed, "bench", "host", language)
+
+
 def main() -> None:
     """Measure, and print a table for each language."""
     parser = compiling_parser(__name__, __doc__)
@@ -226,7 +239,7 @@ def main() -> None:
     toolchain = find_toolchain(config.toolchain, config.target)
     count, repeats = (6, 3) if args.quick else (args.modules, args.repeats)
     files = {
-        language: list(bitcode_of(args.data, modules_of(args.data, language, count, config.seed)).values())
+        language: list(bitcode_of(args.data, _modules(args.data, language, count, config.seed)).values())
         for language in ("c++", "c")
     }
     result = bench_host(toolchain, get_task(config.task), config.compile, files, repeats)

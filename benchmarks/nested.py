@@ -25,6 +25,7 @@ import numpy as np
 from tqdm import tqdm
 
 from benchmarks.arguments import compiling_parser, run_benchmark
+from benchmarks.processes import descendants
 from mlgo.cli.options import not_negative_float, positive, positive_float, read_config
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.probe import probe_channel
@@ -331,19 +332,7 @@ def _run(way: str, plan: _Plan, experiments: int, num_workers: int, sharing: Sha
 
 def _processor_s() -> float:
     """Processor time of this process and its descendants so far, ended ones included, in seconds."""
-    parents, seconds = {}, {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                parents[int(entry.name)] = int(fields[1])
-                seconds[int(entry.name)] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-    total, family = 0.0, [os.getpid()]
-    while family:
-        one = family.pop()
-        total += seconds[one]
-        family += [child for child, parent in parents.items() if parent == one]
-    return total
+    return sum(one.cpu_s for one in descendants(os.getpid()))
 
 
 def _took(cycles: list[tuple[float, float]], job_s: float) -> _Took:

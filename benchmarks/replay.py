@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.arguments import add_policy_options, compiling_parser, print_record, run_benchmark
+from benchmarks.planning.real_generations import coordinates_of
 from mlgo.cli.options import positive, positive_float, read_config
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.core.config import Config
@@ -21,7 +22,7 @@ from mlgo.core.scratch import scratch_directory
 from mlgo.core.seeding import sample
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.execution.trees import ReplayStore
-from mlgo.learn.es import Coordinates, evolve
+from mlgo.learn.es import evolve
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 from mlgo.rollout import CompileHost
@@ -121,16 +122,7 @@ def bench_replay(
                 identical &= np.array_equal(rewards, expected, equal_nan=True)
                 return rewards
 
-            layers = start.architecture.layer_slices()
-            evolve(
-                Coordinates.last_layers(
-                    start.weights, layers, es.trainable_layers, es.perturbation_unit, es.perturbation_epsilon
-                ),
-                evaluate,
-                lambda weights: 0.0,
-                es,
-                config.seed,
-            )
+            evolve(coordinates_of(start, es), evaluate, lambda weights: 0.0, es, config.seed)
         nodes, disk_bytes, memory_bytes = _sizes(store)
     host = hosts[1]
     ratios = [without / with_trees for without, with_trees in seconds]

@@ -8,6 +8,7 @@ Example:
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import monotonic
@@ -17,6 +18,7 @@ from tqdm import tqdm
 
 from benchmarks.arguments import compiling_parser, print_record, run_benchmark
 from benchmarks.modules import bitcode_of, smallest_modules
+from benchmarks.processes import all_processes
 from mlgo.cli.options import positive, read_config
 from mlgo.compiler.session import compile_plain, compile_under_advice
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
@@ -201,15 +203,14 @@ class _Holdings:
 
 def _processes(root: Path) -> list[int]:
     """Children of this process, and whatever names its scratch folder: a child's child that lost its parent."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == os.getpid() or os.fsencode(root) in (entry / "cmdline").read_bytes():
-                found.append(int(entry.name))
-        except OSError:  # it has ended
-            continue
-    return found
+    return [one.number for one in all_processes() if one.parent == os.getpid() or _names(one.number, root)]
+
+
+def _names(process: int, root: Path) -> bool:
+    """Whether a path is in a process's command line."""
+    with suppress(OSError):  # it has ended
+        return os.fsencode(root) in Path(f"/proc/{process}/cmdline").read_bytes()
+    return False
 
 
 def main() -> int:

@@ -394,9 +394,9 @@ def outdated_folders(root: Path) -> list[Path]:
     found = []
     for path in sorted(root.glob(f"*/{KEY_NAME}")):
         try:
-            key = TreeKey(**{"records": _BEFORE_RECORDS, **read_json(path)})
+            key = _read_key(path)
             current = (key.records, key.measure) == (RECORDS_VERSION, MEASURE_VERSION)
-        except (ArtifactError, TypeError):
+        except ArtifactError:
             current = False
         if not current:
             found.append(path.parent)
