@@ -498,7 +498,7 @@ def read_table(
 
     Args:
         path: file to read.
-        schema: when given, every column of it must be there with its type.
+        schema: when given, every column of it must be there with its type, and without nulls if it may have none.
         columns: when given, read only these.
         filters: when given, read only rows that fit, as `pyarrow.parquet.read_table` takes them.
 
@@ -507,16 +507,20 @@ def read_table(
     """
     try:
         table = pq.read_table(path, columns=columns, filters=filters)
+        table.validate(full=True)
+        names = table.column_names
     except FileNotFoundError as error:
         raise ArtifactError(f"{path} is missing; run the stage that makes it") from error
-    except (OSError, pa.ArrowException) as error:
-        raise ArtifactError(f"{path} is not a readable Parquet file ({error}); delete it and run its stage") from error
-    if schema is not None:
-        for field in schema:
-            if columns is not None and field.name not in columns:
-                continue
-            if field.name not in table.column_names or table.schema.field(field.name).type != field.type:
-                raise ArtifactError(f"{path} has no column {field.name!r} of type {field.type}; run its stage again")
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ArtifactError(f"{path} is not a readable Parquet file ({reason}); delete it and run its stage") from error
+    for field in schema or ():
+        if columns is not None and field.name not in columns:
+            continue
+        if names.count(field.name) != 1 or table.schema.field(field.name).type != field.type:
+            raise ArtifactError(f"{path} has no column {field.name!r} of type {field.type}; run its stage again")
+        if not field.nullable and table[field.name].null_count:
+            raise ArtifactError(f"{path} has rows without {field.name!r}; run its stage again")
     return table
 
 
@@ -529,5 +533,5 @@ def read_provenance(path: Path) -> dict[str, Any]:
     try:
         metadata = pq.read_schema(path).metadata or {}
         return dict(json.loads(metadata[_METADATA_KEY]))
-    except (OSError, pa.ArrowException, KeyError, ValueError) as error:
-        raise ArtifactError(f"{path} carries no provenance of this package") from error
+    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ArtifactError(f"{path} carries no provenance of this package; run its stage again") from error

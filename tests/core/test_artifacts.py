@@ -13,8 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mlgo
@@ -151,8 +152,6 @@ def test_provenance(tmp_path):
     write_rows(tmp_path / "t.parquet", [ROW], TIMINGS, origin)
     assert read_provenance(tmp_path / "t.parquet") == origin
     assert origin["package"].startswith("mlgo ")
-    import pyarrow.parquet as pq
-
     pq.write_table(pa.table({"a": [1]}), tmp_path / "foreign.parquet")
     for name in ("foreign.parquet", "none.parquet"):
         with pytest.raises(ArtifactError, match="no provenance"):
@@ -410,6 +409,66 @@ def test_arrays_that_cannot_be_read(tmp_path, data):
         read_array(tmp_path / "x.npy")
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 500
+
+
+def read_all(path: Path) -> None:
+    """Read a table and its provenance; it may be refused, in one line that names the file."""
+    for read in (lambda: read_table(path, SCORES).to_pylist(), lambda: read_provenance(path)):
+        refusal = None
+        try:
+            read()
+        except ArtifactError as error:
+            refusal = str(error)
+        if refusal is not None:
+            assert refusal.startswith(str(path))
+            assert "\n" not in refusal
+
+
+@settings(max_examples=400)
+@given(rows=st.lists(scores, min_size=1, max_size=5), data=st.data())
+def test_damaged_tables_end_in_one_line(tmp_path_factory, rows, data):
+    path = tmp_path_factory.mktemp("damage") / "t.parquet"
+    write_rows(path, rows, SCORES, provenance(seed=1))
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    if data.draw(st.booleans()):
+        del content[data.draw(st.integers(0, len(content) - 1)) :]
+    path.write_bytes(content)
+    read_all(path)
+
+
+@pytest.mark.parametrize("length", [0, 1, 4, 8, 100, -1])
+def test_tables_that_are_cut_short(tmp_path, length):
+    path = tmp_path / "t.parquet"
+    write_rows(path, [SCORE], SCORES, provenance(seed=1))
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(ArtifactError, match=r"is not a readable Parquet file .* delete it and run its stage"):
+        read_table(path, SCORES)
+    read_all(path)
+
+
+def test_tables_of_an_earlier_version_say_how_to_make_them_anew(tmp_path):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.Table.from_pylist([SCORE]).drop_columns(["dedup_bytes"]), path)
+    with pytest.raises(ArtifactError, match="has no column 'dedup_bytes' of type int64; run its stage again"):
+        read_table(path, SCORES)
+    may_be_null = pa.schema([field.with_nullable(True) for field in SCORES.remove_metadata()])
+    pq.write_table(pa.Table.from_pylist([SCORE | {"failure": None}, SCORE], may_be_null), path)
+    with pytest.raises(ArtifactError, match="has rows without 'failure'; run its stage again"):
+        read_table(path, SCORES)
+    twice = pa.Table.from_arrays([pa.array(["p"])] * 2, ["project", "project"])
+    pq.write_table(twice, path)
+    with pytest.raises(ArtifactError, match=r"is not a readable Parquet file \(Multiple matches"):
+        read_table(path, SCORES)
+
+
+@pytest.mark.parametrize("text", ["[3]", "3", "[" * 100_000, "null", "{", "\udcff"], ids=range(6))
+def test_provenance_of_any_form(tmp_path, text):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": [1]}).replace_schema_metadata({"mlgo": text.encode(errors="surrogateescape")}), path)
+    with pytest.raises(ArtifactError, match="no provenance of this package; run its stage again"):
+        read_provenance(path)
 
 
 def test_schemas_of_traces():
