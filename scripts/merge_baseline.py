@@ -26,6 +26,7 @@ from mlgo.core.artifacts import (
 )
 from mlgo.core.errors import MlgoError
 from mlgo.core.files import write_json
+from mlgo.core.measures import MEASURES
 from mlgo.policy.vocabulary import build_vocabulary, recorded_values
 from mlgo.rollout.baseline import self_test_failures
 from mlgo.rollout.references import HEURISTIC, REFERENCES, References
@@ -72,8 +73,11 @@ def main() -> None:
             "questions": trace.num_rows,
             "self_test_passed": num_modules - len(differences) if references.is_heuristic else None,
             "self_test_failed": differences,
-            "text_bytes": {name: _total(scores, name, "text_bytes") for name in references.names},
-            "spill_cost": {name: _total(scores, name, "spill_cost") for name in references.names},
+            **{
+                measure.name: {name: _total(scores, name, measure.name) for name in references.names}
+                for measure in MEASURES.values()
+                if measure.of_program
+            },
             "truncated": {name: _total(scores, name, "truncated") for name in references.names},
         },
     )

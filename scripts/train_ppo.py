@@ -19,7 +19,7 @@ from mlgo.cli.program import run_program
 from mlgo.compiler.session import CompileResult
 from mlgo.core.config import PPOConfig, ReplayConfig, parse_section
 from mlgo.core.files import file_sha256
-from mlgo.core.measures import get_measure, relative_reward
+from mlgo.core.measures import get_measure
 from mlgo.core.seeding import generator, sample
 from mlgo.core.work import shared_folder
 from mlgo.corpus.store import unpack_bitcode
@@ -124,15 +124,15 @@ def sampled_compiles(
         baseline: score of each module under the heuristic.
         objective: which score counts.
     """
-    offset = get_measure(objective).offset
+    measure = get_measure(objective)
 
     def rewarded(module: str, result: CompileResult) -> SampledCompile:
-        score, under_heuristic = float(getattr(result, objective)), baseline[module]
+        score, under_heuristic = result.score(objective), baseline[module]
         episodes = [
-            Sampled(f"{module} {one.function}", one.inputs, one.answers, one.reward(under_heuristic, offset))
+            Sampled(f"{module} {one.function}", one.inputs, one.answers, one.reward(under_heuristic, measure.offset))
             for one in read(module, result)
         ]
-        reward = relative_reward(np.array(score), np.array(under_heuristic), offset)
+        reward = measure.reward(np.array(score), np.array(under_heuristic))
         return SampledCompile(float(reward), tuple(episodes))
 
     return rewarded

@@ -98,8 +98,7 @@ def run(args: argparse.Namespace) -> None:
         "module": args.module,
         "policy": args.policy,
         "compiler": toolchain.name,
-        "exec_bytes": result.exec_bytes,
-        "text_bytes": result.text_bytes,
+        **{name: score for name, score in result.scores.items() if score is not None},
         "questions": result.num_questions,
         **_particulars(task, result),
         "seconds": round(result.seconds, 4),
@@ -113,7 +112,7 @@ def run(args: argparse.Namespace) -> None:
 def _particulars(task: Task, result: CompileResult) -> dict[str, Any]:
     """What is worth knowing of a compile for this task."""
     if task.in_code_generation:
-        return {"spill_cost": result.spill_cost, "repaired_answers": result.num_repaired_answers}
+        return {"repaired_answers": result.num_repaired_answers}
     inlined = int(np.count_nonzero(np.frombuffer(result.answers, np.int64)))
     return {"inlined": inlined, "truncated": result.truncated}
 

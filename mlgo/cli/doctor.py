@@ -22,6 +22,7 @@ from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.core.config import Config
 from mlgo.core.errors import CompileError, MlgoError
 from mlgo.core.files import write_bytes
+from mlgo.core.measures import DEFAULT
 from mlgo.core.scratch import scratch_directory
 from mlgo.corpus.recipe import find_sources, load_recipe
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
@@ -217,7 +218,8 @@ def _self_test(config: Config, toolchain: Toolchain, module: Path) -> str:
     advisor = EchoAdvisor(toolchain.quirks.default_slot)
     echo = compile_under_advice(toolchain, task, module, advisor, settings, with_default=True)
     if echo.object_sha256 != plain.object_sha256:
-        return f"{module.stem}: echo gives {echo.text_bytes} bytes of text, the plain compile {plain.text_bytes}"
+        echoed, expected = (DEFAULT.told(one.scores) for one in (echo, plain))
+        return f"{module.stem}: echo gives {echoed}, the plain compile {expected}"
     return "" if echo.num_questions else f"{module.stem}: the compiler asked nothing"
 
 

@@ -28,6 +28,7 @@ from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.core.artifacts import provenance, write_table
 from mlgo.core.config import Config
 from mlgo.core.errors import ArtifactError, CompileError, ConfigError, PolicyError, ReplayMismatch
+from mlgo.core.measures import MEASURES
 from mlgo.core.seeding import sample
 from mlgo.execution.trees import Forest, Leaf, ReplayStore, prune, stores, visits_of
 from mlgo.execution.trees.export import compiles_schema, compiles_table
@@ -183,7 +184,8 @@ def _compile_again(
     for visit, walk in zip(visits, known, strict=True):
         found = visit.leaf
         if isinstance(found, Leaf) and isinstance(walk.leaf, Leaf):
-            found = replace(found, dedup_bytes=walk.leaf.dedup_bytes)  # the object's hash vouches for it
+            shares = {name: walk.leaf.scores[name] for name, measure in MEASURES.items() if measure.needs_copies}
+            found = replace(found, scores={**found.scores, **shares})  # the object's hash vouches for them
         if found != walk.leaf:
             return f"the compiler gives {found}, the tree says {walk.leaf}"
     return ""

@@ -9,6 +9,7 @@ from mlgo.cli.compile_module import parse_policy, policy_identity
 from mlgo.cli.options import add_command, add_config_options, read_config
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.core.errors import PolicyError
+from mlgo.core.measures import DEFAULT
 from mlgo.core.scratch import scratch_directory
 from mlgo.rollout.logged import LoggedEpisode, check_compiler, find_logged_bitcode, read_episode, replay_episode
 from mlgo.tasks import Advisor, get_task
@@ -52,9 +53,9 @@ def run(args: argparse.Namespace) -> int:
         "compiler": episode.compiler,
         "questions": episode.result.num_questions,
         "compared": "observations and answers" if episode.result.observations else "answers",
-        "text_bytes": replay.result and replay.result.text_bytes,
+        DEFAULT.name: replay.result and replay.result.scores[DEFAULT.name],
         "object_sha256": replay.result and replay.result.object_sha256,
-        "logged_text_bytes": episode.result.text_bytes,
+        f"logged_{DEFAULT.name}": episode.result.scores[DEFAULT.name],
         "logged_object_sha256": episode.result.object_sha256,
     }
     if args.json:

@@ -26,10 +26,8 @@ from mlgo.core.errors import (
     TooManyQuestions,
 )
 from mlgo.core.files import write_bytes
-from mlgo.core.measures.comdat import comdat_groups, shared_text
-from mlgo.core.measures.elf import executable_size, read_sections, text_size
+from mlgo.core.measures import Compiled, Scores, known_score, read_scores
 from mlgo.core.measures.remarks import REMARK_OPTIONS, SpillCosts, read_spill_costs
-from mlgo.core.measures.spills import SPILL_COST
 from mlgo.core.scratch import scratch_directory
 from mlgo.tasks import Advisor, Guard, Remark, Responder, Task
 from mlgo.wire.channel import Channel
@@ -41,9 +39,7 @@ class CompileResult:
     """What one compile gave.
 
     Attributes:
-        exec_bytes: executable sections of the object, in bytes.
-        text_bytes: Berkeley text of the object, in bytes.
-        dedup_bytes: the same by shares, see `comdat.shared_text`; None when it is not known what other modules carry.
+        scores: what it came to, by measure.
         object_sha256: hash of the object file.
         seconds: wall time from start to exit of the compiler.
         truncated: the compiler stopped asking because the module had grown too much.
@@ -57,9 +53,7 @@ class CompileResult:
         spills: what register allocation cost each function; None where the task's decisions come before it.
     """
 
-    exec_bytes: int
-    text_bytes: int
-    dedup_bytes: int | None
+    scores: Scores
     object_sha256: str
     seconds: float
     truncated: bool = False
@@ -72,10 +66,13 @@ class CompileResult:
     num_repaired_observations: int = 0
     spills: tuple[SpillCosts, ...] | None = None
 
-    @property
-    def spill_cost(self) -> float | None:
-        """Spills, reloads and copies of all functions in one figure, see mlgo/core/measures/remarks.py."""
-        return None if self.spills is None else SPILL_COST.of_functions(self.spills)
+    def score(self, measure: str) -> float:
+        """What it came to by one measure.
+
+        Raises:
+            ValueError: such compiles do not have it.
+        """
+        return known_score(self.scores, measure)
 
     @property
     def num_questions(self) -> int:
@@ -416,11 +413,9 @@ def _measured(
         data = output.read_bytes()
     except FileNotFoundError:
         raise ObjectError("the compiler ended well but wrote no object file") from None
-    sections, spills = read_sections(data), _read_costs(costs)
+    compiled = Compiled(data, _read_costs(costs), num_copies)
+    scores = read_scores(compiled)
     if object_path is not None:
         write_bytes(object_path, data)
     digest = hashlib.sha256(data).hexdigest()
-    text_bytes = text_size(sections)
-    dedup_bytes = shared_text(text_bytes, comdat_groups(data), num_copies) if num_copies is not None else None
-    sizes = executable_size(sections), text_bytes, dedup_bytes
-    return CompileResult(*sizes, digest, seconds, spills=spills, **talk)  # type: ignore[arg-type]
+    return CompileResult(scores, digest, seconds, spills=compiled.functions, **talk)  # type: ignore[arg-type]

@@ -247,7 +247,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         if isinstance(event, CompileError):
             info["error"] = {"kind": event.kind, "message": str(event)}
         elif event is not None:
-            info |= {"score": float(getattr(event, self.settings.objective)), "questions": event.num_questions}
+            info |= {"score": event.score(self.settings.objective), "questions": event.num_questions}
             info["repaired_answers"] = event.num_repaired_answers
             info["object_sha256"] = event.object_sha256 if isinstance(event, CompileResult) else ""
         return self._observation, info
@@ -256,8 +256,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         if isinstance(event, CompileError):
             return 0.0
         measure = get_measure(self.settings.objective)
-        score = float(getattr(event, measure.name))
-        return float(measure.reward(np.array(score), np.array(self.problem.baseline)))
+        return float(measure.reward(np.array(event.score(measure.name)), np.array(self.problem.baseline)))
 
     def _note(self, action: Any) -> None:
         """Keep what is rendered."""

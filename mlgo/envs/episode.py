@@ -11,8 +11,8 @@ from mlgo.compiler.session import CompileResult, compile_under_advice
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.core.config import CompileConfig
 from mlgo.core.errors import CompileError
+from mlgo.core.measures import get_measure
 from mlgo.core.measures.remarks import SpillCosts
-from mlgo.core.measures.spills import SPILL_COST
 from mlgo.tasks import Responder, Task
 from mlgo.wire.log import Header
 
@@ -51,10 +51,13 @@ class RecalledCosts:
     num_questions: int
     num_repaired_answers: int
 
-    @property
-    def spill_cost(self) -> float:
-        """Spills, reloads and copies of all functions in one figure."""
-        return SPILL_COST.of_functions(self.spills)
+    def score(self, measure: str) -> float:
+        """What they come to by one measure.
+
+        Raises:
+            ValueError: it is not a sum over functions.
+        """
+        return get_measure(measure).of_functions(self.spills)
 
 
 Ending = CompileResult | RecalledCosts | CompileError

@@ -12,6 +12,7 @@ from mlgo.core.artifacts import read_provenance
 from mlgo.core.config import DEFAULT_COMPILE, CompileConfig, parse_section
 from mlgo.core.errors import ConfigError, CorpusError, ToolchainError
 from mlgo.core.files import canonical_json, file_sha256
+from mlgo.core.measures import get_measure
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.rollout.scored import load_scored_modules
 from mlgo.tasks import Task
@@ -50,7 +51,7 @@ def problems_of_files(
             raise CorpusError(f"{name} is no file; name bitcode (.bc, .ll) or a source of C or C++")
         bitcode = front_end.module_of(path, folder / f"{number}.bc")
         plain = compile_plain(toolchain, bitcode, settings, task=task)
-        found.append(Problem(name, bitcode, file_sha256(bitcode), float(getattr(plain, settings.objective))))
+        found.append(Problem(name, bitcode, file_sha256(bitcode), plain.score(settings.objective)))
     if len({one.name for one in found}) < len(found):
         raise CorpusError("a module is named twice")
     return found
@@ -75,7 +76,7 @@ def problems_of_corpus(
     bitcode = unpack_bitcode(corpus, [one.module for one in scored], folder)
     keys = [one.module.key for one in scored]
     return [
-        Problem(key, bitcode[key], one.module.sha256, float(getattr(one, objective)))
+        Problem(key, bitcode[key], one.module.sha256, one.score(objective))
         for key, one in zip(keys, scored, strict=True)
     ]
 
@@ -102,7 +103,7 @@ def choose_settings(
     """
     if settings is not None and (objective or optimization):
         raise ConfigError("settings= holds objective and optimization; do not give them a second time")
-    own = {"objective": task.objectives[0], **({"optimization": "-O2"} if task.in_code_generation else {})}
+    own = {"objective": task.measure.name, **({"optimization": "-O2"} if task.in_code_generation else {})}
     measured = _measured_with(baseline, task) if baseline is not None else {}
     asked = {name: one for name, one in (("objective", objective), ("optimization", optimization)) if one}
     if settings is None:
@@ -112,8 +113,10 @@ def choose_settings(
         if name in measured and measured[name] != getattr(settings, name):
             raise ConfigError(f"{name}: {getattr(settings, name)}, but {baseline} was measured with {measured[name]}")
     task.check_objective(settings.objective)
-    if settings.objective == "dedup_bytes":
-        raise ConfigError("objective: dedup_bytes depends on a project's other modules; choose text_bytes")
+    if get_measure(settings.objective).needs_copies:
+        raise ConfigError(
+            f"objective: {settings.objective} depends on a project's other modules; choose {task.measure.name}"
+        )
     return settings
 
 

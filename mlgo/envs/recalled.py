@@ -9,6 +9,7 @@ from mlgo.compiler.session import CompileResult
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.core.config import CompileConfig
 from mlgo.core.errors import ReplayMismatch
+from mlgo.core.measures import get_measure
 from mlgo.envs.episode import Ending, LiveCompile, Question, RecalledCosts
 from mlgo.envs.modules import Problem
 from mlgo.execution.trees import FunctionLeaf, Leaf, ReplayStore, Walk
@@ -136,7 +137,7 @@ class RecalledCompile:
             result = recalled_result(*self._loaded, self._walks()[0], self._leaves[0], record=False)
             return replace(result, num_repaired_answers=self._num_repaired)
         functions = [leaf for leaf in self._leaves if isinstance(leaf, FunctionLeaf)]
-        if self._settings.objective != "spill_cost" or len(functions) < len(self._leaves):
+        if not get_measure(self._settings.objective).is_by_function or len(functions) < len(self._leaves):
             return None
         spills = tuple(costs for leaf in functions for costs in leaf.spills)
         return RecalledCosts(spills, self._num_asked, self._num_repaired)

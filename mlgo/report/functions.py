@@ -78,7 +78,7 @@ def collect_functions(measured: pa.Table, baseline: pa.Table, evaluation: pa.Tab
     compiled = {(row["contender"], _key(row)): row[SPILL_COST.name] is not None for row in test.to_pylist()}
     keys = list(dict.fromkeys(key for _, key in compiled))
     here = pc.field("project").isin(pc.unique(test["project"]))
-    known = {**function_costs(baseline.filter(here)), **function_costs(evaluation.filter(here))}
+    known = {**function_costs(baseline.filter(here), SPILL_COST), **function_costs(evaluation.filter(here), SPILL_COST)}
     found = [
         (number, function)
         for number, key in enumerate(keys)

@@ -12,7 +12,7 @@ from mlgo.compiler.session import CompileResult
 from mlgo.compiler.toolchain import Quirks
 from mlgo.core.artifacts import trace_schema
 from mlgo.core.errors import ArtifactError
-from mlgo.core.measures.comdat import comdat_groups, shared_text
+from mlgo.core.measures import DEFAULT, Compiled, read_scores, scores_of
 from mlgo.core.types import TensorSpec
 from mlgo.corpus.store import Module
 from mlgo.policy.advisors import EchoAdvisor, RecordedAdvisor
@@ -119,7 +119,7 @@ def score_references(
 def _with_shares(
     pairs: Sequence[tuple[Module, str]], outcomes: Sequence[CompileOutcome], objects: Sequence[Path]
 ) -> tuple[list[CompileOutcome], Copies]:
-    """Add sizes by shares, known once the heuristic has compiled whole projects; and what is shared."""
+    """Measure again, once the heuristic has compiled whole projects, with what modules share; and tell that."""
     by_heuristic: dict[str, list[Path]] = {}
     for (module, advisor), outcome, path in zip(pairs, outcomes, objects, strict=True):
         if advisor == HEURISTIC and outcome.result is not None:
@@ -129,9 +129,8 @@ def _with_shares(
     def shared(module: Module, outcome: CompileOutcome, path: Path) -> CompileOutcome:
         if outcome.result is None:
             return outcome
-        text_bytes, groups = outcome.result.text_bytes, comdat_groups(path.read_bytes())
-        dedup_bytes = shared_text(text_bytes, groups, copies.of(module.key))
-        return replace(outcome, result=replace(outcome.result, dedup_bytes=dedup_bytes))
+        compiled = Compiled(path.read_bytes(), outcome.result.spills, copies.of(module.key))
+        return replace(outcome, result=replace(outcome.result, scores=read_scores(compiled)))
 
     compiled = zip(pairs, outcomes, objects, strict=True)
     return [shared(module, outcome, path) for (module, _), outcome, path in compiled], copies
@@ -157,7 +156,8 @@ def self_test_failures(scores: pa.Table) -> list[dict[str, str]]:
         elif plain["object_sha256"] == echo["object_sha256"]:
             continue
         else:
-            cause = f"{echo['message']}; text {echo['text_bytes']} instead of {plain['text_bytes']} bytes"
+            name, words = DEFAULT.name, DEFAULT.words
+            cause = f"{echo['message']}; {words.title} {echo[name]} instead of {plain[name]} {words.unit}"
         found.append({"module": key, "cause": cause})
     return found
 
@@ -215,10 +215,7 @@ def _score_row(module: Module, advisor: str, outcome: CompileOutcome, remark: st
         "project": module.project,
         "module": module.name,
         "advisor": advisor,
-        "exec_bytes": result and result.exec_bytes,
-        "text_bytes": result and result.text_bytes,
-        "dedup_bytes": result and result.dedup_bytes,
-        "spill_cost": result and result.spill_cost,
+        **scores_of(result.scores if result else {}),
         "num_questions": result and result.num_questions,
         "truncated": result and result.truncated,
         "object_sha256": result.object_sha256 if result else "",

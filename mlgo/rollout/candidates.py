@@ -59,7 +59,7 @@ class CandidateEvaluator:
         if self._quarantine is not None:
             for position in range(scores.size):  # not as they ended
                 self._quarantine.note(modules[position % len(modules)].module.key, reasons.get(position, ""))
-        baseline = np.array([float(getattr(one, self._objective)) for one in modules])
+        baseline = np.array([one.score(self._objective) for one in modules])
         return get_measure(self._objective).reward(scores, baseline)
 
     def _jobs(self, candidates: np.ndarray, modules: Sequence[ScoredModule]) -> Iterator[CompileJob]:
@@ -72,5 +72,5 @@ class CandidateEvaluator:
                     self._bitcode[one.module.key],
                     policy,
                     sha256=one.module.sha256,
-                    costs_only=self._objective == "spill_cost",
+                    costs_only=get_measure(self._objective).is_by_function,
                 )

@@ -8,8 +8,7 @@ import numpy as np
 from tqdm import tqdm
 
 from mlgo.compiler.session import CompileResult
-from mlgo.core.measures import relative_reward
-from mlgo.core.measures.spills import SPILL_COST
+from mlgo.core.measures import Measure, relative_reward
 from mlgo.policy.policy import Policy
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.jobs import CompileJob
@@ -88,12 +87,11 @@ def episode(module: str, result: CompileResult, policy: Policy, objective: str) 
     Raises:
         PolicyError: the compiler does not offer a feature.
     """
-    score = float(getattr(result, objective))
-    return Episode(module, *_questions(result, policy), score, result.object_sha256)
+    return Episode(module, *_questions(result, policy), result.score(objective), result.object_sha256)
 
 
 def function_episodes(
-    module: str, result: CompileResult, policy: Policy, heuristic: Mapping[str, float]
+    module: str, result: CompileResult, policy: Policy, measure: Measure, heuristic: Mapping[str, float]
 ) -> list[Episode]:
     """What the functions of a recorded compile teach, each by itself; those that were not asked about are left out.
 
@@ -101,14 +99,15 @@ def function_episodes(
         module: key of the module.
         result: the compile.
         policy: says how questions are seen.
-        heuristic: spill cost of each function under the heuristic.
+        measure: which score counts; a sum over functions.
+        heuristic: what each function costs under the heuristic.
 
     Raises:
         PolicyError: the compiler does not offer a feature.
     """
     assert result.spills is not None
     inputs, answers = _questions(result, policy)
-    costs = {one.function: SPILL_COST.of_functions([one]) for one in result.spills}
+    costs = {one.function: measure.of_functions([one]) for one in result.spills}
     total, episodes, start = sum(heuristic.values()), [], 0
     for function, count in result.contexts:
         asked = slice(start, start + count)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.core.config import EvaluateConfig
+from mlgo.core.measures import scores_of
 from mlgo.core.names import PolicyName
 from mlgo.core.seeding import sample
 from mlgo.policy.network_policy import NetworkPolicy
@@ -112,14 +113,8 @@ def _result(scored: ScoredModule, outcome: CompileOutcome, name: PolicyName, inl
         "split": module.split,
         "policy": name.learner,
         "seed": name.seed,
-        "exec_bytes": result and result.exec_bytes,
-        "text_bytes": result and result.text_bytes,
-        "dedup_bytes": result and result.dedup_bytes,
-        "spill_cost": result and result.spill_cost,
-        "baseline_exec_bytes": scored.exec_bytes,
-        "baseline_text_bytes": scored.text_bytes,
-        "baseline_dedup_bytes": scored.dedup_bytes,
-        "baseline_spill_cost": scored.spill_cost,
+        **scores_of(result.scores if result else {}),
+        **{f"baseline_{name}": score for name, score in scored.scores.items()},
         "num_questions": result and result.num_questions,
         "num_inlined": int(np.count_nonzero(np.frombuffer(result.answers, np.int64))) if result and inlining else None,
         "truncated": result and result.truncated,

@@ -103,7 +103,7 @@ def worst_regressions(
         modules: the corpus.
         policy: policy with its seed, such as ``es-s0``.
         split: where to look.
-        objective: size in question, ``text_bytes`` or ``exec_bytes``.
+        objective: size in question, by the names of ``compile.objective``.
         count: modules at most.
 
     Raises:

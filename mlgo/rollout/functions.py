@@ -9,15 +9,15 @@ import pyarrow.compute as pc
 
 from mlgo.compiler.session import CompileResult
 from mlgo.core.artifacts import FUNCTIONS, read_table
+from mlgo.core.measures import Measure, get_measure
 from mlgo.core.measures.remarks import SpillCosts
-from mlgo.core.measures.spills import SPILL_COST
 from mlgo.corpus.store import Module
 from mlgo.policy.policy import Policy
 from mlgo.rollout.episodes import Episode, episode, function_episodes
 from mlgo.rollout.references import HEURISTIC
 
 FunctionCosts = Mapping[str, Mapping[str, float]]
-"""Spill cost by key of the module and symbol of the function; a function that is not there cost nothing."""
+"""What functions cost, by key of the module and symbol; a function that is not there cost nothing."""
 
 
 def function_rows(module: Module, advisor: str, result: CompileResult | None) -> list[dict[str, Any]]:
@@ -44,32 +44,34 @@ def function_rows(module: Module, advisor: str, result: CompileResult | None) ->
     ]
 
 
-def function_costs(functions: pa.Table) -> dict[str, dict[str, dict[str, float]]]:
-    """Spill cost by advisor, key of the module and symbol of the function.
+def function_costs(functions: pa.Table, measure: Measure) -> dict[str, dict[str, dict[str, float]]]:
+    """Scores of functions by advisor, key of the module and symbol.
 
     Args:
         functions: ``artifacts.FUNCTIONS``.
+        measure: which score; a sum over functions.
     """
     found: dict[str, dict[str, dict[str, float]]] = {}
     for row in functions.to_pylist():
         costs = SpillCosts(**{name: row[name] for name in SpillCosts._fields})
         by_module = found.setdefault(row["advisor"], {})
-        by_module.setdefault(f"{row['project']}/{row['module']}", {})[costs.function] = SPILL_COST.of_functions([costs])
+        by_module.setdefault(f"{row['project']}/{row['module']}", {})[costs.function] = measure.of_functions([costs])
     return found
 
 
-def load_function_costs(baseline_dir: Path, advisor: str = HEURISTIC) -> FunctionCosts:
+def load_function_costs(baseline_dir: Path, measure: Measure, advisor: str = HEURISTIC) -> FunctionCosts:
     """Read what a reference cost each function.
 
     Args:
         baseline_dir: folder with ``functions.parquet``.
+        measure: which score; a sum over functions.
         advisor: name of the reference.
 
     Raises:
         ArtifactError: the baseline is missing or damaged.
     """
     functions = read_table(baseline_dir / "functions.parquet", FUNCTIONS)
-    return function_costs(functions.filter(pc.field("advisor") == advisor)).get(advisor, {})
+    return function_costs(functions.filter(pc.field("advisor") == advisor), measure).get(advisor, {})
 
 
 def episode_reader(policy: Policy, objective: str, baseline_dir: Path) -> Callable[[str, CompileResult], list[Episode]]:
@@ -86,7 +88,8 @@ def episode_reader(policy: Policy, objective: str, baseline_dir: Path) -> Callab
     Raises:
         ArtifactError: the baseline is missing or damaged.
     """
-    if objective != "spill_cost":
+    measure = get_measure(objective)
+    if not measure.is_by_function:
         return lambda module, result: [episode(module, result, policy, objective)]
-    costs = load_function_costs(baseline_dir)
-    return lambda module, result: function_episodes(module, result, policy, costs.get(module, {}))
+    costs = load_function_costs(baseline_dir, measure)
+    return lambda module, result: function_episodes(module, result, policy, measure, costs.get(module, {}))

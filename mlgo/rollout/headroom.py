@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from mlgo.compiler.session import CompileResult
 from mlgo.core.artifacts import SCORES
 from mlgo.core.config import HeadroomConfig
+from mlgo.core.measures import SIZES, Scores
 from mlgo.core.seeding import generator
 from mlgo.execution.trees import Leaf, ReplayStore, Walk
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor
@@ -36,8 +36,6 @@ FIXED: dict[str, PureAdvisor] = {
 VARIANTS = ("heuristic", "random", *FIXED, "trees", "search")
 """All ways of answering, in the order of the rows; the first two are known from the baseline."""
 
-_SIZES = ("exec_bytes", "text_bytes", "dedup_bytes")
-
 
 def measure_headroom(
     host: CompileHost,
@@ -61,7 +59,7 @@ def measure_headroom(
         scores: ``artifacts.SCORES``.
         policies: searches begin with these as well as with `FIXED`; the first also answers and ranks questions.
         config: budget and flips.
-        objective: size that the search makes smaller, ``text_bytes`` or ``exec_bytes``.
+        objective: size that the search makes smaller, by the names of ``compile.objective``.
         seed: root seed of the random groups.
         promise: which answers to flip first; those that the first policy doubts when not given.
 
@@ -111,9 +109,7 @@ def _best_in_tree(
     header, tree = loaded[0], loaded[1].trees[0]  # the search is for modules that are decided as a whole
     best: tuple[Leaf, Walk] | None = None
     for walk in tree.compiles():
-        if isinstance(walk.leaf, Leaf) and (
-            best is None or getattr(walk.leaf, objective) < getattr(best[0], objective)
-        ):
+        if isinstance(walk.leaf, Leaf) and (best is None or walk.leaf.score(objective) < best[0].score(objective)):
             best = walk.leaf, walk
     if best is None:
         return None
@@ -127,13 +123,13 @@ def _rows(
 ) -> list[dict[str, Any]]:
     """All variants of one module, in the order of `VARIANTS`."""
     last = result.best or result.start[-1]
-    found: dict[str, dict[str, Any]] = {"heuristic": _sizes(scored)}
+    found: dict[str, dict[str, Any]] = {"heuristic": _sizes(scored.scores)}
     if random:
-        found["random"] = {name: random[name] for name in (*_SIZES, "failure", "message")}
+        found["random"] = {name: random[name] for name in (*SIZES, "failure", "message")}
     for variant, outcome in zip(FIXED, result.start, strict=False):
         found[variant] = {**_outcome(outcome), "num_compiles": 1}
     if in_tree:
-        found["trees"] = _sizes(in_tree)
+        found["trees"] = _sizes(in_tree.scores)
     found["search"] = {**_outcome(last), "num_compiles": result.num_compiles}
     module = scored.module
     key = {"project": module.project, "module": module.name, "language": module.language, "split": module.split}
@@ -144,8 +140,12 @@ def _rows(
 
 
 def _outcome(outcome: CompileOutcome) -> dict[str, Any]:
-    return {**_sizes(outcome.result), "failure": outcome.failure, "message": outcome.message}
+    return {
+        **_sizes(outcome.result.scores if outcome.result else {}),
+        "failure": outcome.failure,
+        "message": outcome.message,
+    }
 
 
-def _sizes(measured: ScoredModule | CompileResult | Leaf | None) -> dict[str, int | None]:
-    return {name: None if measured is None else getattr(measured, name) for name in _SIZES}
+def _sizes(scores: Scores) -> dict[str, int | float | None]:
+    return {name: scores.get(name) for name in SIZES}

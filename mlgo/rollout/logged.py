@@ -14,7 +14,7 @@ from mlgo.core.artifacts import EPISODE, provenance, read_provenance, read_table
 from mlgo.core.config import CompileConfig, parse_section
 from mlgo.core.errors import ArtifactError, ConfigError, CorpusError, ProtocolError, ReplayMismatch, ToolchainError
 from mlgo.core.files import canonical_json, file_sha256, write_bytes
-from mlgo.core.measures import Measure
+from mlgo.core.measures import DEFAULT, MEASURES, Measure, scores_of
 from mlgo.core.measures.remarks import SpillCosts
 from mlgo.core.types import TensorSpec
 from mlgo.corpus.store import load_modules, unpack_bitcode
@@ -98,8 +98,7 @@ def write_episode(path: Path, episode: LoggedEpisode) -> None:
         "answers": result.answers,
         "observations": result.observations or None,
         "truncated": result.truncated,
-        "exec_bytes": result.exec_bytes,
-        "text_bytes": result.text_bytes,
+        **{name: result.scores[name] for name, measure in MEASURES.items() if measure.is_of_object},
         "object_sha256": result.object_sha256,
     }
     origin = provenance(
@@ -127,9 +126,7 @@ def read_episode(path: Path) -> LoggedEpisode:
         (row,) = rows
         header = parse_header(row["header"].rstrip(b"\n"))
         result = CompileResult(
-            row["exec_bytes"],
-            row["text_bytes"],
-            None,
+            scores_of(row),
             row["object_sha256"],
             seconds=0.0,
             truncated=row["truncated"],
@@ -204,7 +201,7 @@ def _final_rewards(result: CompileResult, measure: Measure) -> dict[str, float]:
         for one in result.spills:
             costs.get(one.function, []).append(one)
         return {name: measure.of_functions(some) for name, some in costs.items()}
-    value = getattr(result, measure.name)
+    value = result.scores[measure.name]
     if value is None:
         raise ArtifactError(f"{measure.name} of this compile is not known; set compile.objective to another measure")
     return {**dict.fromkeys(asked, 0.0), asked[-1]: float(value)}
@@ -344,8 +341,8 @@ def _difference(result: CompileResult, logged: CompileResult) -> str:
         return f"the compiler asks only {result.num_questions} of the {logged.num_questions} questions of the log"
     if result.object_sha256 != logged.object_sha256:
         return (
-            f"same answers, but another object file: {result.object_sha256[:16]} with {result.text_bytes} bytes of "
-            f"text, logged {logged.object_sha256[:16]} with {logged.text_bytes}"
+            f"same answers, but another object file: {result.object_sha256[:16]} with {DEFAULT.told(result.scores)}, "
+            f"logged {logged.object_sha256[:16]} with {DEFAULT.told(logged.scores)}"
         )
     measured = replace(result, seconds=0.0, observations=b"", num_remarks=0, contexts=())
     if measured != replace(logged, observations=b"", contexts=()):

@@ -7,6 +7,7 @@ from mlgo.compiler.session import CompileResult
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.core.config import CompileConfig
 from mlgo.core.files import content_hash
+from mlgo.core.measures import scores_of
 from mlgo.core.measures.remarks import SpillCosts
 from mlgo.core.types import TensorSpec
 from mlgo.execution.trees import DecisionTree, Forest, FunctionLeaf, Leaf, ReplayStore, TreeKey, Walk
@@ -155,9 +156,7 @@ def recalled_result(header: Header, forest: Forest, walk: Walk, leaf: Leaf, reco
     assert header.advice is not None
     answers = walk.answers.astype(header.advice.dtype).tobytes()
     return CompileResult(
-        leaf.exec_bytes,
-        leaf.text_bytes,
-        leaf.dedup_bytes,
+        scores_of(leaf.scores),
         leaf.object_sha256,
         0.0,
         leaf.truncated,

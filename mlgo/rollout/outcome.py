@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlgo.compiler.session import CompileResult
+from mlgo.core.measures import get_measure
 from mlgo.core.measures.remarks import SpillCosts
-from mlgo.core.measures.spills import SPILL_COST
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,5 @@ class CompileOutcome:
             ValueError: another objective than the one that was asked for alone.
         """
         if self.spills is not None:
-            if objective != "spill_cost":
-                raise ValueError(f"{objective} is not known: the job asked for costs only")
-            return float(SPILL_COST.of_functions(self.spills))
-        return float("nan") if self.result is None else float(getattr(self.result, objective))
+            return get_measure(objective).of_functions(self.spills)
+        return float("nan") if self.result is None else self.result.score(objective)

@@ -12,6 +12,7 @@ from mlgo.compiler.counting import CountedRun, Valgrind, count_run
 from mlgo.compiler.program import link_program
 from mlgo.core.errors import CompileError, CorpusError
 from mlgo.core.files import write_bytes
+from mlgo.core.measures import MEASURES
 from mlgo.corpus.build import BuildLimits, SourceCompiler, build_project
 from mlgo.corpus.recipe import load_recipe
 from mlgo.rollout.compiles import CompileHost
@@ -137,9 +138,9 @@ def _row(
     failed = next((outcome for outcome in outcomes if outcome.result is None), None)
     if failed is not None:
         return row | {"failure": failed.failure, "message": failed.message}
-    costs = [result.spill_cost for result in results]
-    row["text_bytes"] = sum(result.text_bytes for result in results)
-    row["spill_cost"] = None if None in costs else sum(cost for cost in costs if cost is not None)
+    for name in (name for name, measure in MEASURES.items() if measure.of_program):
+        scores = [result.scores[name] for result in results]
+        row[name] = None if None in scores else sum(score for score in scores if score is not None)
     try:
         run = _run(running, program, contender, folder)
     except CompileError as error:

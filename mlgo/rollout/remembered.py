@@ -7,6 +7,7 @@ import numpy as np
 
 from mlgo.compiler.session import CompileResult
 from mlgo.core.files import content_hash
+from mlgo.core.measures import scores_of
 from mlgo.corpus.store import Module
 from mlgo.execution.trees import Leaf, ReplayStore, Walk
 from mlgo.policy.policy import Policy
@@ -33,7 +34,7 @@ def best_remembered(store: ReplayStore, module: str, sha256: str, policy: Policy
         module: key of the module.
         sha256: hash of its bitcode.
         policy: says how questions are seen.
-        objective: which size counts, ``text_bytes`` or ``exec_bytes``.
+        objective: which size counts, by the names of ``compile.objective``.
 
     Returns:
         None when nothing is known of the module, or only its functions one by one.
@@ -50,17 +51,16 @@ def best_remembered(store: ReplayStore, module: str, sha256: str, policy: Policy
     if tree is None:
         return None
 
-    def order(walk: Walk) -> tuple[int, bytes]:
-        return int(getattr(walk.leaf, objective)), walk.answers.astype(np.uint8).tobytes()
+    def order(walk: Walk) -> tuple[float, bytes]:
+        assert isinstance(walk.leaf, Leaf)
+        return walk.leaf.score(objective), walk.answers.astype(np.uint8).tobytes()
 
     best = min(tree.compiles(), key=order, default=None)
     if best is None or not isinstance(best.leaf, Leaf):
         return None
     assert header.advice is not None
     result = CompileResult(
-        best.leaf.exec_bytes,
-        best.leaf.text_bytes,
-        best.leaf.dedup_bytes,
+        scores_of(best.leaf.scores),
         best.leaf.object_sha256,
         0.0,
         best.leaf.truncated,

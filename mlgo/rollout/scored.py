@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from mlgo.core.artifacts import COPIES, SCORES, read_provenance, read_table
 from mlgo.core.errors import TrainingError
+from mlgo.core.measures import Scores, known_score, scores_of
 from mlgo.corpus.store import Module, load_modules
 from mlgo.rollout.copies import Copies
 from mlgo.rollout.references import HEURISTIC, REFERENCES
@@ -19,19 +20,21 @@ class ScoredModule:
 
     Attributes:
         module: the module.
-        exec_bytes: executable sections under the heuristic, in bytes.
-        text_bytes: Berkeley text under the heuristic, in bytes.
-        dedup_bytes: the same by shares, see ``artifacts.COPIES``.
+        scores: what it comes to under the heuristic, by measure.
         num_questions: what the traced reference was asked; the heuristic itself, where the compiler tells.
-        spill_cost: spills, reloads and copies under the heuristic; None for tasks that do not measure them.
     """
 
     module: Module
-    exec_bytes: int
-    text_bytes: int
-    dedup_bytes: int
+    scores: Scores
     num_questions: int
-    spill_cost: float | None = None
+
+    def score(self, measure: str) -> float:
+        """What it comes to by one measure.
+
+        Raises:
+            ValueError: modules of the task do not have it.
+        """
+        return known_score(self.scores, measure)
 
 
 def load_scored_modules(
@@ -57,9 +60,7 @@ def load_scored_modules(
         plain = by_advisor.get((HEURISTIC, module.project, module.name))
         asked = by_advisor.get((traced, module.project, module.name))
         if plain is not None and asked is not None:
-            exec_bytes, text_bytes, dedup_bytes = (plain[f"{kind}_bytes"] for kind in ("exec", "text", "dedup"))
-            spill_cost, num_questions = plain["spill_cost"], asked["num_questions"]
-            scored.append(ScoredModule(module, exec_bytes, text_bytes, dedup_bytes, num_questions, spill_cost))
+            scored.append(ScoredModule(module, scores_of(plain), asked["num_questions"]))
     return scored
 
 
@@ -77,7 +78,7 @@ def load_copies(baseline_dir: Path) -> Copies:
 
 def baselines(scored: Iterable[ScoredModule], objective: str) -> dict[str, float]:
     """Scores under the heuristic by module key; ``objective`` as in ``compile.objective``."""
-    return {one.module.key: float(getattr(one, objective)) for one in scored}
+    return {one.module.key: one.score(objective) for one in scored}
 
 
 def with_questions(

@@ -100,7 +100,7 @@ def search(
         starts: advisors to begin with.
         ask: gives the questions of a compile that has been done.
         promise: which flips come first.
-        objective: size to make smaller, ``text_bytes`` or ``exec_bytes``.
+        objective: size to make smaller, by the names of ``compile.objective``.
         budget: compiles at most, the starts included.
         flips_per_round: flips tried side by side; their number, not that of the workers, decides the results.
         rng: draws the groups.

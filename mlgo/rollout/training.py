@@ -13,7 +13,7 @@ from mlgo.core.artifacts import provenance, read_provenance
 from mlgo.core.config import BCMaxConfig, CompileConfig, ESConfig, MarginalConfig, PPOConfig, ReplayConfig
 from mlgo.core.errors import PolicyError
 from mlgo.core.files import file_sha256
-from mlgo.core.measures import FAILED_REWARD
+from mlgo.core.measures import FAILED_REWARD, get_measure
 from mlgo.core.seeding import sample
 from mlgo.corpus.store import Module, load_modules
 from mlgo.execution.trees import ReplayStore, prune
@@ -153,12 +153,12 @@ def open_trees(
 
 
 def needed_copies(settings: CompileConfig, baseline: Path) -> Copies | None:
-    """What projects carry several times, where the objective counts text by shares; else sizes do not depend on it.
+    """What projects carry several times, where the objective depends on that; else sizes do not depend on it.
 
     Raises:
         ArtifactError: the baseline is missing or damaged.
     """
-    return load_copies(baseline) if settings.objective == "dedup_bytes" else None
+    return load_copies(baseline) if get_measure(settings.objective).needs_copies else None
 
 
 def validation_rewards(

@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from mlgo.core.errors import ConfigError
+from mlgo.core.measures import Measure, names
 from mlgo.wire.log import Header
 
 Responder = Callable[[bytes], bytes]
@@ -111,7 +112,7 @@ class Task:
         mode_flags: options that make the compiler ask, without the channel.
         channel_option: option that takes the channel's base path, ending in ``=``.
         decision: name of the answer tensor.
-        objectives: scores that can be minimised, by the names of ``compile.objective``.
+        measure: what its decisions are about; other measures can be minimised, too, see `objectives`.
         probe: textual IR on which the compiler asks at least once.
         default: how to learn the heuristic's own decision; None where the compiler does not tell.
         growth_stop: when the compiler stops asking; None where it never does.
@@ -126,7 +127,7 @@ class Task:
     mode_flags: tuple[str, ...]
     channel_option: str
     decision: str
-    objectives: tuple[str, ...]
+    measure: Measure
     probe: str
     default: DefaultDecision | None = None
     growth_stop: GrowthStop | None = None
@@ -134,6 +135,15 @@ class Task:
     guard: Callable[[Header], Guard] | None = None
     in_code_generation: bool = False
     units: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """Measures that can be minimised, the task's own first.
+
+        What functions cost is known in code generation alone; what modules carry as copies, decisions before it decide.
+        """
+        known = names(lambda one: not (one.needs_copies if self.in_code_generation else one.is_by_function))
+        return (self.measure.name, *(name for name in known if name != self.measure.name))
 
     def check_objective(self, objective: str) -> None:
         """Refuse a score that compiles of this task do not have.

@@ -7,11 +7,12 @@ Data sheet (LLVM 17 to 22; llvm/lib/Analysis/MLInlineAdvisor.cpp, InlineModelFea
 - Observation: 35 (LLVM 17, 18) or 38 (19 and newer) scalars, int64.
 - Answer: ``inlining_decision``, int64 [1]; non-zero inlines. Every value is legal.
 - Context: one for the whole module, the empty string.
-- Score: size of the object in bytes, lower is better; see mlgo/core/measures/elf.py for the two measures.
+- Score: size of the object in bytes, lower is better; see mlgo/core/measures/sizes.py.
 - Early end: when the module's IR exceeds ``-ml-advisor-size-increase-threshold`` times its first size, nothing
   more is asked and nothing more is inlined. Seen only in the remark ``ForceStop`` of the pass ``inline-ml``.
 """
 
+from mlgo.core.measures.sizes import TEXT
 from mlgo.tasks.base import DefaultDecision, GrowthStop, Remark, Task
 
 # One call that may be inlined.
@@ -31,7 +32,7 @@ INLINE_SIZE = Task(
     mode_flags=("-enable-ml-inliner=release",),
     channel_option="-inliner-interactive-channel-base=",
     decision="inlining_decision",
-    objectives=("text_bytes", "exec_bytes", "dedup_bytes"),
+    measure=TEXT,
     probe=_PROBE,
     default=DefaultDecision(("-inliner-interactive-include-default",), "inlining_default"),
     growth_stop=GrowthStop(

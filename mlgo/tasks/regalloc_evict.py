@@ -12,13 +12,14 @@ Data sheet (LLVM 17 to 22; llvm/lib/CodeGen/MLRegAllocEvictAdvisor.cpp and .h, R
 - Float rows but ``progress`` are divided by their maximum over the columns. An interval that cannot be spilled has
   infinite weight, so ``use_def_density`` is NaN there, by which 1 is meant, as newer sources of LLVM write it.
 - Context: one for each function, its symbol, also for those that ask nothing.
-- Score: ``spill_cost`` of the compiler's remarks, lower is better; see mlgo/core/measures/remarks.py.
+- Score: cost of spills, reloads and copies, lower is better; see mlgo/core/measures/spills.py.
 - The built-in decision is not told. LLVM 17 to 19 let two registers evict each other for ever.
 """
 
 import numpy as np
 
 from mlgo.core.errors import ProtocolError
+from mlgo.core.measures.spills import SPILL_COST
 from mlgo.tasks.base import Task
 from mlgo.wire.log import Header
 
@@ -106,7 +107,7 @@ REGALLOC_EVICT = Task(
     mode_flags=("-regalloc-enable-advisor=release",),
     channel_option="-regalloc-evict-interactive-channel-base=",
     decision="index_to_evict",
-    objectives=("spill_cost", "text_bytes", "exec_bytes"),
+    measure=SPILL_COST,
     probe=_probe(),
     guard=EvictionGuard,
     in_code_generation=True,

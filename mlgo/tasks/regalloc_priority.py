@@ -10,13 +10,14 @@ Data sheet (LLVM 17 to 22; llvm/lib/CodeGen/MLRegAllocPriorityAdvisor.cpp, RegAl
   LLVM turns it into an unsigned integer of 32 bits, whose value is undefined for what does not fit.
 - A range that cannot be spilled has infinite weight.
 - Context: one for each function, its symbol, also for those that ask nothing.
-- Score: ``spill_cost`` of the compiler's remarks, lower is better; see mlgo/core/measures/remarks.py.
+- Score: cost of spills, reloads and copies, lower is better; see mlgo/core/measures/spills.py.
 - The built-in decision is not told. It also knows register classes, hints, and where a range begins.
 """
 
 import numpy as np
 
 from mlgo.core.errors import ProtocolError
+from mlgo.core.measures.spills import SPILL_COST
 from mlgo.tasks.base import Task
 from mlgo.wire.log import Header
 
@@ -81,7 +82,7 @@ REGALLOC_PRIORITY = Task(
     mode_flags=("-regalloc-enable-priority-advisor=release",),
     channel_option="-regalloc-priority-interactive-channel-base=",
     decision="priority",
-    objectives=("spill_cost", "text_bytes", "exec_bytes"),
+    measure=SPILL_COST,
     probe="define i64 @f(i64 %x, i64 %y) {\n  %z = mul i64 %x, %y\n  ret i64 %z\n}\n",
     guard=PriorityGuard,
     in_code_generation=True,

@@ -9,6 +9,7 @@ from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.rollout.scored import ScoredModule
+from tests.fakes.scores import scores
 
 
 def test_ways_of_saving_are_compared_on_the_same_steps(sample, toolchain, settings, leaves_nothing):
@@ -17,7 +18,7 @@ def test_ways_of_saving_are_compared_on_the_same_steps(sample, toolchain, settin
     policy = NetworkPolicy("inline-size", scaling, Architecture((1, 1)), np.array([0, -1], np.float32))
     bitcode = {module.key: sample("lz/match.c")}
     with leaves_nothing():
-        cost = bench_save(toolchain, settings, policy, [ScoredModule(module, 1, 1, 1, 1)], bitcode, 2, 3, 1)
+        cost = bench_save(toolchain, settings, policy, [ScoredModule(module, scores(1, 1, 1), 1)], bitcode, 2, 3, 1)
     assert (cost.compiles, cost.rounds, cost.policies) == (2, 3, 2)
     for name in ("off_seconds", "in_line_over_off", "background_over_off", "in_line_ms", "background_ms"):
         low, high = getattr(cost, f"{name}_range")

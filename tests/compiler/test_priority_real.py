@@ -88,7 +88,7 @@ def test_priorities_change_the_code(toolchain, fast, module, queued):
         queued(advisor) for advisor in (LongestAdvisor(), ConstantAdvisor(0), RandomPriorityAdvisor(0, "x"))
     )
     assert len({one.object_sha256 for one in (plain, longest, equal, drawn)}) == 4
-    assert len({one.spill_cost for one in (plain, longest, equal, drawn)}) == 4
+    assert len({one.scores["spill_cost"] for one in (plain, longest, equal, drawn)}) == 4
 
 
 def test_only_the_order_counts_down_to_integers(queued):

@@ -90,7 +90,7 @@ def test_costs_are_those_of_a_yaml_parser(optimized, toolchain, fast, tmp_path):
             values = {key: value for arg in remark["Args"] for key, value in arg.items()}
             total += sum(weight * float(values.get(f"Total{name}Cost", 0)) for name, weight in costs.items())
     assert total > 0
-    assert result.spill_cost == pytest.approx(total)
+    assert result.scores["spill_cost"] == pytest.approx(total)
 
 
 def test_functions_are_contexts_and_answers_can_be_given_again(optimized, toolchain, fast, leaves_nothing):
@@ -132,7 +132,7 @@ def test_nothing_to_allocate(toolchain, fast, tmp_path):
     module = tmp_path / "empty.ll"
     module.write_text("@x = global i32 1\n")
     result = evicted(toolchain, fast, module, LightestAdvisor())
-    assert (result.header, result.num_questions, result.spill_cost) == (None, 0, 0)
+    assert (result.header, result.num_questions, result.scores["spill_cost"]) == (None, 0, 0)
 
 
 def test_a_function_that_asks_nothing(toolchain, fast, tmp_path):
@@ -140,7 +140,7 @@ def test_a_function_that_asks_nothing(toolchain, fast, tmp_path):
     module.write_text("define i32 @f(i32 %x) {\n  %y = mul i32 %x, 3\n  ret i32 %y\n}\n")
     result = evicted(toolchain, fast, module, LightestAdvisor())
     assert result.contexts == (("f", 0),)
-    assert result.spill_cost == 0
+    assert result.scores["spill_cost"] == 0
 
 
 def test_remarks_that_are_not_there(script, optimized, toolchain, fast):

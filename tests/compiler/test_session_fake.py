@@ -93,7 +93,7 @@ def test_a_good_conversation(run, tmp_path):
     assert result.answers == log.read_bytes()
     assert result.header.scalars(result.observations).tolist() == [[1, 2], [3, 4]]
     assert result.contexts == (("", 2),)
-    assert (result.exec_bytes, result.text_bytes) == (10, 16)
+    assert (result.scores["exec_bytes"], result.scores["text_bytes"]) == (10, 16)
 
 
 def test_bytes_may_come_in_any_pieces(run):

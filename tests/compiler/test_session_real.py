@@ -107,7 +107,10 @@ def test_echo_of_the_default_reproduces_the_plain_object(source, sample, toolcha
     assert (tmp_path / "plain.o").read_bytes() == (tmp_path / "echo.o").read_bytes()
     assert echo.object_sha256 == plain.object_sha256
     assert echo.object_sha256 == hashlib.sha256((tmp_path / "echo.o").read_bytes()).hexdigest()
-    assert (echo.text_bytes, echo.exec_bytes) == (plain.text_bytes, plain.exec_bytes)
+    assert (echo.scores["text_bytes"], echo.scores["exec_bytes"]) == (
+        plain.scores["text_bytes"],
+        plain.scores["exec_bytes"],
+    )
     assert echo.num_questions > 0
     assert not echo.truncated
     assert plain.num_questions == 0
@@ -192,7 +195,7 @@ def test_advisors_differ_as_they_must(source, sample, toolchain, task, settings)
     assert num_always == always.num_questions
     assert 0 < num_some < some.num_questions
     assert abs(num_some / some.num_questions - 0.5) < 0.25
-    assert always.text_bytes > never.text_bytes
+    assert always.scores["text_bytes"] > never.scores["text_bytes"]
     assert len({never.object_sha256, always.object_sha256, some.object_sha256}) == 3
 
 
@@ -328,7 +331,7 @@ def test_text_bytes_is_the_first_column_of_gnu_size(source, sample, toolchain, s
     path = tmp_path / "module.o"
     result = compile_plain(toolchain, sample(source), settings, object_path=path)
     listing = subprocess.run(["size", path], capture_output=True, text=True, check=True).stdout
-    assert result.text_bytes == int(listing.splitlines()[1].split()[0])
+    assert result.scores["text_bytes"] == int(listing.splitlines()[1].split()[0])
 
 
 @pytest.mark.skipif(shutil.which("readelf") is None, reason="binutils not installed")
@@ -346,7 +349,7 @@ def test_sizes_agree_with_readelf(source, sample, toolchain, settings, tmp_path)
         flags = columns[6] if len(columns) == 10 else ""  # no flags, no column
         executable += size if "X" in flags else 0
         text += size if "A" in flags and ("X" in flags or "W" not in flags) else 0
-    assert (result.exec_bytes, result.text_bytes) == (executable, text)
+    assert (result.scores["exec_bytes"], result.scores["text_bytes"]) == (executable, text)
     assert 0 < executable < text
 
 

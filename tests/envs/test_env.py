@@ -68,7 +68,7 @@ def test_the_heuristics_own_answers_are_a_plain_compile(make, toolchain):
     plain = compile_plain(toolchain, env.problem.bitcode, env.settings)
     assert (reward, terminated, info["questions"]) == (0.0, True, steps)
     assert info["object_sha256"] == plain.object_sha256
-    assert info["score"] == info["baseline"] == plain.text_bytes
+    assert info["score"] == info["baseline"] == plain.scores["text_bytes"]
     assert "heuristic" not in env.observation_space.spaces
     assert "inlining_default" not in env.observation_space.spaces
 

@@ -61,7 +61,7 @@ def test_other_settings_than_those_of_the_baseline(baseline):
 def test_settings_are_compiled_with(make, toolchain):
     settings = DEFAULT_COMPILE.model_copy(update={"optimization": "-O3", "size_stop_factor": 1.01})
     env = make("mlgo/InlineSize-v0", [SMALL], settings=settings)
-    assert env.problem.baseline == compile_plain(toolchain, env.problem.bitcode, settings).text_bytes
+    assert env.problem.baseline == compile_plain(toolchain, env.problem.bitcode, settings).scores["text_bytes"]
     assert env.problem.baseline > make("mlgo/InlineSize-v0", [SMALL]).problem.baseline
     env.reset()
     steps, over = 0, False
@@ -103,7 +103,7 @@ def test_a_corpus_is_compiled_as_its_baseline_was(sample, toolchain, tmp_path):
         _, reward, over, _, info = env.step(info["heuristic"])
     env.close()
     assert (info["module"], info["baseline"]) == ("lz/match.c", 1234.0)
-    assert info["score"] == compile_plain(toolchain, bitcode, settings).text_bytes
+    assert info["score"] == compile_plain(toolchain, bitcode, settings).scores["text_bytes"]
     assert reward == 1 - info["score"] / 1234
     write_rows(tmp_path / "scores.parquet", scores, SCORES, origin | {"compiler": "clang 17.0.6"})
     with pytest.raises(ToolchainError, match=r"was measured with clang 17\.0\.6, this is ziglang clang"):

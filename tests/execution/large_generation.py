@@ -26,6 +26,7 @@ from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import ScoredModule
 from mlgo.tasks import get_task
 from tests.conftest import FLAGS, REPOSITORY, SAMPLE
+from tests.fakes.scores import scores
 
 SOURCES = ("codec/base64.c", "lz/match.c", "graph/paths.cpp")
 HIDDEN = 500
@@ -51,7 +52,7 @@ def main() -> None:
             front_end.compile_to_bitcode(SAMPLE, language, FLAGS[language], name, path)
             module = Module(project, file, language, "train", file_sha256(path))
             bitcode[module.key] = path
-            modules.append(ScoredModule(module, 1000, 1000, 1000, 1))
+            modules.append(ScoredModule(module, scores(1000, 1000, 1000), 1))
         trees = ReplayStore(folder / "trees", tree_key(toolchain, get_task("inline-size"), config.compile))
         with CompileHost(toolchain, "inline-size", config.compile, 2, trees, workers=workers) as host:
             evaluator = CandidateEvaluator(host, policy, bitcode, "text_bytes")

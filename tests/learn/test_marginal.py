@@ -16,6 +16,7 @@ from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.rollout.episodes import Episode
 from mlgo.rollout.scored import ScoredModule
+from tests.fakes.scores import scores
 from tests.pipeline.conftest import ROOT
 
 CONFIG = load_config(ROOT / "config/config.yaml").marginal
@@ -51,7 +52,7 @@ def test_the_same_answers_again_are_no_evidence():
 
 
 def test_answers_of_a_rule_do_not_belong_to_the_sizes_of_the_heuristic():
-    one = ScoredModule(Module("json", "a.c", "c", "train", "a" * 64), 90, 100, 100, 2)
+    one = ScoredModule(Module("json", "a.c", "c", "train", "a" * 64), scores(90, 100, 100), 2)
     columns = {"project": ["json"] * 2, "module": ["a.c"] * 2, "context": [""] * 2, "step": [0, 1]}
     trace = pa.table({**columns, "f": [0, 1], "answer": [0, 1]})
     scaling = Normalisation(("f",), np.zeros(1, np.float32), np.ones(1, np.float32))

@@ -8,6 +8,7 @@ import pytest
 from mlgo.compiler.counting import find_valgrind
 from mlgo.core.artifacts import FUNCTIONS, PROGRAMS, RESULTS, SCORES, read_table
 from mlgo.core.errors import ToolchainError
+from mlgo.core.measures.spills import SPILL_COST
 from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.policy import Policy
 from mlgo.policy.priority_policy import PriorityPolicy
@@ -92,7 +93,7 @@ def test_every_stage_leaves_its_artifacts(allocating, case):
     assert {row["policy"] for row in results} == set(LEARNERS)
     assert all(row["spill_cost"] is not None and row["num_inlined"] is None for row in results)
     functions = read_table(data / "evaluation/functions.parquet", FUNCTIONS)
-    summed = function_costs(functions)
+    summed = function_costs(functions, SPILL_COST)
     assert set(summed) == {f"{name}-s0" for name in LEARNERS}
     for row in results:
         by_function = summed[f"{row['policy']}-s{row['seed']}"].get(f"{row['project']}/{row['module']}", {})

@@ -47,8 +47,8 @@ def test_each_flip_is_the_compile_with_that_answer(toolchain, task, settings, bi
 
     heuristic = compiled(EchoAdvisor(toolchain.quirks.default_slot), with_default=True)
     policy = compiled(always)
-    regression = Regression(MODULE, heuristic.text_bytes, policy.text_bytes)
-    assert policy.text_bytes > heuristic.text_bytes
+    regression = Regression(MODULE, heuristic.scores["text_bytes"], policy.scores["text_bytes"])
+    assert policy.scores["text_bytes"] > heuristic.scores["text_bytes"]
     with CompileHost(toolchain, task.name, settings, 1) as host:
         (found,) = explain_regressions(
             host, task, quirks, always, [regression], {MODULE.key: path}, "text_bytes", max_flips=20
@@ -56,7 +56,7 @@ def test_each_flip_is_the_compile_with_that_answer(toolchain, task, settings, bi
         (one,) = explain_regressions(
             host, task, quirks, always, [regression], {MODULE.key: path}, "text_bytes", max_flips=1
         )
-        stale = replace(regression, policy_bytes=policy.text_bytes + 1)
+        stale = replace(regression, policy_bytes=policy.scores["text_bytes"] + 1)
         with pytest.raises(ArtifactError, match="run the evaluate stage again"):
             explain_regressions(host, task, quirks, always, [stale], {MODULE.key: path}, "text_bytes", 1)
     # The heuristic inlines the only call of ``once`` and none of the three of ``often``; but once two of these are
@@ -67,7 +67,7 @@ def test_each_flip_is_the_compile_with_that_answer(toolchain, task, settings, bi
     def change(*questions):
         answers = np.ones(4, np.int64)
         answers[list(questions)] = 0
-        return compiled(RecordedAdvisor(answers.tobytes())).text_bytes - policy.text_bytes
+        return compiled(RecordedAdvisor(answers.tobytes())).scores["text_bytes"] - policy.scores["text_bytes"]
 
     # The calls of ``often`` in g, h and k are questions 0, 2 and 3. When h's is not inlined, k's looks just like it,
     # and the flip holds for both.

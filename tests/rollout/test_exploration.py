@@ -12,6 +12,7 @@ from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.rollout.exploration import exploring_jobs
 from mlgo.rollout.scored import ScoredModule
+from tests.fakes.scores import scores
 
 SCALING = Normalisation(("a",), np.zeros(1, np.float32), np.ones(1, np.float32))
 POLICY, *VARIANTS = (
@@ -21,7 +22,7 @@ POLICY, *VARIANTS = (
 
 def scored(name: str, num_questions: int) -> ScoredModule:
     module = Module("p", name, "c", "train", name * 8)
-    return ScoredModule(module, 1000, 2000, 2000, num_questions)
+    return ScoredModule(module, scores(1000, 2000, 2000), num_questions)
 
 
 MODULES = [scored("small", 4), scored("middle", 100), scored("large", 2000)]

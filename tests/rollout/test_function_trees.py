@@ -22,6 +22,7 @@ from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import ScoredModule
 from mlgo.tasks.regalloc_evict import DENSITY
 from tests.compiler.test_regalloc_real import TASK, fast, optimized  # noqa: F401
+from tests.fakes.scores import scores
 
 SOURCES = ["matrix/lu.cpp", "lz/match.c"]
 FEATURES = (DENSITY, "is_hint", "nr_broken_hints", "liverange_size", "progress")
@@ -58,7 +59,7 @@ def sha256(source: str) -> str:
 
 
 def scored(source: str) -> ScoredModule:
-    return ScoredModule(Module("p", source, "c", "train", sha256(source)), 1, 1, 1, 1, 10.0)
+    return ScoredModule(Module("p", source, "c", "train", sha256(source)), scores(1, 1, 1, 10.0), 1)
 
 
 @pytest.mark.parametrize("num_workers", [pytest.param(1, marks=pytest.mark.slow), 2])
@@ -120,13 +121,13 @@ def test_recorded_compiles_are_whole_though_known_questions_are_answered_in_adva
             assert found.num_repaired_observations == expected.num_repaired_observations
             same = {"seconds": 0.0}
             assert replace(found, **same) == replace(expected, **same)
-            assert outcome.score("spill_cost") == expected.spill_cost
-            assert outcome.score("text_bytes") == expected.text_bytes
+            assert outcome.score("spill_cost") == expected.scores["spill_cost"]
+            assert outcome.score("text_bytes") == expected.scores["text_bytes"]
         job = CompileJob(source, module, plain[0], sha256=sha256(source), costs_only=True)
         (recalled,) = host.compile_all([job])
         first = compile_under_advice(toolchain, TASK, module, plain[0], fast)
     assert (recalled.recalled, recalled.failed, recalled.result) == (True, False, None)
-    assert recalled.score("spill_cost") == first.spill_cost
+    assert recalled.score("spill_cost") == first.scores["spill_cost"]
     for size in ("text_bytes", "exec_bytes"):
         with pytest.raises(ValueError, match="costs only"):
             recalled.score(size)

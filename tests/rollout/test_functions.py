@@ -20,6 +20,7 @@ from mlgo.rollout.functions import function_costs, function_rows, load_function_
 from mlgo.rollout.scored import ScoredModule
 from mlgo.tasks import get_task
 from tests.compiler.test_regalloc_real import fast, optimized  # noqa: F401
+from tests.fakes.scores import scores
 
 TASK = get_task("regalloc-evict")
 MODULE = Module("geometry", "bvh.cpp", "c++", "train", "a" * 64)
@@ -46,12 +47,12 @@ def test_rows_hold_all_costs_and_questions(compiles, tmp_path):
     assert len(asked) > 1
     write_rows(tmp_path / "functions.parquet", rows, FUNCTIONS, {})
     for advisor, result in (("heuristic", plain), ("explorer", explored)):
-        costs = load_function_costs(tmp_path, advisor)[MODULE.key]
+        costs = load_function_costs(tmp_path, SPILL_COST, advisor)[MODULE.key]
         assert {name: cost for name, cost in costs.items() if cost} == {
             one.function: SPILL_COST.of_function(one) for one in result.spills
         }
-        assert sum(costs.values()) == pytest.approx(result.spill_cost)
-    assert load_function_costs(tmp_path, "nobody") == {}
+        assert sum(costs.values()) == pytest.approx(result.scores["spill_cost"])
+    assert load_function_costs(tmp_path, SPILL_COST, "nobody") == {}
 
 
 def test_a_failed_compile_has_no_rows(compiles):
@@ -61,28 +62,28 @@ def test_a_failed_compile_has_no_rows(compiles):
 def test_evaluation_tells_functions(toolchain, fast, optimized):  # noqa: F811
     bitcode = optimized("geometry/bvh.cpp")
     result = compile_under_advice(toolchain, TASK, bitcode, POLICY, fast)
-    assert result.spill_cost
-    scored = ScoredModule(MODULE, 1, 1, 1, result.num_questions, spill_cost=1.0)
+    assert result.scores["spill_cost"]
+    scored = ScoredModule(MODULE, scores(1, 1, 1, 1.0), result.num_questions)
     with CompileHost(toolchain, TASK.name, fast, 1) as host:
         evaluation = evaluate_policy(host, POLICY, PolicyName("es", 4), [scored], {MODULE.key: bitcode}, 0.0)
     assert evaluation.functions == function_rows(MODULE, "es-s4", result)
-    assert evaluation.results[0]["spill_cost"] == result.spill_cost
-    costs = function_costs(pa.Table.from_pylist(evaluation.functions, FUNCTIONS))
-    assert sum(costs["es-s4"][MODULE.key].values()) == pytest.approx(result.spill_cost)
+    assert evaluation.results[0]["spill_cost"] == result.scores["spill_cost"]
+    costs = function_costs(pa.Table.from_pylist(evaluation.functions, FUNCTIONS), SPILL_COST)
+    assert sum(costs["es-s4"][MODULE.key].values()) == pytest.approx(result.scores["spill_cost"])
 
 
 def test_episodes_of_functions_share_what_a_compile_cost(compiles):
     plain, explored = compiles
     heuristic = {one.function: SPILL_COST.of_function(one) for one in plain.spills}
     whole = episode(MODULE.key, explored, POLICY, "spill_cost")
-    parts = function_episodes(MODULE.key, explored, POLICY, heuristic)
+    parts = function_episodes(MODULE.key, explored, POLICY, SPILL_COST, heuristic)
     assert [(one.function, len(one.answers)) for one in parts] == [pair for pair in explored.contexts if pair[1]]
     assert np.array_equal(np.concatenate([one.inputs for one in parts]), whole.inputs)
     assert np.array_equal(np.concatenate([one.answers for one in parts]), whole.answers)
     # Functions that were not asked about cost what they cost before, so all changes add up to the whole one.
-    change = sum(one.score - plain.spill_cost for one in parts)
-    assert change == pytest.approx(explored.spill_cost - plain.spill_cost)
+    change = sum(one.score - plain.scores["spill_cost"] for one in parts)
+    assert change == pytest.approx(explored.scores["spill_cost"] - plain.scores["spill_cost"])
     assert change != 0.0
-    changed = parts[np.argmax([abs(one.score - plain.spill_cost) for one in parts])]
-    expected = -np.log((changed.score + 1.0) / (plain.spill_cost + 1.0))
-    assert changed.reward(plain.spill_cost, 1.0) == pytest.approx(expected)
+    changed = parts[np.argmax([abs(one.score - plain.scores["spill_cost"]) for one in parts])]
+    expected = -np.log((changed.score + 1.0) / (plain.scores["spill_cost"] + 1.0))
+    assert changed.reward(plain.scores["spill_cost"], 1.0) == pytest.approx(expected)

@@ -96,7 +96,7 @@ def modules(toolchain, settings, paths):
     for number, key in enumerate(paths):
         plain = compile_plain(toolchain, paths[key], settings)
         module = Module(*key.split("/"), "c", "test", f"{number}" * 64)
-        found.append(ScoredModule(module, plain.exec_bytes, plain.text_bytes, plain.text_bytes, 4))
+        found.append(ScoredModule(module, {**plain.scores, "dedup_bytes": plain.scores["text_bytes"]}, 4))
     return found
 
 
@@ -105,7 +105,10 @@ def sizes(toolchain, task, settings, paths):
     """Text of both modules under all sixteen ways to answer: ``sizes[number][answers]``."""
     ways = {bits: RecordedAdvisor(np.array(bits).tobytes()) for bits in itertools.product((0, 1), repeat=4)}
     return [
-        {bits: compile_under_advice(toolchain, task, path, way, settings).text_bytes for bits, way in ways.items()}
+        {
+            bits: compile_under_advice(toolchain, task, path, way, settings).scores["text_bytes"]
+            for bits, way in ways.items()
+        }
         for path in paths.values()
     ]
 
@@ -132,14 +135,14 @@ def setting(setting_with):
 def test_one_flip_is_found_that_gives_the_smallest_of_all(setting, sizes):
     (result,) = run_searches(setting.host, [setting.search(0, [ConstantAdvisor(0)], 30)], setting.job)
     assert sizes[0][0, 1, 0, 0] == min(sizes[0].values()) < sizes[0][0, 0, 0, 0]
-    assert result.best.result.text_bytes == sizes[0][0, 1, 0, 0]
+    assert result.best.result.scores["text_bytes"] == sizes[0][0, 1, 0, 0]
 
 
 def test_the_heuristic_is_beaten(setting, sizes):
     starts = [ConstantAdvisor(0), ConstantAdvisor(1)]
     (_, result) = run_searches(setting.host, [setting.search(i, starts, 20) for i in (0, 1)], setting.job)
-    assert sizes[1][1, 1, 1, 1] == min(sizes[1].values()) < setting.modules[1].text_bytes
-    assert result.best.result.text_bytes == sizes[1][1, 1, 1, 1]
+    assert sizes[1][1, 1, 1, 1] == min(sizes[1].values()) < setting.modules[1].scores["text_bytes"]
+    assert result.best.result.scores["text_bytes"] == sizes[1][1, 1, 1, 1]
 
 
 def test_the_most_promising_flip_comes_first(setting, sizes):
@@ -151,7 +154,7 @@ def test_the_most_promising_flip_comes_first(setting, sizes):
 
         one = setting.search(0, [ConstantAdvisor(0)], 2, promise=promise)
         (result,) = run_searches(setting.host, [one], setting.job)
-        assert result.best.result.text_bytes == sizes[0][expected]
+        assert result.best.result.scores["text_bytes"] == sizes[0][expected]
         assert result.num_compiles == 2
 
 
@@ -190,7 +193,7 @@ def test_failed_compiles_are_passed_over(setting, sizes, tmp_path):
     starts = [ConstantAdvisor(1), ConstantAdvisor(0)]
     (result,) = run_searches(setting.host, [setting.search(0, starts, 30)], job)
     assert [outcome.failure for outcome in result.start] == ["exit", ""]
-    assert result.best.result.text_bytes == min(sizes[0].values())
+    assert result.best.result.scores["text_bytes"] == min(sizes[0].values())
     assert num_failed > 1
     (hopeless,) = run_searches(setting.host, [setting.search(0, starts[:1], 30)], job)
     assert (hopeless.best, hopeless.num_compiles) == (None, 1)
@@ -253,7 +256,7 @@ def test_rows(setting, sizes, tmp_path):
     assert list(found) == [(name, v) for name in ("one", "all") for v in VARIANTS if v != "trees"]
     for number, name in enumerate(("one", "all")):
         text = {variant: found[name, variant]["text_bytes"] for variant in VARIANTS if variant != "trees"}
-        assert text["heuristic"] == setting.modules[number].text_bytes
+        assert text["heuristic"] == setting.modules[number].scores["text_bytes"]
         assert text["random"] == 22
         assert text["never"] == sizes[number][0, 0, 0, 0]
         assert text["always"] == sizes[number][1, 1, 1, 1]

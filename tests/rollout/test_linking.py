@@ -46,11 +46,11 @@ def test_a_row_per_project_and_measure(linking, compiled, tmp_path, leaves_nothi
     ]
     assert {(row["contender"], row["failure"], row["message"]) for row in rows} == {("heuristic", "", "")}
     found = by_project(rows)
-    graph = [results[one.key].text_bytes for one in MODULES[1:]]
+    graph = [results[one.key].scores["text_bytes"] for one in MODULES[1:]]
     assert found["graph", "object"] == sum(graph)
     assert max(graph) < found["graph", "deduplicated"] < sum(graph)
     assert found["graph", "folded"] <= found["graph", "linked"] < sum(graph)
-    assert found["codec", "object"] == found["codec", "deduplicated"] == results["codec/base64.c"].text_bytes
+    assert found["codec", "object"] == found["codec", "deduplicated"] == results["codec/base64.c"].scores["text_bytes"]
 
 
 def test_threads_do_not_matter(linking, compiled):

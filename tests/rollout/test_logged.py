@@ -114,7 +114,8 @@ def test_luck_is_replayed(toolchain, task, settings, source):
 
 
 def test_other_sizes_of_the_same_object_are_a_difference(toolchain, episode, source):
-    smaller = replace(episode, result=replace(episode.result, text_bytes=episode.result.text_bytes - 1))
+    fewer = {**episode.result.scores, "text_bytes": episode.result.scores["text_bytes"] - 1}
+    smaller = replace(episode, result=replace(episode.result, scores=fewer))
     assert "measures otherwise" in replay_episode(toolchain, smaller, source).difference
 
 

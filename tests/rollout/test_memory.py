@@ -104,7 +104,7 @@ def test_same_results_with_fewer_compiles(toolchain, module, never, tmp_path):
             assert outcome.result.object_sha256 == expected.object_sha256
             assert outcome.result.answers == expected.answers
             assert outcome.result.contexts == expected.contexts
-            assert outcome.score("text_bytes") == expected.text_bytes
+            assert outcome.score("text_bytes") == expected.scores["text_bytes"]
     assert all(outcome.recalled for outcome in second)
     distinct = len({result.answers for result in plain})
     assert distinct <= host.num_compiled <= distinct + 1  # two workers may meet on the same path once

@@ -6,6 +6,7 @@ import pytest
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import Quirks
 from mlgo.core.artifacts import read_table, schema_of_trace, write_table
+from mlgo.core.measures import scores_of
 from mlgo.corpus.store import Module
 from mlgo.policy.network import Architecture
 from mlgo.policy.priority_policy import PriorityPolicy, output_of
@@ -64,8 +65,7 @@ def test_candidates_get_rewards_by_their_order(host, baseline, bitcode):
     heuristic, equal = (
         next(row for row in baseline.scores if row["advisor"] == name) for name in ("heuristic", "equal")
     )
-    sizes = {name: heuristic[name] for name in ("exec_bytes", "text_bytes", "spill_cost")}
-    scored = ScoredModule(MODULE, dedup_bytes=0, num_questions=equal["num_questions"], **sizes)
+    scored = ScoredModule(MODULE, scores_of(heuristic), equal["num_questions"])
     longer, shorter = np.zeros((2, architecture.num_params), np.float32)
     longer[0:21:3], shorter[0:21:3] = 1.0, -1.0
     evaluator = CandidateEvaluator(host, policy, bitcode, "spill_cost")

@@ -9,8 +9,9 @@ from mlgo.core.artifacts import FAILURES, read_table, write_rows
 from mlgo.core.errors import NothingCompiled, TrainingError
 from mlgo.rollout.outcome import CompileOutcome
 from mlgo.rollout.quarantine import Quarantine
+from tests.fakes.scores import scores
 
-GOOD = CompileOutcome(CompileResult(1, 1, None, "", 0.0)).reason
+GOOD = CompileOutcome(CompileResult(scores(1, 1), "", 0.0)).reason
 BAD = CompileOutcome(None, "timeout", "no end within 60 s").reason
 
 

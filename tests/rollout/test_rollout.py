@@ -10,6 +10,7 @@ from mlgo.compiler.session import compile_under_advice
 from mlgo.compiler.toolchain import Quirks
 from mlgo.core.artifacts import RESULTS, SCORES, TIMINGS, trace_schema, write_rows, write_table
 from mlgo.core.errors import MlgoError, PolicyError, TrainingError
+from mlgo.core.measures import scores_of
 from mlgo.core.names import PolicyName
 from mlgo.corpus.store import Module
 from mlgo.learn.es.rewards import mean_over_common
@@ -25,6 +26,7 @@ from mlgo.rollout.evaluation import evaluate_policy
 from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.references import REFERENCES
 from mlgo.rollout.scored import ScoredModule, baselines, with_questions
+from tests.fakes.scores import scores
 
 SOURCES = ("codec/base64.c", "graph/paths.cpp")
 BROKEN = Module("bad", "broken.c", "c", "train", "")
@@ -171,8 +173,7 @@ def scored(baseline, modules):
     for module in modules:
         rows = rows_of(baseline, module.name)
         plain = rows["heuristic"]
-        sizes = (plain[f"{kind}_bytes"] for kind in ("exec", "text", "dedup"))
-        result.append(ScoredModule(module, *sizes, rows["echo"]["num_questions"]))
+        result.append(ScoredModule(module, scores_of(plain), rows["echo"]["num_questions"]))
     return result
 
 
@@ -192,7 +193,7 @@ def test_rewards_of_candidates(objective, host, policy, scored, bitcode, baselin
 def test_a_failed_candidate_is_not_a_number(host, policy, scored, bitcode):
     evaluator = CandidateEvaluator(host, policy, bitcode, "text_bytes")
     before = host.num_asked, host.num_compiled
-    rewards = evaluator.rewards(np.array([[0, -1]], np.float32), [ScoredModule(BROKEN, 1, 1, 1, 1), scored[0]])
+    rewards = evaluator.rewards(np.array([[0, -1]], np.float32), [ScoredModule(BROKEN, scores(1, 1, 1), 1), scored[0]])
     assert (host.num_asked, host.num_compiled) == (before[0] + 2, before[1] + 2)
     assert np.isnan(rewards[0, 0])
     assert np.isfinite(rewards[0, 1])
@@ -204,7 +205,7 @@ def test_a_module_that_always_fails_ends_in_quarantine_and_harms_no_candidate(ho
     candidates = np.array([[0, -1], [0, 1]], np.float32)
     for _ in range(2):
         assert BROKEN.key not in quarantine
-        rewards = evaluator.rewards(candidates, [ScoredModule(BROKEN, 1, 1, 1, 1), scored[0]])
+        rewards = evaluator.rewards(candidates, [ScoredModule(BROKEN, scores(1, 1, 1), 1), scored[0]])
         np.testing.assert_array_equal(mean_over_common(rewards), rewards[:, 1])
     assert BROKEN.key in quarantine
     assert scored[0].module.key not in quarantine
@@ -221,13 +222,13 @@ def test_evaluation_rows(host, policy, scored, bitcode, baseline, tmp_path):
     for row, one in zip(evaluation.results, scored, strict=True):
         assert (row["policy"], row["seed"], row["num_inlined"]) == ("bc", 3, 0)
         assert row["text_bytes"] == rows_of(baseline, one.module.name)["never"]["text_bytes"]
-        assert row["baseline_text_bytes"] == one.text_bytes
+        assert row["baseline_text_bytes"] == one.scores["text_bytes"]
     always = evaluate_policy(host, policy.with_weights(np.array([0, 1])), PolicyName("x", 0), scored, bitcode, 0.0)
     assert all(row["num_inlined"] == row["num_questions"] > 0 for row in always.results)
 
 
 def test_evaluation_with_failures(host, policy, scored, bitcode):
-    both = [scored[0], ScoredModule(BROKEN, 1, 1, 1, 1)]
+    both = [scored[0], ScoredModule(BROKEN, scores(1, 1, 1), 1)]
     evaluation = evaluate_policy(host, policy, PolicyName("bc", 0), both, bitcode, 0.5)
     rows = evaluation.results
     assert [row["failure"] for row in rows] == ["", "exit"]
@@ -288,15 +289,15 @@ def test_shares_of_failures():
 
 
 def test_modules_by_their_questions():
-    modules = [ScoredModule(BROKEN, 1, 1, 1, n) for n in (0, 1, 10, 11)]
+    modules = [ScoredModule(BROKEN, scores(1, 1, 1), n) for n in (0, 1, 10, 11)]
     assert [one.num_questions for one in with_questions(modules, 10, "training")] == [1, 10]
     with pytest.raises(TrainingError, match="no training module asks between 1 and 10 questions"):
         with_questions(modules[:1], 10, "training")
 
 
 def test_rewards_of_episodes_by_hand():
-    sizes = baselines([ScoredModule(BROKEN, 100, 200, 150, 1)], "text_bytes")
+    sizes = baselines([ScoredModule(BROKEN, scores(100, 200, 150), 1)], "text_bytes")
     assert sizes == {BROKEN.key: 200.0}
-    assert baselines([ScoredModule(BROKEN, 100, 200, 150, 1)], "exec_bytes") == {BROKEN.key: 100.0}
+    assert baselines([ScoredModule(BROKEN, scores(100, 200, 150), 1)], "exec_bytes") == {BROKEN.key: 100.0}
     episode = Episode(BROKEN.key, np.zeros((1, 1), np.float16), np.zeros(1, np.uint8), 150.0, "")
     assert episode.reward(sizes[BROKEN.key]) == 0.25

@@ -12,13 +12,14 @@ from mlgo.rollout.episodes import episode
 from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.sampling import sample_episodes
 from mlgo.rollout.scored import ScoredModule
+from tests.fakes.scores import scores
 from tests.rollout.test_memory import SETTINGS, TASK, module, never, policies  # noqa: F401
 
 
 def test_answers_follow_the_probabilities_and_the_luck(toolchain, module, never):  # noqa: F811
     (policy,) = policies(never.header, 1)
     policy = policy.with_weights(policy.weights / 50)
-    scored = ScoredModule(Module("json", "parser.cpp", "c++", "train", "a" * 64), 1, 1, 1, 1)
+    scored = ScoredModule(Module("json", "parser.cpp", "c++", "train", "a" * 64), scores(1, 1, 1), 1)
     read = partial(episode, policy=policy, objective="text_bytes")
     files, quarantine = {scored.module.key: module}, Quarantine(10)
     with CompileHost(toolchain, TASK.name, SETTINGS, 2) as host:

@@ -12,6 +12,7 @@ from mlgo.policy.overrides import OverridingAdvisor
 from mlgo.rollout import CompileOutcome
 from mlgo.rollout.search import search
 from mlgo.wire.log import Header
+from tests.fakes.scores import scores
 
 INT64 = np.dtype(np.int64)
 HEADER = Header((TensorSpec("a", INT64, (1,)),), TensorSpec("decision", INT64, (1,)))
@@ -39,7 +40,7 @@ def rounds(size_of: Callable, num_questions: int, budget: int, flips: int = 3, s
         asked.append([answers_of(advisor, num_questions) for advisor in advisors])
         sizes = [size_of(*answers) for answers in asked[-1]]
         outcomes = [
-            CompileOutcome(None, "exit") if size is None else CompileOutcome(CompileResult(0, size, None, "", 0.0))
+            CompileOutcome(None, "exit") if size is None else CompileOutcome(CompileResult(scores(0, size), "", 0.0))
             for size in sizes
         ]
         try:
@@ -57,7 +58,7 @@ def test_flips_that_help_are_combined():
         [(1, 0, 1, 1)],  # the last that has not been tried
         [(0, 0, 1, 1), (1, 1, 1, 1)],  # it helped, so another pass, as far as the budget goes
     ]
-    assert (result.best.result.text_bytes, result.num_compiles) == (85, 8)
+    assert (result.best.result.scores["text_bytes"], result.num_compiles) == (85, 8)
 
 
 def test_the_better_half_is_tried_too():
@@ -67,7 +68,7 @@ def test_the_better_half_is_tried_too():
 
     asked, result = rounds(size_of, 4, 7, flips=4)
     assert asked[2] == [(1, 1, 1, 1), (1, 1, 0, 0)]
-    assert result.best.result.text_bytes == 95
+    assert result.best.result.scores["text_bytes"] == 95
 
 
 def test_groups_are_flipped_when_no_single_flip_helps():
@@ -77,18 +78,18 @@ def test_groups_are_flipped_when_no_single_flip_helps():
     asked, result = rounds(size_of, 5, 60)
     assert all(sum(answers) == 1 for one in asked[1:3] for answers in one)
     assert all(2 <= sum(answers) <= 4 for answers in asked[3])
-    assert result.best.result.text_bytes == 90
+    assert result.best.result.scores["text_bytes"] == 90
     assert rounds(size_of, 5, 60) == (asked, result)
     assert rounds(size_of, 5, 60, seed=1)[0] != asked
 
 
 def test_failures_are_passed_over():
     _, result = rounds(lambda a, b: None if a else 100 - b, 2, 10)
-    assert result.best.result.text_bytes == 99
+    assert result.best.result.scores["text_bytes"] == 99
     asked, result = rounds(lambda a, b: None, 2, 10)
     assert (len(asked), result.best, result.num_compiles) == (1, None, 1)
 
 
 def test_a_module_without_questions_needs_no_search():
     asked, result = rounds(lambda: 100, 0, 10)
-    assert (asked, result.num_compiles, result.best.result.text_bytes) == ([[()]], 1, 100)
+    assert (asked, result.num_compiles, result.best.result.scores["text_bytes"]) == ([[()]], 1, 100)

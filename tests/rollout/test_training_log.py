@@ -19,6 +19,7 @@ from mlgo.core.types import TensorSpec
 from mlgo.policy.advisors import RandomAdvisor
 from mlgo.rollout.logged import write_training_log
 from mlgo.wire.log import Context, Header, LogParser, Observation, Outcome
+from tests.fakes.scores import scores
 
 TEXT, SPILLS = get_measure("text_bytes"), get_measure("spill_cost")
 HEADER = Header(
@@ -32,9 +33,7 @@ def compiled(contexts, data: bytes, spills=None) -> CompileResult:
     """A compile of 777 bytes whose observations and answers are taken from the data."""
     count = sum(number for _, number in contexts)
     return CompileResult(
-        700,
-        777,
-        None,
+        scores(700, 777),
         "ab" * 32,
         0.1,
         header=HEADER,
@@ -148,4 +147,4 @@ def test_the_real_compiler(toolchain, task, settings, sample, tmp_path):
     expected = result.header.scalars(result.observations).tolist()
     assert [[value for (value,) in tensors[:-1]] for _, _, tensors, _ in found] == expected
     assert [tensors[-1][0] for _, _, tensors, _ in found] == np.frombuffer(result.answers, np.int64).tolist()
-    assert found[-1][3] == result.text_bytes
+    assert found[-1][3] == result.scores["text_bytes"]

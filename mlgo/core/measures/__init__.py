@@ -10,7 +10,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 from mlgo.core.errors import ConfigError
-from mlgo.core.measures.base import FAILED_REWARD, Compiled, Measure, Words, relative_reward
+from mlgo.core.measures.base import FAILED_REWARD, Compiled, Measure, Scores, Words, known_score, relative_reward
 from mlgo.core.measures.sizes import TEXT
 
 
@@ -55,15 +55,43 @@ def names(which: Callable[[Measure], bool] = lambda measure: True) -> tuple[str,
 SIZES = names(lambda measure: not measure.is_by_function)
 """Measures that are sizes of objects."""
 
+SIZES_VERSION = ", ".join(f"{name} {MEASURES[name].version}" for name in sorted(SIZES))
+"""Tells what was remembered of an object from what is read of it now."""
+
+
+def read_scores(compiled: Compiled) -> dict[str, int | float | None]:
+    """Read all measures from a compile.
+
+    Raises:
+        ObjectError: the object is not a 64-bit little-endian ELF file, or is cut short.
+    """
+    return {name: measure.read(compiled) for name, measure in MEASURES.items()}
+
+
+def scores_of(row: Scores, prefix: str = "") -> dict[str, int | float | None]:
+    """What a table's row holds of all measures, None for those that are no column of it.
+
+    Args:
+        row: values by column.
+        prefix: of the columns' names.
+    """
+    return {name: row.get(prefix + name) for name in MEASURES}
+
+
 __all__ = [
     "DEFAULT",
     "FAILED_REWARD",
     "MEASURES",
     "SIZES",
+    "SIZES_VERSION",
     "Compiled",
     "Measure",
+    "Scores",
     "Words",
     "get_measure",
+    "known_score",
     "names",
+    "read_scores",
     "relative_reward",
+    "scores_of",
 ]

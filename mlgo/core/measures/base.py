@@ -14,6 +14,22 @@ FAILED_REWARD = -1.0
 """What a module that fails to compile counts in a validation: as if it had doubled in size."""
 
 
+Scores = Mapping[str, int | float | None]
+"""What a compile came to, by the names of measures; None where it is not known."""
+
+
+def known_score(scores: Scores, name: str) -> float:
+    """One score.
+
+    Raises:
+        ValueError: it is not known.
+    """
+    value = scores[name]
+    if value is None:
+        raise ValueError(f"{name} of this compile is not known")
+    return float(value)
+
+
 @dataclass(frozen=True)
 class Compiled:
     """What a compile left behind, for measures to read.
@@ -76,8 +92,9 @@ class Measure:
             otherwise count as a hundred percent.
         of_function: reads it from what one function cost, where a module's score is the sum over functions that are
             decided one by one. Credit and decision trees are then by function.
-        of_program: meaning of the sum over the objects of a program; empty where programs do not tell it.
+        of_program: meaning of the sum over the objects of a program; empty where sums of it are not told.
         needs_copies: it depends on what other modules of the project carry.
+        version: raised when the same compile gives another score than before, so that remembered ones are not used.
         quantity_of_baseline: as ``quantity``, where columns of the heuristic's scores say it in other words.
     """
 
@@ -92,6 +109,7 @@ class Measure:
     of_function: Callable[[SpillCosts], float] | None = None
     of_program: str = ""
     needs_copies: bool = False
+    version: int = 1
     quantity_of_baseline: str = ""
 
     @property
@@ -113,6 +131,10 @@ class Measure:
         if self.of_function is None:
             raise ValueError(f"{self.name} is not known: only what functions cost is")
         return float(sum(map(self.of_function, functions)))
+
+    def told(self, scores: Scores) -> str:
+        """A score in words, such as "160 bytes of text"."""
+        return f"{scores[self.name]} {self.words.unit} of {self.words.title}"
 
     def reward(self, score: np.ndarray, baseline: np.ndarray) -> np.ndarray:
         """Gain over the baseline, float64 [...]; see `relative_reward`."""

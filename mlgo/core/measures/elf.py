@@ -15,9 +15,6 @@ import numpy as np
 
 from mlgo.core.errors import ObjectError
 
-MEASURE_VERSION = 2
-"""Raised when the same object gives other sizes than before, so that remembered ones are not used."""
-
 SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR = 1, 2, 4
 """Flags of a section."""
 

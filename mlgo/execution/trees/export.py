@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from mlgo.core.measures.spills import SPILL_COST
+from mlgo.core.artifacts import score_type
+from mlgo.core.measures import MEASURES, Measure
 from mlgo.core.types import TensorSpec
 from mlgo.execution.trees.forest import Forest
 from mlgo.execution.trees.tree import FunctionLeaf, Leaf, Walk
@@ -21,7 +22,8 @@ def compiles_table(module_sha256: str, header: Header, forest: Forest) -> pa.Tab
     """All compiles of one module that asked something: module, compile, step, answer, the result, the features.
 
     ``compile`` is unique over the modules of one key. Where functions are decided one by one, each known way of
-    deciding one is a compile, with the function as ``context``, and its result is ``spill_cost``.
+    deciding one is a compile, with the function as ``context``, and its result is what the
+    function costs.
     """
     walks = [(place, walk) for place, tree in enumerate(forest.trees) for walk in tree.compiles()]
     lengths = np.array([len(walk.nodes) for _, walk in walks], np.int64)
@@ -50,14 +52,26 @@ def _contexts(forest: Forest, places: Sequence[int], lengths: np.ndarray) -> dic
 
 def _results(forest: Forest, walks: Sequence[Walk], lengths: np.ndarray) -> dict[str, pa.Array]:
     if forest.whole is None:
-        costs = [SPILL_COST.of_functions(walk.leaf.spills) for walk in walks if isinstance(walk.leaf, FunctionLeaf)]
-        return {"spill_cost": pa.array(np.repeat(np.array(costs, np.float64), lengths))}
+        functions = [walk.leaf.spills for walk in walks if isinstance(walk.leaf, FunctionLeaf)]
+        return {
+            name: _repeated([measure.of_functions(costs) for costs in functions], measure, lengths)
+            for name, measure in MEASURES.items()
+            if measure.is_by_function
+        }
     leaves = [walk.leaf for walk in walks if isinstance(walk.leaf, Leaf)]
     return {
-        "exec_bytes": pa.array(np.repeat(np.array([leaf.exec_bytes for leaf in leaves], np.int64), lengths)),
-        "text_bytes": pa.array(np.repeat(np.array([leaf.text_bytes for leaf in leaves], np.int64), lengths)),
+        **{
+            name: _repeated([leaf.score(name) for leaf in leaves], measure, lengths)
+            for name, measure in MEASURES.items()
+            if measure.is_of_object
+        },
         "truncated": pa.array(np.repeat(np.array([leaf.truncated for leaf in leaves], bool), lengths)),
     }
+
+
+def _repeated(scores: Sequence[float], measure: Measure, lengths: np.ndarray) -> pa.Array:
+    """One score for each question of its compile."""
+    return pa.array(np.repeat(np.array(scores), lengths), score_type(measure))
 
 
 def _feature(payloads: np.ndarray, header: Header, spec: TensorSpec) -> pa.Array:

@@ -16,6 +16,7 @@ import numpy as np
 from mlgo.compiler.known import KnownContext, KnownPath
 from mlgo.compiler.session import CompileResult
 from mlgo.core.errors import ReplayMismatch
+from mlgo.core.measures import SIZES
 from mlgo.core.measures.remarks import SpillCosts
 from mlgo.execution.trees.tree import AnyLeaf, Branch, DecisionTree, Descent, FunctionLeaf, Leaf, Stretch, Walk
 from mlgo.tasks import Decide
@@ -203,7 +204,7 @@ def check_order(found: Sequence[str], known: Sequence[str]) -> None:
 
 def leaf_of(result: CompileResult) -> Leaf:
     """What a tree keeps of a finished compile of a module that is one context."""
-    return Leaf(result.exec_bytes, result.text_bytes, result.dedup_bytes, result.object_sha256, result.truncated)
+    return Leaf({name: result.scores[name] for name in SIZES}, result.object_sha256, result.truncated)
 
 
 def visits_of(result: CompileResult, known: KnownPath | None) -> list[Visit] | None:

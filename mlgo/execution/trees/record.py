@@ -8,7 +8,8 @@ and the contexts' names as one line of JSON. Each further one is what a compile 
     | tree u32 [num_branches] | node i64 [num_branches] | answer i64 [num_branches] | num_new u32 [num_branches]
     | answers i64 [sum of num_new] | observations u8 [payload_bytes, sum of num_new], differences modulo 256
 
-A leaf is an object with the fields of `tree.Leaf`, or a list of the costs in a `tree.FunctionLeaf`, without names.
+A leaf is an object with the sizes and other fields of a `tree.Leaf`, or a list of the costs in a `tree.FunctionLeaf`,
+without names.
 Observations are stored column by column as differences along the questions, because consecutive ones are alike.
 
 Files may come from elsewhere, and a checksum says nothing about who wrote them. So decoding checks all that later code
@@ -20,12 +21,13 @@ import math
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mlgo.core.errors import ProtocolError
+from mlgo.core.measures import MEASURES, SIZES, Measure
 from mlgo.core.measures.remarks import SpillCosts
 from mlgo.execution.trees.forest import WHOLE_MODULE, Growth
 from mlgo.execution.trees.tree import AnyLeaf, Branch, FunctionLeaf, Leaf
@@ -176,16 +178,23 @@ def decode_growth(payload: bytes, payload_bytes: int, contexts: Sequence[str]) -
 
 
 def _plain(leaf: AnyLeaf) -> Any:
-    return asdict(leaf) if isinstance(leaf, Leaf) else [one[1:] for one in leaf.spills]
+    if isinstance(leaf, Leaf):
+        return {**leaf.scores, "object_sha256": leaf.object_sha256, "truncated": leaf.truncated}
+    return [one[1:] for one in leaf.spills]
 
 
 def _leaf(record: Any) -> Leaf:
-    leaf = Leaf(**record)
-    sizes = [leaf.exec_bytes, leaf.text_bytes, leaf.dedup_bytes]
-    are_sizes = all(type(size) is int and 0 <= size < 1 << 63 for size in sizes if size is not None)
-    if not are_sizes or None in sizes[:2] or type(leaf.object_sha256) is not str or type(leaf.truncated) is not bool:
-        raise ValueError(f"a leaf with other values than a compile has: {str(record)[:200]}")
+    leaf = Leaf({name: record.pop(name) for name in SIZES}, record.pop("object_sha256"), record.pop("truncated"))
+    are_sizes = all(_is_size(MEASURES[name], size) for name, size in leaf.scores.items())
+    if record or not are_sizes or type(leaf.object_sha256) is not str or type(leaf.truncated) is not bool:
+        raise ValueError(f"a leaf with other values than a compile has: {leaf} {record}"[:250])
     return leaf
+
+
+def _is_size(measure: Measure, size: Any) -> bool:
+    if size is None:
+        return measure.needs_copies
+    return type(size) is (int if measure.is_integer else float) and 0 <= size < 1 << 63
 
 
 def _function_leaf(record: Any, context: str) -> FunctionLeaf:

@@ -20,7 +20,7 @@ from mlgo.compiler.known import KnownPath
 from mlgo.compiler.session import CompileResult
 from mlgo.core.errors import ArtifactError, ReplayMismatch
 from mlgo.core.files import content_hash, place, read_json, write_json
-from mlgo.core.measures.elf import MEASURE_VERSION
+from mlgo.core.measures import SIZES_VERSION
 from mlgo.execution.trees.forest import Forest, Growth, Visit, visits_of
 from mlgo.execution.trees.record import (
     FRAME_BYTES,
@@ -60,7 +60,7 @@ class TreeKey:
         optimization: level.
         size_stop_factor: growth at which the compiler stops asking.
         flags: hash of all other options of a compile.
-        measure: version of the way in which objects are measured.
+        measure: what is read of objects, and in which version.
         records: version of the files.
     """
 
@@ -70,7 +70,7 @@ class TreeKey:
     optimization: str
     size_stop_factor: float
     flags: str = ""
-    measure: int = MEASURE_VERSION
+    measure: int | str = SIZES_VERSION
     records: int = RECORDS_VERSION
 
     @property
@@ -372,7 +372,11 @@ def stores(root: Path) -> list[ReplayStore]:
         ArtifactError: a folder's key file is damaged.
     """
     keys = map(_read_key, sorted(root.glob(f"*/{KEY_NAME}")))
-    return [ReplayStore(root, key) for key in keys if key.records == RECORDS_VERSION]
+    return [ReplayStore(root, key) for key in keys if _is_current(key)]
+
+
+def _is_current(key: TreeKey) -> bool:
+    return (key.records, key.measure) == (RECORDS_VERSION, SIZES_VERSION)
 
 
 def _read_key(path: Path) -> TreeKey:
@@ -380,7 +384,7 @@ def _read_key(path: Path) -> TreeKey:
     try:
         key = TreeKey(**{"records": _BEFORE_RECORDS, **read_json(path)})
         names = (key.compiler_sha256, key.target, key.task, key.optimization, key.flags)
-        numbers = (key.size_stop_factor, key.measure, key.records)
+        numbers = (key.size_stop_factor, key.records)
     except TypeError as error:
         raise ArtifactError(refusal) from error
     are_numbers = all(type(one) in (int, float) and math.isfinite(one) for one in numbers)
@@ -394,8 +398,7 @@ def outdated_folders(root: Path) -> list[Path]:
     found = []
     for path in sorted(root.glob(f"*/{KEY_NAME}")):
         try:
-            key = _read_key(path)
-            current = (key.records, key.measure) == (RECORDS_VERSION, MEASURE_VERSION)
+            current = _is_current(_read_key(path))
         except ArtifactError:
             current = False
         if not current:

@@ -10,12 +10,13 @@ most edges lead from a node to the next one; only where a later compile branched
 """
 
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from mlgo.core.errors import ReplayMismatch
+from mlgo.core.measures import Scores, known_score
 from mlgo.core.measures.remarks import SpillCosts
 from mlgo.tasks import Decide
 
@@ -33,18 +34,22 @@ class Leaf:
     """What a finished compile gave, where the module is one context.
 
     Attributes:
-        exec_bytes: executable sections of the object, in bytes.
-        text_bytes: Berkeley text of the object, in bytes.
-        dedup_bytes: the same by shares; None when it was not known what other modules carry.
+        scores: sizes of the object, by measure.
         object_sha256: hash of the object file, hexadecimal.
         truncated: the size stop ended the questions.
     """
 
-    exec_bytes: int
-    text_bytes: int
-    dedup_bytes: int | None
+    scores: Scores = field(hash=False)
     object_sha256: str
     truncated: bool
+
+    def score(self, measure: str) -> float:
+        """What it came to by one measure.
+
+        Raises:
+            ValueError: it is not known.
+        """
+        return known_score(self.scores, measure)
 
 
 class FunctionLeaf(NamedTuple):

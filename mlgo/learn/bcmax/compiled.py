@@ -31,7 +31,7 @@ class CompiledRollouts:
         train: modules to learn from.
         validation: modules to judge by.
         bitcode: file by module key.
-        objective: which size counts, ``text_bytes`` or ``exec_bytes``.
+        objective: which size counts, by the names of ``compile.objective``.
         quarantine: is told how every compile ended; modules in it are left out.
         explorers: ``(policy, round) -> advisors`` by name.
         num_episodes: compiles of training modules asked for, those of an earlier run included.

@@ -48,8 +48,8 @@ def results(units: Sequence[JudgedUnit], episodes: Sequence[Sequence[Episode]]) 
     scores = np.array([outcome.score for _, outcome in pairs])
     heuristic, none = (np.array([getattr(unit, way) for unit, _ in pairs]) for way in ("heuristic", "none"))
     return {
-        "results/vs_heuristic": float(np.mean(1.0 - scores / heuristic)),
-        "results/vs_no_cse": float(np.mean(1.0 - scores / none)),
+        "results/vs_heuristic": float(np.mean(relative_reward(scores, heuristic))),
+        "results/vs_no_cse": float(np.mean(relative_reward(scores, none))),
         "results/better": float(np.mean(scores < heuristic)),
         "results/worse": float(np.mean(scores > heuristic)),
         "results/num_cse": float(np.mean([outcome.num_performed for _, outcome in pairs])),

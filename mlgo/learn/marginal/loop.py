@@ -154,9 +154,9 @@ def _with(evidence: dict[str, Evidence], episodes: Sequence[Episode]) -> dict[st
 
 def _rewards(evidence: dict[str, Evidence], episodes: Sequence[Episode]) -> dict[str, float]:
     """Mean gain of this round's compiles, and of the best compile known of each module."""
-    explored = [1.0 - one.score / evidence[one.module].baseline for one in episodes]
+    explored = [one.reward(evidence[one.module].baseline) for one in episodes]
     known = [each for each in evidence.values() if each.episodes]
-    best = [1.0 - min(one.score for one in each.episodes) / each.baseline for each in known]
+    best = [max(one.reward(each.baseline) for one in each.episodes) for each in known]
     return {
         "mean_reward": float(np.mean(explored)),
         "best_known_reward": float(np.mean(best)),

@@ -53,7 +53,7 @@ def heuristic_evidence(
         trace: ``artifacts.trace_schema`` rows.
         modules: to take; all of them ask questions.
         normalise: from raw features to inputs.
-        objective: which size counts, ``text_bytes`` or ``exec_bytes``.
+        objective: which size counts, by the names of ``compile.objective``.
         told: whether the answers of the trace are the heuristic's own; else they do not belong to its sizes.
 
     Returns:

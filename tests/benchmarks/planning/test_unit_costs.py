@@ -19,6 +19,7 @@ from mlgo.rollout.memory import tree_key
 from mlgo.rollout.outcome import CompileOutcome
 from mlgo.rollout.scored import ScoredModule
 from tests.conftest import REPOSITORY
+from tests.fakes.scores import scores
 
 CONFIG = load_config(REPOSITORY / "config/config.yaml", REPOSITORY / "config/presets/tiny.yaml")
 ES = CONFIG.es.model_copy(update={"generations": 2, "pairs": 3, "perturbation": 1.0})
@@ -40,7 +41,9 @@ def bitcode(sample):
 def modules(bitcode):
     return [
         ScoredModule(
-            Module(*key.split("/"), "c", "train", hashlib.sha256(path.read_bytes()).hexdigest()), 1000, 1000, 1000, 20
+            Module(*key.split("/"), "c", "train", hashlib.sha256(path.read_bytes()).hexdigest()),
+            scores(1000, 1000, 1000),
+            20,
         )
         for key, path in bitcode.items()
     ]

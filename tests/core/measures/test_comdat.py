@@ -176,7 +176,7 @@ def test_a_compile_by_shares(sample, toolchain, settings, real_objects):
     groups = comdat_groups(data)
     (signature, size), *_ = groups
     plain = compile_plain(toolchain, module, settings)
-    assert plain.dedup_bytes is None
+    assert plain.scores["dedup_bytes"] is None
     shared = compile_plain(toolchain, module, settings, num_copies={signature: 2, b"of another module": 9})
-    assert shared.dedup_bytes == plain.text_bytes - size // 2
-    assert (shared.text_bytes, shared.object_sha256) == (plain.text_bytes, plain.object_sha256)
+    assert shared.scores["dedup_bytes"] == plain.scores["text_bytes"] - size // 2
+    assert (shared.scores["text_bytes"], shared.object_sha256) == (plain.scores["text_bytes"], plain.object_sha256)

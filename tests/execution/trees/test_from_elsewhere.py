@@ -18,6 +18,7 @@ from mlgo.execution.trees import ReplayStore, TreeKey, stores
 from mlgo.execution.trees.export import compiles_table
 from mlgo.execution.trees.record import NONCE_BYTES, encode_beginning, frame, read_records
 from tests.execution.trees.toy import HEADER, WIDTH, decide_by, functions_result, result
+from tests.fakes.scores import scores
 
 KEY = TreeKey("c" * 64, "x86_64-linux-gnu", "inline-size", "-Oz", 4.0)
 MODULE = "ab" * 32
@@ -224,14 +225,13 @@ def test_a_small_file_does_not_unpack_to_a_large_one(tmp_path, records):
 
 def test_a_compile_whose_questions_are_all_alike_is_kept(tmp_path):
     num_questions = 50_000
-    sizes = (1, 1, None, "ab" * 32)
     answers, observations = bytes(8 * num_questions), bytes(WIDTH * num_questions)
-    alike = CompileResult(*sizes, 0.1, header=HEADER, answers=answers, observations=observations)
+    alike = CompileResult(scores(1, 1), "ab" * 32, 0.1, header=HEADER, answers=answers, observations=observations)
     ReplayStore(tmp_path, KEY).insert(MODULE, alike)
     loaded = ReplayStore(tmp_path, KEY).load(MODULE)
     assert loaded is not None
     assert loaded[1].num_nodes == num_questions
-    assert loaded[1].whole.walk(lambda rows: np.zeros(len(rows), np.int64)).leaf.text_bytes == 1
+    assert loaded[1].whole.walk(lambda rows: np.zeros(len(rows), np.int64)).leaf.scores["text_bytes"] == 1
 
 
 def test_after_a_damaged_record_nothing_of_the_file_is_used(tmp_path):

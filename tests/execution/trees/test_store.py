@@ -18,6 +18,7 @@ from mlgo.execution.trees.forest import Growth
 from mlgo.execution.trees.record import decode_growth, encode_growth
 from mlgo.execution.trees.tree import Branch, Leaf
 from tests.execution.trees.toy import HEADER, WIDTH, decide_by, known, result, run
+from tests.fakes.scores import sizes
 
 KEY = TreeKey("c" * 64, "x86_64-linux-gnu", "inline-size", "-Oz", 4.0)
 MODULE = "m" * 64
@@ -47,7 +48,7 @@ def recalled(store: ReplayStore, policy: int) -> Leaf | None:
 def test_branches_survive_their_encoding(node, answer, num_new, size, dedup, truncated, random):
     observations = np.frombuffer(random.randbytes(num_new * WIDTH), np.uint8).reshape(num_new, WIDTH)
     answers = np.array([random.randrange(128) for _ in range(num_new)], np.int64)
-    branch = Branch(node, answer, observations, answers, Leaf(size, size + 1, dedup, "ab" * 32, truncated))
+    branch = Branch(node, answer, observations, answers, Leaf(sizes(size, size + 1, dedup), "ab" * 32, truncated))
     ((tree, back),) = decode_growth(encode_growth([Growth(0, branch)]), WIDTH, [""])
     assert tree == 0
     assert (back.node, back.answer, back.leaf) == (branch.node, branch.answer, branch.leaf)
@@ -214,11 +215,12 @@ def test_pruning_takes_the_least_recently_used_first(tmp_path):
 def noise(seed: int, num_questions: int) -> CompileResult:
     """A compile whose observations cannot be compressed; all seeds begin with another question."""
     rng = np.random.default_rng(seed)
-    leaf = Leaf(seed, seed, None, f"{seed:064x}", False)
+    leaf = Leaf(sizes(seed, seed), f"{seed:064x}", False)
     observations = rng.bytes(num_questions * WIDTH)
     answers = np.zeros(num_questions, np.int64).tobytes()
-    sizes = (leaf.exec_bytes, leaf.text_bytes, None, leaf.object_sha256)
-    return CompileResult(*sizes, 0.1, header=HEADER, answers=answers, observations=observations)
+    return CompileResult(
+        leaf.scores, leaf.object_sha256, 0.1, header=HEADER, answers=answers, observations=observations
+    )
 
 
 def test_a_full_disk_loses_no_earlier_compile(small_disk):
@@ -236,7 +238,7 @@ def test_a_full_disk_loses_no_earlier_compile(small_disk):
         assert {name for name in reader.modules() if reader.load(name) is not None} == kept.keys()
         for name, number in kept.items():
             _, forest = reader.load(name)
-            assert [walk.leaf.text_bytes for walk in forest.whole.compiles()] == [number]
+            assert [walk.leaf.scores["text_bytes"] for walk in forest.whole.compiles()] == [number]
     assert not list(small_disk.rglob(".*"))  # temporary files
     next(small_disk.rglob(f"{1:064x}.tree")).unlink()
     store.insert(f"{last:064x}", noise(last, 4000))  # there is room again

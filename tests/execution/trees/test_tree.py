@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from mlgo.core.errors import ReplayMismatch
 from mlgo.execution.trees import DecisionTree, Leaf
 from tests.execution.trees.toy import WIDTH, decide_by, run
+from tests.fakes.scores import sizes
 
 POLICIES = st.lists(st.integers(0, 2**16 - 1), min_size=1, max_size=30)
 SEEDS = st.integers(0, 50)
@@ -24,7 +25,7 @@ def answers(*values: int) -> np.ndarray:
 
 
 def leaf(size: int) -> Leaf:
-    return Leaf(size, size, None, f"{size:064x}", False)
+    return Leaf(sizes(size, size), f"{size:064x}", False)
 
 
 def add(tree: DecisionTree, observations: np.ndarray, given: np.ndarray, result: Leaf) -> None:

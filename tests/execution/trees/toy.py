@@ -10,6 +10,7 @@ from mlgo.core.measures.remarks import SpillCosts
 from mlgo.core.types import TensorSpec
 from mlgo.execution.trees import Leaf
 from mlgo.wire.log import Header
+from tests.fakes.scores import scores, sizes
 
 HEADER = Header(
     (TensorSpec("a", np.dtype(np.int64), (1,)), TensorSpec("b", np.dtype(np.int64), (1,))),
@@ -34,7 +35,7 @@ def observe(answers: tuple[int, ...], seed: int) -> np.ndarray | None:
 def leaf_of(answers: tuple[int, ...], seed: int) -> Leaf:
     digest = hashlib.sha256(repr(("leaf", answers, seed)).encode()).hexdigest()
     dedup_bytes = DEDUP_BYTES[int(digest[1], 16) % 2]
-    return Leaf(int(digest[:6], 16), int(digest[6:12], 16), dedup_bytes, digest, digest[0] == "0")
+    return Leaf(sizes(int(digest[:6], 16), int(digest[6:12], 16), dedup_bytes), digest, digest[0] == "0")
 
 
 def decide_by(policy: int):
@@ -62,9 +63,7 @@ def result(policy: int, seed: int, num_known: int = 0) -> CompileResult:
     """The same as a session returns it."""
     observations, answers, leaf = run(policy, seed)
     return CompileResult(
-        leaf.exec_bytes,
-        leaf.text_bytes,
-        leaf.dedup_bytes,
+        leaf.scores,
         leaf.object_sha256,
         0.1,
         leaf.truncated,
@@ -83,9 +82,7 @@ def functions_result(policy: int, seed: int, path: KnownPath | None = None) -> C
     runs = [run(policy, 100 * seed + number) for number in range(NUM_FUNCTIONS)]
     checked = [len(one.checks) for one in path.contexts] if path is not None else [0] * NUM_FUNCTIONS
     return CompileResult(
-        1,
-        1,
-        None,
+        scores(1, 1),
         "ab" * 32,
         0.1,
         header=HEADER,
@@ -93,9 +90,9 @@ def functions_result(policy: int, seed: int, path: KnownPath | None = None) -> C
         answers=b"".join(answers.tobytes() for _, answers, _ in runs),
         observations=b"".join(rows[num:].tobytes() for (rows, _, _), num in zip(runs, checked, strict=True)),
         spills=tuple(
-            SpillCosts(f"f{number}", leaf.exec_bytes % 50, leaf.text_bytes / 7)
+            SpillCosts(f"f{number}", leaf.scores["exec_bytes"] % 50, leaf.scores["text_bytes"] / 7)
             for number, (_, _, leaf) in enumerate(runs)
-            if leaf.exec_bytes % 3  # the others cost nothing, so the compiler does not name them
+            if leaf.scores["exec_bytes"] % 3  # the others cost nothing, so the compiler does not name them
         ),
     )
 
