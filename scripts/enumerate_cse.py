@@ -5,8 +5,8 @@ Example:
         --sources data/cse/corpus/sources.parquet --workers 2 --output data/cse/baseline
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from typing import Any
 
 from tqdm import tqdm
@@ -21,8 +21,8 @@ from mlgo.core.seeding import sample
 from mlgo.problems.gcc.compiler import GccSpec
 from mlgo.problems.jit.compiler import SuperPmiSpec, body_hash
 from mlgo.problems.subset.compiler import Compiled, Failed, Outcome, Unit
-from mlgo.problems.subset.jobs import BaselineJob
-from mlgo.problems.subset.pool import CsePool, batches
+from mlgo.problems.subset.jobs import FindJob
+from mlgo.problems.subset.pool import CsePool
 from mlgo.problems.subset.selection import Eligible, repeats, stratified_split
 from mlgo.problems.subset.stored import choice_row
 
@@ -74,13 +74,18 @@ def main() -> None:
 
 def of_sources(spec: GccSpec, workers: int) -> tuple[Sequence[Unit], Baselines]:
     """Translation units of a GCC, two compiles each."""
-    with closing(spec.open()) as compiler:
-        units = compiler.units(workers)
-    jobs = [BaselineJob(names) for names in batches({unit.name: unit.batch for unit in units})]
-    with CsePool(spec, workers) as pool, tqdm(total=len(units), desc="baseline", unit="unit", disable=None) as bar:
-        found = pool.map(jobs, bar.update)
+    sources = spec.translation_units()
+    with CsePool(spec, workers) as pool, tqdm(total=len(sources), desc="baseline", unit="source", disable=None) as bar:
+        found = pool.map([FindJob((source.name,)) for source in sources], bar.update)
     lost = Failed("worker", "the worker died")
-    return units, {unit.name: found.get(unit.name, (lost, lost)) for unit in units}
+    units: list[Unit] = []
+    baselines: Baselines = {}
+    for source in sources:
+        whole = Unit(source.name, source.project, hashlib.sha256(source.text).hexdigest(), source.language)
+        for unit, none, heuristic in found.get(source.name, [(whole, lost, lost)]):
+            units.append(unit)
+            baselines[unit.name] = none, heuristic
+    return units, baselines
 
 
 def of_collection(spec: SuperPmiSpec) -> tuple[Sequence[Unit], Baselines]:

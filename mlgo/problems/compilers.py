@@ -34,4 +34,4 @@ def compiler_spec(task: str, config: CseConfig, sources: Path | None) -> GccSpec
         raise ConfigError(f"task {task} does not choose eliminations; known: {', '.join(COLUMNS)}")
     if sources is None:
         raise ConfigError("task gcc-pre needs a table of translation units; run the stage that makes it")
-    return GccSpec(config.gcc, sources)
+    return GccSpec.of(config.gcc, sources)

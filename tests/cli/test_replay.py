@@ -7,8 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from mlgo.core.config import load_config
+from mlgo.execution.records import frame, read_records
 from mlgo.execution.trees import ReplayStore
-from mlgo.execution.trees.record import frame, read_records
+from mlgo.execution.trees.record import MAGIC
 from mlgo.policy.advisors import ConstantAdvisor
 from mlgo.policy.column_advisors import FirstLegalAdvisor, LightestAdvisor
 from mlgo.rollout import CompileHost, CompileJob
@@ -139,8 +140,8 @@ def test_merging_a_malformed_file_is_one_line_and_changes_nothing(mlgo, tmp_path
     here.insert(MODULE, result(1, 5))
     there.insert(MODULE, result(2, 5))
     before, path = here.path(MODULE).read_bytes(), there.path(MODULE)
-    (beginning, growth) = [record.payload for record in read_records(path.read_bytes())]
-    path.write_bytes(b"".join(map(frame, [beginning, growth, growth])))
+    (beginning, growth) = [record.payload for record in read_records(MAGIC, path.read_bytes())]
+    path.write_bytes(b"".join(frame(MAGIC, one) for one in [beginning, growth, growth]))
     run = mlgo("replay", "merge", tmp_path / "there", "--work", tmp_path / "work")
     assert run.returncode == 1
     (line,) = run.stderr.splitlines()

@@ -1,8 +1,7 @@
 """What compiles add to the trees of a module, as bytes: the records of its file.
 
-A file is a sequence of records, each ``magic (4) | payload length (u32) | CRC-32 of the payload (u32) | payload``, all
-little-endian. The first payload is 16 random bytes and, compressed by zlib, the header line of the compiler's stream
-and the contexts' names as one line of JSON. Each further one is what a compile has added, compressed by zlib:
+See `mlgo.execution.records` for their frame. The first payload is, compressed by zlib, the header line of the stream
+and the names of the contexts as one line of JSON. Each further one is what a compile has added, compressed by zlib:
 
     num_branches u32 | length of the leaves u32 | leaves, as JSON
     | tree u32 [num_branches] | node i64 [num_branches] | answer i64 [num_branches] | num_new u32 [num_branches]
@@ -11,24 +10,19 @@ and the contexts' names as one line of JSON. Each further one is what a compile 
 A leaf is an object with the sizes and other fields of a `tree.Leaf`, or a list of the costs in a `tree.FunctionLeaf`,
 without names.
 Observations are stored column by column as differences along the questions, because consecutive ones are alike.
-
-Files may come from elsewhere, and a checksum says nothing about who wrote them. So decoding checks all that later code
-relies on, and a record never expands to more than a fixed multiple of its length.
 """
 
 import json
 import math
 import struct
-import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from mlgo.core.errors import ProtocolError
 from mlgo.core.measures import MEASURES, SIZES, Measure
 from mlgo.core.measures.remarks import SpillCosts
+from mlgo.execution.records import packed, unpacked
 from mlgo.execution.trees.forest import WHOLE_MODULE, Growth
 from mlgo.execution.trees.tree import AnyLeaf, Branch, FunctionLeaf, Leaf
 from mlgo.wire.log import Header, parse_header, write_header
@@ -36,76 +30,22 @@ from mlgo.wire.log import Header, parse_header, write_header
 RECORDS_VERSION = 3
 """Of this format. It is part of a tree's key, so trees of another version are left alone, and pruned in time."""
 
-NONCE_BYTES = 16
-"""Random bytes that tell a file from one of the same name that was made anew."""
-
-_MAGIC = b"MLT%d" % RECORDS_VERSION
-_FRAME = struct.Struct("<4sII")
-FRAME_BYTES = _FRAME.size
-"""Bytes of a record before its payload."""
+MAGIC = b"MLT%d" % RECORDS_VERSION
+"""With which each record of such a file begins."""
 
 _LENGTHS = struct.Struct("<II")
-_LEVEL = 3
-_MAX_EXPANSION = 100
-"""Bytes of content for each compressed one. Real records stay below 30; others are stored as they are."""
-
 MAX_CONTEXTS = 1 << 17
 """Contexts that a file may have. No module has so many functions."""
 
-MALFORMED = (
-    *(ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError),
-    *(struct.error, zlib.error, ProtocolError),
-)
-"""What decoding raises for bytes that are no record of this version."""
 
-
-@dataclass(frozen=True)
-class Record:
-    """One intact record.
-
-    Attributes:
-        payload: its content.
-        end: offset of the byte after it.
-    """
-
-    payload: bytes
-    end: int
-
-
-def frame(payload: bytes) -> bytes:
-    """Wrap a payload as a record."""
-    return _FRAME.pack(_MAGIC, len(payload), zlib.crc32(payload)) + payload
-
-
-def read_records(data: bytes, offset: int = 0) -> Iterator[Record]:
-    """Yield intact records from ``offset`` on; stop at the first that is cut short or damaged."""
-    while offset + _FRAME.size <= len(data):
-        magic, length, checksum = _FRAME.unpack_from(data, offset)
-        start = offset + _FRAME.size
-        payload = data[start : start + length]
-        if magic != _MAGIC or len(payload) != length or zlib.crc32(payload) != checksum:
-            return
-        offset = start + length
-        yield Record(payload, offset)
-
-
-def is_cut_short(data: bytes, offset: int) -> bool:
-    """Whether what follows ``offset`` can be the beginning of a record whose writer was killed."""
-    rest = data[offset:]
-    if len(rest) < _FRAME.size:
-        return _MAGIC.startswith(rest[:4])
-    magic, length, _ = _FRAME.unpack_from(rest)
-    return magic == _MAGIC and len(rest) < _FRAME.size + length
-
-
-def encode_beginning(nonce: bytes, header: Header, contexts: Sequence[str]) -> bytes:
+def encode_beginning(header: Header, contexts: Sequence[str]) -> bytes:
     """Payload of a file's first record."""
-    return nonce + _packed(write_header(header) + json.dumps(contexts).encode())
+    return packed(write_header(header) + json.dumps(contexts).encode())
 
 
 def decode_beginning(payload: bytes) -> tuple[Header, list[str]]:
     """Header and contexts of a file's first record; raises one of `MALFORMED`."""
-    line, _, names = _unpacked(payload[NONCE_BYTES:]).partition(b"\n")
+    line, _, names = unpacked(payload).partition(b"\n")
     header, contexts = parse_header(line), json.loads(names)
     if header.advice is None:
         raise ValueError("a header without advice")
@@ -132,7 +72,7 @@ def encode_growth(growth: Sequence[Growth]) -> bytes:
         np.concatenate([branch.answers for branch in branches]).astype("<i8").tobytes(),
         differences.T.tobytes(),
     ]
-    return _packed(b"".join(parts))
+    return packed(b"".join(parts))
 
 
 def decode_growth(payload: bytes, payload_bytes: int, contexts: Sequence[str]) -> list[Growth]:
@@ -143,7 +83,7 @@ def decode_growth(payload: bytes, payload_bytes: int, contexts: Sequence[str]) -
         payload_bytes: size of one observation.
         contexts: names, by number of the tree.
     """
-    data = _unpacked(payload)
+    data = unpacked(payload)
     count, offset = _LENGTHS.unpack_from(data)[0], _LENGTHS.size
 
     def take(dtype: str, length: int) -> np.ndarray:
@@ -204,17 +144,3 @@ def _function_leaf(record: Any, context: str) -> FunctionLeaf:
         if type(cost) not in (int, float) or not math.isfinite(cost) or cost < 0:
             raise ValueError(f"a cost that is no number from 0 on: {str(cost)[:200]}")
     return FunctionLeaf(tuple(SpillCosts(context, *costs) for costs in record))
-
-
-def _packed(data: bytes) -> bytes:
-    packed = zlib.compress(data, _LEVEL)
-    return packed if len(data) <= _MAX_EXPANSION * len(packed) else zlib.compress(data, 0)
-
-
-def _unpacked(packed: bytes) -> bytes:
-    most = _MAX_EXPANSION * len(packed)
-    expander = zlib.decompressobj()
-    data = expander.decompress(packed, most + 1)
-    if len(data) > most or not expander.eof or expander.unused_data:
-        raise ValueError(f"content of more than {_MAX_EXPANSION} times its length, or not whole")
-    return data

@@ -1,13 +1,10 @@
 """Decision trees on disk, shared by processes and runs.
 
-One file per module and key, only ever appended to. A writer holds a lock on the file, first reads what others have
-appended, then adds its own branches; so node numbers mean the same to everybody. A writer killed in the middle leaves a
-record cut short, which the next one removes.
+One file per module and key, only ever appended to. A writer first reads what others have appended, then adds its own
+branches; so node numbers mean the same to everybody.
 """
 
 import contextlib
-import errno
-import fcntl
 import math
 import os
 import tempfile
@@ -21,21 +18,16 @@ from mlgo.compiler.session import CompileResult
 from mlgo.core.errors import ArtifactError, ReplayMismatch
 from mlgo.core.files import content_hash, place, read_json, write_json
 from mlgo.core.measures import SIZES_VERSION
-from mlgo.execution.trees.forest import Forest, Growth, Visit, visits_of
+from mlgo.execution.records import RecordFile, locked
+from mlgo.execution.trees.forest import Forest, Growth, visits_of
 from mlgo.execution.trees.record import (
-    FRAME_BYTES,
-    MALFORMED,
+    MAGIC,
     MAX_CONTEXTS,
-    NONCE_BYTES,
     RECORDS_VERSION,
-    Record,
     decode_beginning,
     decode_growth,
     encode_beginning,
     encode_growth,
-    frame,
-    is_cut_short,
-    read_records,
 )
 from mlgo.wire.log import Header
 
@@ -79,17 +71,31 @@ class TreeKey:
         return content_hash(asdict(self))
 
 
-@dataclass
-class _OpenTree:
-    path: Path
-    header: Header | None = None
-    forest: Forest | None = None
-    offset: int = 0
-    identity: bytes = b""
+_Append = Callable[[Sequence[bytes]], None]
 
-    def forget(self) -> None:
-        """Start anew: the file is not the one that was read."""
-        self.header, self.forest, self.offset = None, None, 0
+
+class _OpenTree:
+    """The trees of a module, as far as its file was read."""
+
+    def __init__(self, path: Path) -> None:
+        self.header: Header | None = None
+        self.forest: Forest | None = None
+        self.file = RecordFile(path, MAGIC, self._clear, self._take)
+
+    def write(self, append: _Append, header: Header, forest: Forest, new: list[bytes]) -> None:
+        """Append payloads; the first ones of a file come after its beginning."""
+        append(new if self.forest is not None else [encode_beginning(header, forest.contexts), *new])
+        self.header, self.forest = header, forest
+
+    def _clear(self) -> None:
+        self.header, self.forest = None, None
+
+    def _take(self, payload: bytes) -> None:
+        if self.header is None or self.forest is None:
+            self.header, contexts = decode_beginning(payload)
+            self.forest = Forest(self.header.payload_bytes, contexts)
+        else:
+            self.forest.add(decode_growth(payload, self.header.payload_bytes, self.forest.contexts))
 
 
 class ReplayStore:
@@ -161,10 +167,9 @@ class ReplayStore:
         """
         entry = self._entry(module_sha256)
         try:
-            with entry.path.open("rb") as file:
-                if self._catch_up(entry, file.fileno()):
-                    with contextlib.suppress(OSError):  # not where it may only be read
-                        os.utime(entry.path)  # recently used
+            if entry.file.read():
+                with contextlib.suppress(OSError):  # not where it may only be read
+                    os.utime(entry.file.path)  # recently used
         except FileNotFoundError:
             return None
         if entry.header is None or entry.forest is None:
@@ -187,8 +192,12 @@ class ReplayStore:
         visits = visits_of(result, known)
         if visits is None or len(visits) > MAX_CONTEXTS:
             return
-        with self._writing(module_sha256) as (entry, descriptor):
-            self._append(entry, descriptor, result.header, visits)
+        with self._writing(module_sha256) as (entry, append):
+            forest = self._forest(entry, result.header, [visit.context for visit in visits])
+            growth = forest.growth_of(visits)
+            if growth and not self._is_full(forest):
+                entry.write(append, result.header, forest, [encode_growth(growth)])
+                forest.add(growth)
 
     def merge(self, module_sha256: str, header: Header, other: Forest) -> int:
         """Add all compiles that trees of another store hold, which must be of this key.
@@ -205,42 +214,32 @@ class ReplayStore:
             ReplayMismatch: these trees contradict the others; nothing is added.
             ArtifactError: the file is damaged or cannot be written.
         """
-        with self._writing(module_sha256) as (entry, descriptor):
+        with self._writing(module_sha256) as (entry, append):
             forest = self._forest(entry, header, other.contexts)
             if self._is_full(forest):
                 return 0
             try:
                 growth = forest.take_over(other)
                 if growth:
-                    records = [frame(encode_growth(part)) for part in _parts(growth)]
-                    self._write(entry, descriptor, header, forest, b"".join(records))
+                    entry.write(append, header, forest, [encode_growth(part) for part in _parts(growth)])
             except BaseException:
-                entry.forget()  # it holds what is not on disk
+                entry.file.forget()  # it holds what is not on disk
                 raise
         return len(growth)
 
     @contextmanager
-    def _writing(self, module_sha256: str) -> Iterator[tuple[_OpenTree, int]]:
-        """The trees of a module with all that is on disk, and their locked file."""
+    def _writing(self, module_sha256: str) -> Iterator[tuple[_OpenTree, _Append]]:
+        """The trees of a module with all that is on disk, and what appends to their locked file."""
         entry = self._entry(module_sha256)
         if not self._key_path.exists():
             write_json(self._key_path, asdict(self.key))
         try:
-            with _locked(entry.path) as descriptor:
-                self._catch_up(entry, descriptor)
-                yield entry, descriptor
+            with entry.file.writing() as append:
+                yield entry, append
         except ReplayMismatch as error:
             raise ReplayMismatch(f"module {module_sha256[:16]}: {error}") from error
         except OSError as error:
-            raise ArtifactError(f"cannot write {entry.path}: {error.strerror or error}") from error
-
-    def _append(self, entry: _OpenTree, descriptor: int, header: Header, visits: Sequence[Visit]) -> None:
-        forest = self._forest(entry, header, [visit.context for visit in visits])
-        growth = forest.growth_of(visits)
-        if not growth or self._is_full(forest):
-            return
-        self._write(entry, descriptor, header, forest, frame(encode_growth(growth)))
-        forest.add(growth)
+            raise ArtifactError(f"cannot write {entry.file.path}: {error.strerror or error}") from error
 
     def _forest(self, entry: _OpenTree, header: Header, contexts: Sequence[str]) -> Forest:
         if entry.header not in (None, header):
@@ -249,51 +248,6 @@ class ReplayStore:
 
     def _is_full(self, forest: Forest) -> bool:
         return forest.whole is None and forest.num_bytes >= self._max_functions_bytes
-
-    def _write(self, entry: _OpenTree, descriptor: int, header: Header, forest: Forest, data: bytes) -> None:
-        if entry.forest is None:
-            # A tree that is pruned and made anew must not be taken for the old one, whatever inode it gets.
-            data = frame(encode_beginning(os.urandom(NONCE_BYTES), header, forest.contexts)) + data
-        os.ftruncate(descriptor, entry.offset)  # what a killed writer left unfinished
-        if os.pwrite(descriptor, data, entry.offset) != len(data):
-            os.ftruncate(descriptor, entry.offset)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        entry.header, entry.forest = header, forest
-        entry.identity = os.pread(descriptor, FRAME_BYTES + NONCE_BYTES, 0)
-        entry.offset += len(data)
-
-    def _catch_up(self, entry: _OpenTree, descriptor: int) -> bool:
-        """Read what has been appended since the last look; tell whether there was anything."""
-        status = os.fstat(descriptor)
-        identity = os.pread(descriptor, FRAME_BYTES + NONCE_BYTES, 0)
-        if entry.identity != identity or status.st_size < entry.offset:  # new, or pruned in the meantime
-            entry.forget()
-        entry.identity = identity
-        data = os.pread(descriptor, status.st_size - entry.offset, entry.offset)
-        read = 0
-        for record in read_records(data):
-            try:
-                self._take(entry, record)
-            except MALFORMED as error:
-                position, reason = entry.offset + read, " ".join(str(error).split())[:200]
-                entry.forget()
-                raise ArtifactError(
-                    f"{entry.path} is damaged at byte {position} ({reason}); delete it, it will be made anew"
-                ) from error
-            read = record.end
-        entry.offset += read
-        if read < len(data) and not is_cut_short(data, read):
-            raise ArtifactError(f"{entry.path} is damaged at byte {entry.offset}; delete it, it will be made anew")
-        return read > 0
-
-    @staticmethod
-    def _take(entry: _OpenTree, record: Record) -> None:
-        """Add what a record holds; raises one of `MALFORMED`."""
-        if entry.header is None or entry.forest is None:
-            entry.header, contexts = decode_beginning(record.payload)
-            entry.forest = Forest(entry.header.payload_bytes, contexts)
-        else:
-            entry.forest.add(decode_growth(record.payload, entry.header.payload_bytes, entry.forest.contexts))
 
     def _entry(self, module_sha256: str) -> _OpenTree:
         entry = self._loaded.pop(module_sha256, None) or _OpenTree(self.path(module_sha256))
@@ -329,20 +283,6 @@ class _CopiedStore(ReplayStore):
         return super().load(module_sha256)
 
 
-@contextmanager
-def _locked(path: Path) -> Iterator[int]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if _is_still(path, descriptor):
-                yield descriptor
-                return
-        finally:
-            os.close(descriptor)
-
-
 def _parts(growth: list[Growth]) -> Iterator[list[Growth]]:
     """Cut growth into pieces of a size that is encoded at once."""
     part: list[Growth] = []
@@ -355,14 +295,6 @@ def _parts(growth: list[Growth]) -> Iterator[list[Growth]]:
             part, num_bytes = [], 0
     if part:
         yield part
-
-
-def _is_still(path: Path, descriptor: int) -> bool:
-    """Whether the open file still bears this name; it may have been pruned while we waited for its lock."""
-    try:
-        return path.stat().st_ino == os.fstat(descriptor).st_ino
-    except FileNotFoundError:
-        return False
 
 
 def stores(root: Path) -> list[ReplayStore]:
@@ -439,5 +371,5 @@ def delete_trees(folder: Path) -> None:
 
 
 def _delete(path: Path) -> None:
-    with _locked(path):  # no writer is in the middle of it
+    with locked(path):  # no writer is in the middle of it
         path.unlink(missing_ok=True)

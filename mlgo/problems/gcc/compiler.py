@@ -2,31 +2,29 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from tqdm import tqdm
-
-from mlgo.compiler.counting import CountedRun, find_valgrind
+from mlgo.compiler.counting import find_valgrind
 from mlgo.compiler.frontend import LANGUAGES
 from mlgo.compiler.toolchain import find_linker
 from mlgo.core.artifacts import CSE_SOURCES, read_table
 from mlgo.core.compiler_options import check_options
 from mlgo.core.config import GccConfig
-from mlgo.core.errors import ArtifactError, CompileError, ConfigError
-from mlgo.core.files import content_hash
+from mlgo.core.errors import ArtifactError, CompileError, ConfigError, ToolchainError
+from mlgo.core.files import content_hash, file_sha256
+from mlgo.core.measures.elf import MEASURE_VERSION
 from mlgo.core.scratch import scratch_directory
+from mlgo.execution.records import MALFORMED
 from mlgo.problems.gcc.compile import GccObject, GccSettings, compile_unit
 from mlgo.problems.gcc.find import Gcc, find_gcc
+from mlgo.problems.gcc.parts import Own, Part, ProgramRun
 from mlgo.problems.gcc.preprocess import preprocess
 from mlgo.problems.gcc.program import Counting, ProgramUnit, count_program
-from mlgo.problems.gcc.rtl import FEATURES
-from mlgo.problems.gcc.rtl import Candidates as Eliminations
-from mlgo.problems.subset.compiler import Candidates, Compiled, Decisions, Failed, Outcome, Request, Unit
+from mlgo.problems.subset.compiler import Compiled, Decisions, Failed, Outcome, Place, Request, Unit
 
 FUNCTION_MARK = ":"
 """Between source and function in the name of a unit."""
@@ -53,6 +51,11 @@ class TranslationUnit:
     arguments: tuple[str, ...]
     text: bytes
 
+    @property
+    def sha256(self) -> str:
+        """Hash of all that decides its compiles."""
+        return content_hash([hashlib.sha256(self.text).hexdigest(), self.language, self.arguments])
+
 
 @dataclass(frozen=True)
 class GccSpec:
@@ -61,13 +64,32 @@ class GccSpec:
     Attributes:
         settings: which GCC, level, counter, score and deadline.
         sources: ``artifacts.CSE_SOURCES``.
+        sha256: hashes of the GCC that results are to come from; None takes whatever is found.
     """
 
     settings: GccConfig
     sources: Path
+    sha256: dict[str, str] | None = None
+
+    @staticmethod
+    def of(settings: GccConfig, sources: Path) -> "GccSpec":
+        """The GCC of this machine.
+
+        Raises:
+            ToolchainError: no GCC, or one without debug counters.
+        """
+        return GccSpec(settings, sources, find_gcc(settings.command, counter=settings.counter).sha256)
 
     def open(self) -> "GccCompiler":
         """See `CompilerSpec.open`; raises also where the table is missing or damaged."""
+        return GccCompiler(self.settings, self.translation_units())
+
+    def translation_units(self) -> list[TranslationUnit]:
+        """What the table holds that compiles.
+
+        Raises:
+            ArtifactError: it is missing or damaged, or holds options that could run or load other code.
+        """
         rows = read_table(self.sources, CSE_SOURCES).to_pylist()
         units = [
             TranslationUnit(row["unit"], row["project"], row["language"], tuple(row["arguments"]), row["source"])
@@ -79,16 +101,47 @@ class GccSpec:
                 check_options(unit.arguments)
             except ConfigError as error:
                 raise ArtifactError(f"{self.sources}: {unit.name}: {error}") from error
-        return GccCompiler(self.settings, units)
+        return units
 
     def described(self) -> dict[str, Any]:
         """Compiler and settings for provenance: plain JSON values, no paths."""
         gcc = find_gcc(self.settings.command, counter=self.settings.counter)
         return {"name": gcc.name, "sha256": gcc.sha256, **self.settings.model_dump(exclude={"command"})}
 
+    def key(self) -> dict[str, Any]:
+        """See `CompilerSpec.key`: also what links and runs programs, where their instructions are counted."""
+        counting = {}
+        if self.settings.score == "instructions":
+            counting = {"linker_sha256": file_sha256(find_linker()), "valgrind": find_valgrind().version}
+        described = {name: value for name, value in self.described().items() if name != "timeout_s"}
+        return {**described, **counting, "measure": MEASURE_VERSION}
+
+    def check(self) -> None:
+        """See `CompilerSpec.check`.
+
+        Raises:
+            ToolchainError: no GCC, or another one.
+        """
+        found = find_gcc(self.settings.command, counter=self.settings.counter)
+        if self.sha256 not in (None, found.sha256):
+            raise ToolchainError(f"{found.binary} is {found.name}, but another build than the driver's; install that")
+
+    def place(self, unit: str) -> Place:
+        """See `CompilerSpec.place`: by the text and options of a source, or of all sources of its program."""
+        source = _source_name(unit, self._hashes)
+        if self.settings.score != "instructions":
+            return Place(self._hashes[source][1], source)
+        project = self._hashes[source][0]
+        return Place(content_hash([one for one in self._hashes.items() if one[1][0] == project]), "")
+
+    @cached_property
+    def _hashes(self) -> dict[str, tuple[str, str]]:
+        """Project and hash of each source, by name."""
+        return {one.name: (one.project, one.sha256) for one in self.translation_units()}
+
 
 class GccCompiler:
-    """See `CseCompiler`. What the pass does in one function changes nothing of what it asks elsewhere.
+    """See `ChoiceCompiler`. What the pass does in one function changes nothing of what it asks elsewhere.
 
     A unit is a translation unit, or one of its functions; then all other functions are left to GCC, or, where several
     of a translation unit are asked for at once, to each other: functions are compiled one by one, so a compile can
@@ -115,11 +168,11 @@ class GccCompiler:
         self._by_expression = settings.candidate == "expression"
         self._settings = GccSettings(settings.optimization, settings.counter, settings.timeout_s)
         self._sources: Mapping[str, TranslationUnit] = {source.name: source for source in sources}
-        self._parts: dict[str, dict[str, Part]] = {}
+        self._own: dict[str, Own] = {}
         self._scratch = ExitStack()
         self._folder = self._scratch.enter_context(scratch_directory())
         self._counting = Counting(find_linker(), find_valgrind(), CACHE) if self._score == "instructions" else None
-        self._own_runs: dict[str, tuple[CountedRun, int]] = {}
+        self._own_runs: dict[str, ProgramRun] = {}
         self.num_compiles = 0
 
     @staticmethod
@@ -140,30 +193,19 @@ class GccCompiler:
         gcc = find_gcc(settings.command, counter=settings.counter)
         return GccCompiler(settings, [_preprocessed(gcc, path) for path in paths])
 
-    def units(self, threads: int = 1) -> Sequence[Unit]:
-        """All units, in the order of their sources; functions without candidates are none.
+    def units(self, batch: str = "") -> Sequence[Unit]:
+        """Units of a source, or all in the order of their sources; functions without candidates are none.
 
         A source that does not compile is one unit, whose compiles fail.
 
-        Args:
-            threads: compiles at a time, where functions have to be found.
+        Raises:
+            ConfigError: an unknown source.
         """
-        if not self._by_function:
-            return [self._unit(source.name, source, hashlib.sha256(source.text).hexdigest()) for source in self._all]
-        with ThreadPoolExecutor(threads) as pool:
-            found = list(tqdm(pool.map(self._try_parts, self._all), "functions", len(self._all), disable=None))
-        return [
-            self._unit(name, source, body)
-            for source, parts in zip(self._all, found, strict=True)
-            for name, body in (
-                [(source.name, hashlib.sha256(source.text).hexdigest())]
-                if parts is None
-                else [(name, part.body_sha256) for name, part in parts.items()]
-            )
-        ]
+        sources = [self._source_of(batch)] if batch else self._all
+        return [unit for source in sources for unit in self._units_of(source)]
 
     def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
-        """See `CseCompiler.compile`. Positions that the unit does not have are skipped, as the JIT does.
+        """See `ChoiceCompiler.compile`. Positions that the unit does not have are skipped, as the JIT does.
 
         Raises:
             ConfigError: an unknown unit.
@@ -171,7 +213,7 @@ class GccCompiler:
         return self.compile_many([(unit, decisions)])[0]
 
     def compile_many(self, requests: Sequence[Request]) -> list[Outcome]:
-        """See `CseCompiler.compile_many`: each compile answers one request of every function of a translation unit.
+        """See `ChoiceCompiler.compile_many`: each compile answers one request of every function of a translation unit.
 
         Raises:
             ConfigError: an unknown unit.
@@ -191,6 +233,22 @@ class GccCompiler:
                 places = {unit: left for unit, left in places.items() if left}
         return [outcome for outcome in outcomes if outcome is not None]
 
+    def notes(self, unit: str) -> Any:
+        """See `ChoiceCompiler.notes`: what GCC does by itself with the unit's source, and with its program."""
+        source = self._source_of(unit)
+        own, run = self._own.get(source.name), self._own_runs.get(source.project)
+        return None if own is None else {"own": own.plain(), "run": None if run is None else list(run)}
+
+    def take_notes(self, unit: str, notes: Any) -> None:
+        """See `ChoiceCompiler.take_notes`."""
+        source = self._source_of(unit)
+        try:
+            self._own[source.name] = Own.of(notes["own"])
+            if notes["run"] is not None:
+                self._own_runs[source.project] = ProgramRun(*notes["run"])
+        except MALFORMED as error:
+            raise ArtifactError(f"what is known of {source.name} is malformed ({error}); delete its files") from error
+
     def forget(self) -> None:
         """Nothing: what is kept are candidates and outputs, which are always the same."""
 
@@ -207,14 +265,12 @@ class GccCompiler:
         return Unit(name, source.project, body_sha256, source.language, batch)
 
     def _source_of(self, unit: str) -> TranslationUnit:
-        name = unit.rpartition(FUNCTION_MARK)[0] if self._by_function and unit not in self._sources else unit
-        if name not in self._sources:
-            raise ConfigError(f"{unit} is not among the units of {len(self._sources)} sources")
-        return self._sources[name]
+        return self._sources[_source_name(unit, self._sources)]
 
     def _compile_together(self, source: TranslationUnit, choices: Mapping[str, Decisions | None]) -> dict[str, Outcome]:
         try:
-            parts = self._parts_of(source)
+            own = self._own_of(source)
+            parts = {self._name(source, part): part for part in own.parts}
             if self._by_function and source.name in choices:  # the compile that was to find its functions had failed
                 return dict.fromkeys(choices, Failed("object", f"{source.name} was not split into its functions"))
             if unknown := [unit for unit in choices if unit not in parts]:
@@ -226,12 +282,11 @@ class GccCompiler:
                 for position in set(range(len(parts[unit].numbers))) - set(decisions)
                 for number in parts[unit].numbers[position]
             }
-            num = sum(len(numbers) for part in parts.values() for numbers in part.numbers)
-            performed = [one for one in range(num) if one not in denied] if denied else None
+            performed = [one for one in range(own.num_eliminations) if one not in denied] if denied else None
             if self._counting is not None:
                 (unit, decisions), *_ = choices.items()
                 return {unit: self._counted(source, performed, parts[unit], decisions, self._counting)}
-            found = self._run(source, performed)
+            found = own if performed is None else self._run(source, performed)
         except CompileError as error:
             if len(choices) == 1:
                 return dict.fromkeys(choices, Failed(error.kind, str(error)))
@@ -243,7 +298,7 @@ class GccCompiler:
         self,
         source: TranslationUnit,
         performed: Sequence[int] | None,
-        part: "Part",
+        part: Part,
         decisions: Decisions | None,
         counting: Counting,
     ) -> Outcome:
@@ -251,18 +306,16 @@ class GccCompiler:
         if source.project not in self._own_runs:
             self._own_runs[source.project] = self._program(source, None, counting)
         own = self._own_runs[source.project]
-        run, size = own if performed is None else self._program(source, tuple(performed), counting)
-        if run.exit_status or run.stdout != own[0].stdout:
+        run = own if performed is None else self._program(source, tuple(performed), counting)
+        if run.exit_status or run.output_sha256 != own.output_sha256:
             return Failed("program", f"it ends with status {run.exit_status}, or prints something else")
         num = len(part.candidates)
         requested = tuple(range(num)) if decisions is None else decisions
         num_performed = len({one for one in requested if one < num})
-        return Compiled(float(run.instructions), size, requested, num_performed, part.candidates)
+        return Compiled(float(run.instructions), run.function_bytes, requested, num_performed, part.candidates)
 
-    def _program(
-        self, changed: TranslationUnit, performed: tuple[int, ...] | None, counting: Counting
-    ) -> tuple[CountedRun, int]:
-        """A run of the program that a source belongs to, and the code of its functions in bytes."""
+    def _program(self, changed: TranslationUnit, performed: tuple[int, ...] | None, counting: Counting) -> ProgramRun:
+        """A run of the program that a source belongs to."""
         units = [
             ProgramUnit(self._path(one), one.language, one.arguments, performed if one is changed else None)
             for one in self._all
@@ -270,9 +323,10 @@ class GccCompiler:
         ]
         self.num_compiles += 1
         run, objects = count_program(self._gcc, "program", units, self._settings, counting)
-        return run, sum(one.function_bytes for one in objects)
+        output = hashlib.sha256(run.stdout).hexdigest()
+        return ProgramRun(run.instructions, run.exit_status, output, sum(one.function_bytes for one in objects))
 
-    def _outcome(self, part: "Part", decisions: Decisions | None, found: GccObject) -> Outcome:
+    def _outcome(self, part: Part, decisions: Decisions | None, found: GccObject | Own) -> Outcome:
         num = len(part.candidates)
         requested = tuple(range(num)) if decisions is None else decisions
         performed = len({position for position in requested if position < num})
@@ -284,26 +338,25 @@ class GccCompiler:
         size = found.function_sizes[part.function]
         return Compiled(float(size), size, requested, performed, part.candidates)
 
-    def _try_parts(self, source: TranslationUnit) -> "dict[str, Part] | None":
-        try:
-            return self._parts_of(source)
-        except CompileError:
-            return None
+    def _name(self, source: TranslationUnit, part: Part) -> str:
+        return f"{source.name}{FUNCTION_MARK}{part.function}" if self._by_function else source.name
 
-    def _parts_of(self, source: TranslationUnit) -> "dict[str, Part]":
+    def _units_of(self, source: TranslationUnit) -> list[Unit]:
+        whole = [self._unit(source.name, source, hashlib.sha256(source.text).hexdigest())]
+        if not self._by_function:
+            return whole
+        try:
+            parts = self._own_of(source).parts
+        except CompileError:
+            return whole
+        return [self._unit(self._name(source, part), source, part.body_sha256) for part in parts]
+
+    def _own_of(self, source: TranslationUnit) -> Own:
         """From the dumps of a compile in which all are performed; once for each source."""
-        if source.name not in self._parts:
-            found = self._run(source, None, want_candidates=True).candidates
-            assert found is not None
-            functions = [one.function for one in found.candidates]
-            spans = _spans(functions) if self._by_function else [("", 0, len(functions))]
-            self._parts[source.name] = {
-                f"{source.name}{FUNCTION_MARK}{function}" if self._by_function else source.name: _part(
-                    function, found, range(start, end), self._by_expression
-                )
-                for function, start, end in spans
-            }
-        return self._parts[source.name]
+        if source.name not in self._own:
+            found = self._run(source, None, want_candidates=True)
+            self._own[source.name] = Own.read(found, by_function=self._by_function, by_expression=self._by_expression)
+        return self._own[source.name]
 
     def _run(
         self, source: TranslationUnit, performed: Sequence[int] | None, *, want_candidates: bool = False
@@ -326,46 +379,12 @@ class GccCompiler:
         return path
 
 
-@dataclass(frozen=True)
-class Part:
-    """Candidates of a translation unit that are chosen together.
-
-    Attributes:
-        function: symbol of their function; empty where they are all of the translation unit.
-        numbers: of each candidate, the eliminations of the translation unit that it stands for.
-        candidates: themselves.
-        body_sha256: equal for functions with the same eliminations, feature for feature and expression for expression.
-    """
-
-    function: str
-    numbers: tuple[tuple[int, ...], ...]
-    candidates: Candidates
-    body_sha256: str
-
-
-def _part(function: str, found: Eliminations, numbers: range, by_expression: bool) -> Part:
-    """Eliminations as candidates; those of an expression have the features of the one that is executed most."""
-    groups: dict[object, list[int]] = {}
-    for number in numbers:
-        one = found.candidates[number]
-        groups.setdefault((one.function, one.expression) if by_expression else number, []).append(number)
-    frequency = found.features[:, FEATURES.index("frequency")]
-    rows = [max(group, key=lambda number: (frequency[number], -number)) for group in groups.values()]
-    values = found.features[rows].reshape(len(rows), len(FEATURES))
-    told = [[found.candidates[number].rtl, found.features[number].tolist()] for number in numbers]
-    return Part(
-        function,
-        tuple(tuple(group) for group in groups.values()),
-        Candidates(FEATURES, values, np.ones(len(rows), bool)),
-        content_hash(told),
-    )
-
-
-def _spans(functions: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Stretches of equal names, with their ends; GCC compiles functions one after another."""
-    starts = [i for i, name in enumerate(functions) if i == 0 or functions[i - 1] != name]
-    ends = [*starts[1:], len(functions)][: len(starts)]
-    return [(functions[start], start, end) for start, end in zip(starts, ends, strict=True)]
+def _source_name(unit: str, sources: Mapping[str, Any]) -> str:
+    """Name of the source that a unit belongs to; raises `ConfigError` where there is none."""
+    for name in (unit, unit.rpartition(FUNCTION_MARK)[0]):
+        if name in sources:
+            return name
+    raise ConfigError(f"{unit} is not among the units of {len(sources)} sources")
 
 
 def _preprocessed(gcc: Gcc, path: Path) -> TranslationUnit:

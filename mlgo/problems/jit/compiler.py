@@ -2,8 +2,10 @@
 
 import hashlib
 import logging
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from mlgo.problems.jit.core_root import check_jit, find_collection, find_core_ro
 from mlgo.problems.jit.features import VIABLE
 from mlgo.problems.jit.metrics import MethodMetrics
 from mlgo.problems.jit.outcome import Ok
-from mlgo.problems.subset.compiler import Candidates, Compiled, Decisions, Failed, Outcome, Request, Unit
+from mlgo.problems.subset.compiler import Candidates, Compiled, Decisions, Failed, Outcome, Place, Request, Unit
 
 _log = logging.getLogger(__name__)
 
@@ -73,8 +75,23 @@ class SuperPmiSpec:
 
     def described(self) -> dict[str, Any]:
         """JIT and collection for provenance: hashes, no paths."""
+        return {"name": "superpmi", **self._hashes}
+
+    @cached_property
+    def _hashes(self) -> dict[str, str]:
+        """Of the files, which may be large."""
         names = {"jit": self.jit, "collection": self.collection}
-        return {"name": "superpmi", **{f"{name}_sha256": file_sha256(path) for name, path in names.items()}}
+        return {f"{name}_sha256": file_sha256(path) for name, path in names.items()}
+
+    def key(self) -> dict[str, Any]:
+        """See `CompilerSpec.key`: JIT and collection, and the program that replays the one in the other."""
+        found = (shutil.which(word) or word for word in self.command)
+        programs = [file_sha256(Path(path)) for path in found if Path(path).is_file()]
+        return {**self.described(), "superpmi_sha256": programs}
+
+    def place(self, unit: str) -> Place:
+        """See `CompilerSpec.place`: the collection is part of the key."""
+        return Place(f"method-{int(unit)}", unit)
 
     def baseline(self, *, no_cse: bool) -> Iterator[tuple[MethodMetrics, Compiled]]:
         """All methods of the collection in one run, without elimination or under the JIT's own heuristic.
@@ -104,7 +121,7 @@ class SuperPmiSpec:
 
 
 class JitCompiler:
-    """See `CseCompiler`. A decision can change features and even the number of candidates.
+    """See `ChoiceCompiler`. A decision can change features and even the number of candidates.
 
     Attributes:
         ordered: order may matter to a JIT.
@@ -130,13 +147,13 @@ class JitCompiler:
         """What talks to SuperPMI."""
         return self._client
 
-    def units(self) -> Sequence[Unit]:
-        """All methods that compile without elimination, by their number in the collection."""
+    def units(self, batch: str = "") -> Sequence[Unit]:
+        """All methods that compile without elimination, by their number in the collection; methods share nothing."""
         found = self._spec.baseline(no_cse=True)
         return [Unit(str(metrics.index), "", body_hash(compiled.candidates)) for metrics, compiled in found]
 
     def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
-        """See `CseCompiler.compile`. A score of 0 is a failure: nothing can be compared with it."""
+        """See `ChoiceCompiler.compile`. A score of 0 is a failure: nothing can be compared with it."""
         self.num_compiles += 1
         outcome = self._client.compile(int(unit), decisions)
         if not isinstance(outcome, Ok):
@@ -148,6 +165,12 @@ class JitCompiler:
     def compile_many(self, requests: Sequence[Request]) -> list[Outcome]:
         """One after another: methods share nothing."""
         return [self.compile(unit, decisions) for unit, decisions in requests]
+
+    def notes(self, unit: str) -> None:
+        """None: outcomes are all there is."""
+
+    def take_notes(self, unit: str, notes: Any) -> None:
+        """There are none."""
 
     def forget(self) -> None:
         """Try methods again that were given up."""

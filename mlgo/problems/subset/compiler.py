@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -83,10 +83,10 @@ class Unit:
 
 
 Request = tuple[str, Decisions | None]
-"""A unit and what to eliminate in it, see `CseCompiler.compile`."""
+"""A unit and what to eliminate in it, see `ChoiceCompiler.compile`."""
 
 
-class CseCompiler(Protocol):
+class ChoiceCompiler(Protocol):
     """A compiler whose eliminations can be chosen.
 
     Attributes:
@@ -99,8 +99,8 @@ class CseCompiler(Protocol):
     static: bool
     num_compiles: int
 
-    def units(self) -> Sequence[Unit]:
-        """All units, in a fixed order."""
+    def units(self, batch: str = "") -> Sequence[Unit]:
+        """Units of a batch, in a fixed order; of all without one."""
         ...
 
     def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
@@ -109,6 +109,14 @@ class CseCompiler(Protocol):
 
     def compile_many(self, requests: Sequence[Request]) -> list[Outcome]:
         """The same for several units and choices, with as few compiles as it takes; outcomes in their order."""
+        ...
+
+    def notes(self, unit: str) -> Any:
+        """What it has found out about a unit's batch besides outcomes, as plain JSON values; None for nothing."""
+        ...
+
+    def take_notes(self, unit: str, notes: Any) -> None:
+        """Take over what `notes` gave in another process or run; raises `ArtifactError` where that cannot be."""
         ...
 
     def forget(self) -> None:
@@ -120,10 +128,38 @@ class CseCompiler(Protocol):
         ...
 
 
+class Place(NamedTuple):
+    """Under what the outcomes of a unit are kept.
+
+    Attributes:
+        content: names what is compiled; equal for the same code under the same options.
+        base: beginning of the unit's name; what follows tells it from others of this content.
+    """
+
+    content: str
+    base: str
+
+
 class CompilerSpec(Protocol):
     """How to open a compiler; can be sent to another process."""
 
-    def open(self) -> CseCompiler:
+    def key(self) -> dict[str, Any]:
+        """Compiler and settings, as far as they decide outcomes: plain JSON values, no paths."""
+        ...
+
+    def place(self, unit: str) -> Place:
+        """Where outcomes of a unit are kept, or those of all units of a batch, by its name."""
+        ...
+
+    def check(self) -> None:
+        """See that the compiler works on this machine, and is the one that results are to come from.
+
+        Raises:
+            MlgoError: it does not, or is another.
+        """
+        ...
+
+    def open(self) -> ChoiceCompiler:
         """Open it.
 
         Raises:

@@ -10,9 +10,9 @@ from gymnasium.error import ResetNeeded
 
 from mlgo.core.errors import ConfigError, CorpusError
 from mlgo.envs.picture import draw_episode
+from mlgo.problems.subset.cache import CachedCompiler
 from mlgo.problems.subset.columns import Column, columns_for
-from mlgo.problems.subset.compiler import Compiled, CseCompiler, Outcome
-from mlgo.problems.subset.memory import RememberingCompiler
+from mlgo.problems.subset.compiler import ChoiceCompiler, Compiled, Outcome
 from mlgo.problems.subset.rewards import ChoiceReward, StepChange
 from mlgo.problems.subset.state import RECORD, Choice, Observer, fits
 
@@ -63,7 +63,7 @@ class CseEnv(gymnasium.Env[Observation, np.int64]):
 
     def __init__(
         self,
-        compiler: CseCompiler,
+        compiler: ChoiceCompiler,
         known_columns: Mapping[str, Column],
         units: Sequence[str] = (),
         min_viable: int = 3,
@@ -78,7 +78,7 @@ class CseEnv(gymnasium.Env[Observation, np.int64]):
             raise ConfigError(f"render_mode: {render_mode} is none of {', '.join(self.metadata['render_modes'])}")
         if not 0 <= min_viable <= max_candidates:
             raise ConfigError(f"min_viable is {min_viable}; take 0 to max_candidates, {max_candidates}")
-        self._compiler = RememberingCompiler(compiler)
+        self._compiler = CachedCompiler(compiler)
         self._units = list(units) or [unit.name for unit in compiler.units()]
         self._min_viable, self._stop_at_once = min_viable, stop_at_once
         self.reward, self.render_mode = reward, render_mode

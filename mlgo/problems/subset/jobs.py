@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.core.seeding import generator
-from mlgo.problems.subset.compiler import CseCompiler, Decisions, Outcome
+from mlgo.problems.subset.compiler import ChoiceCompiler, Decisions, Outcome, Unit
 from mlgo.problems.subset.labels import Label, find_labels
 from mlgo.problems.subset.policy import ChoicePolicy
 from mlgo.problems.subset.rollout import Decide, Episode, play
@@ -26,10 +26,27 @@ class BaselineJob:
 
     units: Units
 
-    def __call__(self, compiler: CseCompiler) -> list[tuple[Outcome, Outcome]]:
+    def __call__(self, compiler: ChoiceCompiler) -> list[tuple[Outcome, Outcome]]:
         """Both outcomes of each unit."""
         found = compiler.compile_many([(unit, way) for unit in self.units for way in ((), None)])
         return list(zip(found[::2], found[1::2], strict=True))
+
+
+@dataclass(frozen=True)
+class FindJob:
+    """The units of batches, and how they come out without elimination and under the built-in heuristic.
+
+    Attributes:
+        units: names of batches; their units are to be found.
+    """
+
+    units: Units
+
+    def __call__(self, compiler: ChoiceCompiler) -> list[list[tuple[Unit, Outcome, Outcome]]]:
+        """Units of each batch, with both outcomes."""
+        found = [compiler.units(batch) for batch in self.units]
+        baselines = iter(BaselineJob(tuple(unit.name for units in found for unit in units))(compiler))
+        return [[(unit, *next(baselines)) for unit in units] for units in found]
 
 
 @dataclass(frozen=True)
@@ -46,7 +63,7 @@ class GreedyJob:
     policy: ChoicePolicy
     weights: np.ndarray
 
-    def __call__(self, compiler: CseCompiler) -> list[list[Outcome]]:
+    def __call__(self, compiler: ChoiceCompiler) -> list[list[Outcome]]:
         """Of each unit, outcomes in the order of the weights."""
         policies = [self.policy.with_weights(one) for one in self.weights]
         plays = [(unit, policy.decide) for unit in self.units for policy in policies]
@@ -72,7 +89,7 @@ class SampleJob:
     seed: int
     names: tuple[str | int, ...]
 
-    def __call__(self, compiler: CseCompiler) -> list[list[Episode]]:
+    def __call__(self, compiler: ChoiceCompiler) -> list[list[Episode]]:
         """The episodes of each unit."""
         plays = [(unit, self._drawing(unit, number)) for unit in self.units for number in range(self.episodes)]
         return _by_unit(play(compiler, self.policy, plays), self.episodes)
@@ -100,7 +117,7 @@ class FollowJob:
     orders: int
     seed: int
 
-    def __call__(self, compiler: CseCompiler) -> list[list[Episode]]:
+    def __call__(self, compiler: ChoiceCompiler) -> list[list[Episode]]:
         """The episodes of each unit."""
         orders = [self._orders(unit, choice) for unit, choice in zip(self.units, self.choices, strict=True)]
         plays = [
@@ -138,7 +155,7 @@ class LabelJob:
     max_trials: int
     seed: int
 
-    def __call__(self, compiler: CseCompiler) -> list[Label | None]:
+    def __call__(self, compiler: ChoiceCompiler) -> list[Label | None]:
         """The label of each unit, None where it does not compile."""
         return find_labels(compiler, self.units, self.max_exhaustive, self.max_trials, self.seed)
 

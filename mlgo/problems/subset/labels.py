@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from mlgo.core.seeding import generator
-from mlgo.problems.subset.compiler import Compiled, CseCompiler, Decisions, Outcome
+from mlgo.problems.subset.compiler import ChoiceCompiler, Compiled, Decisions, Outcome
 
 Search = Generator[list[Decisions], list[Outcome], None]
 """Yields choices to try, and is sent their outcomes."""
@@ -47,7 +47,7 @@ class Effect:
 
 
 def find_labels(
-    compiler: CseCompiler, units: Sequence[str], max_exhaustive: int, max_trials: int, seed: int
+    compiler: ChoiceCompiler, units: Sequence[str], max_exhaustive: int, max_trials: int, seed: int
 ) -> list[Label | None]:
     """Search for the lowest score of each unit; the searches go on side by side, so that units can share compiles.
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlgo.problems.subset.compiler import Compiled, CseCompiler, Decisions, Outcome
+from mlgo.problems.subset.compiler import ChoiceCompiler, Compiled, Decisions, Outcome
 from mlgo.problems.subset.policy import ChoicePolicy
 from mlgo.problems.subset.state import Choice
 
@@ -29,7 +29,7 @@ class Episode:
     outcome: Outcome
 
 
-def play(compiler: CseCompiler, policy: ChoicePolicy, plays: Sequence[tuple[str, Decide]]) -> list[Episode]:
+def play(compiler: ChoiceCompiler, policy: ChoicePolicy, plays: Sequence[tuple[str, Decide]]) -> list[Episode]:
     """Choose until the stop, or until nothing is left to choose.
 
     The compiler is asked after each choice where that may change its candidates, else only in the end, and then for all
@@ -57,7 +57,7 @@ class _Way:
     chosen: Decisions
 
 
-def _choose(compiler: CseCompiler, policy: ChoicePolicy, unit: str, none: Outcome, decide: Decide) -> _Way:
+def _choose(compiler: ChoiceCompiler, policy: ChoicePolicy, unit: str, none: Outcome, decide: Decide) -> _Way:
     inputs: list[np.ndarray] = []
     actions: list[int] = []
     if not isinstance(none, Compiled):

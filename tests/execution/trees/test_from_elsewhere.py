@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from mlgo.compiler.session import CompileResult
 from mlgo.core.errors import ArtifactError, MlgoError
+from mlgo.execution.records import NONCE_BYTES, frame, read_records
 from mlgo.execution.trees import ReplayStore, TreeKey, stores
 from mlgo.execution.trees.export import compiles_table
-from mlgo.execution.trees.record import NONCE_BYTES, encode_beginning, frame, read_records
+from mlgo.execution.trees.record import MAGIC, encode_beginning
 from tests.execution.trees.toy import HEADER, WIDTH, decide_by, functions_result, result
 from tests.fakes.scores import scores
 
@@ -35,13 +36,13 @@ def payloads(root: Path, compiler) -> list[bytes]:
     store = ReplayStore(root, KEY)
     for policy in (1, 2, 40000):
         store.insert(MODULE, compiler(policy, 5))
-    return [record.payload for record in read_records(path_in(root).read_bytes())]
+    return [record.payload for record in read_records(MAGIC, path_in(root).read_bytes())]
 
 
 def written(root: Path, *records: bytes) -> Path:
     path = path_in(root)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"".join(map(frame, records)))
+    path.write_bytes(b"".join(frame(MAGIC, one) for one in records))
     return path
 
 
@@ -122,8 +123,8 @@ def growth(leaves: object, *branches: tuple[int, int, int], answers: list[int], 
     return zlib.compress(b"".join(parts))
 
 
-BEGINNING = encode_beginning(bytes(NONCE_BYTES), HEADER, [""])
-FUNCTIONS = encode_beginning(bytes(NONCE_BYTES), HEADER, ["f", "g"])
+BEGINNING = bytes(NONCE_BYTES) + encode_beginning(HEADER, [""])
+FUNCTIONS = bytes(NONCE_BYTES) + encode_beginning(HEADER, ["f", "g"])
 FIRST = growth([LEAF], (0, -1, 0, 2), answers=[1, 0])
 
 
@@ -182,7 +183,7 @@ def test_records_written_by_hand_are_read(tmp_path):
             )
         ),
         *(
-            pytest.param([encode_beginning(bytes(NONCE_BYTES), HEADER, contexts)], id=f"contexts {contexts}"[:30])
+            pytest.param([bytes(NONCE_BYTES) + encode_beginning(HEADER, contexts)], id=f"contexts {contexts}"[:30])
             for contexts in ([], ["f", "f"], [3], "f", [str(i) for i in range(2**17 + 1)])
         ),
         pytest.param([bytes(NONCE_BYTES) + zlib.compress(b'{"features":3}\n[""]')], id="a header without features"),
@@ -239,7 +240,7 @@ def test_after_a_damaged_record_nothing_of_the_file_is_used(tmp_path):
     store = ReplayStore(tmp_path, KEY)
     assert store.load(MODULE)[1].num_nodes == 2
     with path.open("ab") as file:
-        file.write(frame(FIRST))
+        file.write(frame(MAGIC, FIRST))
     for _ in range(2):
         with pytest.raises(ArtifactError, match="damaged"):
             store.load(MODULE)

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium
@@ -20,7 +21,10 @@ from mlgo.problems.gcc.compiler import GccCompiler, GccSpec
 from mlgo.problems.gcc.find import find_gcc
 from mlgo.problems.gcc.translation_units import translation_units
 from mlgo.problems.subset.compiler import Failed
+from mlgo.problems.subset.jobs import FindJob, LabelJob
 from mlgo.problems.subset.labels import find_labels
+from mlgo.problems.subset.pool import CsePool
+from tests.problems.subset.test_pool import plain
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 
@@ -97,9 +101,13 @@ def test_functions_asked_for_together_share_compiles_and_come_out_as_alone(funct
     requests = [(unit, choice) for unit in units for choice in ((), None, (0,))]
     before = functions.num_compiles
     together = functions.compile_many(requests)
-    assert functions.num_compiles == before + 3
+    assert functions.num_compiles == before + 2  # what GCC does by itself is known
     alone = [functions.compile(*request) for request in requests]
-    assert functions.num_compiles == before + 3 + len(requests)
+    num_denying = [
+        choice == () or (choice == (0,) and len(one.candidates) > 1)
+        for (_, choice), one in zip(requests, together, strict=True)
+    ].count(True)
+    assert functions.num_compiles == before + 2 + num_denying
     assert [(one.score, one.num_performed) for one in together] == [(one.score, one.num_performed) for one in alone]
     assert len({one.score for one in together}) > 3
 
@@ -194,6 +202,61 @@ def test_a_table_of_a_projects_units_gives_the_same_as_its_files(compiler, tmp_p
         assert opened.compile("lz/decode.c", None).score == compiler.compile(DECODE, None).score
     finally:
         opened.close()
+
+
+@pytest.mark.parametrize("settings", [WHOLE, FUNCTIONS], ids=["translation units", "functions"])
+def test_later_runs_compile_nothing_that_is_known(tmp_path, settings):
+    recipe = load_recipe(Path("config/corpora/sample/lz.yaml"))
+    rows = translation_units("lz", recipe, find_gcc(), BuildLimits(10, 0.0, 0, 2), tmp_path)
+    write_rows(tmp_path / "sources.parquet", rows, CSE_SOURCES, {})
+    spec = GccSpec.of(settings, tmp_path / "sources.parquet")
+    find = [FindJob((row["unit"],)) for row in rows]
+    with CsePool(spec, 2, cache=tmp_path / "replay") as pool:
+        found = pool.map(find)
+        num_sources = pool.num_compiled
+        # GCC's own compile tells units and baseline, another the score without eliminations, which two sources have.
+        assert num_sources == 3 + sum(any(len(none.candidates) for _, none, _ in units) for units in found.values())
+        names = tuple(unit.name for unit, *_ in found["lz/decode.c"])
+        labels = pool.map([LabelJob(names, 3, 6, 0)])
+        num_compiled = pool.num_compiled
+        assert num_compiled > num_sources
+    with CsePool(spec, 1, cache=tmp_path / "replay") as pool:
+        assert plain(pool.map(find)) == plain(found)
+        assert str(plain(pool.map([LabelJob(names, 3, 6, 0)]))) == str(plain(labels))  # some effects are NaN
+        assert pool.num_compiled == 0
+    with CsePool(GccSpec.of(settings, tmp_path / "sources.parquet"), 1, cache=tmp_path / "other") as pool:
+        pool.map(find)
+        pool.map([LabelJob(names, 3, 6, 0)])
+        assert pool.num_compiled == num_compiled
+
+
+def test_what_is_known_of_a_source_is_its_own(tmp_path):
+    rows = [
+        {"unit": name, "project": "p", "language": "c", "arguments": arguments, "source": text, "skip_reason": ""}
+        for name, arguments, text in [
+            ("a.c", [], b"int a;"),
+            ("b.c", [], b"int a;"),
+            ("c.c", ["-O3"], b"int a;"),
+            ("d.c", [], b"int d;"),
+        ]
+    ]
+    write_rows(tmp_path / "sources.parquet", rows, CSE_SOURCES, {})
+    spec = GccSpec.of(FUNCTIONS, tmp_path / "sources.parquet")
+    places = [spec.place(f"{name}.c:f") for name in "abcd"]
+    assert [place.base for place in places] == ["a.c", "b.c", "c.c", "d.c"]
+    assert [len({place.content for place in places[:n]}) for n in (1, 2, 3, 4)] == [1, 1, 2, 3]
+    counted = GccSpec.of(FUNCTIONS.model_copy(update={"score": "instructions"}), tmp_path / "sources.parquet")
+    assert len({counted.place(f"{name}.c:f") for name in "abcd"}) == 1  # they are one program
+    assert spec.key() != GccSpec.of(WHOLE, tmp_path / "sources.parquet").key()
+    hasty = FUNCTIONS.model_copy(update={"timeout_s": 1.0})
+    assert spec.key() == GccSpec.of(hasty, tmp_path / "sources.parquet").key()
+
+
+def test_a_node_with_another_gcc_is_refused(tmp_path):
+    spec = GccSpec.of(WHOLE, tmp_path / "sources.parquet")
+    spec.check()
+    with pytest.raises(ToolchainError, match="another build than the driver's"):
+        replace(spec, sha256={"c": "0"}).check()
 
 
 def test_options_of_a_table_that_load_other_code_are_refused(tmp_path):

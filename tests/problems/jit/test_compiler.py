@@ -13,6 +13,9 @@ from mlgo.core.config import SuperPmiConfig
 from mlgo.core.errors import ConfigError, SuperPmiError
 from mlgo.problems.jit.compiler import SuperPmiSpec
 from mlgo.problems.subset.compiler import Compiled, Failed
+from mlgo.problems.subset.jobs import LabelJob
+from mlgo.problems.subset.pool import CsePool
+from tests.problems.subset.test_pool import plain
 
 
 @pytest.fixture
@@ -31,6 +34,17 @@ def settings(superpmi, **changes) -> SuperPmiConfig:
         "test_share": 0.2,
     }
     return SuperPmiConfig(**{**values, **superpmi, **changes})
+
+
+def test_later_runs_compile_nothing_that_is_known(superpmi, tmp_path):
+    found = []
+    for num_compiled in (True, False):
+        spec = SuperPmiSpec.of(settings(superpmi))
+        with CsePool(spec, 2, cache=tmp_path / "replay") as pool:
+            found.append(pool.map([LabelJob((str(index),), 3, 8, 0) for index in range(1, 13)]))
+            assert (pool.num_compiled > 0) == num_compiled
+    assert str(plain(found[0])) == str(plain(found[1]))  # some effects are NaN
+    assert spec.key() != SuperPmiSpec.of(settings(superpmi, command=[*superpmi["command"], __file__])).key()
 
 
 def test_lines_that_cannot_be_read_are_told(superpmi, tmp_path, caplog):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mlgo.problems.subset.columns import Column
-from mlgo.problems.subset.compiler import Candidates, Compiled, Decisions, Failed, Outcome, Unit
+from mlgo.problems.subset.compiler import Candidates, Compiled, Decisions, Failed, Outcome, Place, Unit
 
 COLUMNS = {"benefit": Column("benefit", "count", 10), "cost": Column("cost", "count", 10)}
 
@@ -28,7 +28,7 @@ class AdditiveCompiler:
     num_closed: int = 0
     num_compiles: int = 0
 
-    def units(self) -> list[Unit]:
+    def units(self, batch="") -> list[Unit]:
         return [Unit(name, name.split("/")[0], name) for name in self.effects]
 
     def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
@@ -46,6 +46,12 @@ class AdditiveCompiler:
     def compile_many(self, requests):
         return [self.compile(unit, decisions) for unit, decisions in requests]
 
+    def notes(self, unit):
+        return None
+
+    def take_notes(self, unit, notes):
+        pass
+
     def forget(self) -> None:
         pass
 
@@ -61,3 +67,12 @@ class AdditiveSpec:
 
     def open(self) -> AdditiveCompiler:
         return AdditiveCompiler(self.effects)
+
+    def key(self):
+        return {"name": "additive"}
+
+    def place(self, unit):
+        return Place(f"content-of-{unit}", unit)
+
+    def check(self):
+        pass

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from mlgo.problems.subset.cache import CachedCompiler
 from mlgo.problems.subset.columns import columns_for
-from mlgo.problems.subset.compiler import Compiled, CseCompiler, Failed
+from mlgo.problems.subset.compiler import ChoiceCompiler, Compiled, Failed
 from mlgo.problems.subset.jobs import BaselineJob, FollowJob, GreedyJob, LabelJob, SampleJob
 from mlgo.problems.subset.judging import greedy_rewards, validation_rewards
-from mlgo.problems.subset.memory import RememberingCompiler
 from mlgo.problems.subset.policy import ChoicePolicy
 from mlgo.problems.subset.pool import CsePool, batches
 from mlgo.problems.subset.state import Observer
@@ -69,7 +69,7 @@ def test_what_one_job_found_out_is_known_to_the_next():
 
 
 def test_choices_are_followed_in_other_orders_that_end_alike():
-    compiler = RememberingCompiler(SPEC.open())
+    compiler = CachedCompiler(SPEC.open())
     (episodes,) = FollowJob(("u5",), POLICY, ((0, 2),), 10, 0)(compiler)
     assert sorted(one.actions.tolist() for one in episodes) == [[0, 2, 4], [2, 0, 4]]
     assert {one.outcome.score for one in episodes} == {100 - 4 - 3}
@@ -84,7 +84,7 @@ def test_following_nothing_is_to_stop_at_once():
 class DyingJob:
     units: tuple[str, ...]
 
-    def __call__(self, compiler: CseCompiler) -> None:
+    def __call__(self, compiler: ChoiceCompiler) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -107,18 +107,18 @@ class Hasty(AdditiveCompiler):
 
 
 @dataclass(frozen=True)
-class HastySpec:
-    kind: str
+class HastySpec(AdditiveSpec):
+    kind: str = ""
 
     def open(self) -> Hasty:
-        compiler = Hasty(SPEC.effects)
+        compiler = Hasty(self.effects)
         compiler.kind = self.kind
         return compiler
 
 
 @pytest.mark.parametrize("kind", ["timeout", "quarantined"])
 def test_what_may_come_out_otherwise_is_no_knowledge(kind):
-    with CsePool(HastySpec(kind), 1) as pool:
+    with CsePool(HastySpec(SPEC.effects, kind), 1) as pool:
         first, second = (pool.map([BaselineJob(("u0",))])["u0"][0] for _ in range(2))
     assert isinstance(first, Failed)
     assert isinstance(second, Compiled)
@@ -127,7 +127,7 @@ def test_what_may_come_out_otherwise_is_no_knowledge(kind):
 @pytest.mark.parametrize(("ordered", "compiles"), [(False, 1), (True, 2)])
 def test_orders_are_one_where_they_do_not_matter(ordered, compiles):
     inner = AdditiveCompiler({"u": [(1, 0), (2, 0)]}, ordered=ordered)
-    compiler = RememberingCompiler(inner)
+    compiler = CachedCompiler(inner)
     compiler.compile("u", (0, 1))
     compiler.compile("u", (1, 0))
     assert (len(inner.compiles), compiler.num_asked) == (compiles, 2)
@@ -141,7 +141,7 @@ def test_gains_of_weights_and_what_a_failed_compile_counts():
     units = [
         JudgedUnit(f"u{i}", "p", "", "train", 3, none=100.0, heuristic=96.0, heuristic_choice=(0,)) for i in range(2)
     ]
-    failing = FailingSpec()
+    failing = FailingSpec(SPEC.effects)
     equal = np.zeros((1, POLICY.architecture.num_params), np.float32)
     with CsePool(failing, 1) as pool:
         raw = greedy_rewards(pool, POLICY, equal, units)
@@ -153,6 +153,6 @@ def test_gains_of_weights_and_what_a_failed_compile_counts():
 
 
 @dataclass(frozen=True)
-class FailingSpec:
+class FailingSpec(AdditiveSpec):
     def open(self) -> AdditiveCompiler:
-        return AdditiveCompiler(SPEC.effects, failing=frozenset({("u1", (0, 1, 2))}))
+        return AdditiveCompiler(self.effects, failing=frozenset({("u1", (0, 1, 2))}))
