@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlgo.core.artifacts import read_table
-from mlgo.execution.trees import delete_trees, outdated_folders
+from mlgo.execution.records import delete_key, record_files
+from mlgo.execution.trees import outdated_folders
+from mlgo.problems.subset.cache import outdated_caches
 
 UNUSED_DAYS = 30
 """Decision trees that were not read or written for longer are left over."""
@@ -48,7 +50,7 @@ def find_leftovers(work: Path, data: Path, settings: Path) -> list[Leftovers]:
     """
     found = {
         "checkpoints beside a newer one of the same policy": _older_checkpoints(work / "checkpoints"),
-        "folders of decision trees that this version cannot read": outdated_folders(work / "replay"),
+        "folders of decision trees that this version cannot read": _outdated(work / "replay"),
         f"folders of decision trees unused for {UNUSED_DAYS} days": _unused_trees(work / "replay"),
     }
     if work.resolve() == (data / "work").resolve():
@@ -61,7 +63,7 @@ def delete_leftovers(leftovers: Leftovers) -> None:
     """Delete them. No run that uses the same folder should be in progress."""
     for path in leftovers.paths:
         if path.is_dir():
-            delete_trees(path)
+            delete_key(path)
         else:
             path.unlink(missing_ok=True)
 
@@ -74,10 +76,15 @@ def _older_checkpoints(folder: Path) -> list[Path]:
     return sorted(path for paths in by_policy.values() for path in paths[:-1])
 
 
+def _outdated(root: Path) -> list[Path]:
+    return sorted([*outdated_folders(root), *outdated_caches(root)])
+
+
 def _unused_trees(root: Path) -> list[Path]:
-    outdated, since = set(outdated_folders(root)), time.time() - UNUSED_DAYS * 86_400
-    folders = sorted({path.parent for path in root.glob("*/*.tree")} - outdated)
-    return [folder for folder in folders if max(path.stat().st_mtime for path in folder.glob("*.tree")) < since]
+    latest = {path.parent: path.stat().st_mtime for path in record_files(root)}  # the last of each is the newest
+    for folder in _outdated(root):
+        latest.pop(folder, None)
+    return sorted(folder for folder, used in latest.items() if used < time.time() - UNUSED_DAYS * 86_400)
 
 
 def _unknown_bitcode(work: Path, data: Path) -> list[Path]:

@@ -30,9 +30,11 @@ from mlgo.core.config import Config
 from mlgo.core.errors import ArtifactError, CompileError, ConfigError, PolicyError, ReplayMismatch
 from mlgo.core.measures import MEASURES
 from mlgo.core.seeding import sample
-from mlgo.execution.trees import Forest, Leaf, ReplayStore, prune, stores, visits_of
+from mlgo.execution.records import prune
+from mlgo.execution.trees import Forest, Leaf, ReplayStore, stores, visits_of
 from mlgo.execution.trees.export import compiles_schema, compiles_table
 from mlgo.policy.advisors import RecordedAdvisor
+from mlgo.problems.subset.cache import CompileCache, caches
 from mlgo.tasks import get_task
 from mlgo.wire.log import Header
 
@@ -120,6 +122,11 @@ def _stats(args: argparse.Namespace) -> None:
                 "bytes_per_node": round(size / nodes, 1) if nodes else None,
             }
         )
+    for cache in caches(args.work / "replay"):
+        contents = cache.contents()
+        outcomes = sum(cache.findings(content).num_outcomes for content in contents)
+        name = f"{cache.key.get('name', '')} under choices"
+        rows.append({"compiler": name, "units": len(contents), "compiles": outcomes, "bytes": cache.num_bytes()})
     if args.json:
         print(json.dumps(rows, indent=2))
     else:
@@ -200,7 +207,7 @@ def _prune(args: argparse.Namespace) -> None:
         _prune_leftovers(args)
     if args.max_gb is not None:
         deleted = prune(args.work / "replay", int(args.max_gb * 1e9))
-        print(f"{len(deleted)} trees deleted")
+        print(f"{len(deleted)} files deleted")
 
 
 def _prune_leftovers(args: argparse.Namespace) -> None:
@@ -230,8 +237,8 @@ def _export(args: argparse.Namespace) -> None:
 
 
 def _merge(args: argparse.Namespace) -> None:
-    found = stores(args.folder)
-    if not found:
+    found, choices = stores(args.folder), caches(args.folder)
+    if not found and not choices:
         raise ArtifactError(f"{args.folder} holds no decision trees of this version; name another data/work/replay")
     for store in found:
         here = ReplayStore(args.work / "replay", store.key)
@@ -245,6 +252,12 @@ def _merge(args: argparse.Namespace) -> None:
                 ) from error
             modules, results = modules + 1, results + forest.num_leaves
         print(f"{store.key.folder}: {new} of {results} results of {modules} modules were new")
+    for cache in choices:
+        mine = CompileCache(args.work / "replay", {name: one for name, one in cache.key.items() if name != "records"})
+        contents = {content: cache.findings(content) for content in cache.contents()}
+        new = sum(mine.add(content, findings) for content, findings in contents.items())
+        outcomes = sum(findings.num_outcomes for findings in contents.values())
+        print(f"{cache.key.get('name', '')}: {new} of {outcomes} outcomes of {len(contents)} units were new")
 
 
 def _forests(store: ReplayStore) -> Iterator[tuple[str, Header, Forest]]:

@@ -9,6 +9,7 @@ Files may come from elsewhere, and a checksum says nothing about who wrote them.
 that later code relies on, and a record never expands to more than a fixed multiple of its length.
 """
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -29,6 +30,9 @@ MALFORMED = (
 
 NONCE_BYTES = 16
 """Random bytes that tell a file from one of the same name that was made anew."""
+
+SUFFIXES = (".tree", ".choices")
+"""Of such files: decision trees, and outcomes under choices; each lies in the folder of its key."""
 
 _FRAME = struct.Struct("<4sII")
 _LEVEL = 3
@@ -194,3 +198,43 @@ def _is_still(path: Path, descriptor: int) -> bool:
 
 def _identity(descriptor: int) -> bytes:
     return os.pread(descriptor, _FRAME.size + NONCE_BYTES, 0)
+
+
+def record_files(root: Path) -> list[Path]:
+    """All files of all keys, least recently used first."""
+    found = []
+    for path in root.glob("*/*"):
+        if path.suffix in SUFFIXES:
+            with contextlib.suppress(FileNotFoundError):  # pruned by another process
+                found.append((path.stat().st_mtime_ns, path.name, path))
+    return [path for _, _, path in sorted(found)]
+
+
+def prune(root: Path, max_bytes: int) -> list[Path]:
+    """Delete the least recently used files until the rest is at most ``max_bytes``; return what was deleted."""
+    sizes = {path: path.stat().st_size for path in record_files(root) if path.exists()}
+    excess = sum(sizes.values()) - max_bytes
+    deleted = []
+    for path, size in sizes.items():
+        if excess <= 0:
+            break
+        _delete(path)
+        excess -= size
+        deleted.append(path)
+    return deleted
+
+
+def delete_key(folder: Path) -> None:
+    """Delete all files of one key."""
+    for path in folder.iterdir():
+        if path.suffix in SUFFIXES:
+            _delete(path)
+    for path in folder.glob("*.json"):
+        path.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # somebody has made a file anew
+        folder.rmdir()
+
+
+def _delete(path: Path) -> None:
+    with locked(path):  # no writer is in the middle of it
+        path.unlink(missing_ok=True)

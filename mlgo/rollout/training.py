@@ -16,7 +16,8 @@ from mlgo.core.files import file_sha256
 from mlgo.core.measures import FAILED_REWARD, get_measure
 from mlgo.core.seeding import sample
 from mlgo.corpus.store import Module, load_modules
-from mlgo.execution.trees import ReplayStore, prune
+from mlgo.execution.records import prune
+from mlgo.execution.trees import ReplayStore
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 from mlgo.policy.vocabulary import build_vocabulary

@@ -132,7 +132,7 @@ def test_pruning(mlgo, data):
     assert not (data / f"work/checkpoints/es-s0-{'1' * 16}.npz").exists()
     assert mlgo("replay", "prune", "--old", *folders).stdout == "older settings left nothing\n"
     run = mlgo("replay", "prune", "--max-gb", "0", *folders)
-    assert (run.returncode, run.stdout) == (0, "1 trees deleted\n")
+    assert (run.returncode, run.stdout) == (0, "1 files deleted\n")
 
 
 def test_what_to_prune_must_be_said(mlgo):

@@ -12,6 +12,8 @@ from mlgo.execution.trees import ReplayStore
 from mlgo.execution.trees.record import MAGIC
 from mlgo.policy.advisors import ConstantAdvisor
 from mlgo.policy.column_advisors import FirstLegalAdvisor, LightestAdvisor
+from mlgo.problems.subset.cache import CompileCache, Findings, caches
+from mlgo.problems.subset.compiler import Failed
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.memory import tree_key
 from mlgo.tasks import get_task
@@ -147,3 +149,18 @@ def test_merging_a_malformed_file_is_one_line_and_changes_nothing(mlgo, tmp_path
     (line,) = run.stderr.splitlines()
     assert line.startswith(f"error: {path} is damaged at byte ")
     assert here.path(MODULE).read_bytes() == before
+
+
+def test_outcomes_under_choices_are_counted_merged_and_pruned(mlgo, tmp_path):
+    key, findings = (
+        {"name": "gcc 12.2.0"},
+        Findings({"": {(): Failed("object", "none")}, ":f": {(0,): Failed("a", "b")}}),
+    )
+    CompileCache(tmp_path / "there/replay", key).add("x", findings)
+    for new in (2, 0):
+        done = mlgo("replay", "merge", "--work", tmp_path / "here", tmp_path / "there/replay")
+        assert done.stdout == f"gcc 12.2.0: {new} of 2 outcomes of 1 units were new\n"
+    (row,) = json.loads(mlgo("replay", "stats", "--work", tmp_path / "here", "--json").stdout)
+    assert (row["compiler"], row["units"], row["compiles"]) == ("gcc 12.2.0 under choices", 1, 2)
+    assert mlgo("replay", "prune", "--work", tmp_path / "here", "--max-gb", "0").stdout == "1 files deleted\n"
+    assert caches(tmp_path / "here/replay")[0].contents() == []

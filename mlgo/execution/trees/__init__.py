@@ -1,7 +1,7 @@
 """Decision trees: what every compile of a module has shown, kept so that none is done twice."""
 
 from mlgo.execution.trees.forest import Forest, leaf_of, visits_of
-from mlgo.execution.trees.store import ReplayStore, TreeKey, delete_trees, outdated_folders, prune, stores
+from mlgo.execution.trees.store import ReplayStore, TreeKey, outdated_folders, stores
 from mlgo.execution.trees.tree import DecisionTree, FunctionLeaf, Leaf, Walk
 
 __all__ = [
@@ -12,10 +12,8 @@ __all__ = [
     "ReplayStore",
     "TreeKey",
     "Walk",
-    "delete_trees",
     "leaf_of",
     "outdated_folders",
-    "prune",
     "stores",
     "visits_of",
 ]

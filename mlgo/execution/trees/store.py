@@ -18,7 +18,7 @@ from mlgo.compiler.session import CompileResult
 from mlgo.core.errors import ArtifactError, ReplayMismatch
 from mlgo.core.files import content_hash, place, read_json, write_json
 from mlgo.core.measures import SIZES_VERSION
-from mlgo.execution.records import RecordFile, locked
+from mlgo.execution.records import RecordFile
 from mlgo.execution.trees.forest import Forest, Growth, visits_of
 from mlgo.execution.trees.record import (
     MAGIC,
@@ -336,40 +336,3 @@ def outdated_folders(root: Path) -> list[Path]:
         if not current:
             found.append(path.parent)
     return found
-
-
-def tree_files(root: Path) -> list[Path]:
-    """All trees of all keys, least recently used first."""
-    found = []
-    for path in root.glob("*/*.tree"):
-        with contextlib.suppress(FileNotFoundError):  # pruned by another process
-            found.append((path.stat().st_mtime_ns, path.name, path))
-    return [path for _, _, path in sorted(found)]
-
-
-def prune(root: Path, max_bytes: int) -> list[Path]:
-    """Delete the least recently used trees until the rest is at most ``max_bytes``; return what was deleted."""
-    sizes = {path: path.stat().st_size for path in tree_files(root) if path.exists()}
-    excess = sum(sizes.values()) - max_bytes
-    deleted = []
-    for path, size in sizes.items():
-        if excess <= 0:
-            break
-        _delete(path)
-        excess -= size
-        deleted.append(path)
-    return deleted
-
-
-def delete_trees(folder: Path) -> None:
-    """Delete the trees of one key."""
-    for path in folder.glob("*.tree"):
-        _delete(path)
-    (folder / KEY_NAME).unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # somebody has made a tree anew
-        folder.rmdir()
-
-
-def _delete(path: Path) -> None:
-    with locked(path):  # no writer is in the middle of it
-        path.unlink(missing_ok=True)

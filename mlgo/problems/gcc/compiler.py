@@ -16,7 +16,7 @@ from mlgo.core.compiler_options import check_options
 from mlgo.core.config import GccConfig
 from mlgo.core.errors import ArtifactError, CompileError, ConfigError, ToolchainError
 from mlgo.core.files import content_hash, file_sha256
-from mlgo.core.measures.elf import MEASURE_VERSION
+from mlgo.core.measures import SIZES_VERSION
 from mlgo.core.scratch import scratch_directory
 from mlgo.execution.records import MALFORMED
 from mlgo.problems.gcc.compile import GccObject, GccSettings, compile_unit
@@ -114,7 +114,7 @@ class GccSpec:
         if self.settings.score == "instructions":
             counting = {"linker_sha256": file_sha256(find_linker()), "valgrind": find_valgrind().version}
         described = {name: value for name, value in self.described().items() if name != "timeout_s"}
-        return {**described, **counting, "measure": MEASURE_VERSION}
+        return {**described, **counting, "measure": SIZES_VERSION}
 
     def check(self) -> None:
         """See `CompilerSpec.check`.

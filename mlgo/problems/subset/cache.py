@@ -1,7 +1,8 @@
 """What is known of units, so that no compile is done twice: in a compiler, and on disk."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.core.errors import ArtifactError, ReplayMismatch
-from mlgo.core.files import content_hash, write_json
+from mlgo.core.files import content_hash, read_json, write_json
 from mlgo.execution.records import RecordFile, packed, unpacked
 from mlgo.problems.subset.compiler import (
     Candidates,
@@ -125,6 +126,11 @@ class Findings:
     outcomes: dict[str, Outcomes] = field(default_factory=dict)
     notes: Any = None
 
+    @property
+    def num_outcomes(self) -> int:
+        """Of all parts."""
+        return sum(map(len, self.outcomes.values()))
+
     def clear(self) -> None:
         """Drop everything."""
         self.outcomes.clear()
@@ -158,14 +164,17 @@ class Findings:
 class CompileCache:
     """Findings of one compiler under one set of settings, by what is compiled; kept on disk where a folder is given.
 
+    Attributes:
+        key: what decides compiles besides what is compiled.
+
     Args:
         root: folder of all keys; None keeps them in memory alone.
         key: what decides compiles besides what is compiled: plain JSON values.
     """
 
     def __init__(self, root: Path | None, key: Mapping[str, Any]) -> None:
-        self._key = {**key, "records": _VERSION}
-        self._folder = root / content_hash(self._key) if root is not None else None
+        self.key = {**key, "records": _VERSION}
+        self._folder = root / content_hash(self.key) if root is not None else None
         self._open: dict[str, Findings] = {}
         self._files: dict[str, RecordFile] = {}
 
@@ -187,13 +196,23 @@ class CompileCache:
                 )
                 try:
                     self._files[content].read()
-                    path.touch()  # recently used
+                    os.utime(path)  # recently used
                 except FileNotFoundError:
+                    pass
+                except PermissionError:  # it may be read, not touched
                     pass
         return self._open[content]
 
-    def add(self, content: str, learned: Findings) -> None:
-        """Keep what compiles have shown.
+    def contents(self) -> list[str]:
+        """Hashes of what is known on disk."""
+        return sorted(path.stem for path in self._folder.glob(f"*{CACHE_SUFFIX}")) if self._folder else []
+
+    def num_bytes(self) -> int:
+        """Size on disk."""
+        return sum(path.stat().st_size for path in self._folder.glob(f"*{CACHE_SUFFIX}")) if self._folder else 0
+
+    def add(self, content: str, learned: Findings) -> int:
+        """Keep what compiles have shown; returns how many outcomes were not known.
 
         Raises:
             ReplayMismatch: a compile came out otherwise before.
@@ -201,16 +220,16 @@ class CompileCache:
         """
         findings = self.findings(content)
         if self._folder is None:
-            findings.add(learned)
-            return
+            return findings.add(learned).num_outcomes
         file, key_path = self._files[content], self._folder / KEY_NAME
         try:
             if not key_path.exists():
-                write_json(key_path, self._key)
+                write_json(key_path, self.key)
             with file.writing() as append:
                 new = findings.add(learned)
                 if new:
                     append([encode_findings(new)])
+                return new.num_outcomes
         except ReplayMismatch as error:
             raise ReplayMismatch(f"{error}; delete {file.path}") from error
         except OSError as error:
@@ -282,6 +301,31 @@ def _figures(outcome: Outcome) -> tuple[Any, ...]:
     return outcome.score, outcome.code_bytes, outcome.requested, outcome.num_performed
 
 
-def cache_files(root: Path) -> Iterator[Path]:
-    """All files of all keys."""
-    return root.glob(f"*/*{CACHE_SUFFIX}")
+def caches(root: Path) -> list[CompileCache]:
+    """Those of all keys under ``root`` whose files are of this version.
+
+    Raises:
+        ArtifactError: a folder's key file is damaged.
+    """
+    keys = map(_read_key, sorted(root.glob(f"*/{KEY_NAME}")))
+    return [CompileCache(root, key) for key in keys if key.pop("records") == _VERSION]
+
+
+def outdated_caches(root: Path) -> list[Path]:
+    """Folders under ``root`` whose files no run of this version will read."""
+    found = []
+    for path in sorted(root.glob(f"*/{KEY_NAME}")):
+        try:
+            current = _read_key(path)["records"] == _VERSION
+        except ArtifactError:
+            current = False
+        if not current:
+            found.append(path.parent)
+    return found
+
+
+def _read_key(path: Path) -> dict[str, Any]:
+    key = read_json(path)
+    if not isinstance(key, dict) or "records" not in key:
+        raise ArtifactError(f"{path} does not describe a key of this version; delete its folder")
+    return key

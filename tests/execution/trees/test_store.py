@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from mlgo.compiler.session import CompileResult
 from mlgo.core.errors import ArtifactError, ReplayMismatch
-from mlgo.execution.trees import ReplayStore, TreeKey, prune
+from mlgo.execution.records import prune
+from mlgo.execution.trees import ReplayStore, TreeKey
 from mlgo.execution.trees.forest import Growth
 from mlgo.execution.trees.record import decode_growth, encode_growth
 from mlgo.execution.trees.tree import Branch, Leaf

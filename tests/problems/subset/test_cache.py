@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from mlgo.core.config import LOCAL_WORKERS
 from mlgo.core.errors import ArtifactError, ReplayMismatch
-from mlgo.execution.records import MALFORMED, NONCE_BYTES, frame, packed
-from mlgo.problems.subset.cache import CompileCache, Findings, cache_files, decode_findings, encode_findings
+from mlgo.execution.records import MALFORMED, NONCE_BYTES, frame, packed, record_files
+from mlgo.problems.subset.cache import CompileCache, Findings, caches, decode_findings, encode_findings, outdated_caches
 from mlgo.problems.subset.compiler import Candidates, Compiled, Failed
 from mlgo.problems.subset.jobs import BaselineJob, LabelJob
 from mlgo.problems.subset.pool import CsePool
@@ -44,7 +44,7 @@ def test_later_runs_compile_nothing_that_is_known(tmp_path, kind):
     with CsePool(SPEC, 1, where, tmp_path) as pool:
         assert plain(pool.map(JOBS)) == plain(first)
         assert (pool.num_compiled, pool.num_asked) == (0, 3 * (2**3 + 1))
-    assert len(list(cache_files(tmp_path))) == 3
+    assert len(list(record_files(tmp_path))) == 3
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def test_another_compiler_knows_nothing_of_it(tmp_path):
         with CsePool(spec, 1, cache=tmp_path) as pool:
             pool.map([BaselineJob(("u0",))])
             assert pool.num_compiled == 2
-    assert len(list(cache_files(tmp_path))) == 2
+    assert len(list(record_files(tmp_path))) == 2
 
 
 def test_two_runs_at_a_time_share_one_file(tmp_path):
@@ -73,7 +73,7 @@ def test_two_runs_at_a_time_share_one_file(tmp_path):
 def test_nothing_new_adds_nothing(tmp_path):
     cache = CompileCache(tmp_path, {})
     cache.add("x", FIRST)
-    (path,) = cache_files(tmp_path)
+    (path,) = record_files(tmp_path)
     before = path.read_bytes()
     CompileCache(tmp_path, {}).add("x", FIRST)
     assert path.read_bytes() == before
@@ -88,7 +88,7 @@ def test_a_compile_that_comes_out_otherwise_is_told(tmp_path):
 
 def test_a_writer_that_was_killed(tmp_path):
     CompileCache(tmp_path, {}).add("x", FIRST)
-    (path,) = cache_files(tmp_path)
+    (path,) = record_files(tmp_path)
     whole = path.read_bytes()
     for length in (3, 11, len(whole) - 1):
         path.write_bytes(whole[:length])
@@ -100,7 +100,7 @@ def test_a_writer_that_was_killed(tmp_path):
 
 def test_damage_is_one_line(tmp_path):
     CompileCache(tmp_path, {}).add("x", FIRST)
-    (path,) = cache_files(tmp_path)
+    (path,) = record_files(tmp_path)
     whole = path.read_bytes()
     path.write_bytes(whole[:40] + bytes([whole[40] ^ 1]) + whole[41:])
     with pytest.raises(ArtifactError, match=r"x\.choices is damaged at byte 0; delete it, it will be made anew"):
@@ -110,7 +110,7 @@ def test_damage_is_one_line(tmp_path):
 def test_a_file_that_was_deleted_is_made_anew(tmp_path):
     cache = CompileCache(tmp_path, {})
     cache.add("x", FIRST)
-    (path,) = cache_files(tmp_path)
+    (path,) = record_files(tmp_path)
     path.unlink()
     cache.add("x", FIRST)
     assert same(CompileCache(tmp_path, {}).findings("x"), FIRST)
@@ -144,7 +144,7 @@ def test_what_is_no_record(record, tmp_path):
         decode_findings(payload)
     cache = CompileCache(tmp_path, {})
     cache.add("x", FIRST)
-    (path,) = cache_files(tmp_path)
+    (path,) = record_files(tmp_path)
     path.write_bytes(frame(b"MLC1", bytes(NONCE_BYTES) + payload))
     with pytest.raises(ArtifactError, match=r"is damaged at byte 0 \(.*\); delete it") as error:
         CompileCache(tmp_path, {}).findings("x")
@@ -204,3 +204,17 @@ def test_findings_are_kept_by_key(tmp_path: Path):
     CompileCache(tmp_path, {"name": "additive"}).add("x", FIRST)
     (folder,) = tmp_path.iterdir()
     assert json.loads((folder / "choices.json").read_text()) == {"name": "additive", "records": 1}
+
+
+def test_a_key_of_another_version_or_damaged_is_outdated(tmp_path):
+    for name, records in (("old", 0), ("now", 1)):
+        CompileCache(tmp_path, {"name": name}).add("x", FIRST)
+        (path,) = [path for path in tmp_path.glob("*/choices.json") if json.loads(path.read_text())["name"] == name]
+        path.write_text(json.dumps({"name": name, "records": records}))
+    assert [cache.key["name"] for cache in caches(tmp_path)] == ["now"]
+    (old,) = outdated_caches(tmp_path)
+    assert json.loads((old / "choices.json").read_text())["name"] == "old"
+    (old / "choices.json").write_text("[]")
+    assert outdated_caches(tmp_path) == [old]
+    with pytest.raises(ArtifactError, match=r"choices\.json does not describe a key"):
+        caches(tmp_path)
