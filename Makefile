@@ -22,7 +22,7 @@ CHOICES := $(shell grep -lsE '^task: (gcc-pre|jit-cse)' config/config.yaml $(if 
 
 main: setup  ## set up everything, run the main job, print what it found
 	$(SNAKEMAKE)
-	@$(RUN) mlgo $(if $(CHOICES),cse,report)
+	@$(RUN) mlgo report $(if $(CHOICES),cse)
 
 setup: $(VENV)/installed $(EXTRA:%=$(VENV)/installed-%)  ## make .venv with the pinned packages; EXTRA="ray s3 sb3": clusters, remotes on S3, examples/sb3_*.py
 
@@ -68,23 +68,23 @@ tiny:  ## the main job on the sample corpus, in about a minute
 
 headroom: setup  ## search for smaller code, then print what share of it the policies captured
 	$(SNAKEMAKE) -- headroom
-	@$(RUN) mlgo headroom
+	@$(RUN) mlgo report headroom
 
 programs: setup  ## build and run the programs under all policies, then print what that changed; needs valgrind
 	$(SNAKEMAKE) -- programs
-	@$(RUN) mlgo programs
+	@$(RUN) mlgo report programs
 
 scoreboard:  ## train all learners at equal compile budgets, write docs/results/scoreboard.md (40 minutes on 2 cores)
 	$(MAKE) main PRESET=scoreboard
-	@$(RUN) mlgo scoreboard --markdown docs/results/scoreboard.md
+	@$(RUN) mlgo report scoreboard --markdown docs/results/scoreboard.md
 
 generalisation: setup  ## train and test across languages and compilers, write docs/results/generalisation.md (2 hours on 2 cores)
 	$(SNAKEMAKE) $(if $(PRESET),,--configfile config/presets/generalisation.yaml) -- generalisation
-	@$(RUN) mlgo generalisation --markdown docs/results/generalisation.md
+	@$(RUN) mlgo report generalisation --markdown docs/results/generalisation.md
 
 sweep: setup  ## train under settings that vary, print what each point gains; PRESET names the sweep, else six step sizes
 	$(SNAKEMAKE) $(if $(PRESET),,--configfile config/presets/sweep.yaml) -- sweep
-	@$(RUN) mlgo sweep
+	@$(RUN) mlgo report sweep
 
 dry-run: setup  ## what the main job would do
 	$(SNAKEMAKE) --dry-run

@@ -7,7 +7,6 @@ Example:
         --resamples 10000 --confidence 0.95 --seed 0 --output data/cse/report
 """
 
-import argparse
 from pathlib import Path
 
 from mlgo.cli.arguments import stage_parser
@@ -16,11 +15,10 @@ from mlgo.cli.program import run_program
 from mlgo.core.artifacts import read_provenance
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import write_json, write_text
-from mlgo.report.compare import Bootstrap
-from mlgo.report.cse import cse_rows, read_measured
-from mlgo.report.cse_numbers import cse_comparisons, cse_metrics, cse_ratios_csv
-from mlgo.report.cse_page import CseReport, render_cse_page
-from mlgo.report.curves import read_curves
+from mlgo.experiments.compare import Bootstrap
+from mlgo.experiments.curves import Curve, read_curves
+from mlgo.experiments.units import read_units, unit_rows
+from mlgo.report.choices import choice_comparisons, choice_metrics, choice_ratios_csv, render_choices
 from mlgo.report.origin import input_hashes, measurement_facts, policy_facts
 
 
@@ -39,17 +37,9 @@ def main() -> None:
     if not 0.0 < args.confidence < 1.0:
         raise ConfigError(f"--confidence {args.confidence} is not between 0 and 1")
 
-    report = _collect(args)
-    write_text(args.output / "report.html", render_cse_page(report))
-    write_json(args.output / "comparisons.json", cse_comparisons(report.measured, report.rows))
-    write_json(args.output / "metrics.json", cse_metrics(report.rows))
-    write_text(args.output / "ratios.csv", cse_ratios_csv(report.measured))
-
-
-def _collect(args: argparse.Namespace) -> CseReport:
-    measured = read_measured(args.task, args.baseline, args.labels, args.evaluation)
+    units = read_units(args.task, args.baseline, args.labels, args.evaluation)
     folders = {folder.name: folder for folder in args.policies}
-    named, evaluated = (", ".join(sorted(names)) for names in (folders, measured.policies))
+    named, evaluated = (", ".join(sorted(names)) for names in (folders, units.measured.policies))
     if named != evaluated:
         raise ConfigError(f"--policies names {named}, --evaluation holds {evaluated}; name the same policies")
     inputs = {
@@ -59,21 +49,22 @@ def _collect(args: argparse.Namespace) -> CseReport:
         **{f"evaluation/{path.name}": path for path in args.evaluation},
     }
     weights = {"policies": {path.stem: read_provenance(path) for path in args.evaluation}}
-    bootstrap = Bootstrap(args.resamples, args.confidence, args.seed)
     facts = {
         "Baseline": measurement_facts(inputs["baseline/compiles.parquet"]),
         "Labels": measurement_facts(args.labels),
     }
-    for name in measured.policies:
-        facts |= policy_facts(folders[name].parent, [name], weights)
-    return CseReport(
-        measured=measured,
-        rows=cse_rows(measured, bootstrap),
-        bootstrap=bootstrap,
-        curves=[curve for name in measured.policies for curve in read_curves(folders[name].parent, [name])],
-        facts=facts,
-        hashes=input_hashes(inputs),
-    )
+    curves: dict[str, list[Curve]] = {}
+    for one in units.measured.contenders:
+        if one.is_policy:
+            facts |= policy_facts(folders[one.name].parent, [one.name], weights)
+            curves.setdefault(one.learner, []).extend(read_curves(folders[one.name].parent, [one.name]))
+    bootstrap = Bootstrap(args.resamples, args.confidence, args.seed)
+    rows = unit_rows(units.measured, bootstrap)
+    page = render_choices(units, rows, bootstrap, curves, facts, input_hashes(inputs))
+    write_text(args.output / "report.html", page)
+    write_json(args.output / "comparisons.json", choice_comparisons(units, rows))
+    write_json(args.output / "metrics.json", choice_metrics(rows))
+    write_text(args.output / "ratios.csv", choice_ratios_csv(units.measured))
 
 
 if __name__ == "__main__":

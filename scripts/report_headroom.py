@@ -11,7 +11,8 @@ from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
 from mlgo.core.artifacts import read_provenance
 from mlgo.core.files import write_text
-from mlgo.report.headroom import read_captured, render_headroom
+from mlgo.experiments.headroom import read_headroom
+from mlgo.report.headroom import render_headroom
 
 
 def main() -> None:
@@ -22,7 +23,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
 
-    rows = read_captured(args.headroom, args.evaluation / "results.parquet", args.objective)
+    rows = read_headroom(args.headroom, args.evaluation / "results.parquet", args.objective)
     write_text(args.output, render_headroom(rows, args.objective, read_provenance(args.headroom)["headroom"]))
 
 

@@ -16,13 +16,12 @@ from mlgo.cli.program import run_program
 from mlgo.core.config import EvaluateConfig, parse_section
 from mlgo.core.files import write_json, write_text
 from mlgo.core.names import PolicyName
-from mlgo.learn.effort import effort_path, read_effort
-from mlgo.report.compare import Bootstrap
-from mlgo.report.curves import read_curves
-from mlgo.report.sweep import point_records, read_points
-from mlgo.report.sweep_cost import cost_of, render_costs
-from mlgo.report.sweep_page import render_sweep
-from mlgo.sweep import expand
+from mlgo.experiments.compare import Bootstrap
+from mlgo.experiments.costs import cost_of_seeds
+from mlgo.experiments.curves import read_curves
+from mlgo.experiments.matrix import expand
+from mlgo.experiments.points import point_records, read_points
+from mlgo.report.sweep import render_costs, render_sweep
 
 
 def main() -> None:
@@ -36,8 +35,8 @@ def main() -> None:
     sweep, evaluate = expand(values), parse_section(EvaluateConfig, json.dumps(values["evaluate"]))
     bootstrap = Bootstrap(evaluate.resamples, evaluate.confidence, values["seed"])
     points = read_points(args.output, sweep, bootstrap)
-    policies = [str(PolicyName(one.name, seed)) for one in points for seed in sweep.seeds if seed not in one.failures]
-    curves = dict(zip(policies, read_curves(args.output / "policies", policies), strict=True))
+    done = [PolicyName(one.training.name, seed) for one in points for seed in sweep.seeds if seed not in one.failures]
+    curves = dict(zip(done, read_curves(args.output / "policies", [str(name) for name in done]), strict=True))
 
     shutil.rmtree(args.output / "points", ignore_errors=True)
     for point in sweep.points:
@@ -47,11 +46,7 @@ def main() -> None:
         write_text(args.output / "points" / f"{point.name}.yaml", yaml.safe_dump(config, sort_keys=False, width=120))
     write_json(args.output / "sweep.json", {"seeds": list(sweep.seeds), "points": point_records(points)})
     write_text(args.output / "sweep.html", render_sweep(points, sweep, curves, bootstrap))
-    costs = [
-        cost_of(one.name, [read_effort(args.work, str(PolicyName(one.name, seed))) for seed in sweep.seeds])
-        for one in points
-        if all(effort_path(args.work, str(PolicyName(one.name, seed))).exists() for seed in sweep.seeds)
-    ]
+    costs = [cost for one in points if (cost := cost_of_seeds(args.work, one.training.name, sweep.seeds)) is not None]
     write_json(args.work / "report" / "sweep_cost.json", [asdict(one) for one in costs])
     write_text(args.work / "report" / "sweep_cost.html", render_costs(costs))
 

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "mlgo"
 LEVELS = [
     {"core"},
     {"wire", "tasks"},
-    {"compiler", "corpus", "policy", "sweep"},
+    {"compiler", "corpus", "policy"},
     {"execution"},
     {"rollout"},
     {"envs"},
@@ -21,6 +21,7 @@ LEVELS = [
     {"problems.gcc", "problems.jit"},
     {"problems"},
     {"learn"},
+    {"experiments"},
     {"export", "report"},
     {"cli"},
 ]

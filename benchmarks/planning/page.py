@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
-from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
 from benchmarks.planning.picture import COLOURS, PARTS, panels
 from mlgo.report.figures import to_html
@@ -29,10 +27,9 @@ def render_planning(kinds: Mapping[str, Sequence[Record]], measured: Mapping[str
         "page.html.jinja",
         folder=Path(__file__).parent,
         kinds=kinds,
-        figures=[
-            Markup(to_html(_bars(title, rows), f"planning-{i}"))
-            for i, (title, rows) in enumerate(panels(kinds["placings"]).items())
-        ],
+        figures=to_html(
+            {f"planning-{i}": _bars(title, rows) for i, (title, rows) in enumerate(panels(kinds["placings"]).items())}
+        ).values(),
         costs=measured["costs"],
         drivers=measured["drivers"],
         simulated=simulated,
@@ -40,7 +37,6 @@ def render_planning(kinds: Mapping[str, Sequence[Record]], measured: Mapping[str
         machine=measured["machine"],
         num_modules=len(modules),
         limits=last_limits(kinds["placings"]),
-        plotly=Markup(get_plotlyjs()),
     )
 
 

@@ -23,12 +23,6 @@ COMMANDS = {
     "replay": "replay",
     "config": "configure",
     "workers": "workers",
-    "headroom": "headroom",
-    "cse": "cse",
-    "programs": "programs",
-    "scoreboard": "scoreboard",
-    "generalisation": "generalisation",
-    "sweep": "sweep",
     "report": "show_report",
 }
 """Modules of `mlgo.cli` by command. Importing all of them takes most of a second, so only the one in use is."""

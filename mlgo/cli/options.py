@@ -8,7 +8,6 @@ from textwrap import dedent, indent
 from typing import Any
 
 from mlgo.core.config import Config, load_config
-from mlgo.core.measures import DEFAULT, SIZES
 from mlgo.core.work import shared_folder
 
 SETTINGS = Path("config")
@@ -59,15 +58,6 @@ def add_folder_options(parser: argparse.ArgumentParser) -> None:
         default=shared_folder(Path("data/work")),
         help="folder with replay/, checkpoints/ and bitcode/ (default: %(default)s)",
     )
-
-
-def add_table_options(parser: argparse.ArgumentParser) -> None:
-    """Add what tables of gains share: ``--data``, ``--split``, ``--measure``, ``--json`` and ``--markdown``."""
-    parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the results (default: %(default)s)")
-    parser.add_argument("--split", choices=("test", "validation", "train"), default="test", help="default: %(default)s")
-    parser.add_argument("--measure", choices=SIZES, default=DEFAULT.name, help="size (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write them as a page as well")
 
 
 def read_config(args: argparse.Namespace) -> Config:

@@ -1,62 +1,87 @@
-"""`mlgo report`: where the report is and what it found."""
+"""`mlgo report`: what was found, page by page."""
 
 import argparse
 import json
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from mlgo.core.files import read_json
-from mlgo.core.names import PolicyName
+from mlgo.cli.configure import PRESETS
+from mlgo.cli.options import add_command
+from mlgo.core import measures
+from mlgo.core.errors import ConfigError
+from mlgo.core.files import write_text
 
-_EPILOG = """\
-examples:
-  mlgo report
-  mlgo report --json
+_EXAMPLES = """\
+mlgo report                                          what the last run found, and where its page is
+mlgo report scoreboard --split validation --json     all learners of: make scoreboard
+mlgo report scoreboard --markdown docs/results/scoreboard.md
+mlgo report generalisation --measure exec_bytes      of: make generalisation
+mlgo report headroom                                 of: make headroom
+mlgo report sweep                                    of: make sweep; the page is data/sweep/sweep.html
+mlgo report sweep --experiments                      what DVC's experiments cost (dvc exp run --queue, or --temp)
+mlgo report programs --markdown docs/results/programs.md
+mlgo report cse --project libsass                    one project of task gcc-pre
 """
+
+
+class _Page(NamedTuple):
+    """A page: its module in `mlgo.report`, the options that it takes, and what it shows."""
+
+    module: str
+    options: tuple[str, ...]
+    summary: str
+
+
+PAGES = {
+    "overview": _Page("overview", ("measure",), "what the last run found, and where its pages are (default)"),
+    "scoreboard": _Page(
+        "scoreboard", ("split", "measure", "markdown", "preset"), "what each learner gains, and at what cost"
+    ),
+    "generalisation": _Page(
+        "generalisation", ("split", "measure", "markdown"), "gains on other languages and under other compilers"
+    ),
+    "headroom": _Page("headroom", ("measure",), "how much smaller modules could be, and what policies captured of it"),
+    "sweep": _Page("sweep", ("experiments",), "the points of a sweep side by side, and what they cost"),
+    "programs": _Page("programs", ("markdown",), "what policies change when programs run"),
+    "cse": _Page("choices", ("split", "project"), "how policies choose among candidates (gcc-pre, jit-cse)"),
+}
+"""By name."""
+
+_DEFAULTS = {"split": "test", "measure": measures.DEFAULT.name, "preset": PRESETS / "scoreboard.yaml"}
 
 
 def add_parser(commands: Any) -> None:
     """Register the sub-command."""
-    parser = commands.add_parser(
-        "report",
-        help="say where the report is and what it found",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    pages = "\n".join(f"  {name:<15} {page.summary}" for name, page in PAGES.items())
+    parser = add_command(commands, "report", "say what was found, page by page", _EXAMPLES)
+    parser.epilog = f"pages:\n{pages}\n\n{parser.epilog}"
+    parser.add_argument("page", nargs="?", choices=PAGES, default="overview", metavar="PAGE", help="see below")
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the results (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print the metrics as JSON")
+    parser.add_argument("--split", choices=("test", "validation", "train"), help="modules that count (default: test)")
+    parser.add_argument("--measure", choices=measures.names(), help="what is compared")
+    parser.add_argument("--project", help="only the units of one project")
+    parser.add_argument("--preset", type=Path, help="what the policies of a scoreboard's page were trained with")
+    parser.add_argument("--experiments", action="store_true", default=None, help="tell of DVC's experiments instead")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the page as Markdown as well")
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> None:
-    """Print what ``comparisons.json`` says."""
-    metrics = read_json(args.data / "report" / "comparisons.json")
-    if args.json:
-        print(json.dumps(metrics, indent=2))
-        return
-    policies = [name for name in metrics["test"] if PolicyName.find(name)]
-    for name in policies:
-        for part, title in (("", "test projects"), (" c++", "their C++ modules"), (" c", "their C modules")):
-            if f"{name}{part}" in metrics["test"]:
-                print(f"{name}, {title}: {summarise(metrics['test'][f'{name}{part}'])}")
-    pages = {"report": args.data / "report/report.html", "compile times": args.data / "work/report/compile_time.html"}
-    for what, path in pages.items():
-        if path.exists():
-            print(f"{what}: {path}")
+def run(args: argparse.Namespace) -> int:
+    """Print a page; 1 if a program on it did something else than it should.
 
-
-def summarise(figures: dict[str, Any]) -> str:
-    """One line about one policy, on spill cost where that was measured, else on text.
-
-    It says "smaller" or "larger" only when the interval excludes zero.
+    Raises:
+        ConfigError: an option that the page does not take.
     """
-    key, name = ("spill_cost", "spill cost") if "spill_cost_verdict" in figures else ("text", "text")
-    gain, low, high = (figures.get(f"{key}_geomean_{end}_percent") for end in ("gain", "low", "high"))
-    counts = f"{figures[f'{key}_wins']} smaller, {figures[f'{key}_losses']} larger, {figures[f'{key}_ties']} equal"
-    if gain is None or low is None or high is None:
-        return f"no interval can be given ({counts})"
-    verdict = figures[f"{key}_verdict"]
-    interval = f"interval of the gain {low:+.2f} to {high:+.2f} %"
-    if verdict == "no difference shown":
-        return f"no difference shown in {name} (geometric mean {gain:+.2f} %, {interval}; modules: {counts})"
-    return f"{name} {abs(gain):.2f} % {verdict} than the heuristic's (geometric mean; {interval}; modules: {counts})"
+    page = PAGES[args.page]
+    for name in ("split", "measure", "project", "preset", "experiments", "markdown"):
+        if getattr(args, name) is not None and name not in page.options:
+            raise ConfigError(f"mlgo report {args.page} takes no --{name}; see mlgo report --help")
+        if getattr(args, name) is None and args.page != "overview":
+            setattr(args, name, _DEFAULTS.get(name))
+    shown = import_module(f"mlgo.report.{page.module}").show(args)
+    if args.markdown:
+        write_text(args.markdown, shown.markdown)
+    print(json.dumps(shown.record, indent=2) if args.json else shown.text)
+    return 0 if shown.is_good else 1

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from mlgo.core.artifacts import TIMINGS, read_table
 from mlgo.core.files import write_json, write_text
-from mlgo.report.pages import render
+from mlgo.report.pages import Column, Style, Table, count_column, render, text_column
 
 _ORDER = ("heuristic", "echo", "never", "random")
 
@@ -63,7 +63,27 @@ def write_compile_times(folder: Path, timings: pa.Table) -> None:
     """Write ``compile_time.html`` and ``compile_time.json``."""
     times = compile_times(timings)
     write_json(folder / "compile_time.json", {time.advisor: asdict(time) for time in times})
-    write_text(folder / "compile_time.html", render("compile_time.html.jinja", times=times))
+
+    def seconds(title: str, name: str) -> Column:
+        return Column(title, lambda one, style: f"{getattr(one, name):.3f}")
+
+    def ratio(title: str, name: str) -> Column:
+        return Column(title, lambda one, style: _ratio(getattr(one, name), style))
+
+    columns = [
+        text_column("advisor", lambda one: one.advisor),
+        count_column("modules", lambda one: one.num_modules),
+        seconds("median (s)", "median_seconds"),
+        seconds("99th percentile (s)", "p99_seconds"),
+        count_column("modules with a ratio", lambda one: one.num_ratios),
+        ratio("median ratio", "median_ratio"),
+        ratio("99th percentile of the ratio", "p99_ratio"),
+    ]
+    write_text(folder / "compile_time.html", render("compile_time.html.jinja", times=Table(columns, times)))
+
+
+def _ratio(value: float | None, style: Style) -> str:
+    return style.none if value is None else f"{value:.2f}"
 
 
 def _summary(advisor: str, seconds: dict[tuple[str, str], float], plain: dict[tuple[str, str], float]) -> CompileTime:

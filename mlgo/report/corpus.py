@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from mlgo.core.errors import ArtifactError
-from mlgo.report.tables import SPLITS
+from mlgo.experiments.measured import SPLITS
 
 
 @dataclass(frozen=True)

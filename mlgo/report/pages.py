@@ -1,74 +1,257 @@
-"""Filling the HTML templates of this package."""
+"""What pages are made of: formats of numbers, tables with one definition for HTML, terminal and Markdown, templates."""
 
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from mlgo.experiments.compare import Comparison, Gain
+
 _FOLDER = Path(__file__).parent
 _MINUS = "\N{MINUS SIGN}"
-_NONE = "\N{EN DASH}"
+
+
+@dataclass(frozen=True)
+class Style:
+    """How numbers are written.
+
+    Attributes:
+        html: with typographic signs and intervals below their gains, or in ASCII.
+    """
+
+    html: bool
+
+    @property
+    def none(self) -> str:
+        """What stands for a number that is not known."""
+        return "\N{EN DASH}" if self.html else "-"
+
+    def count(self, number: float | None) -> str:
+        """A whole number with its thousands set apart, for example ``1,234``; a dash for None."""
+        if number is None:
+            return self.none
+        text = f"{number:,.0f}"
+        return text.replace(",", "\N{NARROW NO-BREAK SPACE}") if self.html else text
+
+    def share(self, share: float | None) -> str:
+        """A share as an unsigned percentage with one decimal; a dash for None."""
+        return self.none if share is None else self._percent(f"{100.0 * share:.1f}")
+
+    def gain(self, gain: Gain | float | None) -> str:
+        """A share as a signed percentage with its interval, if there is one; a dash for None."""
+        value, low, high = gain if isinstance(gain, Gain) else Gain(gain)
+        if value is None:
+            return self.none
+        ends = "" if low is None or high is None else f"{self._signed(low)} to {self._signed(high)}"
+        return self._with_ends(self._percent(self._signed(value)), ends, always=isinstance(gain, Gain))
+
+    def ends(self, gain: Gain) -> str:
+        """The interval alone, for example ``-0.50 to +1.25 %``; a dash where there is none."""
+        _, low, high = gain
+        if low is None or high is None:
+            return self.none
+        return f"{self._signed(low)} to {self._percent(self._signed(high))}"
+
+    def ratio(self, ratio: Gain | float | None) -> str:
+        """A ratio with four decimals and its interval, if there is one; a dash for None."""
+        value, low, high = ratio if isinstance(ratio, Gain) else Gain(ratio)
+        if value is None:
+            return self.none
+        ends = "" if low is None or high is None else f"{low:.4f} to {high:.4f}"
+        return self._with_ends(f"{value:.4f}", ends, always=isinstance(ratio, Gain))
+
+    def counts(self, *numbers: float) -> str:
+        """Several numbers of one cell, for example ``6 / 2 / 1``."""
+        return " / ".join(map(self.count, numbers))
+
+    def rank(self, coefficient: float | None) -> str:
+        """A correlation with two decimals; a dash for None."""
+        return self.none if coefficient is None else self._minus(f"{coefficient:.2f}")
+
+    def probability(self, probability: float | None) -> str:
+        """A p-value with two significant digits, for example ``0.031``; a dash for None, no less than ``<0.0001``."""
+        if probability is None:
+            return self.none
+        return "<0.0001" if probability < 1e-4 else f"{probability:.2g}"
+
+    def worse(self, one: Comparison) -> str:
+        """How many items grow by more than 2 percent, and their share."""
+        share = "" if one.worse_share is None else self.share(one.worse_share)
+        return self._with_ends(self.count(one.worse_than_2_percent), share)
+
+    def _with_ends(self, text: str, ends: str, always: bool = False) -> str:
+        if not self.html:
+            return f"{text} ({ends})" if ends else text
+        below = Markup("<small>{}</small>").format(ends or self.none) if ends or always else ""
+        return Markup("{}{}").format(text, below)
+
+    def _percent(self, text: str) -> str:
+        return f"{text}\N{NO-BREAK SPACE}%" if self.html else f"{text} %"
+
+    def _signed(self, share: float) -> str:
+        text = f"{100.0 * share:+.2f}"
+        return "0.00" if text in ("-0.00", "+0.00") else self._minus(text)
+
+    def _minus(self, text: str) -> str:
+        return text.replace("-", _MINUS) if self.html else text
+
+
+HTML, PLAIN = Style(html=True), Style(html=False)
+
+
+class Shown(NamedTuple):
+    """What a page shows in a terminal.
+
+    Attributes:
+        text: tables and what to know about them.
+        record: the same as plain values, for JSON.
+        markdown: the same as a page; empty where there is none.
+        is_good: whether all that was looked at did what it should.
+    """
+
+    text: str
+    record: Any
+    markdown: str = ""
+    is_good: bool = True
+
+
+class Column(NamedTuple):
+    """A column of a table.
+
+    Attributes:
+        title: its head.
+        cell: text of a row's cell in a style.
+        left: whether it is text, set to the left; in HTML it may break lines if ``wrap`` is true as well.
+        wrap: see there.
+    """
+
+    title: str
+    cell: Callable[[Any, Style], str]
+    left: bool = False
+    wrap: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under columns.
+
+    Attributes:
+        columns: what is shown of each row.
+        rows: whatever the columns read.
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Any]
+
+    def cells(self, style: Style) -> list[list[str]]:
+        """Text of all cells, row by row, without the head."""
+        return [[column.cell(row, style) for column in self.columns] for row in self.rows]
+
+    @property
+    def html(self) -> list[list[tuple[Column, str]]]:
+        """Columns with their text, row by row, for the template."""
+        return [list(zip(self.columns, row, strict=True)) for row in self.cells(HTML)]
+
+    def aligned(self) -> str:
+        """For a terminal: columns aligned."""
+        return aligned([[column.title for column in self.columns], *self.cells(PLAIN)])
+
+    def markdown(self) -> str:
+        """For Markdown."""
+        return markdown([[column.title for column in self.columns], *self.cells(PLAIN)])
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of text for a terminal: columns aligned; all rows have as many cells."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def markdown(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of text for Markdown; the first is the head."""
+    head, *body = rows
+    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *body])
+
+
+Of = Callable[[Any], Comparison]
+"""Takes the comparison from a row."""
+
+
+def text_column(title: str, read: Callable[[Any], Any], wrap: bool = False) -> Column:
+    """A column of words."""
+    return Column(title, lambda row, style: str(read(row)), left=True, wrap=wrap)
+
+
+def count_column(title: str, read: Callable[[Any], float | None]) -> Column:
+    """A column of whole numbers."""
+    return Column(title, lambda row, style: style.count(read(row)))
+
+
+def gain_column(title: str, read: Callable[[Any], Gain | float | None]) -> Column:
+    """A column of gains, with intervals if `Gain` is what ``read`` returns."""
+    return Column(title, lambda row, style: style.gain(read(row)))
+
+
+def gain_columns(of: Of, what: str = "", item: str = "module") -> list[Column]:
+    """Both gains of a comparison, with intervals."""
+    ending = f", {what}" if what else ""
+    return [
+        gain_column(f"gain per {item}{ending}", lambda row: of(row).geomean),
+        gain_column(f"gain in total{ending}", lambda row: of(row).total),
+    ]
+
+
+def tally_column(of: Of, unit: str) -> Column:
+    """How many items take less, more and equally much."""
+    title = f"less / more / equal {unit}".rstrip()
+    return Column(title, lambda row, style: style.counts(of(row).wins, of(row).losses, of(row).ties))
+
+
+def sign_column(of: Of) -> Column:
+    """The sign test."""
+    return Column("sign test p", lambda row, style: style.probability(of(row).sign_p))
+
+
+def worse_column(of: Of) -> Column:
+    """Items that grow by more than 2 percent."""
+    return Column("over 2 % more", lambda row, style: style.worse(of(row)))
 
 
 def render(template: str, *, folder: Path = _FOLDER, **values: Any) -> str:
     """Fill a template of a folder; text is escaped, and every name the template uses must be given."""
     environment = Environment(
-        loader=FileSystemLoader(folder),
+        loader=FileSystemLoader([folder, _FOLDER]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(gain=format_gain, interval=format_interval, count=format_count, share=format_share)
-    environment.filters.update(rank=format_rank, probability=format_probability)
-    environment.filters.update(ratio=format_ratio, ratio_interval=format_ratio_interval)
-    return environment.get_template(template).render(style=Markup((_FOLDER / "page.css").read_text()), **values)
+    filters = ("count", "share", "gain", "ends", "ratio")
+    environment.filters.update({name: getattr(HTML, name) for name in filters})
+    environment.globals.update(style=Markup((_FOLDER / "page.css").read_text()), plotly_script=_plotly_script)
+    return environment.get_template(template).render(**values)
 
 
-def format_gain(gain: float | None) -> str:
-    """A share as a signed percentage, for example ``+1.25 %``; a dash for None."""
-    return _NONE if gain is None else _signed(gain) + "\N{NO-BREAK SPACE}%"
+def _plotly_script() -> Markup:
+    from plotly.offline import get_plotlyjs  # here, since tables in a terminal need none of it
+
+    return Markup(get_plotlyjs())
 
 
-def format_interval(low: float | None, high: float | None) -> str:
-    """Two shares as an interval in percent, for example ``-0.50 to +1.25``; a dash for None."""
-    return _NONE if low is None or high is None else f"{_signed(low)} to {_signed(high)}"
+def percent(share: float | None, digits: int = 4) -> float | None:
+    """A share in percent, for JSON and CSV; what lies beyond the digits is noise and may differ between machines."""
+    return None if share is None else round(100.0 * share, digits) + 0.0  # + 0.0 turns a negative zero into 0
 
 
-def format_ratio(ratio: float | None) -> str:
-    """A ratio with four decimals; a dash for None."""
-    return _NONE if ratio is None else f"{ratio:.4f}"
-
-
-def format_ratio_interval(low: float | None, high: float | None) -> str:
-    """Two ratios as an interval, for example ``0.9876 to 1.0012``; a dash for None."""
-    return _NONE if low is None or high is None else f"{low:.4f} to {high:.4f}"
-
-
-def format_count(number: int) -> str:
-    """A whole number with its thousands set apart."""
-    return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
-
-
-def format_share(share: float) -> str:
-    """A share as an unsigned percentage with one decimal."""
-    return f"{100.0 * share:.1f}\N{NO-BREAK SPACE}%"
-
-
-def format_rank(coefficient: float | None) -> str:
-    """A correlation with two decimals; a dash for None."""
-    return _NONE if coefficient is None else f"{coefficient:.2f}".replace("-", _MINUS)
-
-
-def format_probability(probability: float | None) -> str:
-    """A p-value with two significant digits, for example ``0.031``; a dash for None, no more than ``<0.0001``."""
-    if probability is None:
-        return _NONE
-    return "<0.0001" if probability < 1e-4 else f"{probability:.2g}"
-
-
-def _signed(share: float) -> str:
-    text = f"{100.0 * share:+.2f}"
-    return "0.00" if text in ("-0.00", "+0.00") else text.replace("-", _MINUS)
+def mean(values: Iterable[float | None], digits: int, factor: float = 1.0) -> float | None:
+    """Mean of some figures, rounded; None if any of them is unknown."""
+    known = list(values)
+    if not known or None in known:
+        return None
+    return round(factor * sum(value for value in known if value is not None) / len(known), digits) + 0.0

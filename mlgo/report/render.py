@@ -2,32 +2,48 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import methodcaller
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from markupsafe import Markup
-from plotly.offline import get_plotlyjs
+import numpy as np
+import plotly.graph_objects as go
 
-from mlgo.core.names import PolicyName
+from mlgo.core.measures import Measure, get_measure
+from mlgo.core.seeding import sample
+from mlgo.experiments.compare import Bootstrap, Comparison, Verdict
+from mlgo.experiments.curves import Curve
+from mlgo.experiments.evaluation import SCOPES, Standout, failures, ratios, standouts
+from mlgo.experiments.measured import ALL, Measured, Row
+from mlgo.experiments.programs import Programs
+from mlgo.experiments.projects import PAIRS, RankCorrelation
 from mlgo.policy.importance import Importance
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.stored import KINDS
-from mlgo.report import figures
-from mlgo.report.compare import Bootstrap, Comparison, Verdict, verdict
 from mlgo.report.corpus import Corpus
-from mlgo.report.curves import Curve
-from mlgo.report.execution import FIGURES, Execution
-from mlgo.report.functions import FunctionRow, Functions
-from mlgo.report.linked import PAIRS, ProjectGains, RankCorrelation, TotalGains
-from mlgo.report.measured import MEASURE_TITLES, contenders, measures_in
+from mlgo.report.figures import LOG_TICKS, Series, central_range, chart, panels, to_html
 from mlgo.report.origin import Facts, without_folders
-from mlgo.report.pages import render
+from mlgo.report.pages import (
+    HTML,
+    Column,
+    Table,
+    count_column,
+    gain_column,
+    gain_columns,
+    render,
+    sign_column,
+    tally_column,
+    text_column,
+    worse_column,
+)
+from mlgo.report.programs import cost_ranks, program_table, rank_table
 from mlgo.report.selftest import SelfTest
-from mlgo.report.tables import SCOPES, Row, Standout, failures, standouts
+from mlgo.report.training import losses, rewards
 from mlgo.rollout.references import REFERENCES
 
 _NUM_STANDOUTS = 10
+_NUM_FEATURES = 10
+_NUM_FUNCTIONS = 3000  # points that a figure holds, of all policies together
 
 
 @dataclass(frozen=True)
@@ -36,55 +52,42 @@ class Words:
 
     Attributes:
         title: of the page.
-        subject: what is compared.
-        fewer: as in fewer bytes.
-        unit: of what is compared.
         references: what the reference advisors do.
     """
 
     title: str
-    subject: str
-    fewer: str
-    unit: str
     references: str
 
 
 _WORDS = {
     "inline-size": Words(
         "Inlining policies against the built-in heuristic",
-        "Size",
-        "fewer",
-        "bytes",
         "<em>echo</em> gives the heuristic's own answers, so its gain is what a perfect copy would get: where it is "
         "not 0, asking itself changes the code. <em>never</em> inlines nothing it is asked about, <em>random</em> "
         "answers at random; both show that the questions matter.",
     ),
     "regalloc-evict": Words(
         "Register eviction policies against the built-in allocator",
-        "Spills, reloads and copies",
-        "less",
-        "cost",
         "<em>lightest</em> evicts only what is lighter than the value itself, and there what breaks the fewest hints; "
         "that comes close to the built-in rule; policies start from a clone of it. <em>first</em> takes the first "
         "register that may be taken, <em>random</em> any; both show that the questions matter.",
     ),
     "regalloc-priority": Words(
         "Register priority policies against the built-in allocator",
-        "Spills, reloads and copies",
-        "less",
-        "cost",
         "<em>longest</em> takes longer live ranges first and those to be split last, the simple rule that comes "
         "closest to the built-in one; policies start from a clone of it. <em>equal</em> takes them in the order of "
         "their numbers, <em>random</em> in any; both show that the questions matter.",
     ),
 }
 
-_PROJECT_TITLES = {
+PROJECT_TITLES = {
     "object": "objects",
     "deduplicated": "without copies",
     "linked": "linked",
     "folded": "linked, identical code folded",
 }
+"""How pages call the sizes of whole projects."""
+
 _TONES: dict[Verdict, str] = {"smaller": "good", "larger": "bad", "no difference shown": "plain"}
 
 
@@ -94,17 +97,16 @@ class Report:
 
     Attributes:
         task: decision problem.
-        measured: ``measured.MEASURED``.
-        split_rows: comparisons of policies, learners over several seeds, and references by split and scope.
+        measure: measure of the headline.
+        modules: scores of modules.
+        rows: comparisons by split and scope, by contender, learners over several seeds last.
         project_rows: comparisons of policies by project.
-        project_gains: sizes of whole projects under each policy and the heuristic.
-        total_gains: the same over the projects of each split.
+        size_rows: sizes of whole projects: of each policy on each test project, then on all of them together.
         correlations: agreement of the measures of whole projects.
         link_failures: rows of ``artifacts.LINKED`` without a size.
-        functions: costs of the test functions; None for tasks that allocate no registers.
-        function_rows: comparisons by function; empty for such tasks.
-        execution: what running programs showed; None where they did not run under these policies.
-        measure: measure of the headline.
+        functions: costs of the test functions; None for measures that are no sums over functions.
+        function_rows: comparisons by function, with those by module; empty likewise.
+        programs: what running programs showed; None where they did not run under these policies.
         bootstrap: how the intervals were made.
         corpus: numbers of the corpus.
         self_test: does echoing the heuristic change nothing; None where the compiler does not tell its decisions.
@@ -117,17 +119,16 @@ class Report:
     """
 
     task: str
-    measured: pa.Table
-    split_rows: Sequence[Row]
+    measure: str
+    modules: Measured
+    rows: Sequence[Row]
     project_rows: Sequence[Row]
-    project_gains: Sequence[ProjectGains]
-    total_gains: Sequence[TotalGains]
+    size_rows: Sequence[Row]
     correlations: Sequence[RankCorrelation]
     link_failures: Sequence[Mapping[str, Any]]
-    functions: Functions | None
-    function_rows: Sequence[FunctionRow]
-    execution: Execution | None
-    measure: str
+    functions: Measured | None
+    function_rows: Sequence[tuple[Row, Row]]
+    programs: Programs | None
     bootstrap: Bootstrap
     corpus: Corpus
     self_test: SelfTest | None
@@ -139,87 +140,269 @@ class Report:
     hashes: Facts
 
 
-@dataclass(frozen=True)
-class Headline:
-    """What the page says first about one policy.
-
-    Attributes:
-        policy: policy with its seed.
-        tone: ``good``, ``bad`` or ``plain``, by the verdict.
-        sentence: the verdict in words.
-        comparison: numbers behind it.
-    """
-
-    policy: str
-    tone: str
-    sentence: str
-    comparison: Comparison
-
-
-def headlines(rows: Sequence[Row], measure: str, policies: Sequence[str]) -> list[Headline]:
-    """Verdict on the test modules, one per policy; a direction is named only as `compare.verdict` allows."""
-    found = []
-    for row in rows:
-        if row.contender in policies and row.split == "test" and row.scope == "all":
-            comparison = row.by(measure)
-            word = verdict(comparison)
-            if word == "no difference shown":
-                sentence = f"{row.contender}: {word} against the built-in heuristic"
-            else:
-                less = "less" if word == "smaller" else "more"
-                what = f"spills cost {less}" if measure == "spill_cost" else f"the code {word}"
-                sentence = f"{row.contender} makes {what} than the built-in heuristic does"
-            found.append(Headline(row.contender, _TONES[word], sentence, comparison))
-    return found
+def sentence(row: Row, measure: Measure) -> str:
+    """The verdict on a policy in words; a direction is named only as `Comparison.verdict` allows."""
+    word = row.by(measure.name).verdict
+    if word == "no difference shown":
+        return f"{row.name}: {word} against the built-in heuristic"
+    what = measure.words.smaller if word == "smaller" else measure.words.larger
+    return f"{row.name} makes {what} than the built-in heuristic does"
 
 
 def render_page(report: Report) -> str:
     """Return the page as HTML."""
-    policies = contenders(report.measured, policies=True)
-    references, known = contenders(report.measured, policies=False), REFERENCES[report.task]
-    shown = {*policies, *(f"{PolicyName.of(name).learner}-mean" for name in policies)}
-    test = report.measured.filter(pc.field("split") == "test")
+    modules, known = report.modules, REFERENCES[report.task]
+    main = get_measure(report.measure)
+    measures = [main, *(get_measure(name) for name in modules.measures if name != main.name)]
+    policies = [row for row in report.rows if row.contender.is_policy]
+    references = [row for row in report.rows if not row.contender.is_policy and row.scope == ALL]
+    cards = [row for row in policies if (row.split, row.scope) == ("test", ALL) and len(row.contender.seeds) == 1]
+    inlining = KINDS[report.task] is NetworkPolicy
+    split, policy = text_column("split", lambda row: row.split), text_column("policy", lambda row: row.name)
+    scope = text_column("modules", lambda row: f"{row.split}, {SCOPES[row.scope]}")
+    whole = [row for row in policies if row.scope == ALL]
     return render(
         "page.html.jinja",
         report=report,
-        measures=[report.measure, *(name for name in measures_in(report.measured) if name != report.measure)],
-        titles=MEASURE_TITLES,
-        words=_WORDS[report.task],
-        inlining=KINDS[report.task] is NetworkPolicy,
-        scopes=SCOPES,
+        measure=main,
+        measures=measures,
+        task_words=_WORDS[report.task],
+        words=main.words,
+        inlining=inlining,
         coverage=f"{100.0 * report.bootstrap.confidence:g}\N{NO-BREAK SPACE}%",
-        headlines=headlines(report.split_rows, report.measure, policies),
-        test_projects=sorted(pc.unique(test["project"]).to_pylist()),
-        project_titles=_PROJECT_TITLES,
-        pairs=PAIRS,
-        program_figures=FIGURES,
+        cards=[(_TONES[row.by(main.name).verdict], sentence(row, main), row.by(main.name)) for row in cards],
+        test_projects=[project for project, _ in modules.by_project("test")],
         imitated="the heuristic" if known.is_heuristic else known.traced,
-        link_failures=[{**row, "message": without_folders(row["message"])} for row in report.link_failures],
-        whole_rows=[row for row in report.split_rows if row.contender in shown and row.scope == "all"],
-        part_rows=[row for row in report.split_rows if row.contender in shown and row.scope != "all"],
-        reference_rows=[row for row in report.split_rows if row.contender in references and row.scope == "all"],
-        standouts=_standouts(report, policies),
-        failures=[{**row, "message": without_folders(row["message"])} for row in failures(report.measured)],
-        figures=_figures(report, policies),
-        plotly=Markup(get_plotlyjs()),
+        whole=comparison_table([policy, split], whole, measures),
+        parts=comparison_table([policy, scope], [row for row in policies if row.scope != ALL], measures),
+        references=comparison_table([text_column("advisor", lambda row: row.name), split], references, measures),
+        by_project=comparison_table(
+            [text_column("project", lambda row: row.scope), split, policy], report.project_rows, measures
+        ),
+        truncated=[row for row in (*whole, *references) if row.counts["truncated"]],
+        functions=_function_table(report.function_rows),
+        programs=_program_tables(report.programs),
+        sizes=_size_table(report.size_rows),
+        correlations=rank_table(report.correlations, PAIRS, PROJECT_TITLES, ("gains of", "number")),
+        link_failures=[
+            {**row, "message": without_folders(row["message"]), "size": PROJECT_TITLES[row["measure"]]}
+            for row in report.link_failures
+        ],
+        standouts={
+            name: [
+                _standout_table(some, main, inlining)
+                for some in standouts(modules, name, "test", main.name, _NUM_STANDOUTS)
+            ]
+            for name in modules.policies
+        },
+        failures=[{**row, "message": without_folders(row["message"])} for row in failures(modules)],
+        figures=to_html(
+            {
+                "distribution": _distribution(modules, main),
+                "scores": _score_scatter(modules, main),
+                "functions": _function_scatter(report.functions, modules.policies, report.bootstrap.seed),
+                "projects": _project_bars(report.project_rows, main, modules.policies),
+                "features": _feature_bars(report.importances),
+                "rewards": rewards(report.curves),
+                "losses": losses(report.curves),
+            }
+        ),
     )
 
 
-def _standouts(report: Report, policies: Sequence[str]) -> dict[str, tuple[list[Standout], list[Standout]]]:
-    return {name: standouts(report.measured, name, "test", report.measure, _NUM_STANDOUTS) for name in policies}
+def comparison_table(leading: Sequence[Column], rows: Sequence[Row], measures: Sequence[Measure]) -> Table:
+    """Contenders on modules: gains by all measures, counts by the first.
+
+    Args:
+        leading: columns that tell the rows apart.
+        rows: what is shown.
+        measures: the main one first.
+    """
+
+    def main(row: Row) -> Comparison:
+        return row.by(measures[0].name)
+
+    first, *others = (gain_columns(methodcaller("by", one.name), one.words.title) for one in measures)
+    return Table(
+        [
+            *leading,
+            count_column("modules", lambda row: main(row).num_compared),
+            *first,
+            tally_column(main, measures[0].words.unit),
+            sign_column(main),
+            worse_column(main),
+            count_column("failed", lambda row: main(row).num_failed),
+            *(column for columns in others for column in columns),
+        ],
+        rows,
+    )
 
 
-def _figures(report: Report, policies: Sequence[str]) -> dict[str, Markup]:
-    """Figures as HTML by name; those without data are missing."""
-    made = {
-        "distribution": figures.distribution(report.measured, report.measure),
-        "scores": figures.score_scatter(report.measured, report.measure),
-        "functions": (
-            figures.function_scatter(report.functions, policies, report.bootstrap.seed) if report.functions else None
-        ),
-        "projects": figures.project_bars(report.project_rows, report.measure, policies),
-        "features": figures.feature_bars(report.importances),
-        "rewards": figures.rewards(report.curves),
-        "losses": figures.losses(report.curves),
-    }
-    return {name: Markup(figures.to_html(figure, name)) for name, figure in made.items() if figure is not None}
+def _function_table(rows: Sequence[tuple[Row, Row]]) -> Table:
+    def one_by_one(row: tuple[Row, Row]) -> Comparison:
+        return next(iter(row[0].comparisons.values()))
+
+    def whole(row: tuple[Row, Row]) -> Comparison:
+        return next(iter(row[1].comparisons.values()))
+
+    return Table(
+        [
+            text_column("policy or advisor", lambda row: row[0].name),
+            count_column("functions", lambda row: one_by_one(row).num_compared),
+            tally_column(one_by_one, "cost"),
+            gain_column("gain per function", lambda row: one_by_one(row).geomean),
+            *gain_columns(whole),
+            gain_column("share of the best, per module", lambda row: whole(row).geomean_share),
+            gain_column("share of the best, in total", lambda row: whole(row).total_share),
+        ],
+        rows,
+    )
+
+
+def _program_tables(programs: Programs | None) -> dict[str, Table] | None:
+    if programs is None:
+        return None
+    together, single = (program_table(programs.changes(together=together)) for together in (True, False))
+    return {"together": together, "single": single, "ranks": cost_ranks(programs)}
+
+
+def _size_table(rows: Sequence[Row]) -> Table:
+    def place(row: Row) -> str:
+        if row.scope != "projects":
+            return row.scope
+        number = row.by("linked").num_compared
+        return f"in total, {HTML.count(number)} project{'' if number == 1 else 's'}"
+
+    def gain(row: Row, measure: str) -> Any:
+        total = row.by(measure).total
+        return total if row.scope == "projects" else total.value
+
+    return Table(
+        [
+            text_column("policy", lambda row: row.name),
+            text_column("project", place),
+            Column("modules", lambda row, style: "" if row.scope == "projects" else style.count(row.counts["modules"])),
+            *(gain_column(f"gain, {title}", partial(gain, measure=name)) for name, title in PROJECT_TITLES.items()),
+            count_column("linked under the heuristic (bytes)", lambda row: row.by("linked").baseline_sum),
+        ],
+        rows,
+    )
+
+
+def _standout_table(modules: Sequence[Standout], measure: Measure, inlining: bool) -> Table:
+    unit = measure.words.unit
+    return Table(
+        [
+            text_column("module", lambda one: one.module, wrap=True),
+            text_column("project", lambda one: one.project),
+            count_column(f"heuristic ({unit})", lambda one: one.baseline),
+            count_column(f"policy ({unit})", lambda one: one.score),
+            Column("ratio", lambda one, style: style.ratio(one.ratio)),
+            count_column("questions", lambda one: one.num_questions),
+            *([count_column("inlined", lambda one: one.num_inlined)] if inlining else []),
+        ],
+        modules,
+    )
+
+
+def _distribution(modules: Measured, measure: Measure) -> go.Figure:
+    """Share of the test modules up to each change in score, one line per policy."""
+    series, changes = [], []
+    for i, name in enumerate(modules.policies):
+        found = ratios(modules, name, "test", measure.name)
+        change = 100.0 * (np.array([ratio for _, ratio in found]) - 1.0)
+        keys = [modules.keys[item] for item, _ in found]
+        changes.append(change)
+        x = change[[0, *range(len(change))]].tolist() if len(change) else []
+        y = np.linspace(0.0, 100.0, len(change) + 1).tolist()
+        step = {"line": {"shape": "hv"}}
+        series.append(Series(name, x, y, [*keys[:1], *keys], i, "%{text}<br>%{x:+.2f} %", step))
+    title = f"change in {measure.words.title} against the heuristic (%)"
+    x_axis = {"title": title, "range": central_range(changes)}
+    return chart(series, x_axis, {"title": "share of modules (%)", "range": [0, 101]}, zero=(0, None))
+
+
+def _score_scatter(modules: Measured, measure: Measure) -> go.Figure:
+    """Change in score of each test module over its score under the heuristic."""
+    what = _with_offset(f"{measure.words.title} under the heuristic", measure)
+    series, changes = [], []
+    for i, name in enumerate(modules.policies):
+        score, baseline = modules.scores[measure.name][modules.index(name)], modules.baseline[measure.name]
+        shown = np.flatnonzero(modules.where(split="test") & (score > 0) & (baseline > 0))
+        change = 100.0 * (score[shown] / baseline[shown] - 1.0)
+        changes.append(change)
+        keys = [modules.keys[item] for item in shown.tolist()]
+        hover = "%{text}<br>" + what + " %{x:,.1~f}, %{y:+.2f} %"
+        style = {"marker": {"opacity": 0.8}}
+        series.append(Series(name, baseline[shown].tolist(), change.tolist(), keys, i, hover, style))
+    y_axis = {"title": f"change in {measure.words.title} (%)", "range": central_range(changes)}
+    return chart(series, {"title": what, **LOG_TICKS}, y_axis, marks="markers", zero=(None, 0))
+
+
+def _function_scatter(functions: Measured | None, policies: Sequence[str], seed: int) -> go.Figure | None:
+    """Cost of test functions under each policy over that under the heuristic, of those where they differ."""
+    if functions is None:
+        return None
+    ((name, scores),) = functions.scores.items()
+    measure, baseline = get_measure(name), functions.baseline[name]
+    series, most = [], 1.0
+    for i, policy in enumerate(policies):
+        costs = scores[functions.index(policy)]
+        differing = np.flatnonzero(np.isfinite(costs) & (costs != baseline)).tolist()
+        shown = sample(differing, _NUM_FUNCTIONS // len(policies), seed, "report", "functions", policy)
+        x, y, keys = baseline[shown].tolist(), costs[shown].tolist(), [functions.keys[item] for item in shown]
+        most = max(most, *x, *y)
+        hover, style = "%{text}<br>%{x:,.2~f} to %{y:,.2~f}", {"marker": {"size": 5, "opacity": 0.7}}
+        series.append(Series(policy, x, y, keys, i, hover, style))
+    x_axis, y_axis = (
+        {"title": _with_offset(f"{measure.words.title} under {whose}", measure), "type": "log", "dtick": 1}
+        | {"tickformat": ","}
+        for whose in ("the heuristic", "the policy")
+    )
+    figure = chart(series, x_axis, y_axis, 520, "markers")
+    line = {"color": "#808080", "width": 1.5}
+    return figure.add_shape(type="line", x0=1, y0=1, x1=most, y1=most, line=line, layer="below")
+
+
+def _project_bars(rows: Sequence[Row], measure: Measure, policies: Sequence[str]) -> go.Figure:
+    """Gain of each project with its interval, one panel per policy, colour by split."""
+    splits = dict.fromkeys(row.split for row in rows)
+    return panels(
+        {
+            policy: {
+                split: [
+                    (row.scope, row.by(measure.name).geomean, f"{row.by(measure.name).num_compared} modules")
+                    for row in rows
+                    if (row.name, row.split) == (policy, split)
+                ]
+                for split in splits
+            }
+            for policy in policies
+        }
+    )
+
+
+def _feature_bars(importances: Mapping[str, Sequence[Importance]]) -> go.Figure | None:
+    """Share of answers that change when a feature is permuted, for the features that matter most to any policy.
+
+    One bar for each feature and policy, the largest share on top; None without recorded questions.
+    """
+    shares = {name: {one.feature: 100.0 * one.changed_share for one in ranked} for name, ranked in importances.items()}
+    largest: dict[str, float] = {}
+    for by_feature in shares.values():
+        for feature, share in by_feature.items():
+            largest[feature] = max(share, largest.get(feature, 0.0))
+    top = sorted(largest, key=lambda feature: -largest[feature])[:_NUM_FEATURES]
+    if not top:
+        return None
+    series = [
+        Series(name, [by_feature.get(feature) for feature in top], top, colour=i, hover="%{y}: %{x:.2f} %")
+        for i, (name, by_feature) in enumerate(shares.items())
+    ]
+    x_axis = {"title": "answers that change (%)", "rangemode": "tozero"}
+    height = 100 + max(26, 10 * len(shares)) * len(top)
+    return chart(series, x_axis, {"autorange": "reversed", "showgrid": False}, height, "rows")
+
+
+def _with_offset(title: str, measure: Measure) -> str:
+    return f"{title} plus {measure.offset:g}" if measure.offset else f"{title} ({measure.words.unit})"

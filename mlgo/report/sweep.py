@@ -1,192 +1,248 @@
-"""The points of a sweep beside each other: what each gains, over its seeds, and what failed."""
+"""The pages of a sweep: its points side by side, and what they cost, which differs from run to run."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+import plotly.graph_objects as go
 
-from mlgo.core.artifacts import RESULTS, read_table
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import read_json
+from mlgo.core.measures import get_measure
 from mlgo.core.names import PolicyName
-from mlgo.policy.stored import FAILURE
-from mlgo.report.compare import Bootstrap, Comparison, verdict
-from mlgo.report.measured import sizes
-from mlgo.report.scoreboard import count_evaluations
-from mlgo.sweep import Sweep, Training
+from mlgo.experiments.compare import Bootstrap, Gain
+from mlgo.experiments.costs import Cost, cost_of_seeds, experiment_costs
+from mlgo.experiments.curves import Curve
+from mlgo.experiments.matrix import Sweep
+from mlgo.experiments.points import SPLITS, Point, point_records
+from mlgo.report import figures
+from mlgo.report.pages import Column, Shown, Style, Table, count_column, gain_column, render, text_column
 
-SPLITS = ("validation", "test")
-"""Splits that points are compared on, in the order in which they are shown."""
-
-_DIGITS = 4
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What a point gains on one split.
-
-    Attributes:
-        comparison: with the heuristic, over all seeds that did not fail.
-        by_seed: gain of the geometric mean for each of them; None without modules.
-    """
-
-    comparison: Comparison
-    by_seed: Mapping[int, float | None]
+_MARKS = {"validation": ("dot", "x"), "test": ("solid", "circle-open")}
+"""Dash of a split's line, and symbol of its seeds."""
 
 
-@dataclass(frozen=True)
-class PointResult:
-    """One point of a sweep.
-
-    Attributes:
-        name: of its policies, before the seed.
-        task: of ``sweep.tasks``; empty where there is none.
-        learner: what was trained.
-        settings: value of each swept setting that it reads.
-        measure: score that is compared, its ``compile.objective``.
-        failures: why there is no result, by seed.
-        evaluations: compiles that one training asked for, mean over the seeds that did not fail; None if all did.
-        by_split: by name of the split; empty if all seeds failed.
-        best: greatest gain on the validation modules among the points of its task.
-    """
-
-    name: str
-    task: str
-    learner: str
-    settings: Mapping[str, Any]
-    measure: str
-    failures: Mapping[int, str]
-    evaluations: float | None
-    by_split: Mapping[str, Measured]
-    best: bool = False
-
-    @property
-    def label(self) -> str:
-        """Task, learner and settings, for people."""
-        values = [f"{key} {value}" for key, value in self.settings.items()]
-        return ", ".join(filter(None, [self.task, self.learner, *values]))
-
-
-def read_points(folder: Path, sweep: Sweep, bootstrap: Bootstrap) -> list[PointResult]:
-    """Read what every point has come to.
+def render_sweep(
+    points: Sequence[Point], sweep: Sweep, curves: Mapping[PolicyName, Curve], bootstrap: Bootstrap
+) -> str:
+    """The comparison page: the same inputs give the same bytes.
 
     Args:
-        folder: with ``policies`` and ``results``.
+        points: what each has come to.
         sweep: what was trained.
-        bootstrap: makes the intervals.
-
-    Raises:
-        ArtifactError: a training or an evaluation has not been done, or a file is damaged.
+        curves: learning curves of the trainings that did not fail.
+        bootstrap: how the intervals were made.
     """
-    found = [_point(folder, point, sweep.seeds, bootstrap) for point in sweep.points]
-    best: dict[str, PointResult] = {}
-    for one in found:
-        gain = _validation_gain(one)
-        if gain > _validation_gain(best.get(one.task)):
-            best[one.task] = one
-    return [PointResult(**{**vars(one), "best": best.get(one.task) is one}) for one in found]
+    records = point_records(points)
+    columns = _leading(records, sweep.seeds, figures_of=lambda row: row[0])
+    for split in SPLITS:
+        columns += [
+            gain_column(f"gain, {split}", partial(_gain, split=split, kind="geomean")),
+            gain_column(f"in total, {split}", partial(_gain, split=split, kind="total")),
+        ]
+    columns += [
+        Column("less / more on test", _tally),
+        count_column("compiles asked for", lambda row: row[1].evaluations),
+    ]
+    failed = [(point, seed, message) for point in points for seed, message in point.failures.items()]
+    keys = _keys(records)
+    return render(
+        "sweep.html.jinja",
+        points=Table(columns, list(zip(records, points, strict=True))),
+        names=Table(
+            [text_column("point", lambda one: one.label), text_column("name", lambda one: one.training.name)], points
+        ),
+        failures=Table(
+            [
+                text_column("point", lambda row: row[0].label),
+                count_column("seed", lambda row: row[1]),
+                text_column("why", lambda row: row[2], wrap=True),
+            ],
+            failed,
+        ),
+        seeds=sweep.seeds,
+        measures=", ".join(dict.fromkeys(get_measure(point.measure).words.title for point in points)),
+        bootstrap=bootstrap,
+        figures=figures.to_html({"gains": _gains(points, keys), "curves": _curves(points, curves)}),
+    )
 
 
-def point_records(points: list[PointResult]) -> list[dict[str, Any]]:
-    """The points as plain values, gains in percent."""
+def render_costs(costs: Sequence[Cost]) -> str:
+    """The page of what every point cost on this machine, which differs from run to run."""
+    return render("sweep_cost.html.jinja", costs=cost_table(costs, "point"))
+
+
+def show(args: argparse.Namespace) -> Shown:
+    """All points with costs as means over the seeds, or what DVC's experiments cost."""
+    if args.experiments:
+        told = experiment_costs(args.data / "work")
+        return Shown(cost_table(told, "experiment").aligned(), [asdict(one) for one in told])
+    path = args.data / "sweep" / "sweep.json"
+    if not path.exists():
+        raise ArtifactError(f"{path} is missing; make it with: make sweep")
+    known = read_json(path)
+    records, seeds = known["points"], known["seeds"]
+    costs = [cost_of_seeds(args.data / "work", one["name"], seeds) for one in records]
+    columns = _leading(records, seeds, figures_of=lambda row: row[0])
+    columns += [Column(f"{split} gain (interval)", partial(_recorded_gain, split=split)) for split in SPLITS]
+    columns += [count_column("evaluations", lambda row: row[0]["evaluations"])]
+    columns += [_of_cost(column) for column in _cost_columns(mean=True)[1:]]
+    lines = [Table(columns, list(zip(records, costs, strict=True))).aligned()]
+    for one in records:
+        lines += [f"{PolicyName(one['name'], int(seed))} failed: {why}" for seed, why in one["failures"].items()]
+    with_costs = [{**one, "cost": asdict(cost) if cost else None} for one, cost in zip(records, costs, strict=True)]
+    return Shown("\n".join(lines), {**known, "points": with_costs})
+
+
+def cost_table(costs: Sequence[Cost], what: str) -> Table:
+    """Costs of points or experiments, all trainings together."""
+    columns = [text_column(what, lambda one: one.name), count_column("trainings", lambda one: one.trainings)]
+    return Table([*columns, *_cost_columns(mean=False)], costs)
+
+
+def _keys(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(key for one in records for key in one["settings"]))
+
+
+def _leading(records: Sequence[Mapping[str, Any]], seeds: Sequence[int], figures_of: Any) -> list[Column]:
+    """Columns that tell points apart; ``figures_of`` takes the record from a row."""
+
+    def num_seeds(row: Any) -> str:
+        num_failed = len(figures_of(row)["failures"])
+        return f"{len(seeds) - num_failed} of {len(seeds)}" if num_failed else str(len(seeds))
+
+    def setting(row: Any, style: Style, key: str) -> str:
+        return str(figures_of(row)["settings"].get(key, style.none))
+
+    several = any(one["task"] for one in records)
     return [
-        {
-            "name": one.name,
-            "task": one.task,
-            "learner": one.learner,
-            "settings": dict(one.settings),
-            "measure": one.measure,
-            "best_on_validation": one.best,
-            "evaluations": one.evaluations,
-            "failures": {str(seed): message for seed, message in one.failures.items()},
-            **{split: _figures(measured) for split, measured in one.by_split.items()},
-        }
-        for one in points
+        Column("", lambda row, style: ("★" if style.html else "*") if figures_of(row)["best_on_validation"] else ""),
+        *([text_column("task", lambda row: figures_of(row)["task"])] if several else []),
+        text_column("learner", lambda row: figures_of(row)["learner"]),
+        *(Column(key, partial(setting, key=key)) for key in _keys(records)),
+        Column("seeds", lambda row, style: num_seeds(row)),
     ]
 
 
-def _point(folder: Path, point: Training, seeds: tuple[int, ...], bootstrap: Bootstrap) -> PointResult:
-    failures: dict[int, str] = {}
-    tables: dict[int, pa.Table] = {}
-    evaluations = []
-    for seed in seeds:
-        policy = str(PolicyName(point.name, seed))
-        message = _failure(folder / "policies" / policy) or _failure(folder / "results" / policy)
-        if message is not None:
-            failures[seed] = message
-            continue
-        tables[seed] = read_table(folder / "results" / policy / "results.parquet", RESULTS)
-        evaluations.append(count_evaluations(folder / "policies", policy))
-    measure = point.config["compile"]["objective"]
-    return PointResult(
-        point.name,
-        point.task,
-        point.learner,
-        point.settings,
-        measure,
-        failures,
-        sum(evaluations) / len(evaluations) if evaluations else None,
-        {split: _measured(tables, split, measure, bootstrap, point.name) for split in SPLITS} if tables else {},
-    )
+def _gain(row: tuple[Any, Point], split: str, kind: str) -> Gain | None:
+    point = row[1]
+    return getattr(point.rows[split].by(point.measure), kind) if point.rows else None
 
 
-def _failure(folder: Path) -> str | None:
-    if not folder.exists():
-        raise ArtifactError(f"{folder} is missing; make it with: make sweep")
-    path = folder / FAILURE
-    return read_json(path)["message"] if path.exists() else None
+def _tally(row: tuple[Any, Point], style: Style) -> str:
+    point = row[1]
+    if not point.rows:
+        return "failed"
+    test = point.rows["test"].by(point.measure)
+    return style.counts(test.wins, test.losses)
 
 
-def _measured(tables: Mapping[int, pa.Table], split: str, measure: str, bootstrap: Bootstrap, name: str) -> Measured:
-    keys = [("project", "ascending"), ("module", "ascending")]
-    of_seeds = {seed: table.filter(pc.field("split") == split).sort_by(keys) for seed, table in tables.items()}
-    first, *others = of_seeds.values()
-    modules = first.select(["project", "module"])
-    if any(one.select(["project", "module"]) != modules for one in others):
-        raise ArtifactError(
-            f"the seeds of {name} were not evaluated on the same modules; delete data/sweep/results and run: make sweep"
-        )
-    baseline = sizes(first, measure)[1]
-    policies = {seed: sizes(table, measure)[0] for seed, table in of_seeds.items()}
-    # The same draws for every point: points of one task are compared on the same modules.
-    by_seed = {seed: bootstrap.compare(one, baseline, "sweep", split) for seed, one in policies.items()}
-    comparison = (
-        next(iter(by_seed.values()))
-        if len(by_seed) == 1
-        else bootstrap.compare_seeds(np.stack(list(policies.values())), baseline, "sweep", split)
-    )
-    return Measured(comparison, {seed: one.geomean for seed, one in by_seed.items()})
+def _recorded_gain(row: tuple[Mapping[str, Any], Any], style: Style, split: str) -> str:
+    """The gain that ``sweep.json`` holds in percent."""
+    figures = row[0].get(split)
+    if figures is None:
+        return "failed"
+    ends = (figures[f"{end}_percent"] for end in ("gain", "low", "high"))
+    return style.gain(Gain(*(None if end is None else end / 100.0 for end in ends)))
 
 
-def _validation_gain(point: PointResult | None) -> float:
-    gain = point.by_split["validation"].comparison.geomean if point is not None and point.by_split else None
-    return float("-inf") if gain is None else gain
+def _cost_columns(mean: bool) -> list[Column]:
+    """Evaluations, compiles, share of the trees and minutes; means over the trainings, or sums."""
+
+    def number(one: Cost, value: float, digits: int, lower_bound: bool = True) -> str:
+        least = "" if one.complete or not lower_bound else "≥ "
+        return f"{least}{value / (one.trainings if mean else 1):,.{digits}f}"
+
+    return [
+        Column("evaluations", lambda one, style: number(one, one.evaluations, 0, lower_bound=False)),
+        Column("compiles", lambda one, style: number(one, one.compiles, 0)),
+        Column("by trees", lambda one, style: style.share(one.saved)),
+        Column("minutes", lambda one, style: number(one, one.seconds / 60, 1)),
+    ]
 
 
-def _figures(measured: Measured) -> dict[str, Any]:
-    one = measured.comparison
-    return {
-        "modules": one.num_modules,
-        "failed": one.num_failed,
-        **{
-            f"{name}_percent": _percent(getattr(one, field))
-            for name, field in (
-                ("gain", "geomean"),
-                ("low", "geomean_low"),
-                ("high", "geomean_high"),
-                ("total_gain", "total"),
+def _of_cost(column: Column) -> Column:
+    """A column about costs for rows of records with costs; a dash where there is none."""
+    return Column(column.title, lambda row, style: style.none if row[1] is None else column.cell(row[1], style))
+
+
+def _gains(points: Sequence[Point], keys: Sequence[str]) -> go.Figure | None:
+    """Gain over the one swept setting, or parallel coordinates where several were swept; None if all points failed."""
+    shown = [point for point in points if point.rows]
+    if not shown:
+        return None
+    if len(keys) > 1:
+        columns: dict[str, Sequence[Any]] = {
+            "task": [point.training.task for point in shown],
+            "learner": [point.training.learner for point in shown],
+            **{key: [_place(point, key) for point in shown] for key in keys},
+        }
+        gains = {f"gain, {split} (%)": [100.0 * (point.gain(split) or 0.0) for point in shown] for split in SPLITS}
+        return figures.parallel({**columns, **gains}, "gain, validation (%)")
+    key = keys[0] if keys else ""
+    numbers = [value for point in shown for value in point.training.settings.values()]
+    plain = bool(numbers) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in numbers)
+    groups: dict[str, list[Point]] = {}
+    for point in shown:
+        groups.setdefault(", ".join(filter(None, [point.training.task, point.training.learner])), []).append(point)
+    series, everywhere = [], []
+    for i, (name, members) in enumerate(groups.items()):
+        for split, (dash, symbol) in _MARKS.items():
+            line = {"color": figures.style_of(i)["color"], "dash": dash}
+            if key and key not in members[0].training.settings:  # the same whatever was swept
+                everywhere.append((f"{name}, {split}", 100.0 * (members[0].gain(split) or 0.0), line))
+                continue
+            places = [point.training.settings[key] if plain else _place(point, key) for point in members]
+            compared = [point.rows[split].by(point.measure) for point in members]
+            series.append(
+                figures.Series(
+                    f"{name}, {split}",
+                    places,
+                    [None if one.geomean.value is None else 100.0 * one.geomean.value for one in compared],
+                    [f"{one.num_compared} modules" for one in compared],
+                    i,
+                    "%{x}: %{y:+.2f} %<br>%{text}",
+                    {"line": {**line, "width": 2.5}, "marker": {"size": 9, "color": line["color"]}},
+                    [one.geomean for one in compared],
+                )
             )
-        },
-        "gain_percent_by_seed": {str(seed): _percent(gain) for seed, gain in measured.by_seed.items()},
-        "wins": one.wins,
-        "losses": one.losses,
-        "verdict": verdict(one),
-    }
+            seeds = [
+                (place, 100.0 * gain)
+                for place, point in zip(places, members, strict=True)
+                for row in point.by_seed[split]
+                if len(point.by_seed[split]) > 1 and (gain := row.by(point.measure).geomean.value) is not None
+            ]
+            if seeds:
+                mark = {"size": 6, "color": line["color"], "symbol": symbol}
+                style = {"mode": "markers", "showlegend": False, "marker": mark, "line": None}
+                x, y = zip(*seeds, strict=True)
+                series.append(figures.Series(f"{name}, {split}, seeds", x, y, style=style))
+    wide = plain and min(numbers) > 0 and max(numbers) >= 10 * min(numbers)
+    axis: dict[str, Any] = {"title": key, "type": "log" if wide else "linear" if plain else "category"}
+    if plain:
+        axis |= {"tickvals": sorted(set(numbers)), "ticktext": [f"{value:g}" for value in sorted(set(numbers))]}
+    figure = figures.chart(series, axis, {"title": "gain (%)"}, marks="lines+markers", zero=(None, 0))
+    for label, gain, line in everywhere:
+        figure.add_hline(y=gain, line={**line, "width": 2}, annotation_text=label)
+    return figure
 
 
-def _percent(share: float | None) -> float | None:
-    return None if share is None else round(100.0 * share, _DIGITS) + 0.0
+def _curves(points: Sequence[Point], curves: Mapping[PolicyName, Curve]) -> go.Figure | None:
+    """Reward on the validation modules over the compiles asked for, all trainings; None if none was validated."""
+    series = []
+    for i, point in enumerate(points):  # each has a colour, its seeds differ in nothing but the name
+        for policy, curve in curves.items():
+            x, y = curve.points("evaluations", "validation_reward", 100.0)
+            if policy.learner == point.training.name and x and x[-1]:
+                series.append(figures.Series(f"{point.label}, seed {policy.seed}", x, y, colour=i))
+    if not series:
+        return None
+    x_axis, y_axis = {"title": "compiles asked for", "rangemode": "tozero"}, {"title": "validation reward (%)"}
+    return figures.chart(series, x_axis, y_axis, 460, "lines+markers", zero=(None, 0))
+
+
+def _place(point: Point, key: str) -> str:
+    """Where a point stands on the axis of a setting."""
+    return str(point.training.settings.get(key, point.training.learner))

@@ -84,7 +84,7 @@ def test_recorded_methods_come_to_their_report(jit):
         rows = pq.read_table(folder / "evaluation" / f"{learner}-s0.parquet").to_pylist()
         assert len(rows) > 20
         assert not [row for row in rows if row["failure"]]
-    run = jit.run("mlgo", "cse", "--json")
+    run = jit.run("mlgo", "report", "cse", "--json")
     assert run.returncode == 0, run.stderr
     assert not jit.processes()
 
@@ -125,7 +125,7 @@ def test_functions_of_real_sources_come_to_their_report(tmp_path):
     page = (checkout.root / "data/cse/report/report.html").read_text()
     assert "GCC" in page
     assert "functions" in page
-    run = checkout.run("mlgo", "cse")
+    run = checkout.run("mlgo", "report", "cse")
     assert run.returncode == 0, run.stderr
     assert "bytes of functions" in run.stdout
 

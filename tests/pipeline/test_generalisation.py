@@ -142,7 +142,7 @@ def test_a_second_run_needs_neither_work_nor_compilers(generalised):
 
 @pytest.mark.slow
 def test_the_tables(generalised):
-    run = generalised.run("mlgo", "generalisation", "--markdown", "docs/results/generalisation.md")
+    run = generalised.run("mlgo", "report", "generalisation", "--markdown", "docs/results/generalisation.md")
     assert (run.returncode, run.stderr) == (0, "")
     page = (generalised.root / "docs/results/generalisation.md").read_text()
     assert page.count("## Compilers, ") == 3

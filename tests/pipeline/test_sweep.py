@@ -100,7 +100,7 @@ def test_every_point_is_there_and_the_one_that_failed_is_told(swept):
         assert (one["test"]["modules"], one["validation"]["modules"]) == (6, 6)
     page = (swept.root / "data/sweep/sweep.html").read_text()
     assert "the mean policy has left the range of numbers; lower es.step_size" in page[page.index("<main>") :]
-    run = swept.run("mlgo", "sweep")
+    run = swept.run("mlgo", "report", "sweep")
     assert run.returncode == 0, run.stderr
     assert "es,es.step_size=1e+300-s0 failed: the mean policy has left the range" in run.stdout
     assert swept.processes() == []

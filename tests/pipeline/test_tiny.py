@@ -62,14 +62,14 @@ def test_report_is_said(finished):
 
 
 def test_scoreboard_counts_what_the_compile_host_counted(finished):
-    run = finished.run("mlgo", "scoreboard", "--json")
+    run = finished.run("mlgo", "report", "scoreboard", "--json")
     assert run.returncode == 0, run.stderr
     found = {one["learner"]: one for one in json.loads(run.stdout)}
     assert sorted(found) == ["bc", "es", "marginal"]
     assert found["es"]["evaluations"] == 44  # 4 validations, then twice 4 candidates on 4 modules and 4 validations
-    for learner, standing in found.items():
+    for learner, entry in found.items():
         effort = read_effort(finished.root / "data/work", f"{learner}-s0")
-        assert (effort.evaluations, effort.complete) == (standing["evaluations"], True)
+        assert (effort.evaluations, effort.complete) == (entry["evaluations"], True)
         assert effort.compiles <= effort.evaluations
 
 

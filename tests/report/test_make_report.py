@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from mlgo.core.artifacts import FAILURES, PROGRAMS, write_rows
-from tests.report.conftest import make_world
+from tests.experiments.conftest import make_world
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "make_report.py"
 OUTPUTS = ("report.html", "comparisons.json", "metrics.json", "learning.csv", "projects.csv", "ratios.csv")

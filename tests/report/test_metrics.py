@@ -5,26 +5,21 @@ import dataclasses
 import io
 import json
 
-import pyarrow as pa
+import numpy as np
 import pytest
 
-from mlgo.core.artifacts import MODULES, RESULTS, SCORES
-from mlgo.report.compare import Bootstrap
-from mlgo.report.measured import measured_table
+from mlgo.experiments.measured import Contender, Measured, Place, compare_all
 from mlgo.report.metrics import headline_metrics, metrics, projects_csv, ratios_csv
-from mlgo.report.tables import project_rows, split_rows
-
-BOOTSTRAP = Bootstrap(200, 0.95, 0)
+from tests.experiments.test_evaluation import BOOTSTRAP, project_rows, split_rows, table
 
 
 @pytest.fixture
-def measured(world) -> pa.Table:
-    tables = [(world.results, RESULTS), (world.scores, SCORES), (world.modules, MODULES)]
-    return measured_table(*(pa.Table.from_pylist(rows, schema) for rows, schema in tables))
+def measured(world) -> Measured:
+    return table(world)
 
 
 def test_metrics_are_nested_numbers(measured):
-    found = metrics(split_rows(measured, ["es-s0", "never"], BOOTSTRAP))
+    found = metrics(split_rows(measured, ["es-s0", "never"]), [])
     assert set(found) == {"test", "train"}
     assert set(found["test"]) == {"es-s0", "es-s0 c", "es-s0 c++", "never", "never c", "never c++"}
     numbers = found["test"]["es-s0"]
@@ -40,24 +35,28 @@ def test_metrics_are_nested_numbers(measured):
 
 
 def test_headline_metrics_average_over_seeds(measured):
-    rows = split_rows(measured, ["bc-s0", "es-s0"], BOOTSTRAP)
-    both = [*rows, *(dataclasses.replace(row, contender="es-s1") for row in rows if row.contender == "bc-s0")]
-    found = headline_metrics(both, ["es-s0", "es-s1"], "text_bytes")["test"]
-    single = metrics(rows)["test"]
+    rows = split_rows(measured, ["bc-s0", "es-s0"])
+    rows_of_es = [row for row in rows if row.name == "es-s0"]
+    both = [
+        *rows_of_es,
+        *(dataclasses.replace(row, contender=Contender.policy("es", 1)) for row in rows if row.name == "bc-s0"),
+    ]
+    found = headline_metrics(both, "text_bytes", [])["test"]
+    single = metrics(rows, [])["test"]
     expected = [single[name]["text_geomean_gain_percent"] for name in ("es-s0", "bc-s0")]
     assert found["es"]["gain_percent"] == pytest.approx(sum(expected) / 2, abs=1e-3)
     assert set(found) == {"es", "es c", "es c++"}
 
 
 def test_metrics_leave_unknown_intervals_out(measured):
-    one = measured.filter(pa.array([i == 0 for i in range(measured.num_rows)]))
-    numbers = metrics(split_rows(one, ["bc-s0"], BOOTSTRAP))["train"]["bc-s0"]
+    place = Place("train", "all", np.arange(len(measured.keys)) == 0)
+    numbers = metrics(compare_all(measured.only(["bc-s0"]), [place], BOOTSTRAP), [])["train"]["bc-s0"]
     assert "text_geomean_gain_percent" in numbers
     assert "text_geomean_low_percent" not in numbers
 
 
 def test_projects_csv(measured):
-    rows = list(csv.DictReader(io.StringIO(projects_csv(project_rows(measured, ["es-s0"], BOOTSTRAP), "text_bytes"))))
+    rows = list(csv.DictReader(io.StringIO(projects_csv(project_rows(measured, ["es-s0"]), "text_bytes"))))
     assert list(rows[0]) == ["policy", "split", "project", "gain_percent", "low", "high"]
     assert [row["project"] for row in rows] == ["drill", "easel", "anvil", "bellows"]
     assert float(rows[0]["low"]) <= float(rows[0]["gain_percent"]) <= float(rows[0]["high"])

@@ -2,16 +2,19 @@
 
 import pytest
 
+from mlgo.experiments.compare import Gain
 from mlgo.report.origin import flatten, without_folders
 from mlgo.report.pages import (
-    format_count,
-    format_gain,
-    format_interval,
-    format_probability,
-    format_rank,
-    format_ratio,
-    format_ratio_interval,
-    format_share,
+    HTML,
+    PLAIN,
+    Column,
+    Table,
+    aligned,
+    count_column,
+    gain_column,
+    markdown,
+    render,
+    text_column,
 )
 
 
@@ -27,23 +30,28 @@ from mlgo.report.pages import (
     ],
 )
 def test_gain(gain, text):
-    assert format_gain(gain) == text
+    assert HTML.gain(gain) == text
 
 
 def test_interval():
-    assert format_interval(-0.01, 0.02) == "\N{MINUS SIGN}1.00 to +2.00"
-    assert format_interval(None, None) == "\N{EN DASH}"
+    assert HTML.gain(Gain(0.01, -0.01, 0.02)) == ("+1.00\N{NO-BREAK SPACE}%<small>\N{MINUS SIGN}1.00 to +2.00</small>")
+    assert HTML.gain(Gain(0.01)) == "+1.00\N{NO-BREAK SPACE}%<small>\N{EN DASH}</small>"
+    assert PLAIN.gain(Gain(-0.00001, -0.01, 0.02)) == "0.00 % (-1.00 to +2.00)"
+    assert (PLAIN.gain(Gain(0.01)), PLAIN.gain(Gain()), HTML.gain(Gain())) == ("+1.00 %", "-", "\N{EN DASH}")
+    assert HTML.ends(Gain(0.0, -0.01, 0.02)) == "\N{MINUS SIGN}1.00 to +2.00\N{NO-BREAK SPACE}%"
+    assert HTML.ends(Gain(0.0)) == "\N{EN DASH}"
 
 
 def test_ratios():
-    assert (format_ratio(0.98765), format_ratio(None)) == ("0.9877", "\N{EN DASH}")
-    assert format_ratio_interval(0.98, 1.00004) == "0.9800 to 1.0000"
-    assert format_ratio_interval(None, None) == "\N{EN DASH}"
+    assert (HTML.ratio(0.98765), HTML.ratio(None)) == ("0.9877", "\N{EN DASH}")
+    assert HTML.ratio(Gain(0.99, 0.98, 1.00004)) == "0.9900<small>0.9800 to 1.0000</small>"
+    assert PLAIN.ratio(Gain(0.99, 0.98, 1.00004)) == "0.9900 (0.9800 to 1.0000)"
+    assert (PLAIN.ratio(Gain(0.99)), PLAIN.ratio(Gain())) == ("0.9900", "-")
 
 
 def test_rank_and_probability():
-    assert (format_rank(None), format_rank(0.8), format_rank(-1.0)) == ("\N{EN DASH}", "0.80", "\N{MINUS SIGN}1.00")
-    assert [format_probability(p) for p in (None, 1.0, 0.0316, 2e-4, 1e-9)] == [
+    assert [HTML.rank(one) for one in (None, 0.8, -1.0)] == ["\N{EN DASH}", "0.80", "\N{MINUS SIGN}1.00"]
+    assert [HTML.probability(p) for p in (None, 1.0, 0.0316, 2e-4, 1e-9)] == [
         "\N{EN DASH}",
         "1",
         "0.032",
@@ -53,8 +61,8 @@ def test_rank_and_probability():
 
 
 def test_count_and_share():
-    assert format_count(1234567) == "1\N{NARROW NO-BREAK SPACE}234\N{NARROW NO-BREAK SPACE}567"
-    assert format_share(0.1234) == "12.3\N{NO-BREAK SPACE}%"
+    assert HTML.count(1234567) == "1\N{NARROW NO-BREAK SPACE}234\N{NARROW NO-BREAK SPACE}567"
+    assert HTML.share(0.1234) == "12.3\N{NO-BREAK SPACE}%"
 
 
 @pytest.mark.parametrize(
@@ -73,3 +81,40 @@ def test_paths_lose_their_folders(text, expected):
 def test_flatten():
     found = flatten({"es": {"pairs": 8, "deep": {"on": True}}, "hidden": [32, 16], "name": "clang"})
     assert found == {"es.pairs": "8", "es.deep.on": "true", "hidden": "[32,16]", "name": "clang"}
+
+
+ROWS = [("es", 0.0125, 1200), ("<b>", None, 3)]
+TABLE = Table(
+    [
+        text_column("who", lambda row: row[0], wrap=True),
+        gain_column("gain", lambda row: row[1]),
+        count_column("modules", lambda row: row[2]),
+        Column("both", lambda row, style: style.counts(row[2], 7)),
+    ],
+    ROWS,
+)
+
+
+def test_a_table_is_defined_once():
+    assert TABLE.cells(PLAIN) == [["es", "+1.25 %", "1,200", "1,200 / 7"], ["<b>", "-", "3", "3 / 7"]]
+    assert TABLE.aligned().splitlines() == [
+        "who  gain     modules  both",
+        "es   +1.25 %  1,200    1,200 / 7",
+        "<b>  -        3        3 / 7",
+    ]
+    assert TABLE.markdown().splitlines()[:3] == [
+        "| who | gain | modules | both |",
+        "| --- | --- | --- | --- |",
+        "| es | +1.25 % | 1,200 | 1,200 / 7 |",
+    ]
+    assert aligned([["a", "bb"], ["ccc", "d"]]) == "a    bb\nccc  d"
+    assert markdown([["a"], ["b"]]) == "| a |\n| --- |\n| b |"
+
+
+def test_words_of_a_table_are_escaped(tmp_path):
+    (tmp_path / "one.html.jinja").write_text('{% from "parts.html.jinja" import table %}{{ table(one) }}')
+    page = render("one.html.jinja", folder=tmp_path, one=TABLE)
+    assert "&lt;b&gt;" in page
+    assert "<b>" not in page
+    assert '<td class="left wrap">es</td><td>+1.25\N{NO-BREAK SPACE}%</td>' in page
+    assert '<th class="left">who</th><th>gain</th>' in page

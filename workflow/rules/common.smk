@@ -62,6 +62,11 @@ def settings(**options):
     return shlex.join(words)
 
 
+TEMPLATES = sorted(
+    str(path) for path in Path("mlgo/report").glob("*.*") if path.suffix != ".py"
+)
+
+
 def code(*packages):
     """Files of parts of mlgo, and the lock file: no engine follows imports, so rules name what their programs run."""
     files = [path for name in packages for path in Path("mlgo", name).rglob("*.py")]

@@ -281,8 +281,8 @@ rule evaluate_cse:
 rule report_cse:
     input:
         script="scripts/report_cse.py",
-        code=code("report"),
-        templates=["mlgo/report/cse.html.jinja", "mlgo/report/page.css"],
+        code=code("experiments", "report"),
+        templates=TEMPLATES,
         baseline=CSE_BASELINE,
         labels="data/cse/labels/labels.parquet",
         evaluation=expand("data/cse/evaluation/{policy}.parquet", policy=CSE_POLICIES),

@@ -53,8 +53,8 @@ rule measure_headroom:
 rule report_headroom:
     input:
         script="scripts/report_headroom.py",
-        code=code("report"),
-        templates=["mlgo/report/headroom.html.jinja", "mlgo/report/page.css"],
+        code=code("experiments", "report"),
+        templates=TEMPLATES,
         headroom="data/headroom/headroom.parquet",
         results="data/evaluation/results.parquet",
     output:

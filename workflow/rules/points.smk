@@ -4,7 +4,7 @@ include: "common.smk"
 
 from functools import cache
 
-from mlgo.sweep import expand as expand_sweep
+from mlgo.experiments.matrix import expand as expand_sweep
 
 
 wildcard_constraints:

@@ -16,12 +16,10 @@ rule report:
 rule make_report:
     input:
         script="scripts/make_report.py",
-        code=code("compiler", "policy", "report", "rollout", "tasks", "wire"),
-        templates=[
-            str(path)
-            for path in sorted(Path("mlgo/report").glob("*.*"))
-            if path.suffix != ".py"
-        ],
+        code=code(
+            "compiler", "experiments", "policy", "report", "rollout", "tasks", "wire"
+        ),
+        templates=TEMPLATES,
         results="data/evaluation/results.parquet",
         functions="data/evaluation/functions.parquet",
         linked="data/evaluation/linked.parquet",

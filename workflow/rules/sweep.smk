@@ -226,12 +226,8 @@ rule evaluate_point:
 rule report_sweep:
     input:
         script="scripts/report_sweep.py",
-        code=[*code("report"), "mlgo/sweep.py"],
-        templates=[
-            "mlgo/report/sweep.html.jinja",
-            "mlgo/report/sweep_cost.html.jinja",
-            "mlgo/report/page.css",
-        ],
+        code=code("experiments", "report"),
+        templates=TEMPLATES,
         policies=lambda wildcards: expand(
             "data/sweep/policies/{policy}", policy=swept().policies
         ),

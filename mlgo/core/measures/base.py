@@ -61,6 +61,7 @@ class Words:
 
     Attributes:
         title: name, as in "change in text".
+        definition: what it is, in sentences.
         subject: what is compared, at the beginning of a sentence.
         unit: what it is counted in, as in "fewer bytes".
         fewer: "fewer" or "less", whichever goes with the unit.
@@ -69,6 +70,7 @@ class Words:
     """
 
     title: str
+    definition: str
     subject: str = "Size"
     unit: str = "bytes"
     fewer: str = "fewer"

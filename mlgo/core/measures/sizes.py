@@ -13,7 +13,7 @@ def _shared(compiled: Compiled) -> int | None:
 
 EXEC = Measure(
     "exec_bytes",
-    Words("executable sections"),
+    Words("executable sections", "Sections that hold instructions, in bytes."),
     quantity="executable sections",
     meaning="executable sections of the object",
     read=lambda compiled: executable_size(compiled.sections),
@@ -21,7 +21,10 @@ EXEC = Measure(
 
 TEXT = Measure(
     "text_bytes",
-    Words("text"),
+    Words(
+        "text",
+        "What the Berkeley format of size calls text: code and read-only data of the object file, in bytes.",
+    ),
     quantity="Berkeley text",
     meaning="Berkeley text of the object",
     read=lambda compiled: text_size(compiled.sections),
@@ -30,7 +33,11 @@ TEXT = Measure(
 
 SHARED_TEXT = Measure(
     "dedup_bytes",
-    Words("text by shares"),
+    Words(
+        "text by shares",
+        "Text in which a function or template instance that several modules of the project hold a copy of counts one "
+        "part in as many modules as hold it under the heuristic. A linker keeps one copy.",
+    ),
     quantity="Berkeley text by shares",
     quantity_of_baseline="text by shares",
     meaning="Berkeley text by shares, see COPIES",

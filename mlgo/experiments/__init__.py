@@ -1,0 +1,1 @@
+"""Trainings and evaluations side by side: which there are, and the one comparison of all of them."""

@@ -1,0 +1,67 @@
+"""What trainings asked for and cost: compiles by their histories, time by what each left on its machine."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlgo.core.errors import ArtifactError
+from mlgo.core.names import PolicyName
+from mlgo.learn.effort import Effort, effort_path, read_effort, read_experiments
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What some trainings cost together, on their machine; it differs from run to run.
+
+    Attributes:
+        name: of what they belong to.
+        trainings: how many were counted.
+        evaluations: compiles asked for.
+        compiles: of these, the ones that no decision tree held.
+        seconds: wall time.
+        complete: False if any training was killed: the figures are lower bounds then.
+    """
+
+    name: str
+    trainings: int
+    evaluations: int
+    compiles: int
+    seconds: float
+    complete: bool
+
+    @property
+    def saved(self) -> float | None:
+        """Share of the evaluations that the trees answered; None without any."""
+        return 1.0 - self.compiles / self.evaluations if self.evaluations else None
+
+
+def cost_of(name: str, efforts: Sequence[Effort]) -> Cost:
+    """Sum of some trainings."""
+    return Cost(
+        name,
+        len(efforts),
+        sum(one.evaluations for one in efforts),
+        sum(one.compiles for one in efforts),
+        round(sum(one.seconds for one in efforts), 1),
+        all(one.complete for one in efforts),
+    )
+
+
+def cost_of_seeds(work: Path, learner: str, seeds: Sequence[int]) -> Cost | None:
+    """What a learner's trainings cost; None if that is not known of all of them."""
+    policies = [str(PolicyName(learner, seed)) for seed in seeds]
+    if not all(effort_path(work, policy).exists() for policy in policies):
+        return None
+    return cost_of(learner, [read_effort(work, policy) for policy in policies])
+
+
+def experiment_costs(work: Path) -> list[Cost]:
+    """What each of DVC's experiments cost, all of its trainings together.
+
+    Raises:
+        ArtifactError: there is none.
+    """
+    found = read_experiments(work)
+    if not found:
+        raise ArtifactError("no experiment has left its cost; run some with: dvc exp run --queue, and dvc queue start")
+    return [cost_of(name, list(efforts.values())) for name, efforts in found.items()]

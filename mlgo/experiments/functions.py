@@ -1,0 +1,109 @@
+"""Register allocation function by function: who costs less where, and what the best choice for each would gain.
+
+Functions are allocated one after the other, each by itself. So the best of several ways of allocating can be taken for
+each function separately, and costs of modules are sums over their functions.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mlgo.core.measures import Measure, get_measure
+from mlgo.experiments.compare import Bootstrap
+from mlgo.experiments.measured import ALL, Contender, Measured, Place, Row, compare_all
+from mlgo.rollout.functions import function_costs
+from mlgo.rollout.references import HEURISTIC
+
+BEST = "best of all"
+"""For each function the least cost under the heuristic or any contender."""
+
+
+def function_measure(modules: Measured) -> Measure | None:
+    """The measure that is a sum over functions, if modules were measured by such a one."""
+    return next((one for name in modules.measures if (one := get_measure(name)).is_by_function), None)
+
+
+def measured_functions(modules: Measured, measure: Measure, baseline: pa.Table, evaluation: pa.Table) -> Measured:
+    """Bring functions of the test modules together that anybody was asked about, or that cost anything under anybody.
+
+    Args:
+        modules: as of `evaluation.measured_modules`; tells the test modules, and which compiles failed.
+        measure: what functions cost.
+        baseline: ``artifacts.FUNCTIONS`` of the references.
+        evaluation: ``artifacts.FUNCTIONS`` of the policies.
+
+    Returns:
+        Functions as items, with attributes ``number`` of the module and ``cost`` under the heuristic; costs without the
+        offset as detail ``cost``. `BEST` is the last contender.
+    """
+    test = np.flatnonzero(modules.where(split="test") & np.isfinite(modules.baseline[measure.name])).tolist()
+    here = pc.field("project").isin(pa.array(sorted(set(modules.items["project"][test])), pa.string()))
+    known = function_costs(baseline.filter(here), measure) | function_costs(evaluation.filter(here), measure)
+    names = [one.name for one in modules.contenders]
+    found = [
+        (module, function)
+        for module in test
+        for function in dict.fromkeys(
+            function for name in (HEURISTIC, *names) for function in known.get(name, {}).get(modules.keys[module], {})
+        )
+    ]
+
+    def costs(*advisors: str) -> np.ndarray:
+        told = [
+            [known.get(name, {}).get(modules.keys[module], {}).get(function, 0.0) for module, function in found]
+            for name in advisors
+        ]
+        return np.array(told, np.float64).reshape(len(advisors), len(found))
+
+    number = np.array([module for module, _ in found], np.int64)
+    (plain,) = costs(HEURISTIC)
+    compiled = np.isfinite(modules.scores[measure.name])
+    under = np.where(compiled[:, number], costs(*names), np.nan)
+    best = np.minimum(np.fmin.reduce(under, axis=0, initial=np.inf), plain)
+    under = np.vstack([under, best])
+    return Measured(
+        [*modules.contenders, Contender(BEST)],
+        [f"{modules.keys[module]}: {function}" for module, function in found],
+        {"split": np.full(len(found), "test", object), "number": number, "cost": plain},
+        {measure.name: under + measure.offset},
+        {measure.name: plain + measure.offset},
+        np.ones(under.shape, bool),
+        {"cost": under},
+        {measure.name: best + measure.offset},
+    )
+
+
+def function_rows(
+    functions: Measured, modules: Measured, measure: Measure, bootstrap: Bootstrap
+) -> list[tuple[Row, Row]]:
+    """Compare each contender by function, with intervals over modules, and by module, with costs summed over functions.
+
+    Args:
+        functions: as of `measured_functions`.
+        modules: what that was made from.
+        measure: what functions cost.
+        bootstrap: makes the intervals.
+    """
+    number, name = functions.items["number"], measure.name
+    test = modules.where(split="test") & np.isfinite(modules.baseline[name])
+
+    def summed(costs: np.ndarray) -> np.ndarray:
+        return measure.offset + np.bincount(number, costs, len(test))
+
+    under = functions.details["cost"]
+    compiled = np.vstack([np.isfinite(modules.scores[name]), test])
+    by_module = replace(
+        functions,
+        keys=modules.keys,
+        scores={name: np.where(compiled, np.array([summed(costs) for costs in under]), np.nan)},
+        baseline={name: summed(functions.items["cost"])},
+        asked=np.ones(compiled.shape, bool),
+        best={name: summed(under[-1])},
+    )
+    one_by_one = compare_all(
+        functions, [Place("test", "functions", functions.where(), number)], bootstrap, together=False
+    )
+    whole = compare_all(by_module, [Place("test", ALL, test)], bootstrap, together=False)
+    return list(zip(one_by_one, whole, strict=True))

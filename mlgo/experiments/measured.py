@@ -1,0 +1,307 @@
+"""Scores of the same items under several contenders, and the one table of their comparisons."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from mlgo.core.names import PolicyName
+from mlgo.experiments.compare import Bootstrap, Comparison
+
+SPLITS = ("test", "validation", "train")
+"""Splits in the order in which they are shown."""
+
+ALL = "all"
+"""Scope of all items of a split."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """Who is compared with the built-in heuristic.
+
+    Attributes:
+        name: as tables, pages and JSON call it.
+        learner: what was trained; empty for a reference.
+        seeds: of the trainings; several where they are taken together.
+    """
+
+    name: str
+    learner: str = ""
+    seeds: tuple[int, ...] = ()
+
+    @property
+    def is_policy(self) -> bool:
+        """Whether it was trained."""
+        return bool(self.learner)
+
+    @classmethod
+    def policy(cls, learner: str, seed: int) -> "Contender":
+        """A policy by what trained it."""
+        return cls(str(PolicyName(learner, seed)), learner, (seed,))
+
+    @classmethod
+    def named(cls, name: str) -> "Contender":
+        """A policy or reference by its name."""
+        policy = PolicyName.find(name)
+        return cls.policy(*policy) if policy else cls(name)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Items that are compared together.
+
+    Attributes:
+        split: train, validation or test.
+        scope: which of the split's items, `ALL` or a name of the part.
+        items: bool [num_items].
+        groups: int64 [num_items], whole groups are resampled, see `compare.compare`; None for single items.
+    """
+
+    split: str
+    scope: str
+    items: np.ndarray
+    groups: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Everything measured, in matrices of contenders by items.
+
+    Attributes:
+        contenders: in the order of the tables.
+        keys: what each item is called, for example ``<project>/<module>``.
+        items: object [num_items] by attribute, such as ``project``, ``module`` and ``split``.
+        scores: by measure, float64 [num_contenders, num_items], as they are compared; NaN where unknown.
+        baseline: by measure, float64 [num_items], under what they are compared with.
+        asked: bool [num_contenders, num_items], whether a contender was tried on an item at all.
+        details: object [num_contenders, num_items] by name; what else is known of each, None where it is not.
+        best: by measure, float64 [num_items], best known scores; NaN where there is none.
+    """
+
+    contenders: Sequence[Contender]
+    keys: Sequence[str]
+    items: Mapping[str, np.ndarray]
+    scores: Mapping[str, np.ndarray]
+    baseline: Mapping[str, np.ndarray]
+    asked: np.ndarray
+    details: Mapping[str, np.ndarray] = field(default_factory=dict)
+    best: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def measures(self) -> list[str]:
+        """Names of the measures."""
+        return list(self.scores)
+
+    @property
+    def policies(self) -> list[str]:
+        """Names of those that were trained."""
+        return [one.name for one in self.contenders if one.is_policy]
+
+    @property
+    def references(self) -> list[str]:
+        """Names of the others."""
+        return [one.name for one in self.contenders if not one.is_policy]
+
+    @property
+    def splits(self) -> list[str]:
+        """Splits that have items, as they are shown."""
+        return [split for split in SPLITS if (self.items["split"] == split).any()]
+
+    def index(self, name: str) -> int:
+        """Number of the contender of this name."""
+        return next(i for i, one in enumerate(self.contenders) if one.name == name)
+
+    def where(self, **values: Any) -> np.ndarray:
+        """Items with these attributes, bool [num_items]."""
+        return np.logical_and.reduce(
+            [np.ones(self.asked.shape[1], bool), *(self.items[k] == v for k, v in values.items())]
+        )
+
+    def only(self, names: Sequence[str]) -> "Measured":
+        """Some of the contenders, by name."""
+        chosen = [self.index(name) for name in names]
+        return replace(
+            self,
+            contenders=[self.contenders[i] for i in chosen],
+            scores={name: scores[chosen] for name, scores in self.scores.items()},
+            asked=self.asked[chosen],
+            details={name: values[chosen] for name, values in self.details.items()},
+        )
+
+    def places(self, scopes: Callable[[str], Iterable[tuple[str, np.ndarray]]]) -> list[Place]:
+        """A place for each split and what ``scopes`` names of it; those without items are left out."""
+        return [
+            Place(split, scope, items)
+            for split in self.splits
+            for scope, chosen in scopes(split)
+            if (items := chosen & self.where(split=split)).any()
+        ]
+
+    def by_project(self, split: str) -> list[tuple[str, np.ndarray]]:
+        """Projects of a split by name, with their items."""
+        named = sorted({project for project in self.items["project"][self.where(split=split)] if project})
+        return [(project, self.where(project=project)) for project in named]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One contender at one place.
+
+    Attributes:
+        contender: who.
+        split: train, validation or test.
+        scope: which of its items.
+        comparisons: by measure.
+        counts: other figures by name, of all items and seeds together.
+    """
+
+    contender: Contender
+    split: str
+    scope: str
+    comparisons: Mapping[str, Comparison]
+    counts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Name of the contender."""
+        return self.contender.name
+
+    def by(self, measure: str) -> Comparison:
+        """Comparison by one of the measures."""
+        return self.comparisons[measure]
+
+    def records(self) -> list[dict[str, Any]]:
+        """All of it as plain values, one record for each measure, for JSON."""
+        known = {
+            "contender": self.name,
+            "learner": self.contender.learner,
+            "seeds": list(self.contender.seeds),
+            "split": self.split,
+            "scope": self.scope,
+        }
+        return [{**known, "measure": name, **one.record(), **self.counts} for name, one in self.comparisons.items()]
+
+
+Count = Callable[[Measured, Sequence[int], np.ndarray], Mapping[str, Any]]
+"""Counts further figures of some contenders, by their numbers, on items, bool [num_items]."""
+
+
+def compare_all(
+    measured: Measured,
+    places: Iterable[Place],
+    bootstrap: Bootstrap,
+    draws: Callable[[str, Place, str], Sequence[str]] = lambda name, place, measure: (
+        *(name, place.split, place.scope),
+        measure,
+    ),
+    count: Count = lambda measured, members, items: {},
+    together: bool = True,
+) -> list[Row]:
+    """The table of comparisons: each contender, and each learner over its seeds, at each place, by every measure.
+
+    Args:
+        measured: what is compared.
+        places: where.
+        bootstrap: makes the intervals.
+        draws: names of the draws, by contender, place and measure.
+        count: counts other figures of a row.
+        together: whether learners with several seeds have a row over all of them, too.
+
+    Returns:
+        By place, then contender, a learner's seeds together after the last of them. A contender that was tried on no
+        item of a place is left out there, unless the place has none.
+    """
+    return [
+        Row(
+            one,
+            place.split,
+            place.scope,
+            {
+                measure: bootstrap.compare(
+                    measured.scores[measure][members if len(members) > 1 else members[0]][..., items],
+                    measured.baseline[measure][items],
+                    *draws(one.name, place, measure),
+                    groups=None if place.groups is None else place.groups[items],
+                    best=measured.best[measure][items] if measure in measured.best else None,
+                )
+                for measure in measured.measures
+            },
+            count(measured, members, items),
+        )
+        for place in places
+        for one, members, items in _teams(measured, place.items)
+        if together or len(members) == 1
+    ]
+
+
+def by_contender(rows: Iterable[Row]) -> list[Row]:
+    """Rows sorted by contender, seeds taken together at the end; otherwise in the order given."""
+    known = sorted(rows, key=lambda row: len(row.contender.seeds) > 1)
+    order = list(dict.fromkeys(row.name for row in known))
+    return sorted(known, key=lambda row: order.index(row.name))
+
+
+def gather(
+    rows: Iterable[Mapping[str, Any]],
+    key: Sequence[str],
+    measures: Mapping[str, float],
+    attributes: Sequence[str] = (),
+    details: Sequence[str] = (),
+) -> Measured:
+    """Put rows of tables into matrices.
+
+    Args:
+        rows: each with a `Contender`, the attributes of an item, and its scores; the baseline's as ``baseline_<name>``.
+        key: attributes that tell items apart.
+        measures: offset that is added to scores, by measure.
+        attributes: of the items, the key among them.
+        details: further columns to keep.
+
+    Returns:
+        Contenders and items in the order in which they come.
+    """
+    items: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    cells: list[tuple[Contender, tuple[Any, ...], Mapping[str, Any]]] = []
+    for row in rows:
+        cells.append((row["contender"], tuple(row[name] for name in key), row))
+        items.setdefault(cells[-1][1], row)
+    contenders = list(dict.fromkeys(contender for contender, _, _ in cells))
+    number = {item: i for i, item in enumerate(items)}
+    shape = len(contenders), len(items)
+    asked = np.zeros(shape, bool)
+    scores = {name: np.full(shape, np.nan) for name in measures}
+    kept = {name: np.full(shape, None, object) for name in details}
+    for contender, item, row in cells:
+        at = contenders.index(contender), number[item]
+        asked[at] = True
+        for name, offset in measures.items():
+            if row[name] is not None:
+                scores[name][at] = row[name] + offset
+        for name in details:
+            kept[name][at] = row[name]
+    return Measured(
+        contenders,
+        ["/".join(item) for item in items],
+        {name: np.array([row[name] for row in items.values()], object) for name in attributes},
+        scores,
+        {
+            name: offset + np.array([row[f"baseline_{name}"] for row in items.values()], np.float64)  # None becomes NaN
+            for name, offset in measures.items()
+        },
+        asked,
+        kept,
+    )
+
+
+def _teams(measured: Measured, items: np.ndarray) -> Iterator[tuple[Contender, list[int], np.ndarray]]:
+    """Contenders that were tried on some of these items, with their numbers and the items: single ones, then seeds."""
+    by_learner: dict[str, list[int]] = {}
+    for i, one in enumerate(measured.contenders):
+        if (items & measured.asked[i]).any() or not items.any():
+            by_learner.setdefault(one.learner or one.name, []).append(i)
+    for learner, members in by_learner.items():
+        yield from ((measured.contenders[i], [i], items & measured.asked[i]) for i in members)
+        if len(members) > 1:
+            seeds = tuple(seed for i in members for seed in measured.contenders[i].seeds)
+            yield Contender(f"{learner}-mean", learner, seeds), members, items & measured.asked[members].any(axis=0)

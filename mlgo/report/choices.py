@@ -1,0 +1,317 @@
+"""The page about choices among candidates, its numbers for DVC, and its table in a terminal."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from mlgo.core.errors import ArtifactError
+from mlgo.core.files import read_json
+from mlgo.core.seeding import sample
+from mlgo.experiments.compare import Bootstrap, Gain, Verdict
+from mlgo.experiments.curves import Curve
+from mlgo.experiments.measured import ALL, Measured, Row
+from mlgo.experiments.units import BEST, HEURISTIC, NONE, OK, Units, num_failed, ratios, unit_record
+from mlgo.report.figures import Series, central_range, chart, style_of, to_html
+from mlgo.report.metrics import write_csv
+from mlgo.report.origin import Facts
+from mlgo.report.pages import Column, Shown, Style, Table, count_column, gain_column, mean, render, text_column
+from mlgo.report.training import losses, rewards
+
+_DIGITS = 6
+"""Decimals of all figures; what lies beyond may differ between machines."""
+
+_NUM_UNITS = 4000  # points that a figure holds, of all contenders together
+_MOST_VIABLE = 16  # candidates of a unit; units with more share a bar
+
+_TONES: dict[Verdict, str] = {"smaller": "good", "larger": "bad", "no difference shown": "plain"}
+_SENTENCES: dict[Verdict, str] = {
+    "smaller": "scores lower, so better, than the built-in heuristic",
+    "larger": "scores higher, so worse, than the built-in heuristic",
+    "no difference shown": "no difference shown against the built-in heuristic",
+}
+_VERDICTS: dict[Verdict, str] = {"smaller": "better", "larger": "worse", "no difference shown": "none shown"}
+
+
+def choice_comparisons(units: Units, rows: Sequence[Row]) -> dict[str, Any]:
+    """All comparisons, nested.
+
+    Returns:
+        ``{"task": ..., "measure": ..., "splits": {"test": {"units": ..., "labels": ..., "exhaustive_labels": ...,
+        "contenders": {"es-s0": {...}}, "projects": {"<project>": {"es-s0": {...}}}}}}``; a record is that of
+        `unit_record`. Splits without units are left out.
+    """
+
+    def records(split: str, scope: str) -> dict[str, Any]:
+        return {row.name: _rounded(unit_record(row)) for row in rows if (row.split, row.scope) == (split, scope)}
+
+    splits = {
+        split: {
+            **units.counts(split),
+            "contenders": records(split, ALL),
+            "projects": {project: records(split, project) for project, _ in units.measured.by_project(split)},
+        }
+        for split in units.measured.splits
+    }
+    return {"task": units.task, "measure": units.measure, "splits": splits}
+
+
+def choice_metrics(rows: Sequence[Row]) -> dict[str, dict[str, dict[str, float]]]:
+    """The few numbers to compare experiments by: means of the figures of each learner's policies, over their seeds.
+
+    Returns:
+        ``{"test": {"es": {"geomean": ..., "low": ..., "high": ..., "size_geomean": ..., "better": ..., "worse": ...,
+        "failed": ..., "headroom_share": ...}}}``; a figure that a seed lacks is left out. Below 1 is better.
+    """
+    by_learner: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        if len(row.contender.seeds) == 1 and row.scope == ALL:
+            by_learner.setdefault((row.split, row.contender.learner), []).append(unit_record(row))
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for (split, learner), of_seeds in by_learner.items():
+        figures = {name: [one["heuristic"][name] for one in of_seeds] for name in ("geomean", "low", "high")}
+        figures["size_geomean"] = [one["size"]["geomean"] for one in of_seeds]
+        figures |= {name: [one["heuristic"][name] for one in of_seeds] for name in ("better", "worse")}
+        figures["failed"] = [num_failed(one) for one in of_seeds]
+        figures["headroom_share"] = [one["headroom_share"] for one in of_seeds]
+        means = {name: mean(values, _DIGITS) for name, values in figures.items()}
+        found.setdefault(split, {})[learner] = {name: value for name, value in means.items() if value is not None}
+    return found
+
+
+def choice_ratios_csv(measured: Measured) -> str:
+    """Score and code size over those under the heuristic, unit by unit, as CSV; by contender, split and ratio."""
+    records = [
+        [one.name, split, unit, round(float(score), _DIGITS), round(float(size), _DIGITS)]
+        for one in measured.contenders
+        if one.name != HEURISTIC
+        for split in measured.splits
+        for score, size, unit in zip(*ratios(measured, one.name, measured.where(split=split)), strict=True)
+    ]
+    return write_csv(["contender", "split", "unit", "score_ratio", "size_ratio"], records)
+
+
+def render_choices(
+    units: Units,
+    rows: Sequence[Row],
+    bootstrap: Bootstrap,
+    curves: Mapping[str, Sequence[Curve]],
+    facts: Mapping[str, Facts],
+    hashes: Facts,
+) -> str:
+    """The page as HTML, self-contained: the same inputs give the same bytes.
+
+    Args:
+        units: scores and sizes, unit by unit.
+        rows: comparisons, see `unit_rows`.
+        bootstrap: how the intervals were made.
+        curves: training histories by learner.
+        facts: pairs of name and value by title: baseline, labels, then each policy.
+        hashes: SHA-256 of the inputs by name.
+    """
+    measured, split = units.measured, units.measured.splits[0]
+    whole = [row for row in rows if row.scope == ALL]
+    policies = [row for row in whole if row.split == split and row.contender.is_policy]
+    several = {row.contender.learner for row in policies if len(row.contender.seeds) > 1}
+    cards = [row for row in policies if len(row.contender.seeds) > 1 or row.contender.learner not in several]
+    counts = {name: units.counts(name) for name in measured.splits}
+    return render(
+        "choices.html.jinja",
+        units=units,
+        split=split,
+        is_jit=units.task == "jit-cse",
+        is_size=units.measure.startswith("bytes"),
+        cards=[(row.name, unit_record(row)) for row in cards],
+        tones=_TONES,
+        sentences=_SENTENCES,
+        counts=counts,
+        tables={name: _choice_table([_told(row) for row in whole if row.split == name]) for name in measured.splits},
+        headroom=_headroom_table([row for row in whole if row.name == BEST], counts),
+        projects=_choice_table([_told(row) for row in rows if row.scope != ALL], with_place=True),
+        failed=_failed_table([row for row in whole if len(row.contender.seeds) < 2]),
+        bootstrap=bootstrap,
+        coverage=f"{100.0 * bootstrap.confidence:g}\N{NO-BREAK SPACE}%",
+        facts=facts,
+        hashes=hashes,
+        # Learning curves are learner by learner: the legend of all of them would fill a phone.
+        figures=to_html(
+            {
+                "ratios": _sorted_ratios(measured, split),
+                "sizes": _ratio_scatter(measured, split, bootstrap.seed),
+                "headroom": _headroom_bars(measured),
+                **{f"rewards-{learner}": rewards(of_seeds) for learner, of_seeds in curves.items()},
+                **{f"losses-{learner}": losses(of_seeds) for learner, of_seeds in curves.items()},
+            }
+        ),
+    )
+
+
+def show(args: argparse.Namespace) -> Shown:
+    """The table of a split, or of one of its projects.
+
+    Raises:
+        ArtifactError: there is no finished run, or it holds nothing about these units.
+    """
+    path = args.data / "cse" / "report" / "comparisons.json"
+    if not path.exists():
+        raise ArtifactError(f"{path} is missing; set task to gcc-pre or jit-cse and run the pipeline: make")
+    found = read_json(path)
+    splits, split, project = found["splits"], args.split, args.project
+    if split not in splits:
+        raise ArtifactError(f"{path} holds no {split} unit; it has {', '.join(splits)}")
+    part = splits[split]
+    if project is not None and project not in part["projects"]:
+        known = ", ".join(part["projects"]) or "none"
+        raise ArtifactError(f"{path} holds no {split} project {project}; it has {known}")
+    contenders = part["contenders"] if project is None else part["projects"][project]
+    where = f"{split} units" if project is None else f"{split} units of {project}"
+    text = (
+        f"Task {found['task']}, {where}. Score: {found['measure']}, lower is better.\n"
+        "G: geometric mean of score / score under the heuristic, below 1 is better.\n"
+        f"Of {part['units']} {split} units {part['labels']} have a best known choice, "
+        f"{part['exhaustive_labels']} of them by trying all.\n\n"
+    )
+    rows = [(name, record, "", "") for name, record in contenders.items()]
+    return Shown(text + _choice_table(rows).aligned(), part if project is None else contenders)
+
+
+def _told(row: Row) -> tuple[str, dict[str, Any], str, str]:
+    """Name, record and place of a row, as the tables take them."""
+    return row.name, unit_record(row), row.scope, row.split
+
+
+def _interval(beside: Mapping[str, Any]) -> Gain:
+    return Gain(beside["geomean"], beside["low"], beside["high"])
+
+
+def _counts(beside: Mapping[str, Any], style: Style) -> str:
+    return style.counts(beside["better"], beside["worse"], beside["same"])
+
+
+def _choice_table(rows: Sequence[tuple[str, Mapping[str, Any], str, str]], with_place: bool = False) -> Table:
+    """Contenders with what `unit_record` says of them."""
+
+    def failed(record: Mapping[str, Any], style: Style) -> str:
+        kinds = ", ".join(f"{kind} {number}" for kind, number in record["failures"].items() if kind != OK)
+        return f"{num_failed(record)}{f' ({kinds})' if kinds and not style.html else ''}"
+
+    def per_unit(record: Mapping[str, Any], style: Style) -> str:
+        number = record["heuristic"]["num_units"]
+        return f"{record['eliminations'] / number:.2f}" if number else style.none
+
+    places = [text_column("project", lambda row: row[2]), text_column("split", lambda row: row[3])]
+    return Table(
+        [
+            text_column("who chose", lambda row: row[0]),
+            *(places if with_place else []),
+            count_column("units", lambda row: row[1]["heuristic"]["num_units"]),
+            Column("failed", lambda row, style: failed(row[1], style)),
+            Column("G of scores", lambda row, style: style.ratio(_interval(row[1]["heuristic"]))),
+            text_column("verdict", lambda row: "" if row[0] == HEURISTIC else _VERDICTS[row[1]["verdict"]]),
+            Column("better / worse / same", lambda row, style: _counts(row[1]["heuristic"], style)),
+            gain_column("mean change", lambda row: row[1]["heuristic"]["mean_change"]),
+            Column("G of code sizes", lambda row, style: style.ratio(_interval(row[1]["size"]))),
+            gain_column("share of the headroom", lambda row: row[1]["headroom_share"]),
+            Column("eliminations per unit", lambda row, style: per_unit(row[1], style)),
+            count_column("sum of scores", lambda row: row[1]["score_sum"]),
+            Column("G beside none", lambda row, style: style.ratio(row[1]["none"]["geomean"])),
+            Column("better / worse / same", lambda row, style: _counts(row[1]["none"], style)),
+        ],
+        rows,
+    )
+
+
+def _headroom_table(rows: Sequence[Row], counts: Mapping[str, Mapping[str, int]]) -> Table:
+    return Table(
+        [
+            text_column("split", lambda row: row.split),
+            count_column("units", lambda row: counts[row.split]["units"]),
+            count_column("with a label", lambda row: counts[row.split]["labels"]),
+            count_column("all subsets tried", lambda row: counts[row.split]["exhaustive_labels"]),
+            count_column("better than the heuristic", lambda row: row.by("score").wins),
+            Column("G of the best known", lambda row, style: style.ratio(_interval(unit_record(row)["heuristic"]))),
+        ],
+        rows,
+    )
+
+
+def _failed_table(rows: Sequence[Row]) -> Table:
+    return Table(
+        [
+            text_column("who chose", lambda row: row[0].name),
+            text_column("split", lambda row: row[0].split),
+            text_column("kind", lambda row: row[1]),
+            count_column("compiles", lambda row: row[2]),
+        ],
+        [
+            (row, kind, number)
+            for row in rows
+            if num_failed(row.counts)
+            for kind, number in row.counts["failures"].items()
+        ],
+    )
+
+
+def _beside_the_heuristic(measured: Measured, split: str) -> list[str]:
+    """Contenders that some unit of a split was compiled under, but for the heuristic itself: policies first."""
+    units = measured.where(split=split)
+    names = [*measured.policies, BEST, NONE]
+    return [name for name in names if np.isfinite(measured.scores["score"][measured.index(name)][units]).any()]
+
+
+def _axis(title: str, changes: Sequence[np.ndarray]) -> dict[str, Any]:
+    return {"title": title, "range": central_range(changes, centre=1.0, least=0.01)}
+
+
+def _sorted_ratios(measured: Measured, split: str) -> go.Figure:
+    """Score over the heuristic's, units from best to worst, one line per contender."""
+    series, shown = [], []
+    for i, name in enumerate(_beside_the_heuristic(measured, split)):
+        ratio, _, units = ratios(measured, name, measured.where(split=split))
+        x = (100.0 * (np.arange(len(ratio)) + 0.5) / max(1, len(ratio))).round(4).tolist()
+        line = {"line": {"shape": "hvh", "width": 2.5, **style_of(i)}}
+        series.append(Series(name, x, ratio.round(6).tolist(), units, i, "%{text}: %{y:.4f}", line))
+        shown += [ratio] if name != NONE else []
+    x_axis = {"title": f"{split} units, best first (%)", "range": [0, 100]}
+    return chart(series, x_axis, _axis("score / heuristic's", shown), zero=(None, 1))
+
+
+def _ratio_scatter(measured: Measured, split: str, seed: int) -> go.Figure:
+    """Code size over score, each over the heuristic's, of a sample of the units where they are many."""
+    series, shown, names = [], [], _beside_the_heuristic(measured, split)
+    for i, name in enumerate(names):
+        found = list(zip(*ratios(measured, name, measured.where(split=split)), strict=True))
+        score, size, units = zip(*sample(found, _NUM_UNITS // len(names), seed, "report", "cse", name), strict=True)
+        style, hover = {"marker": {"opacity": 0.6}}, "%{text}<br>score %{x:.4f}, size %{y:.4f}"
+        x, y = np.round(score, 6), np.round(size, 6)
+        series.append(Series(name, x.tolist(), y.tolist(), units, i, hover, style))
+        shown += [(np.array(score), np.array(size))] if name != NONE else []
+    x_axis = _axis("score / heuristic's", [score for score, _ in shown])
+    y_axis = _axis("code size / heuristic's", [size for _, size in shown])
+    return chart(series, x_axis, y_axis, 480, "markers", zero=(1, 1))
+
+
+def _headroom_bars(measured: Measured) -> go.Figure:
+    """How much lower the best known scores are, geometric mean over the units of all splits, by viable candidates."""
+    viable = np.minimum(measured.items["num_viable"].astype(int), _MOST_VIABLE + 1)
+    labelled, exhaustive = (measured.items[name].astype(bool) for name in ("labelled", "exhaustive"))
+    ratio = measured.best["score"] / measured.baseline["score"]
+    groups = {number: labelled & (viable == number) for number in np.unique(viable[labelled]).tolist()}
+    bars = Series(
+        "",
+        [str(number) if number <= _MOST_VIABLE else f"> {_MOST_VIABLE}" for number in groups],
+        [round(100.0 * (1.0 - float(np.exp(np.log(ratio[group]).mean()))), 6) for group in groups.values()],
+        [f"{group.sum()} units, {exhaustive[group].sum()} searched exhaustively" for group in groups.values()],
+        1,
+        "%{x} viable: %{y:.2f} %<br>%{text}",
+    )
+    x_axis = {"title": "viable candidates of the unit", "type": "category"}
+    return chart([bars], x_axis, {"title": "headroom (%)", "rangemode": "tozero"}, 380, "bars")
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _rounded(one) for name, one in value.items()}
+    return round(value, _DIGITS) + 0.0 if isinstance(value, float) else value  # + 0.0 turns a negative zero into 0

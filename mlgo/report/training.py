@@ -1,0 +1,68 @@
+"""Figures of training histories, and the modules on which trainings met failures."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+
+from mlgo.core.artifacts import FAILURES, read_table
+from mlgo.experiments.curves import Curve
+from mlgo.report.figures import Series, chart, style_of
+from mlgo.report.origin import without_folders
+
+
+def rewards(curves: Sequence[Curve]) -> go.Figure | None:
+    """Mean reward of what each update saw and reward on the validation items; None without such runs."""
+    series: list[Series] = []
+    steps: dict[str, None] = {}
+    for i, curve in enumerate(curves):
+        if not curve.points(curve.step, "mean_reward")[0]:
+            continue
+        steps[curve.step] = None
+        colour = style_of(i)["color"]
+        validated = {"line": {"color": colour, "width": 2.5, "dash": "dot"}, "marker": {"size": 8, "color": colour}}
+        for column, label, style in (
+            ("mean_reward", "compiles, training", {"mode": "lines", "line": {"color": colour, "width": 1.5}}),
+            ("validation_reward", "policy, validation", {"mode": "lines+markers", **validated}),
+        ):
+            x, y = curve.points(curve.step, column, 100.0)
+            series.append(Series(f"{curve.policy}: {label}", x, y, style=style))
+    if not series:
+        return None
+    axis = {"title": " or ".join(steps), "dtick": _step_distance(series)}
+    return chart(series, axis, {"title": "mean reward (%)"}, 400, zero=(None, 0))
+
+
+def losses(curves: Sequence[Curve]) -> go.Figure | None:
+    """Loss of cloning over the epochs, training and validation; None without such runs."""
+    series = []
+    for i, curve in enumerate(curves):
+        if not curve.points("epoch", "loss")[0]:
+            continue
+        for column, label, dash in (("loss", "training", "solid"), ("validation_loss", "validation", "dot")):
+            line = {"color": style_of(i)["color"], "width": 2.5, "dash": dash}
+            series.append(Series(f"{curve.policy}: {label}", *curve.points("epoch", column), style={"line": line}))
+    if not series:
+        return None
+    axis = {"title": "epoch", "dtick": _step_distance(series)}
+    return chart(series, axis, {"title": "cross-entropy (nats per question)", "rangemode": "tozero"}, 400)
+
+
+def read_training_failures(folder: Path, policies: Sequence[str]) -> list[dict[str, Any]]:
+    """Rows of ``artifacts.FAILURES`` with the policy's name, of all policies whose training compiles anything.
+
+    Raises:
+        ArtifactError: a file is damaged.
+    """
+    return [
+        {"policy": name, **row, "reason": without_folders(row["reason"])}
+        for name in policies
+        if (path := folder / name / "failures.parquet").exists()
+        for row in read_table(path, FAILURES).to_pylist()
+    ]
+
+
+def _step_distance(series: Sequence[Series]) -> int:
+    """Whole distance of the ticks of an axis of steps."""
+    return max(1, round(max((one.x[-1] for one in series if one.x), default=1.0) / 12))

@@ -1,0 +1,93 @@
+"""`mlgo report`: the overview, and which options its pages take."""
+
+import json
+
+import pytest
+
+from mlgo.core.artifacts import HEADROOM, PROGRAMS, SCORES, write_rows
+from mlgo.core.files import write_json
+from mlgo.core.measures import get_measure
+from mlgo.report.overview import summarise
+from tests.experiments.test_programs import ROWS
+
+
+def figures(kind, low, high, gain=2.5):
+    ends = {f"{kind}_geomean_{name}_percent": value for name, value in (("gain", gain), ("low", low), ("high", high))}
+    counts = {f"{kind}_{name}": number for name, number in (("wins", 6), ("losses", 1), ("ties", 2))}
+    return {**ends, **counts, f"{kind}_verdict": "smaller" if low and low > 0 else "no difference shown"}
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A finished run that was trained on executable sections, which gain; text does not."""
+    both = figures("text", -1.0, 3.0, 1.0) | figures("exec", 2.0, 3.0)
+    test = {"es-s0": both, "es-s0 c++": both, "es-mean": both, "never": both}
+    write_json(tmp_path / "report/comparisons.json", {"test": test})
+    origin = {"compile": {"objective": "exec_bytes"}}
+    write_rows(tmp_path / "baseline/scores.parquet", [], SCORES, origin)
+    (tmp_path / "report/report.html").write_text("")
+    return tmp_path
+
+
+def test_the_overview_speaks_of_what_was_trained_for(mlgo, data):
+    run = mlgo("report", "--data", data)
+    assert (run.returncode, run.stderr) == (0, "")
+    gain = (
+        "executable sections 2.50 % smaller than the heuristic's (geometric mean; interval of the gain +2.00 to "
+        "+3.00 %; modules: 6 smaller, 1 larger, 2 equal)"
+    )
+    assert run.stdout.splitlines() == [
+        f"es-s0, test projects: {gain}",
+        f"es-s0, their C++ modules: {gain}",
+        f"report: {data}/report/report.html",
+    ]
+
+
+def test_the_overview_by_another_measure(mlgo, data):
+    lines = mlgo("report", "--data", data, "--measure", "text_bytes").stdout.splitlines()
+    assert lines[0].startswith("es-s0, test projects: no difference shown in text (geometric mean +1.00 %, interval")
+    assert json.loads(mlgo("report", "--data", data, "--json").stdout)["test"]["never"]["exec_wins"] == 6
+
+
+def test_a_gain_without_interval():
+    counts = "6 smaller, 1 larger, 2 equal"
+    assert summarise(figures("text", None, None), get_measure("text_bytes")) == f"no interval can be given ({counts})"
+
+
+@pytest.mark.parametrize(
+    ("page", "option"),
+    [
+        ("overview", ("--split", "train")),
+        ("scoreboard", ("--project", "x")),
+        ("headroom", ("--markdown", "x.md")),
+        ("sweep", ("--measure", "text_bytes")),
+        ("programs", ("--experiments",)),
+        ("cse", ("--preset", "x.yaml")),
+    ],
+)
+def test_an_option_that_a_page_does_not_take(mlgo, data, page, option):
+    run = mlgo("report", page, *option, "--data", data)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr == f"error: mlgo report {page} takes no {option[0]}; see mlgo report --help\n"
+
+
+def test_programs(mlgo, tmp_path):
+    write_rows(tmp_path / "execution/programs.parquet", ROWS, PROGRAMS, {})
+    run = mlgo("report", "programs", "--data", tmp_path, "--markdown", tmp_path / "page.md")
+    assert (run.returncode, run.stderr) == (0, "")
+    # 5 / 10 and 1 / 1 with 1 added to costs; 100 and 100 bytes; 0.9 and 1; 0.9 and 0.8.
+    assert "all      good               +29.29 %          0.00 %      +5.13 %             +15.15 %" in run.stdout
+    assert "a        3           1.00" in run.stdout
+    assert "| a | good | +50.00 % | 0.00 % | +10.00 % | +10.00 % |" in (tmp_path / "page.md").read_text()
+    told = json.loads(mlgo("report", "programs", "--data", tmp_path, "--json").stdout)
+    assert (told["wrong"], told["rank_correlations"][1]["contenders"]) == ([], 3)
+    write_rows(tmp_path / "execution/programs.parquet", [*ROWS[:1], {**ROWS[1], "right": False}], PROGRAMS, {})
+    run = mlgo("report", "programs", "--data", tmp_path)
+    assert (run.returncode, run.stdout.splitlines()[-1]) == (1, "a under good: printed something else")
+
+
+def test_a_measure_that_the_search_does_not_know(mlgo, tmp_path):
+    write_rows(tmp_path / "headroom/headroom.parquet", [], HEADROOM, {})
+    run = mlgo("report", "headroom", "--measure", "spill_cost", "--data", tmp_path)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert "knows nothing of spill_cost; name a size of objects" in run.stderr

@@ -1,0 +1,62 @@
+"""`mlgo report generalisation`: the tables in the terminal, as JSON and as a page."""
+
+import json
+
+import pytest
+
+from tests.experiments.test_generalisation import NEW, OLD, write_run
+
+
+@pytest.fixture
+def data(tmp_path):
+    write_run(tmp_path / "data" / "generalisation")
+    return tmp_path / "data"
+
+
+def test_tables(mlgo, data):
+    run = mlgo("report", "generalisation", "--data", data)
+    assert (run.returncode, run.stderr) == (0, "")
+    tables = run.stdout.split("\n\n")
+    assert [table.splitlines()[0] for table in tables][:3] == [
+        f"Languages, {NEW}",
+        f"Projects, {NEW}",
+        "Compilers, all modules",
+    ]
+    head, *lines = [[cell.strip() for cell in line.split("  ") if cell] for line in tables[2].splitlines()[1:]]
+    assert head == ["trained", "tested", "gain (interval)", "smaller : larger", "modules", "sign test p"]
+    assert [line[:2] for line in lines] == [[NEW, NEW], [NEW, OLD], [OLD, NEW], [OLD, OLD]]
+    assert lines[1][2:] == ["-25.00 % (-25.00 to -25.00)", "0 : 7", "7", "0.016"]
+    assert lines[3][2:] == ["+30.00 % (+30.00 to +30.00)", "7 : 0", "7", "0.016"]
+    assert "+30.00 %  " in tables[4].splitlines()[-1]  # a single module has no interval
+
+
+def test_json(mlgo, data):
+    languages, *_ = json.loads(mlgo("report", "generalisation", "--data", data, "--json").stdout)
+    assert languages["title"] == f"Languages, {NEW}"
+    found = languages["cells"][4]
+    assert (found["contender"], found["scope"], found["seeds"]) == ("c", "c", [0, 1])
+    assert found["geomean"]["value"] == pytest.approx(0.1)
+    assert (found["sign_p"], found["verdict"]) == (pytest.approx(2 / 2**6), "smaller")
+
+
+def test_page(mlgo, data, tmp_path):
+    page = tmp_path / "results" / "generalisation.md"
+    run = mlgo("report", "generalisation", "--data", data, "--markdown", page)
+    assert (run.returncode, run.stderr) == (0, "")
+    lines = page.read_text().splitlines()
+    assert [line for line in lines if line.startswith("## ")] == [
+        f"## Languages, {NEW}",
+        f"## Projects, {NEW}",
+        "## Compilers, all modules",
+        "## Compilers, C",
+        "## Compilers, C++",
+        "## Trainings",
+    ]
+    assert f"| {OLD} | +20.00 % (+20.00 to +20.00)<br>8 : 0 of 8, p = 0.0078 | " in page.read_text()
+    assert lines[-1] == f"| {OLD} | both | c, c++ | 0, 1 | 104 |"
+
+
+def test_nothing_there(mlgo, tmp_path):
+    run = mlgo("report", "generalisation", "--data", tmp_path)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr.startswith(f"error: {tmp_path}/generalisation/results.parquet is missing; make it with: make")

@@ -1,0 +1,41 @@
+"""`mlgo report headroom`: tables of what the search found."""
+
+import json
+
+import pytest
+
+from mlgo.core.artifacts import HEADROOM, RESULTS, write_rows
+from tests.experiments.test_headroom import result_rows, search_rows
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A folder of results."""
+    write_rows(tmp_path / "headroom" / "headroom.parquet", search_rows(), HEADROOM, {})
+    write_rows(tmp_path / "evaluation" / "results.parquet", result_rows(1000, 1750, 500), RESULTS, {})
+    return tmp_path
+
+
+def test_table(mlgo, data):
+    run = mlgo("report", "headroom", "--data", data)
+    assert (run.returncode, run.stderr) == (0, "")
+    lines = run.stdout.splitlines()
+    assert lines[7].split() == ["es-s0", "3", "3,400", "3,250", "+4.41", "%", "-3.03", "%", "+25.00", "%"]
+    assert lines[8].split() == ["best", "known", "3", "3,400", "2,800", "+17.65", "%", "+12.28", "%", "-"]
+    assert [lines[i - 1] for i, line in enumerate(lines) if "modules " in line] == ["All modules", "C", "C++", "p", "q"]
+
+
+def test_json(mlgo, data):
+    rows = json.loads(mlgo("report", "headroom", "--data", data, "--json", "--measure", "exec_bytes").stdout)
+    (row,) = [row for row in rows if (row["scope"], row["contender"]) == ("all", "es-s0")]
+    assert (row["total_share"], row["best_sum"], row["measure"]) == (0.25, 2800, "exec_bytes")
+
+
+def test_what_is_missing_and_how_to_make_it(mlgo, tmp_path):
+    run = mlgo("report", "headroom", "--data", tmp_path)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr == f"error: {tmp_path}/headroom/headroom.parquet is missing; make it with: make headroom\n"
+
+
+def test_help_has_an_example(mlgo):
+    assert "of: make headroom" in mlgo("report", "--help").stdout
