@@ -17,7 +17,7 @@ from mlgo.core.config import EvaluateConfig, parse_section
 from mlgo.core.files import read_json, write_json, write_text
 from mlgo.experiments.compare import Bootstrap
 from mlgo.experiments.curves import read_curves
-from mlgo.experiments.evaluation import count_truncated, measured_modules, module_scopes
+from mlgo.experiments.evaluation import compare_by_project, count_truncated, measured_modules, module_scopes
 from mlgo.experiments.functions import function_measure, function_rows, measured_functions
 from mlgo.experiments.measured import Row, by_contender, compare_all
 from mlgo.experiments.programs import read_matching_programs
@@ -54,9 +54,9 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
 
-    report, totals = _collect(args, parse_section(EvaluateConfig, args.evaluate))
+    report, totals, by_project = _collect(args, parse_section(EvaluateConfig, args.evaluate))
     write_text(args.output / "report.html", render_page(report))
-    comparisons = metrics(report.rows, totals)
+    comparisons = metrics(report.rows, totals, by_project)
     comparisons["rank_correlations"] = correlation_metrics(report.correlations)
     if report.function_rows:
         comparisons["functions"] = function_metrics(report.function_rows)
@@ -68,8 +68,8 @@ def main() -> None:
     write_compile_times(args.work / "report", read_timings(args.work / "timings"))
 
 
-def _collect(args: argparse.Namespace, config: EvaluateConfig) -> tuple[Report, list[Row]]:
-    """The report, and the comparisons of whole projects."""
+def _collect(args: argparse.Namespace, config: EvaluateConfig) -> tuple[Report, list[Row], list[Row]]:
+    """The report, the comparisons of whole projects, and those of modules with intervals over projects."""
     inputs = {
         "evaluation/results.parquet": args.evaluation / "results.parquet",
         "evaluation/linked.parquet": args.evaluation / "linked.parquet",
@@ -121,7 +121,7 @@ def _collect(args: argparse.Namespace, config: EvaluateConfig) -> tuple[Report, 
             }
         ),
     )
-    return report, totals
+    return report, totals, compare_by_project(modules.only(policies), bootstrap)
 
 
 if __name__ == "__main__":

@@ -48,7 +48,9 @@ def headline_metrics(rows: Iterable[Row], measure: str, totals: Iterable[Row]) -
     return found
 
 
-def metrics(rows: Iterable[Row], totals: Iterable[Row]) -> dict[str, dict[str, dict[str, float | str]]]:
+def metrics(
+    rows: Iterable[Row], totals: Iterable[Row], by_project: Iterable[Row] = ()
+) -> dict[str, dict[str, dict[str, float | str]]]:
     """Metrics by split and contender, for example ``{"test": {"es-s0": {"text_geomean_gain_percent": 1.5, ...}}}``.
 
     The modules of one language stand under the contender's name with the language, ``"es-s0 c++"``.
@@ -56,6 +58,7 @@ def metrics(rows: Iterable[Row], totals: Iterable[Row]) -> dict[str, dict[str, d
     Args:
         rows: comparisons of modules; only those of whole splits and single languages are taken.
         totals: comparisons of whole projects, which stand beside those of all modules.
+        by_project: comparisons of modules with intervals over projects, whose ends are named after them.
 
     Returns:
         Numbers and verdicts; a gain without modules or an interval with fewer than two is left out.
@@ -71,6 +74,14 @@ def metrics(rows: Iterable[Row], totals: Iterable[Row]) -> dict[str, dict[str, d
             ends = {f"{measure}_total_{end}_percent": percent(getattr(one.total, key)) for end, key in _ENDS.items()}
             numbers |= _known(ends) | {"projects": one.num_compared, "projects_failed": one.num_failed}
         found.setdefault(row.split, {}).setdefault(row.name, {}).update(numbers)
+    for row in by_project:
+        ends = {
+            f"{prefix_of(measure)}{kind}_by_project_{end}_percent": percent(getattr(getattr(one, kind), end))
+            for measure, one in row.comparisons.items()
+            for kind in ("geomean", "total")
+            for end in ("low", "high")
+        }
+        found[row.split][f"{row.name}{PARTS[row.scope]}"].update(_known(ends))
     return found
 
 

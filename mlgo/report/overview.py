@@ -21,16 +21,32 @@ def show(args: argparse.Namespace) -> Shown:
     scores = args.data / "baseline" / "scores.parquet"
     objective = read_provenance(scores)["compile"]["objective"] if scores.exists() else measures.DEFAULT.name
     measure, test = measures.get_measure(args.measure or objective), found["test"]
-    lines = [
-        f"{name}, {title}: {summarise(test[f'{name}{PARTS[part]}'], measure)}"
-        for name in test
-        if PolicyName.find(name)
-        for part, title in _PARTS.items()
-        if f"{name}{PARTS[part]}" in test
-    ]
+    lines = []
+    for name in filter(PolicyName.find, test):
+        lines += [f"{name}, {title}: {text}" for title, text in whole_projects(test[name], measure).items()]
+        lines += [
+            f"{name}, {title}: {summarise(test[f'{name}{PARTS[part]}'], measure)}"
+            for part, title in _PARTS.items()
+            if f"{name}{PARTS[part]}" in test
+        ]
     pages = {what: args.data / path for what, path in _PAGES.items()}
     lines += [f"{what}: {path}" for what, path in pages.items() if path.exists()]
     return Shown("\n".join(lines), found)
+
+
+def whole_projects(figures: Mapping[str, Any], measure: measures.Measure) -> dict[str, str]:
+    """What ships comes first: linked projects, then modules with an interval over projects; a line each, by title."""
+    number, prefix = figures.get("projects"), prefix_of(measure.name)
+    shown = {
+        "linked projects": ("linked_total", "linked_total", "in total"),
+        f"{measure.words.title} by project": (f"{prefix}geomean", f"{prefix}geomean_by_project", "geometric mean"),
+    }
+    lines = {}
+    for title, (gain, ends, how) in shown.items():
+        value, low, high = (figures.get(f"{name}_percent") for name in (f"{gain}_gain", f"{ends}_low", f"{ends}_high"))
+        if value is not None and low is not None and high is not None:
+            lines[title] = f"gain {value:+.2f} % {how} ({low:+.2f} to {high:+.2f} % over {number} projects)"
+    return lines
 
 
 def summarise(figures: Mapping[str, Any], measure: measures.Measure) -> str:

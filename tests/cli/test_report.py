@@ -49,6 +49,19 @@ def test_the_overview_by_another_measure(mlgo, data):
     assert json.loads(mlgo("report", "--data", data, "--json").stdout)["test"]["never"]["exec_wins"] == 6
 
 
+def test_what_ships_comes_first(mlgo, data):
+    path = data / "report/comparisons.json"
+    found = json.loads(path.read_text())
+    linked = {f"linked_total_{end}_percent": value for end, value in (("gain", 2.0), ("low", 0.5), ("high", 4.0))}
+    ends = {"exec_geomean_by_project_low_percent": -1.0, "exec_geomean_by_project_high_percent": 5.0}
+    found["test"]["es-s0"] |= {**linked, **ends, "projects": 4}
+    path.write_text(json.dumps(found))
+    assert mlgo("report", "--data", data).stdout.splitlines()[:2] == [
+        "es-s0, linked projects: gain +2.00 % in total (+0.50 to +4.00 % over 4 projects)",
+        "es-s0, executable sections by project: gain +2.50 % geometric mean (-1.00 to +5.00 % over 4 projects)",
+    ]
+
+
 def test_a_gain_without_interval():
     counts = "6 smaller, 1 larger, 2 equal"
     assert summarise(figures("text", None, None), get_measure("text_bytes")) == f"no interval can be given ({counts})"

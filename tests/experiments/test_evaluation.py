@@ -6,8 +6,18 @@ import pytest
 from mlgo.core.artifacts import MODULES, RESULTS, SCORES
 from mlgo.core.errors import ArtifactError
 from mlgo.experiments.compare import Bootstrap
-from mlgo.experiments.evaluation import count_truncated, failures, measured_modules, module_scopes, ratios, standouts
-from mlgo.experiments.measured import Measured, Row, by_contender, compare_all
+from mlgo.experiments.evaluation import (
+    compare_by_project,
+    count_truncated,
+    failures,
+    gather_modules,
+    measured_modules,
+    module_scopes,
+    ratios,
+    standouts,
+)
+from mlgo.experiments.measured import Contender, Measured, Row, by_contender, compare_all
+from mlgo.report.metrics import metrics
 
 BOOTSTRAP = Bootstrap(200, 0.95, 0)
 
@@ -136,3 +146,28 @@ def test_a_module_of_another_corpus_is_an_error(world):
     world.results[0]["module"] = "elsewhere.c"
     with pytest.raises(ArtifactError, match=r"elsewhere\.c"):
         table(world)
+
+
+def test_an_interval_over_projects_knows_that_modules_of_one_project_are_alike():
+    """Three modules of one project gain a tenth each, one of another nothing: of 2 projects each may be drawn twice."""
+    rows = [
+        {
+            "contender": Contender.policy("es", 0),
+            "project": project,
+            "module": f"{i}.c",
+            "language": "c",
+            "split": "test",
+            "text_bytes": 1000 - 100 * (project == "a"),
+            "baseline_text_bytes": 1000,
+            **dict.fromkeys(("num_questions", "num_inlined", "truncated", "failure", "message")),
+        }
+        for i, project in enumerate("aaab")
+    ]
+    (whole, of_c) = compare_by_project(gather_modules(rows, names=["text_bytes"]), Bootstrap(1000, 0.95, 0))
+    assert (whole.scope, of_c.scope) == ("all", "c")
+    one = whole.by("text_bytes")
+    assert (one.num_compared, one.num_resampled) == (4, 2)
+    assert one.total == pytest.approx((0.075, 0.0, 0.1))
+    assert one.geomean == pytest.approx((1 - 0.9**0.75, 0.0, 0.1))
+    known = metrics([whole], [], [whole])["test"]["es-s0"]
+    assert (known["text_geomean_by_project_low_percent"], known["text_total_by_project_high_percent"]) == (0.0, 10.0)
