@@ -22,4 +22,4 @@ include: "workflow/rules/cse.smk"
 rule all:
     default_target: True
     input:
-        rules.cse.input if config["task"] in CSE_TASKS else rules.report.input,
+        rules.cse.input if CHOOSES else rules.report.input,

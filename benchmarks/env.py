@@ -19,7 +19,7 @@ from benchmarks.arguments import compiling_parser, run_benchmark
 from mlgo.cli.options import positive, read_config
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.seeding import generator
-from mlgo.envs import ENVIRONMENTS
+from mlgo.envs import compile_environments
 from mlgo.envs.env import CompileEnv
 
 _LARGEST_PRIORITY = 1 << 20
@@ -85,7 +85,7 @@ def bench_envs(
         one entry for each environment, and another for those that can have trees.
     """
     found = []
-    for name in names or ENVIRONMENTS:
+    for name in names or compile_environments():
         arguments = {"modules": [str(path) for path in modules], "toolchain": toolchain, "target": target}
         with scratch_directory() as folder:
             live = _made(name, arguments)

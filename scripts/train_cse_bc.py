@@ -23,10 +23,10 @@ from mlgo.learn.choice.outcome import write_choice_outcome
 from mlgo.learn.effort import recorded_effort
 from mlgo.learn.history import TensorBoardLog
 from mlgo.policy.network import flatten
-from mlgo.problems.compilers import COLUMNS
 from mlgo.problems.subset.jobs import FollowJob
 from mlgo.problems.subset.policy import ChoicePolicy
 from mlgo.problems.subset.pool import CsePool
+from mlgo.problems.subset.problem import choice_problem
 from mlgo.problems.subset.stored import JudgedUnit, in_batches, judged_units, observer_for, stored_labels
 
 
@@ -40,7 +40,7 @@ def main() -> None:
     (config, spec), bc = cse_compiler_of(args), parse_section(BCConfig, args.bc)
     shape = parse_section(PolicyConfig, args.policy)
     labels = stored_labels(args.labels)
-    observer = observer_for(args.baseline, COLUMNS[args.task], config.max_candidates)
+    observer = observer_for(args.baseline, choice_problem(args.task).columns, config.max_candidates)
     policy = ChoicePolicy.fresh(args.task, observer, shape.hidden, generator(args.seed, "cse", "policy"))
     origin = provenance(
         algorithm="bc",

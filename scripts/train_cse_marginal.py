@@ -21,12 +21,12 @@ from mlgo.learn.choice.outcome import write_choice_outcome
 from mlgo.learn.choice.savings import Savings, fit_savings, savings
 from mlgo.learn.effort import recorded_effort
 from mlgo.learn.history import TensorBoardLog
-from mlgo.problems.compilers import COLUMNS
 from mlgo.problems.subset.compiler import Compiled
 from mlgo.problems.subset.jobs import BaselineJob
 from mlgo.problems.subset.judging import validation_rewards
 from mlgo.problems.subset.policy import ChoicePolicy
 from mlgo.problems.subset.pool import CsePool
+from mlgo.problems.subset.problem import choice_problem
 from mlgo.problems.subset.stored import in_batches, judged_units, observer_for
 
 
@@ -39,7 +39,7 @@ def main() -> None:
     started, name = time.monotonic(), args.output.name
     (config, spec), bc = cse_compiler_of(args), parse_section(BCConfig, args.bc)
     shape = parse_section(PolicyConfig, args.policy)
-    observer = observer_for(args.baseline, COLUMNS[args.task], config.max_candidates)
+    observer = observer_for(args.baseline, choice_problem(args.task).columns, config.max_candidates)
     fresh = ChoicePolicy.fresh(args.task, observer, shape.hidden, generator(args.seed, "cse", "policy"))
     changes: dict[str, dict[int, float]] = {}
     for row in read_table(args.effects, CSE_EFFECTS).to_pylist():

@@ -22,9 +22,9 @@ from mlgo.core.files import content_hash, file_sha256
 from mlgo.core.seeding import generator
 from mlgo.learn.choice.outcome import write_choice_outcome
 from mlgo.learn.effort import recorded_effort
-from mlgo.problems.compilers import COLUMNS
 from mlgo.problems.subset.env import CseEnv
 from mlgo.problems.subset.policy import ChoicePolicy
+from mlgo.problems.subset.problem import choice_problem
 from mlgo.problems.subset.rewards import EndGain
 from mlgo.problems.subset.stored import judged_units
 
@@ -51,7 +51,7 @@ def main() -> None:
     # Rewards in percent, so that they are of the size that the library's settings are for.
     env = CseEnv(
         spec.open(),
-        COLUMNS[args.task],
+        choice_problem(args.task).columns,
         [unit.name for unit in train],
         min_viable=config.min_viable,
         max_candidates=config.max_candidates,

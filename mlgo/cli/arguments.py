@@ -6,9 +6,8 @@ from pathlib import Path
 
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.core.config import LOCAL_WORKERS, CompileConfig, CseConfig, WorkersConfig, parse_section
-from mlgo.problems.compilers import compiler_spec
-from mlgo.problems.gcc.compiler import GccSpec
-from mlgo.problems.jit.compiler import SuperPmiSpec
+from mlgo.problems.subset.compiler import CompilerSpec
+from mlgo.problems.subset.problem import compiler_spec
 
 
 def stage_parser(description: str | None) -> argparse.ArgumentParser:
@@ -81,7 +80,7 @@ def cse_parser(description: str | None, *sections: str) -> argparse.ArgumentPars
     return parser
 
 
-def cse_compiler_of(args: argparse.Namespace) -> tuple[CseConfig, GccSpec | SuperPmiSpec]:
+def cse_compiler_of(args: argparse.Namespace) -> tuple[CseConfig, CompilerSpec]:
     """Settings, and the compiler that they name.
 
     Raises:

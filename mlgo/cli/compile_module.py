@@ -21,7 +21,7 @@ from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor
 from mlgo.policy.stored import load_policy
 from mlgo.rollout.logged import logged_episode, write_episode, write_training_log
 from mlgo.rollout.references import REFERENCES, Luck
-from mlgo.tasks import TASKS, Advisor, Task, get_task
+from mlgo.tasks import Advisor, Task, get_task
 
 _EXAMPLES = """
 mlgo compile data/sample/json/parser.cpp
@@ -37,7 +37,7 @@ def add_parser(commands: Any) -> None:
     """Register the sub-command."""
     parser = add_command(commands, "compile", "compile one module under a policy and print its sizes", _EXAMPLES)
     parser.add_argument("module", help="bitcode (.bc, .ll), a C or C++ source, or PROJECT/PATH of the corpus")
-    parser.add_argument("--task", choices=sorted(TASKS), help="(default: the configuration's)")
+    parser.add_argument("--task", metavar="NAME", help="decision problem (default: the configuration's)")
     parser.add_argument(
         "--policy",
         default="default",

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from mlgo.core import measures
 from mlgo.core.errors import ConfigError
+from mlgo.core.problems import PROBLEMS
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[int, Field(ge=1)]
@@ -35,6 +36,12 @@ def _is_measure(name: str) -> str:
     if name not in measures.MEASURES:
         *first, last = map(repr, measures.names())
         raise ValueError(f"must be {', '.join(first)} or {last}")
+    return name
+
+
+def _is_task(name: str) -> str:
+    if name not in PROBLEMS.names():
+        raise ValueError(f"must be one of {', '.join(PROBLEMS.names())}")
     return name
 
 
@@ -602,7 +609,9 @@ class Config(Section):
 
     seed: Annotated[int, Field(ge=0)]
     """Root of all randomness outside training."""
-    task: Literal["inline-size", "regalloc-evict", "regalloc-priority", "gcc-pre", "jit-cse"]
+    task: Annotated[
+        str, AfterValidator(_is_task), Field(json_schema_extra=lambda schema: schema.update(enum=PROBLEMS.names()))
+    ]
     """Decision problem."""
     toolchain: str = Field(min_length=1)
     """``auto`` and ``ziglang`` take the compiler inside the ziglang wheel; else the path of a clang, 17 or newer."""
@@ -630,7 +639,7 @@ class Config(Section):
     def _check_starts(self) -> "Config":
         if self.es.start == "ppo" and self.ppo.start == "es":
             raise ValueError("es.start and ppo.start name each other; let one of them start from bc")
-        stranger = "bcmax" if self.task in ("gcc-pre", "jit-cse") else "sb3"
+        stranger = "bcmax" if PROBLEMS.get(self.task).kind == "choices" else "sb3"
         if stranger in self.train.algorithms:
             raise ValueError(f"train.algorithms: there is no {stranger} for task {self.task}")
         return self

@@ -1,7 +1,7 @@
 """One decision of the compiler is one step, one compile is one episode."""
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from mlgo.core.errors import CompileError, ConfigError
 from mlgo.core.measures import get_measure
 from mlgo.core.scratch import scratch_directory
 from mlgo.envs.episode import Compile, Ending, LiveCompile, Question
-from mlgo.envs.modules import Problem, choose_settings, problems_of_corpus, problems_of_files
+from mlgo.envs.modules import FileProblems, Problem, choose_settings, named_files, problems_of_corpus, sample_files
 from mlgo.envs.picture import draw_episode
 from mlgo.envs.recalled import RecalledCompile
 from mlgo.envs.rewards import EndGain, Reward
@@ -50,6 +50,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
     Args:
         task: name of the decision problem.
         modules: files to compile, bitcode or sources; or ``corpus`` and ``baseline``, folders that the pipeline made.
+            Without either, all sources of the sample corpus.
         split: of the corpus.
         objective: score that is minimised; if None that of the baseline, or the task's first.
         optimization: level; if None that of the baseline, or ``-Oz`` for inlining and ``-O2`` for registers.
@@ -63,7 +64,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
             what is compiled.
 
     Raises:
-        ConfigError: neither modules nor a corpus, settings that contradict each other or the baseline, an objective
+        ConfigError: both modules and a corpus, settings that contradict each other or the baseline, an objective
             that the task does not have, or trees for answers that hardly repeat.
         ToolchainError: the compiler offers no channel for the task, or is not that of the baseline.
     """
@@ -88,11 +89,11 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
     ) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ConfigError(f"render_mode: {render_mode} is none of {', '.join(self.metadata['render_modes'])}")
-        if bool(modules) == bool(corpus and baseline):
+        if bool(corpus) != bool(baseline) or (modules and corpus):
             raise ConfigError("give either modules=[files], or corpus= and baseline=, folders that the pipeline made")
         self.task = get_task(task)
         self.settings = choose_settings(
-            self.task, None if modules else Path(baseline or ""), settings, objective, optimization
+            self.task, Path(baseline) if baseline else None, settings, objective, optimization
         )
         self.toolchain = find_toolchain(toolchain, target)
         self.header = probe_channel(self.toolchain, self.task, self.settings)
@@ -105,16 +106,19 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         self._compile: Compile | None = None
         self._scratch = ExitStack()
         folder = self._scratch.enter_context(scratch_directory())
-        problems = (
-            problems_of_files(modules, self.toolchain, self.task, self.settings, folder)
-            if modules
-            else problems_of_corpus(
-                Path(corpus or ""), Path(baseline or ""), split, self.toolchain, self.settings.objective, folder
-            )
-        )
-        self._problems = {one.name: one for one in problems}
+        self._problems: Mapping[str, Problem]
+        if corpus and baseline:
+            paths, objective = (Path(corpus), Path(baseline)), self.settings.objective
+            self._problems = {
+                one.name: one for one in problems_of_corpus(*paths, split, self.toolchain, objective, folder)
+            }
+        else:
+            files = named_files(modules) if modules else sample_files()
+            self._problems = FileProblems(files, self.toolchain, self.task, self.settings, folder)
+            for name in modules:  # what the user names must compile; of the sample, what is drawn will be
+                self._problems[name]
         self._event: Question | Ending | None = None
-        self._begin(problems[0])
+        self._begin(self._problems[next(iter(self._problems))])
         self._see()
 
     def reset(

@@ -1,10 +1,11 @@
 """What environments compile: modules as files, with their scores under the heuristic."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import mlgo
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.session import compile_plain
 from mlgo.compiler.toolchain import Toolchain
@@ -35,25 +36,69 @@ class Problem:
     baseline: float
 
 
-def problems_of_files(
-    files: Sequence[str], toolchain: Toolchain, task: Task, settings: CompileConfig, folder: Path
-) -> list[Problem]:
-    """Bitcode, textual IR, or sources of C and C++, which are compiled to bitcode in ``folder``.
+class FileProblems(Mapping[str, Problem]):
+    """Bitcode, textual IR, or sources of C and C++, by name; each is compiled when it is first asked for.
+
+    Args:
+        files: paths by name.
+        toolchain: compiler to use.
+        task: decision problem.
+        settings: level, deadlines and objective.
+        folder: for the bitcode of sources.
+    """
+
+    def __init__(
+        self, files: Mapping[str, Path], toolchain: Toolchain, task: Task, settings: CompileConfig, folder: Path
+    ) -> None:
+        self._files, self._toolchain, self._task, self._settings = dict(files), toolchain, task, settings
+        self._folder, self._front_end = folder, FrontEnd(toolchain, settings, folder, task)
+        self._made: dict[str, Problem] = {}
+
+    def __getitem__(self, name: str) -> Problem:
+        """A module with its score under the heuristic.
+
+        Raises:
+            CompileError: it does not compile.
+        """
+        path = self._files[name]
+        if name not in self._made:
+            bitcode = self._front_end.module_of(path, self._folder / f"{len(self._made)}.bc")
+            plain = compile_plain(self._toolchain, bitcode, self._settings, task=self._task)
+            score = plain.score(self._settings.objective)
+            self._made[name] = Problem(name, bitcode, file_sha256(bitcode), score)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+
+def named_files(modules: Sequence[str]) -> dict[str, Path]:
+    """Files by the names that the user gives them.
 
     Raises:
-        CompileError: a source, or a module under the heuristic, does not compile.
-        CorpusError: no file, no name twice.
+        CorpusError: no file, or one is named twice.
     """
-    found, front_end = [], FrontEnd(toolchain, settings, folder, task)
-    for number, name in enumerate(files):
-        path = Path(name)
-        if not path.is_file():
+    for name in modules:
+        if not Path(name).is_file():
             raise CorpusError(f"{name} is no file; name bitcode (.bc, .ll) or a source of C or C++")
-        bitcode = front_end.module_of(path, folder / f"{number}.bc")
-        plain = compile_plain(toolchain, bitcode, settings, task=task)
-        found.append(Problem(name, bitcode, file_sha256(bitcode), plain.score(settings.objective)))
-    if len({one.name for one in found}) < len(found):
+    if len(set(modules)) < len(modules):
         raise CorpusError("a module is named twice")
+    return {name: Path(name) for name in modules}
+
+
+def sample_files() -> dict[str, Path]:
+    """Sources of the sample corpus, by project and file.
+
+    Raises:
+        CorpusError: this is not a checkout.
+    """
+    folder = Path(mlgo.__file__).parents[1] / "data/sample"
+    found = {f"{path.parent.name}/{path.name}": path for path in sorted(folder.glob("*/*.c*"))}
+    if not found:
+        raise CorpusError(f"the sample corpus is not in {folder}; give modules=[files], or run from a checkout")
     return found
 
 

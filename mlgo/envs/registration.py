@@ -1,25 +1,51 @@
-"""Names under which Gymnasium finds the environments."""
+"""Names under which Gymnasium finds the environments: one for each problem, one more with a flat observation."""
+
+import pkgutil
+from typing import Any
 
 import gymnasium
+from gymnasium.wrappers import FlattenObservation
 
-ENVIRONMENTS = {
-    "mlgo/InlineSize-v0": {"task": "inline-size"},
-    "mlgo/RegallocEvict-v0": {"task": "regalloc-evict"},
-    "mlgo/RegallocPriority-v0": {"task": "regalloc-priority"},
-}
-"""Arguments of `env.CompileEnv` by id."""
+from mlgo.core.problems import PROBLEMS
 
 
-CHOICE_ENVIRONMENTS = {
-    "mlgo/JitCse-v0": "mlgo.problems.jit.environment:jit_cse",
-    "mlgo/GccPre-v0": "mlgo.problems.gcc.environment:gcc_pre",
-}
-"""What makes environments of chosen eliminations, by id."""
+def environment_id(problem: str, flat: bool = False) -> str:
+    """The id of a problem's environment, for example ``mlgo/InlineSize-v0`` of ``inline-size``."""
+    name = "".join(part.capitalize() for part in problem.split("-"))
+    return f"mlgo/{name}{'Flat' if flat else ''}-v0"
+
+
+def compile_environments() -> list[str]:
+    """Ids of the environments whose episode is one compile of a module."""
+    return [environment_id(name) for name in PROBLEMS.names() if PROBLEMS.get(name).kind == "modules"]
+
+
+def make(problem: str, flatten: bool = False, **arguments: Any) -> gymnasium.Env[Any, Any]:
+    """Make the environment of a problem; the problem is imported only now.
+
+    Args:
+        problem: name.
+        flatten: observations become one vector, see `vector.VectorObservation`.
+        arguments: of the environment.
+
+    Raises:
+        ConfigError: the problem cannot be imported.
+    """
+    from mlgo.envs.env import CompileEnv
+    from mlgo.envs.vector import VectorObservation
+
+    found = PROBLEMS.get(problem)
+    env: gymnasium.Env[Any, Any] = pkgutil.resolve_name(found.environment)(**found.environment_arguments, **arguments)
+    if not flatten:
+        return env
+    return VectorObservation(env) if isinstance(env, CompileEnv) else FlattenObservation(env)
 
 
 def register() -> None:
-    """Register all environments."""
-    for name, arguments in ENVIRONMENTS.items():
-        gymnasium.register(name, "mlgo.envs.env:CompileEnv", kwargs=dict(arguments), disable_env_checker=True)
-    for name, maker in CHOICE_ENVIRONMENTS.items():
-        gymnasium.register(name, maker, disable_env_checker=True)
+    """Register the environments of all problems."""
+    for name in PROBLEMS.names():
+        for flat in (False, True):
+            arguments = {"problem": name, **({"flatten": True} if flat else {})}
+            gymnasium.register(
+                environment_id(name, flat), "mlgo.envs.registration:make", kwargs=arguments, disable_env_checker=True
+            )

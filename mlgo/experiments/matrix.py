@@ -11,6 +11,7 @@ from mlgo.core.config import Config, SweepConfig, merge, parse_config, read_yaml
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import content_hash
 from mlgo.core.names import PolicyName
+from mlgo.core.problems import PROBLEMS
 from mlgo.tasks import get_task
 
 BASELINE_KEYS = ("seed", "task", "toolchain", "target", "compile", "corpus", "baseline")
@@ -165,7 +166,7 @@ def _checked(base: Mapping[str, Any], chosen: Mapping[str, Any]) -> Mapping[str,
 
 
 def _check_task(config: Config) -> None:
-    if config.task in ("gcc-pre", "jit-cse"):
+    if PROBLEMS.get(config.task).kind == "choices":
         raise ConfigError(f"task {config.task} has stages of its own and cannot be swept; sweep tasks of LLVM's")
     get_task(config.task).check_objective(config.compile.objective)
 

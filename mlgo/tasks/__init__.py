@@ -1,23 +1,20 @@
 """Decision problems: what is asked, what an answer may be, how the result is scored."""
 
 from mlgo.core.errors import ConfigError
+from mlgo.core.problems import PROBLEMS
 from mlgo.tasks.base import Advisor, Decide, Guard, PureAdvisor, Remark, Responder, Task
-from mlgo.tasks.inline_size import INLINE_SIZE
-from mlgo.tasks.regalloc_evict import REGALLOC_EVICT
-from mlgo.tasks.regalloc_priority import REGALLOC_PRIORITY
-
-TASKS: dict[str, Task] = {task.name: task for task in (INLINE_SIZE, REGALLOC_EVICT, REGALLOC_PRIORITY)}
 
 
 def get_task(name: str) -> Task:
-    """Look a task up by its name.
+    """Look a task up whose compiles ask questions.
 
     Raises:
-        ConfigError: unknown name.
+        ConfigError: unknown name, or a task of another kind.
     """
-    if name not in TASKS:
-        raise ConfigError(f"unknown task {name!r}; known: {', '.join(sorted(TASKS))}")
-    return TASKS[name]
+    problem = PROBLEMS.get(name)
+    if not isinstance(problem, Task):
+        raise ConfigError(f"task {name} asks no questions while a module is compiled; it chooses among candidates")
+    return problem
 
 
-__all__ = ["TASKS", "Advisor", "Decide", "Guard", "PureAdvisor", "Remark", "Responder", "Task", "get_task"]
+__all__ = ["Advisor", "Decide", "Guard", "PureAdvisor", "Remark", "Responder", "Task", "get_task"]

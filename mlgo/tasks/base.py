@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
 from mlgo.core.errors import ConfigError
 from mlgo.core.measures import Measure, names
+from mlgo.core.problems import Kind
 from mlgo.wire.log import Header
 
 Responder = Callable[[bytes], bytes]
@@ -109,6 +110,8 @@ class Task:
 
     Attributes:
         name: as in the configuration.
+        title: of its report.
+        about_references: what its reference advisors do, for the report, as HTML.
         mode_flags: options that make the compiler ask, without the channel.
         channel_option: option that takes the channel's base path, ending in ``=``.
         decision: name of the answer tensor.
@@ -121,9 +124,13 @@ class Task:
         in_code_generation: decisions come after the optimization of IR, so modules are kept optimized and only code
             is generated in each compile; what register allocation cost each function is reported, too.
         units: in which policies take features, where not as they are, see `policy.features.Normalisation`.
+        environment: what makes its Gymnasium environment, see `core.problems.Problem`.
+        kind: modules.
     """
 
     name: str
+    title: str
+    about_references: str
     mode_flags: tuple[str, ...]
     channel_option: str
     decision: str
@@ -135,6 +142,13 @@ class Task:
     guard: Callable[[Header], Guard] | None = None
     in_code_generation: bool = False
     units: Mapping[str, float] = field(default_factory=dict)
+    environment: ClassVar[str] = "mlgo.envs.env:CompileEnv"
+    kind: ClassVar[Kind] = "modules"
+
+    @property
+    def environment_arguments(self) -> Mapping[str, str]:
+        """Arguments of what makes its Gymnasium environment."""
+        return {"task": self.name}
 
     @property
     def objectives(self) -> tuple[str, ...]:

@@ -104,6 +104,10 @@ class EvictionGuard:
 
 REGALLOC_EVICT = Task(
     name="regalloc-evict",
+    title="Register eviction policies against the built-in allocator",
+    about_references="<em>lightest</em> evicts only what is lighter than the value itself, and there what breaks the "
+    "fewest hints; that comes close to the built-in rule; policies start from a clone of it. <em>first</em> takes the "
+    "first register that may be taken, <em>random</em> any; both show that the questions matter.",
     mode_flags=("-regalloc-enable-advisor=release",),
     channel_option="-regalloc-evict-interactive-channel-base=",
     decision="index_to_evict",

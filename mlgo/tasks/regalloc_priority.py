@@ -79,6 +79,10 @@ class PriorityGuard:
 
 REGALLOC_PRIORITY = Task(
     name="regalloc-priority",
+    title="Register priority policies against the built-in allocator",
+    about_references="<em>longest</em> takes longer live ranges first and those to be split last, the simple rule that "
+    "comes closest to the built-in one; policies start from a clone of it. <em>equal</em> takes them in the order of "
+    "their numbers, <em>random</em> in any; both show that the questions matter.",
     mode_flags=("-regalloc-enable-priority-advisor=release",),
     channel_option="-regalloc-priority-interactive-channel-base=",
     decision="priority",

@@ -15,7 +15,7 @@ from gymnasium.utils.env_checker import check_env
 
 from mlgo.compiler.session import compile_plain, compile_under_advice
 from mlgo.core.errors import ConfigError, CorpusError, PolicyError
-from mlgo.envs import ENVIRONMENTS
+from mlgo.envs import compile_environments
 from mlgo.envs.env import CompileEnv
 from mlgo.envs.rewards import MarginalShare, Shaped
 from mlgo.envs.vector import VectorObservation
@@ -39,14 +39,14 @@ def play(env, act, **reset):
     raise AssertionError("no end")
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@pytest.mark.parametrize("name", compile_environments())
 def test_gymnasiums_own_checks(name, make):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that what a compiler may send has no bounds
         check_env(make(name, render_mode="rgb_array"))  # the other ways to render are tried, too
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@pytest.mark.parametrize("name", compile_environments())
 def test_data_sheets_list_what_is_observed(name, make):
     page = (REPOSITORY / "docs/environments.md").read_text()
     sheet = page.partition(f"### `{name}`")[2].partition("\n##")[0].partition("| feature |")[2]
@@ -170,7 +170,7 @@ def test_one_vector_by_hand(make):
         VectorObservation(env, Normalisation(("nothing_like_it",), scaling.centre, scaling.scale))
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@pytest.mark.parametrize("name", compile_environments())
 def test_vectors_pass_gymnasiums_checks(name, make):
     vectors = VectorObservation(make(name, [EVICTING]))
     with warnings.catch_warnings():
@@ -206,7 +206,9 @@ def test_mistakes_of_the_user(make):
     with pytest.raises(ResetNeeded):
         env.step(0)
     with pytest.raises(ConfigError, match="either modules"):
-        make("mlgo/InlineSize-v0", [])
+        make("mlgo/InlineSize-v0", [], corpus="data/corpus")
+    with pytest.raises(ConfigError, match="either modules"):
+        make("mlgo/InlineSize-v0", corpus="data/corpus", baseline="data/baseline")
     with pytest.raises(CorpusError, match=r"none\.c is no file"):
         make("mlgo/InlineSize-v0", ["none.c"])
     with pytest.raises(ConfigError, match="spill_cost is not measured"):

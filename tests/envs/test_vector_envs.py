@@ -6,7 +6,7 @@ import pytest
 from gymnasium.utils.env_checker import data_equivalence
 from gymnasium.vector.utils import batch_space
 
-from mlgo.envs import ENVIRONMENTS
+from mlgo.envs import compile_environments
 from tests.conftest import SAMPLE, process_states
 from tests.envs.conftest import EVICTING
 
@@ -29,7 +29,10 @@ def make_vec():
 @pytest.mark.filterwarnings("ignore::UserWarning")  # that what a compiler may send has no bounds
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name != "mlgo/RegallocPriority-v0")) for name in ENVIRONMENTS],
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name != "mlgo/RegallocPriority-v0"))
+        for name in compile_environments()
+    ],
 )
 def test_one_process_and_several_show_the_same(name, make_vec):
     """Through the end of episodes and into the next ones."""

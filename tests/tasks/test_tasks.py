@@ -11,8 +11,10 @@ from mlgo.tasks import get_task
 
 
 def test_unknown_tasks_are_named():
-    with pytest.raises(ConfigError, match=r"'regalloc'; known: inline-size"):
+    with pytest.raises(ConfigError, match=r"unknown task 'regalloc'; known: gcc-pre, inline-size, jit-cse"):
         get_task("regalloc")
+    with pytest.raises(ConfigError, match="task gcc-pre asks no questions while a module is compiled"):
+        get_task("gcc-pre")
 
 
 def test_flags_of_inlining():

@@ -15,18 +15,18 @@ os.environ.update(
 from mlgo.core.config import parse_config, read_yaml
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import file_sha256
+from mlgo.core.problems import PROBLEMS
 from mlgo.tasks import get_task
 
 
 configfile: "config/config.yaml"
 
 
-# Tasks whose stages are in cse.smk; all others are questions of LLVM's.
-CSE_TASKS = ("gcc-pre", "jit-cse")
-
 try:
     parse_config(config)
-    if config["task"] not in CSE_TASKS:
+    # Choices among candidates have stages of their own, in cse.smk.
+    CHOOSES = PROBLEMS.get(config["task"]).kind == "choices"
+    if not CHOOSES:
         get_task(config["task"]).check_objective(config["compile"]["objective"])
 except ConfigError as error:
     raise WorkflowError(str(error)) from None

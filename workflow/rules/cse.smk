@@ -1,5 +1,5 @@
 # Choice of redundancy eliminations: sources or recorded methods -> baselines -> labels -> policies -> evaluation -> report.
-# What make does for the tasks gcc-pre and jit-cse.
+# What make does for tasks that choose among candidates.
 include: "common.smk"
 
 
@@ -10,7 +10,11 @@ CSE_POLICIES = [
 ]
 # What every program knows; jit-cse has no table of sources.
 CSE = {"task": config["task"], "cse": config["cse"], "seed": config["seed"]}
-CSE_SOURCES = ["data/cse/corpus/sources.parquet"] if config["task"] == "gcc-pre" else []
+CSE_SOURCES = (
+    ["data/cse/corpus/sources.parquet"]
+    if CHOOSES and PROBLEMS.get(config["task"]).needs_sources
+    else []
+)
 CSE_BASELINE = expand(
     "data/cse/baseline/{file}.parquet", file=["units", "compiles", "candidates"]
 )

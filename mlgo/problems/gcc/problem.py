@@ -1,0 +1,23 @@
+"""Partial redundancies that GCC eliminates: which of them?"""
+
+from pathlib import Path
+
+from mlgo.core.config import CseConfig
+from mlgo.problems.gcc.compiler import GccSpec
+from mlgo.problems.gcc.features import GCC_COLUMNS
+from mlgo.problems.subset.problem import ChoiceProblem
+
+
+def _compiler(config: CseConfig, sources: Path | None) -> GccSpec:
+    assert sources is not None  # see `needs_sources`
+    return GccSpec.of(config.gcc, sources)
+
+
+GCC_PRE = ChoiceProblem(
+    name="gcc-pre",
+    title="Chosen eliminations against the built-in heuristic",
+    columns=GCC_COLUMNS,
+    compiler=_compiler,
+    environment="mlgo.problems.gcc.environment:gcc_pre",
+    needs_sources=True,
+)

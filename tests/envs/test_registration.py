@@ -1,0 +1,91 @@
+"""Ids that work alone: on the sample corpus, with the compiler's own observation or a flat one."""
+
+import os
+import subprocess
+import sys
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from mlgo.core.errors import CorpusError
+from mlgo.envs import compile_environments
+from mlgo.envs.modules import sample_files
+from mlgo.envs.registration import environment_id
+from tests.conftest import REPOSITORY
+
+
+@pytest.fixture
+def make_alone():
+    made = []
+
+    def make(name, **arguments):
+        made.append(gymnasium.make(name, **arguments))
+        return made[-1]
+
+    yield make
+    for env in made:
+        env.close()
+
+
+def test_ids_follow_from_the_names_of_problems():
+    assert environment_id("inline-size") == "mlgo/InlineSize-v0"
+    assert environment_id("gcc-pre", flat=True) == "mlgo/GccPreFlat-v0"
+    assert compile_environments() == ["mlgo/InlineSize-v0", "mlgo/RegallocEvict-v0", "mlgo/RegallocPriority-v0"]
+    registered = {name for name in gymnasium.registry if name.startswith("mlgo/")}
+    problems = ("InlineSize", "RegallocEvict", "RegallocPriority", "GccPre", "JitCse")
+    assert registered == {f"mlgo/{name}{flat}-v0" for name in problems for flat in ("", "Flat")}
+
+
+@pytest.mark.parametrize("name", compile_environments())
+def test_an_id_alone_plays_the_sample_corpus(name, make_alone):
+    env = make_alone(name)
+    seen = set()
+    for seed in (0, 1):
+        _, info = env.reset(seed=seed, options={"module": "lz/match.c"} if seed else None)
+        seen.add(info["module"])
+        over = False
+        while not over:
+            _, reward, terminated, truncated, info = env.step(env.action_space.sample())
+            over = terminated or truncated
+        assert terminated
+        assert np.isfinite(reward)
+    assert seen <= set(sample_files())
+    assert "lz/match.c" in seen
+
+
+def test_the_sample_corpus_is_all_its_sources(monkeypatch):
+    files = sample_files()
+    assert len(files) > 20
+    assert all(path.is_file() for path in files.values())
+    assert list(files) == sorted(files)
+    monkeypatch.setattr("mlgo.__file__", "/nonexistent/mlgo/__init__.py")
+    with pytest.raises(CorpusError, match=r"not in /nonexistent/data/sample; give modules="):
+        sample_files()
+
+
+@pytest.mark.parametrize("name", [name.replace("-v0", "Flat-v0") for name in compile_environments()])
+def test_a_flat_observation_passes_gymnasiums_own_checks(name, make_alone):
+    env = make_alone(name)
+    assert len(env.observation_space.shape) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that it is wrapped
+        check_env(env, skip_render_check=True)
+
+
+def test_flatten_is_an_option_of_every_id(make_alone):
+    flat, dictionary = (make_alone("mlgo/InlineSize-v0", flatten=flatten) for flatten in (True, False))
+    same = make_alone("mlgo/InlineSizeFlat-v0")
+    assert flat.observation_space == same.observation_space == gymnasium.spaces.Box(-5.0, 5.0, (38,), np.float32)
+    assert isinstance(dictionary.observation_space, gymnasium.spaces.Dict)
+    options = {"module": "json/parser.cpp"}
+    assert flat.reset(options=options)[0].tolist() == same.reset(options=options)[0].tolist()
+
+
+def test_an_id_with_its_package_needs_no_import():
+    code = "import gymnasium; print(gymnasium.make('mlgo.envs:mlgo/InlineSizeFlat-v0').reset(seed=3)[0].shape)"
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout == "(38,)\n"
