@@ -40,45 +40,12 @@ from mlgo.report.programs import cost_ranks, program_table, rank_table
 from mlgo.report.selftest import SelfTest
 from mlgo.report.training import losses, rewards
 from mlgo.rollout.references import REFERENCES
+from mlgo.tasks import get_task
 
 _NUM_STANDOUTS = 10
 _NUM_FEATURES = 10
 _NUM_FUNCTIONS = 3000  # points that a figure holds, of all policies together
 
-
-@dataclass(frozen=True)
-class Words:
-    """How a page names what a task is about.
-
-    Attributes:
-        title: of the page.
-        references: what the reference advisors do.
-    """
-
-    title: str
-    references: str
-
-
-_WORDS = {
-    "inline-size": Words(
-        "Inlining policies against the built-in heuristic",
-        "<em>echo</em> gives the heuristic's own answers, so its gain is what a perfect copy would get: where it is "
-        "not 0, asking itself changes the code. <em>never</em> inlines nothing it is asked about, <em>random</em> "
-        "answers at random; both show that the questions matter.",
-    ),
-    "regalloc-evict": Words(
-        "Register eviction policies against the built-in allocator",
-        "<em>lightest</em> evicts only what is lighter than the value itself, and there what breaks the fewest hints; "
-        "that comes close to the built-in rule; policies start from a clone of it. <em>first</em> takes the first "
-        "register that may be taken, <em>random</em> any; both show that the questions matter.",
-    ),
-    "regalloc-priority": Words(
-        "Register priority policies against the built-in allocator",
-        "<em>longest</em> takes longer live ranges first and those to be split last, the simple rule that comes "
-        "closest to the built-in one; policies start from a clone of it. <em>equal</em> takes them in the order of "
-        "their numbers, <em>random</em> in any; both show that the questions matter.",
-    ),
-}
 
 PROJECT_TITLES = {
     "object": "objects",
@@ -166,7 +133,7 @@ def render_page(report: Report) -> str:
         report=report,
         measure=main,
         measures=measures,
-        task_words=_WORDS[report.task],
+        task=get_task(report.task),
         words=main.words,
         inlining=inlining,
         coverage=f"{100.0 * report.bootstrap.confidence:g}\N{NO-BREAK SPACE}%",
