@@ -173,6 +173,11 @@ def sample(front_end: FrontEnd, tmp_path_factory: pytest.TempPathFactory) -> Cal
     return compile_sample
 
 
+def almost(sha256: str) -> str:
+    """Another hash, of which only the last digit differs."""
+    return sha256[:-1] + ("0" if sha256[-1] != "0" else "1")
+
+
 @pytest.fixture
 def bitcode(front_end: FrontEnd, tmp_path: Path) -> Callable[..., Path]:
     """Bitcode of a source text."""

@@ -8,6 +8,7 @@ import pytest
 
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.core.errors import ToolchainError
+from tests.conftest import almost
 
 TARGET = "x86_64-linux-gnu"
 
@@ -88,6 +89,9 @@ def test_quirks(major):
 def test_hash_of_the_executable(script):
     toolchain = find_toolchain(script("echo clang version 18.1.6"), TARGET)
     assert toolchain.sha256 == hashlib.sha256(toolchain.binary.read_bytes()).hexdigest()
+    toolchain.check_hash(toolchain.sha256)
+    with pytest.raises(ToolchainError, match="is another compiler than the one of this run"):
+        toolchain.check_hash(almost(toolchain.sha256))
 
 
 def test_commands_of_a_plain_clang(script):

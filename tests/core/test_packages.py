@@ -9,6 +9,7 @@ import pytest
 
 from mlgo.core.errors import PackageError
 from mlgo.core.packages import Package, fetch_package
+from tests.conftest import almost
 
 FILES = {
     "thing-1.0.tar.gz": b"sources",
@@ -56,3 +57,11 @@ def test_the_hash_of_a_source_distribution_is_no_wheel(tmp_path, index):
     with pytest.raises(PackageError, match=f"{HASHES['thing-1.0.tar.gz']} is pinned"):
         fetch_package(Package("thing", "1.0", HASHES["thing-1.0.tar.gz"], "wheel"), tmp_path / "cache")
     assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_hash_is_compared_to_its_last_digit(tmp_path):
+    name, data = next(iter(FILES.items()))
+    pinned = almost(HASHES[name])
+    (tmp_path / f"{pinned}-{name}").write_bytes(data)
+    with pytest.raises(PackageError, match=f"the file's sha256 is {HASHES[name]}, but {pinned} is pinned"):
+        fetch_package(Package("thing", "1.0", pinned, "wheel"), tmp_path)

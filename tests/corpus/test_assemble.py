@@ -1,6 +1,7 @@
 """The manifest, its duplicates and shared bodies; all numbers counted by hand."""
 
 import hashlib
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -9,6 +10,7 @@ from mlgo.core.artifacts import MODULES, PROJECT, write_rows
 from mlgo.core.errors import ArtifactError, CorpusError
 from mlgo.corpus.assemble import assemble, shared_bodies
 from mlgo.corpus.store import load_modules, unpack_bitcode
+from tests.conftest import almost
 
 
 def row(project, module, ir, bodies, skip=""):
@@ -158,3 +160,9 @@ def test_a_shard_that_does_not_fit_the_manifest(stored, tmp_path):
     write_rows(stored / "projects" / "beta.parquet", [row("beta", "y.c", "changed", {})], PROJECT, {})
     with pytest.raises(CorpusError, match=r"beta/y\.c"):
         unpack_bitcode(stored, load_modules(stored), tmp_path / "bitcode")
+
+
+def test_the_hash_of_bitcode_is_compared_to_its_last_digit(stored, tmp_path):
+    (module, *_) = load_modules(stored)
+    with pytest.raises(CorpusError, match="its shard does not hold the bitcode that the manifest names"):
+        unpack_bitcode(stored, [replace(module, sha256=almost(module.sha256))], tmp_path / "bitcode")

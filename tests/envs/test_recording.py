@@ -9,14 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 from gymnasium.error import ResetNeeded
 
-from mlgo.core.artifacts import read_provenance, read_table
-from mlgo.core.errors import ArtifactError, ConfigError
+from mlgo.core.artifacts import read_provenance, read_table, write_table
+from mlgo.core.errors import ArtifactError, ConfigError, ToolchainError
 from mlgo.core.seeding import generator
 from mlgo.envs import recording
 from mlgo.envs.recorded import RecordedEnv, first_difference
 from mlgo.envs.recording import RecordEpisodes
 from mlgo.envs.vector import VectorObservation
-from tests.conftest import SAMPLE
+from tests.conftest import SAMPLE, almost
 from tests.envs.conftest import INLINING
 
 SMALL = str(SAMPLE / "lz/match.c")
@@ -199,6 +199,12 @@ def test_mistakes_of_the_user(one_episode, make, tmp_path):
     with pytest.raises(ConfigError, match=r"recorded with size_stop_factor 4\.0, the environment has 9\.0"):
         settings = env.settings.model_copy(update={"size_stop_factor": 9.0})
         first_difference(one_episode, make("mlgo/InlineSize-v0", [SMALL], settings=settings))
+    other, table = tmp_path / "other compiler", read_table(one_episode)
+    origin = read_provenance(one_episode)
+    origin["compiler_sha256"] = almost(origin["compiler_sha256"])
+    write_table(other, table, table.schema, origin)
+    with pytest.raises(ToolchainError, match="the episodes were recorded with"):
+        first_difference(other, env)
     replayed = RecordedEnv(one_episode)
     with pytest.raises(ResetNeeded):
         replayed.step(0)

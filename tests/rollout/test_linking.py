@@ -4,11 +4,13 @@ import dataclasses
 
 import pytest
 
+from mlgo.compiler.session import compile_plain
 from mlgo.compiler.toolchain import find_linker
 from mlgo.core.artifacts import LINKED, PROJECT_MEASURES, write_rows
 from mlgo.corpus.store import Module
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.linking import Linking, measure_projects, object_paths
+from tests.compiler.test_linker import FIRST
 
 MODULES = [
     Module("codec", "base64.c", "c", "train", ""),
@@ -77,3 +79,10 @@ def test_a_failed_link_is_a_row(linking, compiled, tmp_path):
     assert failures == {"object": "object", "deduplicated": "object", "linked": "link", "folded": "link"}
     late = measure_projects(dataclasses.replace(linking, timeout_s=0.0), "es-s0", MODULES[:1], objects)
     assert [row["failure"] for row in late] == ["", "", "timeout", "timeout"]
+
+
+def test_only_the_folded_size_has_identical_code_once(linking, toolchain, settings, bitcode, tmp_path):
+    module = Module("twins", "first.cpp", "c++", "test", "")
+    compile_plain(toolchain, bitcode(FIRST, "c++"), settings, object_path=tmp_path / "first.o")
+    found = by_project(measure_projects(linking, "heuristic", [module], {module.key: tmp_path / "first.o"}))
+    assert 0 < found["twins", "folded"] < found["twins", "linked"]

@@ -11,6 +11,7 @@ from mlgo.core.errors import ArtifactError, CorpusError, ToolchainError
 from mlgo.core.files import file_sha256
 from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor
 from mlgo.rollout.logged import find_logged_bitcode, logged_episode, read_episode, replay_episode, write_episode
+from tests.conftest import almost
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +114,12 @@ def test_luck_is_replayed(toolchain, task, settings, source):
     assert not replay_episode(toolchain, logged, source, RandomAdvisor(0.5, 4, "m")).equal
 
 
+def test_another_object_after_the_same_answers_is_a_difference(toolchain, episode, source):
+    logged = almost(episode.result.object_sha256)
+    other = replace(episode, result=replace(episode.result, object_sha256=logged))
+    assert replay_episode(toolchain, other, source).difference.startswith("same answers, but another object file: ")
+
+
 def test_other_sizes_of_the_same_object_are_a_difference(toolchain, episode, source):
     fewer = {**episode.result.scores, "text_bytes": episode.result.scores["text_bytes"] - 1}
     smaller = replace(episode, result=replace(episode.result, scores=fewer))
@@ -123,7 +130,7 @@ def test_other_compilers_are_refused(toolchain, episode, source):
     with pytest.raises(ToolchainError, match=r"was logged with clang 17.0.6, this is ziglang clang"):
         replay_episode(toolchain, replace(episode, compiler="clang 17.0.6"), source)
     with pytest.raises(ToolchainError, match="another build of ziglang clang"):
-        replay_episode(toolchain, replace(episode, compiler_sha256="0" * 64), source)
+        replay_episode(toolchain, replace(episode, compiler_sha256=almost(toolchain.sha256)), source)
 
 
 def test_bitcode_of_the_corpus(episode, source, tmp_path):
@@ -153,6 +160,7 @@ def test_bitcode_of_the_corpus(episode, source, tmp_path):
     ("change", "message"),
     [
         (lambda one: replace(one, bitcode=b"other"), "the bitcode does not have the hash"),
+        (lambda one: replace(one, bitcode_sha256=almost(one.bitcode_sha256)), "the bitcode does not have the hash"),
         (lambda one: replace(one, result=replace(one.result, answers=b"1234567")), "7 bytes of answers of 8 bytes"),
         (lambda one: replace(one, result=replace(one.result, observations=b"1")), "1 bytes of observations for"),
     ],

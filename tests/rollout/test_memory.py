@@ -18,8 +18,10 @@ from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.rollout import CompileHost, CompileJob
-from mlgo.rollout.memory import TreeMemory
+from mlgo.rollout.copies import Copies
+from mlgo.rollout.memory import TreeMemory, tree_key
 from mlgo.tasks import get_task
+from tests.conftest import almost
 from tests.pipeline.conftest import ROOT
 
 TASK = get_task("inline-size")
@@ -155,3 +157,22 @@ def test_continuous_answers_are_compiled_every_time_and_not_kept(never, module, 
     memory.keep(asked.job, continuous)
     assert memory.recall(job).job == job  # from now on not even recorded
     assert list(tmp_path.rglob("*.tree")) == []
+
+
+def test_everything_that_decides_a_compile_is_part_of_the_key(toolchain):
+    settings = SETTINGS.model_copy(update={"optimization": "-Oz", "size_stop_factor": 4.0})
+    other_flags = dataclasses.replace(TASK, flags=lambda *_, **__: ["-mllvm", "-another-option"])
+    keys = [
+        tree_key(toolchain, TASK, settings),
+        tree_key(toolchain, TASK, settings.model_copy(update={"size_stop_factor": 2.0})),
+        tree_key(toolchain, TASK, settings.model_copy(update={"optimization": "-O2"})),
+        tree_key(toolchain, other_flags, settings),
+        tree_key(toolchain, get_task("regalloc-evict"), settings),
+        tree_key(dataclasses.replace(toolchain, target="aarch64-linux-gnu"), TASK, settings),
+        tree_key(toolchain, TASK, settings, Copies({"p": {b"group": 2}})),
+        tree_key(toolchain, TASK, settings, Copies({"p": {b"group": 3}})),
+    ]
+    assert len({key.folder for key in keys}) == len(keys)
+    assert dataclasses.replace(keys[0], compiler_sha256=almost(toolchain.sha256)).folder != keys[0].folder
+    longer = settings.model_copy(update={"compile_timeout_s": 99.0, "answer_timeout_s": 9.0})
+    assert tree_key(toolchain, TASK, longer) == keys[0]  # deadlines change no result
