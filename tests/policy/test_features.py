@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from mlgo.core.artifacts import VOCABULARY, read_table, write_table
 from mlgo.core.errors import PolicyError, TrainingError
 from mlgo.policy.features import Normalisation, check_features, signed_log
-from mlgo.policy.vocabulary import build_vocabulary, normalisation
+from mlgo.policy.vocabulary import build_vocabulary, normalisation, recorded_values
 
 
 def rows(table):
@@ -30,6 +31,22 @@ def test_vocabulary_by_hand():
     assert found["flag"]["quantiles"] == [0.0, 0.0, 0.0, 0.0, 1.0]
     assert found["same"]["quantiles"] == [7.0] * 5
     assert [found[name]["num_distinct"] for name in values] == [2, 4, 1]
+
+
+def test_quantiles_reach_from_the_smallest_to_the_largest_value():
+    found = rows(build_vocabulary({"f": np.arange(1, 1001)}, 5))["f"]["quantiles"]
+    assert found == [1.0, 250.0, 500.0, 750.0, 1000.0]
+    assert rows(build_vocabulary({"f": np.arange(1, 1001)}, 2))["f"]["quantiles"] == [1.0, 1000.0]
+
+
+def test_questions_about_columns_count_where_they_are_legal():
+    columns = {"mask": [[1, 0, 1], [0, 0, 1]], "size": [[10, 20, 30], [40, 50, 60]]}
+    lists = {name: pa.array(values, pa.list_(pa.int64(), 3)) for name, values in columns.items()}
+    trace = pa.table({"project": ["p", "p"], "step": [0, 1], **lists, "progress": [7, 8], "answer": [0, 2]})
+    found = recorded_values(trace)
+    assert {name: values.tolist() for name, values in found.items()} == {"size": [10, 30, 60], "progress": [7, 8]}
+    plain = trace.drop_columns(["mask", "size"])
+    assert {name: values.tolist() for name, values in recorded_values(plain).items()} == {"progress": [7, 8]}
 
 
 @given(st.lists(st.integers(0, 1), min_size=1, max_size=50), st.integers(2, 60))
@@ -121,6 +138,11 @@ def test_scale_from_quantiles_by_hand():
     assert scaling.centre == pytest.approx([np.mean(inner), math.log(8)], rel=1e-5)
     assert scaling.scale == pytest.approx([np.std(inner), 1.0], rel=1e-5)
     assert scaling.centre.dtype == scaling.scale.dtype == np.float32
+
+
+def test_scale_from_two_quantiles_loses_none():
+    table = build_vocabulary({"f": np.array([1, 3])}, 2)
+    assert normalisation(table).centre == pytest.approx([(math.log(2) + math.log(4)) / 2], rel=1e-5)
 
 
 def test_an_outlier_does_not_set_the_scale():

@@ -161,7 +161,7 @@ def test_continuous_answers_are_compiled_every_time_and_not_kept(never, module, 
 
 def test_everything_that_decides_a_compile_is_part_of_the_key(toolchain):
     settings = SETTINGS.model_copy(update={"optimization": "-Oz", "size_stop_factor": 4.0})
-    other_flags = dataclasses.replace(TASK, flags=lambda *_, **__: ["-mllvm", "-another-option"])
+    other_flags = dataclasses.replace(TASK, mode_flags=(*TASK.mode_flags, "-mllvm", "-another-option"))
     keys = [
         tree_key(toolchain, TASK, settings),
         tree_key(toolchain, TASK, settings.model_copy(update={"size_stop_factor": 2.0})),
