@@ -1,1 +1,1 @@
-"""Learning algorithms on arrays and callables; no compiler in sight."""
+"""Learning algorithms on arrays and callables; only BC-Max's `compiled.py` knows how compiles are run."""
