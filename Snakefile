@@ -1,5 +1,5 @@
 # corpus -> baseline -> train -> export -> evaluate -> report.
-# Every stage also runs alone: snakemake -s workflow/rules/<stage>.smk
+# Every stage of dvc.yaml also runs alone: snakemake -s workflow/rules/<stage>.smk
 from snakemake.utils import min_version
 
 min_version("9.27")
@@ -22,4 +22,4 @@ include: "workflow/rules/cse.smk"
 rule all:
     default_target: True
     input:
-        rules.cse.input if CHOOSES else rules.report.input,
+        rules.cse.input if KIND == "choices" else rules.report.input,

@@ -1,16 +1,16 @@
 """Join projects into a corpus: remove duplicates, assign splits, write the manifest.
 
 Example:
-    python scripts/assemble_corpus.py --corpus data/corpus --splits "$(cat splits.json)"
+    python scripts/assemble_corpus.py --corpus data/corpus
 """
 
 from collections import Counter
 from pathlib import Path
 
-from mlgo.cli.arguments import stage_parser
+from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.core.artifacts import MODULES, PROJECT, provenance, read_provenance, read_table, write_rows
-from mlgo.core.config import Splits, parse_section
+from mlgo.core.config import Splits
 from mlgo.core.files import write_json
 from mlgo.corpus.assemble import assemble, shared_bodies
 
@@ -18,10 +18,9 @@ from mlgo.corpus.assemble import assemble, shared_bodies
 def main() -> None:
     parser = stage_parser(__doc__)
     parser.add_argument("--corpus", type=Path, required=True, help="folder with projects/, gets modules.parquet")
-    parser.add_argument("--splits", required=True, help="section corpus.splits of the configuration, as JSON")
     args = parser.parse_args()
 
-    splits = parse_section(Splits, args.splits).model_dump()
+    splits = settings_of(args).section("corpus.splits", Splits).model_dump()
     shards = {name: args.corpus / "projects" / f"{name}.parquet" for names in splits.values() for name in names}
     projects = {name: read_table(path, PROJECT) for name, path in shards.items()}
     rows = assemble(projects, splits)

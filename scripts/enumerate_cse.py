@@ -1,8 +1,8 @@
 """Compile all units without elimination and under the built-in heuristic; choose and split those to learn from.
 
 Example:
-    python scripts/enumerate_cse.py --task gcc-pre --cse "$(cat cse.json)" --corpus "$(cat corpus.json)" --seed 0 \
-        --sources data/cse/corpus/sources.parquet --workers 2 --output data/cse/baseline
+    python scripts/enumerate_cse.py --preset config/presets/gcc-pre.yaml --sources data/cse/corpus/sources.parquet \
+        --workers 2 --output data/cse/baseline
 """
 
 import hashlib
@@ -11,10 +11,10 @@ from typing import Any
 
 from tqdm import tqdm
 
-from mlgo.cli.arguments import cse_compiler_of, cse_parser
+from mlgo.cli.arguments import choice_pool, cse_compiler_of, cse_parser, settings_of
 from mlgo.cli.program import run_program
 from mlgo.core.artifacts import CSE_COMPILES, CSE_UNITS, cse_candidates_schema, provenance, write_rows
-from mlgo.core.config import CorpusConfig, CseConfig, parse_section
+from mlgo.core.config import CorpusConfig, CseConfig
 from mlgo.core.errors import CorpusError
 from mlgo.core.files import file_sha256, write_json
 from mlgo.core.seeding import sample
@@ -31,12 +31,13 @@ Baselines = dict[str, tuple[Outcome, Outcome]]
 
 
 def main() -> None:
-    parser = cse_parser(__doc__, "corpus")
-    args = parser.parse_args()
-    config, spec = cse_compiler_of(args)
-    corpus = parse_section(CorpusConfig, args.corpus)
+    args = cse_parser(__doc__).parse_args()
+    settings = settings_of(args)
+    (config, spec), seed = cse_compiler_of(args, settings), settings.value("seed")
+    corpus = settings.section("corpus", CorpusConfig)
     if isinstance(spec, GccSpec):
-        units, baselines = of_sources(spec, args.workers)
+        with choice_pool(args, settings, spec) as pool:
+            units, baselines = of_sources(spec, pool)
     else:
         units, baselines = of_collection(spec)
     skipped = skip_reasons(units, baselines, config)
@@ -45,18 +46,18 @@ def main() -> None:
         owner = {project: split for split, projects in corpus.splits.model_dump().items() for project in projects}
         split = {unit.name: owner[unit.project] for unit in units}
     else:
-        taken = sample(eligible, config.superpmi.max_methods, args.seed, "cse", "methods")
+        taken = sample(eligible, config.superpmi.max_methods, seed, "cse", "methods")
         kept = set(taken)
         skipped |= {unit.name: "sampled: cse.superpmi.max_methods" for unit in eligible if unit not in kept}
         eligible = taken
-        split = split_methods(eligible, baselines, config.superpmi, args.seed)
+        split = split_methods(eligible, baselines, config.superpmi, seed)
     if not eligible:
         raise CorpusError(f"none of {len(units)} units is eligible; lower cse.min_viable or raise cse.max_candidates")
     origin = provenance(
-        task=args.task,
+        task=settings.value("task"),
         compiler=spec.described(),
         cse=config.model_dump(exclude={"superpmi": {"core_root", "collection", "command", "jit"}}),
-        seed=args.seed,
+        seed=seed,
         **({"sources_sha256": file_sha256(args.sources)} if args.sources else {}),
     )
     rows = [unit_row(unit, baselines[unit.name][0], split.get(unit.name, ""), skipped[unit.name]) for unit in units]
@@ -72,10 +73,10 @@ def main() -> None:
     write_json(args.output / "summary.json", summary(rows, len(candidates)))
 
 
-def of_sources(spec: GccSpec, workers: int) -> tuple[Sequence[Unit], Baselines]:
+def of_sources(spec: GccSpec, pool: CsePool) -> tuple[Sequence[Unit], Baselines]:
     """Translation units of a GCC, two compiles each."""
     sources = spec.translation_units()
-    with CsePool(spec, workers) as pool, tqdm(total=len(sources), desc="baseline", unit="source", disable=None) as bar:
+    with tqdm(total=len(sources), desc="baseline", unit="source", disable=None) as bar:
         found = pool.map([FindJob((source.name,)) for source in sources], bar.update)
     lost = Failed("worker", "the worker died")
     units: list[Unit] = []

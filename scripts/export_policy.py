@@ -1,7 +1,7 @@
 """Export a policy as a SavedModel and check it on recorded questions.
 
 Example:
-    python scripts/export_policy.py --policy data/policies/es-s0 --trace data/baseline/trace.parquet --seed 0 \
+    python scripts/export_policy.py --policy data/policies/es-s0 --trace data/baseline/trace.parquet \
         --model data/export/es-s0/saved_model --parity data/export/es-s0/parity.json
 """
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from mlgo.cli.arguments import stage_parser
+from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.core.artifacts import read_table
 from mlgo.core.errors import ArtifactError
@@ -34,7 +34,6 @@ def main() -> None:
     parser = stage_parser(__doc__)
     parser.add_argument("--policy", type=Path, required=True)
     parser.add_argument("--trace", type=Path, required=True, help="recorded questions for the parity check")
-    parser.add_argument("--seed", type=int, required=True, help="chooses the questions")
     parser.add_argument("--model", type=Path, required=True, help="output folder")
     parser.add_argument("--parity", type=Path, required=True, help="output file")
     args = parser.parse_args()
@@ -43,7 +42,7 @@ def main() -> None:
     check_features(policy.normalisation.features, trace.column_names, "the trace")
     if not trace.num_rows:
         raise ArtifactError(f"{args.trace} holds no question; parity cannot be shown")
-    questions = trace.take(sample(range(trace.num_rows), PARITY_QUESTIONS, args.seed, "parity"))
+    questions = trace.take(sample(range(trace.num_rows), PARITY_QUESTIONS, settings_of(args).value("seed"), "parity"))
     parity = _export(policy, questions, args.model)
     files = {
         path.relative_to(args.model).as_posix(): file_sha256(path)

@@ -1,29 +1,30 @@
 """Fetch a compiler: a wheel of ziglang, unpacked.
 
 Example:
-    python scripts/fetch_compiler.py --compiler "$(cat compiler.json)" --downloads data/work/sdists \
+    python scripts/fetch_compiler.py --compiler llvm19 --downloads data/work/sdists \
         --output data/work/compilers/llvm19/ziglang/zig
 """
 
 import platform
 from pathlib import Path
 
-from mlgo.cli.arguments import stage_parser
+from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.compiler.wheel import unpack_compiler
-from mlgo.core.config import CompilerWheel, parse_section
+from mlgo.core.config import CompilerWheel
 from mlgo.core.errors import ToolchainError
 from mlgo.core.packages import Package, fetch_package
 
 
 def main() -> None:
     parser = stage_parser(__doc__)
-    parser.add_argument("--compiler", required=True, help="an entry of generalisation.compilers, as JSON")
+    parser.add_argument("--compiler", required=True, help="its name in generalisation.compilers")
     parser.add_argument("--downloads", type=Path, required=True, help="folder of downloads, shared by all runs")
     parser.add_argument("--output", type=Path, required=True, help="the multi-tool, ends in ziglang/zig")
     args = parser.parse_args()
 
-    wheel, machine = parse_section(CompilerWheel, args.compiler), platform.machine()
+    key, machine = f"generalisation.compilers.{args.compiler}", platform.machine()
+    wheel = settings_of(args).section(key, CompilerWheel)
     if machine not in wheel.sha256:
         raise ToolchainError(
             f"no wheel of ziglang {wheel.version} is pinned for {machine}; add its sha256 to generalisation.compilers"

@@ -1,20 +1,19 @@
 """Search the best choice of eliminations for each unit.
 
 Example:
-    python scripts/label_cse.py --task gcc-pre --cse "$(cat cse.json)" --seed 0 --workers 2 \
-        --sources data/cse/corpus/sources.parquet --baseline data/cse/baseline --output data/cse/labels
+    python scripts/label_cse.py --preset config/presets/gcc-pre.yaml --sources data/cse/corpus/sources.parquet \
+        --baseline data/cse/baseline --workers 2 --output data/cse/labels
 """
 
 from pathlib import Path
 
 from tqdm import tqdm
 
-from mlgo.cli.arguments import cse_compiler_of, cse_parser
+from mlgo.cli.arguments import choice_pool, cse_compiler_of, cse_parser, settings_of
 from mlgo.cli.program import run_program
 from mlgo.core.artifacts import CSE_EFFECTS, CSE_LABELS, provenance, write_rows
 from mlgo.core.files import file_sha256
 from mlgo.problems.subset.jobs import LabelJob
-from mlgo.problems.subset.pool import CsePool
 from mlgo.problems.subset.stored import choice_row, in_batches, judged_units
 
 
@@ -22,11 +21,15 @@ def main() -> None:
     parser = cse_parser(__doc__)
     parser.add_argument("--baseline", type=Path, required=True)
     args = parser.parse_args()
-    config, spec = cse_compiler_of(args)
+    settings = settings_of(args)
+    (config, spec), seed = cse_compiler_of(args, settings), settings.value("seed")
     units = judged_units(args.baseline)
     largest_first = in_batches(sorted(units, key=lambda unit: -unit.num_viable))
-    jobs = [LabelJob(names, config.max_exhaustive, config.max_trials, args.seed) for names in largest_first]
-    with CsePool(spec, args.workers) as pool, tqdm(total=len(units), desc="labels", unit="unit", disable=None) as bar:
+    jobs = [LabelJob(names, config.max_exhaustive, config.max_trials, seed) for names in largest_first]
+    with (
+        choice_pool(args, settings, spec) as pool,
+        tqdm(total=len(units), desc="labels", unit="unit", disable=None) as bar,
+    ):
         found = pool.map(jobs, bar.update)
     rows = [
         {
@@ -40,11 +43,11 @@ def main() -> None:
         if (label := found.get(unit.name)) is not None
     ]
     origin = provenance(
-        task=args.task,
+        task=settings.value("task"),
         compiler=spec.described(),
         max_exhaustive=config.max_exhaustive,
         max_trials=config.max_trials,
-        seed=args.seed,
+        seed=seed,
         baseline_sha256=file_sha256(args.baseline / "compiles.parquet"),
     )
     effects = [

@@ -2,18 +2,16 @@
 
 Example:
     python scripts/make_report.py --corpus data/corpus --baseline data/baseline --policies data/policies \
-        --evaluation data/evaluation --evaluate "$(cat evaluate.json)" --seed 0 --objective text_bytes \
-        --programs data/execution/programs.parquet --work data/work --output data/report
+        --evaluation data/evaluation --programs data/execution/programs.parquet --work data/work --output data/report
 """
 
 import argparse
 from pathlib import Path
 
-from mlgo.cli.arguments import stage_parser
+from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.core import measures
 from mlgo.core.artifacts import FUNCTIONS, LINKED, MODULES, RESULTS, SCORES, read_provenance, read_table
-from mlgo.core.config import EvaluateConfig, parse_section
+from mlgo.core.config import EvaluateConfig, Settings
 from mlgo.core.files import read_json, write_json, write_text
 from mlgo.experiments.compare import Bootstrap
 from mlgo.experiments.curves import read_curves
@@ -46,30 +44,30 @@ def main() -> None:
     parser.add_argument("--baseline", type=Path, required=True)
     parser.add_argument("--policies", type=Path, required=True, help="folder with one folder per policy")
     parser.add_argument("--evaluation", type=Path, required=True)
-    parser.add_argument("--evaluate", required=True, help="section evaluate of the configuration, as JSON")
-    parser.add_argument("--seed", type=int, required=True, help="of the bootstrap")
-    parser.add_argument("--objective", choices=measures.names(), required=True, help="measure of the headline")
     parser.add_argument("--programs", type=Path, required=True, help="table of programs that ran; need not be there")
     parser.add_argument("--work", type=Path, required=True, help="folder with timings/, gets report/compile_time.*")
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
 
-    report, totals, by_project = _collect(args, parse_section(EvaluateConfig, args.evaluate))
+    settings = settings_of(args)
+    objective = settings.value("compile.objective")
+    report, totals, by_project = _collect(args, settings)
     write_text(args.output / "report.html", render_page(report))
     comparisons = metrics(report.rows, totals, by_project)
     comparisons["rank_correlations"] = correlation_metrics(report.correlations)
     if report.function_rows:
         comparisons["functions"] = function_metrics(report.function_rows)
     write_json(args.output / "comparisons.json", comparisons)
-    write_json(args.output / "metrics.json", headline_metrics(report.rows, args.objective, totals))
+    write_json(args.output / "metrics.json", headline_metrics(report.rows, objective, totals))
     write_text(args.output / "learning.csv", learning_csv(report.curves))
-    write_text(args.output / "projects.csv", projects_csv(report.project_rows, args.objective))
-    write_text(args.output / "ratios.csv", ratios_csv(report.modules, args.objective))
+    write_text(args.output / "projects.csv", projects_csv(report.project_rows, objective))
+    write_text(args.output / "ratios.csv", ratios_csv(report.modules, objective))
     write_compile_times(args.work / "report", read_timings(args.work / "timings"))
 
 
-def _collect(args: argparse.Namespace, config: EvaluateConfig) -> tuple[Report, list[Row], list[Row]]:
+def _collect(args: argparse.Namespace, settings: Settings) -> tuple[Report, list[Row], list[Row]]:
     """The report, the comparisons of whole projects, and those of modules with intervals over projects."""
+    config, seed = settings.section("evaluate", EvaluateConfig), settings.value("seed")
     inputs = {
         "evaluation/results.parquet": args.evaluation / "results.parquet",
         "evaluation/linked.parquet": args.evaluation / "linked.parquet",
@@ -85,7 +83,7 @@ def _collect(args: argparse.Namespace, config: EvaluateConfig) -> tuple[Report, 
     modules = measured_modules(results, scores, manifest)
     policies = modules.policies
     projects = measured_projects(linked, [one for one in modules.contenders if one.is_policy])
-    bootstrap = Bootstrap(config.resamples, config.confidence, args.seed)
+    bootstrap = Bootstrap(config.resamples, config.confidence, seed)
     totals = total_rows(projects, bootstrap)
     baseline = read_provenance(inputs["baseline/scores.parquet"])
     evaluation = read_provenance(inputs["evaluation/results.parquet"])
@@ -95,7 +93,7 @@ def _collect(args: argparse.Namespace, config: EvaluateConfig) -> tuple[Report, 
     scopes = modules.places(lambda split: module_scopes(modules, split))
     report = Report(
         task=baseline.get("task", "inline-size"),
-        measure=args.objective,
+        measure=settings.value("compile.objective"),
         modules=modules,
         rows=by_contender(compare_all(modules, scopes, bootstrap, count=count_truncated)),
         project_rows=compare_all(modules.only(policies), modules.places(modules.by_project), bootstrap, together=False),
@@ -112,7 +110,7 @@ def _collect(args: argparse.Namespace, config: EvaluateConfig) -> tuple[Report, 
         training_failures=read_training_failures(args.policies, policies),
         measurement=measurement_facts(inputs["baseline/scores.parquet"]),
         policies=policy_facts(args.policies, policies, evaluation),
-        importances=feature_importances(args.policies, policies, args.baseline / "trace.parquet", manifest, args.seed),
+        importances=feature_importances(args.policies, policies, args.baseline / "trace.parquet", manifest, seed),
         hashes=input_hashes(
             {
                 **inputs,

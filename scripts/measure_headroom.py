@@ -1,18 +1,24 @@
 """Search for smaller code, module by module: how much did the heuristic leave?
 
 Example:
-    python scripts/measure_headroom.py --policies data/policies/bc-s0 data/policies/es-s0 \
-        --headroom "$(cat headroom.json)" --replay "$(cat replay.json)" --compile "$(cat compile.json)" \
-        --toolchain auto --target x86_64-linux-gnu --seed 0 --corpus data/corpus --baseline data/baseline \
-        --workers 2 --work data/work --output data/headroom/headroom.parquet
+    python scripts/measure_headroom.py --policies data/policies/bc-s0 data/policies/es-s0 --workers 2 \
+        --output data/headroom/headroom.parquet
 """
 
 from pathlib import Path
 
-from mlgo.cli.arguments import add_compiler_arguments, add_workers_arguments, compiler_of, stage_parser, workers_of
+from mlgo.cli.arguments import (
+    add_folder_arguments,
+    add_workers_arguments,
+    compiler_of,
+    corpus_and_baseline,
+    settings_of,
+    stage_parser,
+    workers_of,
+)
 from mlgo.cli.program import run_program
 from mlgo.core.artifacts import HEADROOM, SCORES, provenance, read_table, write_rows
-from mlgo.core.config import HeadroomConfig, ReplayConfig, parse_section
+from mlgo.core.config import HeadroomConfig, ReplayConfig
 from mlgo.core.files import file_sha256
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.seeding import sample
@@ -31,43 +37,37 @@ from mlgo.tasks import get_task
 def main() -> None:
     parser = stage_parser(__doc__)
     parser.add_argument("--policies", type=Path, nargs="+", required=True, help="folders; the first ranks the flips")
-    parser.add_argument("--headroom", required=True, help="section headroom of the configuration, as JSON")
-    parser.add_argument("--replay", required=True, help="section replay of the configuration, as JSON")
-    add_compiler_arguments(parser)
-    parser.add_argument("--seed", type=int, required=True, help="chooses the modules and the random groups")
-    parser.add_argument("--corpus", type=Path, required=True)
-    parser.add_argument("--baseline", type=Path, required=True)
+    add_folder_arguments(parser)
     add_workers_arguments(parser)
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
 
-    config, replay = parse_section(HeadroomConfig, args.headroom), parse_section(ReplayConfig, args.replay)
-    toolchain, settings = compiler_of(args)
-    copies = needed_copies(settings, args.baseline)
+    values, (corpus, baseline) = settings_of(args), corpus_and_baseline(args)
+    config, replay = values.section("headroom", HeadroomConfig), values.section("replay", ReplayConfig)
+    (toolchain, settings), seed, where = compiler_of(values), values.value("seed"), workers_of(values)
+    copies = needed_copies(settings, baseline)
     policies = [as_network_policy(load_policy(folder)) for folder in args.policies]
-    scored = [one for split in config.splits for one in load_scored_modules(args.corpus, args.baseline, split)]
+    scored = [one for split in config.splits for one in load_scored_modules(corpus, baseline, split)]
     scored = with_questions(scored, config.max_questions, " or ".join(config.splits), "headroom")
-    modules = sample(scored, config.modules, args.seed, "headroom")
-    bitcode = unpack_bitcode(args.corpus, [one.module for one in modules], shared_folder(args.work) / "bitcode")
-    scores = read_table(args.baseline / "scores.parquet", SCORES)
+    modules = sample(scored, config.modules, seed, "headroom")
+    bitcode = unpack_bitcode(corpus, [one.module for one in modules], shared_folder(args.work) / "bitcode")
+    scores = read_table(baseline / "scores.parquet", SCORES)
     task = get_task(policies[0].task)
     with scratch_directory() as scratch:
         folder = shared_folder(args.work) / "replay" if replay.enabled else scratch  # the search itself needs trees
         prune(folder, int(replay.max_disk_gb * 1e9))
         store = ReplayStore(folder, tree_key(toolchain, task, settings, copies))
-        with CompileHost(toolchain, task.name, settings, args.workers, store, copies, workers=workers_of(args)) as host:
-            rows = measure_headroom(
-                host, store, modules, bitcode, scores, policies, config, settings.objective, args.seed
-            )
+        with CompileHost(toolchain, task.name, settings, args.workers, store, copies, workers=where) as host:
+            rows = measure_headroom(host, store, modules, bitcode, scores, policies, config, settings.objective, seed)
     origin = provenance(
         compiler=toolchain.name,
         compiler_sha256=toolchain.sha256,
         target=toolchain.target,
         compile=settings.model_dump(),
         headroom=config.model_dump(),
-        seed=args.seed,
+        seed=seed,
         policies_sha256={folder.name: file_sha256(folder / "weights.npy") for folder in args.policies},
-        scores_sha256=file_sha256(args.baseline / "scores.parquet"),
+        scores_sha256=file_sha256(baseline / "scores.parquet"),
     )
     write_rows(args.output, rows, HEADROOM, origin)
 

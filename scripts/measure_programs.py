@@ -1,16 +1,22 @@
 """Build runnable programs under references and policies, run them, and count what they execute.
 
 Example:
-    python scripts/measure_programs.py --recipes config/programs --task regalloc-evict --policies data/policies/es-s0 \
-        --compile "$(cat compile.json)" --toolchain auto --target x86_64-linux-gnu --seed 0 --random-inline-share 0.1 \
-        --workers 2 --work data/work --output data/execution/programs.parquet
+    python scripts/measure_programs.py --preset config/presets/regalloc.yaml --recipes config/programs \
+        --policies data/policies/es-s0 --workers 2 --output data/execution/programs.parquet
 """
 
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from mlgo.cli.arguments import add_compiler_arguments, compiler_of, stage_parser
+from mlgo.cli.arguments import (
+    add_work_argument,
+    add_workers_arguments,
+    compiler_of,
+    settings_of,
+    stage_parser,
+    workers_of,
+)
 from mlgo.cli.program import run_program
 from mlgo.compiler.counting import find_valgrind
 from mlgo.compiler.frontend import FrontEnd
@@ -33,20 +39,19 @@ RANDOM_CONTENDERS = 4
 def main() -> None:
     parser = stage_parser(__doc__)
     parser.add_argument("--recipes", type=Path, required=True, help="folder of recipes, one <program>.yaml each")
-    parser.add_argument("--task", required=True)
     parser.add_argument("--policies", type=Path, nargs="*", default=[], help="folders")
-    add_compiler_arguments(parser)
-    parser.add_argument("--seed", type=int, required=True, help="of the random references")
-    parser.add_argument("--random-inline-share", type=float, required=True)
-    parser.add_argument("--workers", type=int, default=1)
+    add_work_argument(parser)
+    add_workers_arguments(parser)
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
 
-    (toolchain, settings), task = compiler_of(args), get_task(args.task)
+    values = settings_of(args)
+    (toolchain, settings), task = compiler_of(values), get_task(values.value("task"))
+    seed, where = values.value("seed"), workers_of(values)
     recipes = sorted(args.recipes.glob("*.yaml"))
     if not recipes:
         raise ConfigError(f"{args.recipes} holds no recipe of a program")
-    contenders = _references(toolchain.quirks, task.name, args.seed, args.random_inline_share)
+    contenders = _references(toolchain.quirks, task.name, seed, values.value("baseline.random_inline_share"))
     for folder in args.policies:
         policy = load_policy(folder)
         if policy.task != task.name:
@@ -56,7 +61,10 @@ def main() -> None:
     running = Running(
         find_linker(), find_valgrind(), toolchain.target, cache.absolute(), settings.compile_timeout_s, args.workers
     )
-    with scratch_directory() as folder, CompileHost(toolchain, task.name, settings, args.workers) as host:
+    with (
+        scratch_directory() as folder,
+        CompileHost(toolchain, task.name, settings, args.workers, workers=where) as host,
+    ):
         programs = build_programs(recipes, FrontEnd(toolchain, settings, cache, task), folder, args.workers)
         rows = measure_programs(host, running, programs, contenders, folder)
     origin = provenance(
@@ -66,7 +74,7 @@ def main() -> None:
         task=task.name,
         compile=settings.model_dump(),
         counted_by=running.valgrind.version,
-        seed=args.seed,
+        seed=seed,
         policies_sha256={folder.name: file_sha256(folder / "weights.npy") for folder in args.policies},
     )
     write_rows(args.output, rows, PROGRAMS, origin)

@@ -1,8 +1,7 @@
 """Join the projects' baselines, check the self-test, and build the vocabulary from the training trace.
 
 Example:
-    python scripts/merge_baseline.py --corpus data/corpus --parts data/baseline/parts --projects zstandard brotli \
-        --num-quantiles 1001 --max-failed-share 0.05 --output data/baseline
+    python scripts/merge_baseline.py --corpus data/corpus --parts data/baseline/parts --output data/baseline
 """
 
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.cli.arguments import stage_parser
+from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.core.artifacts import (
     COPIES,
@@ -24,6 +23,7 @@ from mlgo.core.artifacts import (
     schema_of_trace,
     write_table,
 )
+from mlgo.core.config import Splits
 from mlgo.core.errors import MlgoError
 from mlgo.core.files import write_json
 from mlgo.core.measures import MEASURES
@@ -36,18 +36,16 @@ def main() -> None:
     parser = stage_parser(__doc__)
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--parts", type=Path, required=True)
-    parser.add_argument("--projects", nargs="+", required=True)
-    parser.add_argument("--num-quantiles", type=int, required=True)
-    parser.add_argument("--max-failed-share", type=float, required=True)
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
 
-    projects = sorted(args.projects)
+    settings = settings_of(args)
+    projects = settings.section("corpus.splits", Splits).projects
     score_paths = [args.parts / f"{name}.scores.parquet" for name in projects]
     scores = pa.concat_tables([read_table(path, SCORES) for path in score_paths])
     origin = provenance(**{k: v for k, v in read_provenance(score_paths[0]).items() if k != "package"})
     references = REFERENCES[origin["task"]]
-    _check_failures(scores, references, args.max_failed_share)
+    _check_failures(scores, references, settings.value("baseline.max_failed_share"))
     functions, copies = (
         pa.concat_tables([read_table(args.parts / f"{name}.{kind}.parquet", schema) for name in projects])
         for kind, schema in (("functions", FUNCTIONS), ("copies", COPIES))
@@ -57,7 +55,7 @@ def main() -> None:
     modules = read_table(args.corpus / "modules.parquet", MODULES)
     train_projects = pc.unique(modules.filter(pc.field("split") == "train")["project"])
     train = trace.filter(pc.is_in(trace["project"], train_projects))
-    vocabulary = build_vocabulary(recorded_values(train), args.num_quantiles)
+    vocabulary = build_vocabulary(recorded_values(train), settings.value("baseline.num_quantiles"))
 
     write_table(args.output / "scores.parquet", scores, SCORES, origin)
     write_table(args.output / "functions.parquet", functions, FUNCTIONS, origin)

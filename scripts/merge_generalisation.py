@@ -1,8 +1,8 @@
 """Join what policies gave on other languages and under other compilers.
 
 Example:
-    python scripts/merge_generalisation.py --parts data/generalisation/parts/*.parquet \
-        --policies data/generalisation/policies --evaluate "$(cat evaluate.json)" --seed 0 \
+    python scripts/merge_generalisation.py --preset config/presets/generalisation.yaml \
+        --parts data/generalisation/parts/*.parquet --policies data/generalisation/policies \
         --output data/generalisation/results.parquet
 """
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from mlgo.cli.arguments import stage_parser
+from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.core.artifacts import GENERALISATION, RESULTS, provenance, read_provenance, read_table, write_table
-from mlgo.core.config import EvaluateConfig, parse_section
+from mlgo.core.config import EvaluateConfig
 from mlgo.core.files import read_json
 from mlgo.core.names import Lineage, PolicyName
 
@@ -22,12 +22,11 @@ def main() -> None:
     parser = stage_parser(__doc__)
     parser.add_argument("--parts", type=Path, nargs="+", required=True, help="results, <policy>.<compiler>.parquet")
     parser.add_argument("--policies", type=Path, required=True, help="folder of <compiler>-<train set>-s<seed>")
-    parser.add_argument("--evaluate", required=True, help="section evaluate of the configuration, as JSON")
-    parser.add_argument("--seed", type=int, required=True, help="root seed of intervals")
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
 
-    evaluate = parse_section(EvaluateConfig, args.evaluate)
+    settings = settings_of(args)
+    evaluate = settings.section("evaluate", EvaluateConfig)
     tables, origins = [], []
     for path in args.parts:
         policy = path.name.removesuffix(".parquet").rpartition(".")[0]
@@ -41,7 +40,7 @@ def main() -> None:
         for name, value in told.items():
             table = table.append_column(name, pa.repeat(value, table.num_rows))
         tables.append(table.select(GENERALISATION.names))
-    origin = provenance(evaluate=evaluate.model_dump(), seed=args.seed, parts=origins)
+    origin = provenance(evaluate=evaluate.model_dump(), seed=settings.value("seed"), parts=origins)
     write_table(args.output, pa.concat_tables(tables), GENERALISATION, origin)
 
 

@@ -1,18 +1,17 @@
 """Make the page about chosen eliminations, with metrics and plot data for DVC.
 
 Example:
-    python scripts/report_cse.py --task gcc-pre --baseline data/cse/baseline --labels data/cse/labels.parquet \
-        --evaluation data/cse/evaluation/bc-s0.parquet data/cse/evaluation/es-s0.parquet \
-        --policies data/cse/policies/bc-s0 data/cse/policies/es-s0 \
-        --resamples 10000 --confidence 0.95 --seed 0 --output data/cse/report
+    python scripts/report_cse.py --preset config/presets/gcc-pre.yaml --baseline data/cse/baseline \
+        --labels data/cse/labels/labels.parquet --policies data/cse/policies/bc-s0 data/cse/policies/es-s0 \
+        --evaluation data/cse/evaluation/bc-s0.parquet data/cse/evaluation/es-s0.parquet --output data/cse/report
 """
 
 from pathlib import Path
 
-from mlgo.cli.arguments import stage_parser
-from mlgo.cli.options import positive
+from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.core.artifacts import read_provenance
+from mlgo.core.config import EvaluateConfig
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import write_json, write_text
 from mlgo.experiments.compare import Bootstrap
@@ -24,20 +23,15 @@ from mlgo.report.origin import input_hashes, measurement_facts, policy_facts
 
 def main() -> None:
     parser = stage_parser(__doc__)
-    parser.add_argument("--task", required=True, help="gcc-pre or jit-cse")
     parser.add_argument("--baseline", type=Path, required=True)
     parser.add_argument("--labels", type=Path, required=True)
     parser.add_argument("--evaluation", type=Path, nargs="+", required=True, help="a table for each policy")
     parser.add_argument("--policies", type=Path, nargs="+", required=True, help="folders of the same policies")
-    parser.add_argument("--resamples", type=positive, required=True, help="of the bootstrap")
-    parser.add_argument("--confidence", type=float, required=True, help="coverage of the intervals, 0 to 1")
-    parser.add_argument("--seed", type=int, required=True, help="of the bootstrap")
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
-    if not 0.0 < args.confidence < 1.0:
-        raise ConfigError(f"--confidence {args.confidence} is not between 0 and 1")
-
-    units = read_units(args.task, args.baseline, args.labels, args.evaluation)
+    settings = settings_of(args)
+    evaluate = settings.section("evaluate", EvaluateConfig)
+    units = read_units(settings.value("task"), args.baseline, args.labels, args.evaluation)
     folders = {folder.name: folder for folder in args.policies}
     named, evaluated = (", ".join(sorted(names)) for names in (folders, units.measured.policies))
     if named != evaluated:
@@ -58,7 +52,7 @@ def main() -> None:
         if one.is_policy:
             facts |= policy_facts(folders[one.name].parent, [one.name], weights)
             curves.setdefault(one.learner, []).extend(read_curves(folders[one.name].parent, [one.name]))
-    bootstrap = Bootstrap(args.resamples, args.confidence, args.seed)
+    bootstrap = Bootstrap(evaluate.resamples, evaluate.confidence, settings.value("seed"))
     rows = unit_rows(units.measured, bootstrap)
     page = render_choices(units, rows, bootstrap, curves, facts, input_hashes(inputs))
     write_text(args.output / "report.html", page)

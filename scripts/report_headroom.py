@@ -1,13 +1,13 @@
 """Make the page about the headroom: what the search found, and what share of it each policy captured.
 
 Example:
-    python scripts/report_headroom.py --headroom data/headroom/headroom.parquet \
-        --evaluation data/evaluation --objective text_bytes --output data/headroom/headroom.html
+    python scripts/report_headroom.py --headroom data/headroom/headroom.parquet --evaluation data/evaluation \
+        --output data/headroom/headroom.html
 """
 
 from pathlib import Path
 
-from mlgo.cli.arguments import stage_parser
+from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.core.artifacts import read_provenance
 from mlgo.core.files import write_text
@@ -19,12 +19,12 @@ def main() -> None:
     parser = stage_parser(__doc__)
     parser.add_argument("--headroom", type=Path, required=True)
     parser.add_argument("--evaluation", type=Path, required=True)
-    parser.add_argument("--objective", required=True, help="text_bytes or exec_bytes")
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
 
-    rows = read_headroom(args.headroom, args.evaluation / "results.parquet", args.objective)
-    write_text(args.output, render_headroom(rows, args.objective, read_provenance(args.headroom)["headroom"]))
+    objective = settings_of(args).value("compile.objective")
+    rows = read_headroom(args.headroom, args.evaluation / "results.parquet", objective)
+    write_text(args.output, render_headroom(rows, objective, read_provenance(args.headroom)["headroom"]))
 
 
 if __name__ == "__main__":

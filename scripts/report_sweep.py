@@ -1,19 +1,18 @@
 """Compare the points of a sweep: page, numbers, each point's configuration, and what the trainings cost.
 
 Example:
-    python scripts/report_sweep.py --config "$(mlgo config show --json)" --work data/work --output data/sweep
+    python scripts/report_sweep.py --preset config/presets/sweep.yaml --work data/work --output data/sweep
 """
 
-import json
 import shutil
 from dataclasses import asdict
 from pathlib import Path
 
 import yaml
 
-from mlgo.cli.arguments import stage_parser
+from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.core.config import EvaluateConfig, parse_section
+from mlgo.core.config import EvaluateConfig
 from mlgo.core.files import write_json, write_text
 from mlgo.core.names import PolicyName
 from mlgo.experiments.compare import Bootstrap
@@ -26,14 +25,13 @@ from mlgo.report.sweep import render_costs, render_sweep
 
 def main() -> None:
     parser = stage_parser(__doc__)
-    parser.add_argument("--config", required=True, help="the whole configuration, as JSON")
     parser.add_argument("--work", type=Path, required=True, help="folder with timings/, gets report/sweep_cost.*")
     parser.add_argument("--output", type=Path, required=True, help="folder with policies/ and results/")
     args = parser.parse_args()
 
-    values = json.loads(args.config)
-    sweep, evaluate = expand(values), parse_section(EvaluateConfig, json.dumps(values["evaluate"]))
-    bootstrap = Bootstrap(evaluate.resamples, evaluate.confidence, values["seed"])
+    settings = settings_of(args)
+    sweep, evaluate = expand(settings.values), settings.section("evaluate", EvaluateConfig)
+    bootstrap = Bootstrap(evaluate.resamples, evaluate.confidence, settings.value("seed"))
     points = read_points(args.output, sweep, bootstrap)
     done = [PolicyName(one.training.name, seed) for one in points for seed in sweep.seeds if seed not in one.failures]
     curves = dict(zip(done, read_curves(args.output / "policies", [str(name) for name in done]), strict=True))

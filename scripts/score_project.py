@@ -1,17 +1,22 @@
 """Score one project's modules under the reference advisors and record the heuristic's questions.
 
 Example:
-    python scripts/score_project.py --project zstandard --corpus data/corpus --task inline-size \
-        --toolchain auto --target x86_64-linux-gnu --compile "$(cat compile.json)" \
-        --random-inline-share 0.5 --seed 0 --workers 2 --work data/work \
-        --scores data/baseline/parts/zstandard.scores.parquet --trace data/baseline/parts/zstandard.trace.parquet \
-        --functions data/baseline/parts/zstandard.functions.parquet \
-        --copies data/baseline/parts/zstandard.copies.parquet
+    python scripts/score_project.py --preset config/presets/tiny.yaml --project lz --workers 2 \
+        --scores data/baseline/parts/lz.scores.parquet --trace data/baseline/parts/lz.trace.parquet \
+        --functions data/baseline/parts/lz.functions.parquet --copies data/baseline/parts/lz.copies.parquet
 """
 
 from pathlib import Path
 
-from mlgo.cli.arguments import add_compiler_arguments, compiler_of, stage_parser
+from mlgo.cli.arguments import (
+    add_folder_arguments,
+    add_workers_arguments,
+    compiler_of,
+    corpus_and_baseline,
+    settings_of,
+    stage_parser,
+    workers_of,
+)
 from mlgo.cli.program import run_program
 from mlgo.compiler.probe import probe_channel
 from mlgo.core.artifacts import (
@@ -36,25 +41,27 @@ from mlgo.tasks import get_task
 def main() -> None:
     parser = stage_parser(__doc__)
     parser.add_argument("--project", required=True)
-    parser.add_argument("--corpus", type=Path, required=True)
-    parser.add_argument("--task", required=True)
-    add_compiler_arguments(parser)
-    parser.add_argument("--random-inline-share", type=float, required=True)
-    parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--workers", type=int, default=1)
+    add_folder_arguments(parser)
+    add_workers_arguments(parser)
     parser.add_argument("--scores", type=Path, required=True, help="output")
     parser.add_argument("--trace", type=Path, required=True, help="output")
     parser.add_argument("--functions", type=Path, required=True, help="output")
     parser.add_argument("--copies", type=Path, required=True, help="output")
     args = parser.parse_args()
 
-    (toolchain, settings), task = compiler_of(args), get_task(args.task)
+    values, (corpus, _) = settings_of(args), corpus_and_baseline(args)
+    (toolchain, settings), task = compiler_of(values), get_task(values.value("task"))
+    inline_share, seed = values.value("baseline.random_inline_share"), values.value("seed")
     probe_channel(toolchain, task, settings)
-    modules = load_modules(args.corpus, project=args.project)
-    bitcode = unpack_bitcode(args.corpus, modules, shared_folder(args.work) / "bitcode")
-    with scratch_directory() as folder, CompileHost(toolchain, task.name, settings, args.workers) as host:
+    modules = load_modules(corpus, project=args.project)
+    bitcode = unpack_bitcode(corpus, modules, shared_folder(args.work) / "bitcode")
+    where = workers_of(values)
+    with (
+        scratch_directory() as folder,
+        CompileHost(toolchain, task.name, settings, args.workers, workers=where) as host,
+    ):
         baseline = score_references(
-            host, task, toolchain.quirks, modules, bitcode, args.random_inline_share, args.seed, folder, args.project
+            host, task, toolchain.quirks, modules, bitcode, inline_share, seed, folder, args.project
         )
     origin = provenance(
         compiler=toolchain.name,
@@ -62,8 +69,8 @@ def main() -> None:
         target=toolchain.target,
         task=task.name,
         compile=settings.model_dump(),
-        random_inline_share=args.random_inline_share,
-        seed=args.seed,
+        random_inline_share=inline_share,
+        seed=seed,
     )
     write_rows(args.scores, baseline.scores, SCORES, origin)
     write_rows(args.functions, baseline.functions, FUNCTIONS, origin)

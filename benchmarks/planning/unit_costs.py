@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from benchmarks.planning.real_generations import coordinates_of
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.core.config import CompileConfig, ESConfig
+from mlgo.core.config import CompileConfig
 from mlgo.core.seeding import generator
 from mlgo.execution import Hint, Pool
 from mlgo.execution.backend import Backend, MakeHandler, Message
@@ -27,6 +27,7 @@ from mlgo.execution.schedule import WorkerName
 from mlgo.execution.trees import ReplayStore
 from mlgo.learn.es import EsState, evolve
 from mlgo.learn.es.checkpoint import save_state
+from mlgo.learn.es.config import ESConfig
 from mlgo.policy.policy import Policy
 from mlgo.rollout.handler import MakeCompiler
 from mlgo.rollout.jobs import CompileJob

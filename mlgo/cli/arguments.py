@@ -1,102 +1,142 @@
 """Arguments and set-up that the stage programs share."""
 
 import argparse
+import json
 import os
 from pathlib import Path
 
+from mlgo.cli.options import DEFAULT_CONFIG
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
-from mlgo.core.config import LOCAL_WORKERS, CompileConfig, CseConfig, WorkersConfig, parse_section
+from mlgo.core.config import (
+    LOCAL_WORKERS,
+    CompileConfig,
+    CseConfig,
+    ReplayConfig,
+    Settings,
+    WorkersConfig,
+    parse_section,
+    read_settings,
+)
+from mlgo.core.errors import ConfigError
+from mlgo.core.work import shared_folder
 from mlgo.problems.subset.compiler import CompilerSpec
+from mlgo.problems.subset.pool import CsePool
 from mlgo.problems.subset.problem import compiler_spec
+from mlgo.rollout.training import known_compiles
+
+WORKERS = "MLGO_WORKERS"
+"""Environment variable with section ``workers`` as JSON, which the workflow sets: where compiles run changes no result,
+so it belongs to no rule's settings."""
 
 
 def stage_parser(description: str | None) -> argparse.ArgumentParser:
-    """A parser that shows a program's docstring, example included, as its help."""
-    return argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """A parser that shows a program's docstring, example included, as its help, and takes a configuration."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--config", type=Path, default=DEFAULT_CONFIG, help="configuration (default: %(default)s)")
+    parser.add_argument("--preset", type=Path, action="append", default=[], help="file laid over it; may be repeated")
+    return parser
 
 
-def add_compiler_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what every program that compiles must know; see `compiler_of`."""
-    parser.add_argument("--toolchain", default="auto", help="auto, ziglang, or a clang")
-    parser.add_argument("--target", required=True, help="target triple")
-    parser.add_argument("--compile", required=True, help="section compile of the configuration, as JSON")
-    parser.add_argument("--work", type=Path, required=True, help="folder for what is neither in Git nor in DVC")
+def settings_of(args: argparse.Namespace) -> Settings:
+    """The settings that ``--config`` and ``--preset`` name.
 
-
-def training_parser(description: str | None, *sections: str) -> argparse.ArgumentParser:
-    """A parser with what every training on compile results must know.
-
-    Args:
-        description: docstring of the program.
-        sections: of the configuration that it needs besides ``compile`` and ``replay``; each becomes an argument.
+    Raises:
+        ConfigError: unreadable.
     """
+    return read_settings(args.config, *args.preset)
+
+
+def training_parser(description: str | None) -> argparse.ArgumentParser:
+    """A parser with what every training must know."""
     parser = stage_parser(description)
     parser.add_argument("--seed", type=int, required=True)
-    for section in ("replay", *sections):
-        parser.add_argument(f"--{section}", required=True, help=f"section {section} of the configuration, as JSON")
-    add_compiler_arguments(parser)
-    parser.add_argument("--corpus", type=Path, required=True)
-    parser.add_argument("--baseline", type=Path, required=True)
+    add_folder_arguments(parser)
     add_workers_arguments(parser)
     parser.add_argument("--output", type=Path, required=True)
     return parser
 
 
-def add_workers_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add where compiles run; see `workers_of`."""
-    parser.add_argument("--workers", type=int, default=1, help="how many, unless section workers says")
+def add_folder_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add ``--home`` and ``--work``; see `corpus_and_baseline`."""
     parser.add_argument(
-        "--where",
-        default=os.environ.get("MLGO_WORKERS"),
-        help="section workers of the configuration, as JSON; by default from the environment variable MLGO_WORKERS, "
-        "which the workflow sets, else processes of this machine",
+        "--home", type=Path, default=Path("data"), help="folder with corpus/ and baseline/ (default: %(default)s)"
+    )
+    add_work_argument(parser)
+
+
+def add_work_argument(parser: argparse.ArgumentParser) -> None:
+    """Add ``--work``."""
+    parser.add_argument(
+        "--work",
+        type=Path,
+        default=Path("data/work"),
+        help="folder for what is neither in Git nor in DVC (default: %(default)s)",
     )
 
 
-def workers_of(args: argparse.Namespace) -> WorkersConfig:
-    """Where the arguments say that compiles run.
+def corpus_and_baseline(args: argparse.Namespace) -> tuple[Path, Path]:
+    """Folders of the corpus and of its reference scores."""
+    return args.home / "corpus", args.home / "baseline"
+
+
+def add_workers_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add how many processes compile; see `workers_of`."""
+    parser.add_argument("--workers", type=int, default=1, help="how many, unless section workers says")
+
+
+def workers_of(settings: Settings) -> WorkersConfig:
+    """Where compiles run: as the environment variable `WORKERS` says, else section ``workers``, else on this machine.
 
     Raises:
         ConfigError: bad settings.
     """
-    return LOCAL_WORKERS if args.where is None else parse_section(WorkersConfig, args.where)
+    if WORKERS in os.environ:
+        try:
+            values = json.loads(os.environ[WORKERS])
+        except ValueError as error:
+            raise ConfigError(f"environment variable {WORKERS} is not JSON: {error}") from error
+        return parse_section(WorkersConfig, values, WORKERS)
+    return settings.section("workers", WorkersConfig) if "workers" in settings else LOCAL_WORKERS
 
 
-def cse_parser(description: str | None, *sections: str) -> argparse.ArgumentParser:
-    """A parser with what every program must know that chooses eliminations; see `cse_compiler_of`.
+def choice_pool(args: argparse.Namespace, settings: Settings, spec: CompilerSpec) -> CsePool:
+    """Workers that compile under choices; they know what earlier runs have found out.
 
-    Args:
-        description: docstring of the program.
-        sections: of the configuration that it needs besides ``cse``; each becomes an argument.
+    Raises:
+        ConfigError: bad settings.
+        WorkerError: there are no such workers.
     """
+    known = known_compiles(shared_folder(args.work) / "replay", settings.section("replay", ReplayConfig))
+    return CsePool(spec, args.workers, workers_of(settings), known)
+
+
+def compiler_of(settings: Settings) -> tuple[Toolchain, CompileConfig]:
+    """Toolchain and compile settings.
+
+    Raises:
+        ConfigError: bad settings.
+        ToolchainError: no usable compiler.
+    """
+    compiling = settings.section("compile", CompileConfig)
+    return find_toolchain(settings.value("toolchain"), settings.value("target")), compiling
+
+
+def cse_parser(description: str | None) -> argparse.ArgumentParser:
+    """A parser with what every program must know that chooses eliminations; see `cse_compiler_of`."""
     parser = stage_parser(description)
-    parser.add_argument("--task", required=True, help="gcc-pre or jit-cse")
-    for section in ("cse", *sections):
-        parser.add_argument(f"--{section}", required=True, help=f"section {section} of the configuration, as JSON")
-    parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--sources", type=Path, help="table of translation units, for gcc-pre")
-    parser.add_argument("--workers", type=int, default=1)
+    add_work_argument(parser)
+    add_workers_arguments(parser)
     parser.add_argument("--output", type=Path, required=True)
     return parser
 
 
-def cse_compiler_of(args: argparse.Namespace) -> tuple[CseConfig, CompilerSpec]:
-    """Settings, and the compiler that they name.
+def cse_compiler_of(args: argparse.Namespace, settings: Settings) -> tuple[CseConfig, CompilerSpec]:
+    """Section ``cse``, and the compiler that it names.
 
     Raises:
         ConfigError: bad settings.
         ToolchainError: no usable compiler.
     """
-    config = parse_section(CseConfig, args.cse)
-    return config, compiler_spec(args.task, config, args.sources)
-
-
-def compiler_of(args: argparse.Namespace) -> tuple[Toolchain, CompileConfig]:
-    """Toolchain and compile settings that the arguments name.
-
-    Raises:
-        ConfigError: bad settings.
-        ToolchainError: no usable compiler.
-    """
-    settings = parse_section(CompileConfig, args.compile)
-    return find_toolchain(args.toolchain, args.target), settings
+    config = settings.section("cse", CseConfig)
+    return config, compiler_spec(settings.value("task"), config, args.sources)

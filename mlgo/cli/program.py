@@ -41,7 +41,7 @@ def run_program(main: Callable[[], int | None]) -> None:
         if log is not None:
             log.write_text(f"error: {error}\n")
         status = error.exit_status
-        if "MLGO_FAILURE" in os.environ and not isinstance(error, ArtifactError | PackageError):
+        if os.environ.get("MLGO_FAILURE") and not isinstance(error, ArtifactError | PackageError):
             write_json(Path(os.environ["MLGO_FAILURE"]), {"message": str(error)})
             status = 0
     except KeyboardInterrupt:

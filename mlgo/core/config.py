@@ -5,14 +5,18 @@
 """
 
 import json
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
 from mlgo.core import measures
 from mlgo.core.errors import ConfigError
+from mlgo.core.files import content_hash, place
+from mlgo.core.learners import LEARNERS
 from mlgo.core.problems import PROBLEMS
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -20,7 +24,8 @@ Positive = Annotated[int, Field(ge=1)]
 PositiveFloat = Annotated[float, Field(gt=0.0)]
 
 
-def _unique(values: list[Any]) -> list[Any]:
+def unique(values: list[Any]) -> list[Any]:
+    """Refuse a list that names anything twice; for ``AfterValidator``."""
     if len(set(values)) != len(values):
         raise ValueError("must not name anything twice")
     return values
@@ -43,6 +48,18 @@ def _is_task(name: str) -> str:
     if name not in PROBLEMS.names():
         raise ValueError(f"must be one of {', '.join(PROBLEMS.names())}")
     return name
+
+
+def _is_learner(name: str) -> str:
+    if name not in LEARNERS.names():
+        raise ValueError(f"must be one of {', '.join(LEARNERS.names())}")
+    return name
+
+
+LearnerName = Annotated[
+    str, AfterValidator(_is_learner), Field(json_schema_extra=lambda schema: schema.update(enum=LEARNERS.names()))
+]
+"""A learner that there is."""
 
 
 class Section(BaseModel):
@@ -96,6 +113,11 @@ class Splits(Section):
     test: list[str] = Field(min_length=1)
     """Projects that nothing is ever tuned on."""
 
+    @property
+    def projects(self) -> list[str]:
+        """All projects, sorted."""
+        return sorted([*self.train, *self.validation, *self.test])
+
 
 class CorpusConfig(Section):
     """What is compiled."""
@@ -131,280 +153,11 @@ class PolicyConfig(Section):
 class TrainConfig(Section):
     """Which policies are trained."""
 
-    algorithms: Annotated[list[Literal["bc", "bcmax", "es", "marginal", "ppo", "sb3"]], AfterValidator(_unique)] = (
-        Field(min_length=1)
-    )
+    algorithms: Annotated[list[LearnerName], AfterValidator(unique)] = Field(min_length=1)
     """Learners to run; es starts from the policy of es.start, ppo from that of ppo.start, bcmax from bc. For choices of
     eliminations there is no bcmax, and sb3 is for these alone; it needs the extra sb3."""
     seeds: list[Annotated[int, Field(ge=0, lt=2**32)]] = Field(min_length=1)
     """One policy per learner and seed."""
-
-
-class BCConfig(Section):
-    """Behavioural cloning of the default policy."""
-
-    max_epochs: Positive
-    """Upper limit of passes over the trace."""
-    patience: Positive
-    """Passes without progress on the validation projects before it stops."""
-    batch_size: Positive
-    """Questions per gradient step."""
-    learning_rate: PositiveFloat
-    """Adam step size."""
-    max_steps_per_module: Positive
-    """Questions taken from one module at most, so that large modules do not rule."""
-    weighting: Literal["question", "module", "sqrt"]
-    """What a module's total weight follows: its questions, nothing (all modules weigh the same), or their root."""
-    balance: bool
-    """Give both answers the same total weight."""
-
-
-class BCMaxConfig(Section):
-    """Behavioural cloning of the best known trajectory of each module, again and again (BC-Max)."""
-
-    rounds: Annotated[int, Field(ge=0)]
-    """Rounds of exploring, keeping what was best, and cloning it."""
-    hidden: list[Positive]
-    """Units of each hidden layer of the clone; where the start policy has other ones, it starts from fresh weights."""
-    clone_epochs: Positive
-    """Passes over the heuristic's own trajectories with which a clone from fresh weights begins."""
-    flipped: Annotated[int, Field(ge=0)]
-    """Variants per round that turn some of the current policy's answers around."""
-    temperature: Annotated[float, Field(ge=0.0)]
-    """Their logits are divided by this and answers drawn from the sigmoid; 0 keeps the policy's answers."""
-    flip_share: Share
-    """Probability that they turn an answer around."""
-    perturbed: Annotated[int, Field(ge=0)]
-    """Variants per round with noise on the current policy's weights."""
-    perturbation: PositiveFloat
-    """Standard deviation of that noise, relative to each layer's root mean square weight."""
-    references: Annotated[list[Literal["never", "random"]], AfterValidator(_unique)]
-    """Reference advisors that are compiled once, before the first round; the heuristic is always known."""
-    random_share: Share
-    """Probability that the random reference inlines; the same question always gets the same answer."""
-    policies: Annotated[list[str], AfterValidator(_unique)]
-    """Folders of earlier policies that are compiled once, before the first round."""
-    use_trees: bool
-    """Begin with the best compiles that the decision trees hold. The result then depends on what earlier runs left."""
-    modules: Positive
-    """Training modules at most, sampled reproducibly; the same in all rounds."""
-    max_questions: Positive
-    """Modules with more questions under the heuristic are left out."""
-    weighting: Literal["question", "module", "sqrt"]
-    """What a module's total weight follows, as in bc."""
-    gain_weight: Annotated[float, Field(ge=0.0)]
-    """Further weight of a module per percent that its best trajectory gains over the heuristic."""
-    epochs: Positive
-    """Passes over the best trajectories per round."""
-    batch_size: Positive
-    """Questions per gradient step."""
-    learning_rate: PositiveFloat
-    """Adam step size."""
-    quarantine_after: Positive
-    """A module is left out once this many of its compiles, and half of all of them, have failed."""
-    validation_modules: Positive
-    """Validation modules that each round is judged on, at most."""
-
-
-class TrustRegionConfig(Section):
-    """Steps by a model of the reward, as long as the model keeps its promises."""
-
-    model: Literal["linear", "diagonal", "quadratic"]
-    """Model of the reward around the mean: slope alone, a curvature per weight too, or one per pair of weights."""
-    ridge_penalty: PositiveFloat
-    """Penalty of the ridge regression that fits it, in perturbations of standard deviation 1."""
-    radius: PositiveFloat
-    """Longest step at the start, in units of ``es.perturbation_unit``."""
-    min_radius: PositiveFloat
-    """The radius does not shrink below this."""
-    max_radius: PositiveFloat
-    """The radius does not grow above this."""
-    accept_threshold: Annotated[float, Field(ge=0.0)]
-    """A step is taken if the improvement is more than this share of the predicted one."""
-    shrink_threshold: float
-    """The radius shrinks if the improvement is less than this share of the predicted one."""
-    shrink_factor: Annotated[float, Field(gt=0.0, lt=1.0)]
-    """By what it shrinks."""
-    grow_threshold: float
-    """The radius grows if the improvement is more than this share of the predicted one."""
-    grow_factor: Annotated[float, Field(gt=1.0)]
-    """By what it grows."""
-
-    @model_validator(mode="after")
-    def _check_order(self) -> "TrustRegionConfig":
-        if not self.min_radius <= self.radius <= self.max_radius:
-            raise ValueError("radius must lie between min_radius and max_radius")
-        if self.shrink_threshold > self.grow_threshold:
-            raise ValueError("shrink_threshold must not be above grow_threshold")
-        return self
-
-
-class ESConfig(Section):
-    """Evolution strategies on compile results."""
-
-    start: Literal["bc", "bcmax", "marginal", "ppo"]
-    """Learner whose policy it starts from."""
-    generations: Annotated[int, Field(ge=0)]
-    """Updates of the mean policy."""
-    estimator: Literal["antithetic", "forward"]
-    """Candidates of a direction: mean plus and minus the perturbation, or plus alone, held against the mean itself."""
-    pairs: Positive
-    """Directions per generation: twice as many candidates if antithetic, one more if forward."""
-    modules: Positive
-    """Training modules each candidate compiles in a generation; all candidates get the same ones."""
-    max_questions: Positive
-    """Training modules with more questions under the heuristic are left out."""
-    perturbation: PositiveFloat
-    """Standard deviation of the noise, in units of ``perturbation_unit``."""
-    perturbation_unit: Literal["layer_rms", "weight"]
-    """Unit of perturbations and steps: each layer's root mean square weight, or each weight's own size."""
-    perturbation_epsilon: PositiveFloat
-    """Added to a weight's size when that is the unit, so that weights near 0 vary too."""
-    orthogonal: bool
-    """Make the directions of a generation orthogonal to each other."""
-    gradient: Literal["monte_carlo", "ars", "ridge", "lasso", "linear"]
-    """From rewards to a gradient: average of the noise, augmented random search, or a regression on the noise."""
-    top_directions: Positive
-    """Directions with the best candidates that augmented random search uses, at most."""
-    ridge_penalty: PositiveFloat
-    """Penalty of ridge gradients, in perturbations of standard deviation 1."""
-    lasso_penalty: PositiveFloat
-    """Penalty of lasso gradients, in shaped rewards per perturbation of standard deviation 1; large ones give zeros."""
-    update: Literal["adam", "sgd", "trust_region"]
-    """From gradient to step. A trust region fits its own model instead of a gradient."""
-    step_size: PositiveFloat
-    """Step size of Adam, in units of ``perturbation_unit``; factor of the gradient in sgd."""
-    momentum: Annotated[float, Field(ge=0.0, lt=1.0)]
-    """Share of the last step's velocity that sgd keeps."""
-    trust_region: TrustRegionConfig
-    """Options of a trust region."""
-    trainable_layers: Positive
-    """How many of the last layers are varied; the others keep their cloned weights."""
-    shaping: Literal["rank", "zscore", "none"]
-    """How rewards are made comparable before a gradient; not used by ars, nor by a trust region."""
-    weight_decay: Annotated[float, Field(ge=0.0)]
-    """Pull towards the cloned weights, per update; not used by a trust region."""
-    min_success_share: Share
-    """A generation with a smaller share of usable directions is skipped."""
-    quarantine_after: Positive
-    """A module is left out once this many of its compiles, and half of all of them, have failed."""
-    validate_every: Positive
-    """Generations between two validations of the mean policy."""
-    validation_modules: Positive
-    """Validation modules used for that, at most."""
-    save_every: Annotated[int, Field(ge=0)]
-    """Generations between two policies in data/work/policies, where the best so far are kept too; 0 keeps none."""
-
-
-class MarginalConfig(Section):
-    """Marginal costs: rounds of exploring compiles and of fitting what each inlined call adds to the size."""
-
-    hidden: list[Positive] = Field(min_length=1)
-    """Units of each hidden layer of a member."""
-    rounds: Annotated[int, Field(ge=0)]
-    """How often it explores and fits."""
-    modules: Positive
-    """Training modules explored in a round, at most."""
-    compiles: Positive
-    """Compiles of each of them in a round, at least; the first under the policy itself."""
-    max_compiles: Positive
-    """Compiles of each of them in a round, at most: small modules are cheap and need more to learn from."""
-    questions: Positive
-    """A module is compiled until it has asked about so many questions in a round, within these bounds."""
-    max_questions: Positive
-    """Training modules with more questions under the heuristic are left out."""
-    first_flip_share: Share
-    """In the first round answers are turned around with a probability drawn between 0 and this."""
-    flip_share: Share
-    """The same for later rounds."""
-    min_flips: Annotated[float, Field(ge=0.0)]
-    """Answers turned around per compile, on average at least; matters for modules with few questions."""
-    temperature: Annotated[float, Field(ge=0.0)]
-    """From the second round on, logits are divided by a number drawn between 0 and this: close calls vary most."""
-    unit_bytes: PositiveFloat
-    """Bytes that one unit of the policy's logit stands for."""
-    start_logit: PositiveFloat
-    """Median size of the cloned policy's logits before the first fit."""
-    members: Positive
-    """Fits per round, which differ in their start, their held-out modules and the order of their steps."""
-    caution: Annotated[float, Field(ge=0.0)]
-    """An answer other than the heuristic's needs a mean of the members of this many mean deviations."""
-    anchors: list[Annotated[float, Field(ge=0.0)]] = Field(min_length=1)
-    """Pull towards the heuristic's answers in the fits of each round; the last one holds for all further rounds."""
-    huber_percent: PositiveFloat
-    """Error of an equation, in percent of a module's size, from which on the loss is linear."""
-    learning_rate: PositiveFloat
-    """Adam step size."""
-    max_epochs: Positive
-    """Upper limit of passes over the equations in a fit."""
-    patience: Positive
-    """Passes without progress on held-out modules before a fit stops."""
-    batch_modules: Positive
-    """Modules per gradient step."""
-    held_out_share: Annotated[float, Field(ge=0.0, lt=1.0)]
-    """Training modules held out of a fit, drawn anew each round; their equations end it."""
-    quarantine_after: Positive
-    """A module is left out once this many of its compiles, and half of all of them, have failed."""
-    validation_modules: Positive
-    """Validation modules that judge each round, at most."""
-
-
-class PPOConfig(Section):
-    """Proximal policy optimisation on compile results."""
-
-    start: Literal["bc", "bcmax", "es"]
-    """Learner whose policy it starts from."""
-    iterations: Annotated[int, Field(ge=0)]
-    """Rounds of sampling and learning."""
-    modules: Positive
-    """Training modules compiled in an iteration."""
-    episodes: Positive
-    """Compiles of each of them, with answers drawn anew."""
-    max_questions: Positive
-    """Training modules with more questions under the heuristic are left out."""
-    baseline: Literal["network", "siblings"]
-    """What a reward is compared with: what a value network expects, for answers of yes or no; or the other episodes
-    of the same module, in register allocation of the same function."""
-    max_advantage: PositiveFloat
-    """With siblings: advantages stay within this many times their root mean square."""
-    start_temperature: PositiveFloat
-    """The clone's logits are divided by this, once, so that sampling explores; a power of two rounds nothing."""
-    gamma: Share
-    """Discount of the reward per question before the last."""
-    gae_lambda: Share
-    """Advantages: 0 trusts the value network, 1 the reward alone."""
-    reward_prior: PositiveFloat
-    """Episodes that the mean and deviation of all rewards are worth, beside a module's own."""
-    clip_range: PositiveFloat
-    """Change of an answer's probability, as a share of it, beyond which nothing more is gained."""
-    epochs: Positive
-    """Passes over the questions of an iteration."""
-    batch_size: Positive
-    """Questions per gradient step."""
-    learning_rate: PositiveFloat
-    """Adam step size of the policy."""
-    value_learning_rate: PositiveFloat
-    """Adam step size of the value network."""
-    value_hidden: list[Positive]
-    """Units of each hidden layer of the value network."""
-    entropy_bonus: Annotated[float, Field(ge=0.0)]
-    """Weight of the policy's entropy, in nats, beside the clipped gain."""
-    max_kl: PositiveFloat
-    """The policy's updates of an iteration end where it has moved this far, in nats per question."""
-    max_gradient_norm: PositiveFloat
-    """Longer gradients are shortened to this."""
-    quarantine_after: Positive
-    """A module is left out once this many of its compiles, and half of all of them, have failed."""
-    validate_every: Positive
-    """Iterations between two validations of the policy."""
-    validation_modules: Positive
-    """Validation modules used for that, at most."""
-
-    @model_validator(mode="after")
-    def _check_siblings(self) -> "PPOConfig":
-        if self.baseline == "siblings" and self.episodes < 2:
-            raise ValueError("with baseline siblings episodes must be 2 or more")
-        return self
 
 
 class ReplayConfig(Section):
@@ -444,7 +197,7 @@ LOCAL_WORKERS = WorkersConfig(kind="local", num_workers=0, address="", files="se
 class EvaluateConfig(Section):
     """How policies are judged."""
 
-    splits: Annotated[list[Literal["train", "validation", "test"]], AfterValidator(_unique), AfterValidator(_has_test)]
+    splits: Annotated[list[Literal["train", "validation", "test"]], AfterValidator(unique), AfterValidator(_has_test)]
     """Splits to compile; the headline always comes from test."""
     max_train_modules: Positive
     """Training modules evaluated at most, sampled reproducibly."""
@@ -459,7 +212,7 @@ class EvaluateConfig(Section):
 class HeadroomConfig(Section):
     """Search for smaller modules, decision by decision; nothing in the default run reads it."""
 
-    splits: Annotated[list[Literal["train", "validation", "test"]], AfterValidator(_unique)] = Field(min_length=1)
+    splits: Annotated[list[Literal["train", "validation", "test"]], AfterValidator(unique)] = Field(min_length=1)
     """Splits to draw modules from."""
     modules: Positive
     """Modules searched at most, sampled reproducibly."""
@@ -485,7 +238,7 @@ class CompilerWheel(Section):
 class TrainSet(Section):
     """Modules that policies are trained on."""
 
-    languages: Annotated[list[Literal["c", "c++"]], AfterValidator(_unique)] = Field(min_length=1)
+    languages: Annotated[list[Literal["c", "c++"]], AfterValidator(unique)] = Field(min_length=1)
     """Only modules in these languages, for training, validation and the scales of the features."""
     modules: Positive
     """Instead of ``marginal.modules``, so that trainings on all sets can ask for equally many compiles."""
@@ -514,11 +267,9 @@ class SweepConfig(Section):
     tasks: dict[Annotated[str, Field(pattern="^[a-z][a-z0-9-]*$")], list[str]]
     """By name, presets that are laid over the configuration, in order; all points are made under each. Empty takes the
     configuration as it is."""
-    learners: Annotated[list[Literal["bc", "marginal", "es", "ppo", "bcmax"]], AfterValidator(_unique)] = Field(
-        min_length=1
-    )
+    learners: Annotated[list[LearnerName], AfterValidator(unique)] = Field(min_length=1)
     """Learners to compare; what they start from is trained along."""
-    seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], AfterValidator(_unique)] = Field(min_length=1)
+    seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], AfterValidator(unique)] = Field(min_length=1)
     """Seeds of every training."""
     points: dict[str, Annotated[list[Any], Field(min_length=1)]]
     """Values of settings, each named as in ``es.step_size``; every combination is a point."""
@@ -605,7 +356,7 @@ class CseConfig(Section):
 
 
 class Config(Section):
-    """The whole configuration."""
+    """The whole configuration, the learners' sections apart; `config_model` adds these under their learners' names."""
 
     seed: Annotated[int, Field(ge=0)]
     """Root of all randomness outside training."""
@@ -622,11 +373,6 @@ class Config(Section):
     baseline: BaselineConfig
     policy: PolicyConfig
     train: TrainConfig
-    bc: BCConfig
-    bcmax: BCMaxConfig
-    es: ESConfig
-    marginal: MarginalConfig
-    ppo: PPOConfig
     replay: ReplayConfig
     workers: WorkersConfig
     evaluate: EvaluateConfig
@@ -635,14 +381,61 @@ class Config(Section):
     sweep: SweepConfig
     cse: CseConfig
 
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """The section of a learner."""
+
     @model_validator(mode="after")
-    def _check_starts(self) -> "Config":
-        if self.es.start == "ppo" and self.ppo.start == "es":
-            raise ValueError("es.start and ppo.start name each other; let one of them start from bc")
-        stranger = "bcmax" if PROBLEMS.get(self.task).kind == "choices" else "sb3"
-        if stranger in self.train.algorithms:
-            raise ValueError(f"train.algorithms: there is no {stranger} for task {self.task}")
+    def _check_learners(self) -> "Config":
+        kind, values = PROBLEMS.get(self.task).kind, self.model_dump()
+        for name in self.train.algorithms:
+            if kind not in LEARNERS.get(name).sections:
+                raise ValueError(f"train.algorithms: there is no {name} for task {self.task}")
+            if values.get(name) is None and LEARNERS.get(name).section is not None:
+                raise ValueError(f"train.algorithms: {name} needs its section {name}")
+        for name in LEARNERS.names():
+            _check_starts(name, values)
         return self
+
+
+def _check_starts(name: str, values: Mapping[str, Any]) -> None:
+    """Refuse a learner that would start from an unknown one, or in the end from itself."""
+    chain = [name]
+    while LEARNERS.get(chain[-1]).section is None or values.get(chain[-1]) is not None:
+        start = LEARNERS.get(chain[-1]).start(values)
+        if start is None:
+            return
+        if start not in LEARNERS.names():
+            raise ValueError(f"{chain[-1]}.start: unknown learner {start!r}; known: {', '.join(LEARNERS.names())}")
+        if start == name:
+            named = " and ".join(f"{one}.start" for one in chain)
+            raise ValueError(f"{named} name each other; let one of them start from bc")
+        if start in chain:
+            return  # a circle without this one, which is refused by itself
+        chain.append(start)
+
+
+@cache
+def config_model() -> type[Config]:
+    """The whole configuration with a section for each learner; those of other packages may be left out.
+
+    Raises:
+        ConfigError: a learner of another package cannot be loaded.
+    """
+    sections: dict[str, Any] = {}
+    for name in LEARNERS.names():
+        section = LEARNERS.get(name).section
+        if section is not None:
+            sections[name] = (section, ...) if name in LEARNERS.built_in else _default_of(section)
+    return create_model("Config", __base__=Config, __doc__="The whole configuration.", **sections)
+
+
+def _default_of(section: type[Section]) -> tuple[Any, Any]:
+    """Type and default of an optional section: itself where all of its settings have defaults, else None."""
+    if any(field.is_required() for field in section.model_fields.values()):
+        return section | None, None
+    return section, section()
 
 
 SectionType = TypeVar("SectionType", bound=Section)
@@ -654,7 +447,7 @@ def parse_config(values: Any, source: str = "configuration") -> Config:
     Raises:
         ConfigError: with one line per mistake, each naming the key.
     """
-    config = _validate(Config, values, source)
+    config = _validate(config_model(), values, source)
     owners: dict[str, str] = {}
     for split, projects in config.corpus.splits.model_dump().items():
         for project in projects:
@@ -667,17 +460,103 @@ def parse_config(values: Any, source: str = "configuration") -> Config:
     return config
 
 
-def parse_section(section: type[SectionType], text: str) -> SectionType:
-    """Validate one section given as JSON text, the form in which workflow rules hand it to programs.
+def parse_section(section: type[SectionType], values: Any, source: str = "") -> SectionType:
+    """Validate one section.
+
+    Args:
+        section: what it should be.
+        values: as JSON and YAML give them.
+        source: named in messages; by default the section's class.
 
     Raises:
-        ConfigError: not JSON, or not this section.
+        ConfigError: not this section.
     """
-    try:
-        values = json.loads(text)
-    except ValueError as error:
-        raise ConfigError(f"{section.__name__}: not JSON: {error}") from error
-    return _validate(section, values, section.__name__)
+    return _validate(section, values, source or section.__name__)
+
+
+class Settings:
+    """Some or all sections of a configuration, each checked when it is read.
+
+    Workflow rules hand programs a file with just the sections that these read, see `write_settings`. What a program
+    reads besides is then missing, so a rule cannot forget to run again when a setting changes.
+
+    Args:
+        values: nested mapping.
+        source: files that it comes from, for messages.
+    """
+
+    def __init__(self, values: Mapping[str, Any], source: str = "configuration") -> None:
+        self.values, self._source = values, source
+
+    def __contains__(self, key: str) -> bool:
+        found: Any = self.values
+        for part in key.split("."):
+            if not isinstance(found, Mapping) or part not in found:
+                return False
+            found = found[part]
+        return True
+
+    def value(self, key: str) -> Any:
+        """A setting by its dotted name, as in ``corpus.max_failed_share``.
+
+        Raises:
+            ConfigError: there is none of that name.
+        """
+        if key not in self:
+            raise ConfigError(f"{self._source}: key {key!r} is missing")
+        found: Any = self.values
+        for part in key.split("."):
+            found = found[part]
+        return found
+
+    def section(self, key: str, section: type[SectionType]) -> SectionType:
+        """A section by its dotted name.
+
+        Raises:
+            ConfigError: missing, or a mistake in it.
+        """
+        return parse_section(section, self.value(key), f"{self._source}: section {key}")
+
+
+def read_settings(path: Path, *overlays: Path) -> Settings:
+    """Read a configuration file, whole or in part, with presets laid over it in order.
+
+    Raises:
+        ConfigError: a file is unreadable, or no mapping.
+    """
+    values = read_yaml(path)
+    for overlay in overlays:
+        values = merge(values, read_yaml(overlay))
+    source = " + ".join(str(one) for one in (path, *overlays))
+    if not isinstance(values, dict):
+        raise ConfigError(f"{source} is no mapping of sections")
+    return Settings(values, source)
+
+
+def write_settings(folder: Path, values: Mapping[str, Any], *keys: str) -> Path:
+    """Write some settings to a file that is named by what they are.
+
+    Args:
+        folder: of such files.
+        values: a whole configuration.
+        keys: dotted names of what to write, sections or single settings.
+
+    Returns:
+        The file. Its name changes when one of these settings does.
+
+    Raises:
+        ConfigError: there is no setting of one of the names.
+    """
+    chosen: dict[str, Any] = {}
+    for key in keys:
+        part: Any = Settings(values).value(key)
+        for name in reversed(key.split(".")):
+            part = {name: part}
+        chosen = merge(chosen, part)
+    path = folder / f"{content_hash(chosen)}.json"
+    if not path.exists():
+        place(path, json.dumps(chosen, indent=2).encode())
+    return path
 
 
 def load_config(path: Path, *overlays: Path) -> Config:
@@ -701,22 +580,23 @@ def merge(base: Any, overlay: Any) -> Any:
 
 
 def read_yaml(path: Path) -> Any:
-    """Read a YAML file.
+    """Read a YAML file; a name that ends in ``.json`` stands for JSON, whose small numbers YAML takes for words.
 
     Raises:
         ConfigError: missing or not YAML.
     """
     try:
-        return yaml.safe_load(path.read_text())
+        text = path.read_text()
+        return json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"{path} is not YAML: {error}") from error
 
 
 def json_schema() -> dict[str, Any]:
     """JSON schema of a whole configuration."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Config.model_json_schema()}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **config_model().model_json_schema()}
 
 
 def _validate(section: type[SectionType], values: Any, source: str) -> SectionType:

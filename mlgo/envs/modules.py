@@ -12,7 +12,7 @@ from mlgo.compiler.toolchain import Toolchain
 from mlgo.core.artifacts import read_provenance
 from mlgo.core.config import DEFAULT_COMPILE, CompileConfig, parse_section
 from mlgo.core.errors import ConfigError, CorpusError, ToolchainError
-from mlgo.core.files import canonical_json, file_sha256
+from mlgo.core.files import file_sha256
 from mlgo.core.measures import get_measure
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.rollout.scored import load_scored_modules
@@ -153,7 +153,7 @@ def choose_settings(
     asked = {name: one for name, one in (("objective", objective), ("optimization", optimization)) if one}
     if settings is None:
         values = DEFAULT_COMPILE.model_dump() | own | measured | asked
-        settings = parse_section(CompileConfig, canonical_json(values))
+        settings = parse_section(CompileConfig, values)
     for name in _DECIDING:
         if name in measured and measured[name] != getattr(settings, name):
             raise ConfigError(f"{name}: {getattr(settings, name)}, but {baseline} was measured with {measured[name]}")

@@ -10,21 +10,13 @@ from typing import Any
 from mlgo.core.config import Config, SweepConfig, merge, parse_config, read_yaml
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import content_hash
+from mlgo.core.learners import LEARNERS, lineage
 from mlgo.core.names import PolicyName
 from mlgo.core.problems import PROBLEMS
 from mlgo.tasks import get_task
 
 BASELINE_KEYS = ("seed", "task", "toolchain", "target", "compile", "corpus", "baseline")
 """Keys of the configuration that corpus and baseline follow from."""
-
-LEARNER_KEYS = {
-    "bc": ("policy", "bc"),
-    "marginal": ("bc", "marginal"),
-    "es": ("es",),
-    "ppo": ("ppo",),
-    "bcmax": ("bcmax",),
-}
-"""Sections that each learner reads besides, those of the learner it starts from apart."""
 
 _INSTEAD = {
     "train": "sweep.learners and sweep.seeds",
@@ -175,25 +167,15 @@ def _lineage(
     values: Mapping[str, Any], config: Mapping[str, Any], task: str, chosen: Mapping[str, Any], learner: str
 ) -> list[Training]:
     """A training after those that it starts from, the first first."""
-    chain = [learner]
-    while (start := _start_of(config, chain[-1])) is not None:
-        chain.append(start)
     home = _home(values, config, task, chosen)
     found: list[Training] = []
     read = set(BASELINE_KEYS)
-    for one in reversed(chain):
-        read |= set(LEARNER_KEYS[one])
+    for one in lineage(learner, config):
+        read |= set(LEARNERS.get(one).sections["modules"])
         settings = {key: value for key, value in chosen.items() if key.split(".")[0] in read}
         start_name = found[-1].name if found else ""
         found.append(Training(_name(one, task, settings), one, task, settings, config, home, start_name))
     return found
-
-
-def _start_of(config: Mapping[str, Any], learner: str) -> str | None:
-    if learner in ("es", "ppo"):
-        start: str = config[learner]["start"]
-        return start
-    return "bc" if learner == "bcmax" else None
 
 
 def _home(values: Mapping[str, Any], config: Mapping[str, Any], task: str, chosen: Mapping[str, Any]) -> str:

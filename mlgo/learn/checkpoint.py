@@ -9,23 +9,22 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mlgo.core.errors import ArtifactError
-from mlgo.core.files import content_hash, file_sha256, source_hash, write_bytes
+from mlgo.core.files import content_hash, source_hash, write_bytes
 
 _RECORD = "record"
 
 State = TypeVar("State")
 
 
-def checkpoint_path(folder: Path, name: str, origin: Mapping[str, Any], program: Path) -> Path:
+def checkpoint_path(folder: Path, name: str, follows_from: Any) -> Path:
     """Where a training keeps its state: a file of its own for other inputs, and for other code.
 
     Args:
         folder: of all checkpoints.
         name: of the policy.
-        origin: its provenance.
-        program: source of the program, which is not part of this package.
+        follows_from: what decides how the training goes, besides the code of this package, as a JSON value.
     """
-    return folder / f"{name}-{content_hash([origin, source_hash(), file_sha256(program)])}.npz"
+    return folder / f"{name}-{content_hash([follows_from, source_hash()])}.npz"
 
 
 def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray], record: Any) -> None:

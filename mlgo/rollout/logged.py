@@ -13,7 +13,7 @@ from mlgo.compiler.toolchain import Toolchain
 from mlgo.core.artifacts import EPISODE, provenance, read_provenance, read_table, write_rows
 from mlgo.core.config import CompileConfig, parse_section
 from mlgo.core.errors import ArtifactError, ConfigError, CorpusError, ProtocolError, ReplayMismatch, ToolchainError
-from mlgo.core.files import canonical_json, file_sha256, write_bytes
+from mlgo.core.files import file_sha256, write_bytes
 from mlgo.core.measures import DEFAULT, MEASURES, Measure, scores_of
 from mlgo.core.measures.remarks import SpillCosts
 from mlgo.core.types import TensorSpec
@@ -149,7 +149,7 @@ def read_episode(path: Path) -> LoggedEpisode:
             origin["compiler"],
             origin["compiler_sha256"],
             origin["target"],
-            parse_section(CompileConfig, canonical_json(origin["compile"])),
+            parse_section(CompileConfig, origin["compile"]),
             row["with_default"],
             result,
         )

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.core.artifacts import provenance, read_provenance
-from mlgo.core.config import BCMaxConfig, CompileConfig, ESConfig, MarginalConfig, PPOConfig, ReplayConfig
+from mlgo.core.config import CompileConfig, ReplayConfig
 from mlgo.core.errors import PolicyError
 from mlgo.core.files import file_sha256
 from mlgo.core.measures import FAILED_REWARD, get_measure
@@ -27,8 +27,20 @@ from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import ScoredModule, load_copies, load_scored_modules, with_questions
 from mlgo.tasks import get_task
 
-LearnerConfig = BCMaxConfig | ESConfig | MarginalConfig | PPOConfig
-"""Sections of the learners that compile."""
+
+class Limits(Protocol):
+    """What a learner's section says of the modules that it compiles.
+
+    Attributes:
+        max_questions: modules with more questions under the heuristic are left out.
+        validation_modules: validation modules at most.
+    """
+
+    @property
+    def max_questions(self) -> int: ...  # noqa: D102
+
+    @property
+    def validation_modules(self) -> int: ...  # noqa: D102
 
 
 def load_start(folder: Path, baseline: Path) -> Policy:
@@ -55,7 +67,7 @@ def training_modules(
     corpus: Path,
     baseline: Path,
     algorithm: str,
-    config: LearnerConfig,
+    config: Limits,
     seed: int,
     languages: Collection[str] | None = None,
 ) -> tuple[list[ScoredModule], list[ScoredModule]]:
@@ -138,6 +150,13 @@ def training_origin(
     )
 
 
+def known_compiles(folder: Path, config: ReplayConfig) -> Path | None:
+    """Folder of what compiles have shown, pruned to the configured size; None where the configuration turns it off."""
+    if config.enabled:
+        prune(folder, int(config.max_disk_gb * 1e9))
+    return folder if config.enabled else None
+
+
 def open_trees(
     folder: Path,
     config: ReplayConfig,
@@ -147,10 +166,8 @@ def open_trees(
     copies: Copies | None = None,
 ) -> ReplayStore | None:
     """Decision trees in a folder, pruned to the configured size; None where the configuration turns them off."""
-    if not config.enabled:
-        return None
-    prune(folder, int(config.max_disk_gb * 1e9))
-    return ReplayStore(folder, tree_key(toolchain, get_task(task), settings, copies))
+    known = known_compiles(folder, config)
+    return None if known is None else ReplayStore(known, tree_key(toolchain, get_task(task), settings, copies))
 
 
 def needed_copies(settings: CompileConfig, baseline: Path) -> Copies | None:

@@ -9,17 +9,19 @@ import yaml
 
 from mlgo.core.config import (
     DEFAULT_COMPILE,
-    BCConfig,
     CompileConfig,
-    ESConfig,
     EvaluateConfig,
     json_schema,
     load_config,
     merge,
     parse_config,
     parse_section,
+    read_settings,
+    write_settings,
 )
 from mlgo.core.errors import ConfigError
+from mlgo.learn.bc.config import BCConfig
+from mlgo.learn.es.config import ESConfig
 from tests.conftest import REPOSITORY
 
 PATH = REPOSITORY / "config" / "config.yaml"
@@ -232,13 +234,13 @@ def test_merge_by_hand():
 
 
 def test_sections_as_workflow_rules_hand_them_over(values):
-    section = parse_section(ESConfig, json.dumps(values["es"]))
+    section = parse_section(ESConfig, values["es"])
     assert section.pairs == values["es"]["pairs"]
-    for text in ("{", "[]", "", '{"pairs": 1}'):
+    for wrong in ([], "", None, {"pairs": 1}):
         with pytest.raises(ConfigError, match="ESConfig"):
-            parse_section(ESConfig, text)
+            parse_section(ESConfig, wrong)
     with pytest.raises(ConfigError, match="unknown key 'extra'"):
-        parse_section(CompileConfig, json.dumps(values["compile"] | {"extra": 1}))
+        parse_section(CompileConfig, values["compile"] | {"extra": 1})
 
 
 def test_sections_are_frozen():
@@ -255,16 +257,52 @@ def test_every_setting_is_explained():
     assert re.match("https://json-schema.org/", schema["$schema"])
 
 
-def test_small_numbers_survive_the_way_to_a_program():
-    values = load_config(REPOSITORY / "config/config.yaml").bc.model_dump() | {"learning_rate": 0.00001}
-    assert parse_section(BCConfig, json.dumps(values)).learning_rate == 0.00001
+def test_small_and_large_numbers_survive_the_way_to_a_program(tmp_path, values):
+    values["bc"]["learning_rate"], values["es"]["step_size"] = 0.00001, 1e300
+    settings = read_settings(write_settings(tmp_path, values, "bc", "es"))
+    assert settings.section("bc", BCConfig).learning_rate == 0.00001
+    assert settings.section("es", ESConfig).step_size == 1e300
+
+
+def test_a_program_gets_the_settings_of_its_rule_and_no_others(tmp_path, values):
+    path = write_settings(tmp_path, values, "seed", "compile.objective", "evaluate.splits")
+    assert json.loads(path.read_text()) == {
+        "seed": 0,
+        "compile": {"objective": "text_bytes"},
+        "evaluate": {"splits": ["test", "train"]},
+    }
+    settings = read_settings(path)
+    assert settings.value("compile.objective") == "text_bytes"
+    assert "compile.optimization" not in settings
+    for key in ("es", "compile.optimization", "seed.more"):
+        with pytest.raises(ConfigError, match=rf"\.json: key '{key}' is missing"):
+            settings.value(key)
+    with pytest.raises(ConfigError, match=r"section compile: key 'optimization' is missing"):
+        settings.section("compile", CompileConfig)
+
+
+def test_the_file_of_settings_has_another_name_when_one_of_them_changes(tmp_path, values):
+    first = write_settings(tmp_path, values, "bc", "seed")
+    values["es"]["pairs"] = 99
+    assert write_settings(tmp_path, values, "seed", "bc") == first
+    values["seed"] = 1
+    assert write_settings(tmp_path, values, "bc", "seed") != first
+    assert len(list(tmp_path.iterdir())) == 2
+    with pytest.raises(ConfigError, match=r"key 'bc\.pairs' is missing"):
+        write_settings(tmp_path, values, "bc.pairs")
+
+
+def test_a_file_that_is_no_mapping(tmp_path):
+    (tmp_path / "list.yaml").write_text("[1, 2]")
+    with pytest.raises(ConfigError, match=r"list\.yaml is no mapping of sections"):
+        read_settings(tmp_path / "list.yaml")
 
 
 @pytest.mark.parametrize(("splits", "message"), [(["train"], "must contain test"), (["test", "test"], "twice")])
 def test_splits_of_the_evaluation_are_checked(splits, message):
     values = load_config(REPOSITORY / "config/config.yaml").evaluate.model_dump() | {"splits": splits}
     with pytest.raises(ConfigError, match=message):
-        parse_section(EvaluateConfig, json.dumps(values))
+        parse_section(EvaluateConfig, values)
 
 
 def test_what_runs_without_the_file_compiles_as_the_file_says():

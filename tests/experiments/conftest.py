@@ -1,7 +1,6 @@
 """A small made-up world: two projects per split, two policies, all files the report reads."""
 
 import hashlib
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -92,7 +91,9 @@ class World:
         folders = [f"--{name}={self.root / name}" for name in ("corpus", "baseline", "policies", "evaluation", "work")]
         files = [f"--programs={self.root / 'execution/programs.parquet'}", f"--output={self.root / 'report'}"]
         objective = self.origin["compile"]["objective"]
-        return [*folders, *files, "--evaluate", json.dumps(evaluate), "--seed=0", f"--objective={objective}"]
+        values = {"seed": 0, "evaluate": evaluate, "compile": {"objective": objective}}
+        write_json(self.root / "config.json", values)
+        return [*folders, *files, f"--config={self.root / 'config.json'}"]
 
 
 @pytest.fixture

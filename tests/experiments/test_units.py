@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mlgo.core.artifacts import CSE_COMPILES, CSE_LABELS, CSE_RESULTS, CSE_UNITS, write_rows
+from mlgo.core.config import read_yaml
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import file_sha256, read_json, write_json, write_text
 from mlgo.experiments.compare import Bootstrap
@@ -265,20 +266,21 @@ def test_a_table_named_twice(tmp_path):
         read(tmp_path, policies=["es-s0", "es-s0"])
 
 
-def report(root: Path, task="jit-cse", output="report", policies=tuple(POLICIES), folders=None, confidence="0.95"):
+def report(root: Path, task="jit-cse", output="report", policies=tuple(POLICIES), folders=None, confidence=0.95):
     tables = [root / "evaluation" / name for name in policies]
-    command = [sys.executable, "scripts/report_cse.py", "--task", task, "--baseline", root / "baseline"]
-    command += ["--labels", root / "labels.parquet", "--evaluation", *(f"{table}.parquet" for table in tables)]
-    command += [
-        "--policies",
-        *(root / "policies" / name for name in folders or policies),
-        "--resamples",
-        "100",
-        "--confidence",
-        confidence,
-        "--seed",
-        "0",
+    values = read_yaml(REPOSITORY / "config/config.yaml")
+    evaluate = values["evaluate"] | {"resamples": 100, "confidence": confidence}
+    write_json(root / "config.json", {"task": task, "seed": 0, "evaluate": evaluate})
+    command = [
+        sys.executable,
+        "scripts/report_cse.py",
+        "--config",
+        root / "config.json",
+        "--baseline",
+        root / "baseline",
     ]
+    command += ["--labels", root / "labels.parquet", "--evaluation", *(f"{table}.parquet" for table in tables)]
+    command += ["--policies", *(root / "policies" / name for name in folders or policies)]
     return subprocess.run(
         [*command, "--output", root / output], capture_output=True, text=True, cwd=REPOSITORY, check=False
     )
@@ -344,7 +346,7 @@ def test_a_page_about_translation_units(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"confidence": "1.5"}, "--confidence 1.5 is not between 0 and 1"),
+        ({"confidence": 1.5}, "section evaluate: confidence: input should be less than 1, got 1.5"),
         (
             {"folders": ("es-s0",)},
             "--policies names es-s0, --evaluation holds bc-s0, es-s0, es-s1; name the same policies",

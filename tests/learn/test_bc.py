@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.core.artifacts import trace_schema
-from mlgo.core.config import BCConfig
 from mlgo.core.errors import PolicyError, TrainingError
 from mlgo.learn.bc import CloneData, clone
+from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.bc.dataset import check_trace, clone_data
 from mlgo.learn.history import write_history
 from mlgo.policy.features import Normalisation

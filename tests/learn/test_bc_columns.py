@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from mlgo.core.artifacts import trace_schema
-from mlgo.core.config import BCConfig
 from mlgo.core.errors import TrainingError
 from mlgo.learn.bc.columns import clone_columns, column_data
+from mlgo.learn.bc.config import BCConfig
 from mlgo.policy.vocabulary import build_vocabulary, columns_of, normalisation, recorded_values
 
 COLUMNS = 5

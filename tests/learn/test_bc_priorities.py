@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from mlgo.core.artifacts import trace_schema
-from mlgo.core.config import BCConfig
 from mlgo.core.errors import ConfigError, TrainingError
+from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.bc.priorities import clone_priorities, priority_data
 from mlgo.policy.priority_policy import priority_of
 from mlgo.policy.vocabulary import build_vocabulary, normalisation, recorded_values

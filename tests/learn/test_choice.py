@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlgo.core.config import BCConfig
 from mlgo.core.errors import TrainingError
+from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.choice.imitation import demonstrations
 from mlgo.learn.choice.sampled import results, sampled_compiles
 from mlgo.learn.choice.savings import fit_savings, savings
@@ -52,14 +52,15 @@ def test_rewards_are_gains_over_the_heuristic():
 
 
 def test_figures_for_those_who_watch():
-    found = results([UNIT], [[episode(2, 60.0), episode(1, None), episode(1, 88.0), episode(0, 80.0)]])
+    episodes = [episode(2, 60.0), episode(1, None), episode(1, 88.0), episode(0, 80.0)]
+    found = results([UNIT], [[one.outcome for one in episodes]])
     assert found["results/vs_heuristic"] == pytest.approx((0.25 - 0.1 + 0.0) / 3)
     assert found["results/vs_no_cse"] == pytest.approx((0.4 + 0.12 + 0.2) / 3)
     assert found["results/better"] == pytest.approx(1 / 3)
     assert found["results/worse"] == pytest.approx(1 / 3)
     assert found["results/num_cse"] == pytest.approx(1.0)
     assert found["results/failed"] == pytest.approx(0.25)
-    assert results([UNIT], [[episode(1, None)]]) == {"results/failed": 1.0}
+    assert results([UNIT], [[episode(1, None).outcome]]) == {"results/failed": 1.0}
 
 
 def compiled(values) -> Compiled:
@@ -112,7 +113,7 @@ def test_the_network_of_the_library_is_the_one_of_our_policies():
     pytest.importorskip("sb3_contrib", reason="Stable-Baselines3 is not installed: make setup EXTRA=sb3")
     import torch
 
-    from mlgo.learn.choice.stable_baselines import ActionScores
+    from mlgo.learn.sb3.stable_baselines import ActionScores
 
     env = CseEnv(AdditiveCompiler({"u": [(5, 1), (1, 5), (3, 3)]}), COLUMNS, max_candidates=4)
     observation, _ = env.reset()

@@ -95,11 +95,12 @@ def test_a_round_in_which_all_compiles_fail_ends_the_training():
 
 def test_checkpoint(tmp_path):
     path = tmp_path / "state.npz"
-    assert load_state(path) is None
+    assert load_state(path) == (None, None)
     members = (np.zeros((2, 3), np.float32), np.arange(6, dtype=np.float32).reshape(2, 3))
     state = MarginalState(members, 1, 0.25, ({"round": 0}, {"round": 1, "loss": 0.1}))
-    save_state(state, path)
-    read = load_state(path)
+    save_state(state, path, {"failures": {}})
+    read, extra = load_state(path)
+    assert extra == {"failures": {}}
     assert [each.tolist() for each in read.members] == [each.tolist() for each in members]
     assert (read.best, read.best_reward, read.history, read.round) == (1, 0.25, state.history, 1)
     path.write_bytes(path.read_bytes()[:50])

@@ -6,13 +6,13 @@ import math
 import numpy as np
 import pytest
 
-from mlgo.core.config import PPOConfig
 from mlgo.core.errors import ArtifactError, ConfigError, TrainingError
 from mlgo.core.seeding import generator
 from mlgo.learn.answers import LegalColumn, NoisyOutput, YesOrNo, answers_of
 from mlgo.learn.checkpoint import write_checkpoint
 from mlgo.learn.ppo import Sampled, SampledCompile, optimise
 from mlgo.learn.ppo.checkpoint import load_state, save_state
+from mlgo.learn.ppo.config import PPOConfig
 from mlgo.learn.ppo.gae import terminal_advantages
 from mlgo.learn.ppo.network import ActorCritic, forward, soften
 from mlgo.learn.ppo.rewards import RewardScale, RunningMoments

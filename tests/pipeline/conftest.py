@@ -11,6 +11,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from mlgo.core.config import load_config, merge
+from mlgo.core.files import write_json
 from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
@@ -23,6 +25,9 @@ OTHER = ColumnPolicy(
     np.zeros(4, np.float32),
 )
 """A policy of another task than most tests are about."""
+
+STARTED = ("bcmax", "es", "ppo")
+"""Learners that go on from a policy."""
 
 STAGES = ("corpus", "baseline", "policies", "export", "evaluation", "report")
 
@@ -59,6 +64,16 @@ class WorkingCopy:
         return subprocess.run(
             command, cwd=self.root, env=self.environment, capture_output=True, text=True, timeout=280, check=False
         )
+
+    def training(self, learner: str, name: str, *options: str, preset: str = "tiny", **changes) -> list[str]:
+        """A training as the rule would start it, with folders of its own and sections of the configuration changed."""
+        presets = [self.root / f"config/presets/{preset}.yaml"]
+        values = merge(load_config(self.root / "config/config.yaml", *presets).model_dump(), changes)
+        write_json(self.root / "data" / name / "config.json", values)
+        program = [sys.executable, "scripts/train.py", learner, "--config", f"data/{name}/config.json", "--seed", "0"]
+        own = ["--work", f"data/{name}/work", "--output", f"data/{name}/{learner}-s0"]
+        start = ["--start", "data/policies/bc-s0"] if learner in STARTED else []
+        return [*program, *start, *own, *options]
 
     def snakemake(self, *options: str) -> list[str]:
         profile = ["--workflow-profile", "workflow/profiles/default"]

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,19 +10,10 @@ import pyarrow as pa
 import pytest
 
 from mlgo.core.artifacts import MODULES, VOCABULARY, provenance, read_provenance, read_table, trace_schema, write_table
-from mlgo.core.config import load_config
 from mlgo.policy.stored import save_policy
-from tests.pipeline.conftest import OTHER, Checkout
+from tests.pipeline.conftest import OTHER, STARTED, Checkout
 
-SECTIONS = {
-    "bc": ["bc", "policy"],
-    "bcmax": ["bcmax", "replay", "compile"],
-    "es": ["es", "replay", "compile"],
-    "marginal": ["marginal", "bc", "replay", "compile"],
-    "ppo": ["ppo", "replay", "compile"],
-}
-STARTED = ["bcmax", "es", "ppo"]
-"""Learners that go on from a policy."""
+LEARNERS = ["bc", "bcmax", "es", "marginal", "ppo"]
 SHORT = {"compile": {"compile_timeout_s": 0.001}}
 """No compile ends in time."""
 
@@ -62,17 +52,9 @@ class World:
         return line
 
     def _command(self, learner: str, output: Path, changes: dict[str, dict]) -> list[str]:
-        root = self.checkout.root
-        config = load_config(root / "config/config.yaml", root / "config/presets/tiny.yaml")
-        program = [sys.executable, f"scripts/train_{learner}.py", "--seed", "0", "--output", str(output)]
-        for name in SECTIONS[learner]:
-            section = getattr(config, name).model_copy(update=changes.get(name, {}))
-            program += [f"--{name}", section.model_dump_json()]
-        if learner != "bc":
-            program += ["--target", config.target]
-        program += ["--start", str(self.root / "bc-s0")] if learner in STARTED else ["--task", config.task]
-        folders = {"corpus": self.root / "corpus", "baseline": self.root / "baseline", "work": self.root / "work"}
-        return [*program, *(part for name, folder in folders.items() for part in (f"--{name}", str(folder)))]
+        start = ["--start", str(self.root / "bc-s0")] if learner in STARTED else []
+        own = ["--home", str(self.root), "--work", str(self.root / "work"), "--output", str(output)]
+        return self.checkout.training(learner, f"bad-{learner}", *start, *own, **changes)
 
 
 @pytest.fixture
@@ -80,7 +62,7 @@ def world(finished, tmp_path) -> World:
     return World(finished, tmp_path)
 
 
-@pytest.mark.parametrize("learner", SECTIONS)
+@pytest.mark.parametrize("learner", LEARNERS)
 def test_a_corpus_whose_splits_leak(world, learner):
     modules = read_table(world.root / "corpus/modules.parquet", MODULES)
     rows = modules.to_pylist()

@@ -1,7 +1,6 @@
 """BC-Max on the sample corpus with the real compiler; and what both clonings say to unusable input."""
 
 import shutil
-import sys
 import time
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pyarrow.compute as pc
 import pytest
 
 from mlgo.core.artifacts import FAILURES, provenance, read_provenance, read_table, trace_schema, write_table
-from mlgo.core.config import load_config
 from mlgo.learn.bcmax.checkpoint import load_state
 from mlgo.policy.stored import load_policy, save_policy
 from tests.pipeline.conftest import OTHER, Checkout
@@ -19,21 +17,10 @@ from tests.pipeline.conftest import OTHER, Checkout
 ROUNDS = 2
 
 
-def settings(checkout: Checkout, **changes) -> list[str]:
-    config = load_config(checkout.root / "config/config.yaml", checkout.root / "config/presets/tiny.yaml")
-    small = {"rounds": ROUNDS, "modules": 4, "epochs": 3, "clone_epochs": 5, "references": ["never"], **changes}
-    sections = {"bcmax": config.bcmax.model_copy(update=small), "replay": config.replay, "compile": config.compile}
-    return [part for key, section in sections.items() for part in (f"--{key}", section.model_dump_json())]
-
-
 def command(checkout: Checkout, name: str, workers: int, **changes) -> list[str]:
     """BC-Max with its own work folder, as the rule would start it."""
-    config = load_config(checkout.root / "config/config.yaml")
-    compiler = ["--toolchain", config.toolchain, "--target", config.target]
-    data = ["--start", "data/policies/bc-s0", "--corpus", "data/corpus", "--baseline", "data/baseline"]
-    own = ["--work", f"data/{name}/work", "--output", f"data/{name}/bcmax-s0", "--workers", str(workers)]
-    program = [sys.executable, "scripts/train_bcmax.py", "--seed", "0"]
-    return [*program, *settings(checkout, **changes), *compiler, *data, *own]
+    small = {"rounds": ROUNDS, "modules": 4, "epochs": 3, "clone_epochs": 5, "references": ["never"], **changes}
+    return checkout.training("bcmax", name, "--workers", str(workers), bcmax=small)
 
 
 def result(folder: Path) -> dict[str, bytes]:
@@ -171,15 +158,12 @@ def test_cloning_with_a_loss_that_is_not_a_number_overwrites_nothing(finished, t
 
 
 def refused(checkout: Checkout, folder: Path, message: str, **changes) -> None:
-    config = load_config(checkout.root / "config/config.yaml")
     output = folder / "bc-s0"
     shutil.copytree(checkout.root / "data/policies/bc-s0", output)
     before = result(output)
-    sections = ["--bc", config.bc.model_copy(update=changes).model_dump_json()]
-    sections += ["--policy", config.policy.model_dump_json()]
-    data = ["--corpus", "data/corpus", "--baseline", str(folder / "baseline"), "--work", str(folder / "work")]
-    program = [sys.executable, "scripts/train_bc.py", "--seed", "0", "--task", "inline-size"]
-    run = checkout.run(*program, *sections, *data, "--output", str(output))
+    (folder / "corpus").symlink_to(checkout.root / "data/corpus")
+    own = ["--home", str(folder), "--work", str(folder / "work"), "--output", str(output)]
+    run = checkout.run(*checkout.training("bc", "bc-refused", *own, preset="laptop", bc=changes))
     assert run.returncode == 1
     (line,) = [line for line in run.stderr.splitlines() if line.startswith("error: ")]
     assert message in line

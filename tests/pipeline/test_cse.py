@@ -137,7 +137,7 @@ def test_every_learner_has_its_way_to_the_report(learner, tmp_path):
     (tmp_path / "small.yaml").write_text(yaml.safe_dump({**JIT, **start}))
     run = checkout.run(*snakemake("small.yaml", "--dry-run"))
     assert run.returncode == 0, run.stdout + run.stderr
-    assert f"train_cse_{learner}" in run.stdout
+    assert f"train_{learner}" in run.stdout
 
 
 def test_a_missing_collection_is_named(tmp_path):

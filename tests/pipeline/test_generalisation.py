@@ -54,7 +54,9 @@ def test_corpus_and_baseline_of_the_default_run_are_used(finished):
     run = finished.run(*finished.snakemake("--dry-run", "generalisation"))
     assert run.returncode == 0, run.stderr
     jobs = dict(re.findall(r"^(\w+) +(\d+)$", run.stdout + run.stderr, re.MULTILINE))
+    filled = {"build_project", "assemble_corpus", "score_project", "merge_baseline"}
     assert {name for name in jobs if not name.endswith("_with")} == {
+        *filled,
         "fetch_compiler",
         "merge_generalisation",
         "generalisation",
@@ -62,7 +64,8 @@ def test_corpus_and_baseline_of_the_default_run_are_used(finished):
     }
     # Three train sets here, and both with two further compilers; each of these three is tested with all three.
     assert (jobs["fetch_compiler"], jobs["train_with"], jobs["evaluate_with"]) == ("2", "5", "11")
-    assert jobs["build_project_with"] == jobs["score_project_with"] == "16"
+    assert jobs["build_project"] == jobs["score_project"] == "16"  # of the further compilers alone
+    assert jobs["assemble_corpus"] == jobs["merge_baseline"] == "2"
 
 
 @pytest.mark.slow
@@ -158,14 +161,13 @@ def test_a_policy_for_a_feature_that_the_older_compiler_lacks(generalised, tmp_p
     (policy / "weights.npy").write_bytes((source / "weights.npy").read_bytes())
     record = read_json(source / "policy.json")
     write_json(policy / "policy.json", record | {"features": ["cost_of_llvm_30", *record["features"][1:]]})
-    config = load_config(generalised.root / "config/config.yaml")
+    values = load_config(generalised.root / "config/config.yaml").model_dump()
+    values["evaluate"]["splits"] = ["test"]
+    write_json(tmp_path / "config.json", values | {"toolchain": "data/work/compilers/llvm19/ziglang/zig"})
     home = "data/generalisation/llvm19"
     run = generalised.run(
         *["python", "scripts/evaluate_policy.py", "--policy", str(policy)],
-        *["--evaluate", config.evaluate.model_copy(update={"splits": ["test"]}).model_dump_json()],
-        *["--compile", config.compile.model_dump_json(), "--target", config.target, "--seed", "0"],
-        *["--toolchain", "data/work/compilers/llvm19/ziglang/zig"],
-        *["--corpus", f"{home}/corpus", "--baseline", f"{home}/baseline"],
+        *["--config", str(tmp_path / "config.json"), "--home", home],
         *["--work", str(tmp_path), "--output", str(tmp_path / "results.parquet")],
     )
     assert run.returncode == 1

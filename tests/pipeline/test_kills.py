@@ -4,14 +4,12 @@ import json
 import os
 import random
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
-from mlgo.core.config import load_config
 from mlgo.core.scratch import sweep_abandoned
 from mlgo.execution.trees import stores
 from mlgo.learn.es.checkpoint import load_state
@@ -25,14 +23,8 @@ LONGEST_S = 3.0
 
 def command(checkout: Checkout, name: str) -> list[str]:
     """Evolution strategies on the trees of a fresh work folder, as the rule would start them."""
-    config = load_config(checkout.root / "config/config.yaml", checkout.root / "config/presets/tiny.yaml")
     longer = {"generations": 40, "pairs": 4, "modules": 6, "validate_every": 2}
-    sections = {"es": config.es.model_copy(update=longer), "replay": config.replay, "compile": config.compile}
-    settings = [part for key, section in sections.items() for part in (f"--{key}", section.model_dump_json())]
-    compiler = ["--toolchain", config.toolchain, "--target", config.target]
-    data = ["--start", "data/policies/bc-s0", "--corpus", "data/corpus", "--baseline", "data/baseline"]
-    own = ["--work", f"data/{name}/work", "--output", f"data/{name}/es-s0"]
-    return [sys.executable, "scripts/train_es.py", "--seed", "0", *settings, *compiler, *data, "--workers", "2", *own]
+    return checkout.training("es", name, "--workers", "2", es=longer)
 
 
 def result(checkout: Checkout, name: str) -> dict[str, bytes]:

@@ -2,33 +2,22 @@
 
 import csv
 import signal
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from mlgo.core.config import load_config
 from mlgo.learn.effort import read_effort
 from mlgo.policy.stored import load_policy
 from tests.conftest import session_members
 from tests.pipeline.conftest import Checkout, last_logged
 
-SECTIONS = {"ppo": ["ppo"], "marginal": ["marginal", "bc"]}
+LEARNERS = ["ppo", "marginal"]
 
 
 def command(checkout: Checkout, learner: str, name: str, workers: int, trees: bool = True) -> list[str]:
     """A training on the trees of a fresh work folder, as the rule would start it."""
-    config = load_config(checkout.root / "config/config.yaml", checkout.root / "config/presets/tiny.yaml")
-    sections = [*SECTIONS[learner], "replay", "compile"]
-    config = config.model_copy(update={"replay": config.replay.model_copy(update={"enabled": trees})})
-    settings = [part for key in sections for part in (f"--{key}", getattr(config, key).model_dump_json())]
-    start = ["--task", config.task] if learner == "marginal" else ["--start", "data/policies/bc-s0"]
-    compiler = ["--toolchain", config.toolchain, "--target", config.target, "--workers", str(workers)]
-    data = ["--corpus", "data/corpus", "--baseline", "data/baseline"]
-    own = ["--work", f"data/{name}/work", "--output", f"data/{name}/{learner}-s0"]
-    program = f"scripts/train_{learner}.py"
-    return [sys.executable, program, "--seed", "0", *settings, *start, *compiler, *data, *own]
+    return checkout.training(learner, name, "--workers", str(workers), replay={"enabled": trees})
 
 
 def holds_tensorflow(process: int) -> bool:
@@ -39,7 +28,7 @@ def holds_tensorflow(process: int) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("learner", ["ppo", "marginal"])  # 15 and 45 seconds
+@pytest.mark.parametrize("learner", LEARNERS)  # 15 and 45 seconds
 def test_one_worker_undisturbed_as_two_killed_and_resumed(finished, learner):
     calm, killed = f"{learner}-calm", f"{learner}-killed"
     whole = finished.run(*command(finished, learner, calm, 1))
@@ -85,7 +74,7 @@ def test_one_worker_undisturbed_as_two_killed_and_resumed(finished, learner):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("learner", SECTIONS)
+@pytest.mark.parametrize("learner", LEARNERS)
 def test_the_log_counts_compiles_without_trees(finished, learner):
     run = finished.run(*command(finished, learner, f"{learner}-treeless", 2, trees=False))
     assert run.returncode == 0, run.stderr[-3000:]

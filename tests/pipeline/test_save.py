@@ -2,28 +2,18 @@
 
 import csv
 import json
-import sys
 
 import numpy as np
 import pytest
 
-from mlgo.core.config import load_config
 from mlgo.learn.effort import read_effort
 from mlgo.policy.stored import load_policy
 from tests.pipeline.conftest import last_logged
 
 
 def train(checkout, name, compiling=None, trees=True, **changes):
-    config = load_config(checkout.root / "config/config.yaml", checkout.root / "config/presets/tiny.yaml")
-    sections = {
-        "es": config.es.model_copy(update=changes),
-        "replay": config.replay.model_copy(update={"enabled": trees}),
-        "compile": config.compile.model_copy(update=compiling or {}),
-    }
-    settings = [part for key, section in sections.items() for part in (f"--{key}", section.model_dump_json())]
-    data = ["--start", "data/policies/bc-s0", "--corpus", "data/corpus", "--baseline", "data/baseline"]
-    own = ["--work", f"data/{name}/work", "--output", f"data/{name}/es-s0", "--target", config.target]
-    return checkout.run(sys.executable, "scripts/train_es.py", "--seed", "0", *settings, *data, *own)
+    sections = {"es": changes, "replay": {"enabled": trees}, "compile": compiling or {}}
+    return checkout.run(*checkout.training("es", name, **sections))
 
 
 def test_policies_are_kept_and_change_nothing(finished):

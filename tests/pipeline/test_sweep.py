@@ -54,8 +54,7 @@ def test_corpus_and_baseline_of_the_default_run_are_used(finished, tmp_path):
     assert run.returncode == 0, run.stderr
     jobs = dict(re.findall(r"^(\w+) +(\d+)$", run.stdout + run.stderr, re.MULTILINE))
     assert jobs == {
-        "clone_point": "1",
-        "train_point": "3",
+        "train_point": "4",
         "evaluate_point": "4",
         "report_sweep": "1",
         "sweep": "1",
@@ -69,8 +68,8 @@ def test_another_level_has_a_corpus_and_a_baseline_of_its_own(finished, tmp_path
     run = finished.run(*finished.snakemake(str(path), "--dry-run", "--", "sweep"))
     assert run.returncode == 0, run.stderr
     jobs = dict(re.findall(r"^(\w+) +(\d+)$", run.stdout + run.stderr, re.MULTILINE))
-    assert (jobs["build_project_of"], jobs["score_project_of"], jobs["merge_baseline_of"]) == ("8", "8", "1")
-    assert (jobs["clone_point"], jobs["train_point"], jobs["evaluate_point"]) == ("2", "2", "2")
+    assert (jobs["build_project"], jobs["score_project"], jobs["merge_baseline"]) == ("8", "8", "1")
+    assert (jobs["train_point"], jobs["evaluate_point"]) == ("4", "2")
 
 
 @pytest.mark.parametrize(

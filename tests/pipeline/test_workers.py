@@ -3,14 +3,12 @@
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from mlgo.core.config import LOCAL_WORKERS, load_config
 from mlgo.learn.effort import read_effort
 from tests.execution.clusters import GrowingCluster, TestCluster, children_of, needs_namespaces, needs_ray
 
@@ -18,17 +16,8 @@ FILES = ("policy.json", "weights.npy", "history.csv", "failures.parquet")
 
 
 def command(checkout, name: str, cores: int, generations: int = 2, pairs: int = 2, **where) -> list[str]:
-    config = load_config(checkout.root / "config/config.yaml", checkout.root / "config/presets/tiny.yaml")
-    sections = {
-        "es": config.es.model_copy(update={"generations": generations, "pairs": pairs}),
-        "replay": config.replay,
-        "compile": config.compile,
-        "where": LOCAL_WORKERS.model_copy(update=where),
-    }
-    settings = [part for key, section in sections.items() for part in (f"--{key}", section.model_dump_json())]
-    data = ["--start", "data/policies/bc-s0", "--corpus", "data/corpus", "--baseline", "data/baseline"]
-    own = ["--work", f"data/{name}/work", "--output", f"data/{name}/es-s0", "--target", config.target]
-    return [sys.executable, "scripts/train_es.py", "--seed", "0", "--workers", str(cores), *settings, *data, *own]
+    sections = {"es": {"generations": generations, "pairs": pairs}, "workers": where}
+    return checkout.training("es", name, "--workers", str(cores), **sections)
 
 
 def outcome(checkout, name: str) -> dict[str, bytes]:

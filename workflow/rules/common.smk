@@ -1,8 +1,8 @@
 # Configuration and names that all stages share. Included by every rules file, so that each of them runs alone.
 import json
 import os
-import shlex
 import sys
+from functools import cache
 from pathlib import Path
 
 # The code of this working copy, wherever the installed package comes from: an experiment of DVC runs in a copy, and what
@@ -12,9 +12,10 @@ os.environ.update(
     PYTHONPATH=os.pathsep.join(filter(None, [str(Path.cwd()), os.getenv("PYTHONPATH")]))
 )
 
-from mlgo.core.config import parse_config, read_yaml
+from mlgo.core.config import parse_config, read_yaml, write_settings
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import file_sha256
+from mlgo.core.learners import LEARNERS
 from mlgo.core.problems import PROBLEMS
 from mlgo.tasks import get_task
 
@@ -23,10 +24,11 @@ configfile: "config/config.yaml"
 
 
 try:
-    parse_config(config)
-    # Choices among candidates have stages of their own, in cse.smk.
-    CHOOSES = PROBLEMS.get(config["task"]).kind == "choices"
-    if not CHOOSES:
+    # With the defaults of learners of other packages, which may leave their section out.
+    config.update(parse_config(config).model_dump())
+    # What is learnt on: modules, with the stages of corpus.smk and baseline.smk, or choices, with those of cse.smk.
+    KIND = PROBLEMS.get(config["task"]).kind
+    if KIND == "modules":
         get_task(config["task"]).check_objective(config["compile"]["objective"])
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
@@ -34,13 +36,26 @@ except ConfigError as error:
 # Where compiles run changes no result: it is no parameter of a rule, so that a change of it reruns nothing.
 os.environ.update(MLGO_WORKERS=json.dumps(config["workers"]))
 
-SPLITS = config["corpus"]["splits"]
-PROJECTS = sorted(project for projects in SPLITS.values() for project in projects)
+PROJECTS = sorted(
+    project for projects in config["corpus"]["splits"].values() for project in projects
+)
 POLICIES = [
     f"{algorithm}-s{seed}"
     for algorithm in config["train"]["algorithms"]
     for seed in config["train"]["seeds"]
 ]
+# Choices: sources, of which jit-cse has no table, and baseline.
+CSE_SOURCES = (
+    ["data/cse/corpus/sources.parquet"]
+    if KIND == "choices" and PROBLEMS.get(config["task"]).needs_sources
+    else []
+)
+CSE_BASELINE = expand(
+    "data/cse/baseline/{file}.parquet", file=["units", "compiles", "candidates"]
+)
+
+# What programs read of a policy.
+POLICY = ["policy.json", "weights.npy"]
 
 
 wildcard_constraints:
@@ -49,17 +64,11 @@ wildcard_constraints:
     policy=r"[a-z][a-z0-9]*-s\d+",
 
 
-def settings(**options):
-    """Command-line options, quoted; mappings become JSON, lists several words. A change of them reruns the rule."""
-    words = []
-    for name, value in options.items():
-        values = value if isinstance(value, list) else [value]
-        texts = [
-            json.dumps(one, sort_keys=True) if isinstance(one, dict) else str(one)
-            for one in values
-        ]
-        words += [f"--{name.replace('_', '-')}", *texts]
-    return shlex.join(words)
+def settings(*keys, values=config):
+    """File with these settings, for a program's --config. Its name says what they are: as a parameter it reruns a rule
+    when one of them changes. What a rule does not name here, its program cannot read.
+    """
+    return str(write_settings(Path("data/work/config"), values, *keys))
 
 
 TEMPLATES = sorted(
@@ -80,13 +89,6 @@ def code(*packages):
             Path("requirements.lock"),
         ]
     )
-
-
-def local_sources(wildcards, recipes=config["corpus"]["recipes"]):
-    """Sources of a project that lies in the checkout; a fetched one is pinned by its recipe."""
-    recipe = Path(recipes, f"{wildcards.project}.yaml")
-    folder = read_yaml(recipe).get("path") if recipe.exists() else None
-    return sorted(str(path) for path in Path(folder).rglob("*.*")) if folder else []
 
 
 def programs_sha256(wildcards):
@@ -117,8 +119,4 @@ def minutes(most):
 
 
 # What every program that compiles needs to know.
-COMPILER = {
-    "toolchain": config["toolchain"],
-    "target": config["target"],
-    "compile": config["compile"],
-}
+COMPILER = ["toolchain", "target", "compile"]

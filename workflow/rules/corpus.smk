@@ -1,5 +1,5 @@
-# Sources -> bitcode -> corpus with splits.
-include: "common.smk"
+# Sources -> bitcode -> corpus with splits, at every place.
+include: "places.smk"
 
 
 rule corpus:
@@ -11,46 +11,50 @@ rule corpus:
 rule build_project:
     input:
         local_sources,
+        lambda wildcards: compiler_at(wildcards.place),
         script="scripts/build_project.py",
         code=code("corpus", "compiler", "tasks", "wire"),
-        recipe=f"{config['corpus']['recipes']}/{{project}}.yaml",
+        recipe=recipe_at,
     output:
-        "data/corpus/projects/{project}.parquet",
+        "data/{place}corpus/projects/{project}.parquet",
     log:
-        "data/work/logs/build_project/{project}.log",
+        "data/work/logs/{place}build_project/{project}.log",
     threads: 8
     resources:
         mem_mb=memory(300, 200),
         runtime=minutes(30),
         disk_mb=2000,
     params:
-        settings(
-            **COMPILER,
-            task=config["task"],
-            seed=config["seed"],
-            max_modules=config["corpus"]["max_modules_per_project"],
-            max_failed_share=config["corpus"]["max_failed_share"],
+        config=lambda wildcards: settings(
+            *COMPILER,
+            "task",
+            "seed",
+            "corpus.max_modules_per_project",
+            "corpus.max_failed_share",
+            values=config_at(wildcards.place),
         ),
     shell:
-        "MLGO_LOG={log} exec python {input.script} --project {wildcards.project} --recipe {input.recipe} {params} "
-        "--threads {threads} --work data/work --output {output}"
+        "MLGO_LOG={log:q} exec python {input.script} --config {params.config} --project {wildcards.project} "
+        "--recipe {input.recipe} --threads {threads} --output {output:q}"
 
 
 rule assemble_corpus:
     input:
         script="scripts/assemble_corpus.py",
         code=code("corpus"),
-        projects=expand("data/corpus/projects/{project}.parquet", project=PROJECTS),
+        projects=lambda wildcards: corpus_at(wildcards.place)[1:],
     output:
-        "data/corpus/modules.parquet",
-        "data/corpus/summary.json",
+        "data/{place}corpus/modules.parquet",
+        "data/{place}corpus/summary.json",
     log:
-        "data/work/logs/assemble_corpus.log",
+        "data/work/logs/{place}assemble_corpus.log",
     threads: 1
     resources:
         mem_mb=memory(1000),
         runtime=minutes(15),
     params:
-        settings(splits=SPLITS),
+        config=lambda wildcards: settings(
+            "corpus.splits", values=config_at(wildcards.place)
+        ),
     shell:
-        "MLGO_LOG={log} exec python {input.script} --corpus data/corpus {params}"
+        "MLGO_LOG={log:q} exec python {input.script} --config {params.config} --corpus data/{wildcards.place:q}corpus"

@@ -1,5 +1,5 @@
-# Policies on held-out projects -> sizes beside the heuristic's.
-include: "common.smk"
+# Policies on held-out projects -> sizes beside the heuristic's; those of generalisation and of a sweep by the same rule.
+include: "places.smk"
 
 
 rule evaluate:
@@ -11,11 +11,10 @@ rule evaluate:
 
 rule evaluate_heuristic:
     input:
+        corpus_at(""),
+        baseline_at(""),
         script="scripts/evaluate_heuristic.py",
         code=code("compiler", "corpus", "wire", "tasks", "policy", "rollout"),
-        modules="data/corpus/modules.parquet",
-        bitcode=expand("data/corpus/projects/{project}.parquet", project=PROJECTS),
-        scores="data/baseline/scores.parquet",
     output:
         temp("data/evaluation/parts/heuristic.linked.parquet"),
     log:
@@ -26,45 +25,95 @@ rule evaluate_heuristic:
         runtime=minutes(240),
         disk_mb=2000,
     params:
-        settings(
-            **COMPILER,
-            task=config["task"],
-            seed=config["seed"],
-            evaluate=config["evaluate"],
-        ),
+        config=settings(*COMPILER, "task", "seed", "evaluate"),
     shell:
-        "MLGO_LOG={log} exec python {input.script} {params} --corpus data/corpus --baseline data/baseline "
-        "--workers {threads} --work data/work --output {output}"
+        "MLGO_LOG={log} exec python {input.script} --config {params.config} --workers {threads} --output {output}"
 
 
-rule evaluate_policy:
-    input:
-        script="scripts/evaluate_policy.py",
-        code=code("compiler", "corpus", "wire", "tasks", "policy", "rollout"),
-        policy=expand(
-            "data/policies/{{policy}}/{file}", file=["policy.json", "weights.npy"]
-        ),
-        modules="data/corpus/modules.parquet",
-        bitcode=expand("data/corpus/projects/{project}.parquet", project=PROJECTS),
-        scores="data/baseline/scores.parquet",
-        copies="data/baseline/copies.parquet",
-    output:
-        results=temp("data/evaluation/parts/{policy}.parquet"),
-        functions=temp("data/evaluation/parts/{policy}.functions.parquet"),
-        linked=temp("data/evaluation/parts/{policy}.linked.parquet"),
-    log:
-        "data/work/logs/evaluate_policy/{policy}.log",
-    threads: MANY_CORES
-    resources:
-        mem_mb=memory(1000, 300),
-        runtime=minutes(240),
-        disk_mb=2000,
-    params:
-        settings(**COMPILER, seed=config["seed"], evaluate=config["evaluate"]),
-    shell:
-        "MLGO_LOG={log} exec python {input.script} --policy data/policies/{wildcards.policy} {params} --corpus data/corpus "
-        "--baseline data/baseline --workers {threads} --work data/work --output {output.results} "
-        "--functions {output.functions} --linked {output.linked}"
+def tested_at(wildcards):
+    """Place where a policy is tested."""
+    if "point" in wildcards.keys():
+        return place_of(home=swept().trainings[wildcards.point].home)
+    return place_of(getattr(wildcards, "tested", "main"))
+
+
+def timings_at(wildcards):
+    """Folder for times, which are named by policy."""
+    return (
+        f"data/work/{'sweep' if 'point' in wildcards.keys() else tested_at(wildcards)}"
+    )
+
+
+def evaluation_settings(wildcards):
+    """What an evaluation reads of the configuration; in a sweep policies are chosen by validation."""
+    values = config_at(tested_at(wildcards))
+    if "point" in wildcards.keys():
+        values = swept().trainings[wildcards.point].config | {"seed": config["seed"]}
+        values["evaluate"] = config["evaluate"] | {"splits": ["test", "validation"]}
+    return settings(*COMPILER, "seed", "evaluate", values=values)
+
+
+# By rule: folder of the policy, and tables by option of the program.
+EVALUATIONS = {
+    "evaluate_policy": (
+        "policies/{policy}",
+        {
+            "output": "evaluation/parts/{policy}.parquet",
+            "functions": "evaluation/parts/{policy}.functions.parquet",
+            "linked": "evaluation/parts/{policy}.linked.parquet",
+        },
+    ),
+    "evaluate_with": (
+        "generalisation/policies/{learnt}-{train_set}-s{seed}",
+        {
+            "output": "generalisation/parts/{learnt}-{train_set}-s{seed}.{tested}.parquet"
+        },
+    ),
+    "evaluate_point": (
+        "sweep/policies/{point}-s{seed}",
+        {"output": "sweep/results/{point}-s{seed}/results.parquet"},
+    ),
+}
+
+for name, (folder, tables) in EVALUATIONS.items():
+    # A policy of a sweep may be a message instead, and so may its results: what fails counts as done, others go on.
+    in_sweep = name == "evaluate_point"
+    policy, output = f"data/{folder}", Path("data", tables["output"])
+    named = output.parent.name if in_sweep else output.stem
+
+    rule:
+        name:
+            name
+        input:
+            lambda wildcards: compiler_at(tested_at(wildcards)),
+            lambda wildcards: corpus_at(tested_at(wildcards)),
+            lambda wildcards: baseline_at(tested_at(wildcards)),
+            script="scripts/evaluate_policy.py",
+            code=code("compiler", "corpus", "wire", "tasks", "policy", "rollout"),
+            policy=policy if in_sweep else [f"{policy}/{file}" for file in POLICY],
+        output:
+            (
+                directory(str(output.parent))
+                if in_sweep
+                else [temp(f"data/{path}") for path in tables.values()]
+            ),
+        log:
+            f"data/work/logs/{name}/{named}.log",
+        threads: MANY_CORES
+        resources:
+            mem_mb=memory(1000, 300),
+            runtime=minutes(240),
+            disk_mb=2000,
+        params:
+            config=evaluation_settings,
+            policy=policy,
+            home=lambda wildcards: f"data/{tested_at(wildcards)}",
+            work=timings_at,
+            tables=" ".join(f"--{one} 'data/{path}'" for one, path in tables.items()),
+            failure=f"{output.parent}/failure.json" if in_sweep else "",
+        shell:
+            "MLGO_LOG={log:q} MLGO_FAILURE={params.failure:q} exec python {input.script} --config {params.config} "
+            "--policy {params.policy:q} --home {params.home:q} --workers {threads} --work {params.work:q} {params.tables}"
 
 
 rule merge_evaluation:
@@ -90,6 +139,7 @@ rule merge_evaluation:
         mem_mb=memory(1000),
         runtime=minutes(15),
     params:
-        settings(policies=POLICIES),
+        policies=POLICIES,
     shell:
-        "MLGO_LOG={log} exec python {input.script} --parts data/evaluation/parts {params} --output data/evaluation"
+        "MLGO_LOG={log} exec python {input.script} --parts data/evaluation/parts --policies {params.policies} "
+        "--output data/evaluation"

@@ -11,9 +11,7 @@ rule export_policy:
     input:
         script="scripts/export_policy.py",
         code=code("export", "learn", "policy", "tasks"),
-        policy=expand(
-            "data/policies/{{policy}}/{file}", file=["policy.json", "weights.npy"]
-        ),
+        policy=expand("data/policies/{{policy}}/{file}", file=POLICY),
         trace="data/baseline/trace.parquet",
     output:
         model=directory("data/export/{policy}/saved_model"),
@@ -25,7 +23,7 @@ rule export_policy:
         mem_mb=memory(2000),
         runtime=minutes(30),
     params:
-        settings(seed=config["seed"]),
+        config=settings("seed"),
     shell:
-        "MLGO_LOG={log} exec python {input.script} --policy data/policies/{wildcards.policy} {params} "
+        "MLGO_LOG={log} exec python {input.script} --config {params.config} --policy data/policies/{wildcards.policy} "
         "--trace {input.trace} --model {output.model} --parity {output.parity}"

@@ -1,5 +1,5 @@
 # Modules -> smaller code found by search. Not part of the default run: make headroom, or snakemake headroom.
-include: "common.smk"
+include: "places.smk"
 
 
 rule headroom:
@@ -10,6 +10,8 @@ rule headroom:
 
 rule measure_headroom:
     input:
+        corpus_at(""),
+        baseline_at(""),
         script="scripts/measure_headroom.py",
         code=code(
             "compiler",
@@ -20,15 +22,7 @@ rule measure_headroom:
             "execution/trees",
             "rollout",
         ),
-        policies=expand(
-            "data/policies/{policy}/{file}",
-            policy=POLICIES,
-            file=["policy.json", "weights.npy"],
-        ),
-        modules="data/corpus/modules.parquet",
-        bitcode=expand("data/corpus/projects/{project}.parquet", project=PROJECTS),
-        scores="data/baseline/scores.parquet",
-        copies="data/baseline/copies.parquet",
+        policies=expand("data/policies/{policy}/{file}", policy=POLICIES, file=POLICY),
     output:
         "data/headroom/headroom.parquet",
     log:
@@ -38,16 +32,11 @@ rule measure_headroom:
         mem_mb=memory(2000, 300),
         runtime=minutes(720),
     params:
-        settings(
-            **COMPILER,
-            seed=config["seed"],
-            headroom=config["headroom"],
-            replay=config["replay"],
-            policies=[f"data/policies/{policy}" for policy in POLICIES],
-        ),
+        config=settings(*COMPILER, "seed", "headroom", "replay"),
+        policies=expand("data/policies/{policy}", policy=POLICIES),
     shell:
-        "MLGO_LOG={log} exec python {input.script} {params} --corpus data/corpus --baseline data/baseline "
-        "--workers {threads} --work data/work --output {output}"
+        "MLGO_LOG={log} exec python {input.script} --config {params.config} --policies {params.policies} "
+        "--workers {threads} --output {output}"
 
 
 rule report_headroom:
@@ -66,7 +55,7 @@ rule report_headroom:
         mem_mb=memory(1000),
         runtime=minutes(15),
     params:
-        settings(objective=config["compile"]["objective"]),
+        config=settings("compile.objective"),
     shell:
-        "MLGO_LOG={log} exec python {input.script} --headroom {input.headroom} --evaluation data/evaluation {params} "
-        "--output {output}"
+        "MLGO_LOG={log} exec python {input.script} --config {params.config} --headroom {input.headroom} "
+        "--evaluation data/evaluation --output {output}"

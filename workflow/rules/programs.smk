@@ -13,11 +13,7 @@ rule measure_programs:
         code=code("compiler", "corpus", "wire", "tasks", "policy", "rollout"),
         recipes=sorted(str(path) for path in Path("config/programs").glob("*.yaml")),
         sources=sorted(str(path) for path in Path("data/programs").rglob("*.*")),
-        policies=expand(
-            "data/policies/{policy}/{file}",
-            policy=POLICIES,
-            file=["policy.json", "weights.npy"],
-        ),
+        policies=expand("data/policies/{policy}/{file}", policy=POLICIES, file=POLICY),
     output:
         "data/execution/programs.parquet",
     log:
@@ -27,13 +23,8 @@ rule measure_programs:
         mem_mb=memory(1000, 300),
         runtime=minutes(240),
     params:
-        settings(
-            **COMPILER,
-            task=config["task"],
-            seed=config["seed"],
-            random_inline_share=config["baseline"]["random_inline_share"],
-            policies=[f"data/policies/{policy}" for policy in POLICIES],
-        ),
+        config=settings(*COMPILER, "task", "seed", "baseline.random_inline_share"),
+        policies=expand("data/policies/{policy}", policy=POLICIES),
     shell:
-        "MLGO_LOG={log} exec python {input.script} --recipes config/programs {params} --workers {threads} "
-        "--work data/work --output {output}"
+        "MLGO_LOG={log} exec python {input.script} --config {params.config} --recipes config/programs "
+        "--policies {params.policies} --workers {threads} --output {output}"

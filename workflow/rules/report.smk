@@ -37,7 +37,7 @@ rule make_report:
         failures=[
             f"data/policies/{policy}/failures.parquet"
             for policy in POLICIES
-            if not policy.startswith("bc-")
+            if KIND in LEARNERS.get(policy.split("-")[0]).compiles
         ],
     output:
         "data/report/report.html",
@@ -54,11 +54,8 @@ rule make_report:
         runtime=minutes(30),
     params:
         programs=programs_sha256,
-        settings=settings(
-            evaluate=config["evaluate"],
-            seed=config["seed"],
-            objective=config["compile"]["objective"],
-        ),
+        config=settings("evaluate", "seed", "compile.objective"),
     shell:
-        "MLGO_LOG={log} exec python {input.script} --corpus data/corpus --baseline data/baseline --policies data/policies "
-        "--evaluation data/evaluation --programs data/execution/programs.parquet {params.settings} --work data/work --output data/report"
+        "MLGO_LOG={log} exec python {input.script} --config {params.config} --corpus data/corpus --baseline data/baseline "
+        "--policies data/policies --evaluation data/evaluation --programs data/execution/programs.parquet "
+        "--work data/work --output data/report"

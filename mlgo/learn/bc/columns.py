@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mlgo.core.config import BCConfig
 from mlgo.core.errors import TrainingError
 from mlgo.learn.answers import ILLEGAL
+from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.bc.dataset import chosen_questions
 from mlgo.learn.bc.loop import CloneResult, fit_network, import_keras
 from mlgo.learn.bc.weights import Weighting, question_weights

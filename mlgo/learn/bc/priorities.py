@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mlgo.core.config import BCConfig
 from mlgo.core.errors import ConfigError, TrainingError
+from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.bc.dataset import chosen_questions
 from mlgo.learn.bc.loop import CloneData, CloneResult, fit_network, import_keras, perceptron
 from mlgo.learn.bc.weights import Weighting, question_weights

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgo.core.config import BCMaxConfig
 from mlgo.core.errors import PolicyError
 from mlgo.core.seeding import generator
+from mlgo.learn.bcmax.config import BCMaxConfig
 from mlgo.learn.bcmax.variants import variants
 from mlgo.policy.advisors import ConstantAdvisor
 from mlgo.policy.column_advisors import LastLegalAdvisor

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mlgo.core.config import BCMaxConfig
 from mlgo.core.errors import NothingCompiled, TrainingError
 from mlgo.learn.bc import CloneData
 from mlgo.learn.bcmax.best import HEURISTIC, Trajectory, imitation_data, keep_best, mean_reward
+from mlgo.learn.bcmax.config import BCMaxConfig
 from mlgo.learn.bcmax.fit import Fit
 
 FitClone = Callable[[CloneData, np.ndarray | None, int], Fit]
@@ -62,6 +62,11 @@ class BCMaxState:
     best_reward: float
     known: Mapping[str, Trajectory] = field(default_factory=dict)
     history: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def done(self) -> int:
+        """Steps done, for the driver."""
+        return self.number
 
 
 def imitate_best(

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from mlgo.core.config import BCMaxConfig
 from mlgo.core.seeding import generator
+from mlgo.learn.bcmax.config import BCMaxConfig
 from mlgo.policy.explorers import exploring
 from mlgo.policy.policy import Policy
 from mlgo.tasks import Advisor

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from mlgo.core.measures import relative_reward
-from mlgo.learn.ppo import Sampled, SampledCompile
-from mlgo.problems.subset.compiler import Compiled
+from mlgo.learn.sampled import Sampled, SampledCompile
+from mlgo.problems.subset.compiler import Compiled, Outcome
 from mlgo.problems.subset.rollout import Episode
 from mlgo.problems.subset.stored import JudgedUnit
 
@@ -28,8 +28,12 @@ def sampled_compiles(unit: JudgedUnit, episodes: Sequence[Episode]) -> list[Samp
     ]
 
 
-def results(units: Sequence[JudgedUnit], episodes: Sequence[Sequence[Episode]]) -> dict[str, Any]:
-    """What is watched during training, as means over the episodes that compiled.
+def results(units: Sequence[JudgedUnit], outcomes: Sequence[Sequence[Outcome]]) -> dict[str, Any]:
+    """What is watched during training, as means over the compiles that went well.
+
+    Args:
+        units: what was compiled.
+        outcomes: of each unit.
 
     Returns:
         ``results/vs_heuristic`` and ``results/vs_no_cse``, gains over the two baselines; ``results/better`` and
@@ -37,12 +41,12 @@ def results(units: Sequence[JudgedUnit], episodes: Sequence[Sequence[Episode]]) 
         share of all.
     """
     pairs = [
-        (unit, one.outcome)
-        for unit, of_unit in zip(units, episodes, strict=True)
+        (unit, one)
+        for unit, of_unit in zip(units, outcomes, strict=True)
         for one in of_unit
-        if isinstance(one.outcome, Compiled)
+        if isinstance(one, Compiled)
     ]
-    num = sum(len(of_unit) for of_unit in episodes)
+    num = sum(len(of_unit) for of_unit in outcomes)
     if not pairs:
         return {"results/failed": 1.0}
     scores = np.array([outcome.score for _, outcome in pairs])

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlgo.core.config import BCConfig
 from mlgo.core.errors import TrainingError
+from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.bc.loop import import_keras, layers_of, perceptron
 from mlgo.policy.network import flatten
 from mlgo.problems.subset.compiler import Compiled

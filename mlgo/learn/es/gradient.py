@@ -4,7 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from mlgo.core.config import ESConfig
+from mlgo.learn.es.config import ESConfig
 from mlgo.learn.es.estimate import FiniteDifferences
 from mlgo.learn.es.regression import lasso, least_squares, ridge
 

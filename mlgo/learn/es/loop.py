@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.core.config import ESConfig
 from mlgo.core.errors import NothingCompiled, TrainingError
 from mlgo.core.seeding import generator
+from mlgo.learn.es.config import ESConfig
 from mlgo.learn.es.coordinates import Coordinates
 from mlgo.learn.es.estimate import ESTIMATORS, FiniteDifferences
 from mlgo.learn.es.gradient import estimate_gradient

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.core.config import ESConfig
+from mlgo.learn.es.config import ESConfig
 from mlgo.learn.es.trust_region import TrustRegionState
 from mlgo.learn.es.update import AdamState, MomentumState
 
@@ -37,6 +37,11 @@ class EsState:
         """State before the first generation."""
         zeros = np.zeros(num_varied)
         return cls(0, zeros, _start_optimizer(num_varied, config), zeros, float("-inf"))
+
+    @property
+    def done(self) -> int:
+        """Steps done, for the driver."""
+        return self.generation
 
     @property
     def beats_all_before(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.core.config import TrustRegionConfig
+from mlgo.learn.es.config import TrustRegionConfig
 from mlgo.learn.es.regression import ridge
 
 _TINY = 1e-12

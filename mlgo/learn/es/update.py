@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlgo.core.config import ESConfig
+from mlgo.learn.es.config import ESConfig
 
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
 

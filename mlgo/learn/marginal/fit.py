@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.core.config import MarginalConfig
 from mlgo.core.errors import TrainingError
 from mlgo.core.seeding import generator
 from mlgo.learn.bc import CloneData
+from mlgo.learn.marginal.config import MarginalConfig
 from mlgo.learn.marginal.equations import Equations, Evidence, equations
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture, flatten

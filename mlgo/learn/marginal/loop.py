@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.core.config import MarginalConfig
 from mlgo.core.errors import NothingCompiled
 from mlgo.learn.bc import CloneData
+from mlgo.learn.marginal.config import MarginalConfig
 from mlgo.learn.marginal.equations import Evidence
 from mlgo.learn.marginal.fit import FitResult, fit_costs
 from mlgo.learn.tensorflow import import_tensorflow
@@ -43,6 +43,11 @@ class MarginalState:
     def round(self) -> int:
         """Rounds done."""
         return len(self.members) - 1
+
+    @property
+    def done(self) -> int:
+        """Steps done, for the driver."""
+        return self.round
 
 
 def learn_costs(

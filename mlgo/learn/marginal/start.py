@@ -5,11 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from mlgo.core.config import BCConfig, MarginalConfig
 from mlgo.core.seeding import generator
 from mlgo.learn.bc import CloneData, clone
+from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.bc.dataset import whole_modules
 from mlgo.learn.marginal.caution import Layer, scaled, steep
+from mlgo.learn.marginal.config import MarginalConfig
 from mlgo.learn.marginal.equations import Evidence
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import flatten

@@ -6,47 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.core.config import PPOConfig
 from mlgo.core.errors import ConfigError, NothingCompiled
 from mlgo.core.seeding import generator
 from mlgo.learn.answers import Answers, YesOrNo
+from mlgo.learn.ppo.config import PPOConfig
 from mlgo.learn.ppo.gae import terminal_advantages
 from mlgo.learn.ppo.network import ActorCritic, forward, soften
 from mlgo.learn.ppo.rewards import RewardScale
 from mlgo.learn.ppo.siblings import advantages_over_siblings
 from mlgo.learn.ppo.update import Batch, ClippedUpdate
+from mlgo.learn.sampled import Sampled, SampledCompile
 from mlgo.policy.network import Architecture
-
-
-@dataclass(frozen=True)
-class Sampled:
-    """An episode whose answers were drawn with the probabilities of the policy.
-
-    Attributes:
-        subject: key of the module, with the function where each function is an episode of its own.
-        inputs: float16 or float32 [num_questions, ...], see `Policy.inputs_for`.
-        answers: uint8 [num_questions].
-        reward: relative reward, at the end.
-    """
-
-    subject: str
-    inputs: np.ndarray
-    answers: np.ndarray
-    reward: float
-
-
-@dataclass(frozen=True)
-class SampledCompile:
-    """A compile under such answers.
-
-    Attributes:
-        reward: relative reward of the module.
-        episodes: the module as a whole, or its functions that were asked about.
-    """
-
-    reward: float
-    episodes: tuple[Sampled, ...]
-
 
 Collect = Callable[[np.ndarray, int], Sequence[SampledCompile | None]]
 """``(policy weights float32 [num_params], iteration) -> compiles``, None where one failed."""
@@ -76,6 +46,11 @@ class PpoState:
     best_reward: float = float("-inf")
     evaluations: int = 0
     history: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def done(self) -> int:
+        """Steps done, for the driver."""
+        return self.iteration
 
 
 def optimise(

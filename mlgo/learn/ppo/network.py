@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.core.config import PPOConfig
 from mlgo.core.seeding import generator
 from mlgo.learn.answers import Answers
 from mlgo.learn.bc.loop import perceptron
+from mlgo.learn.ppo.config import PPOConfig
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture, flatten
 

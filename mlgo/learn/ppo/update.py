@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.core.config import PPOConfig
 from mlgo.core.errors import TrainingError
 from mlgo.learn.answers import Answers
+from mlgo.learn.ppo.config import PPOConfig
 from mlgo.learn.ppo.network import ActorCritic
 
 

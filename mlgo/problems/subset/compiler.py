@@ -143,6 +143,10 @@ class Place(NamedTuple):
 class CompilerSpec(Protocol):
     """How to open a compiler; can be sent to another process."""
 
+    def described(self) -> dict[str, Any]:
+        """Compiler and settings for the provenance, as plain JSON values."""
+        ...
+
     def key(self) -> dict[str, Any]:
         """Compiler and settings, as far as they decide outcomes: plain JSON values, no paths."""
         ...

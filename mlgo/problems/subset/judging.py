@@ -4,16 +4,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mlgo.core.measures import FAILED_REWARD, relative_reward
-from mlgo.problems.subset.compiler import Compiled
+from mlgo.core.measures import relative_reward
+from mlgo.problems.subset.compiler import Compiled, Outcome
 from mlgo.problems.subset.jobs import GreedyJob
 from mlgo.problems.subset.policy import ChoicePolicy
 from mlgo.problems.subset.pool import CsePool
 from mlgo.problems.subset.stored import JudgedUnit, in_batches
 
 
-def greedy_rewards(pool: CsePool, policy: ChoicePolicy, weights: np.ndarray, units: Sequence[JudgedUnit]) -> np.ndarray:
-    """Relative gains of units under the decisions of several sets of weights.
+def greedy_outcomes(
+    pool: CsePool, policy: ChoicePolicy, weights: np.ndarray, units: Sequence[JudgedUnit]
+) -> list[list[Outcome]]:
+    """Units under the decisions of several sets of weights.
 
     Args:
         pool: compiles.
@@ -22,19 +24,26 @@ def greedy_rewards(pool: CsePool, policy: ChoicePolicy, weights: np.ndarray, uni
         units: what is compiled.
 
     Returns:
-        float64 [num_candidates, num_units], NaN where a compile failed.
+        Of each unit one outcome for each candidate; none where its worker died.
     """
     found = pool.map([GreedyJob(names, policy, weights) for names in in_batches(units)])
-    scores = np.full((len(weights), len(units)), np.nan)
-    for column, unit in enumerate(units):
-        for row, outcome in enumerate(found.get(unit.name, [])):
+    return [found.get(unit.name, []) for unit in units]
+
+
+def rewards_of(outcomes: Sequence[Sequence[Outcome]], units: Sequence[JudgedUnit], num_candidates: int) -> np.ndarray:
+    """Relative gains over the built-in heuristic.
+
+    Args:
+        outcomes: of each unit one for each candidate, or none.
+        units: what was compiled.
+        num_candidates: how many there are.
+
+    Returns:
+        float64 [num_candidates, num_units], NaN where a compile failed.
+    """
+    scores = np.full((num_candidates, len(units)), np.nan)
+    for column, of_unit in enumerate(outcomes):
+        for row, outcome in enumerate(of_unit):
             if isinstance(outcome, Compiled):
                 scores[row, column] = outcome.score
     return relative_reward(scores, np.array([unit.heuristic for unit in units]))
-
-
-def validation_rewards(
-    pool: CsePool, policy: ChoicePolicy, weights: np.ndarray, units: Sequence[JudgedUnit]
-) -> np.ndarray:
-    """The same, with `measures.FAILED_REWARD` where a compile failed: who breaks units must not look better."""
-    return np.nan_to_num(greedy_rewards(pool, policy, weights, units), nan=FAILED_REWARD)

@@ -11,7 +11,7 @@ from mlgo.problems.subset.cache import CachedCompiler
 from mlgo.problems.subset.columns import columns_for
 from mlgo.problems.subset.compiler import ChoiceCompiler, Compiled, Failed
 from mlgo.problems.subset.jobs import BaselineJob, FollowJob, GreedyJob, LabelJob, SampleJob
-from mlgo.problems.subset.judging import greedy_rewards, validation_rewards
+from mlgo.problems.subset.judging import greedy_outcomes, rewards_of
 from mlgo.problems.subset.policy import ChoicePolicy
 from mlgo.problems.subset.pool import CsePool, batches
 from mlgo.problems.subset.state import Observer
@@ -144,12 +144,11 @@ def test_gains_of_weights_and_what_a_failed_compile_counts():
     failing = FailingSpec(SPEC.effects)
     equal = np.zeros((1, POLICY.architecture.num_params), np.float32)
     with CsePool(failing, 1) as pool:
-        raw = greedy_rewards(pool, POLICY, equal, units)
-        counted = validation_rewards(pool, POLICY, equal, units)
+        outcomes = greedy_outcomes(pool, POLICY, equal, units)
+    raw = rewards_of(outcomes, units, 1)
     # All actions are equal, so the candidates are taken in order: 100 - 4 + 4 + 2 for u0, and all of u1 fails.
     assert raw[0, 0] == pytest.approx(1 - 102 / 96)
     assert np.isnan(raw[0, 1])
-    assert counted[0].tolist() == [raw[0, 0], -1.0]
 
 
 @dataclass(frozen=True)

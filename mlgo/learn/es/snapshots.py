@@ -2,40 +2,26 @@
 
 import shutil
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mlgo.learn.context import Training
 from mlgo.learn.es.coordinates import Coordinates
 from mlgo.learn.es.state import EsState
-from mlgo.learn.saver import BackgroundSaver
-from mlgo.policy.policy import Policy
-from mlgo.policy.stored import save_policy
 
 
-class KeptPolicies:
+class Snapshots:
     """Saves search points as policies, when the saver may write.
 
     Args:
-        saver: does the writing.
-        folder: of the policies.
+        training: gives start policy, provenance and saver.
         every: generations from one policy to the next; 0 keeps none at all.
-        start: gives task, features and architecture.
         coordinates: from search points to weights.
-        origin: provenance of the training; the record of the generation is added.
     """
 
-    def __init__(
-        self,
-        saver: BackgroundSaver,
-        folder: Path,
-        every: int,
-        start: Policy,
-        coordinates: Coordinates,
-        origin: dict[str, Any],
-    ) -> None:
-        self._saver, self._folder, self._every = saver, folder, every
-        self._start, self._coordinates, self._origin = start, coordinates, origin
+    def __init__(self, training: Training[Any], every: int, coordinates: Coordinates) -> None:
+        self._training, self._every, self._coordinates = training, every, coordinates
+        self._folder: Path = training.context.order.work / "policies" / training.context.label
 
     def begin(self, state: EsState | None) -> None:
         """Begin where a run begins: anew without what another run has left, or with what a kill may have left out."""
@@ -48,10 +34,14 @@ class KeptPolicies:
         """Queue what is worth keeping of a generation."""
         if not self._every:
             return
+        start, origin = self._training.context.start, self._training.origin
         weights = self._coordinates.weights(state.mean)
-        policy = replace(self._start.with_weights(weights), origin={**self._origin, **state.history[-1]})
+        policy = replace(start.with_weights(weights), origin={**origin, **state.history[-1]})
         if state.generation % self._every == 0:
-            self._saver.save(self._folder / f"iteration{state.generation}", partial(save_policy, policy))
+            self._save(policy, f"iteration{state.generation}")
         if state.beats_all_before:
-            name = f"best_policy_{state.best_reward:.5f}_step_{state.generation}"
-            self._saver.save(self._folder / name, partial(save_policy, policy))
+            self._save(policy, f"best_policy_{state.best_reward:.5f}_step_{state.generation}")
+
+    def _save(self, policy: Any, name: str) -> None:
+        save = self._training.context.save_policy
+        self._training.saver.save(self._folder / name, lambda path: save(policy, path))

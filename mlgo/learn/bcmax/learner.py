@@ -1,0 +1,90 @@
+"""Learner ``bcmax``: clone the best known trajectory of each module, again and again."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlgo.core.errors import ConfigError
+from mlgo.core.files import file_sha256
+from mlgo.core.measures import get_measure
+from mlgo.core.problems import Kind
+from mlgo.core.seeding import generator, sample
+from mlgo.learn.base import Trained
+from mlgo.learn.bc.loop import CloneData
+from mlgo.learn.bcmax import checkpoint
+from mlgo.learn.bcmax.best import keep_best
+from mlgo.learn.bcmax.compiled import CompiledRollouts
+from mlgo.learn.bcmax.config import BCMaxConfig
+from mlgo.learn.bcmax.dataset import heuristic_trajectories, trajectories
+from mlgo.learn.bcmax.explorers import explorers, load_earlier
+from mlgo.learn.bcmax.fit import Fit, fit
+from mlgo.learn.bcmax.loop import imitate_best
+from mlgo.learn.modules import ModuleContext
+from mlgo.policy.network import Architecture
+from mlgo.rollout.references import REFERENCES
+from mlgo.rollout.remembered import best_of_each, episodes_hash
+from mlgo.rollout.scored import baselines
+
+
+class BestClone:
+    """Compiles under references and variants of a policy, keeps what was best, and clones that."""
+
+    name = "bcmax"
+    section = BCMaxConfig
+    sections: Mapping[Kind, tuple[str, ...]] = {"modules": ("bcmax",)}
+    compiles: tuple[Kind, ...] = ("modules",)
+
+    def start(self, config: Mapping[str, Any]) -> str | None:
+        """Goes on from the clone."""
+        return "bc"
+
+    def train(self, context: ModuleContext) -> Trained:
+        """Run rounds; the best validated clone is the policy."""
+        config: BCMaxConfig = context.config
+        start, answers = context.start, context.answers
+        earlier = load_earlier(config.policies, context.task)
+        told = REFERENCES[context.task].is_heuristic
+        context.train = sample(context.train, config.modules, context.seed, "bcmax", "train")
+        if config.use_trees and context.trees is None:
+            raise ConfigError("bcmax.use_trees needs replay.enabled")
+        context.check_trace(start.normalisation)
+        keys = {one.module.key for one in context.train}
+        known = heuristic_trajectories(context.trace, keys, start.normalisation) if told else None
+        architecture = Architecture((start.num_inputs(len(start.normalisation.features)), *config.hidden, 1))
+        if not told and architecture != start.architecture:
+            raise ConfigError("bcmax.hidden must be like policy.hidden for tasks whose heuristic tells no decisions")
+        blank = replace(start, architecture=architecture, weights=np.zeros(architecture.num_params, np.float32))
+        hashes = {
+            "policies_sha256": [file_sha256(Path(folder) / "weights.npy") for folder in config.policies],
+            "trace_sha256": context.trace_sha256,
+        }
+
+        def clone(data: CloneData, weights: np.ndarray | None, number: int) -> Fit:
+            seed = int(generator(context.seed, "bcmax", "fit", number).integers(2**32))
+            epochs = config.clone_epochs if weights is None else config.epochs
+            return fit(data, answers, architecture, weights, epochs, config.batch_size, config.learning_rate, seed)
+
+        with context.training(config.rounds, "round", checkpoint, policy=blank, hashes=hashes) as training:
+            notes, state = training.notes, training.state
+            if state is None and config.use_trees and context.trees is not None:
+                modules = [one.module for one in context.train]
+                remembered = best_of_each(context.trees, modules, start, context.objective)
+                notes["trees_sha256"] = episodes_hash(remembered)
+                found = trajectories(remembered, "trees", baselines(context.train, context.objective))
+                known = keep_best(known or {}, found)
+            rollouts = CompiledRollouts(
+                training,
+                explorers=lambda policy, number: explorers(policy, earlier, config, context.seed, number),
+                score=get_measure(context.objective),
+                num_evaluations=state.history[-1]["evaluations"] if state else 0,
+            )
+            weights = start.weights if architecture == start.architecture else None
+            state = imitate_best(weights, known, rollouts, clone, config, state, training.after)
+            training.origin |= {"trees_sha256": notes.get("trees_sha256"), "validation_reward": state.best_reward}
+        return Trained(blank.with_weights(state.best), state.history)
+
+
+LEARNER = BestClone()

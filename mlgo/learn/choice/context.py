@@ -1,0 +1,205 @@
+"""Trainings on units of whose candidates some are chosen."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from mlgo.core.artifacts import CSE_EFFECTS, provenance, read_table
+from mlgo.core.config import CseConfig, ReplayConfig
+from mlgo.core.errors import ConfigError
+from mlgo.core.files import file_sha256
+from mlgo.core.seeding import generator
+from mlgo.learn.answers import Answers, LegalColumn
+from mlgo.learn.bc.columns import ColumnData
+from mlgo.learn.bc.config import BCConfig
+from mlgo.learn.choice.imitation import demonstrations
+from mlgo.learn.choice.sampled import results, sampled_compiles
+from mlgo.learn.choice.savings import Savings, savings
+from mlgo.learn.context import Compiles, TrainContext
+from mlgo.learn.sampled import SampledCompile
+from mlgo.problems.subset.compiler import Compiled, CompilerSpec
+from mlgo.problems.subset.jobs import BaselineJob, FollowJob, SampleJob
+from mlgo.problems.subset.judging import greedy_outcomes, rewards_of
+from mlgo.problems.subset.policy import ChoicePolicy, load_choice_policy, save_choice_policy
+from mlgo.problems.subset.pool import CsePool
+from mlgo.problems.subset.problem import choice_problem, compiler_spec
+from mlgo.problems.subset.state import Observer
+from mlgo.problems.subset.stored import JudgedUnit, in_batches, judged_units, observer_for, sampled, stored_labels
+from mlgo.rollout.quarantine import Quarantine
+from mlgo.rollout.training import known_compiles
+
+
+class ChoiceContext(TrainContext[JudgedUnit]):
+    """Baseline, labels and compiler of a task that chooses among candidates."""
+
+    kind = "choices"
+    label_prefix = "cse-"
+
+    @cached_property
+    def cse(self) -> CseConfig:
+        """Section ``cse``."""
+        return self.section("cse", CseConfig)
+
+    @cached_property
+    def spec(self) -> CompilerSpec:
+        """The compiler."""
+        sources = self.order.home / "corpus/sources.parquet"
+        return compiler_spec(self.task, self.cse, sources if choice_problem(self.task).needs_sources else None)
+
+    @cached_property
+    def start(self) -> ChoicePolicy:
+        """The policy to go on from."""
+        if self.order.start is None:
+            raise ConfigError(f"learner {self.order.learner.name} goes on from a policy; name its folder with --start")
+        return load_choice_policy(self.order.start)
+
+    @property
+    def answers(self) -> Answers:
+        """Answers choose one of the allowed actions."""
+        return LegalColumn()
+
+    @cached_property
+    def observer(self) -> Observer:
+        """What a policy sees."""
+        return observer_for(self.baseline, choice_problem(self.task).columns, self.cse.max_candidates)
+
+    def units(self, split: str) -> list[JudgedUnit]:
+        """All units of a split."""
+        return judged_units(self.baseline, split)
+
+    @cached_property
+    def train(self) -> list[JudgedUnit]:
+        """Units to learn from."""
+        return self.units("train")
+
+    @cached_property
+    def validation(self) -> list[JudgedUnit]:
+        """Units that choose between policies; all of the split for learners without a setting for that."""
+        most, units = getattr(self.config, "validation_modules", None), self.units("validation")
+        return units if most is None else sampled(units, most, self.seed, "cse", "validation")
+
+    def fresh(self, hidden: Sequence[int]) -> ChoicePolicy:
+        """A policy that finds all actions equal."""
+        rng = generator(self.seed, "cse", "policy")
+        return ChoicePolicy.fresh(self.task, self.observer, list(hidden), rng)
+
+    def imitated(self, config: BCConfig) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Sections and hashes of what is imitated, for the provenance."""
+        sections = {"bc": config.model_dump(), "imitate": self.cse.imitate, "orders": self.cse.orders}
+        return sections, {"labels_sha256": file_sha256(self._labels)}
+
+    def demonstrations(self, split: str, config: BCConfig) -> ColumnData:
+        """Episodes in which the best known choices are made, or those of the built-in heuristic."""
+        units, wanted = self.units(split), stored_labels(self._labels)  # without units whose search has failed
+        if self.cse.imitate == "heuristic":
+            wanted = {unit.name: unit.heuristic_choice for unit in units}
+        units = [unit for unit in units if unit.name in wanted]
+        policy = self.pool.policy
+        jobs = [
+            FollowJob(names, policy, tuple(wanted[name] for name in names), self.cse.orders, self.seed)
+            for names in in_batches(units)
+        ]
+        with tqdm(total=len(units), desc="demonstrations", unit="unit", disable=None) as bar:
+            return demonstrations(list(self.pool.pool.map(jobs, bar.update).values()))
+
+    def savings(self, split: str) -> Savings:
+        """Measured effects of candidates beside what is seen of them."""
+        changes: dict[str, dict[int, float]] = {}
+        for row in read_table(self._effects, CSE_EFFECTS).to_pylist():
+            if row["mean_change"] is not None:
+                changes.setdefault(row["unit"], {})[row["position"]] = row["mean_change"]
+        units = self.units(split)
+        found = self.pool.pool.map([BaselineJob(names) for names in in_batches(units)])
+        compiled = [(unit, found[unit.name][0]) for unit in units if unit.name in found]
+        pairs = [(unit, none) for unit, none in compiled if isinstance(none, Compiled)]
+        return savings(self.observer, pairs, changes, self.cse.max_effect)
+
+    @property
+    def pool(self) -> "ChoiceCompiles":
+        """Compiles of the training under way."""
+        assert isinstance(self.begun.compiles, ChoiceCompiles)
+        return self.begun.compiles
+
+    @property
+    def effects_sha256(self) -> str:
+        """Hash of the measured effects."""
+        return file_sha256(self._effects)
+
+    @property
+    def _labels(self) -> Path:
+        return self.order.home / "labels/labels.parquet"
+
+    @property
+    def _effects(self) -> Path:
+        return self.order.home / "labels/effects.parquet"
+
+    def origin(self, sections: Mapping[str, Any], hashes: Mapping[str, Any]) -> dict[str, Any]:
+        """See `TrainContext.origin`."""
+        started = {"start_sha256": file_sha256(self.order.start / "weights.npy")} if self.order.start else {}
+        return provenance(
+            algorithm=self.order.learner.name,
+            seed=self.seed,
+            **sections,
+            compiler=self.spec.described(),
+            **started,
+            baseline_sha256=file_sha256(self.baseline / "compiles.parquet"),
+            **hashes,
+        )
+
+    def save_policy(self, policy: ChoicePolicy, folder: Path) -> None:
+        """Write a policy."""
+        save_choice_policy(policy, folder)
+
+    def _opened(self, stack: ExitStack, quarantine: Quarantine, policy: ChoicePolicy | None) -> "ChoiceCompiles":
+        known = known_compiles(self.shared / "replay", self.section("replay", ReplayConfig))
+        pool = stack.enter_context(CsePool(self.spec, self.order.workers, self.order.where, known))
+        return ChoiceCompiles(self, pool, policy or self.start)
+
+
+class ChoiceCompiles(Compiles[JudgedUnit]):
+    """Units under policies.
+
+    Attributes:
+        pool: runs the compiles.
+        policy: architecture of all policies, and what they see.
+
+    Args:
+        context: says what is trained.
+        pool: runs the compiles.
+        policy: architecture of all policies, and what they see.
+    """
+
+    def __init__(self, context: ChoiceContext, pool: CsePool, policy: ChoicePolicy) -> None:
+        self.train, self.validation = context.train, context.validation
+        self._context, self.pool, self.policy = context, pool, policy
+        self.counts, self.num_workers = pool, pool.num_workers
+
+    def draw(self, most: int, number: int) -> list[JudgedUnit]:
+        """See `Compiles.draw`; whole batches, since their units share compiles."""
+        context = self._context
+        return sampled(self.train, most, context.seed, "cse", context.order.learner.name, number)
+
+    def rewards(self, candidates: np.ndarray, instances: Sequence[JudgedUnit], counted: bool = True) -> np.ndarray:
+        """See `Compiles.rewards`."""
+        outcomes = greedy_outcomes(self.pool, self.policy, candidates, instances)
+        if instances is not self.validation:
+            self.watched = results(instances, outcomes)
+        return rewards_of(outcomes, instances, len(candidates))
+
+    def sampled(
+        self, weights: np.ndarray, instances: Sequence[JudgedUnit], episodes: int, number: int
+    ) -> list[SampledCompile | None]:
+        """See `Compiles.sampled`."""
+        context, policy = self._context, self.policy.with_weights(weights)
+        names = ("cse", context.order.learner.name, "luck", number)
+        jobs = [SampleJob(batch, policy, episodes, context.seed, names) for batch in in_batches(instances)]
+        found = self.pool.map(jobs)
+        of_units = [found.get(unit.name, []) for unit in instances]
+        self.watched = results(instances, [[one.outcome for one in each] for each in of_units])
+        pairs = zip(instances, of_units, strict=True)
+        return [one for unit, each in pairs for one in sampled_compiles(unit, each)]

@@ -1,0 +1,472 @@
+"""What a training is given: settings, start policy, compiles, checkpoint, progress. The same for all learners."""
+
+import inspect
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from mlgo.core.config import Section, Settings, WorkersConfig, parse_section
+from mlgo.core.files import file_sha256
+from mlgo.core.measures import FAILED_REWARD
+from mlgo.core.problems import Kind
+from mlgo.core.work import shared_folder
+from mlgo.learn.answers import Answers
+from mlgo.learn.base import Learner, Trained
+from mlgo.learn.bc.config import BCConfig
+from mlgo.learn.checkpoint import checkpoint_path
+from mlgo.learn.effort import CompileCounts, recorded_effort
+from mlgo.learn.history import write_history
+from mlgo.learn.progress import TrainingProgress
+from mlgo.learn.sampled import SampledCompile
+from mlgo.learn.saver import BackgroundSaver
+from mlgo.rollout.quarantine import Quarantine
+
+_QUARANTINE_AFTER = 10
+"""Failures of an instance that are too many, for learners without a setting of their own."""
+
+
+class State(Protocol):
+    """Where a training stands: everything it needs to go on after a stop."""
+
+    @property
+    def done(self) -> int:
+        """Steps done."""
+        ...
+
+    @property
+    def best_reward(self) -> float:
+        """Highest reward on the validation instances so far."""
+        ...
+
+    @property
+    def history(self) -> Sequence[dict[str, Any]]:
+        """One record per step, oldest first."""
+        ...
+
+
+class Checkpoints(Protocol):
+    """Writes and reads a learner's states; a module with these two functions is one."""
+
+    def save_state(self, state: Any, path: Path, extra: Any = None) -> None:
+        """Replace the file; ``extra`` is a JSON value."""
+        ...
+
+    def load_state(self, path: Path) -> tuple[Any, Any]:
+        """State and ``extra``; two times None when there is no file."""
+        ...
+
+
+@dataclass(frozen=True)
+class TrainOrder:
+    """What is to be trained, and where.
+
+    Attributes:
+        learner: who learns.
+        settings: of the configuration; those that the learner and its kind of task read.
+        seed: of the training.
+        home: folder with ``corpus/`` and ``baseline/``.
+        work: folder for what is neither in Git nor in DVC.
+        output: folder of the policy.
+        workers: processes that compile, unless ``where`` says.
+        where: section ``workers``.
+        start: folder of the policy to go on from.
+        languages: learn from modules in these alone.
+        started: ``time.monotonic()`` from which on the training's time counts.
+    """
+
+    learner: Learner
+    settings: Settings
+    seed: int
+    home: Path
+    work: Path
+    output: Path
+    workers: int
+    where: WorkersConfig
+    start: Path | None = None
+    languages: Sequence[str] = ()
+    started: float = field(default_factory=time.monotonic)
+
+
+SectionType = TypeVar("SectionType", bound=Section)
+Instance = TypeVar("Instance")
+
+
+class TrainContext(ABC, Generic[Instance]):
+    """A training's surroundings before anything is compiled.
+
+    Attributes:
+        kind: what is learnt on.
+        order: what is to be trained.
+        task: decision problem.
+        seed: root seed of the training.
+        shared: folder of what several working copies share.
+
+    Args:
+        order: what is to be trained.
+    """
+
+    kind: Kind
+    label_prefix = ""
+
+    def __init__(self, order: TrainOrder) -> None:
+        self.order, self.seed = order, order.seed
+        self.task: str = order.settings.value("task")
+        self.baseline = order.home / "baseline"
+        self.shared = shared_folder(order.work)
+        self._begun: Training[Instance] | None = None
+
+    @property
+    def label(self) -> str:
+        """Name of the training in the work folder."""
+        return f"{self.label_prefix}{self.order.output.name}"
+
+    @cached_property
+    def config(self) -> Any:
+        """The learner's own section; None where it reads none on such tasks.
+
+        Raises:
+            ConfigError: missing, or a mistake in it.
+        """
+        learner = self.order.learner
+        if learner.section is None or learner.name not in learner.sections[self.kind]:
+            return None
+        if learner.name not in self.order.settings:
+            return parse_section(learner.section, {}, f"section {learner.name}")
+        return self.order.settings.section(learner.name, learner.section)
+
+    def section(self, key: str, section: type[SectionType]) -> SectionType:
+        """Another section that the learner reads."""
+        return self.order.settings.section(key, section)
+
+    @property
+    def compiles(self) -> bool:
+        """Whether the learner compiles."""
+        return self.kind in self.order.learner.compiles
+
+    @property
+    def quarantine_after(self) -> int:
+        """Failures of an instance that are too many."""
+        return _QUARANTINE_AFTER
+
+    @cached_property
+    @abstractmethod
+    def start(self) -> Any:
+        """The policy to go on from, which has ``weights`` float32 [num_params], ``architecture`` and ``with_weights``.
+
+        Raises:
+            ConfigError: none is given.
+            ArtifactError: missing or damaged.
+            PolicyError: of another task.
+        """
+
+    @property
+    @abstractmethod
+    def answers(self) -> Answers:
+        """Kind of answers of the start policy.
+
+        Raises:
+            ConfigError: none that can be learnt from samples.
+        """
+
+    @abstractmethod
+    def fresh(self, hidden: Sequence[int]) -> Any:
+        """A policy with fresh weights.
+
+        Args:
+            hidden: units of each hidden layer.
+        """
+
+    @abstractmethod
+    def demonstrations(self, split: str, config: BCConfig) -> Any:
+        """What to imitate, as the cloning of the policies' kind takes it.
+
+        Args:
+            split: ``train`` or ``validation``.
+            config: section ``bc``.
+        """
+
+    @abstractmethod
+    def origin(self, sections: Mapping[str, Any], hashes: Mapping[str, Any]) -> dict[str, Any]:
+        """Provenance of the policy, as far as it is known beforehand."""
+
+    @abstractmethod
+    def save_policy(self, policy: Any, folder: Path) -> None:
+        """Write a policy."""
+
+    @abstractmethod
+    def _opened(self, stack: ExitStack, quarantine: Quarantine, policy: Any) -> "Compiles[Instance]":
+        """Open what compiles; it is closed with the stack.
+
+        Args:
+            stack: closes it.
+            quarantine: is to be told how compiles ended.
+            policy: features and architecture of the policies to be compiled; None stands for the start policy's.
+        """
+
+    @property
+    def begun(self) -> "Training[Instance]":
+        """The training that was begun.
+
+        Raises:
+            RuntimeError: none was; a learner trains within the block of `training`.
+        """
+        if self._begun is None:
+            raise RuntimeError(f"learner {self.order.learner.name} has begun no training")
+        return self._begun
+
+    def write(self, trained: Trained) -> None:
+        """Write what a training leaves to the folder of the policy.
+
+        Raises:
+            ArtifactError: a file cannot be written.
+        """
+        policy = replace(trained.policy, origin={**self.begun.origin, **trained.facts})
+        self.save_policy(policy, self.order.output)
+        write_history(self.order.output / "history.csv", list(trained.history))
+
+    @contextmanager
+    def training(
+        self,
+        total: int,
+        unit: str,
+        checkpoints: Checkpoints | None = None,
+        *,
+        policy: Any = None,
+        sections: Mapping[str, Any] | None = None,
+        hashes: Mapping[str, Any] | None = None,
+        asks_again: bool = False,
+    ) -> Iterator["Training[Instance]"]:
+        """Begin to train, or go on where an earlier session was stopped.
+
+        Within the block compilers are open, the cost is recorded, and progress is shown. Data that the training needs
+        should be read before: mistakes in them then end it before a compiler starts.
+
+        Args:
+            total: steps in all.
+            unit: what a step is called.
+            checkpoints: of the learner's states; None for a training that is not worth one.
+            policy: features and architecture of the policies; by default those of the start policy.
+            sections: of the configuration, as plain values, for the provenance; by default the learner's own.
+            hashes: of further inputs, by name, for the provenance.
+            asks_again: whether a resumed training asks for the compiles of earlier steps again. Failures are then
+                counted anew, and those of validations, which it does not ask for again, are not counted.
+        """
+        order = self.order
+        origin = self.origin(sections or {order.learner.name: self.config.model_dump()}, hashes or {})
+        code = file_sha256(Path(inspect.getfile(type(order.learner))))
+        path = checkpoint_path(self.shared / "checkpoints", self.label, [origin, code])
+        state, extra = checkpoints.load_state(path) if checkpoints else (None, None)
+        extra = extra or {}
+        quarantine = Quarantine(self.quarantine_after, None if asks_again else extra.get("failures"))
+        with ExitStack() as stack:
+            saver = stack.enter_context(BackgroundSaver())
+            opened = self._opened(stack, quarantine, policy) if self.compiles else NoCompiles()
+            stack.enter_context(
+                recorded_effort(
+                    order.work,
+                    self.label,
+                    path.stem,
+                    opened.num_workers,
+                    opened.counts,
+                    state is not None,
+                    order.started,
+                )
+            )
+            board = order.work / "tensorboard" / self.label
+            progress = stack.enter_context(TrainingProgress(board, total, state.done if state else 0, unit))
+            stack.enter_context(quarantine.explaining())
+            self._begun = Training(
+                self,
+                opened,
+                state,
+                extra.get("notes", {}),
+                origin,
+                progress,
+                saver,
+                quarantine,
+                path,
+                checkpoints,
+                not asks_again,
+            )
+            yield self._begun
+
+
+class Compiles(ABC, Generic[Instance]):
+    """Instances of a task under policies.
+
+    Attributes:
+        train: instances to learn from.
+        validation: instances that choose between policies.
+        num_workers: how many compile.
+        counts: what was asked for and what was compiled; None where nothing compiles.
+        watched: figures of what was compiled last, for TensorBoard.
+    """
+
+    train: Sequence[Instance]
+    validation: Sequence[Instance]
+    num_workers: int = 1
+    counts: CompileCounts | None = None
+    watched: Mapping[str, Any] = {}
+
+    @abstractmethod
+    def draw(self, most: int, number: int) -> Sequence[Instance]:
+        """See `Training.draw`; a number gives the same instances when it is asked for again at once."""
+
+    @abstractmethod
+    def rewards(self, candidates: np.ndarray, instances: Sequence[Instance], counted: bool = True) -> np.ndarray:
+        """See `Training.evaluate`; failures go to the quarantine if ``counted``."""
+
+    @abstractmethod
+    def sampled(
+        self, weights: np.ndarray, instances: Sequence[Instance], episodes: int, number: int
+    ) -> list[SampledCompile | None]:
+        """See `Training.sample`."""
+
+
+class NoCompiles(Compiles[Any]):
+    """For learners that compile nothing."""
+
+    train = validation = ()
+
+    def draw(self, most: int, number: int) -> Sequence[Any]:
+        """Nothing to draw from."""
+        return ()
+
+    def rewards(self, candidates: np.ndarray, instances: Sequence[Any], counted: bool = True) -> np.ndarray:
+        """Nothing to reward."""
+        return np.zeros((len(candidates), 0))
+
+    def sampled(
+        self, weights: np.ndarray, instances: Sequence[Any], episodes: int, number: int
+    ) -> list[SampledCompile | None]:
+        """Nothing to sample."""
+        return []
+
+
+class Training(Generic[Instance]):
+    """A training under way: compiles, checkpoints, progress.
+
+    Attributes:
+        context: what it was begun from.
+        compiles: of the context's kind, with more than all kinds share.
+        state: where an earlier session stopped; None for a new training.
+        notes: JSON values of the learner that a checkpoint keeps beside its state.
+        origin: provenance; what is added goes into all that the training leaves.
+        saver: writes files while compilers work.
+        quarantine: counts failures by instance.
+    """
+
+    def __init__(
+        self,
+        context: TrainContext[Instance],
+        compiles: Compiles[Instance],
+        state: Any,
+        notes: dict[str, Any],
+        origin: dict[str, Any],
+        progress: TrainingProgress,
+        saver: BackgroundSaver,
+        quarantine: Quarantine,
+        checkpoint: Path,
+        checkpoints: Checkpoints | None,
+        counts_validations: bool,
+    ) -> None:
+        self.context, self.compiles, self.state, self.notes, self.origin = context, compiles, state, notes, origin
+        self.saver, self.quarantine = saver, quarantine
+        self._progress, self._checkpoint, self._checkpoints = progress, checkpoint, checkpoints
+        self._counts_validations = counts_validations
+
+    @property
+    def num_validation(self) -> int:
+        """Instances of a validation."""
+        return len(self.compiles.validation)
+
+    def draw(self, most: int, number: int) -> Sequence[Instance]:
+        """Training instances that still compile, at most so many, drawn anew for each number."""
+        return self.compiles.draw(most, number)
+
+    def evaluate(self, candidates: np.ndarray, instances: Sequence[Instance]) -> np.ndarray:
+        """Rewards of candidates.
+
+        Args:
+            candidates: float32 [num_candidates, num_params].
+            instances: what to compile.
+
+        Returns:
+            float64 [num_candidates, num_instances], shares of the heuristic's score; NaN where a compile failed.
+        """
+        with self.saver.writing_allowed():  # most of this is waiting for compilers
+            return self.compiles.rewards(candidates, instances)
+
+    def validate(self, weights: np.ndarray) -> np.ndarray:
+        """Rewards of policies on the validation instances.
+
+        Args:
+            weights: float32 [num_params] of one policy, or [num_policies, num_params].
+
+        Returns:
+            float64 [num_validation] or [num_policies, num_validation], `measures.FAILED_REWARD` where a compile failed:
+            who breaks code must not look better.
+        """
+        with self.saver.writing_allowed():
+            instances = self.compiles.validation
+            rewards = self.compiles.rewards(np.atleast_2d(weights), instances, self._counts_validations)
+        return np.nan_to_num(rewards if weights.ndim > 1 else rewards[0], nan=FAILED_REWARD)
+
+    def sample(
+        self, weights: np.ndarray, instances: Sequence[Instance], episodes: int, number: int
+    ) -> list[SampledCompile | None]:
+        """Compile instances under answers drawn with a policy's own probabilities.
+
+        Args:
+            weights: float32 [num_params].
+            instances: what to compile.
+            episodes: compiles of each.
+            number: of the step; each draws otherwise.
+
+        Returns:
+            Compiles of an instance one after another; None where one failed.
+        """
+        return self.compiles.sampled(weights, instances, episodes, number)
+
+    def after(self, state: State) -> None:
+        """Keep a state, and show how far the training is.
+
+        The log of the work folder gets the last record of the history, the compiles so far and what was watched.
+        """
+        if self._checkpoints is not None:
+            extra = {"failures": self.quarantine.state(), "notes": self.notes}
+            self._checkpoints.save_state(state, self._checkpoint, extra)
+        figures, elapsed = dict(self.compiles.watched), self._progress.elapsed_s
+        shown: dict[str, Any] = {"best": f"{state.best_reward:+.4f}"}
+        if (counts := self.compiles.counts) is not None:
+            hits = counts.num_asked - counts.num_compiled
+            figures |= {
+                "compiles": counts.num_compiled,
+                "cache_hits": hits,
+                "evaluations_per_second": counts.num_asked / elapsed,
+                "compiles_per_second": counts.num_compiled / elapsed,
+                "recalled_share": hits / max(1, counts.num_asked),
+                "elapsed_s": elapsed,
+            }
+            shown |= {"compiles": counts.num_compiled, "recalled": figures["recalled_share"]}
+        self._progress.advance(state.done, {**state.history[-1], **figures}, **shown)
+
+    def log(self, history: Sequence[Mapping[str, Any]], step: str) -> None:
+        """Log a history that is known as a whole; ``step`` is what counts its records."""
+        for record in history:
+            self._progress.advance(int(record[step]), dict(record))
+
+    def add_histogram(self, name: str, values: np.ndarray, step: int) -> None:
+        """Log how numbers are distributed."""
+        self._progress.add_histogram(name, values, step)
+
+    def say(self, text: str) -> None:
+        """Print a line for those who wait, to standard error."""
+        self._progress.say(text)

@@ -1,0 +1,30 @@
+"""One driver for all learners: from an order to the policy in its folder."""
+
+from mlgo.core.errors import ConfigError
+from mlgo.core.problems import PROBLEMS
+from mlgo.learn.choice.context import ChoiceContext
+from mlgo.learn.context import TrainContext, TrainOrder
+from mlgo.learn.modules import ModuleContext
+
+
+def train(order: TrainOrder) -> None:
+    """Train a policy and write it, its history and its failures. Goes on where an earlier session was stopped.
+
+    Raises:
+        MlgoError: it cannot be trained; nothing is written then, and an earlier policy stays as it was.
+    """
+    context = open_context(order)
+    context.write(order.learner.train(context))
+
+
+def open_context(order: TrainOrder) -> TrainContext:
+    """The surroundings of a training, by the kind of its task.
+
+    Raises:
+        ConfigError: the learner does not learn such tasks, or a setting is missing.
+    """
+    task = order.settings.value("task")
+    kind = PROBLEMS.get(task).kind
+    if kind not in order.learner.sections:
+        raise ConfigError(f"learner {order.learner.name} does not learn task {task}")
+    return ChoiceContext(order) if kind == "choices" else ModuleContext(order)

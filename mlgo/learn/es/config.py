@@ -1,0 +1,97 @@
+"""Section ``es`` of the configuration."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from mlgo.core.config import Positive, PositiveFloat, Section, Share
+
+
+class TrustRegionConfig(Section):
+    """Steps by a model of the reward, as long as the model keeps its promises."""
+
+    model: Literal["linear", "diagonal", "quadratic"]
+    """Model of the reward around the mean: slope alone, a curvature per weight too, or one per pair of weights."""
+    ridge_penalty: PositiveFloat
+    """Penalty of the ridge regression that fits it, in perturbations of standard deviation 1."""
+    radius: PositiveFloat
+    """Longest step at the start, in units of ``es.perturbation_unit``."""
+    min_radius: PositiveFloat
+    """The radius does not shrink below this."""
+    max_radius: PositiveFloat
+    """The radius does not grow above this."""
+    accept_threshold: Annotated[float, Field(ge=0.0)]
+    """A step is taken if the improvement is more than this share of the predicted one."""
+    shrink_threshold: float
+    """The radius shrinks if the improvement is less than this share of the predicted one."""
+    shrink_factor: Annotated[float, Field(gt=0.0, lt=1.0)]
+    """By what it shrinks."""
+    grow_threshold: float
+    """The radius grows if the improvement is more than this share of the predicted one."""
+    grow_factor: Annotated[float, Field(gt=1.0)]
+    """By what it grows."""
+
+    @model_validator(mode="after")
+    def _check_order(self) -> "TrustRegionConfig":
+        if not self.min_radius <= self.radius <= self.max_radius:
+            raise ValueError("radius must lie between min_radius and max_radius")
+        if self.shrink_threshold > self.grow_threshold:
+            raise ValueError("shrink_threshold must not be above grow_threshold")
+        return self
+
+
+class ESConfig(Section):
+    """Evolution strategies on compile results."""
+
+    start: str
+    """Learner whose policy it starts from."""
+    generations: Annotated[int, Field(ge=0)]
+    """Updates of the mean policy."""
+    estimator: Literal["antithetic", "forward"]
+    """Candidates of a direction: mean plus and minus the perturbation, or plus alone, held against the mean itself."""
+    pairs: Positive
+    """Directions per generation: twice as many candidates if antithetic, one more if forward."""
+    modules: Positive
+    """Training modules each candidate compiles in a generation; all candidates get the same ones."""
+    max_questions: Positive
+    """Modules with more questions under the heuristic are left out, of training and of validation."""
+    perturbation: PositiveFloat
+    """Standard deviation of the noise, in units of ``perturbation_unit``."""
+    perturbation_unit: Literal["layer_rms", "weight"]
+    """Unit of perturbations and steps: each layer's root mean square weight, or each weight's own size."""
+    perturbation_epsilon: PositiveFloat
+    """Added to a weight's size when that is the unit, so that weights near 0 vary too."""
+    orthogonal: bool
+    """Make the directions of a generation orthogonal to each other."""
+    gradient: Literal["monte_carlo", "ars", "ridge", "lasso", "linear"]
+    """From rewards to a gradient: average of the noise, augmented random search, or a regression on the noise."""
+    top_directions: Positive
+    """Directions with the best candidates that augmented random search uses, at most."""
+    ridge_penalty: PositiveFloat
+    """Penalty of ridge gradients, in perturbations of standard deviation 1."""
+    lasso_penalty: PositiveFloat
+    """Penalty of lasso gradients, in shaped rewards per perturbation of standard deviation 1; large ones give zeros."""
+    update: Literal["adam", "sgd", "trust_region"]
+    """From gradient to step. A trust region fits its own model instead of a gradient."""
+    step_size: PositiveFloat
+    """Step size of Adam, in units of ``perturbation_unit``; factor of the gradient in sgd."""
+    momentum: Annotated[float, Field(ge=0.0, lt=1.0)]
+    """Share of the last step's velocity that sgd keeps."""
+    trust_region: TrustRegionConfig
+    """Options of a trust region."""
+    trainable_layers: Positive
+    """How many of the last layers are varied; the others keep their cloned weights."""
+    shaping: Literal["rank", "zscore", "none"]
+    """How rewards are made comparable before a gradient; not used by ars, nor by a trust region."""
+    weight_decay: Annotated[float, Field(ge=0.0)]
+    """Pull towards the cloned weights, per update; not used by a trust region."""
+    min_success_share: Share
+    """A generation with a smaller share of usable directions is skipped."""
+    quarantine_after: Positive
+    """A module is left out once this many of its compiles, and half of all of them, have failed."""
+    validate_every: Positive
+    """Generations between two validations of the mean policy."""
+    validation_modules: Positive
+    """Validation modules used for that, at most."""
+    save_every: Annotated[int, Field(ge=0)]
+    """Generations between two policies in data/work/policies, where the best so far are kept too; 0 keeps none."""

@@ -1,0 +1,133 @@
+"""Learner ``marginal``: what each decision adds to the score, learnt from scores of whole compiles."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mlgo.core.config import PolicyConfig
+from mlgo.core.problems import Kind
+from mlgo.learn.base import Trained
+from mlgo.learn.bc.config import BCConfig
+from mlgo.learn.bc.dataset import clone_data
+from mlgo.learn.choice.context import ChoiceContext
+from mlgo.learn.choice.savings import fit_savings
+from mlgo.learn.marginal import checkpoint
+from mlgo.learn.marginal.caution import cautious, cautious_shape
+from mlgo.learn.marginal.config import MarginalConfig
+from mlgo.learn.marginal.loop import learn_costs
+from mlgo.learn.marginal.start import heuristic_evidence, linear_clone, sure_clones
+from mlgo.learn.modules import ModuleCompiles, ModuleContext
+from mlgo.learn.tensorflow import import_tensorflow
+from mlgo.policy.network import Architecture
+from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.stored import check_answers_yes_or_no
+from mlgo.rollout.episodes import Episode, episode
+from mlgo.rollout.exploration import exploring_jobs
+from mlgo.rollout.references import REFERENCES
+
+
+class MarginalCosts:
+    """On modules, rounds of exploring and of fitting costs; on choices, one fit of measured savings."""
+
+    name = "marginal"
+    section = MarginalConfig
+    sections: Mapping[Kind, tuple[str, ...]] = {"modules": ("bc", "marginal"), "choices": ("bc", "policy")}
+    compiles: tuple[Kind, ...] = ("modules", "choices")
+
+    def start(self, config: Mapping[str, Any]) -> str | None:
+        """Goes on from none."""
+        return None
+
+    def train(self, context: ModuleContext | ChoiceContext) -> Trained:
+        """Fit costs; the best validated round, or margin, is the policy."""
+        return _of_choices(context) if isinstance(context, ChoiceContext) else _of_modules(context)
+
+
+LEARNER = MarginalCosts()
+
+
+def _of_modules(context: ModuleContext) -> Trained:
+    check_answers_yes_or_no(context.task, "marginal")
+    config: MarginalConfig = context.config
+    cloning, task, seed = context.section("bc", BCConfig), context.task, context.seed
+    train, workers = context.train, context.order.workers
+    scaling = context.normalise
+    import_tensorflow(workers)  # now: as many fits will run side by side, and the first import decides
+    questions, unseen = (
+        clone_data(context.trace, projects, scaling, cloning.max_steps_per_module, seed, weighting="module")
+        for projects in ({one.module.project for one in part} for part in (train, context.validation))
+    )
+    shape = Architecture((len(scaling.features), *config.hidden, 1))
+    joint_shape = cautious_shape(shape, config.members)
+    start = sure_clones(questions, unseen, config, cloning, seed)
+    heuristic = linear_clone(questions, unseen, cloning, seed)
+
+    def joint(members: np.ndarray) -> NetworkPolicy:
+        weights = cautious(list(members), shape, heuristic, config.caution)
+        return NetworkPolicy(task, scaling, joint_shape, weights)
+
+    with context.training(
+        config.rounds,
+        "round",
+        checkpoint,
+        policy=joint(start),
+        sections={"bc": cloning.model_dump(), "marginal": config.model_dump()},
+        hashes={"start_sha256": context.trace_sha256},
+        asks_again=True,
+    ) as training:
+        compiles = training.compiles
+        assert isinstance(compiles, ModuleCompiles)
+
+        def explore(members: np.ndarray, round_: int) -> list[Episode | None]:
+            jobs = exploring_jobs(
+                joint(members),
+                [NetworkPolicy(task, scaling, shape, member) for member in members],
+                training.draw(config.modules, round_),
+                compiles.bitcode,
+                (config.compiles, config.max_compiles),
+                config.questions,
+                config.flip_share if round_ else config.first_flip_share,
+                config.min_flips,
+                config.temperature if round_ else 0.0,
+                seed,
+                "marginal",
+                round_,
+            )
+            read = partial(episode, policy=joint(start), objective=context.objective)
+            return compiles.recorded(jobs, read, f"{context.label} round {round_ + 1}")
+
+        state = learn_costs(
+            start,
+            shape,
+            questions,
+            heuristic_evidence(context.trace, train, scaling, context.objective, REFERENCES[task].is_heuristic),
+            explore,
+            lambda members: float(training.validate(joint(members).weights).mean()),
+            config,
+            seed,
+            training.state,
+            training.after,
+            training.num_validation,
+            workers,
+        )
+    return Trained(joint(state.members[state.best]), state.history, {"validation_reward": state.best_reward})
+
+
+def _of_choices(context: ChoiceContext) -> Trained:
+    bc, hidden = context.section("bc", BCConfig), context.section("policy", PolicyConfig).hidden
+    margins, fresh = context.cse.margins, context.fresh(hidden)
+    sections = {"bc": bc.model_dump(), "margins": margins, "max_effect": context.cse.max_effect}
+    hashes = {"effects_sha256": context.effects_sha256}
+    with context.training(bc.max_epochs, "epoch", policy=fresh, sections=sections, hashes=hashes) as training:
+        train, validation = (context.savings(split) for split in ("train", "validation"))
+        fitted = [fit_savings(train, validation, margin, hidden, bc, context.seed) for margin in margins]
+        rewards = training.validate(np.stack([weights for weights, _ in fitted])).mean(axis=1)
+        best = int(rewards.argmax())
+        weights, records = fitted[best]
+        facts = {"margin": margins[best], "validation_reward": float(rewards[best])}
+        history = [{**record, "evaluations": 0} for record in records]
+        history[-1] |= {"validation_reward": facts["validation_reward"], "margin": facts["margin"]}
+        training.log(history, "epoch")
+    return Trained(fresh.with_weights(weights), history, facts)

@@ -1,0 +1,53 @@
+"""Learner ``ppo``: improve a policy by proximal policy optimisation."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mlgo.core.problems import Kind
+from mlgo.learn.base import Trained
+from mlgo.learn.context import TrainContext
+from mlgo.learn.ppo import checkpoint
+from mlgo.learn.ppo.config import PPOConfig
+from mlgo.learn.ppo.loop import optimise
+from mlgo.learn.sampled import SampledCompile
+
+
+class ProximalPolicyOptimisation:
+    """Draws answers with the policy's own probabilities, and makes those likelier that compiled smaller."""
+
+    name = "ppo"
+    section = PPOConfig
+    sections: Mapping[Kind, tuple[str, ...]] = {"modules": ("ppo",), "choices": ("ppo",)}
+    compiles: tuple[Kind, ...] = ("modules", "choices")
+
+    def start(self, config: Mapping[str, Any]) -> str | None:
+        """Goes on from the policy of ``ppo.start``."""
+        return str(config["ppo"]["start"])
+
+    def train(self, context: TrainContext[Any]) -> Trained:
+        """Run iterations; the best validated policy is the result."""
+        config: PPOConfig = context.config
+        start, answers = context.start, context.answers
+        with context.training(config.iterations, "iteration", checkpoint) as training:
+
+            def collect(weights: np.ndarray, iteration: int) -> list[SampledCompile | None]:
+                instances = training.draw(config.modules, iteration)
+                return training.sample(weights, instances, config.episodes, iteration)
+
+            state = optimise(
+                start.weights,
+                start.architecture,
+                answers,
+                collect,
+                training.validate,
+                config,
+                context.seed,
+                training.state,
+                training.after,
+            )
+        return Trained(start.with_weights(state.best), state.history, {"validation_reward": state.best_reward})
+
+
+LEARNER = ProximalPolicyOptimisation()

@@ -1,0 +1,35 @@
+"""Compiles under answers that were drawn with a policy's own probabilities, with their rewards."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """An episode whose answers were drawn with the probabilities of the policy.
+
+    Attributes:
+        subject: key of the module, with the function where each function is an episode of its own.
+        inputs: float16 or float32 [num_questions, ...], see `Policy.inputs_for`.
+        answers: uint8 [num_questions].
+        reward: relative reward, at the end.
+    """
+
+    subject: str
+    inputs: np.ndarray
+    answers: np.ndarray
+    reward: float
+
+
+@dataclass(frozen=True)
+class SampledCompile:
+    """A compile under such answers.
+
+    Attributes:
+        reward: relative reward of the module.
+        episodes: the module as a whole, or its functions that were asked about.
+    """
+
+    reward: float
+    episodes: tuple[Sampled, ...]

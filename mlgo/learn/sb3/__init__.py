@@ -1,0 +1,1 @@
+"""MaskablePPO of SB3-Contrib, on choices."""

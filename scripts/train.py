@@ -1,0 +1,53 @@
+"""Train a policy with one of the learners. Goes on where an earlier run was stopped.
+
+Example:
+    python scripts/train.py bc --preset config/presets/tiny.yaml --seed 0 --output data/policies/bc-s0
+    python scripts/train.py es --preset config/presets/tiny.yaml --seed 0 --start data/policies/bc-s0 --workers 2 \
+        --output data/policies/es-s0
+    python scripts/train.py ppo --preset config/presets/gcc-pre.yaml --seed 0 --home data/cse \
+        --start data/cse/policies/bc-s0 --output data/cse/policies/ppo-s0
+"""
+
+import time
+from pathlib import Path
+from typing import cast
+
+from mlgo.cli.arguments import add_folder_arguments, add_workers_arguments, settings_of, stage_parser, workers_of
+from mlgo.cli.program import run_program
+from mlgo.core.learners import LEARNERS
+from mlgo.learn.base import Learner
+from mlgo.learn.context import TrainOrder
+from mlgo.learn.driver import train
+
+
+def main() -> None:
+    started = time.monotonic()
+    parser = stage_parser(__doc__)
+    parser.add_argument("learner", help=f"one of {', '.join(LEARNERS.names())}")
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--start", type=Path, help="folder of the policy to go on from, for learners that do")
+    parser.add_argument("--languages", nargs="+", choices=("c", "c++"), default=(), help="learn from these alone")
+    add_folder_arguments(parser)
+    add_workers_arguments(parser)
+    parser.add_argument("--output", type=Path, required=True, help="folder of the policy, <learner>-s<seed>")
+    args = parser.parse_args()
+    settings = settings_of(args)
+    train(
+        TrainOrder(
+            learner=cast(Learner, LEARNERS.get(args.learner)),
+            settings=settings,
+            seed=args.seed,
+            home=args.home,
+            work=args.work,
+            output=args.output,
+            workers=args.workers,
+            where=workers_of(settings),
+            start=args.start,
+            languages=args.languages,
+            started=started,
+        )
+    )
+
+
+if __name__ == "__main__":
+    run_program(main)

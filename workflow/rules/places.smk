@@ -1,0 +1,89 @@
+# Places of a corpus and its baseline: data/ of the default run, data/generalisation/<compiler>/ of each further compiler,
+# data/sweep/homes/<home>/ of each point of a sweep that needs its own. The rules that fill them are the same.
+include: "common.smk"
+
+
+from mlgo.experiments.matrix import expand as expand_sweep
+
+# Further compilers by name, and all; main is that of the default run.
+WHEELS = config["generalisation"]["compilers"]
+COMPILERS = ["main", *WHEELS]
+
+
+wildcard_constraints:
+    place=r"(generalisation/llvm\d+/|sweep/homes/[\w.+=,-]+/)?",
+    wheel=r"llvm\d+",
+    learnt=r"main|llvm\d+",
+    tested=r"main|llvm\d+",
+    train_set=r"[a-z0-9+]+",
+    point=r"[a-z][a-z0-9]*,[\w.+=,-]+",
+
+
+@cache
+def swept():
+    """All trainings of the sweep. Not before they are asked for, so that other targets do not mind a faulty sweep."""
+    try:
+        return expand_sweep(config)
+    except ConfigError as error:
+        raise WorkflowError(str(error)) from None
+
+
+def zig(wheel):
+    return f"data/work/compilers/{wheel}/ziglang/zig"
+
+
+def place_of(compiler="main", home=""):
+    """Place of what a compiler made, or of what a sweep calls home."""
+    if home:
+        return f"sweep/homes/{home}/"
+    return "" if compiler == "main" else f"generalisation/{compiler}/"
+
+
+def config_at(place):
+    """The configuration under which a place is filled."""
+    area, _, name = place.rstrip("/").rpartition("/")
+    if area == "sweep/homes":
+        return swept().homes[name]
+    return config | {"toolchain": zig(name)} if area == "generalisation" else config
+
+
+def compiler_at(place):
+    """What must be there to compile. When it was unpacked does not matter: its content is pinned."""
+    return (
+        [ancient(config_at(place)["toolchain"])]
+        if place.startswith("generalisation/")
+        else []
+    )
+
+
+def projects_at(place):
+    return sorted(sum(config_at(place)["corpus"]["splits"].values(), []))
+
+
+def recipe_at(wildcards):
+    """Recipe of a project."""
+    return f"{config_at(wildcards.place)['corpus']['recipes']}/{wildcards.project}.yaml"
+
+
+def local_sources(wildcards):
+    """Sources of a project that lies in the checkout; a fetched one is pinned by its recipe."""
+    recipe = Path(recipe_at(wildcards))
+    folder = read_yaml(recipe).get("path") if recipe.exists() else None
+    return sorted(str(path) for path in Path(folder).rglob("*.*")) if folder else []
+
+
+def corpus_at(place):
+    """All files of a corpus."""
+    return [
+        f"data/{place}corpus/modules.parquet",
+        *(
+            f"data/{place}corpus/projects/{project}.parquet"
+            for project in projects_at(place)
+        ),
+    ]
+
+
+def baseline_at(place):
+    """All tables of a baseline."""
+    names = ["scores", "functions", "copies", "trace", "vocabulary"]
+    return [f"data/{place}baseline/{name}.parquet" for name in names]
