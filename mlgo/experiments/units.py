@@ -14,6 +14,7 @@ from mlgo.core.errors import ArtifactError
 from mlgo.core.files import file_sha256
 from mlgo.experiments.compare import Bootstrap, Comparison
 from mlgo.experiments.measured import ALL, Contender, Measured, Place, Row, compare_all
+from mlgo.problems.subset.problem import choice_problem
 from mlgo.problems.subset.stored import JudgedUnit, judged_units
 
 HEURISTIC, NONE, BEST = "heuristic", "none", "best known"
@@ -24,13 +25,6 @@ OK = "OK"
 
 NO_LABEL = "no_label"
 """Kind of a unit for which no label was found."""
-
-_MEASURES = {
-    "text_bytes": "bytes of text",
-    "function_bytes": "bytes of functions",
-    "instructions": "executed instructions",
-}
-_KINDS = {"translation_unit": "translation units", "function": "functions"}
 
 
 @dataclass(frozen=True)
@@ -94,10 +88,11 @@ def read_units(task: str, baseline: Path, labels: Path, evaluations: Sequence[Pa
             raise ArtifactError(f"{path} holds no unit; evaluate again")
         for row in found:
             rows.setdefault(Contender.policy(row["policy"], row["seed"]), []).append(row)
+    counted = choice_problem(task).counted(origin["cse"])
     return Units(
         task,
-        "PerfScore" if task == "jit-cse" else _MEASURES[origin["cse"]["gcc"]["score"]],
-        "methods" if task == "jit-cse" else _KINDS[origin["cse"]["gcc"]["unit"]],
+        counted.measure,
+        counted.units,
         _measured(units, rows, {name for name, row in labelled.items() if row["exhaustive"]}),
     )
 

@@ -14,6 +14,7 @@ from mlgo.experiments.compare import Bootstrap, Gain, Verdict
 from mlgo.experiments.curves import Curve
 from mlgo.experiments.measured import ALL, Measured, Row
 from mlgo.experiments.units import BEST, HEURISTIC, NONE, OK, Units, num_failed, ratios, unit_record
+from mlgo.problems.subset.problem import choice_problem
 from mlgo.report.figures import Series, central_range, chart, style_of, to_html
 from mlgo.report.metrics import write_csv
 from mlgo.report.origin import Facts
@@ -121,7 +122,7 @@ def render_choices(
         "choices.html.jinja",
         units=units,
         split=split,
-        is_jit=units.task == "jit-cse",
+        problem=choice_problem(units.task),
         is_size=units.measure.startswith("bytes"),
         cards=[(row.name, unit_record(row)) for row in cards],
         tones=_TONES,

@@ -3,12 +3,26 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from mlgo.core.config import CseConfig
 from mlgo.core.errors import ConfigError
 from mlgo.core.problems import PROBLEMS, Kind
 from mlgo.problems.subset.columns import Column
 from mlgo.problems.subset.compiler import CompilerSpec
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a run of a problem compares, in words.
+
+    Attributes:
+        measure: what a score is, such as "bytes of text".
+        units: what is chosen for, in the plural, such as "functions".
+    """
+
+    measure: str
+    units: str
 
 
 @dataclass(frozen=True)
@@ -21,7 +35,11 @@ class ChoiceProblem:
         columns: how features enter, by name of the feature.
         compiler: says how to open the compiler, by section ``cse`` of the configuration and a table of translation
             units; see `compiler_spec`.
+        compiler_name: for the report, as in "which computations should GCC eliminate?".
+        counted: what is compared, by section ``cse`` of the configuration as plain values.
         environment: ``module:function`` that makes its Gymnasium environment.
+        about_score: what a score is, for the report, as HTML; empty where `Counted.measure` says it all.
+        about_code_size: goes on after "bytes of machine code", for the report.
         needs_sources: units come from translation units, so there is such a table.
         kind: choices.
         environment_arguments: none.
@@ -31,7 +49,11 @@ class ChoiceProblem:
     title: str
     columns: Mapping[str, Column]
     compiler: Callable[[CseConfig, Path | None], CompilerSpec]
+    compiler_name: str
+    counted: Callable[[Mapping[str, Any]], Counted]
     environment: str
+    about_score: str = ""
+    about_code_size: str = ""
     needs_sources: bool = False
     kind: Kind = "choices"
     environment_arguments: Mapping[str, str] = field(default_factory=dict)
