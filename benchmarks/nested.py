@@ -36,11 +36,9 @@ from mlgo.core.errors import WorkerError
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.seeding import generator
 from mlgo.execution import LocalPool, Pool, WorkerLost
-from mlgo.execution.address import Address
 from mlgo.execution.backend import MakeHandler
 from mlgo.execution.fair import TURN_S
-from mlgo.execution.nested import NestedBackend, stop_server
-from mlgo.execution.nesting_server import NestingServer
+from mlgo.execution.nested import NestedBackend, serve_workers
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.network_policy import NetworkPolicy
@@ -80,10 +78,10 @@ class Work:
 
 @dataclass(frozen=True)
 class Sharing:
-    """How workers are shared, see `NestingServer`.
+    """How workers are shared, see `NestingWorker`.
 
     Attributes:
-        at_once: jobs that a nesting worker runs at once.
+        at_once: jobs that run on a core at once.
         turn_s: longest turn of an experiment.
     """
 
@@ -292,15 +290,15 @@ class _Plan:
     num_workers: int
     idle_s: float
     seconds: float
-    address: Address | None = None
+    address: str = ""
 
 
 def _run(way: str, plan: _Plan, experiments: int, num_workers: int, sharing: Sharing) -> list[_Took]:
-    """Run all experiments once; for the shared way, on a server that is started and stopped."""
+    """Run all experiments once; for the shared way, on a nesting worker that is started and stopped."""
     with ExitStack() as stack:
         if way == "shared":
             folder = stack.enter_context(scratch_directory())
-            address = stack.enter_context(_server(folder, num_workers, sharing))
+            address = stack.enter_context(_served(folder, num_workers, sharing))
             plan = replace(plan, address=address, num_workers=num_workers)
         program = "from benchmarks.nested import take_part; take_part()"
         processes = [
@@ -361,27 +359,26 @@ def _line(process: "subprocess.Popen[bytes]", within_s: float) -> bytes:
 
 
 @contextmanager
-def _server(folder: Path, num_workers: int, sharing: Sharing) -> Iterator[Address]:
-    address = Address.of(str(folder / "workers.sock"))
-    arguments = (address.text, num_workers, sharing.at_once, sharing.turn_s)
-    program = f"from benchmarks.nested import be_server; be_server{arguments!r}"
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+def _served(folder: Path, num_workers: int, sharing: Sharing) -> Iterator[str]:
+    """The address of a nesting worker on a cluster of its own."""
+    program = "from benchmarks.nested import serve; serve(%r, %d, %d, %r)"
+    program %= str(folder), num_workers, sharing.at_once, sharing.turn_s
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         try:
-            _line(process, _START_S)
-            yield address
-            with contextlib.suppress(WorkerError):
-                stop_server(address)
+            yield _line(process, _START_S).decode().strip()
+            _tell(process, b"stop\n")
             process.wait(_START_S)
         finally:
             process.kill()
 
 
-def be_server(address: str, num_workers: int, at_once: int, turn_s: float) -> None:
-    """Be the server of the shared workers until told to stop."""
+def serve(folder: str, num_workers: int, at_once: int, turn_s: float) -> None:
+    """Host a nesting worker until told to stop."""
     die_with_parent(parent=os.getppid())
-    with NestingServer(Address.of(address), num_workers, at_once=at_once, turn_s=turn_s) as server:
-        print("ready", flush=True)
-        server.serve()
+    os.chdir(folder)  # apart from one that experiments of this working copy use
+    with serve_workers("", num_workers, at_once=at_once, turn_s=turn_s) as served:
+        print(served.address, flush=True)
+        sys.stdin.buffer.readline()
 
 
 def take_part() -> None:
@@ -389,7 +386,7 @@ def take_part() -> None:
     die_with_parent(parent=os.getppid())
     plan: _Plan = pickle.load(sys.stdin.buffer)
     pool: Pool[Any, Any]
-    if plan.address is None:
+    if not plan.address:
         pool = LocalPool(plan.num_workers, plan.make_handler)
     else:
         pool = Pool(NestedBackend(plan.address, plan.make_handler), plan.num_workers)

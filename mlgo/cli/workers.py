@@ -3,20 +3,17 @@
 import argparse
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 from mlgo.cli.options import add_command, examples_of, not_negative_float, positive
-from mlgo.execution.address import DEFAULT_ADDRESS, Address
 from mlgo.execution.fair import TURN_S
-from mlgo.execution.nested import ask_status, stop_server
-from mlgo.execution.nesting_server import NestingServer
+from mlgo.execution.nested import NestingProxy, serve_workers
 
 _EXAMPLES = {
     "serve": """
-        mlgo workers serve                     one worker for each core, until Ctrl-C
-        mlgo workers serve --num 4 --address /tmp/workers.sock
-        mlgo workers serve --address 10.0.0.5:7070 --key workers.key      for other machines of a trusted network
+        mlgo workers serve                     one worker for each core, until Ctrl-C, on a Ray cluster of this machine
+        mlgo workers serve --num 4 --address auto             on the cluster that this machine belongs to
+        mlgo workers serve --address 10.0.0.5:6379/large      under a name of its own
         """,
     "status": """
         mlgo workers status                    who uses what; --json
@@ -33,9 +30,11 @@ def add_parser(commands: Any) -> None:
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument(
-        "--address", default=DEFAULT_ADDRESS, help="path of a socket, or HOST:PORT (default: %(default)s)"
+        "--address",
+        default="",
+        metavar="HOST:PORT[/NAME]",
+        help="of a Ray cluster, or auto (default: a cluster of this machine, started for these workers)",
     )
-    shared.add_argument("--key", type=Path, metavar="FILE", help="the key to it (default: ADDRESS.key beside a socket)")
     serve = add_command(actions, "serve", "start them, and end them with Ctrl-C", _EXAMPLES["serve"], [shared])
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     serve.add_argument("--num", type=positive, default=cores, help="workers (default: one for each core)")
@@ -56,21 +55,22 @@ def add_parser(commands: Any) -> None:
 
 
 def _serve(args: argparse.Namespace) -> None:
-    address = Address.of(args.address, args.key)
-    with NestingServer(address, args.num, at_once=args.at_once, turn_s=args.turn) as server:
-        cores = ", ".join(str(one.core) for one in server.nesting if one.core is not None) or "none of their own"
-        print(f"{args.num} workers at {address}, key {address.key_path}, cores {cores}", flush=True)
-        server.serve()
+    with serve_workers(args.address, args.num, at_once=args.at_once, turn_s=args.turn) as served:
+        numbers = [one["core"] for one in served.status()["cores"]]
+        cores = ", ".join(str(one) for one in numbers if one is not None) or "none of their own"
+        print(f"{args.num} workers at {served.address}, cores {cores}", flush=True)
+        served.wait_for_end()
 
 
 def _status(args: argparse.Namespace) -> None:
-    status = ask_status(Address.of(args.address, args.key))
+    with NestingProxy(args.address) as served:
+        status = served.status()
     if args.json:
         print(json.dumps(status, indent=2))
         return
     print(f"{status['address']}: process {status['process']}, mlgo {status['version']}, {status['seconds']:.0f} s old")
     print("worker  core  hosted  outstanding  busy")
-    for number, one in enumerate(status["nesting"]):
+    for number, one in enumerate(status["cores"]):
         core = "-" if one["core"] is None else one["core"]
         print(f"{number:>6}  {core:>4}  {one['workers']:>6}  {one['outstanding']:>11}  {one['busy_share']:>4.0%}")
     if status["experiments"]:
@@ -84,6 +84,6 @@ def _status(args: argparse.Namespace) -> None:
 
 
 def _stop(args: argparse.Namespace) -> None:
-    address = Address.of(args.address, args.key)
-    stop_server(address)
-    print(f"stopped the workers at {address}")
+    with NestingProxy(args.address) as served:
+        served.stop()
+        print(f"stopped the workers at {served.address}")

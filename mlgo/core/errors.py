@@ -67,6 +67,10 @@ class WorkerCrashed(WorkerError):
         self.exit_code = exit_code
 
 
+class WorkerOverdue(WorkerError):
+    """A worker took longer than it may, and was ended."""
+
+
 class PolicyError(MlgoError):
     """A policy does not fit the task or the compiler's features."""
 

@@ -38,17 +38,6 @@ class NotMade(Raised):
 
 
 @dataclass(frozen=True)
-class Started:
-    """A worker that had to wait for others has begun a job; its deadline counts from now.
-
-    Attributes:
-        worker: which.
-    """
-
-    worker: WorkerName
-
-
-@dataclass(frozen=True)
 class Answered:
     """A worker has answered a message.
 
@@ -71,14 +60,16 @@ class Gone:
         worker: which.
         exit_code: of its process, negative for a signal; None where it is not known.
         reason: what is known of its end.
+        overdue: it was ended since the first of these messages took too long.
     """
 
     worker: WorkerName
     exit_code: int | None = None
     reason: str = ""
+    overdue: bool = False
 
 
-Event = Started | Answered | Gone
+Event = Answered | Gone
 
 
 class Backend(Protocol):
@@ -89,12 +80,10 @@ class Backend(Protocol):
     Attributes:
         depth: messages that a worker should hold, the one at work included; more than one hides the way to it.
         most: jobs in a message.
-        tells_start: whether workers may have to wait for those of others, and the start of each job is reported.
     """
 
     depth: int
     most: int
-    tells_start: bool
 
     def start(self) -> WorkerName:
         """Make a place for one more worker; it may start now or with its first job."""

@@ -1,11 +1,16 @@
 """A Ray cluster: one that is there, or one started here for as long as somebody uses it."""
 
+import contextlib
 import os
 import platform
+import queue
 import shutil
+import signal
 import socket
 import sys
+import threading
 import time
+from concurrent.futures import Future
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -28,13 +33,14 @@ _connections = 0
 _started_here = False
 
 
-def connect(address: str, files: Literal["send", "shared"]) -> ModuleType:
+def connect(address: str, files: Literal["send", "shared"], **local: Any) -> ModuleType:
     """Join a cluster, which `disconnect` leaves again; calls may be nested.
 
     Args:
         address: ``host:port`` of its head, ``auto`` for the cluster that this machine belongs to; empty starts one on
             this machine.
         files: whether nodes are sent our code, or find it where we do.
+        **local: of ``ray.init``, for a cluster that is started here.
 
     Returns:
         The module ``ray``, connected.
@@ -52,7 +58,10 @@ def connect(address: str, files: Literal["send", "shared"]) -> ModuleType:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
         if address not in ("", "auto"):
             _check_listening(address)
-        options: dict[str, Any] = {"include_dashboard": False} if not address else {"address": address}
+        options: dict[str, Any] = {"address": address}
+        if not address:  # Ray's own default would be a cluster that somebody else has started on this machine
+            options = {"address": "local", "include_dashboard": False, **local}
+        at_sigterm = signal.getsignal(signal.SIGTERM)
         try:
             ray.init(
                 log_to_driver=False,
@@ -62,6 +71,8 @@ def connect(address: str, files: Literal["send", "shared"]) -> ModuleType:
                 runtime_env=_our_code(files),
                 **options,
             )
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGTERM, at_sigterm)  # Ray's would end the process with another status
         except ConnectionError as error:
             where = "on this machine" if address == "auto" else f"at {address}"
             raise WorkerError(
@@ -91,6 +102,15 @@ def _check_listening(address: str) -> None:
         raise WorkerError(
             f"no Ray cluster at {address}: {error}; start one with ray start --head, {LOCAL_INSTEAD}"
         ) from error
+
+
+def is_listening(address: str) -> bool:
+    """Whether somebody listens at ``host:port``."""
+    try:
+        _touch(address, _HEAD_ASKED_S)
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 class HeadWatch:
@@ -127,6 +147,33 @@ class HeadWatch:
                     f"again to go on from the last checkpoint, {LOCAL_INSTEAD}"
                 ) from error
         self._next = time.monotonic() + _HEAD_ASKED_S
+
+
+class Inbox:
+    """What calls of actors come to, in the order in which it comes, for as long as the cluster has its head."""
+
+    def __init__(self, head: str) -> None:
+        self._head = HeadWatch(head)
+        self._arrivals: queue.SimpleQueue[tuple[Any, Future[Any]]] = queue.SimpleQueue()
+
+    def expect(self, reference: Any, about: Any) -> None:
+        """Have a result delivered, with whatever tells what it is."""
+        reference.future().add_done_callback(lambda future: self._arrivals.put((about, future)))
+
+    def take(self, *limits: float | None) -> list[tuple[Any, "Future[Any]"]]:
+        """All that has come; waits for the first, but none of the limits in seconds, and some seconds at most.
+
+        Raises:
+            WorkerError: see `HeadWatch.look`.
+        """
+        self._head.look()
+        seconds = min(one for one in (*limits, self._head.seconds()) if one is not None)
+        arrivals = []
+        with contextlib.suppress(queue.Empty):
+            arrivals.append(self._arrivals.get(timeout=seconds))
+            while True:
+                arrivals.append(self._arrivals.get_nowait())
+        return arrivals
 
 
 def _our_code(files: str) -> dict[str, Any]:

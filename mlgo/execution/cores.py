@@ -19,9 +19,7 @@ _log = logging.getLogger(__name__)
 @functools.cache
 def warn_without_affinity() -> None:
     """Say, once per process, that workers cannot be bound to cores here."""
-    try:
-        os.sched_setaffinity(0, os.sched_getaffinity(0))
-    except (AttributeError, OSError):
+    if not _can_bind():
         _log.warning("this system does not let processes choose their core; compiles under advice take longer")
 
 
@@ -31,7 +29,19 @@ def claim_core() -> int | None:
     Returns:
         The core, or None when all are taken or the system does not allow it; the process then runs anywhere.
     """
-    if not hasattr(os, "sched_setaffinity"):
+    core = reserve_core()
+    if core is not None:
+        os.sched_setaffinity(0, {core})
+    return core
+
+
+def reserve_core() -> int | None:
+    """Claim a core for a process that this one starts; the caller itself runs where it did.
+
+    Returns:
+        The core, or None when all are taken or the system does not let processes choose theirs.
+    """
+    if not _can_bind():
         return None
     folder = Path(tempfile.gettempdir()) / f"mlgo-cores-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -39,10 +49,17 @@ def claim_core() -> int | None:
         lock = os.open(folder / str(core), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.sched_setaffinity(0, {core})
-        except OSError:  # taken, or no permission
+        except OSError:  # taken
             os.close(lock)
             continue
         _held.append(lock)
         return core
     return None
+
+
+def _can_bind() -> bool:
+    try:
+        os.sched_setaffinity(0, os.sched_getaffinity(0))
+    except (AttributeError, OSError):
+        return False
+    return True

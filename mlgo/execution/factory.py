@@ -3,10 +3,8 @@
 from typing import Any
 
 from mlgo.core.config import WorkersConfig
-from mlgo.execution.address import DEFAULT_ADDRESS, Address
 from mlgo.execution.backend import Backend, MakeHandler
 from mlgo.execution.local import LocalBackend
-from mlgo.execution.nested import NestedBackend
 from mlgo.execution.pool import Pool
 from mlgo.execution.serial import SerialBackend
 
@@ -35,8 +33,10 @@ def open_pool(
         backend = RayBackend(make_handler, config)
         wanted = config.num_workers or backend.num_cpus
     elif config.kind == "nested":
-        shared = NestedBackend(Address.of(config.address or DEFAULT_ADDRESS), make_handler)
-        backend, wanted = shared, config.num_workers or shared.num_nesting
+        from mlgo.execution.nested import NestedBackend
+
+        backend = NestedBackend(config.address, make_handler, deadline_s)
+        return Pool(backend, config.num_workers or backend.num_cores, retries=config.retries)
     else:
         backend = LocalBackend(make_handler)
     return Pool(backend, wanted, retries=config.retries, deadline_s=deadline_s)

@@ -7,12 +7,12 @@ import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Pipe
 from pathlib import Path
-from typing import Any
 
 from mlgo.core.scratch import sweep_abandoned
 from mlgo.execution.backend import Answered, Event, Gone, MakeHandler, Message
@@ -20,7 +20,7 @@ from mlgo.execution.cores import warn_without_affinity
 from mlgo.execution.messages import MOST
 from mlgo.execution.pool import JobType, Pool, ResultType
 from mlgo.execution.schedule import WorkerName
-from mlgo.execution.worker import HELD_BACK, Cancel
+from mlgo.execution.worker import ANY_CORE, HELD_BACK, Cancel
 
 _STOP_TIMEOUT_S = 5.0
 
@@ -53,16 +53,14 @@ class LocalBackend:
 
     Args:
         make_handler: see `MakeHandler`.
-        own_cores: whether each claims a core; otherwise they stay on the caller's.
     """
 
     depth = 1
     most = MOST
-    tells_start = False
 
-    def __init__(self, make_handler: MakeHandler, *, own_cores: bool = True) -> None:
+    def __init__(self, make_handler: MakeHandler) -> None:
         warn_without_affinity()
-        self._make_handler, self._own_cores = make_handler, own_cores
+        self._make_handler = pickle.dumps(make_handler)
         self._workers: dict[WorkerName, LocalWorker] = {}
         self._selector = selectors.DefaultSelector()
         self._started = 0
@@ -70,7 +68,7 @@ class LocalBackend:
     def start(self) -> WorkerName:
         """Make a place; its process starts with its first job."""
         self._started += 1
-        self._workers[self._started] = LocalWorker(self._make_handler, own_core=self._own_cores)
+        self._workers[self._started] = LocalWorker(self._make_handler)
         return self._started
 
     def ready(self, worker: WorkerName) -> bool:
@@ -80,12 +78,13 @@ class LocalBackend:
     def send(self, worker: WorkerName, jobs: Message) -> None:
         """Send jobs; a death shows when the answer is read."""
         one = self._workers[worker]
-        if one.send(jobs):
+        if one.start():
             self._selector.register(one.pipe, selectors.EVENT_READ, worker)
+        one.send(pickle.dumps(jobs))
 
     def cancel(self, worker: WorkerName, ticket: int) -> None:
         """Send the one message that does not wait for its turn."""
-        self._workers[worker].send(Cancel(ticket))
+        self._workers[worker].send(pickle.dumps(Cancel(ticket)))
 
     def wait(self, timeout_s: float | None) -> Sequence[Event]:
         """Answers and deaths."""
@@ -105,7 +104,7 @@ class LocalBackend:
         """Kill the process."""
         one = self._workers.pop(worker)
         self._forget(one)
-        one.kill()
+        one.stop()
 
     def _forget(self, one: "LocalWorker") -> None:
         with contextlib.suppress(KeyError, ValueError):  # never started
@@ -145,44 +144,34 @@ class Place:
 
 
 class LocalWorker:
-    """One process that runs one handler, started when its first message comes.
+    """One process that runs one handler.
 
     Attributes:
         pipe: gives what `Runner.work_through` returns, and its end when the process has died.
 
     Args:
-        make_handler: see `MakeHandler`; or that, pickled.
-        own_core: whether it claims a core.
+        make_handler: see `MakeHandler`, pickled.
+        core: the process binds itself to this one, with `ANY_CORE` to one that nobody has claimed; with None it stays
+            where its creator runs.
         place: where it works; where this process does by default.
     """
 
-    def __init__(self, make_handler: MakeHandler | bytes, *, own_core: bool = True, place: Place | None = None) -> None:
-        self._make_handler, self._own_core, self._place = make_handler, own_core, place
+    def __init__(self, make_handler: bytes, *, core: int | None = ANY_CORE, place: Place | None = None) -> None:
+        self._unsent = [make_handler]
+        self._core, self._place = core, place
         self._process: subprocess.Popen[bytes] | None = None
+        self._sending = threading.Lock()
         self.pipe, self._theirs = Pipe()
 
-    def send(self, message: Any) -> bool:
-        """Send jobs with their tickets, or `Cancel`; tell whether that has started the process."""
-        return self.send_pickled(pickle.dumps(message))
-
-    def send_pickled(self, message: bytes) -> bool:
-        """As `send`, for a message that somebody else has pickled."""
-        starts = self._process is None
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # its death shows when its result is read
-            if starts:
-                maker = self._make_handler
-                maker = maker if isinstance(maker, bytes) else pickle.dumps(maker)
-                self._start()
-                self.pipe.send_bytes(maker)
-            self.pipe.send_bytes(message)
-        return starts
-
-    def _start(self) -> None:
+    def start(self) -> bool:
+        """Start the process, which ends with the thread that starts it; false if it has been started already."""
+        if self._process is not None:
+            return False
         # Not by multiprocessing: its children import the main program, with all that only the learner needs.
         descriptor, place = self._theirs.fileno(), self._place
         program = (
             f"import sys; sys.path[:] = {list(place.search if place else sys.path)!r}; "
-            f"from mlgo.execution.worker import serve; serve({descriptor}, {os.getpid()}, {self._own_core})"
+            f"from mlgo.execution.worker import serve; serve({descriptor}, {os.getpid()}, {self._core})"
         )
         # Ctrl-C and SIGTERM wait while it starts: half-started, it could be neither used nor killed. It inherits
         # this, so a Ctrl-C in the terminal does not meet it before it ignores it.
@@ -197,6 +186,14 @@ class LocalWorker:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self._theirs.close()
+        return True
+
+    def send(self, *messages: bytes) -> None:
+        """Send jobs with their tickets, or `Cancel`, pickled. Any thread may; it waits while the process hangs."""
+        with self._sending, contextlib.suppress(BrokenPipeError, ConnectionResetError):  # its death shows in the answer
+            self._unsent += messages
+            while self._unsent:
+                self.pipe.send_bytes(self._unsent.pop(0))
 
     def exit_code(self) -> int | None:
         """How the process has ended, after the end of its pipe was seen."""
@@ -205,22 +202,17 @@ class LocalWorker:
             self._process.wait(_STOP_TIMEOUT_S)
         return self._process.returncode
 
-    def stop(self, deadline: float) -> None:
-        """Wait for the process to return until ``time.monotonic()`` passes the deadline, then kill it."""
+    def interrupt(self) -> None:
+        """Kill the process; whoever reads the pipe sees its end. Any thread may do so at any time."""
+        if self._process is not None:
+            self._process.kill()
+
+    def stop(self, deadline: float = 0.0) -> None:
+        """Close the pipe, at whose end an idle process returns, and kill it when ``time.monotonic()`` is that late."""
+        self.pipe.close()
         if self._process is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(max(0.0, deadline - time.monotonic()))
-        self.kill()
-
-    def end(self) -> None:
-        """Kill the process without more ado; unlike the others, for any thread at any time."""
-        if self._process is not None:
-            self._process.kill()
-
-    def kill(self) -> None:
-        """End the process now."""
-        if self._process is not None:
             self._process.kill()
             self._process.wait()
         self._theirs.close()
-        self.pipe.close()

@@ -1,28 +1,28 @@
-"""A worker that hosts workers: where a remote process may hold one object only, or experiments share what they have."""
+"""A worker that hosts workers: one remote process that several experiments share."""
 
+import asyncio
 import contextlib
 import itertools
 import os
 import pickle
-import selectors
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Hashable
-from concurrent.futures import Future
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
-from mlgo.core.errors import UnknownWorker, WorkerCrashed, WorkerError, WorkerNotMade, WorkerReleased
+from mlgo import __version__
+from mlgo.core.errors import UnknownWorker, WorkerCrashed, WorkerError, WorkerNotMade, WorkerOverdue, WorkerReleased
 from mlgo.core.scratch import sweep_abandoned
 from mlgo.execution.backend import MakeHandler, NotMade, Raised
-from mlgo.execution.cores import claim_core
+from mlgo.execution.cores import reserve_core, warn_without_affinity
+from mlgo.execution.fair import TURN_S, FairShare
 from mlgo.execution.local import LocalWorker, Place
 from mlgo.execution.worker import Cancel
 
-WorkerId = Hashable
-OnEnd = Callable[[bytes | WorkerError], None]
+PROTOCOL = 3
+"""Changes with the methods of `NestingWorker`, which experiments from other checkouts call."""
 
 _STOP_TIMEOUT_S = 5.0
 _REMEMBERED = 10_000
@@ -33,107 +33,176 @@ _REMEMBERED = 10_000
 class _Call:
     tickets: Collection[int]
     message: bytes
+    deadline_s: float | None
     order: tuple[float, int]
-    on_start: Callable[[], None]
-    on_end: OnEnd
+    answer: "asyncio.Future[bytes]"
     unwanted: set[int] = field(default_factory=set)
-    since: float = 0.0
+
+
+@dataclass(eq=False)
+class _Core:
+    number: int | None
+    running: int = 0
+    busy_s: float = 0.0
+
+
+@dataclass(eq=False)
+class _Experiment:
+    share: FairShare
+    about: dict[str, Any] = field(default_factory=dict)
+    next_number: int = 0
+    early: dict[int, asyncio.Event] = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
+    outstanding: int = 0
+    num_done: int = 0
+    used_s: float = 0.0
 
 
 @dataclass(eq=False)
 class _Hosted:
-    """A hosted worker with its calls, of which the first runs or is the next to run."""
+    """A hosted worker with its calls, of which the first runs or is the next to run; its core comes with the first."""
 
-    name: WorkerId
-    worker: LocalWorker
+    worker_id: str
+    make_handler: bytes
+    place: Place | None
+    experiment: str
+    core: _Core | None = None
+    worker: LocalWorker | None = None
     calls: deque[_Call] = field(default_factory=deque)
     running: bool = False
     error: WorkerError | None = None
-    interrupted: bool = False
 
 
 class NestingWorker:
     """Hosts many workers, each in a process of its own, created, called and released by name.
 
-    Hosted workers stay on the nesting worker's core, and of all that have calls only ``at_once`` run: one, unless the
-    calls wait more than they compute. A second one on the same core would delay the first without doing more, would
-    need the memory of a second compiler, and deadlines of compiles would come to depend on who else is at work. Calls
-    to one worker are done in their order; among workers the call with the lowest rank comes first, then the one that
-    came first. So a hosted worker waits for its siblings' calls, not only for its own.
+    It is meant to be an asynchronous actor of Ray: all methods run on one event loop, whose thread starts the hosted
+    processes, and the kernel ends these with it. Other threads talk to hosted processes, so one that hangs holds up
+    nobody else. A crash ends one hosted worker; the others go on.
 
-    Its own thread starts the hosted processes, which the kernel ends when that thread ends, and reads their answers.
-    All methods may be called from any thread. A crash ends one hosted worker; the others go on.
-
-    Attributes:
-        core: the one it has claimed; None without one of its own.
-        busy_s: time for which calls have run, in seconds.
+    Each hosted worker is bound to one of the cores: to that on which its experiment has the fewest workers, of these to
+    the one with the fewest calls outstanding. Of all calls on a core only ``at_once`` run: one, unless they wait more
+    than they compute. A second one on the same core would delay the first without doing more, would need the memory of
+    a second compiler, and deadlines would come to depend on who else is at work. Calls to one worker are done in their
+    order; among workers the experiment whose turn it is comes first (`mlgo.execution.fair`).
 
     Args:
-        own_core: whether to claim a core; otherwise it stays where its creator may run.
-        at_once: calls that may run at the same time.
+        num_cores: for hosted workers.
+        at_once: calls that may run on a core at the same time.
+        turn_s: see `FairShare`.
+        own_cores: whether to claim so many cores, as far as there are any; hosted workers run anywhere otherwise.
     """
 
-    def __init__(self, *, own_core: bool = False, at_once: int = 1) -> None:
-        self.core: int | None = None
-        self.busy_s = 0.0
-        self._at_once = at_once
-        self._hosted: dict[WorkerId, _Hosted] = {}
-        self._released: dict[WorkerId, None] = {}
-        self._leaving: deque[_Hosted] = deque()
-        self._cancelled: deque[tuple[_Hosted, int]] = deque()
-        self._lock = threading.RLock()
-        self._arrivals = self._num_running = 0
-        self._tickets = itertools.count()
-        self._closing = False
-        self._selector = selectors.DefaultSelector()
-        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._selector.register(self._wake, selectors.EVENT_READ)
-        ready = threading.Event()
-        self._thread = threading.Thread(target=self._host, args=(own_core, ready), name="nesting", daemon=True)
-        self._thread.start()
-        ready.wait()
+    def __init__(
+        self, num_cores: int = 1, *, at_once: int = 1, turn_s: float = TURN_S, own_cores: bool = False
+    ) -> None:
+        warn_without_affinity()
+        self._at_once, self._turn_s, self._began = at_once, turn_s, time.monotonic()
+        self._cores = [_Core(reserve_core() if own_cores else None) for _ in range(num_cores)]
+        self._hosted: dict[str, _Hosted] = {}
+        self._released: dict[str, None] = {}
+        self._experiments: dict[str, _Experiment] = {}
+        self._arrivals = itertools.count()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._watches: set[asyncio.Task[None]] = set()
+        self._threads = ThreadPoolExecutor(4 * at_once * num_cores + 16, "hosted")
+        self._closed, self._ended = False, asyncio.Event()
 
-    def create(self, worker_id: WorkerId, make_handler: MakeHandler | bytes, place: Place | None = None) -> None:
+    async def join(
+        self, experiment: str, protocol: int, place: Place, about: dict[str, Any], alive: Sequence[Awaitable[Any]]
+    ) -> int:
+        """Take in an experiment, and release its workers when it has died.
+
+        Args:
+            experiment: its name.
+            protocol: `PROTOCOL` of the caller.
+            place: where its workers will work.
+            about: what `status` tells of it.
+            alive: one thing to wait for, which ends when the experiment does.
+
+        Returns:
+            The number of cores.
+
+        Raises:
+            WorkerError: its workers cannot work here.
+        """
+        if protocol != PROTOCOL:
+            raise WorkerError("the nesting worker is of another version of mlgo; start it again with this one")
+        for needed in (place.interpreter, place.folder):
+            if not os.path.exists(needed):  # noqa: PTH110
+                what = f"{needed}, which the experiment uses, is not on the workers' machine"
+                raise WorkerError(f"{what}; share that folder with it, or work in one that both have")
+        self._experiment(experiment).about = about
+        self._go_on(self._release_after(experiment, alive[0]), self._watches)
+        return len(self._cores)
+
+    async def _release_after(self, experiment: str, alive: Awaitable[Any]) -> None:
+        with contextlib.suppress(Exception):
+            await alive
+        await self.leave(experiment)
+
+    async def in_order(self, experiment: str, number: int, method: str, *args: Any) -> Any:
+        """Do what an experiment asks for in the order of its asking: Ray may deliver calls in any order.
+
+        Args:
+            experiment: whose call it is.
+            number: of the call, from 0.
+            method: `create`, `submit`, `cancel` or `release`.
+            *args: of the method.
+
+        Raises:
+            WorkerReleased: the experiment has left.
+            WorkerError: as the method.
+        """
+        if (asking := self._experiments.get(experiment)) is None:
+            raise WorkerReleased("all workers of this experiment have been released")
+        if number != asking.next_number:
+            await asking.early.setdefault(number, asyncio.Event()).wait()
+        doing = asyncio.ensure_future(getattr(self, method)(*args))  # tasks begin in the order of their making
+        asking.next_number += 1
+        if (following := asking.early.pop(asking.next_number, None)) is not None:
+            following.set()
+        return await doing
+
+    async def leave(self, experiment: str) -> None:
+        """Release all workers of an experiment."""
+        self._experiments.pop(experiment, None)
+        for hosted in [one for one in self._hosted.values() if one.experiment == experiment]:
+            await self.release(hosted.worker_id)
+
+    async def create(
+        self, worker_id: str, make_handler: MakeHandler | bytes, place: Place | None = None, experiment: str = ""
+    ) -> None:
         """Host one more worker; its process starts with its first call.
 
         Args:
             worker_id: its name.
             make_handler: see `mlgo.execution.backend.MakeHandler`; or that, pickled.
             place: where it works.
+            experiment: whose it is.
 
         Raises:
-            WorkerError: the name is taken, or this nesting worker is closed.
+            WorkerReleased: this nesting worker is closed.
+            WorkerError: the name is taken.
         """
-        with self._lock:
-            if self._closing:
-                raise WorkerError(f"worker {worker_id} cannot be created: its nesting worker is closed")
-            if worker_id in self._hosted:
-                raise WorkerError(f"worker {worker_id} exists already; release it first")
-            self._released.pop(worker_id, None)
-            self._hosted[worker_id] = _Hosted(worker_id, LocalWorker(make_handler, own_core=False, place=place))
+        if self._closed:
+            raise WorkerReleased(f"worker {worker_id} cannot be created: its nesting worker is closed")
+        if worker_id in self._hosted:
+            raise WorkerError(f"worker {worker_id} exists already; release it first")
+        self._released.pop(worker_id, None)
+        maker = make_handler if isinstance(make_handler, bytes) else pickle.dumps(make_handler)
+        self._hosted[worker_id] = _Hosted(worker_id, maker, place, experiment)
 
-    def call(self, worker_id: WorkerId, job: Any, timeout_s: float | None = None) -> Any:
-        """Have a worker do a job and wait for its result.
+    async def call(self, worker_id: str, job: Any, deadline_s: float | None = None) -> Any:
+        """Have a worker do one job and wait for its result.
 
         Raises:
-            UnknownWorker: no such worker was created.
-            WorkerReleased: the worker was released, before or meanwhile.
             WorkerNotMade: its handler could not be made.
-            WorkerCrashed: its process died.
-            WorkerError: no result within ``timeout_s``.
+            WorkerError: as `submit`.
             Exception: what the handler raised.
         """
-        ended: Future[bytes | WorkerError] = Future()
-        ticket = next(self._tickets)
-        self.submit(worker_id, [ticket], pickle.dumps([(ticket, job)]), ended.set_result)
-        try:
-            answer = ended.result(timeout_s)
-        except TimeoutError:
-            raise WorkerError(f"worker {worker_id} has not answered within {timeout_s:g} s; release it") from None
-        if isinstance(answer, WorkerError):
-            raise answer
-        results, _ = pickle.loads(answer)
-        result = results[ticket]
+        results, _ = pickle.loads(await self.submit(worker_id, [0], pickle.dumps([(0, job)]), deadline_s))
+        result = results[0]
         if isinstance(result, NotMade):
             what = f"{type(result.error).__name__}: {result.error}"
             raise WorkerNotMade(f"worker {worker_id} could not be made: {what}") from result.error
@@ -141,219 +210,228 @@ class NestingWorker:
             raise result.error
         return result
 
-    def submit(
-        self,
-        worker_id: WorkerId,
-        tickets: Collection[int],
-        message: bytes,
-        on_end: OnEnd,
-        *,
-        on_start: Callable[[], None] = lambda: None,
-        rank: float = 0.0,
-    ) -> None:
-        """Queue jobs and return at once.
+    async def submit(
+        self, worker_id: str, tickets: Collection[int], message: bytes, deadline_s: float | None = None
+    ) -> bytes:
+        """Have a worker do a message and wait for the answer.
 
         Args:
             worker_id: who does it.
             tickets: of the jobs.
             message: `mlgo.execution.backend.Message` with them, pickled; handed on as it is.
-            on_end: gets what `Runner.work_through` returns, pickled, or what went wrong. Like ``on_start`` it is called
-                on whichever thread notices and must return at once.
-            on_start: called when the first of them begins.
-            rank: calls to other workers with a greater one come later.
+            deadline_s: time that it may take from its beginning; its worker is ended then.
+
+        Returns:
+            `mlgo.execution.worker.Answer`, pickled.
+
+        Raises:
+            UnknownWorker: no such worker was created.
+            WorkerReleased: the worker was released, before or meanwhile.
+            WorkerCrashed: its process died.
+            WorkerOverdue: it took too long.
         """
-        with self._lock:
-            hosted = self._hosted.get(worker_id)
-            error = self._why_not(worker_id) if hosted is None else hosted.error
-            if hosted is not None and error is None:
-                self._arrivals += 1
-                hosted.calls.append(_Call(tickets, message, (rank, self._arrivals), on_start, on_end))
-        if error is not None:
-            on_end(error)
-        else:
-            self._rouse()
+        hosted = self._find(worker_id)
+        if hosted.error is not None:
+            raise hosted.error
+        if hosted.core is None:
+            hosted.core = self._choose(hosted.experiment)
+        experiment = self._experiment(hosted.experiment)
+        experiment.outstanding += 1
+        order = experiment.share.asks(time.monotonic()), next(self._arrivals)
+        call = _Call(tickets, message, deadline_s, order, asyncio.get_running_loop().create_future())
+        hosted.calls.append(call)
+        self._run_next(hosted.core)
+        return await call.answer
 
-    def cancel(self, worker_id: WorkerId, ticket: int) -> None:
+    async def cancel(self, worker_id: str, ticket: int) -> None:
         """Have a job of the call that runs, or would be next, ended, where the handler can do that, or not begun."""
-        with self._lock:
-            hosted = self._hosted.get(worker_id)
-            if hosted is None or not hosted.calls or ticket not in hosted.calls[0].tickets:
-                return
-            call = hosted.calls[0]
-            call.unwanted.add(ticket)
-            dropped = not hosted.running and len(call.unwanted) == len(call.tickets)
-            if dropped:
-                hosted.calls.popleft()
-            elif hosted.running:
-                self._cancelled.append((hosted, ticket))
-        if dropped:
+        hosted = self._hosted.get(worker_id)
+        if hosted is None or not hosted.calls or ticket not in hosted.calls[0].tickets:
+            return
+        call = hosted.calls[0]
+        call.unwanted.add(ticket)
+        if hosted.running:
+            assert hosted.worker is not None
+            await self._in_thread(hosted.worker.send, pickle.dumps(Cancel(ticket)))
+        elif len(call.unwanted) == len(call.tickets):
             raised = Raised(WorkerError(f"the call to worker {worker_id} was cancelled before it began"))
-            call.on_end(pickle.dumps((dict.fromkeys(call.tickets, raised), [])))
-        self._rouse()
+            self._end_call(hosted, 0.0, pickle.dumps((dict.fromkeys(call.tickets, raised), [])))
 
-    def release(self, worker_id: WorkerId) -> None:
+    async def release(self, worker_id: str) -> None:
         """End a worker, also in the middle of a call; its calls fail.
 
         Raises:
             UnknownWorker: no such worker was created.
             WorkerReleased: it has been released already.
         """
-        with self._lock:
-            hosted = self._hosted.pop(worker_id, None)
-            if hosted is None:
-                raise self._why_not(worker_id)
-            self._released[worker_id] = None
-            if len(self._released) > _REMEMBERED:
-                del self._released[next(iter(self._released))]
-            self._leaving.append(hosted)
-            failed = self._fail(hosted, WorkerReleased(f"worker {worker_id} has been released"))
-            hosted.interrupted = bool(failed)
-            if failed:
-                hosted.worker.end()  # now, whatever the thread is doing, even if it is this worker that holds it up
-        _tell(failed, hosted.error)
-        self._rouse()
+        hosted = self._find(worker_id)
+        del self._hosted[worker_id]
+        self._released[worker_id] = None
+        if len(self._released) > _REMEMBERED:
+            del self._released[next(iter(self._released))]
+        interrupted = hosted.running
+        self._fail(hosted, WorkerReleased(f"worker {worker_id} has been released"))
+        if interrupted and hosted.worker is not None:
+            hosted.worker.interrupt()  # its answer will not come, which frees its core
+        else:
+            self._go_on(self._clean_up(hosted), self._tasks)
 
-    def outstanding(self) -> int:
-        """Calls that run or wait."""
-        with self._lock:
-            return sum(len(hosted.calls) for hosted in self._hosted.values())
+    async def outstanding(self) -> dict[str, int]:
+        """Calls that run or wait, by worker."""
+        return {name: len(hosted.calls) for name, hosted in self._hosted.items()}
 
-    def load(self) -> dict[WorkerId, int]:
-        """The same by worker."""
-        with self._lock:
-            return {name: len(hosted.calls) for name, hosted in self._hosted.items()}
+    async def status(self) -> dict[str, Any]:
+        """Who uses what, as plain values."""
+        now = time.monotonic()
+        hosted = list(self._hosted.values())
+        return {
+            "process": os.getpid(),
+            "version": __version__,
+            "seconds": round(now - self._began, 1),
+            "cores": [
+                {
+                    "core": core.number,
+                    "workers": sum(one.core is core for one in hosted),
+                    "outstanding": self._outstanding(core),
+                    "busy_share": round(core.busy_s / max(now - self._began, 1e-9), 3),
+                }
+                for core in self._cores
+            ],
+            "experiments": [
+                {
+                    **experiment.about,
+                    "seconds": round(now - experiment.began, 1),
+                    "workers": sum(one.experiment == name for one in hosted),
+                    "outstanding": experiment.outstanding,
+                    "done": experiment.num_done,
+                    "used_s": round(experiment.used_s, 3),
+                }
+                for name, experiment in self._experiments.items()
+            ],
+        }
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """End all hosted workers and whatever they run; calls fail."""
-        with self._lock:
-            self._closing = True
-            names = list(self._hosted)
-        for name in names:
-            with contextlib.suppress(WorkerError):
-                self.release(name)
-        self._rouse()
-        self._thread.join(2 * _STOP_TIMEOUT_S)
+        self._closed = True
+        for worker_id in list(self._hosted):
+            await self.release(worker_id)
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        self._threads.shutdown()
+        self._ended.set()
 
-    def _why_not(self, worker_id: WorkerId) -> WorkerError:
+    async def ended(self) -> None:
+        """Wait until somebody has closed it."""
+        await self._ended.wait()
+
+    def _experiment(self, name: str) -> _Experiment:
+        if name not in self._experiments:
+            self._experiments[name] = _Experiment(FairShare(len(self._cores), self._turn_s))
+        return self._experiments[name]
+
+    def _find(self, worker_id: str) -> _Hosted:
+        if worker_id in self._hosted:
+            return self._hosted[worker_id]
         if worker_id in self._released:
-            return WorkerReleased(f"worker {worker_id} has been released; create it again")
-        return UnknownWorker(f"worker {worker_id} is unknown here: it was never created")
+            raise WorkerReleased(f"worker {worker_id} has been released; create it again")
+        raise UnknownWorker(f"worker {worker_id} is unknown here: it was never created")
 
-    def _rouse(self) -> None:
-        with self._lock:
-            if self._wake >= 0:
-                os.eventfd_write(self._wake, 1)
+    def _choose(self, experiment: str) -> _Core:
+        hosted = [one for one in self._hosted.values() if one.core is not None]
 
-    def _fail(self, hosted: _Hosted, error: WorkerError) -> list[_Call]:
-        """Take all calls of a worker that is no more; the lock is held."""
-        failed = list(hosted.calls)
-        hosted.calls.clear()
-        hosted.error = hosted.error or error
-        self._stop_clock(hosted, failed)
-        return failed
+        def load(core: _Core) -> tuple[int, int, int]:
+            there = [one for one in hosted if one.core is core]
+            own = sum(one.experiment == experiment for one in there)
+            return own, sum(len(one.calls) for one in there), len(there)
 
-    def _stop_clock(self, hosted: _Hosted, calls: list[_Call]) -> None:
-        if hosted.running:
-            hosted.running = False
-            self._num_running -= 1
-            self.busy_s += time.monotonic() - calls[0].since
+        return min(self._cores, key=load)
 
-    def _host(self, own_core: bool, ready: threading.Event) -> None:
-        """Start processes, hand out calls and read answers until closed."""
-        if own_core:
-            self.core = claim_core()
-        ready.set()
-        while True:
-            for key, _ in self._selector.select():
-                if key.data is None:
-                    os.eventfd_read(self._wake)
-                else:
-                    self._hear(key.data)
-            while self._leaving:
-                self._see_off(self._leaving.popleft())
-            if self._closing and not self._hosted:
-                break
-            while self._cancelled:
-                hosted, ticket = self._cancelled.popleft()
-                hosted.worker.send(Cancel(ticket))
-            while (following := self._next()) is not None:
-                self._begin(following)
-        with self._lock:
-            self._selector.close()
-            os.close(self._wake)
-            self._wake = -1
-        sweep_abandoned()
+    def _outstanding(self, core: _Core) -> int:
+        return sum(len(one.calls) for one in self._hosted.values() if one.core is core)
 
-    def _next(self) -> _Hosted | None:
-        with self._lock:
-            if self._num_running >= self._at_once:
-                return None
-            waiting = [one for one in self._hosted.values() if one.calls and not one.running]
+    def _run_next(self, core: _Core) -> None:
+        """Begin as many calls on a core as may run there."""
+        while core.running < self._at_once:
+            waiting = [one for one in self._hosted.values() if one.core is core and one.calls and not one.running]
             if not waiting:
-                return None
+                return
             chosen = min(waiting, key=lambda one: one.calls[0].order)
+            if chosen.worker is None:
+                chosen.worker = LocalWorker(chosen.make_handler, core=core.number, place=chosen.place)
+            try:
+                chosen.worker.start()
+            except OSError as error:
+                what = f"the process of worker {chosen.worker_id} cannot be started: {error}"
+                self._fail(chosen, WorkerCrashed(what))
+                continue
             chosen.running = True
-            chosen.calls[0].since = time.monotonic()
-            self._num_running += 1
-            return chosen
+            core.running += 1
+            self._go_on(self._run(chosen, chosen.worker, core), self._tasks)
 
-    def _begin(self, hosted: _Hosted) -> None:
-        with self._lock:
-            if not hosted.running:  # released meanwhile
-                return
-            call = hosted.calls[0]
-            unwanted = list(call.unwanted)
-        call.on_start()
+    async def _run(self, hosted: _Hosted, worker: LocalWorker, core: _Core) -> None:
+        """Do the first call of a worker."""
+        call, begun = hosted.calls[0], time.monotonic()
+        unwanted = [pickle.dumps(Cancel(ticket)) for ticket in call.unwanted]
+        answer: bytes | WorkerError
         try:
-            for message in (*(pickle.dumps(Cancel(ticket)) for ticket in unwanted), call.message):
-                if hosted.worker.send_pickled(message):
-                    self._selector.register(hosted.worker.pipe, selectors.EVENT_READ, hosted)
-        except OSError as error:
-            self._end(hosted, WorkerCrashed(f"the process of worker {hosted.name} cannot be started: {error}"))
-
-    def _hear(self, hosted: _Hosted) -> None:
-        try:
-            answer = hosted.worker.pipe.recv_bytes()
+            exchange = self._in_thread(_exchange, worker, *unwanted, call.message)
+            answer = await asyncio.wait_for(exchange, call.deadline_s)
+        except TimeoutError:
+            worker.interrupt()
+            answer = WorkerOverdue(f"worker {hosted.worker_id} took longer than {call.deadline_s:g} s")
         except (EOFError, OSError):
-            self._bury(hosted)
+            code = await self._in_thread(worker.exit_code)
+            answer = WorkerCrashed(f"worker {hosted.worker_id} crashed with exit code {code}", code)
+        seconds = time.monotonic() - begun
+        core.running -= 1
+        core.busy_s += seconds
+        hosted.running = False
+        if hosted.error is not None:  # released meanwhile
+            self._go_on(self._clean_up(hosted), self._tasks)
+        elif isinstance(answer, bytes):
+            self._end_call(hosted, seconds, answer)
+        else:
+            self._fail(hosted, answer, seconds)
+        self._run_next(core)
+
+    def _end_call(self, hosted: _Hosted, seconds: float, answer: bytes | WorkerError) -> None:
+        """Take the first call of a worker away and answer it."""
+        call = hosted.calls.popleft()
+        if not call.answer.done():  # else whoever asked has given up
+            if isinstance(answer, bytes):
+                call.answer.set_result(answer)
+            else:
+                call.answer.set_exception(answer)
+        if (experiment := self._experiments.get(hosted.experiment)) is not None:
+            experiment.share.ends(seconds)
+            experiment.outstanding -= 1
+            experiment.num_done += isinstance(answer, bytes)
+            experiment.used_s += seconds
+
+    def _fail(self, hosted: _Hosted, error: WorkerError, seconds: float = 0.0) -> None:
+        """End all calls of a worker that is no more."""
+        hosted.error = hosted.error or error
+        while hosted.calls:
+            self._end_call(hosted, seconds, hosted.error)
+            seconds = 0.0
+
+    async def _clean_up(self, hosted: _Hosted) -> None:
+        """End the process of a released worker: an idle one leaves by itself and takes its scratch folder along."""
+        if hosted.worker is None:
             return
-        with self._lock:
-            if not hosted.running:  # released meanwhile
-                return
-            self._stop_clock(hosted, [hosted.calls[0]])
-            call = hosted.calls.popleft()
-        call.on_end(answer)
+        await self._in_thread(hosted.worker.stop, time.monotonic() + _STOP_TIMEOUT_S)
+        await self._in_thread(sweep_abandoned)
 
-    def _bury(self, hosted: _Hosted) -> None:
-        self._selector.unregister(hosted.worker.pipe)
-        if hosted.error is None:
-            code = hosted.worker.exit_code()
-            self._end(hosted, WorkerCrashed(f"worker {hosted.name} crashed with exit code {code}", code))
+    def _go_on(self, work: Coroutine[Any, Any, None], tasks: set[asyncio.Task[None]]) -> None:
+        """Do something without anybody waiting for it."""
+        task = asyncio.get_running_loop().create_task(work)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
 
-    def _end(self, hosted: _Hosted, error: WorkerError) -> None:
-        with self._lock:
-            failed = self._fail(hosted, error)
-        _tell(failed, hosted.error)
-
-    def _see_off(self, hosted: _Hosted) -> None:
-        """End a released worker: an idle one leaves by itself and takes its scratch folder along."""
-        with contextlib.suppress(KeyError, ValueError):
-            self._selector.unregister(hosted.worker.pipe)
-        hosted.worker.pipe.close()
-        hosted.worker.stop(time.monotonic() + (0.0 if hosted.interrupted else _STOP_TIMEOUT_S))
-        if hosted.interrupted or isinstance(hosted.error, WorkerCrashed):
-            sweep_abandoned()
-
-    def __enter__(self) -> "NestingWorker":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    async def _in_thread(self, function: Callable[..., Any], *args: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *args)
 
 
-def _tell(calls: list[_Call], error: WorkerError | None) -> None:
-    assert error is not None
-    for call in calls:
-        call.on_end(error)
+def _exchange(worker: LocalWorker, *messages: bytes) -> bytes:
+    worker.send(*messages)
+    return worker.pipe.recv_bytes()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Generic, TypeVar
 
-from mlgo.execution.backend import Answered, Backend, Gone, Raised, Started
+from mlgo.execution.backend import Answered, Backend, Gone, Raised
 from mlgo.execution.messages import AT_ONCE_S, message_size, next_wanted
 from mlgo.execution.schedule import Hint, Schedule, Task, WorkerName
 
@@ -87,7 +87,6 @@ class Pool(Generic[JobType, ResultType]):
         self._held: dict[WorkerName, _Held[JobType]] = {}
         self._free: list[dict[WorkerName, None]] = [{} for _ in range(backend.depth)]  # by the messages that they hold
         self._next_due = _NEVER  # no worker is overdue earlier
-        self._tells_start: bool = backend.tells_start
         self._unwanted: set[int] = set()
         self._more = False  # jobs to take from the caller
         self._tickets = 0
@@ -133,11 +132,7 @@ class Pool(Generic[JobType, ResultType]):
                 if not len(self._schedule) and len(self._free[0]) == len(self._held):
                     return
                 for event in self._backend.wait(self._seconds_left()):
-                    if isinstance(event, Started):
-                        held = self._held[event.worker]
-                        held.since = time.monotonic()
-                        self._next_due = min(self._next_due, self._due(held))
-                    elif isinstance(event, Gone):
+                    if isinstance(event, Gone):
                         yield from self._on_death(event)
                     else:
                         yield from self._on_answer(event)
@@ -190,7 +185,7 @@ class Pool(Generic[JobType, ResultType]):
 
     def _send(self, worker: WorkerName, held: _Held[JobType], sent: _Sent[JobType]) -> None:
         if not held.messages:
-            held.since = self._start_of_next()
+            held.since = time.monotonic()
         held.messages.append(sent)
         self._sort_in(worker, held)
         self._next_due = min(self._next_due, self._due(held))
@@ -212,7 +207,7 @@ class Pool(Generic[JobType, ResultType]):
         self._sort_in(worker, held)
         held.wanted = next_wanted(held.wanted, len(sent), len(event.results), self._backend.most)
         if at == 0:  # answers of jobs that were done at once may overtake each other on their way
-            held.since, held.cancelled_at = self._start_of_next(), None
+            held.since, held.cancelled_at = time.monotonic(), None
             self._cancel_first(worker, held, self._unwanted)
             self._next_due = min(self._next_due, self._due(held))
         yield from self._put_back(sent[ticket] for ticket in event.left)
@@ -238,6 +233,9 @@ class Pool(Generic[JobType, ResultType]):
 
     def _on_death(self, event: Gone) -> Iterator[tuple[int, ResultType | WorkerLost]]:
         """Replace a dead worker; the job that it was doing is tried again, those that waited at its side are as new."""
+        if event.overdue:
+            yield from self._give_up(event.worker, event.reason)
+            return
         self.num_lost += 1
         _log.warning("worker %s is lost: %s", event.worker, event.reason or f"exit code {event.exit_code}")
         messages = self._replace(event.worker)
@@ -261,25 +259,25 @@ class Pool(Generic[JobType, ResultType]):
         if now < self._next_due:
             return
         for worker, held in list(self._held.items()):
-            if not held.messages or now < self._due(held):
-                continue
-            messages = self._replace(worker)
-            if held.cancelled_at is None and (culprit := _culprit(messages[0])) is not None:
-                messages.popleft()
-                yield culprit.position, WorkerLost(None, f"it took longer than {self._deadline_s:g} s")
-            yield from self._put_back(_tasks(messages))
+            if held.messages and now >= self._due(held):
+                yield from self._give_up(worker)
         self._next_due = min((self._due(held) for held in self._held.values() if held.messages), default=_NEVER)
 
-    def _start_of_next(self) -> float:
-        """Moment at which a worker begins what it now holds; none yet if it may have to wait for others."""
-        return _NEVER if self._tells_start else time.monotonic()
+    def _give_up(self, worker: WorkerName, reason: str = "") -> Iterator[tuple[int, ResultType | WorkerLost]]:
+        """Replace a worker that takes too long; its job is not tried again, unless nobody wants it anyway."""
+        cancelled = self._held[worker].cancelled_at is not None
+        messages = self._replace(worker)
+        if not cancelled and (culprit := _culprit(messages[0])) is not None:
+            messages.popleft()
+            yield culprit.position, WorkerLost(None, reason or f"it took longer than {self._deadline_s:g} s")
+        yield from self._put_back(_tasks(messages))
 
     def _due(self, held: _Held[JobType]) -> float:
         """Moment at which a worker is given up."""
         if not held.messages:
             return _NEVER
         if held.cancelled_at is not None:
-            return max(held.cancelled_at, held.since) + _CANCEL_GRACE_S
+            return held.cancelled_at + _CANCEL_GRACE_S
         if self._deadline_s is None:
             return _NEVER
         return held.since + self._deadline_s + (AT_ONCE_S if len(held.messages[0]) > 1 else 0.0)

@@ -1,20 +1,17 @@
 """Workers that are actors of a Ray cluster."""
 
-import contextlib
-import queue
 import threading
 import time
 import uuid
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mlgo.core.config import WorkersConfig
 from mlgo.core.errors import WorkerError
 from mlgo.execution.backend import Answered, Event, Gone, MakeHandler, Message, Raised
-from mlgo.execution.cluster import LOCAL_INSTEAD, HeadWatch, check_versions, connect, disconnect, versions
+from mlgo.execution.cluster import LOCAL_INSTEAD, Inbox, check_versions, connect, disconnect, versions
 from mlgo.execution.file_cache import pack
 from mlgo.execution.messages import MOST
 from mlgo.execution.ray_worker import FileSource, RayWorker
@@ -24,23 +21,6 @@ _END_TIMEOUT_S = 5.0
 _FILE_CALLS = 8
 _MAX_FAILED_STARTS = 5
 """Actors in a row that die before they are ready."""
-
-
-@dataclass(frozen=True)
-class _Arrival:
-    """What a call of an actor came to.
-
-    Attributes:
-        worker: whose.
-        actor: which of its actors.
-        starts: whether it was the start.
-        future: done.
-    """
-
-    worker: WorkerName
-    actor: Any
-    starts: bool
-    future: "Future[Any]"
 
 
 class RayBackend:
@@ -66,17 +46,15 @@ class RayBackend:
 
     depth = 2
     most = MOST
-    tells_start = False
 
     def __init__(self, make_handler: MakeHandler, config: WorkersConfig, release_after_s: float = 60.0) -> None:
         self._ray = connect(config.address, config.files)
         self._errors = self._ray.exceptions
-        self._head = HeadWatch(self._ray.get_runtime_context().gcs_address)
+        self._inbox = Inbox(self._ray.get_runtime_context().gcs_address)
         self._config, self._release_after_s = config, release_after_s
         self._folder = str(Path.cwd())
         self._run = f"ray-{uuid.uuid4().hex[:12]}"
         self._here = versions()
-        self._arrivals: queue.SimpleQueue[_Arrival] = queue.SimpleQueue()
         self._actors: dict[WorkerName, Any] = {}
         self._ready: set[WorkerName] = set()
         self._places: set[WorkerName] = set()
@@ -122,17 +100,14 @@ class RayBackend:
             self._waiting_since = time.monotonic()
         actor = self._actor.options(scheduling_strategy="SPREAD").remote(self._run, self._source, self._folder)
         self._actors[worker] = actor
-        self._expect(actor.begin.remote(self._packed), worker, starts=True)
-
-    def _expect(self, reference: Any, worker: WorkerName, *, starts: bool) -> None:
-        actor = self._actors[worker]
-        reference.future().add_done_callback(lambda future: self._arrivals.put(_Arrival(worker, actor, starts, future)))
+        self._inbox.expect(actor.begin.remote(self._packed), (worker, actor, True))
 
     def send(self, worker: WorkerName, jobs: Message) -> None:
         """Call the actor; its death shows in the answer."""
         first, _ = jobs[0]
+        actor = self._actors[worker]
         try:
-            self._expect(self._actors[worker].run.remote(first, pack(jobs)), worker, starts=False)
+            self._inbox.expect(actor.run.remote(first, pack(jobs)), (worker, actor, False))
         except self._errors.ObjectStoreFullError as error:
             raise self._store_full() from error
 
@@ -142,26 +117,18 @@ class RayBackend:
 
     def wait(self, timeout_s: float | None) -> Sequence[Event]:
         """Answers and deaths; nothing for some seconds may end it, too."""
-        self._head.look()
         limit = self._seconds_to_start()
-        chosen = [one for one in (timeout_s, limit, self._head.seconds()) if one is not None]
-        try:
-            arrivals = [self._arrivals.get(timeout=min(chosen))]
-        except queue.Empty:
-            if limit is not None and self._seconds_to_start() == 0.0:
-                raise self._nobody_started() from None
-            return []
-        with contextlib.suppress(queue.Empty):
-            while True:
-                arrivals.append(self._arrivals.get_nowait())
-        return [event for one in arrivals if (event := self._event(one)) is not None]
+        arrivals = self._inbox.take(timeout_s, limit)
+        if not arrivals and limit is not None and self._seconds_to_start() == 0.0:
+            raise self._nobody_started()
+        return [event for about, future in arrivals if (event := self._event(about, future)) is not None]
 
-    def _event(self, arrival: _Arrival) -> Event | None:
-        worker = arrival.worker
-        if self._actors.get(worker) is not arrival.actor:  # ended in the meantime
+    def _event(self, about: tuple[WorkerName, Any, bool], future: "Future[Any]") -> Event | None:
+        worker, actor, starts = about
+        if self._actors.get(worker) is not actor:  # killed in the meantime
             return None
         try:
-            result = arrival.future.result()
+            result = future.result()
         except (
             self._errors.ActorDiedError,
             self._errors.ActorUnavailableError,
@@ -172,7 +139,7 @@ class RayBackend:
             raise WorkerError(f"Ray cannot start a worker: {_short(error)}; {LOCAL_INSTEAD}") from error
         except (self._errors.ObjectStoreFullError, self._errors.OutOfDiskError) as error:
             raise self._store_full() from error
-        if not arrival.starts:
+        if not starts:
             return Answered(worker, *result)
         node, there, failure = result
         check_versions(self._here, there, node)

@@ -18,7 +18,6 @@ class SerialBackend:
     """
 
     depth = most = 1
-    tells_start = False
 
     def __init__(self, make_handler: MakeHandler) -> None:
         self._make_handler = make_handler

@@ -25,6 +25,9 @@ from mlgo.execution.messages import AT_ONCE_S
 Answer = tuple[dict[int, Any], list[int]]
 """Results by ticket, and tickets of jobs that were left."""
 
+ANY_CORE = -1
+"""Stands for a core that nobody has claimed."""
+
 HELD_BACK = (signal.SIGINT, signal.SIGTERM)
 """Signals that reach neither the pool nor the worker while the worker starts."""
 
@@ -100,19 +103,21 @@ class Runner:
                 cancel()
 
 
-def serve(descriptor: int, parent: int, own_core: bool = True) -> None:
+def serve(descriptor: int, parent: int, core: int | None = ANY_CORE) -> None:
     """Receive a maker of handlers, then messages with jobs; send what `Runner.work_through` returns.
 
     Args:
         descriptor: this end of the pipe.
         parent: process id of the pool; the worker dies with it.
-        own_core: whether to claim a core; otherwise the worker stays on its parent's.
+        core: to bind itself to, `ANY_CORE` for one that is free; with None it stays on its parent's.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle; it closes the pipe
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)
     die_with_parent(parent=parent)
-    if own_core:
+    if core == ANY_CORE:
         claim_core()
+    elif core is not None:
+        os.sched_setaffinity(0, {core})
     one_thread_each()  # before the handler's imports, and whoever started the pool
     pipe = Connection(descriptor)
     with contextlib.suppress(EOFError, ConnectionResetError, BrokenPipeError):  # the parent has closed the pipe

@@ -1,12 +1,14 @@
-"""Experiments on nested workers of a server: an ordinary pool to each of them, whoever dies."""
+"""Experiments on a nesting worker of a real Ray cluster: an ordinary pool to each of them, whoever dies."""
 
 import contextlib
+import itertools
 import json
 import os
+import shutil
 import signal
-import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from functools import partial
@@ -14,43 +16,62 @@ from pathlib import Path
 
 import pytest
 
+from mlgo.core.config import LOCAL_WORKERS
 from mlgo.core.errors import WorkerError
-from mlgo.execution import LocalPool, Pool, WorkerLost, nested
-from mlgo.execution.address import Address
-from mlgo.execution.nested import NestedBackend, ask_status, stop_server
-from mlgo.execution.nesting_server import NestingServer
+from mlgo.execution import LocalPool, Pool, WorkerLost, nested, open_pool
+from mlgo.execution.nested import NestedBackend, NestingProxy
 from tests.conftest import REPOSITORY, WITHIN_S, all_end, processes_naming
+from tests.execution.clusters import TestCluster, needs_ray
 from tests.execution.handlers import make_misbehaving, make_square
 from tests.execution.nesting_handlers import log_lines, make_broken, make_cancellable, make_logging, make_opener
 
 MLGO = Path(sys.executable).with_name("mlgo")
 HOSTED = "execution.worker"  # in the command line of each hosted process
+LONG_S = 120.0
+
+pytestmark = [needs_ray, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    one = TestCluster()
+    yield one
+    one.close()
+
+
+NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def address(cluster):
+    """Of a nesting worker with a name of its own."""
+    return f"{cluster.address}/w{next(NUMBERS)}"
 
 
 @contextlib.contextmanager
-def served(address, num=2, *options):
-    command = [MLGO, "workers", "serve", "--num", str(num), "--address", address.text, *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY) as process:
+def served(address, num=2, *options, folder=REPOSITORY):
+    command = [MLGO, "workers", "serve", "--num", str(num), *options]
+    command += ["--address", address] if address else []
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder, env=environment) as process:
         try:
             assert process.stdout.readline().startswith(f"{num} workers at {address}")
             yield process
         finally:
             process.terminate()
-            process.wait(4 * WITHIN_S)
-
-
-@pytest.fixture
-def address(tmp_path):
-    return Address.of(str(tmp_path / "w.sock"))
+            process.wait(LONG_S)
 
 
 @pytest.fixture
 def server(address):
     with served(address) as process:
         yield process
-    assert not Path(address.text).exists()
-    assert not address.key_path.exists()
     assert all_end(HOSTED)
+
+
+def status_of(address):
+    with NestingProxy(address) as proxy:
+        return proxy.status()
 
 
 def collect(pool, jobs):
@@ -124,7 +145,7 @@ def test_experiments_take_turns(address, tmp_path):
             asking.start()
             until(lambda: "a1 begins" in log_lines(log))
             late.start()
-            until(lambda: sum(one["outstanding"] for one in ask_status(address)["experiments"]) == 4)
+            until(lambda: sum(one["outstanding"] for one in status_of(address)["experiments"]) == 4)
             (tmp_path / "go").touch()
             for thread in (asking, late):
                 thread.join(60.0)
@@ -136,43 +157,25 @@ def test_experiments_take_turns(address, tmp_path):
 def test_deadlines_do_not_count_what_others_do(address):
     with served(address, 1):
         other = Pool(NestedBackend(address, make_misbehaving), 1)
-        own = Pool(NestedBackend(address, make_cancellable), 1, deadline_s=4.0)
+        own = Pool(NestedBackend(address, make_cancellable, 4.0), 1)
         with other, own:
             collect(other, [1])
             collect(own, [0.0])
             busy = threading.Thread(target=collect, args=(other, ["slow"] * 16))  # 4.8 s
             busy.start()
-            until(lambda: sum(one["outstanding"] for one in ask_status(address)["experiments"]) == 2)
+            until(lambda: sum(one["outstanding"] for one in status_of(address)["experiments"]) == 2)
             assert collect(own, [0.0, 0.0]) == ["done", "done"]
             busy.join(60.0)
             (late,) = collect(own, [60.0])
             assert "took longer than 4 s" in str(late)
 
 
-def test_work_goes_where_least_is_outstanding(address, tmp_path):
-    """Not where the fewest workers are; but an experiment's own are spread first."""
-    server = NestingServer(address, 2, own_cores=False)
-    with server:
-        for name in "abc":
-            server.nesting[0].create(name, make_square)
-        server.nesting[1].create("d", partial(make_logging, str(tmp_path / "log"), "d"))
-        assert server.choose([0, 0]) == 1  # nothing to do anywhere: the fewest workers
-        threading.Thread(target=lambda: server.nesting[1].call("d", (1, str(tmp_path / "go")), 60.0)).start()
-        until(lambda: server.nesting[1].outstanding() == 1)
-        assert server.choose([0, 0]) == 0
-        assert server.choose([1, 0]) == 1
-        assert server.choose([1, 1]) == 0
-        (tmp_path / "go").touch()
-        until(lambda: server.nesting[1].outstanding() == 0)
-
-
 KILLED = """
 from mlgo.execution import Pool
-from mlgo.execution.address import Address
 from mlgo.execution.nested import NestedBackend
 from tests.execution.handlers import make_misbehaving
 import sys
-pool = Pool(NestedBackend(Address.of(sys.argv[1]), make_misbehaving), 2)
+pool = Pool(NestedBackend(sys.argv[1], make_misbehaving), 2)
 dict(pool.map([1, 2]))
 print("ready", flush=True)
 list(pool.map(["sleep"] * 4))
@@ -183,31 +186,33 @@ def test_a_killed_experiment_leaves_the_others_alone(server, address):
     with Pool(NestedBackend(address, make_misbehaving), 2) as pool:
         collect(pool, [1, 2])
         own = processes_naming(HOSTED)
-        command = [sys.executable, "-c", KILLED, address.text]
+        command = [sys.executable, "-c", KILLED, address]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY) as other:
             assert other.stdout.readline() == "ready\n"
-            until(lambda: sum(one["outstanding"] for one in ask_status(address)["nesting"]) == 4)
+            until(lambda: sum(one["outstanding"] for one in status_of(address)["cores"]) == 4)
             assert len(processes_naming(HOSTED)) == len(own) + 2
             other.kill()
         until(lambda: processes_naming(HOSTED) == own)
         assert collect(pool, [1, 2, 3]) == [1, 4, 9]
-        status = ask_status(address)
+        status = status_of(address)
         assert [one["process"] for one in status["experiments"]] == [os.getpid()]
-        assert sum(one["workers"] for one in status["nesting"]) == 2
+        assert sum(one["workers"] for one in status["cores"]) == 2
 
 
 def test_a_killed_server_is_an_error_that_says_what_to_do(address, leaves_nothing):
-    with served(address) as process, leaves_nothing(), Pool(NestedBackend(address, make_misbehaving), 2) as pool:
-        collect(pool, [1, 2])
-        answers = pool.map(["slow", "sleep"])
-        assert next(answers)[1] == "slow"
-        process.kill()
-        with pytest.raises(WorkerError, match=rf"the workers at {address} have gone; start them again with 'mlgo work"):
-            list(answers)
-        assert all_end(HOSTED)
-        with pytest.raises(WorkerError, match="have gone"):
-            collect(pool, [1])
-    with pytest.raises(WorkerError, match=f"no workers at {address}: Connection refused; start them"):
+    gone = f"the workers at {address} have gone; start them with 'mlgo workers serve'"
+    with served(address) as process, leaves_nothing(descriptors=False):
+        with Pool(NestedBackend(address, make_misbehaving), 2) as pool:
+            collect(pool, [1, 2])
+            answers = pool.map(["slow", "sleep"])
+            assert next(answers)[1] == "slow"
+            process.kill()
+            with pytest.raises(WorkerError, match=gone):
+                list(answers)
+            assert all_end(HOSTED)
+            with pytest.raises(WorkerError, match=gone):
+                collect(pool, [1])
+    with pytest.raises(WorkerError, match=f"no workers at {address}; start them with 'mlgo workers serve'"):
         NestedBackend(address, make_square)
     with served(address):  # what the killed one left is no obstacle
         with Pool(NestedBackend(address, make_square), 2) as pool:
@@ -218,77 +223,41 @@ def test_a_silent_server_is_noticed(server, address, monkeypatch):
     with Pool(NestedBackend(address, make_misbehaving), 1) as pool:
         collect(pool, [1])
         monkeypatch.setattr(nested, "_QUIET_S", 0.5)
-        os.kill(server.pid, signal.SIGSTOP)
+        monkeypatch.setattr(nested, "_ANSWER_S", 0.5)
+        actor = status_of(address)["process"]
+        os.kill(actor, signal.SIGSTOP)
         try:
-            with pytest.raises(WorkerError, match=r"have not been heard of for 0\.5 s"):
+            with pytest.raises(WorkerError, match=rf"the workers at {address} have not answered for 0\.5 s"):
                 collect(pool, [2])
         finally:
-            os.kill(server.pid, signal.SIGCONT)
+            os.kill(actor, signal.SIGCONT)
 
 
-def test_whoever_says_nothing_or_nonsense_holds_nobody_up(server, address):
-    with socket.socket(socket.AF_UNIX) as silent, contextlib.closing(address.connect()) as babbling:
-        silent.connect(address.text)
-        babbling.send_bytes(b"nonsense")
-        with pytest.raises(EOFError):
-            babbling.recv_bytes()
-        with Pool(NestedBackend(address, make_square), 1) as pool:
-            assert collect(pool, [3]) == [9]
-
-
-def test_only_who_has_the_key_is_let_in(server, address, tmp_path):
-    assert address.key_path.stat().st_mode & 0o777 == 0o600
-    (tmp_path / "other.key").write_text("guess")
-    with pytest.raises(WorkerError, match=r"have another key than .*other\.key"):
-        NestedBackend(Address.of(address.text, tmp_path / "other.key"), make_square)
-    with pytest.raises(WorkerError, match=r"no workers at .*missing\.key: No such file"):
-        NestedBackend(Address.of(address.text, tmp_path / "missing.key"), make_square)
-    with pytest.raises(WorkerError, match="too long for a socket"):
-        Address.of("x" * 120)
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-def test_other_machines_come_by_host_and_port(tmp_path):
-    text = f"127.0.0.1:{free_port()}"
-    with pytest.raises(WorkerError, match=f"{text} can be reached by others; name the file with its key"):
-        Address.of(text)
-    address = Address.of(text, tmp_path / "key")
-    with served(address, 1, "--key", str(address.key_path)):
-        with Pool(NestedBackend(address, make_misbehaving), 1) as pool:
-            assert collect(pool, [3, "huge"]) == [9, b"x" * 5_000_000]
-    assert address.key_path.exists()  # it may have been copied
-
-
-def run(*arguments):
-    return subprocess.run([MLGO, "workers", *arguments], capture_output=True, text=True, timeout=60, check=False)
+def run(*arguments, **options):
+    command = [MLGO, "workers", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=LONG_S, check=False, **options)
 
 
 def test_the_command_tells_who_uses_what_and_stops(address):
     with served(address) as process:
         with Pool(NestedBackend(address, make_square), 2) as pool:
             collect(pool, [1, 2, 3])
-            status = json.loads(run("status", "--address", address.text, "--json").stdout)
-            assert status["process"] == process.pid
-            assert [one["workers"] for one in status["nesting"]] == [1, 1]
+            status = json.loads(run("status", "--address", address, "--json").stdout)
+            assert status["address"] == address
+            assert [one["workers"] for one in status["cores"]] == [1, 1]
             ((experiment),) = status["experiments"]
             assert (experiment["process"], experiment["workers"], experiment["done"]) == (os.getpid(), 2, 3)
-            assert f":{os.getpid()}" in run("status", "--address", address.text).stdout
-            second = run("serve", "--address", address.text)
+            assert f":{os.getpid()}" in run("status", "--address", address).stdout
+            second = run("serve", "--address", address)
             assert (second.returncode, second.stdout) == (1, "")
             assert f"error: workers are already served at {address}" in second.stderr
-        stopped = run("stop", "--address", address.text)
+        stopped = run("stop", "--address", address)
         assert (stopped.returncode, stopped.stdout) == (0, f"stopped the workers at {address}\n")
-        assert process.wait(WITHIN_S) == 0
+        assert process.wait(LONG_S) == 0
     assert all_end(HOSTED)
-    assert os.listdir(Path(address.text).parent) == []  # noqa: PTH208
-    gone = run("status", "--address", address.text)
+    gone = run("stop", "--address", address)
     assert (gone.returncode, gone.stdout) == (1, "")
-    assert gone.stderr.startswith(f"error: no workers at {address}: ")
+    assert gone.stderr.startswith(f"error: no workers at {address}; start them")
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -299,16 +268,34 @@ def test_signals_end_everything(address, number, status):
             assert next(answers)[1] == "slow"
             until(lambda: processes_naming("sleep\x00126.5"))
             process.send_signal(number)
-            assert process.wait(2 * WITHIN_S) == status
+            assert process.wait(LONG_S) == status
             with pytest.raises(WorkerError, match="have gone"):
                 list(answers)
     assert all_end(HOSTED)
     assert all_end("sleep\x00126.5")
-    assert os.listdir(Path(address.text).parent) == []  # noqa: PTH208
 
 
-def test_stopping_twice_is_an_error(address):
-    with served(address):
-        stop_server(address)
-    with pytest.raises(WorkerError, match="no workers at"):
-        stop_server(address)
+def test_one_machine_is_a_cluster_too(tmp_path, monkeypatch):
+    """Without an address, workers of a working copy are found by those who work in it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # names of sockets have 107 bytes at most
+    monkeypatch.setenv("RAY_TMPDIR", str(folder))
+    with pytest.raises(WorkerError, match=r"no workers: there is no data/work/workers\.address; start them with"):
+        NestedBackend("", make_square)
+    try:
+        with served("", 1, folder=tmp_path) as process:
+            config = LOCAL_WORKERS.model_copy(update={"kind": "nested"})
+            with open_pool(config, 5, make_misbehaving) as pool:
+                assert pool.num_workers == 1
+                assert collect(pool, [3, "huge"]) == [9, b"x" * 5_000_000]
+                second = run("serve")
+                assert (second.returncode, second.stdout) == (1, "")
+                assert "error: workers are already served at " in second.stderr
+            assert run("stop").returncode == 0
+            assert process.wait(LONG_S) == 0
+        assert not nested.ADDRESS_FILE.exists()
+        assert list((folder / "ray").glob("session_2*")) == []
+        assert all_end(str(folder))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -91,7 +91,7 @@ def test_a_node_that_dies_loses_nothing(cluster, two_nodes):
 def test_an_actor_hosts_many_workers(cluster, two_nodes):
     ray = connect(cluster.address, "send")
     try:
-        hosts = [ray.remote(num_cpus=1, max_concurrency=4)(NestingWorker).remote(at_once=2) for _ in range(2)]
+        hosts = [ray.remote(num_cpus=1)(NestingWorker).remote(at_once=2) for _ in range(2)]
         for host in hosts:
             ray.get([host.create.remote(name, make_misbehaving) for name in ("one", "other")])
         names = [(host, name) for host in hosts for name in ("one", "other")]
@@ -106,7 +106,7 @@ def test_an_actor_hosts_many_workers(cluster, two_nodes):
             ray.get(hosts[0].call.remote("one", 1, 60.0))
         with pytest.raises(UnknownWorker, match="worker nobody is unknown"):
             ray.get(hosts[0].call.remote("nobody", 1, 60.0))
-        assert ray.get(hosts[0].load.remote()) == {"other": 0}
+        assert ray.get(hosts[0].outstanding.remote()) == {"other": 0}
         for host in hosts:
             ray.kill(host)
         end = time.monotonic() + WITHIN_S
