@@ -174,13 +174,15 @@ class WorkersConfig(Section):
 
     kind: Literal["local", "serial", "ray", "nested"]
     """``local``: processes of this machine. ``serial``: this process, one compile after another. ``ray``: actors of a
-    Ray cluster (extra ``ray``). ``nested``: shared with other experiments, by ``mlgo workers serve``."""
+    Ray cluster. ``nested``: shared with other experiments, by ``mlgo workers serve``. These two need the extra
+    ``ray``."""
     num_workers: Annotated[int, Field(ge=0)]
     """How many; 0 takes the cores that the rule got, with ``ray`` as many as the cluster has CPUs, with ``nested`` one
-    on each nesting worker."""
+    on each of its cores."""
     address: str
-    """With ``ray``: ``host:port`` of a cluster, ``auto`` for the one of this machine; empty starts one here. With
-    ``nested``: socket of the server; empty stands for the one that ``mlgo workers serve`` takes by default."""
+    """``host:port`` of a Ray cluster, or ``auto`` for the one that this machine belongs to. Empty: with ``ray``, one is
+    started here; with ``nested``, the one that ``mlgo workers serve`` has started in this working copy. With
+    ``nested``, ``/name`` may follow."""
     files: Literal["send", "shared"]
     """With ``ray``: whether modules, compiler and decision trees are sent to the nodes, or lie in folders that all see
     under the same paths."""
