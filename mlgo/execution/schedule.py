@@ -5,7 +5,7 @@ Pure bookkeeping, no processes: every pool decides by it, and so does the simula
 
 import heapq
 import itertools
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -31,10 +31,6 @@ class Hint:
     priority: int = 0
 
 
-_MIN_STALE = 1000
-"""Outdated places in a heap that are not worth a new one."""
-
-
 @dataclass(eq=False)
 class Task(Generic[JobType]):
     """A job on its way.
@@ -56,11 +52,13 @@ class Task(Generic[JobType]):
 
 @dataclass(eq=False)
 class _Group(Generic[JobType]):
+    """Tasks of one group and one priority that wait."""
+
     name: str
+    priority: int
     order: int
     tasks: list[tuple[float, int, Task[JobType]]] = field(default_factory=list)
     waiting_cost: float = 0.0
-    entry: int = -1  # its one valid place in the heap of the fullest
 
 
 class Schedule(Generic[JobType]):
@@ -80,7 +78,8 @@ class Schedule(Generic[JobType]):
         self._affinity, self._stealing, self._large_first = affinity, stealing, large_first
         self._homes: dict[str, WorkerName] = {}
         self._current: dict[WorkerName, str] = {}
-        self._rounds: dict[int, _Round[JobType]] = {}
+        self._groups: dict[int, dict[str, _Group[JobType]]] = {}  # that wait, by priority and name
+        self._lines: dict[tuple[int, WorkerName | None], list[tuple[float, int, str]]] = {}  # of groups, by their home
         self._num_waiting = 0
         self._arrivals = itertools.count()
         self.num_stolen = 0
@@ -95,150 +94,97 @@ class Schedule(Generic[JobType]):
 
     def add(self, task: Task[JobType]) -> None:
         """Put a task in line."""
-        self._round(task.hint.priority).add(task)
+        name, priority = task.hint.group if self._affinity else "", task.hint.priority
+        groups = self._groups.setdefault(priority, {})
+        group = groups.get(name)
+        if group is None:
+            group = groups[name] = _Group(name, priority, next(self._arrivals))
+        rank = -task.hint.cost if self._large_first else 0.0
+        heapq.heappush(group.tasks, (rank, task.position, task))
+        group.waiting_cost += task.hint.cost
         self._num_waiting += 1
+        if group.tasks[0][2] is task:  # the first, or the largest so far
+            self._queue(group)
 
     def take(self, worker: WorkerName) -> Task[JobType] | None:
         """Hand out the next task for a worker; None when there is none that it may do."""
-        for priority in sorted(self._rounds, reverse=True):
-            found = self._rounds[priority].take(worker)
-            if found is not None:
+        for priority in sorted(self._groups, reverse=True):
+            if (group := self._choose(priority, worker)) is not None:
+                task = heapq.heappop(group.tasks)[2]
+                group.waiting_cost -= task.hint.cost
                 self._num_waiting -= 1
-                self._current[worker] = found.hint.group
-                if not self._rounds[priority].waits:
-                    del self._rounds[priority]
-                return found
+                self._current[worker] = task.hint.group
+                self._drop_if_empty(group)
+                return task
         return None
 
     def leave(self, worker: WorkerName) -> None:
         """Forget a worker that is gone: its groups are everybody's."""
         self._current.pop(worker, None)
-        orphans = [group for group, home in self._homes.items() if home == worker]
-        for group in orphans:
+        for group in [group for group, home in self._homes.items() if home == worker]:
             del self._homes[group]
-        for one in self._rounds.values():
-            one.release(worker, orphans)
+            self._requeue(group)
+        for priority in self._groups:
+            self._lines.pop((priority, worker), None)
 
     def cancel(self, unwanted: Callable[[Task[JobType]], bool]) -> list[Task[JobType]]:
         """Take tasks out of the line that nobody wants any more, and return them."""
-        dropped = [task for one in self._rounds.values() for task in one.cancel(unwanted)]
-        self._num_waiting -= len(dropped)
-        self._rounds = {priority: one for priority, one in self._rounds.items() if one.waits}
-        return dropped
-
-    def _settle(self, group: str, worker: WorkerName) -> None:
-        """Make a worker the home of a group, at all priorities."""
-        self._homes[group] = worker
-        for one in self._rounds.values():
-            one.requeue(group)
-
-    def _round(self, priority: int) -> "_Round[JobType]":
-        if priority not in self._rounds:
-            self._rounds[priority] = _Round(self)
-        return self._rounds[priority]
-
-
-class _Round(Generic[JobType]):
-    """Tasks of one priority."""
-
-    def __init__(self, schedule: Schedule[JobType]) -> None:
-        self._schedule = schedule
-        self._groups: dict[str, _Group[JobType]] = {}
-        self._own: dict[WorkerName, list[tuple[float, int, str]]] = {}
-        self._homeless: list[tuple[float, int, str]] = []
-        self._fullest: list[tuple[float, int, str]] = []  # work left is an upper bound, corrected at the top
-
-    @property
-    def waits(self) -> bool:
-        """Whether any task is left."""
-        return bool(self._groups)
-
-    def add(self, task: Task[JobType]) -> None:
-        schedule, name = self._schedule, task.hint.group if self._schedule._affinity else ""
-        group = self._groups.get(name)
-        if group is None:
-            group = self._groups[name] = _Group(name, next(schedule._arrivals))
-        heapq.heappush(group.tasks, (self._rank(task), task.position, task))
-        group.waiting_cost += task.hint.cost
-        if group.tasks[0][2] is task:  # the first, or the largest so far
-            self._queue(group)
-        group.entry = next(schedule._arrivals)
-        heapq.heappush(self._fullest, (-group.waiting_cost, group.entry, name))
-        if len(self._fullest) > 2 * len(self._groups) + _MIN_STALE:
-            self._fullest = [(-one.waiting_cost, one.entry, one.name) for one in self._groups.values()]
-            heapq.heapify(self._fullest)
-
-    def take(self, worker: WorkerName) -> Task[JobType] | None:
-        schedule = self._schedule
-        group = self._first_of(self._own.get(worker, []), worker)
-        if group is None:
-            group = self._first_of(self._homeless, None)
-            if group is not None and group.name:
-                schedule._settle(group.name, worker)
-        if group is None and schedule._stealing and (group := self._fullest_group()) is not None:
-            schedule.num_stolen += 1
-            home = schedule._homes[group.name]
-            if schedule._current.get(home) != group.name:
-                schedule._settle(group.name, worker)
-        return None if group is None else self._pop(group)
-
-    def _pop(self, group: _Group[JobType]) -> Task[JobType]:
-        task = heapq.heappop(group.tasks)[2]
-        group.waiting_cost -= task.hint.cost
-        if not group.tasks:
-            del self._groups[group.name]
-        return task
-
-    def release(self, worker: WorkerName, orphans: Collection[str]) -> None:
-        self._own.pop(worker, None)
-        for name in orphans:
-            self.requeue(name)
-
-    def requeue(self, name: str) -> None:
-        """Put a group, if it waits here, in the line of its new home."""
-        if name in self._groups:
-            self._queue(self._groups[name])
-
-    def cancel(self, unwanted: Callable[[Task[JobType]], bool]) -> list[Task[JobType]]:
         dropped = []
-        for group in list(self._groups.values()):
-            kept = [entry for entry in group.tasks if not unwanted(entry[2])]
-            dropped += [entry[2] for entry in group.tasks if unwanted(entry[2])]
-            heapq.heapify(kept)
-            group.tasks = kept
-            group.waiting_cost = sum(task.hint.cost for _, _, task in kept)
-            if not kept:
-                del self._groups[group.name]
+        for group in [group for groups in self._groups.values() for group in groups.values()]:
+            gone = [entry[2] for entry in group.tasks if unwanted(entry[2])]
+            if gone:
+                group.tasks = [entry for entry in group.tasks if not unwanted(entry[2])]
+                heapq.heapify(group.tasks)
+                group.waiting_cost = sum(task.hint.cost for _, _, task in group.tasks)
+                self._drop_if_empty(group)
+                dropped += gone
+        self._num_waiting -= len(dropped)
         return dropped
 
-    def _rank(self, task: Task[JobType]) -> float:
-        return -task.hint.cost if self._schedule._large_first else 0.0
+    def _choose(self, priority: int, worker: WorkerName) -> _Group[JobType] | None:
+        """The group from which a worker takes its next task."""
+        if (group := self._first_in_line(priority, worker)) is not None:
+            return group
+        if (group := self._first_in_line(priority, None)) is not None:
+            if group.name:
+                self._settle(group.name, worker)
+            return group
+        if not self._stealing:
+            return None
+        group = max(self._groups[priority].values(), key=lambda one: one.waiting_cost)
+        self.num_stolen += 1
+        if self._current.get(self._homes[group.name]) != group.name:
+            self._settle(group.name, worker)
+        return group
 
-    def _queue(self, group: _Group[JobType]) -> None:
-        """Put a group in the line of its home."""
-        home = self._schedule._homes.get(group.name)
-        line = self._homeless if home is None else self._own.setdefault(home, [])
-        heapq.heappush(line, (group.tasks[0][0], group.order, group.name))
-
-    def _first_of(self, line: list[tuple[float, int, str]], home: WorkerName | None) -> _Group[JobType] | None:
+    def _first_in_line(self, priority: int, home: WorkerName | None) -> _Group[JobType] | None:
         """First group in a line that still has tasks and belongs there."""
+        line = self._lines.get((priority, home), [])
         while line:
             _, order, name = line[0]
-            group = self._groups.get(name)
-            if group is not None and group.order == order and self._schedule._homes.get(name) == home:
+            group = self._groups[priority].get(name)
+            if group is not None and group.order == order and self._homes.get(name) == home:
                 return group
             heapq.heappop(line)
         return None
 
-    def _fullest_group(self) -> _Group[JobType] | None:
-        """Group with most work left."""
-        while self._fullest:
-            bound, entry, name = self._fullest[0]
-            group = self._groups.get(name)
-            if group is None or group.entry != entry:
-                heapq.heappop(self._fullest)
-            elif -bound > group.waiting_cost:
-                heapq.heapreplace(self._fullest, (-group.waiting_cost, entry, name))
-            else:
-                return group
-        return None
+    def _settle(self, name: str, worker: WorkerName) -> None:
+        """Make a worker the home of a group, at all priorities."""
+        self._homes[name] = worker
+        self._requeue(name)
+
+    def _requeue(self, name: str) -> None:
+        for groups in self._groups.values():
+            if name in groups:
+                self._queue(groups[name])
+
+    def _queue(self, group: _Group[JobType]) -> None:
+        """Put a group in the line of its home."""
+        line = self._lines.setdefault((group.priority, self._homes.get(group.name)), [])
+        heapq.heappush(line, (group.tasks[0][0], group.order, group.name))
+
+    def _drop_if_empty(self, group: _Group[JobType]) -> None:
+        if not group.tasks:
+            del self._groups[group.priority][group.name]
+            if not self._groups[group.priority]:
+                del self._groups[group.priority]
