@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from mlgo.execution.messages import MOST
 from mlgo.execution.schedule import WorkerName
 
 MakeHandler = Callable[[], Callable[[Any], Any]]
@@ -82,16 +83,18 @@ class Backend(Protocol):
         most: jobs in a message.
     """
 
-    depth: int
-    most: int
+    depth: int = 1
+    most: int = MOST
+    _num_started: int = 0
 
     def start(self) -> WorkerName:
-        """Make a place for one more worker; it may start now or with its first job."""
-        ...
+        """Make a place for one more worker, which starts now or with its first job; gives its name."""
+        self._num_started += 1
+        return self._num_started
 
     def ready(self, worker: WorkerName) -> bool:
         """Whether jobs sent now would be started soon; False while a machine for it is being found."""
-        ...
+        return True
 
     def send(self, worker: WorkerName, jobs: Message) -> None:
         """Hand over jobs. A worker that cannot be reached is reported by `wait`."""
@@ -99,7 +102,7 @@ class Backend(Protocol):
 
     def cancel(self, worker: WorkerName, ticket: int) -> None:
         """Have a job ended soon, if it is being done and the handler can end it, or left; returns at once."""
-        ...
+        return
 
     def wait(self, timeout_s: float | None) -> Sequence[Event]:
         """Events since the last call; waits for the first.
@@ -113,8 +116,8 @@ class Backend(Protocol):
         ...
 
     def idle(self) -> None:
-        """All jobs are done, and it is not known when others come."""
-        ...
+        """All jobs are done, and it is not known when others come; what workers keep warm may stay."""
+        return
 
     def kill(self, worker: WorkerName) -> None:
         """End a worker and whatever it runs, without waiting for its job; no events of it come any more."""

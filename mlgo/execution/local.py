@@ -15,9 +15,8 @@ from multiprocessing.connection import Pipe
 from pathlib import Path
 
 from mlgo.core.scratch import sweep_abandoned
-from mlgo.execution.backend import Answered, Event, Gone, MakeHandler, Message
+from mlgo.execution.backend import Answered, Backend, Event, Gone, MakeHandler, Message
 from mlgo.execution.cores import warn_without_affinity
-from mlgo.execution.messages import MOST
 from mlgo.execution.pool import JobType, Pool, ResultType
 from mlgo.execution.schedule import WorkerName
 from mlgo.execution.worker import ANY_CORE, HELD_BACK, Cancel
@@ -48,32 +47,24 @@ class LocalPool(Pool[JobType, ResultType]):
         super().__init__(LocalBackend(make_handler), num_workers, retries=retries, deadline_s=deadline_s)
 
 
-class LocalBackend:
+class LocalBackend(Backend):
     """Processes of this machine, see `mlgo.execution.backend.Backend`.
 
     Args:
         make_handler: see `MakeHandler`.
     """
 
-    depth = 1
-    most = MOST
-
     def __init__(self, make_handler: MakeHandler) -> None:
         warn_without_affinity()
         self._make_handler = pickle.dumps(make_handler)
         self._workers: dict[WorkerName, LocalWorker] = {}
         self._selector = selectors.DefaultSelector()
-        self._started = 0
 
     def start(self) -> WorkerName:
         """Make a place; its process starts with its first job."""
-        self._started += 1
-        self._workers[self._started] = LocalWorker(self._make_handler)
-        return self._started
-
-    def ready(self, worker: WorkerName) -> bool:
-        """Always: a process starts at once."""
-        return True
+        worker = super().start()
+        self._workers[worker] = LocalWorker(self._make_handler)
+        return worker
 
     def send(self, worker: WorkerName, jobs: Message) -> None:
         """Send jobs; a death shows when the answer is read."""
@@ -96,9 +87,6 @@ class LocalBackend:
             return Answered(worker, *one.pipe.recv())
         except (EOFError, ConnectionResetError):
             return Gone(worker, one.exit_code())
-
-    def idle(self) -> None:
-        """Workers stay as they are, and so does what they keep warm."""
 
     def kill(self, worker: WorkerName) -> None:
         """Kill the process."""

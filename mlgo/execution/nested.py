@@ -14,11 +14,10 @@ from typing import Any
 
 from mlgo.core.errors import WorkerCrashed, WorkerError, WorkerOverdue, WorkerReleased
 from mlgo.core.files import write_text
-from mlgo.execution.backend import Answered, Event, Gone, MakeHandler, Message
+from mlgo.execution.backend import Answered, Backend, Event, Gone, MakeHandler, Message
 from mlgo.execution.cluster import LOCAL_INSTEAD, Inbox, connect, disconnect, is_listening
 from mlgo.execution.fair import TURN_S
 from mlgo.execution.local import Place
-from mlgo.execution.messages import MOST
 from mlgo.execution.nesting import PROTOCOL, NestingWorker
 from mlgo.execution.schedule import WorkerName
 
@@ -35,7 +34,7 @@ _QUIET_S = 60.0
 _REMEDY = f"start them with 'mlgo workers serve', {LOCAL_INSTEAD}"
 
 
-class NestedBackend:
+class NestedBackend(Backend):
     """Proxies of workers that a `NestingWorker` hosts, see `mlgo.execution.backend.Backend`.
 
     Its pool should have a worker on each core (``num_cores``), since a worker stays where its first job found it. Each
@@ -55,14 +54,13 @@ class NestedBackend:
     """
 
     depth = 2
-    most = MOST
 
     def __init__(self, address: str, make_handler: MakeHandler, deadline_s: float | None = None) -> None:
         self._make_handler, self._place, self._deadline_s = pickle.dumps(make_handler), Place.here(), deadline_s
         self._nesting = NestingProxy(address)
         self._experiment = uuid.uuid4().hex[:12]
         self._workers: set[WorkerName] = set()
-        self._started = self._num_calls = 0
+        self._num_calls = 0
         self._heard = time.monotonic()
         about = {"process": os.getpid(), "host": socket.gethostname(), "folder": self._place.folder}
         try:
@@ -76,16 +74,11 @@ class NestedBackend:
 
     def start(self) -> WorkerName:
         """Have one more worker hosted; its core is chosen with its first job."""
-        self._started += 1
-        worker = self._started
+        worker = super().start()
         self._workers.add(worker)
         created = self._call("create", self._name(worker), self._make_handler, self._place, self._experiment)
         self._nesting.inbox.expect(created, worker)
         return worker
-
-    def ready(self, worker: WorkerName) -> bool:
-        """Always: jobs wait for their turn at the nesting worker."""
-        return True
 
     def send(self, worker: WorkerName, jobs: Message) -> None:
         """Send jobs; if the nesting worker has gone, `wait` says so."""
@@ -126,9 +119,6 @@ class NestedBackend:
         if answer is None or worker not in self._workers:  # it was created, or is no longer needed
             return None
         return Answered(worker, *pickle.loads(answer))
-
-    def idle(self) -> None:
-        """Workers stay as they are, and so does what they keep warm."""
 
     def kill(self, worker: WorkerName) -> None:
         """Have the hosted worker ended."""

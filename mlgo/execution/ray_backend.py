@@ -10,10 +10,9 @@ from typing import Any
 
 from mlgo.core.config import WorkersConfig
 from mlgo.core.errors import WorkerError
-from mlgo.execution.backend import Answered, Event, Gone, MakeHandler, Message, Raised
+from mlgo.execution.backend import Answered, Backend, Event, Gone, MakeHandler, Message, Raised
 from mlgo.execution.cluster import LOCAL_INSTEAD, Inbox, check_versions, connect, disconnect, versions
 from mlgo.execution.file_cache import pack
-from mlgo.execution.messages import MOST
 from mlgo.execution.ray_worker import FileSource, RayWorker
 from mlgo.execution.schedule import WorkerName
 
@@ -23,7 +22,7 @@ _MAX_FAILED_STARTS = 5
 """Actors in a row that die before they are ready."""
 
 
-class RayBackend:
+class RayBackend(Backend):
     """Actors of a Ray cluster, each on a CPU of its own, see `mlgo.execution.backend.Backend`.
 
     An actor starts when there is work for it, which is what makes a cluster grow, and ends when there has been none for
@@ -45,7 +44,6 @@ class RayBackend:
     """
 
     depth = 2
-    most = MOST
 
     def __init__(self, make_handler: MakeHandler, config: WorkersConfig, release_after_s: float = 60.0) -> None:
         self._ray = connect(config.address, config.files)
@@ -57,8 +55,7 @@ class RayBackend:
         self._here = versions()
         self._actors: dict[WorkerName, Any] = {}
         self._ready: set[WorkerName] = set()
-        self._places: set[WorkerName] = set()
-        self._started = self._failed_starts = 0
+        self._failed_starts = 0
         self._waiting_since: float | None = None
         self._releasing: threading.Timer | None = None
         self._changing = threading.Lock()
@@ -78,12 +75,6 @@ class RayBackend:
     def num_cpus(self) -> int:
         """CPUs that the cluster has now."""
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
-
-    def start(self) -> WorkerName:
-        """Make a place; its actor starts when there is work."""
-        self._started += 1
-        self._places.add(self._started)
-        return self._started
 
     def ready(self, worker: WorkerName) -> bool:
         """Whether the actor has started; asks for one where there is none."""
@@ -151,7 +142,7 @@ class RayBackend:
 
     def _gone(self, worker: WorkerName, error: Exception) -> Gone:
         started = worker in self._ready
-        self._kill(worker)  # whatever else comes of it says the same
+        self.kill(worker)  # whatever else comes of it says the same
         if _lost_with_node(error):
             return Gone(worker, None, "its Ray node is gone")
         if not started:
@@ -165,10 +156,6 @@ class RayBackend:
 
     def kill(self, worker: WorkerName) -> None:
         """Kill the actor."""
-        self._places.discard(worker)
-        self._kill(worker)
-
-    def _kill(self, worker: WorkerName) -> None:
         self._ready.discard(worker)
         actor = self._actors.pop(worker, None)
         if actor is not None:
@@ -194,7 +181,7 @@ class RayBackend:
         if ends:
             self._ray.wait(ends, num_returns=len(ends), timeout=_END_TIMEOUT_S)
         for worker in workers:
-            self._kill(worker)
+            self.kill(worker)
 
     def close(self) -> None:
         """End all actors; they remove what they keep on their machines."""

@@ -4,42 +4,30 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mlgo.execution.backend import Answered, Event, MakeHandler, Message, Raised
+from mlgo.execution.backend import Answered, Backend, Event, MakeHandler, Message, Raised
 from mlgo.execution.schedule import WorkerName
 
 
-class SerialBackend:
+class SerialBackend(Backend):
     """Handlers that run one after another in this process, see `mlgo.execution.backend.Backend`.
 
-    What kills a worker kills the caller here, and a running job cannot be cancelled.
+    A handler is made with the first job. What kills a worker kills the caller here, and a running job cannot be
+    cancelled.
 
     Args:
         make_handler: see `MakeHandler`.
     """
 
-    depth = most = 1
+    most = 1
 
     def __init__(self, make_handler: MakeHandler) -> None:
         self._make_handler = make_handler
         self._handlers: dict[WorkerName, Callable[[Any], Any]] = {}
         self._sent: deque[tuple[WorkerName, int, Any]] = deque()
-        self._started = 0
-
-    def start(self) -> WorkerName:
-        """Make a place; its handler is made with its first job."""
-        self._started += 1
-        return self._started
-
-    def ready(self, worker: WorkerName) -> bool:
-        """Always."""
-        return True
 
     def send(self, worker: WorkerName, jobs: Message) -> None:
         """Keep the jobs until somebody waits for them."""
         self._sent += [(worker, ticket, job) for ticket, job in jobs]
-
-    def cancel(self, worker: WorkerName, ticket: int) -> None:
-        """Nothing can be done about a job that runs in this very thread."""
 
     def wait(self, timeout_s: float | None) -> Sequence[Event]:
         """Do the next job."""
@@ -50,9 +38,6 @@ class SerialBackend:
             return [Answered(worker, {ticket: self._handlers[worker](job)})]
         except Exception as error:
             return [Answered(worker, {ticket: Raised(error)})]
-
-    def idle(self) -> None:
-        """Workers stay as they are, and so does what they keep warm."""
 
     def kill(self, worker: WorkerName) -> None:
         """Drop a worker with what it holds."""
