@@ -182,13 +182,13 @@ class NestingProxy:
         """What a call has come to; raises as `ask`."""
         try:
             return future.result(timeout_s)
-        except TimeoutError:
-            silent = f"the workers at {self.address} have not answered for {timeout_s:g} s"
-            raise WorkerError(f"{silent}; see 'mlgo workers status', {LOCAL_INSTEAD}") from None
         except self._ray.exceptions.RayTaskError as error:
             if isinstance(error.cause, WorkerReleased):  # all are, and not by us
                 raise WorkerError(f"the workers at {self.address} have gone; {_REMEDY}") from error
             raise error.cause from None
+        except TimeoutError:
+            silent = f"the workers at {self.address} have not answered for {timeout_s:g} s"
+            raise WorkerError(f"{silent}; see 'mlgo workers status', {LOCAL_INSTEAD}") from None
         except self._ray.exceptions.RayError as error:
             raise WorkerError(f"the workers at {self.address} have gone; {_REMEDY}") from error
 
@@ -251,8 +251,8 @@ def serve_workers(
         if not cluster:
             write_text(ADDRESS_FILE, head)
         try:
-            ray.get(host.outstanding.remote(), timeout=_START_S)
             with NestingProxy(f"{head}/{name}") as served:
+                served.result(host.outstanding.remote().future(), _START_S)
                 try:
                     yield served
                 finally:

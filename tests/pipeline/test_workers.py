@@ -5,10 +5,12 @@ import signal
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from mlgo.execution.nested import serve_workers
 from mlgo.learn.effort import read_effort
 from tests.execution.clusters import GrowingCluster, TestCluster, children_of, needs_namespaces, needs_ray
 
@@ -58,6 +60,17 @@ def test_the_same_bytes_on_a_cluster(finished, cluster):
         for node in nodes:
             cluster.remove(node)
         cluster.wait_for_cpus(0.0)
+
+
+@pytest.mark.slow
+@needs_ray
+@pytest.mark.timeout(600)
+def test_the_same_bytes_on_nested_workers(finished, cluster):
+    expected = {file: (finished.root / "data/policies/es-s0" / file).read_bytes() for file in FILES}
+    with serve_workers(cluster.address, 2), ThreadPoolExecutor(2) as threads:
+        nested = {"kind": "nested", "address": cluster.address}
+        both = [threads.submit(train, finished, name, 1, **nested) for name in ("nested-one", "nested-other")]
+        assert [one.result() for one in both] == [expected, expected]
 
 
 @pytest.mark.slow
