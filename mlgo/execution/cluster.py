@@ -56,6 +56,7 @@ def connect(address: str, files: Literal["send", "shared"], **local: Any) -> Mod
     if not ray.is_initialized():
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
+        os.environ.setdefault("RAY_worker_niceness", "0")  # as local workers; where a cluster is started here
         if address not in ("", "auto"):
             _check_listening(address)
         options: dict[str, Any] = {"address": address}
@@ -76,10 +77,10 @@ def connect(address: str, files: Literal["send", "shared"], **local: Any) -> Mod
         except ConnectionError as error:
             where = "on this machine" if address == "auto" else f"at {address}"
             raise WorkerError(
-                f"no Ray cluster {where}: {_first_line(error)}; see ray status, {LOCAL_INSTEAD}"
+                f"no Ray cluster {where}: {first_line(error)}; see ray status, {LOCAL_INSTEAD}"
             ) from error
         except (RuntimeError, ValueError, OSError) as error:
-            raise WorkerError(f"cannot join the Ray cluster: {_first_line(error)}; {LOCAL_INSTEAD}") from error
+            raise WorkerError(f"cannot join the Ray cluster: {first_line(error)}; {LOCAL_INSTEAD}") from error
         _started_here = not address
         _connections = 0
     _connections += 1
@@ -184,6 +185,12 @@ def _our_code(files: str) -> dict[str, Any]:
     return {"env_vars": {"PYTHONPATH": str(package.parent)}}
 
 
+def on_this_machine(ray: ModuleType) -> Any:
+    """Scheduling strategy for an actor that must see what the driver sees."""
+    node = ray.get_runtime_context().get_node_id()
+    return ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False)
+
+
 def disconnect() -> None:
     """Leave the cluster when nobody uses it any more; one that was started here ends, and its folder goes."""
     global _connections
@@ -228,5 +235,6 @@ def _code_sha256() -> str:
     return content_hash({str(path.relative_to(root)): file_sha256(path) for path in sorted(root.rglob("*.py"))})
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """What an error says first, to be followed by more."""
     return next((line.strip().rstrip(".") for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -15,7 +15,7 @@ from typing import Any
 from mlgo.core.errors import WorkerCrashed, WorkerError, WorkerOverdue, WorkerReleased
 from mlgo.core.files import write_text
 from mlgo.execution.backend import Answered, Backend, Event, Gone, MakeHandler, Message
-from mlgo.execution.cluster import LOCAL_INSTEAD, Inbox, connect, disconnect, is_listening
+from mlgo.execution.cluster import LOCAL_INSTEAD, Inbox, connect, disconnect, is_listening, on_this_machine
 from mlgo.execution.fair import TURN_S
 from mlgo.execution.local import Place
 from mlgo.execution.nesting import PROTOCOL, NestingWorker
@@ -237,12 +237,9 @@ def serve_workers(
         raise WorkerError(f"workers are already served at {found}; stop them with 'mlgo workers stop'")
     ray = connect(cluster, "shared", num_cpus=0)
     try:
-        here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
-            ray.get_runtime_context().get_node_id(), soft=False
-        )
         actor = ray.remote(num_cpus=0, max_restarts=0, max_concurrency=_CALLS)(NestingWorker)
         try:
-            host = actor.options(name=name, scheduling_strategy=here).remote(
+            host = actor.options(name=name, scheduling_strategy=on_this_machine(ray)).remote(
                 num_cores, at_once=at_once, turn_s=turn_s, own_cores=True
             )
         except ValueError as error:

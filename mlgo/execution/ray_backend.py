@@ -11,7 +11,16 @@ from typing import Any
 from mlgo.core.config import WorkersConfig
 from mlgo.core.errors import WorkerError
 from mlgo.execution.backend import Answered, Backend, Event, Gone, MakeHandler, Message, Raised
-from mlgo.execution.cluster import LOCAL_INSTEAD, Inbox, check_versions, connect, disconnect, versions
+from mlgo.execution.cluster import (
+    LOCAL_INSTEAD,
+    Inbox,
+    check_versions,
+    connect,
+    disconnect,
+    first_line,
+    on_this_machine,
+    versions,
+)
 from mlgo.execution.file_cache import pack
 from mlgo.execution.ray_worker import FileSource, RayWorker
 from mlgo.execution.schedule import WorkerName
@@ -66,7 +75,9 @@ class RayBackend(Backend):
                 num_cpus=1, max_restarts=0, max_task_retries=0, concurrency_groups={"now": 1}
             )(_with_cancel_at_once(self._ray))
             if config.files == "send":
-                self._source = self._open_files()
+                source = self._ray.remote(num_cpus=0, max_concurrency=_FILE_CALLS)(FileSource)
+                here = on_this_machine(self._ray)
+                self._source = source.options(scheduling_strategy=here).remote(self._folder)
         except BaseException:
             disconnect()
             raise
@@ -79,9 +90,7 @@ class RayBackend(Backend):
     def ready(self, worker: WorkerName) -> bool:
         """Whether the actor has started; asks for one where there is none."""
         with self._changing:
-            if self._releasing is not None:
-                self._releasing.cancel()
-                self._releasing = None
+            self._stay()
             if worker not in self._actors:
                 self._start(worker)
             return worker in self._ready
@@ -127,7 +136,7 @@ class RayBackend(Backend):
         ) as error:
             return self._gone(worker, error)
         except (self._errors.RuntimeEnvSetupError, self._errors.ActorUnschedulableError) as error:
-            raise WorkerError(f"Ray cannot start a worker: {_short(error)}; {LOCAL_INSTEAD}") from error
+            raise WorkerError(f"Ray cannot start a worker: {first_line(error)}; {LOCAL_INSTEAD}") from error
         except (self._errors.ObjectStoreFullError, self._errors.OutOfDiskError) as error:
             raise self._store_full() from error
         if not starts:
@@ -150,9 +159,9 @@ class RayBackend(Backend):
             if self._failed_starts >= _MAX_FAILED_STARTS:
                 raise WorkerError(
                     f"{self._failed_starts} Ray actors in a row died while they started, the last with: "
-                    f"{_short(error)}; see ray logs, {LOCAL_INSTEAD}"
+                    f"{first_line(error)}; see ray logs, {LOCAL_INSTEAD}"
                 ) from error
-        return Gone(worker, None, f"its Ray actor died ({_short(error)})")
+        return Gone(worker, None, f"its Ray actor died ({first_line(error)})")
 
     def kill(self, worker: WorkerName) -> None:
         """Kill the actor."""
@@ -168,6 +177,11 @@ class RayBackend(Backend):
                 self._releasing = threading.Timer(self._release_after_s, self._release)
                 self._releasing.daemon = True
                 self._releasing.start()
+
+    def _stay(self) -> None:
+        if self._releasing is not None:
+            self._releasing.cancel()
+            self._releasing = None
 
     def _release(self) -> None:
         with self._changing:
@@ -186,26 +200,13 @@ class RayBackend(Backend):
     def close(self) -> None:
         """End all actors; they remove what they keep on their machines."""
         with self._changing:
-            if self._releasing is not None:
-                self._releasing.cancel()
-                self._releasing = None
+            self._stay()
         if not self._ray.is_initialized():
             return
         self._end(list(self._actors))
         if self._source is not None:
             self._ray.kill(self._source)
         disconnect()
-
-    def _open_files(self) -> Any:
-        """An actor on this very machine, which sees its files."""
-        here = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
-            self._ray.get_runtime_context().get_node_id(), soft=False
-        )
-        return (
-            self._ray.remote(num_cpus=0, max_concurrency=_FILE_CALLS)(FileSource)
-            .options(scheduling_strategy=here)
-            .remote(self._folder)
-        )
 
     def _seconds_to_start(self) -> float | None:
         """Time left until somebody must have started; None when somebody has."""
@@ -242,8 +243,3 @@ def _lost_with_node(error: Exception) -> bool:
     Ray may take a minute to see that a node is gone, and starts actors there until then.
     """
     return "node has died" in str(error) or "node was terminated" in str(error)
-
-
-def _short(error: Exception) -> str:
-    lines = [line.strip().rstrip(".") for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
