@@ -4,6 +4,7 @@ import pytest
 
 from benchmarks import nested
 from benchmarks.nested import Sharing, Work, bench_nested, bound, idle_seconds
+from tests.execution.clusters import needs_ray
 
 T2, T4 = 2.0, 4.0
 """A generation on dedicated workers, for two and four experiments: on all of them, it takes one second."""
@@ -30,6 +31,8 @@ def test_idle_times_and_bounds(experiments, generation_s, idle_of, share, idle_s
 
 
 @pytest.mark.slow
+@needs_ray
+@pytest.mark.timeout(600)
 def test_both_ways_do_the_same_work(leaves_nothing):
     work = Work("wait", nested._make_waiter, (0.05,) * 6)
     with leaves_nothing(descriptors=False):
