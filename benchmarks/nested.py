@@ -6,7 +6,6 @@ Example:
 """
 
 import argparse
-import contextlib
 import json
 import os
 import pickle
