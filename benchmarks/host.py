@@ -31,13 +31,13 @@ from mlgo.core.scratch import scratch_directory
 from mlgo.core.seeding import generator, sample
 from mlgo.execution import LocalPool, WorkerLost
 from mlgo.execution.cores import claim_core
-from mlgo.policy.advisors import EchoAdvisor, RecordedAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
 from mlgo.rollout.handler import MakeCompiler
 from mlgo.rollout.scored import ScoredModule, load_scored_modules
 from mlgo.tasks import Responder, Task, get_task
+from mlgo.tasks.advisors import EchoAdvisor, RecordedAdvisor
 from mlgo.wire.log import Header
 
 HOSTS = ("plain", "c_host", "echo", "mlp", "known")
@@ -60,7 +60,7 @@ class _MlpEcho:
         shape = Architecture((len(features), 64, 64, 1))
         weights = generator(0, "bench", "mlp").standard_normal(shape.num_params).astype(np.float32)
         scale = np.ones(len(features), np.float32)
-        policy = NetworkPolicy("", Normalisation(features, np.zeros_like(scale), scale), shape, weights)
+        policy = Policy("inline-size", Normalisation(features, np.zeros_like(scale), scale), shape, weights)
         think, echo = policy.respond_to(header), EchoAdvisor(self.feature).respond_to(header)
 
         def respond(payload: bytes) -> bytes:

@@ -40,7 +40,7 @@ from mlgo.execution.fair import TURN_S
 from mlgo.execution.nested import NestedBackend, serve_workers
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
 from mlgo.rollout import CompileJob
 from mlgo.rollout.handler import MakeCompiler
 from mlgo.tasks import Task, get_task
@@ -261,7 +261,7 @@ def compile_work(toolchain: Toolchain, task: Task, settings: CompileConfig, sour
         jobs = []
         for candidate in range(_CANDIDATES):
             weights = generator(candidate, "bench", "nested").standard_normal(shape.num_params).astype(np.float32)
-            policy = NetworkPolicy(task.name, Normalisation(features, 0 * scale, scale), shape, weights)
+            policy = Policy(task.name, Normalisation(features, 0 * scale, scale), shape, weights)
             jobs += [CompileJob(module.name, module, policy) for module in modules]
         yield Work("compile", MakeCompiler(toolchain, task.name, settings), tuple(jobs))
 

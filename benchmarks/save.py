@@ -17,6 +17,7 @@ import numpy as np
 
 from benchmarks.arguments import add_policy_options, compiling_parser, print_record, run_benchmark
 from benchmarks.modules import bitcode_of, smallest_modules
+from mlgo.actions import Binary
 from mlgo.cli.options import positive, read_config
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.core.config import CompileConfig
@@ -24,8 +25,8 @@ from mlgo.core.errors import ArtifactError
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.seeding import generator
 from mlgo.learn.saver import BackgroundSaver
-from mlgo.policy.network_policy import NetworkPolicy
-from mlgo.policy.stored import as_network_policy, load_policy, save_policy
+from mlgo.policy.policy import Policy
+from mlgo.policy.stored import load_policy, save_policy
 from mlgo.rollout import CompileHost
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.scored import ScoredModule
@@ -80,7 +81,7 @@ class SaveCost:
 def bench_save(
     toolchain: Toolchain,
     settings: CompileConfig,
-    policy: NetworkPolicy,
+    policy: Policy,
     modules: Sequence[ScoredModule],
     bitcode: dict[str, Path],
     num_candidates: int,
@@ -140,7 +141,7 @@ def bench_save(
     )
 
 
-def _step(way: str, wait: Callable[[], object], saver: BackgroundSaver, policy: NetworkPolicy, folder: Path) -> float:
+def _step(way: str, wait: Callable[[], object], saver: BackgroundSaver, policy: Policy, folder: Path) -> float:
     """One step; returns the seconds that it spent on saving."""
     begin = perf_counter()
     for name in _POLICIES:
@@ -181,7 +182,7 @@ def main() -> None:
     toolchain = find_toolchain(config.toolchain, config.target)
     modules = smallest_modules(args.data, _NUM_MODULES)
     bitcode = bitcode_of(args.data, modules)
-    repeats, policy, records = 4 if args.quick else args.repeats, as_network_policy(load_policy(args.policy)), {}
+    repeats, policy, records = 4 if args.quick else args.repeats, load_policy(args.policy, Binary), {}
     for length, candidates in {"short": 1, "long": 4 if args.quick else 12}.items():
         cost = bench_save(toolchain, config.compile, policy, modules, bitcode, candidates, repeats, args.workers)
         records[length] = cost.record()

@@ -14,12 +14,12 @@ import gymnasium
 import numpy as np
 from tqdm import tqdm
 
+from mlgo.actions import Binary
+from mlgo.actions.binary import sigmoid
 from mlgo.core.config import load_config
 from mlgo.core.seeding import generator
 from mlgo.envs.vector import VectorObservation
-from mlgo.learn.answers import YesOrNo
 from mlgo.learn.ppo import Sampled, SampledCompile, optimise
-from mlgo.policy.exploring import sigmoid
 from mlgo.policy.network import Architecture, logits
 from mlgo.rollout.training import FAILED_REWARD
 
@@ -84,7 +84,7 @@ def main() -> None:
         state = optimise(
             undecided,
             linear,
-            YesOrNo(),
+            Binary(),
             collect,
             validate,
             config,

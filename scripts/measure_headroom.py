@@ -7,6 +7,7 @@ Example:
 
 from pathlib import Path
 
+from mlgo.actions import Binary
 from mlgo.cli.arguments import (
     add_folder_arguments,
     add_workers_arguments,
@@ -25,7 +26,7 @@ from mlgo.core.seeding import sample
 from mlgo.core.work import shared_folder
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.execution.trees import ReplayStore, prune
-from mlgo.policy.stored import as_network_policy, load_policy
+from mlgo.policy.stored import load_policy
 from mlgo.rollout import CompileHost
 from mlgo.rollout.headroom import measure_headroom
 from mlgo.rollout.memory import tree_key
@@ -46,7 +47,7 @@ def main() -> None:
     config, replay = values.section("headroom", HeadroomConfig), values.section("replay", ReplayConfig)
     (toolchain, settings), seed, where = compiler_of(values), values.value("seed"), workers_of(values)
     copies = needed_copies(settings, baseline)
-    policies = [as_network_policy(load_policy(folder)) for folder in args.policies]
+    policies = [load_policy(folder, Binary) for folder in args.policies]
     scored = [one for split in config.splits for one in load_scored_modules(corpus, baseline, split)]
     scored = with_questions(scored, config.max_questions, " or ".join(config.splits), "headroom")
     modules = sample(scored, config.modules, seed, "headroom")

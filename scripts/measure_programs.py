@@ -29,8 +29,7 @@ from mlgo.core.work import shared_folder
 from mlgo.policy.stored import load_policy
 from mlgo.rollout import CompileHost
 from mlgo.rollout.programs import MakeAdvisor, Running, build_programs, measure_programs
-from mlgo.rollout.references import HEURISTIC, REFERENCES, Luck
-from mlgo.tasks import Advisor, get_task
+from mlgo.tasks import HEURISTIC, Advisor, Setting, get_task
 
 RANDOM_CONTENDERS = 4
 """Random answers are tried with so many seeds: careless allocations to see how cost and execution go together."""
@@ -82,7 +81,7 @@ def main() -> None:
 
 def _references(quirks: Quirks, task: str, seed: int, inline_share: float) -> dict[str, MakeAdvisor]:
     """The heuristic, and each reference whose answers are not the heuristic's own; random ones several times."""
-    references = REFERENCES[task]
+    references = get_task(task).references
     contenders: dict[str, MakeAdvisor] = {HEURISTIC: lambda program: None}
     for name, make in references.advisors.items():
         if references.is_heuristic and name == references.traced:
@@ -95,10 +94,8 @@ def _references(quirks: Quirks, task: str, seed: int, inline_share: float) -> di
     return contenders
 
 
-def _drawn(
-    make: Callable[[Quirks, Luck], Advisor], quirks: Quirks, seed: int, inline_share: float, program: str
-) -> Advisor:
-    return make(quirks, Luck(seed, program, inline_share))
+def _drawn(make: Callable[[Setting], Advisor], quirks: Quirks, seed: int, inline_share: float, program: str) -> Advisor:
+    return make(Setting(seed, program, inline_share, quirks.default_slot))
 
 
 def _same(advisor: Advisor, program: str) -> Advisor:

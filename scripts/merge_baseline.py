@@ -29,7 +29,7 @@ from mlgo.core.files import write_json
 from mlgo.core.measures import MEASURES
 from mlgo.policy.vocabulary import build_vocabulary, recorded_values
 from mlgo.rollout.baseline import self_test_failures
-from mlgo.rollout.references import HEURISTIC, REFERENCES, References
+from mlgo.tasks import HEURISTIC, References, get_task
 
 
 def main() -> None:
@@ -44,7 +44,7 @@ def main() -> None:
     score_paths = [args.parts / f"{name}.scores.parquet" for name in projects]
     scores = pa.concat_tables([read_table(path, SCORES) for path in score_paths])
     origin = provenance(**{k: v for k, v in read_provenance(score_paths[0]).items() if k != "package"})
-    references = REFERENCES[origin["task"]]
+    references = get_task(origin["task"]).references
     _check_failures(scores, references, settings.value("baseline.max_failed_share"))
     functions, copies = (
         pa.concat_tables([read_table(args.parts / f"{name}.{kind}.parquet", schema) for name in projects])

@@ -26,7 +26,6 @@ from mlgo.execution.local import LocalBackend
 from mlgo.execution.trees import ReplayStore
 from mlgo.policy.policy import Policy
 from mlgo.rollout.memory import tree_key
-from mlgo.rollout.references import REFERENCES
 from mlgo.rollout.scored import ScoredModule, load_scored_modules, with_questions
 from mlgo.tasks import get_task
 
@@ -82,7 +81,7 @@ def measure(config: Config, toolchain: Toolchain, start: Policy, data: Path, eff
         ``machine``, ``costs``, ``drivers`` by kind of worker, ``workload`` and ``validation``, as plain values.
     """
     es = config.es.model_copy(update={"pairs": effort.pairs, "generations": effort.generations})
-    traced = REFERENCES[config.task].traced
+    traced = get_task(config.task).references.traced
     loads = read_modules(data, traced, es.max_questions)
     train = with_questions(load_scored_modules(data / "corpus", data / "baseline", "train"), es.max_questions, "train")
     names = {one.name for one in loads}

@@ -17,11 +17,10 @@ from mlgo.core.files import file_sha256
 from mlgo.core.measures import get_measure
 from mlgo.core.scratch import scratch_directory
 from mlgo.corpus.store import load_modules, unpack_bitcode
-from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor
 from mlgo.policy.stored import load_policy
 from mlgo.rollout.logged import logged_episode, write_episode, write_training_log
-from mlgo.rollout.references import REFERENCES, Luck
-from mlgo.tasks import Advisor, Task, get_task
+from mlgo.tasks import Advisor, Setting, Task, get_task
+from mlgo.tasks.advisors import ConstantAdvisor, EchoAdvisor
 
 _EXAMPLES = """
 mlgo compile data/sample/json/parser.cpp
@@ -141,14 +140,14 @@ def parse_policy(text: str, task: Task, toolchain: Toolchain, stream: str) -> Ad
 
 def _words(task: Task, toolchain: Toolchain, seed: int, stream: str) -> dict[str, Advisor]:
     """Advisors that have a name of their own."""
+    setting = Setting(seed, stream, 0.5, toolchain.quirks.default_slot)
     if task.default is None:
-        luck = Luck(seed, stream, 0.5)
-        return {name: make(toolchain.quirks, luck) for name, make in REFERENCES[task.name].advisors.items()}
+        return {name: make(setting) for name, make in task.references.advisors.items()}
     return {
         "default": EchoAdvisor(toolchain.quirks.default_slot),
         "never": ConstantAdvisor(0),
         "always": ConstantAdvisor(1),
-        "random": RandomAdvisor(0.5, seed, stream),
+        "random": task.references.advisors["random"](setting),
     }
 
 

@@ -7,12 +7,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from mlgo.actions import Binary
 from mlgo.cli.options import add_command, add_config_options, positive, read_config
 from mlgo.compiler.toolchain import find_toolchain
 from mlgo.core.artifacts import MODULES, RESULTS, read_table
 from mlgo.core.scratch import scratch_directory
 from mlgo.corpus.store import load_modules, unpack_bitcode
-from mlgo.policy.stored import as_network_policy, load_policy
+from mlgo.policy.stored import load_policy
 from mlgo.report.importance import feature_importances
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.explanation import SHOWN_FEATURES, Explanation, Flip, explain_regressions, worst_regressions
@@ -79,7 +80,7 @@ def _importance(args: argparse.Namespace) -> None:
 
 
 def _regressions(args: argparse.Namespace) -> None:
-    config, policy = read_config(args), as_network_policy(load_policy(args.policy))
+    config, policy = read_config(args), load_policy(args.policy, Binary)
     task, toolchain = get_task(policy.task), find_toolchain(config.toolchain, config.target)
     corpus, objective = args.data / "corpus", config.compile.objective
     results = read_table(args.data / "evaluation" / "results.parquet", RESULTS)

@@ -6,9 +6,10 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from mlgo import actions
 from mlgo.core.errors import PolicyError
 from mlgo.envs.spaces import Observation
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
 
 
 class Reward(Protocol):
@@ -74,12 +75,12 @@ class MarginalShare:
         PolicyError: a policy that does not answer yes or no.
     """
 
-    policy: NetworkPolicy
+    policy: Policy
     unit_bytes: float
     name: ClassVar[str] = "marginal"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.policy, NetworkPolicy):
+        if not isinstance(self.policy.actions, actions.Binary):
             raise PolicyError("shares by marginal costs need a policy that answers yes or no, of learner marginal")
 
     def of_answer(
@@ -89,7 +90,7 @@ class MarginalShare:
         if not answer:
             return 0.0
         raw = np.array([[observation[name].item() for name in self.policy.normalisation.features]])
-        return float(self.policy.decide(raw)[0]) * self.unit_bytes / baseline
+        return float(self.policy.logits(actions.Observation(raw))[0]) * self.unit_bytes / baseline
 
     def at_the_end(self, gain: float, given: float) -> float:
         """What the estimates have left out."""

@@ -11,7 +11,7 @@ from mlgo.core import measures
 from mlgo.core.errors import ArtifactError
 from mlgo.experiments.compare import Bootstrap
 from mlgo.experiments.measured import ALL, Contender, Measured, Place, Row, compare_all, gather
-from mlgo.rollout.references import HEURISTIC, REFERENCES
+from mlgo.tasks import HEURISTIC, all_tasks
 
 SCOPES = {ALL: "all modules", "c": "C", "c++": "C++", "unshared": "nothing shared"}
 """Parts of a split that are compared by themselves, with their titles."""
@@ -184,7 +184,7 @@ def _reference_rows(results: Sequence[Mapping[str, Any]], scores: pa.Table) -> I
     for row in scores.to_pylist():
         by_advisor.setdefault(row["advisor"], {})[_key(row)] = row
     plain = by_advisor.get(HEURISTIC, {})
-    for advisor in dict.fromkeys(name for task in REFERENCES.values() for name in task.advisors):
+    for advisor in dict.fromkeys(name for task in all_tasks() for name in task.references.advisors):
         for key, row in by_advisor.get(advisor, {}).items():
             if key in evaluated:
                 before = {f"baseline_{name}": plain[key][name] if key in plain else None for name in measures.names()}

@@ -14,7 +14,7 @@ from mlgo.core.measures import Measure, get_measure
 from mlgo.experiments.compare import Bootstrap
 from mlgo.experiments.measured import ALL, Contender, Measured, Place, Row, compare_all
 from mlgo.rollout.functions import function_costs
-from mlgo.rollout.references import HEURISTIC
+from mlgo.tasks import HEURISTIC
 
 BEST = "best of all"
 """For each function the least cost under the heuristic or any contender."""

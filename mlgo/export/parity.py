@@ -5,10 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from mlgo.actions import ActionSpace, Binary
 from mlgo.core.errors import PolicyError
-
-AMBIGUOUS_LOGIT = 1e-4
-"""Closer to zero than this, rounding may decide; such questions are counted, not compared."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +15,7 @@ class Parity:
 
     Attributes:
         questions: questions asked of both.
-        ambiguous: questions with a logit too close to zero to compare.
+        ambiguous: questions with another action too close to compare.
         mismatches: others with different decisions.
         inlined: decisions to inline; None for other tasks.
     """
@@ -32,18 +30,23 @@ class Parity:
         return asdict(self)
 
 
-def compare_decisions(policy_logits: np.ndarray, decisions: np.ndarray) -> Parity:
-    """Compare the policy's logits (float32 [num_steps]) with exported decisions (int64 [num_steps]).
+def compare_decisions(actions: ActionSpace, logits: np.ndarray, decisions: np.ndarray) -> Parity:
+    """Compare an exported model's decisions with the policy's.
+
+    Args:
+        actions: of the policy.
+        logits: of the policy, float32 [num_steps] or [num_steps, num_actions].
+        decisions: int64 or float32 [num_steps], those of the model.
 
     Raises:
         PolicyError: nothing to compare, or they differ: the export must not be used.
     """
-    if not np.isfinite(policy_logits).all():
+    if not np.isfinite(logits if logits.ndim == 1 else logits.max(axis=1)).all():
         raise PolicyError("the policy's output is not a number; train it again")
-    clear = np.abs(policy_logits) >= AMBIGUOUS_LOGIT
+    clear, wrong = actions.differing(logits, decisions)
     if not clear.any():
         raise PolicyError("no recorded question has a clear decision; parity cannot be shown")
-    wrong = clear & ((policy_logits > 0.0) != (decisions != 0))
     if wrong.any():
         raise PolicyError(f"the exported model differs from the policy in {int(wrong.sum())} of {len(wrong)} decisions")
-    return Parity(len(wrong), int((~clear).sum()), int(wrong.sum()), int((decisions != 0).sum()))
+    inlined = int((decisions != 0).sum()) if isinstance(actions, Binary) else None
+    return Parity(len(wrong), int((~clear).sum()), 0, inlined)

@@ -1,61 +1,52 @@
 """A policy as the SavedModel that LLVM's build compiles ahead of time.
 
-Contract (llvm/cmake/modules/TensorFlowCompile.cmake, llvm/include/llvm/Analysis/ReleaseModeModelRunner.h): tag
-``serve``, signature ``action``, inputs by feature name (int64 [1]) plus ``discount`` and ``reward`` (float [1]) and
-``step_type`` (int32 [1]), output ``inlining_decision`` (int64 [1]).
+Contract (llvm/cmake/modules/TensorFlowCompile.cmake, llvm/include/llvm/Analysis/ReleaseModeModelRunner.h, and for
+register allocation llvm/lib/CodeGen/MLRegAllocEvictAdvisor.cpp and gen-regalloc-priority-test-model.py): tag ``serve``,
+signature ``action``; an input for each feature, of shape [1] or [1, num_columns] and of the type that the compiler
+sends, plus ``discount`` and ``reward`` (float [1]) and ``step_type`` (int32 [1]); one output, named as the task's
+decision, of shape [1], int64 or float. The build of LLVM 22 has no place for a model of priorities yet.
 """
 
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from mlgo.core.artifacts import trace_features
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import write_bytes
 from mlgo.learn.tensorflow import import_tensorflow
-from mlgo.policy.features import CLIP, Normalisation
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.network import logits
 from mlgo.policy.policy import Policy
+from mlgo.policy.vocabulary import values_of
+from mlgo.tasks import get_task
 
 SIGNATURE = "action"
 TRAINING_INPUTS = ("discount", "reward", "step_type")
 """Inputs that LLVM's training mode feeds besides the features; the model ignores them."""
 
 
-def export_saved_model(policy: NetworkPolicy, decision: str, folder: Path) -> None:
+def export_saved_model(policy: Policy, trace: pa.Table, folder: Path) -> None:
     """Write a SavedModel; the same policy gives the same bytes.
 
     Args:
         policy: what to export.
-        decision: name of the output.
+        trace: recorded questions; tells types and shapes of the inputs.
         folder: replaced.
 
     Raises:
         ArtifactError: the folder cannot be written.
     """
     tf = import_tensorflow()
-    specs = [tf.TensorSpec((1,), tf.int64, name=name) for name in policy.normalisation.features]
-    save_signature(tf, _policy_module(tf, policy, decision), specs, folder)
-
-
-def save_signature(tf: Any, module: Any, specs: list[Any], folder: Path) -> None:
-    """Write a module whose ``action`` takes the features, and what LLVM's training mode feeds, as a SavedModel.
-
-    Args:
-        tf: TensorFlow.
-        module: a ``tf.Module``.
-        specs: of the features.
-        folder: replaced.
-
-    Raises:
-        ArtifactError: the folder cannot be written.
-    """
-    ignored = [
-        tf.TensorSpec((1,), tf.int32 if name == "step_type" else tf.float32, name=name) for name in TRAINING_INPUTS
-    ]
-    signature = tf.function(module.action, autograph=False).get_concrete_function(*specs, *ignored)
+    types = trace_features(trace)
+    specs = [_spec(tf, name, types[name]) for name in asked_features(policy)]
+    specs += [tf.TensorSpec((1,), _training_type(tf, name), name=name) for name in TRAINING_INPUTS]
+    module = _module(tf, policy)
+    signature = tf.function(module.action, autograph=False).get_concrete_function(*specs)
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     try:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -70,60 +61,68 @@ def save_signature(tf: Any, module: Any, specs: list[Any], folder: Path) -> None
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def run_saved_model(folder: Path, features: tuple[str, ...], decision: str, observations: np.ndarray) -> np.ndarray:
+def asked_features(policy: Policy) -> tuple[str, ...]:
+    """Features that a model is fed."""
+    return (*policy.actions.needed, *policy.normalisation.features)
+
+
+def recorded_questions(trace: pa.Table, policy: Policy) -> dict[str, np.ndarray]:
+    """What a model is asked in a trace: features by name, [num_steps] or [num_steps, num_columns]."""
+    return {name: values_of(trace, name) for name in asked_features(policy)}
+
+
+def run_saved_model(folder: Path, decision: str, questions: Mapping[str, np.ndarray]) -> np.ndarray:
     """Ask an exported model, one question at a time as a compiler does.
 
     Args:
         folder: the SavedModel.
-        features: names of the columns.
         decision: name of the output.
-        observations: int64 [num_steps, num_features].
+        questions: by feature, [num_steps] or [num_steps, num_columns].
 
     Returns:
-        int64 [num_steps], the decisions.
+        int64 or float32 [num_steps], the decisions.
     """
     tf = import_tensorflow()
     action = tf.saved_model.load(str(folder)).signatures[SIGNATURE]
-    ignored = {name: tf.zeros([1], tf.int32 if name == "step_type" else tf.float32) for name in TRAINING_INPUTS}
+    ignored = {name: tf.zeros([1], _training_type(tf, name)) for name in TRAINING_INPUTS}
     answers = []
-    for row in observations:
-        inputs = {name: tf.constant([value], tf.int64) for name, value in zip(features, row, strict=True)}
-        answers.append(int(action(**inputs, **ignored)[decision][0]))
-    return np.array(answers, np.int64)
+    for step in range(len(next(iter(questions.values())))):
+        inputs = {name: tf.constant(values[step : step + 1]) for name, values in questions.items()}
+        answers.append(action(**inputs, **ignored)[decision].numpy())
+    return np.concatenate(answers)
 
 
-def weight_variables(tf: Any, policy: Policy) -> list[Any]:
-    """Matrix and bias of each layer in turn, as plain variables.
-
-    A Keras model kept in the module would be saved with a second, unrestored set of them.
-    """
-    layers = policy.architecture.unflatten(policy.weights)
-    return [tf.Variable(array, trainable=False) for layer in layers for array in layer]
+def _training_type(tf: Any, name: str) -> Any:
+    return tf.int32 if name == "step_type" else tf.float32
 
 
-def normalised(tf: Any, raw: Any, scaling: Normalisation) -> Any:
-    """`Normalisation` of a float32 tensor, [..., num_features], as operations of TensorFlow."""
-    values = raw if scaling.unit is None else raw / scaling.unit
-    values = tf.sign(values) * tf.math.log1p(tf.abs(values))
-    return tf.clip_by_value((values - scaling.centre) / scaling.scale, -CLIP, CLIP)
+def _spec(tf: Any, name: str, kind: pa.DataType) -> Any:
+    if pa.types.is_fixed_size_list(kind):
+        return tf.TensorSpec((1, kind.list_size), tf.as_dtype(kind.value_type.to_pandas_dtype()), name=name)
+    return tf.TensorSpec((1,), tf.as_dtype(kind.to_pandas_dtype()), name=name)
 
 
-def _policy_module(tf: Any, policy: NetworkPolicy, decision: str) -> Any:
-    features = policy.normalisation.features
+def _module(tf: Any, policy: Policy) -> Any:
+    from keras import ops
+
+    names, actions, task = asked_features(policy), policy.actions, get_task(policy.task)
 
     class PolicyModule(tf.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.weights = weight_variables(tf, policy)
+            # Plain variables: a Keras model kept here would be saved with a second, unrestored set of them.
+            self.weights = [tf.Variable(array, trainable=False) for layer in policy.layers for array in layer]
 
         def action(self, *observation: Any) -> dict[str, Any]:
-            # Packed as int64 and cast once: measurably faster after ahead-of-time compilation.
-            raw = tf.cast(tf.reshape(tf.stack(observation[: len(features)]), [1, len(features)]), tf.float32)
-            values = normalised(tf, raw, policy.normalisation)
-            for matrix, bias in zip(self.weights[:-2:2], self.weights[1:-2:2], strict=True):
-                values = tf.nn.relu(values @ matrix + bias)
-            logit = (values @ self.weights[-2] + self.weights[-1])[:, 0]
-            return {decision: tf.cast(logit > 0.0, tf.int64)}
+            tensors = dict(zip(names, observation[: len(names)], strict=True))
+            for name in tensors.keys() & task.not_finite.keys():
+                tensors[name] = tf.where(tf.math.is_finite(tensors[name]), tensors[name], task.not_finite[name])
+            seen = actions.pack(ops, tensors, policy.normalisation.features)
+            layers = list(zip(self.weights[::2], self.weights[1::2], strict=True))
+            found = logits(layers, actions.encode(ops, seen, policy.normalisation), ops)
+            if seen.legal is not None:
+                found = tf.where(seen.legal, found, found.dtype.min)
+            return {task.decision: tf.cast(actions.greedy(ops, found), tf.as_dtype(actions.dtype))}
 
     return PolicyModule()
 

@@ -12,12 +12,12 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from mlgo.actions import ActionSpace
 from mlgo.core.config import Section, Settings, WorkersConfig, parse_section
 from mlgo.core.files import file_sha256
 from mlgo.core.measures import FAILED_REWARD
 from mlgo.core.problems import Kind
 from mlgo.core.work import shared_folder
-from mlgo.learn.answers import Answers
 from mlgo.learn.base import Learner, Trained
 from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.checkpoint import checkpoint_path
@@ -168,8 +168,8 @@ class TrainContext(ABC, Generic[Instance]):
 
     @property
     @abstractmethod
-    def answers(self) -> Answers:
-        """Kind of answers of the start policy.
+    def actions(self) -> ActionSpace:
+        """Action space of the start policy.
 
         Raises:
             ConfigError: none that can be learnt from samples.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from mlgo.actions import ActionSpace
 from mlgo.compiler.session import CompileResult
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.core.artifacts import FAILURES, VOCABULARY, provenance, read_provenance, read_table, write_rows
@@ -19,21 +20,16 @@ from mlgo.core.measures import get_measure
 from mlgo.core.seeding import generator, sample
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.execution.trees import ReplayStore
-from mlgo.learn.answers import Answers, answers_of
 from mlgo.learn.base import Trained
-from mlgo.learn.bc.columns import column_data
 from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.bc.dataset import check_trace, clone_data
-from mlgo.learn.bc.priorities import priority_data
+from mlgo.learn.bc.loop import CloneData
 from mlgo.learn.context import Compiles, TrainContext, TrainOrder
 from mlgo.learn.sampled import Sampled, SampledCompile
-from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.policy import Policy
-from mlgo.policy.priority_policy import PriorityPolicy
-from mlgo.policy.stored import KINDS, save_policy
+from mlgo.policy.stored import save_policy
 from mlgo.policy.vocabulary import normalisation
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.candidates import CandidateEvaluator
@@ -52,13 +48,6 @@ from mlgo.rollout.training import (
     training_origin,
 )
 from mlgo.tasks import get_task
-
-SELECT: dict[type[Policy], Callable[..., Any]] = {
-    NetworkPolicy: clone_data,
-    ColumnPolicy: column_data,
-    PriorityPolicy: priority_data,
-}
-"""From a trace to what is imitated, by kind of policy."""
 
 
 class ModuleContext(TrainContext[ScoredModule]):
@@ -83,9 +72,9 @@ class ModuleContext(TrainContext[ScoredModule]):
         return int(getattr(self.config, "quarantine_after", super().quarantine_after))
 
     @property
-    def answers(self) -> Answers:
-        """Kind of answers of the start policy."""
-        return answers_of(self.start, self.order.learner.name)
+    def actions(self) -> ActionSpace:
+        """Action space of the task."""
+        return get_task(self.task).actions
 
     @cached_property
     def compile(self) -> CompileConfig:
@@ -164,19 +153,20 @@ class ModuleContext(TrainContext[ScoredModule]):
 
     def fresh(self, hidden: Sequence[int]) -> Policy:
         """A policy that answers all questions alike."""
-        kind, scaling = KINDS[self.task], self.normalise
-        architecture = Architecture((kind.num_inputs(len(scaling.features)), *hidden, 1))
-        return kind(self.task, scaling, architecture, np.zeros(architecture.num_params, np.float32))
+        scaling = self.normalise
+        architecture = Architecture((self.actions.num_inputs(len(scaling.features)), *hidden, 1))
+        return Policy(self.task, scaling, architecture, np.zeros(architecture.num_params, np.float32))
 
     def imitated(self, config: BCConfig) -> tuple[dict[str, Any], dict[str, Any]]:
         """Sections and hashes of what is imitated, for the provenance."""
         return {"bc": config.model_dump()}, {"trace_sha256": self.trace_sha256}
 
-    def demonstrations(self, split: str, config: BCConfig) -> Any:
+    def demonstrations(self, split: str, config: BCConfig) -> CloneData:
         """Questions of the traced reference with its answers, a bounded number of each module."""
-        return SELECT[KINDS[self.task]](
+        return clone_data(
             self.trace,
             self.projects(split),
+            self.actions,
             self.normalise,
             config.max_steps_per_module,
             self.seed,

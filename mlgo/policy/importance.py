@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mlgo.actions.reading import check_features
 from mlgo.core.seeding import generator, sample
-from mlgo.policy.features import check_features
 from mlgo.policy.network import logits
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
 
 MAX_QUESTIONS = 20_000
 """A share of changed answers then has a standard error of at most 0.4 percent."""
@@ -54,7 +54,7 @@ def recorded_questions(
     return np.column_stack([chosen[name].to_numpy() for name in features])
 
 
-def permutation_importance(policy: NetworkPolicy, observations: np.ndarray, seed: int) -> list[Importance]:
+def permutation_importance(policy: Policy, observations: np.ndarray, seed: int) -> list[Importance]:
     """Share of the answers that change when a feature's values change places between the questions.
 
     Breiman's permutation importance (Random Forests, Machine Learning 45, 2001, section 10), with changed answers in
@@ -70,7 +70,7 @@ def permutation_importance(policy: NetworkPolicy, observations: np.ndarray, seed
     """
     if not len(observations):
         return []
-    layers = policy.architecture.unflatten(policy.weights)
+    layers = policy.layers
     inputs = policy.normalisation(observations)  # number by number, so permuting its columns permutes the features
     answers = logits(layers, inputs) > 0.0
     found = []

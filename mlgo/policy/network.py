@@ -2,10 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from mlgo.core.errors import PolicyError
+
+Layers = list[tuple[Any, Any]]
+"""Matrix [inputs, outputs] and bias [outputs] of each layer."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Architecture:
             start = slices[-1].stop
         return slices
 
-    def unflatten(self, vector: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    def unflatten(self, vector: np.ndarray) -> Layers:
         """View a flat vector as ``(matrix [inputs, outputs], bias [outputs])`` per layer.
 
         Raises:
@@ -58,12 +62,12 @@ def flatten(layers: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     return np.concatenate([part.astype(np.float32).ravel() for layer in layers for part in layer])
 
 
-def logits(layers: Sequence[tuple[np.ndarray, np.ndarray]], inputs: np.ndarray) -> np.ndarray:
-    """Forward pass: ``float32 [..., num_inputs]`` to ``float32 [...]``; above 0 means inline."""
+def logits(layers: Sequence[tuple[Any, Any]], inputs: Any, xp: Any = np) -> Any:
+    """Forward pass: ``float32 [..., num_inputs]`` to ``float32 [...]``; ``xp`` is ``numpy`` or ``keras.ops``."""
     values = inputs
     for matrix, bias in layers[:-1]:
         values = values @ matrix
         values += bias
-        np.maximum(values, 0.0, out=values)
+        values = xp.maximum(values, 0.0)
     matrix, bias = layers[-1]
     return (values @ matrix + bias)[..., 0]

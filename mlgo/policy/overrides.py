@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mlgo.policy.advisors import answer_dtype
 from mlgo.tasks import Decide, PureAdvisor, Responder
+from mlgo.tasks.advisors import answer_dtype
 from mlgo.wire.log import Header
 
 _KEY_BYTES = 16

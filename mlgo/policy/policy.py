@@ -1,28 +1,28 @@
-"""What all trained policies are: a network, its normalisation, and where they come from."""
+"""A trained policy: features, a network, and an action space that says what its outputs mean."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
+from mlgo.actions import ActionSpace, Observation
+from mlgo.actions.reading import answer_dtype
+from mlgo.actions.space import ROUNDING
 from mlgo.policy.features import Normalisation
-from mlgo.policy.network import Architecture
-from mlgo.tasks import Decide, Responder
+from mlgo.policy.network import Architecture, Layers, logits
+from mlgo.tasks import Decide, Responder, get_task
 from mlgo.wire.log import Header
 
-ROUNDING = 1e-4
-"""Outputs closer than this share of the sum of all terms may come out either way: float32 sums of some hundred terms
-are good to 1e-5."""
+_IMPOSSIBLE = np.float32(-np.inf)
 
 
 @dataclass(frozen=True)
-class Policy(ABC):
+class Policy:
     """An advisor with weights, whose answers depend on the observation alone.
 
     Attributes:
-        task: decision problem it was trained for.
+        task: decision problem it was trained for; its action space is this policy's.
         normalisation: from raw features to numbers of comparable size.
         architecture: layer widths.
         weights: float32 [num_params].
@@ -35,36 +35,89 @@ class Policy(ABC):
     weights: np.ndarray
     origin: dict[str, Any] = field(default_factory=dict)
 
-    def with_weights(self, weights: np.ndarray) -> Self:
+    @property
+    def actions(self) -> ActionSpace:
+        """What it chooses from."""
+        return get_task(self.task).actions
+
+    @property
+    def num_inputs(self) -> int:
+        """Inputs of a network for these features."""
+        return self.actions.num_inputs(len(self.normalisation.features))
+
+    @property
+    def layers(self) -> Layers:
+        """Matrix and bias of each layer."""
+        return self.architecture.unflatten(self.weights)
+
+    def with_weights(self, weights: np.ndarray) -> "Policy":
         """The same policy with other weights, ``float32 [num_params]``."""
         return replace(self, weights=weights.astype(np.float32))
 
-    @abstractmethod
-    def respond_to(self, header: Header) -> Responder:
-        """See `tasks.Advisor`."""
-
-    @abstractmethod
-    def decide_for(self, header: Header) -> Decide:
-        """See `tasks.PureAdvisor`."""
-
-    @abstractmethod
     def inputs_for(self, header: Header) -> Callable[[np.ndarray], np.ndarray]:
         """Bind to the compiler's features, by name.
 
         Returns:
             Maps raw observations, uint8 [num_steps, payload_bytes], to what a learner sees of them, float32 [num_steps,
-            ...].
+            ...]; see `ActionSpace.seen`.
 
         Raises:
             PolicyError: the compiler does not offer a feature, or not in the expected form.
         """
+        read = self.actions.reader(header, self.normalisation.features)
+        return lambda payloads: self.actions.seen(read(payloads), self.normalisation)
 
-    @staticmethod
-    def learnt(answers: np.ndarray) -> np.ndarray:
-        """Answers as a learner takes them, of which there are at most 256 kinds: uint8 [num_steps]."""
-        return answers.astype(np.uint8)
+    def logits(self, observation: Observation) -> np.ndarray:
+        """Logits of observations, float32 [num_steps] or [num_steps, num_actions]; illegal actions minus infinity."""
+        outputs = logits(self.layers, self.actions.encode(np, observation, self.normalisation))
+        return outputs if observation.legal is None else np.where(observation.legal, outputs, _IMPOSSIBLE)
 
-    @staticmethod
-    @abstractmethod
-    def num_inputs(num_features: int) -> int:
-        """Inputs of the network for so many features."""
+    def logits_for(self, header: Header) -> Callable[[bytes], Any]:
+        """Bind to the compiler's features: maps one raw observation to its logits; raises as `inputs_for`."""
+        actions, scaling, layers = self.actions, self.normalisation, self.layers
+        first, *rest = layers
+        if (first_layer := actions.first_layer(header, scaling, *first)) is not None:
+            if not rest:
+                return lambda payload: first_layer(payload)[0]
+            return lambda payload: logits(rest, np.maximum(first_layer(payload), 0.0))
+        read, encode = actions.reader(header, scaling.features), actions.encode
+
+        def of_one(payload: bytes) -> Any:
+            observation = read(np.frombuffer(payload, np.uint8))
+            outputs = logits(layers, encode(np, observation, scaling))
+            return outputs if observation.legal is None else np.where(observation.legal, outputs, _IMPOSSIBLE)
+
+        return of_one
+
+    def respond_to(self, header: Header) -> Responder:
+        """Bind to the compiler's features, by name.
+
+        Raises:
+            PolicyError: the compiler does not offer a feature, or not in the expected form, or expects another kind of
+                answer.
+        """
+        reply, greedy, of_one = self.actions.reply(answer_dtype(header)), self.actions.greedy, self.logits_for(header)
+        return lambda payload: reply(greedy(np, of_one(payload)))
+
+    def decide_for(self, header: Header) -> Decide:
+        """Answers for many observations at once, equal to those of `respond_to`.
+
+        A product of matrices may round otherwise than one of a vector and a matrix, so actions that are close to others
+        are found again one by one.
+        """
+        actions, scaling, layers = self.actions, self.normalisation, self.layers
+        read, of_one = actions.reader(header, scaling.features), self.logits_for(header)
+        magnitudes = [(np.abs(matrix), np.abs(bias)) for matrix, bias in layers]
+
+        def decide(payloads: np.ndarray) -> np.ndarray:
+            observation = read(payloads)
+            inputs = actions.encode(np, observation, scaling)
+            found, terms = logits(layers, inputs), logits(magnitudes, np.abs(inputs))
+            if observation.legal is not None:
+                found, terms = np.where(observation.legal, found, _IMPOSSIBLE), terms.max(axis=1)
+            chosen: np.ndarray = actions.greedy(np, found).astype(actions.dtype)
+            for i in np.flatnonzero(actions.margin(found) < ROUNDING * terms):
+                chosen[i] = actions.greedy(np, of_one(payloads[i].tobytes()))
+            return chosen
+
+        return decide

@@ -47,17 +47,17 @@ def recorded_values(trace: pa.Table) -> dict[str, np.ndarray]:
     """
     types = trace_features(trace)
     if MASK not in types:
-        return {name: trace[name].to_numpy() for name in types}
-    legal = columns_of(trace, MASK) != 0
-    return {
-        name: columns_of(trace, name)[legal] if pa.types.is_fixed_size_list(kind) else trace[name].to_numpy()
-        for name, kind in types.items()
-        if name != MASK
-    }
+        return {name: values_of(trace, name) for name in types}
+    legal = values_of(trace, MASK) != 0
+    found = {name: values_of(trace, name) for name in types if name != MASK}
+    return {name: values[legal] if values.ndim > 1 else values for name, values in found.items()}
 
 
-def columns_of(trace: pa.Table, name: str) -> np.ndarray:
-    """A feature of columns in a trace, [num_steps, num_columns]."""
+def values_of(trace: pa.Table, name: str) -> np.ndarray:
+    """A feature in a trace, [num_steps], or [num_steps, num_columns] where it has a number for each column."""
+    if not pa.types.is_fixed_size_list(trace.schema.field(name).type):
+        numbers: np.ndarray = trace[name].to_numpy()
+        return numbers
     lists = trace[name].combine_chunks()
     flat: np.ndarray = lists.flatten().to_numpy()
     return flat.reshape(len(lists), lists.type.list_size)

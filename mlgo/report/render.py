@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from mlgo.actions import Binary
 from mlgo.core.measures import Measure, get_measure
 from mlgo.core.seeding import sample
 from mlgo.experiments.compare import Bootstrap, Comparison, Verdict
@@ -18,8 +19,6 @@ from mlgo.experiments.measured import ALL, Measured, Row
 from mlgo.experiments.programs import Programs
 from mlgo.experiments.projects import PAIRS, RankCorrelation
 from mlgo.policy.importance import Importance
-from mlgo.policy.network_policy import NetworkPolicy
-from mlgo.policy.stored import KINDS
 from mlgo.report.corpus import Corpus
 from mlgo.report.figures import LOG_TICKS, Series, central_range, chart, panels, to_html
 from mlgo.report.origin import Facts, without_folders
@@ -39,7 +38,6 @@ from mlgo.report.pages import (
 from mlgo.report.programs import cost_ranks, program_table, rank_table
 from mlgo.report.selftest import SelfTest
 from mlgo.report.training import losses, rewards
-from mlgo.rollout.references import REFERENCES
 from mlgo.tasks import get_task
 
 _NUM_STANDOUTS = 10
@@ -118,13 +116,13 @@ def sentence(row: Row, measure: Measure) -> str:
 
 def render_page(report: Report) -> str:
     """Return the page as HTML."""
-    modules, known = report.modules, REFERENCES[report.task]
+    modules, task = report.modules, get_task(report.task)
     main = get_measure(report.measure)
     measures = [main, *(get_measure(name) for name in modules.measures if name != main.name)]
     policies = [row for row in report.rows if row.contender.is_policy]
     references = [row for row in report.rows if not row.contender.is_policy and row.scope == ALL]
     cards = [row for row in policies if (row.split, row.scope) == ("test", ALL) and len(row.contender.seeds) == 1]
-    inlining = KINDS[report.task] is NetworkPolicy
+    inlining = isinstance(task.actions, Binary)
     split, policy = text_column("split", lambda row: row.split), text_column("policy", lambda row: row.name)
     scope = text_column("modules", lambda row: f"{row.split}, {SCOPES[row.scope]}")
     whole = [row for row in policies if row.scope == ALL]
@@ -139,7 +137,7 @@ def render_page(report: Report) -> str:
         coverage=f"{100.0 * report.bootstrap.confidence:g}\N{NO-BREAK SPACE}%",
         cards=[(_TONES[row.by(main.name).verdict], sentence(row, main), row.by(main.name)) for row in cards],
         test_projects=[project for project, _ in modules.by_project("test")],
-        imitated="the heuristic" if known.is_heuristic else known.traced,
+        imitated="the heuristic" if task.references.is_heuristic else task.references.traced,
         whole=comparison_table([policy, split], whole, measures),
         parts=comparison_table([policy, scope], [row for row in policies if row.scope != ALL], measures),
         references=comparison_table([text_column("advisor", lambda row: row.name), split], references, measures),

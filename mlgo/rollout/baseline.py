@@ -15,14 +15,13 @@ from mlgo.core.errors import ArtifactError
 from mlgo.core.measures import DEFAULT, Compiled, read_scores, scores_of
 from mlgo.core.types import TensorSpec
 from mlgo.corpus.store import Module
-from mlgo.policy.advisors import EchoAdvisor, RecordedAdvisor
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.copies import Copies, count_copies
 from mlgo.rollout.functions import function_rows
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.outcome import CompileOutcome
-from mlgo.rollout.references import HEURISTIC, REFERENCES, Luck
-from mlgo.tasks import Task
+from mlgo.tasks import HEURISTIC, Setting, Task
+from mlgo.tasks.advisors import EchoAdvisor, RecordedAdvisor
 from mlgo.wire.log import Header
 
 
@@ -69,13 +68,13 @@ def score_references(
         folder: for the objects, until what they share is known.
         label: title of the progress bar.
     """
-    references = REFERENCES[task.name]
+    references = task.references
 
     def job(module: Module, advisor: str, object_path: Path) -> CompileJob:
         plain = CompileJob(module.key, bitcode[module.key], None, object_path=object_path)
         if advisor == HEURISTIC:
             return plain
-        answers = references.advisors[advisor](quirks, Luck(seed, module.key, random_inline_share))
+        answers = references.advisors[advisor](Setting(seed, module.key, random_inline_share, quirks.default_slot))
         traced = advisor == references.traced
         return replace(plain, advisor=answers, with_default=traced and task.default is not None, record=traced)
 

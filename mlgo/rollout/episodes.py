@@ -23,7 +23,7 @@ class Episode:
     Attributes:
         module: key of the module.
         inputs: float16 [num_questions, ...], see `Policy.inputs_for`; a quarter of the memory of what was sent.
-        answers: uint8 or float32 [num_questions], see `Policy.learnt`.
+        answers: uint8 or float32 [num_questions], see `ActionSpace.targets`.
         score: by the objective; of a function, what the module costs if all others stay as the heuristic leaves them.
         object_sha256: hash of the object file.
         function: symbol; empty for a whole module.
@@ -125,4 +125,4 @@ def _questions(result: CompileResult, policy: Policy) -> tuple[np.ndarray, np.nd
         return np.zeros((0, 0), np.float16), np.zeros(0, np.uint8)
     payloads = np.frombuffer(result.observations, np.uint8).reshape(-1, header.payload_bytes)
     inputs = policy.inputs_for(header)(payloads).astype(np.float16)
-    return inputs, policy.learnt(np.frombuffer(result.answers, header.advice.dtype))
+    return inputs, policy.actions.targets(np.frombuffer(result.answers, header.advice.dtype))

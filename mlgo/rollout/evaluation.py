@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from mlgo.actions import Binary
 from mlgo.core.config import EvaluateConfig
 from mlgo.core.measures import scores_of
 from mlgo.core.names import PolicyName
 from mlgo.core.seeding import sample
-from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.policy import Policy
 from mlgo.rollout.compiles import CompileHost, check_failures
 from mlgo.rollout.functions import function_rows
@@ -83,7 +83,7 @@ def evaluate_policy(
     check_failures(keys, outcomes, max_failed_share, "evaluate.max_failed_share")
     return Evaluation(
         [
-            _result(one, outcome, name, isinstance(policy, NetworkPolicy))
+            _result(one, outcome, name, isinstance(policy.actions, Binary))
             for one, outcome in zip(modules, outcomes, strict=True)
         ],
         [

@@ -13,13 +13,13 @@ from mlgo.compiler.toolchain import Quirks
 from mlgo.core.errors import ArtifactError
 from mlgo.core.names import PolicyName
 from mlgo.corpus.store import Module
-from mlgo.policy.advisors import RecordedAdvisor
-from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.overrides import OverridingAdvisor, observation_keys
+from mlgo.policy.policy import Policy
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.outcome import CompileOutcome
 from mlgo.tasks import Task
+from mlgo.tasks.advisors import RecordedAdvisor
 
 SHOWN_FEATURES = (
     "callee_users",
@@ -136,7 +136,7 @@ def explain_regressions(
     host: CompileHost,
     task: Task,
     quirks: Quirks,
-    policy: NetworkPolicy,
+    policy: Policy,
     regressions: Sequence[Regression],
     bitcode: Mapping[str, Path],
     objective: str,
@@ -233,14 +233,12 @@ def _default_answers(
     return [_columns(result)[quirks.default_slot] for result in shown]
 
 
-def _departures(
-    task: Task, policy: NetworkPolicy, result: CompileResult, default: np.ndarray
-) -> tuple[list[Flip], int]:
+def _departures(task: Task, policy: Policy, result: CompileResult, default: np.ndarray) -> tuple[list[Flip], int]:
     """The questions that policy and heuristic answer differently, equal ones as one; and their number."""
     assert result.header is not None
     answers = np.frombuffer(result.answers, np.int64)
     differing = np.flatnonzero((answers != 0) != (default != 0))
-    columns, contents, logit = _columns(result), _keys(task, result), policy.logit_of(result.header)
+    columns, contents, logit = _columns(result), _keys(task, result), policy.logits_for(result.header)
     shown = [name for name in SHOWN_FEATURES if name in columns]
     width = result.header.payload_bytes
     by_content: dict[bytes, list[int]] = {}

@@ -5,14 +5,14 @@ from pathlib import Path
 
 from mlgo.core.seeding import generator
 from mlgo.policy.exploring import ExploringAdvisor
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.scored import ScoredModule
 
 
 def exploring_jobs(
-    policy: NetworkPolicy,
-    variants: Sequence[NetworkPolicy],
+    policy: Policy,
+    variants: Sequence[Policy],
     modules: Sequence[ScoredModule],
     bitcode: Mapping[str, Path],
     compiles: tuple[int, int],

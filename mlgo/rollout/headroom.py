@@ -11,15 +11,15 @@ from mlgo.core.config import HeadroomConfig
 from mlgo.core.measures import SIZES, Scores
 from mlgo.core.seeding import generator
 from mlgo.execution.trees import Leaf, ReplayStore, Walk
-from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor
-from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.overrides import OverridingAdvisor, observation_keys
+from mlgo.policy.policy import Policy
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.outcome import CompileOutcome
 from mlgo.rollout.scored import ScoredModule
 from mlgo.rollout.search import MODULE_WIDE, Promise, SearchResult, ask_trees, doubt_of, run_searches, search
 from mlgo.tasks import PureAdvisor
+from mlgo.tasks.advisors import ConstantAdvisor, EchoAdvisor
 
 SOLE_CALL_FEATURE = "last_call_to_static_bonus"
 """1 where the callee is local to the module and this call is its only use, so that inlining removes the callee
@@ -43,7 +43,7 @@ def measure_headroom(
     modules: Sequence[ScoredModule],
     bitcode: Mapping[str, Path],
     scores: pa.Table,
-    policies: Sequence[NetworkPolicy],
+    policies: Sequence[Policy],
     config: HeadroomConfig,
     objective: str,
     seed: int,

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from mlgo.compiler.session import CompileResult
-from mlgo.policy.explorers import exploring
+from mlgo.policy.exploring import ExploringAdvisor
 from mlgo.policy.policy import Policy
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.episodes import Read, compile_episodes
@@ -47,7 +47,7 @@ def sample_episodes(
         CompileJob(
             one.module.key,
             bitcode[one.module.key],
-            exploring(policy, temperature=1.0, flip_share=0.0, seed=int(luck)),
+            ExploringAdvisor(policy, temperature=1.0, flip_share=0.0, seed=int(luck)),
             record=True,
             sha256=one.module.sha256,
         )

@@ -11,7 +11,7 @@ from mlgo.core.errors import TrainingError
 from mlgo.core.measures import Scores, known_score, scores_of
 from mlgo.corpus.store import Module, load_modules
 from mlgo.rollout.copies import Copies
-from mlgo.rollout.references import HEURISTIC, REFERENCES
+from mlgo.tasks import HEURISTIC, get_task
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def load_scored_modules(
     path = baseline_dir / "scores.parquet"
     rows = read_table(path, SCORES).filter(pc.field("failure") == "").to_pylist()
     by_advisor = {(row["advisor"], row["project"], row["module"]): row for row in rows}
-    traced = REFERENCES[read_provenance(path).get("task", "inline-size")].traced
+    traced = get_task(read_provenance(path).get("task", "inline-size")).references.traced
     scored = []
     for module in load_modules(corpus_dir, splits=[split], languages=languages):
         plain = by_advisor.get((HEURISTIC, module.project, module.name))

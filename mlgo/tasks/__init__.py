@@ -2,7 +2,18 @@
 
 from mlgo.core.errors import ConfigError
 from mlgo.core.problems import PROBLEMS
-from mlgo.tasks.base import Advisor, Decide, Guard, PureAdvisor, Remark, Responder, Task
+from mlgo.tasks.base import (
+    HEURISTIC,
+    Advisor,
+    Decide,
+    Guard,
+    PureAdvisor,
+    References,
+    Remark,
+    Responder,
+    Setting,
+    Task,
+)
 
 
 def get_task(name: str) -> Task:
@@ -17,4 +28,22 @@ def get_task(name: str) -> Task:
     return problem
 
 
-__all__ = ["Advisor", "Decide", "Guard", "PureAdvisor", "Remark", "Responder", "Task", "get_task"]
+def all_tasks() -> list[Task]:
+    """All tasks whose compiles ask questions."""
+    return [get_task(name) for name in PROBLEMS.names() if PROBLEMS.get(name).kind == "modules"]
+
+
+__all__ = [
+    "HEURISTIC",
+    "Advisor",
+    "Decide",
+    "Guard",
+    "PureAdvisor",
+    "References",
+    "Remark",
+    "Responder",
+    "Setting",
+    "Task",
+    "all_tasks",
+    "get_task",
+]

@@ -7,10 +7,14 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
+from mlgo.actions import ActionSpace
 from mlgo.core.errors import ConfigError
 from mlgo.core.measures import Measure, names
 from mlgo.core.problems import Kind
 from mlgo.wire.log import Header
+
+HEURISTIC = "heuristic"
+"""Plain compile, without a channel. The baseline of all gains."""
 
 Responder = Callable[[bytes], bytes]
 """Maps one observation's raw tensors to the raw answer."""
@@ -105,6 +109,45 @@ class GrowthStop:
 
 
 @dataclass(frozen=True)
+class Setting:
+    """What a reference may depend on.
+
+    Attributes:
+        seed: root seed.
+        stream: name of the module; what is random differs between streams.
+        inline_share: probability that a random inliner inlines.
+        default_feature: feature in which the compiler tells its own decision.
+    """
+
+    seed: int
+    stream: str
+    inline_share: float
+    default_feature: str
+
+
+@dataclass(frozen=True)
+class References:
+    """Ways of answering without weights, which every policy of a task is held against.
+
+    Attributes:
+        traced: the one whose questions and answers are recorded, and with which a module must compile.
+        is_heuristic: whether the traced one decides as the compiler does, so that the same objects are expected.
+        advisors: how each is made; the heuristic itself is not among them.
+        passive: inlines nothing, evicts nothing, finds all priorities equal.
+    """
+
+    traced: str
+    is_heuristic: bool
+    advisors: Mapping[str, Callable[[Setting], Advisor]]
+    passive: PureAdvisor
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All references, the heuristic first."""
+        return (HEURISTIC, *self.advisors)
+
+
+@dataclass(frozen=True)
 class Task:
     """A decision problem that a stock compiler hands out.
 
@@ -117,6 +160,8 @@ class Task:
         decision: name of the answer tensor.
         measure: what its decisions are about; other measures can be minimised, too, see `objectives`.
         probe: textual IR on which the compiler asks at least once.
+        actions: what an answer may be, and how policies see a question.
+        references: simple ways of answering.
         default: how to learn the heuristic's own decision; None where the compiler does not tell.
         growth_stop: when the compiler stops asking; None where it never does.
         done_remark: reported for each change made, whether by advice or by the built-in heuristic.
@@ -124,6 +169,8 @@ class Task:
         in_code_generation: decisions come after the optimization of IR, so modules are kept optimized and only code
             is generated in each compile; what register allocation cost each function is reported, too.
         units: in which policies take features, where not as they are, see `policy.features.Normalisation`.
+        not_finite: value in place of one that is no finite number, by feature; an exported model puts it there, as
+            the guard does here.
         environment: what makes its Gymnasium environment, see `core.problems.Problem`.
         kind: modules.
     """
@@ -136,12 +183,15 @@ class Task:
     decision: str
     measure: Measure
     probe: str
+    actions: ActionSpace
+    references: References
     default: DefaultDecision | None = None
     growth_stop: GrowthStop | None = None
     done_remark: Remark | None = None
     guard: Callable[[Header], Guard] | None = None
     in_code_generation: bool = False
     units: Mapping[str, float] = field(default_factory=dict)
+    not_finite: Mapping[str, np.float32] = field(default_factory=dict)
     environment: ClassVar[str] = "mlgo.envs.env:CompileEnv"
     kind: ClassVar[Kind] = "modules"
 

@@ -12,8 +12,15 @@ Data sheet (LLVM 17 to 22; llvm/lib/Analysis/MLInlineAdvisor.cpp, InlineModelFea
   more is asked and nothing more is inlined. Seen only in the remark ``ForceStop`` of the pass ``inline-ml``.
 """
 
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mlgo.actions import Binary
 from mlgo.core.measures.sizes import TEXT
-from mlgo.tasks.base import DefaultDecision, GrowthStop, Remark, Task
+from mlgo.tasks.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor
+from mlgo.tasks.base import DefaultDecision, GrowthStop, References, Remark, Setting, Task
 
 # One call that may be inlined.
 _PROBE = """\
@@ -27,6 +34,28 @@ define i32 @caller(i32 %x) minsize optsize {
 }
 """
 
+
+def coin(rng: np.random.Generator, features: Any, share: float) -> bool:
+    """Yes with a fixed probability."""
+    return rng.random() < share
+
+
+def random_inliner(setting: Setting) -> RandomAdvisor:
+    """Inlines with a fixed probability, independently at each question."""
+    return RandomAdvisor(partial(coin, share=setting.inline_share), setting.seed, setting.stream)
+
+
+REFERENCES = References(
+    traced="echo",
+    is_heuristic=True,
+    advisors={
+        "echo": lambda setting: EchoAdvisor(setting.default_feature),
+        "never": lambda setting: ConstantAdvisor(0),
+        "random": random_inliner,
+    },
+    passive=ConstantAdvisor(0),
+)
+
 INLINE_SIZE = Task(
     name="inline-size",
     title="Inlining policies against the built-in heuristic",
@@ -38,6 +67,8 @@ INLINE_SIZE = Task(
     decision="inlining_decision",
     measure=TEXT,
     probe=_PROBE,
+    actions=Binary(),
+    references=REFERENCES,
     default=DefaultDecision(("-inliner-interactive-include-default",), "inlining_default"),
     growth_stop=GrowthStop(
         "-ml-advisor-size-increase-threshold=",

@@ -16,11 +16,15 @@ Data sheet (LLVM 17 to 22; llvm/lib/CodeGen/MLRegAllocEvictAdvisor.cpp and .h, R
 - The built-in decision is not told. LLVM 17 to 19 let two registers evict each other for ever.
 """
 
+from typing import Any
+
 import numpy as np
 
+from mlgo.actions import Categorical
 from mlgo.core.errors import ProtocolError
 from mlgo.core.measures.spills import SPILL_COST
-from mlgo.tasks.base import Task
+from mlgo.tasks.advisors import RandomAdvisor, RuleAdvisor
+from mlgo.tasks.base import References, Task
 from mlgo.wire.log import Header
 
 MASK = "mask"
@@ -102,6 +106,58 @@ class EvictionGuard:
         return int(np.flatnonzero(mask)[-1]).to_bytes(len(advice), "little")
 
 
+def lightest(columns: Any) -> np.ndarray:
+    """Evicts what is lighter than the value that asks; nothing where nothing is.
+
+    Of the legal columns whose heaviest range is lighter, it takes those that break the fewest hints, of these the
+    lightest, of equal ones the first. So does LLVM's own eviction (``EvictionCost``, ``shouldEvict``,
+    llvm/lib/CodeGen/RegAllocEvictionAdvisor.cpp), but for what it knows of hints, splits and cascades.
+
+    Args:
+        columns: features by name, each [num, num_columns].
+
+    Returns:
+        int64 [num].
+    """
+    legal, weights = columns[MASK] != 0, columns[DENSITY].astype(np.float32)
+    own = np.where(legal[:, -1:], weights[:, -1:], np.inf)  # illegal there: it must have a register
+    lighter = legal & (weights < own)
+    hints = np.where(lighter, columns[BROKEN_HINTS].astype(np.float32), np.inf)
+    best = lighter & (hints == hints.min(axis=1, keepdims=True))
+    columns_of_best = np.where(best, weights, np.inf).argmin(axis=1)
+    return np.where(lighter.any(axis=1), columns_of_best, legal.shape[1] - 1)
+
+
+def first_legal(columns: Any) -> np.ndarray:
+    """The register that comes first in the allocation order, int64 [num]."""
+    return np.asarray(columns[MASK] != 0).argmax(axis=1)
+
+
+def last_legal(columns: Any) -> np.ndarray:
+    """Evicts nothing where it may: the last legal column, int64 [num]."""
+    legal = columns[MASK] != 0
+    return legal.shape[1] - 1 - np.asarray(legal)[:, ::-1].argmax(axis=1)
+
+
+def any_legal(rng: np.random.Generator, columns: Any) -> Any:
+    """Each legal column with the same probability."""
+    return rng.choice(np.flatnonzero(columns[MASK]))
+
+
+LIGHTEST = RuleAdvisor((MASK, DENSITY, BROKEN_HINTS), lightest)
+FIRST_LEGAL, LAST_LEGAL = RuleAdvisor((MASK,), first_legal), RuleAdvisor((MASK,), last_legal)
+
+REFERENCES = References(
+    traced="lightest",
+    is_heuristic=False,
+    advisors={
+        "lightest": lambda setting: LIGHTEST,
+        "first": lambda setting: FIRST_LEGAL,
+        "random": lambda setting: RandomAdvisor(any_legal, setting.seed, setting.stream, (MASK,)),
+    },
+    passive=LAST_LEGAL,
+)
+
 REGALLOC_EVICT = Task(
     name="regalloc-evict",
     title="Register eviction policies against the built-in allocator",
@@ -113,7 +169,10 @@ REGALLOC_EVICT = Task(
     decision="index_to_evict",
     measure=SPILL_COST,
     probe=_probe(),
+    actions=Categorical(MASK),
+    references=REFERENCES,
     guard=EvictionGuard,
     in_code_generation=True,
     units=UNITS,
+    not_finite={DENSITY: DENSITY_OF_UNSPILLABLE},
 )

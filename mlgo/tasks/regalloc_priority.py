@@ -14,11 +14,15 @@ Data sheet (LLVM 17 to 22; llvm/lib/CodeGen/MLRegAllocPriorityAdvisor.cpp, RegAl
 - The built-in decision is not told. It also knows register classes, hints, and where a range begins.
 """
 
+from typing import Any
+
 import numpy as np
 
+from mlgo.actions import Scalar
 from mlgo.core.errors import ProtocolError
 from mlgo.core.measures.spills import SPILL_COST
-from mlgo.tasks.base import Task
+from mlgo.tasks.advisors import ConstantAdvisor, RandomAdvisor, RuleAdvisor
+from mlgo.tasks.base import References, Task
 from mlgo.wire.log import Header
 
 SIZE, STAGE, WEIGHT = "li_size", "stage", "weight"
@@ -39,6 +43,12 @@ WEIGHT_OF_UNSPILLABLE = np.float32(1e6)
 
 UNITS = {WEIGHT: 2.0**-16}
 """Most weights are far below 1, where a signed logarithm would hardly tell one from another."""
+
+PRIORITIES = Scalar(MAX_PRIORITY, STAGE, NUM_STAGES, (WEIGHT, WEIGHT_OF_UNSPILLABLE))
+"""Every stage has a function of its own; the threshold tells what cannot be spilled."""
+
+_LONG = np.float32(7.0)
+"""Logarithm of a long range, in slots; twice that is far beyond the longest."""
 
 
 class PriorityGuard:
@@ -77,6 +87,44 @@ class PriorityGuard:
         return (MAX_PRIORITY if priority > 0.0 else np.float32(0.0)).tobytes()
 
 
+def longest(ranges: Any) -> np.ndarray:
+    """Longer ranges first, those that are to be split after all others.
+
+    That is LLVM's own order (``DefaultPriorityAdvisor`` in llvm/lib/CodeGen/RegAllocGreedy.cpp) without what the
+    question does not tell: there, ranges within one block come after the others, in the order of their instructions,
+    and ranges with a hint before those without.
+
+    Args:
+        ranges: features by name, each [num].
+
+    Returns:
+        float32 [num].
+    """
+    last = np.float32(2.0) * (ranges[STAGE] == SPLIT)
+    priorities: np.ndarray = PRIORITIES.greedy(
+        np, np.log1p(ranges[SIZE].astype(np.float32)) / _LONG - np.float32(1.0) - last
+    )
+    return priorities
+
+
+def any_priority(rng: np.random.Generator, ranges: Any) -> np.float32:
+    """A priority from 0 to `MAX_PRIORITY`."""
+    return rng.random(dtype=np.float32) * MAX_PRIORITY
+
+
+LONGEST = RuleAdvisor((SIZE, STAGE), longest, np.float32)
+
+REFERENCES = References(
+    traced="longest",
+    is_heuristic=False,
+    advisors={
+        "longest": lambda setting: LONGEST,
+        "equal": lambda setting: ConstantAdvisor(0),
+        "random": lambda setting: RandomAdvisor(any_priority, setting.seed, setting.stream),
+    },
+    passive=ConstantAdvisor(0),
+)
+
 REGALLOC_PRIORITY = Task(
     name="regalloc-priority",
     title="Register priority policies against the built-in allocator",
@@ -88,7 +136,10 @@ REGALLOC_PRIORITY = Task(
     decision="priority",
     measure=SPILL_COST,
     probe="define i64 @f(i64 %x, i64 %y) {\n  %z = mul i64 %x, %y\n  ret i64 %z\n}\n",
+    actions=PRIORITIES,
+    references=REFERENCES,
     guard=PriorityGuard,
     in_code_generation=True,
     units=UNITS,
+    not_finite={WEIGHT: WEIGHT_OF_UNSPILLABLE},
 )

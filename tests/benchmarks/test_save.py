@@ -7,7 +7,7 @@ from benchmarks.save import bench_save
 from mlgo.corpus.store import Module
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
 from mlgo.rollout.scored import ScoredModule
 from tests.fakes.scores import scores
 
@@ -15,7 +15,7 @@ from tests.fakes.scores import scores
 def test_ways_of_saving_are_compared_on_the_same_steps(sample, toolchain, settings, leaves_nothing):
     module = Module("lz", "match.c", "c", "train", "")
     scaling = Normalisation(("cost_estimate",), np.zeros(1, np.float32), np.ones(1, np.float32))
-    policy = NetworkPolicy("inline-size", scaling, Architecture((1, 1)), np.array([0, -1], np.float32))
+    policy = Policy("inline-size", scaling, Architecture((1, 1)), np.array([0, -1], np.float32))
     bitcode = {module.key: sample("lz/match.c")}
     with leaves_nothing():
         cost = bench_save(toolchain, settings, policy, [ScoredModule(module, scores(1, 1, 1), 1)], bitcode, 2, 3, 1)

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from mlgo.core.measures.elf import executable_size, read_sections, text_size
-from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
 from mlgo.policy.stored import save_policy
 from mlgo.wire.log import LogParser, Outcome
 
@@ -90,7 +89,7 @@ def test_as_text(mlgo):
 @pytest.fixture
 def always(task):
     names = ("callee_basic_block_count", "callsite_cost")
-    return NetworkPolicy(
+    return Policy(
         task.name,
         Normalisation(names, np.zeros(2, np.float32), np.ones(2, np.float32)),
         Architecture((2, 1)),
@@ -137,9 +136,9 @@ def test_a_compiler_that_is_not_executable(fails, tmp_path):
 
 def test_a_policy_of_another_task(always, fails, tmp_path):
     scaling = always.normalisation
-    architecture = Architecture((ColumnPolicy.num_inputs(len(scaling.features)), 1))
+    architecture = Architecture((2 * len(scaling.features) + 1, 1))
     weights = np.zeros(architecture.num_params, np.float32)
-    save_policy(ColumnPolicy("regalloc-evict", scaling, architecture, weights), tmp_path / "policy")
+    save_policy(Policy("regalloc-evict", scaling, architecture, weights), tmp_path / "policy")
     assert "was trained for task regalloc-evict, not inline-size" in fails(PARSER, "--policy", tmp_path / "policy")
 
 

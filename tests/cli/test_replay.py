@@ -10,13 +10,13 @@ from mlgo.core.config import load_config
 from mlgo.execution.records import frame, read_records
 from mlgo.execution.trees import ReplayStore
 from mlgo.execution.trees.record import MAGIC
-from mlgo.policy.advisors import ConstantAdvisor
-from mlgo.policy.column_advisors import FirstLegalAdvisor, LightestAdvisor
 from mlgo.problems.subset.cache import CompileCache, Findings, caches
 from mlgo.problems.subset.compiler import Failed
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.memory import tree_key
 from mlgo.tasks import get_task
+from mlgo.tasks.advisors import ConstantAdvisor
+from mlgo.tasks.regalloc_evict import FIRST_LEGAL, LIGHTEST
 from tests.cli.conftest import REPOSITORY
 from tests.compiler.test_regalloc_real import TASK, fast, optimized  # noqa: F401
 from tests.execution.trees.test_merge import KEY
@@ -50,7 +50,7 @@ def work(toolchain, optimized, tmp_path_factory):  # noqa: F811
     shutil.copy(optimized("matrix/lu.cpp"), module)
     settings = load_config(REPOSITORY / "config/config.yaml", PRESET).compile
     store = ReplayStore(folder / "replay", tree_key(toolchain, TASK, settings))
-    jobs = [CompileJob("m", module, one, sha256=MODULE) for one in (LightestAdvisor(), FirstLegalAdvisor())]
+    jobs = [CompileJob("m", module, one, sha256=MODULE) for one in (LIGHTEST, FIRST_LEGAL)]
     with CompileHost(toolchain, TASK.name, settings, 1, store) as host:
         assert not any(outcome.failed for outcome in host.compile_all(jobs))
     return folder

@@ -6,10 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
 from mlgo.policy.stored import save_policy
 from mlgo.rollout.logged import read_episode, write_episode
 
@@ -49,7 +48,7 @@ def test_a_tampered_answer(mlgo, episode, tmp_path):
 
 def test_a_policy_with_other_weights_or_another_task(mlgo, tmp_path):
     scaling = Normalisation(("callsite_cost",), np.zeros(1, np.float32), np.ones(1, np.float32))
-    policy = NetworkPolicy("inline-size", scaling, Architecture((1, 1)), np.array([0, 1], np.float32))
+    policy = Policy("inline-size", scaling, Architecture((1, 1)), np.array([0, 1], np.float32))
     folder, log = tmp_path / "policy", tmp_path / "log"
     save_policy(policy, folder)
     assert mlgo("compile", "data/sample/lz/match.c", "--policy", folder, "--log", log).returncode == 0
@@ -58,7 +57,7 @@ def test_a_policy_with_other_weights_or_another_task(mlgo, tmp_path):
     run = mlgo("replay", "episode", log, "--policy", folder)
     assert (run.returncode, run.stdout) == (1, "")
     assert run.stderr == f"error: the episode was logged under policy policy with other weights, not {folder}\n"
-    save_policy(ColumnPolicy("regalloc-evict", scaling, Architecture((3, 1)), np.zeros(4, np.float32)), folder)
+    save_policy(Policy("regalloc-evict", scaling, Architecture((3, 1)), np.zeros(4, np.float32)), folder)
     assert "was trained for task regalloc-evict" in mlgo("replay", "episode", log, "--policy", folder).stderr
     assert "logged under policy policy, not never" in mlgo("replay", "episode", log, "--policy", "never").stderr
 

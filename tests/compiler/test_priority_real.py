@@ -10,9 +10,9 @@ import pytest
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.probe import probe_channel
 from mlgo.compiler.session import CompileResult, compile_plain, compile_under_advice
-from mlgo.policy.advisors import ConstantAdvisor, RecordedAdvisor
-from mlgo.policy.priority_advisors import LongestAdvisor, RandomPriorityAdvisor
-from mlgo.tasks import Responder, get_task
+from mlgo.tasks import Responder, Setting, get_task
+from mlgo.tasks.advisors import ConstantAdvisor, RecordedAdvisor
+from mlgo.tasks.regalloc_priority import LONGEST, REFERENCES
 from mlgo.wire.log import Header
 from tests.conftest import FLAGS, SAMPLE
 
@@ -67,8 +67,8 @@ def test_bad_answers_are_repaired(queued, leaves_nothing):
 
 def test_weights_are_finite_and_counted(toolchain, fast, module, queued):
     """Without the guard the same observations come, infinite where it puts another number."""
-    header = (guarded := queued(LongestAdvisor(), record=True)).header
-    raw = compile_under_advice(toolchain, replace(TASK, guard=None), module, LongestAdvisor(), fast, record=True)
+    header = (guarded := queued(LONGEST, record=True)).header
+    raw = compile_under_advice(toolchain, replace(TASK, guard=None), module, LONGEST, fast, record=True)
     weights = [
         np.frombuffer(one.observations, np.uint8).reshape(-1, header.payload_bytes)[:, header.offset("weight") :]
         for one in (guarded, raw)
@@ -85,7 +85,8 @@ def test_weights_are_finite_and_counted(toolchain, fast, module, queued):
 def test_priorities_change_the_code(toolchain, fast, module, queued):
     plain = compile_plain(toolchain, module, fast, task=TASK)
     longest, equal, drawn = (
-        queued(advisor) for advisor in (LongestAdvisor(), ConstantAdvisor(0), RandomPriorityAdvisor(0, "x"))
+        queued(advisor)
+        for advisor in (LONGEST, ConstantAdvisor(0), REFERENCES.advisors["random"](Setting(0, "x", 0.5, "")))
     )
     assert len({one.object_sha256 for one in (plain, longest, equal, drawn)}) == 4
     assert len({one.scores["spill_cost"] for one in (plain, longest, equal, drawn)}) == 4
@@ -93,7 +94,7 @@ def test_priorities_change_the_code(toolchain, fast, module, queued):
 
 def test_only_the_order_counts_down_to_integers(queued):
     """Whole numbers in the same order give the same code; the compiler drops what is behind the point."""
-    first = queued(LongestAdvisor())
+    first = queued(LONGEST)
     answers = np.frombuffer(first.answers, np.float32)
     ranks = np.unique(np.floor(answers), return_inverse=True)[1].astype(np.float32)
     assert len(np.unique(ranks)) > 50
@@ -106,9 +107,9 @@ def test_only_the_order_counts_down_to_integers(queued):
 
 def test_functions_are_contexts_and_answers_can_be_given_again(queued, leaves_nothing):
     with leaves_nothing():
-        first = queued(LongestAdvisor(), record=True)
+        first = queued(LONGEST, record=True)
         again = queued(RecordedAdvisor(first.answers))
-        known = queued(LongestAdvisor(), known=first.known_path())
+        known = queued(LONGEST, known=first.known_path())
     assert len({name for name, _ in first.contexts}) > 1
     assert first.contexts == again.contexts == known.contexts
     assert first.object_sha256 == again.object_sha256 == known.object_sha256

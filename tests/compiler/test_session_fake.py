@@ -23,10 +23,10 @@ from mlgo.core.errors import (
     ProtocolError,
     ToolchainError,
 )
-from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
+from mlgo.tasks.advisors import ConstantAdvisor, EchoAdvisor
 from tests.conftest import all_end, processes_naming
 from tests.fakes.elf import ALLOC, EXEC, PROGBITS, elf_object
 
@@ -195,7 +195,7 @@ def test_features_that_are_no_number_or_infinite_pass_unharmed(run):
 def test_a_network_refuses_features_that_are_not_int64(wanted, run, leaves_nothing):
     ones = np.ones(len(wanted), np.float32)
     shape = Architecture((len(wanted), 1))
-    policy = NetworkPolicy("inline-size", Normalisation(wanted, 0 * ones, ones), shape, np.ones(shape.num_params))
+    policy = Policy("inline-size", Normalisation(wanted, 0 * ones, ones), shape, np.ones(shape.num_params))
     with leaves_nothing(), pytest.raises(PolicyError, match="features that are not one int64: x, y"):
         run([*float_steps(), *END], policy)
 

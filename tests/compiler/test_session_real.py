@@ -23,8 +23,10 @@ from mlgo.core.errors import (
     PolicyError,
     ProtocolError,
 )
-from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor, RecordedAdvisor
 from mlgo.rollout import CompileHost, CompileJob
+from mlgo.tasks import Setting
+from mlgo.tasks.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
+from mlgo.tasks.inline_size import random_inliner
 
 ECHO = EchoAdvisor("inlining_default")
 SOURCES = [
@@ -190,7 +192,7 @@ def test_advisors_differ_as_they_must(source, sample, toolchain, task, settings)
 
     never, num_never = run(ConstantAdvisor(0))
     always, num_always = run(ConstantAdvisor(1))
-    some, num_some = run(RandomAdvisor(0.5, 0, "x"))
+    some, num_some = run(random_inliner(Setting(0, "x", 0.5, "")))
     assert num_never == 0
     assert num_always == always.num_questions
     assert 0 < num_some < some.num_questions
@@ -210,9 +212,13 @@ def test_any_non_zero_answer_inlines(bitcode, toolchain, task, settings):
 
 def test_a_random_advisor_is_reproducible_and_its_record_replays(sample, toolchain, task, settings):
     module = sample("graph/paths.cpp")
-    first = compile_under_advice(toolchain, task, module, RandomAdvisor(0.5, 7, "m"), settings, record=True)
-    again = compile_under_advice(toolchain, task, module, RandomAdvisor(0.5, 7, "m"), settings, record=True)
-    other = compile_under_advice(toolchain, task, module, RandomAdvisor(0.5, 8, "m"), settings)
+    first = compile_under_advice(
+        toolchain, task, module, random_inliner(Setting(7, "m", 0.5, "")), settings, record=True
+    )
+    again = compile_under_advice(
+        toolchain, task, module, random_inliner(Setting(7, "m", 0.5, "")), settings, record=True
+    )
+    other = compile_under_advice(toolchain, task, module, random_inliner(Setting(8, "m", 0.5, "")), settings)
     replay = compile_under_advice(toolchain, task, module, RecordedAdvisor(first.answers), settings, record=True)
     assert first.answers == again.answers != other.answers
     assert first.object_sha256 == again.object_sha256 == replay.object_sha256

@@ -19,11 +19,11 @@ from mlgo.envs import compile_environments
 from mlgo.envs.env import CompileEnv
 from mlgo.envs.rewards import MarginalShare, Shaped
 from mlgo.envs.vector import VectorObservation
-from mlgo.policy.column_advisors import LightestAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
 from mlgo.tasks import get_task
+from mlgo.tasks.regalloc_evict import LIGHTEST
 from tests.conftest import REPOSITORY, processes_naming
 from tests.envs.conftest import EVICTING, INLINING
 
@@ -83,7 +83,7 @@ def test_never_inlining_costs_what_it_costs(make, toolchain):
 def test_columns_are_those_of_an_advisor(make, toolchain):
     """The same rule as an agent and as an advisor gives the same object; illegal columns are masked."""
     env = make("mlgo/RegallocEvict-v0", [EVICTING])
-    header, rule = env.header, LightestAdvisor().respond_to(env.header)
+    header, rule = env.header, LIGHTEST.respond_to(env.header)
 
     def least(observation, info):
         payload = b"".join(observation[spec.name].tobytes() for spec in header.features)
@@ -93,7 +93,7 @@ def test_columns_are_those_of_an_advisor(make, toolchain):
 
     _, terminated, info, steps = play(env, least)
     task = get_task("regalloc-evict")
-    advised = compile_under_advice(toolchain, task, env.problem.bitcode, LightestAdvisor(), env.settings)
+    advised = compile_under_advice(toolchain, task, env.problem.bitcode, LIGHTEST, env.settings)
     assert terminated
     assert (info["object_sha256"], steps) == (advised.object_sha256, advised.num_questions)
     assert info["repaired_answers"] == 0
@@ -109,7 +109,7 @@ def test_an_illegal_column_is_replaced_and_counted(make):
 def test_shares_by_marginal_cost_add_up_to_the_gain(make):
     """A policy that expects 6 bytes of each inlined call with one constant argument; the end corrects it."""
     scaling = Normalisation(("constant_args",), np.zeros(1, np.float32), np.ones(1, np.float32))
-    policy = NetworkPolicy("inline-size", scaling, Architecture((1, 1)), np.array([3.0 / np.log(2), 0.0], np.float32))
+    policy = Policy("inline-size", scaling, Architecture((1, 1)), np.array([3.0 / np.log(2), 0.0], np.float32))
     env = make("mlgo/InlineSize-v0", reward=MarginalShare(policy, 2.0))
     observation, info = env.reset(options={"module": INLINING[0]})
     total, terminated, number = 0.0, False, 0

@@ -9,11 +9,11 @@ import pytest
 from mlgo.core.errors import ConfigError, ReplayMismatch, ToolchainError
 from mlgo.core.seeding import generator
 from mlgo.execution.trees import ReplayStore
-from mlgo.policy.advisors import ConstantAdvisor
-from mlgo.policy.column_advisors import LightestAdvisor
 from mlgo.rollout import CompileHost
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.memory import tree_key
+from mlgo.tasks.advisors import ConstantAdvisor
+from mlgo.tasks.regalloc_evict import LIGHTEST
 from tests.conftest import SAMPLE
 from tests.envs.conftest import EVICTING, INLINING
 
@@ -116,10 +116,10 @@ def test_trees_of_training_are_used(make, toolchain, tmp_path):
 
 def test_training_uses_the_trees_of_an_environment(make, toolchain, tmp_path):
     env = make("mlgo/RegallocEvict-v0", [SMALL], trees=str(tmp_path))
-    rule = LightestAdvisor().respond_to(env.header)
+    rule = LIGHTEST.respond_to(env.header)
     _, info = play(env, lambda: int.from_bytes(rule(env._event.payload), "little"))
     store = ReplayStore(tmp_path, tree_key(toolchain, env.task, env.settings))
-    job = CompileJob("m", env.problem.bitcode, LightestAdvisor(), sha256=env.problem.sha256, costs_only=True)
+    job = CompileJob("m", env.problem.bitcode, LIGHTEST, sha256=env.problem.sha256, costs_only=True)
     with CompileHost(toolchain, env.task.name, env.settings, 1, store) as host:
         (outcome,) = host.compile_all([job])
     assert (outcome.recalled, outcome.score("spill_cost")) == (True, info["score"])

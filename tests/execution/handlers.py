@@ -72,7 +72,7 @@ def make_inspector():
 
 def make_compile_inspector():
     """As `make_inspector`, in a process that has imported what a compile worker imports."""
-    import mlgo.policy.network_policy
+    import mlgo.policy.policy
     import mlgo.rollout.compiles  # noqa: F401
 
     return make_inspector()

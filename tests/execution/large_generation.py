@@ -19,7 +19,7 @@ from mlgo.corpus.store import Module
 from mlgo.execution.trees import ReplayStore
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
 from mlgo.rollout import CompileHost
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.memory import tree_key
@@ -41,7 +41,7 @@ def main() -> None:
     noise = np.random.default_rng(0).standard_normal((num_candidates, architecture.num_params))
     candidates = noise.astype(np.float32)
     del noise
-    policy = NetworkPolicy("inline-size", scaling, architecture, candidates[0])
+    policy = Policy("inline-size", scaling, architecture, candidates[0])
     with scratch_directory() as folder:
         bitcode, modules = {}, []
         for name in SOURCES:

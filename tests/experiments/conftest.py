@@ -21,10 +21,9 @@ from mlgo.core.artifacts import (
 )
 from mlgo.core.files import write_json, write_text
 from mlgo.core.measures.remarks import SpillCosts
-from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
 from mlgo.policy.stored import save_policy
 
 SPLITS = {"train": ["anvil", "bellows"], "validation": ["crucible"], "test": ["drill", "easel"]}
@@ -218,9 +217,9 @@ def write_policy(folder: Path, task: str) -> None:
     weights = np.array([1, 0, 0], np.float32)  # inlines where a is positive, whatever b
     origin = {"algorithm": algorithm, "seed": 0}
     if task == "inline-size":
-        save_policy(NetworkPolicy(task, scaling, Architecture((2, 1)), weights, origin), folder)
+        save_policy(Policy(task, scaling, Architecture((2, 1)), weights, origin), folder)
     else:
-        save_policy(ColumnPolicy(task, scaling, Architecture((5, 1)), np.zeros(6, np.float32), origin), folder)
+        save_policy(Policy(task, scaling, Architecture((5, 1)), np.zeros(6, np.float32), origin), folder)
     if algorithm == "bc":
         text = "epoch,loss,validation_loss,validation_accuracy\n1,0.6,0.61,0.7\n2,0.4,0.5,0.8\n"
     else:

@@ -3,14 +3,18 @@
 import numpy as np
 import pytest
 
+from mlgo.actions import Binary, Categorical
 from mlgo.core.errors import PolicyError
 from mlgo.export.parity import Parity, compare_decisions
+from mlgo.tasks.regalloc_priority import PRIORITIES
 
 LOGITS = np.array([2.0, -3.0, 0.00005, -0.00005, 0.0, 0.0001], np.float32)
 
 
 def test_counts_by_hand():
-    parity = compare_decisions(LOGITS, np.array([1, 0, 0, 1, 1, 1]))  # the third to fifth are too close to tell
+    parity = compare_decisions(
+        Binary(), LOGITS, np.array([1, 0, 0, 1, 1, 1])
+    )  # the third to fifth are too close to tell
     assert parity == Parity(questions=6, ambiguous=3, mismatches=0, inlined=4)
     assert parity.record() == {"questions": 6, "ambiguous": 3, "mismatches": 0, "inlined": 4}
 
@@ -21,15 +25,29 @@ def test_counts_by_hand():
 )
 def test_wrong_decisions_are_an_error(decisions, count):
     with pytest.raises(PolicyError, match=f"differs from the policy in {count} of 6 decisions"):
-        compare_decisions(LOGITS, np.array(decisions))
+        compare_decisions(Binary(), LOGITS, np.array(decisions))
 
 
 def test_an_output_that_is_not_a_number_is_an_error():
     with pytest.raises(PolicyError, match="not a number"):
-        compare_decisions(np.array([1.0, np.nan], np.float32), np.array([1, 0]))
+        compare_decisions(Binary(), np.array([1.0, np.nan], np.float32), np.array([1, 0]))
 
 
 @pytest.mark.parametrize("logits", [[], [0.0, 0.00009]])
 def test_nothing_to_compare(logits):
     with pytest.raises(PolicyError, match="parity cannot be shown"):
-        compare_decisions(np.array(logits, np.float32), np.zeros(len(logits), np.int64))
+        compare_decisions(Binary(), np.array(logits, np.float32), np.zeros(len(logits), np.int64))
+
+
+def test_columns_by_hand():
+    logits = np.array([[1.0, 3.0, 2.0], [0.0, -np.inf, -np.inf], [2.0, 2.0001, 0.0]], np.float32)
+    # Nothing else is legal in the second, and the third is too close to tell.
+    parity = compare_decisions(Categorical("mask"), logits, np.array([1, 0, 0]))
+    assert parity == Parity(questions=3, ambiguous=2, mismatches=0, inlined=None)
+    with pytest.raises(PolicyError, match="differs from the policy in 1 of 3 decisions"):
+        compare_decisions(Categorical("mask"), logits, np.array([2, 0, 0]))
+
+
+def test_priorities_must_differ():
+    with pytest.raises(PolicyError, match="parity cannot be shown"):
+        compare_decisions(PRIORITIES, np.zeros(3, np.float32), np.zeros(3, np.float32))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlgo.actions import Binary
 from mlgo.core.artifacts import trace_schema
 from mlgo.core.errors import PolicyError, TrainingError
 from mlgo.learn.bc import CloneData, clone
@@ -31,6 +32,7 @@ CONFIG = BCConfig(
 PROGRAM = """
 import hashlib, json
 import numpy as np
+from mlgo.actions import Binary
 from mlgo.core.config import BCConfig
 from mlgo.core.errors import TrainingError
 from mlgo.learn.bc import CloneData, clone
@@ -47,23 +49,25 @@ def data(count):
     return CloneData(inputs, (inputs @ np.array([1.0, -2.0, 0.5]) > 0.3).astype(np.float32))
 
 train, validation, unseen = data(600), data(200), data(1000)
-first = clone(train, validation, [8], config, 1)
-again = clone(train, validation, [8], config, 1)
-other = clone(train, validation, [8], config, 2)
+first = clone(train, validation, Binary(), [8], config, 1)
+again = clone(train, validation, Binary(), [8], config, 1)
+other = clone(train, validation, Binary(), [8], config, 2)
 correct = (logits(first.layers, unseen.inputs) > 0) == (unseen.answers > 0)
 constant = CloneData(validation.inputs, np.ones_like(validation.answers))
-one_sided = clone(train, constant, [], config.model_copy(update={"max_epochs": 2}), 1)
+one_sided = clone(train, constant, Binary(), [], config.model_copy(update={"max_epochs": 2}), 1)
 equal = CloneData(train.inputs, train.answers, np.ones_like(train.answers))
-weighed = clone(equal, CloneData(validation.inputs, validation.answers, np.ones(200, np.float32)), [8], config, 1)
+equal_unseen = CloneData(validation.inputs, validation.answers, np.ones(200, np.float32))
+weighed = clone(equal, equal_unseen, Binary(), [8], config, 1)
 # the same questions with contradicting answers; the heavier ones win
 torn = CloneData(np.tile(train.inputs, (2, 1)), np.concatenate([1 - train.answers, train.answers]))
 torn = CloneData(torn.inputs, torn.answers, np.repeat([0.2, 1.8], 600).astype(np.float32))
-followed = (logits(clone(torn, validation, [8], config, 1).layers, unseen.inputs) > 0) == (unseen.answers > 0)
+heavy = clone(torn, validation, Binary(), [8], config, 1)
+followed = (logits(heavy.layers, unseen.inputs) > 0) == (unseen.answers > 0)
 best = min(first.history, key=lambda record: record["validation_loss"])
 outputs = logits(first.layers, validation.inputs)
 scores = np.logaddexp(0, outputs) - validation.answers * outputs
 try:
-    clone(CloneData(train.inputs * np.nan, train.answers), validation, [8], config, 1)
+    clone(CloneData(train.inputs * np.nan, train.answers), validation, Binary(), [8], config, 1)
     message = ""
 except TrainingError as error:
     message = str(error)
@@ -138,7 +142,7 @@ def data(answers):
 def test_data_without_anything_to_learn(train, validation, message, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow", None)  # found out before anything large is loaded: it cannot be
     with pytest.raises(TrainingError, match=message):
-        clone(train, validation, [4], CONFIG, 0)
+        clone(train, validation, Binary(), [4], CONFIG, 0)
 
 
 SCALING = Normalisation(("b", "a"), np.zeros(2, np.float32), np.ones(2, np.float32))
@@ -159,22 +163,22 @@ ROWS = [
 
 
 def test_dataset_takes_projects_and_orders_features():
-    found = clone_data(trace(ROWS), {"q"}, SCALING, 100, 0)
+    found = clone_data(trace(ROWS), {"q"}, Binary(), SCALING, 100, 0)
     assert found.inputs[:, 0].tolist() == [0.0, 0.0, 0.0]  # b comes first
     assert found.inputs[:, 1] == pytest.approx(np.log([71, 72, 73]), rel=1e-5)
     assert found.answers.tolist() == [0.0, 0.0, 0.0]
     assert found.answers.dtype == found.inputs.dtype == np.float32
-    assert len(clone_data(trace(ROWS), {"p", "q"}, SCALING, 100, 0).answers) == 15
+    assert len(clone_data(trace(ROWS), {"p", "q"}, Binary(), SCALING, 100, 0).answers) == 15
 
 
 def test_dataset_bounds_each_module():
-    found = clone_data(trace(ROWS), {"p", "q"}, SCALING, 4, 0)
+    found = clone_data(trace(ROWS), {"p", "q"}, Binary(), SCALING, 4, 0)
     assert len(found.answers) == 4 + 2 + 3
-    again = clone_data(trace(ROWS), {"p", "q"}, SCALING, 4, 0)
+    again = clone_data(trace(ROWS), {"p", "q"}, Binary(), SCALING, 4, 0)
     assert np.array_equal(found.inputs, again.inputs)
-    other = clone_data(trace(ROWS), {"p", "q"}, SCALING, 4, 1)
+    other = clone_data(trace(ROWS), {"p", "q"}, Binary(), SCALING, 4, 1)
     assert not np.array_equal(found.inputs, other.inputs)
-    alone = clone_data(trace(ROWS), {"p"}, SCALING, 4, 0)
+    alone = clone_data(trace(ROWS), {"p"}, Binary(), SCALING, 4, 0)
     assert np.array_equal(alone.inputs, found.inputs[:6])  # other projects do not change what is drawn
 
 
@@ -187,7 +191,7 @@ def test_dataset_keeps_a_bounded_ordered_part_of_each_module(sizes, bound, seed)
     for (project, module), size in sorted(sizes.items()):
         rows += [(project, module, step, number + step, number + step, step % 2) for step in range(size)]
         number += size
-    found, again = (clone_data(trace(rows), {"p", "q"}, SCALING, bound, seed) for _ in range(2))
+    found, again = (clone_data(trace(rows), {"p", "q"}, Binary(), SCALING, bound, seed) for _ in range(2))
     assert np.array_equal(found.inputs, again.inputs)
     assert np.array_equal(found.answers, again.answers)
     assert len(found.answers) == sum(min(size, bound) for size in sizes.values())
@@ -208,7 +212,7 @@ def test_dataset_keeps_a_bounded_ordered_part_of_each_module(sizes, bound, seed)
     ],
 )
 def test_dataset_weighs_modules(weighting, balance, expected):
-    found = clone_data(trace(ROWS), {"p", "q"}, SCALING, 4, 0, weighting, balance)
+    found = clone_data(trace(ROWS), {"p", "q"}, Binary(), SCALING, 4, 0, weighting, balance)
     if expected is None:
         assert found.weights is None
     else:
@@ -216,24 +220,26 @@ def test_dataset_weighs_modules(weighting, balance, expected):
 
 
 def test_dataset_balances_answers():
-    found = clone_data(trace(ROWS), {"p", "q"}, SCALING, 4, 0, "question", True)
+    found = clone_data(trace(ROWS), {"p", "q"}, Binary(), SCALING, 4, 0, "question", True)
     assert found.weights[found.answers == 1].sum() == pytest.approx(4.5)
     assert found.weights[found.answers == 0].sum() == pytest.approx(4.5)
 
 
 def test_a_trace_that_does_not_fit():
-    check_trace(trace(ROWS), {"task": "t"}, "t", SCALING)
-    check_trace(trace(ROWS), {}, "t", SCALING)
-    with pytest.raises(TrainingError, match="the trace is of task 'u', not 't'; run the baseline stage again"):
-        check_trace(trace(ROWS), {"task": "u"}, "t", SCALING)
+    check_trace(trace(ROWS), {"task": "inline-size"}, "inline-size", SCALING)
+    check_trace(trace(ROWS), {}, "inline-size", SCALING)
+    with pytest.raises(
+        TrainingError, match="the trace is of task 'u', not 'inline-size'; run the baseline stage again"
+    ):
+        check_trace(trace(ROWS), {"task": "u"}, "inline-size", SCALING)
     with pytest.raises(TrainingError, match=r"the vocabulary lacks 1 features of the trace \(a\)"):
-        check_trace(trace(ROWS), {}, "t", Normalisation(("b",), SCALING.centre[:1], SCALING.scale[:1]))
+        check_trace(trace(ROWS), {}, "inline-size", Normalisation(("b",), SCALING.centre[:1], SCALING.scale[:1]))
     with pytest.raises(PolicyError, match=r"the trace lacks 1 .* \(z\)"):
-        check_trace(trace(ROWS), {}, "t", Normalisation(("b", "a", "z"), np.zeros(3), np.ones(3)))
+        check_trace(trace(ROWS), {}, "inline-size", Normalisation(("b", "a", "z"), np.zeros(3), np.ones(3)))
 
 
 def test_dataset_without_rows():
-    found = clone_data(trace(ROWS), {"other"}, SCALING, 4, 0)
+    found = clone_data(trace(ROWS), {"other"}, Binary(), SCALING, 4, 0)
     assert found.inputs.shape == (0, 2)
     assert found.answers.shape == (0,)
 
@@ -241,7 +247,7 @@ def test_dataset_without_rows():
 def test_dataset_without_a_feature():
     odd = Normalisation(("a", "z"), SCALING.centre, SCALING.scale)
     with pytest.raises(PolicyError, match=r"the trace lacks 1 .* \(z\)"):
-        clone_data(trace(ROWS), {"p"}, odd, 4, 0)
+        clone_data(trace(ROWS), {"p"}, Binary(), odd, 4, 0)
 
 
 def test_history_as_csv(tmp_path):

@@ -6,13 +6,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from mlgo.actions import Categorical
 from mlgo.core.artifacts import trace_schema
 from mlgo.core.errors import TrainingError
-from mlgo.learn.bc.columns import clone_columns, column_data
+from mlgo.learn.bc import clone
 from mlgo.learn.bc.config import BCConfig
-from mlgo.policy.vocabulary import build_vocabulary, columns_of, normalisation, recorded_values
+from mlgo.learn.bc.dataset import clone_data
+from mlgo.policy.vocabulary import build_vocabulary, normalisation, recorded_values, values_of
 
 COLUMNS = 5
+SPACE = Categorical("mask")
 BC = BCConfig(
     max_epochs=40,
     patience=10,
@@ -58,7 +61,7 @@ def trace(project, num_steps, seed):
 def test_vocabulary_knows_legal_columns_only():
     table = trace("p", 30, 0)
     values = recorded_values(table)
-    legal = columns_of(table, "mask") == 1
+    legal = values_of(table, "mask") == 1
     assert set(values) == {"density", "stage", "progress"}
     assert len(values["density"]) == legal.sum()
     assert values["density"].min() > 0
@@ -67,30 +70,31 @@ def test_vocabulary_knows_legal_columns_only():
 
 def data(table, projects):
     scaling = normalisation(build_vocabulary(recorded_values(table), 101))
-    return column_data(table, projects, scaling, 1000, 0)
+    return clone_data(table, projects, SPACE, scaling, 1000, 0)
 
 
 def test_legal_columns_come_first():
     table = trace("p", 12, 1)
     found = data(table, {"p"})
-    masks, chosen = columns_of(table, "mask"), table["answer"].to_numpy()
+    masks, chosen = values_of(table, "mask"), table["answer"].to_numpy()
+    marked = found.inputs[..., -1] != 0
     for step in range(12):
         legal = np.flatnonzero(masks[step])
-        assert found.legal[step].sum() == len(legal)
-        assert found.legal[step][: len(legal)].all()
+        assert marked[step].sum() == len(legal)
+        assert marked[step][: len(legal)].all()
         assert legal[found.answers[step]] == chosen[step]
     last = masks[:, -1] == 1  # the last column, where legal, is marked as such by its last input
-    assert ((found.inputs[..., -1] * found.legal).sum(axis=1) == last).all()
+    assert ((found.inputs[..., -2] * marked).sum(axis=1) == last).all()
 
 
 PROGRAM = """
 import json
 import pyarrow as pa
-from mlgo.learn.bc.columns import clone_columns
-from tests.learn.test_bc_columns import BC, data, trace
+from mlgo.learn.bc import clone
+from tests.learn.test_bc_columns import BC, SPACE, data, trace
 
 both = pa.concat_tables([trace("p", 600, 2), trace("q", 150, 3)])
-first, again = (clone_columns(data(both, {"p"}), data(both, {"q"}), [], BC, 0) for _ in range(2))
+first, again = (clone(data(both, {"p"}), data(both, {"q"}), SPACE, [], BC, 0) for _ in range(2))
 (matrix, bias), = first.layers
 print(json.dumps({
     "accuracy": max(one["validation_accuracy"] for one in first.history),
@@ -115,4 +119,4 @@ def test_a_clone_of_the_lightest_column(in_tensorflow):
 def test_nothing_to_imitate():
     table = trace("p", 30, 4)
     with pytest.raises(TrainingError, match="validation trace holds no question"):
-        clone_columns(data(table, {"p"}), data(table, {"none"}), [], BC, 0)
+        clone(data(table, {"p"}), data(table, {"none"}), SPACE, [], BC, 0)

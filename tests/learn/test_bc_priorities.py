@@ -8,11 +8,11 @@ import pytest
 
 from mlgo.core.artifacts import trace_schema
 from mlgo.core.errors import ConfigError, TrainingError
+from mlgo.learn.bc import clone
 from mlgo.learn.bc.config import BCConfig
-from mlgo.learn.bc.priorities import clone_priorities, priority_data
-from mlgo.policy.priority_policy import priority_of
+from mlgo.learn.bc.dataset import clone_data
 from mlgo.policy.vocabulary import build_vocabulary, normalisation, recorded_values
-from mlgo.tasks.regalloc_priority import UNITS
+from mlgo.tasks.regalloc_priority import PRIORITIES, UNITS
 
 BC = BCConfig(
     max_epochs=25,
@@ -39,14 +39,14 @@ def trace(project, num_steps, seed):
         "li_size": sizes,
         "stage": stages,
         "weight": rng.lognormal(-4, 4, num_steps).astype(np.float32),
-        "answer": priority_of(outputs.astype(np.float32)),
+        "answer": PRIORITIES.greedy(np, outputs.astype(np.float32)),
     }
     return pa.table(table, schema=trace_schema(TYPES, pa.float32()).remove_metadata())
 
 
 def data(table, projects, **options):
     scaling = normalisation(build_vocabulary(recorded_values(table), 101), UNITS)
-    return priority_data(table, projects, scaling, 1000, 0, **options)
+    return clone_data(table, projects, PRIORITIES, scaling, 1000, 0, **options)
 
 
 def test_vocabulary_is_of_what_the_compiler_sends():
@@ -70,12 +70,13 @@ PROGRAM = """
 import json
 import numpy as np
 import pyarrow as pa
-from mlgo.learn.bc.priorities import clone_priorities
+from mlgo.learn.bc import clone
+from mlgo.tasks.regalloc_priority import PRIORITIES
 from tests.learn.test_bc_priorities import BC, data, trace
 
 both = pa.concat_tables([trace("p", 900, 2), trace("q", 300, 3)])
 unseen = data(both, {"q"})
-first, again = (clone_priorities(data(both, {"p"}), unseen, [], BC, 0) for _ in range(2))
+first, again = (clone(data(both, {"p"}), unseen, PRIORITIES, [], BC, 0) for _ in range(2))
 (matrix, bias), = first.layers
 print(json.dumps({
     "accuracy": max(one["validation_accuracy"] for one in first.history),
@@ -96,7 +97,7 @@ def test_a_linear_clone_of_longest_first(in_tensorflow):
 def test_nothing_to_imitate():
     table = trace("p", 30, 4)
     with pytest.raises(TrainingError, match="validation trace holds no question"):
-        clone_priorities(data(table, {"p"}), data(table, {"none"}), [], BC, 0)
+        clone(data(table, {"p"}), data(table, {"none"}), PRIORITIES, [], BC, 0)
 
 
 def test_balancing_is_refused():

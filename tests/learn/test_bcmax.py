@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlgo.actions import Binary
 from mlgo.core.artifacts import trace_schema
 from mlgo.core.config import load_config
 from mlgo.core.errors import ArtifactError, PolicyError, TrainingError
 from mlgo.core.seeding import generator
-from mlgo.learn.answers import YesOrNo
 from mlgo.learn.bc import CloneData
 from mlgo.learn.bc.weights import question_weights
 from mlgo.learn.bcmax import BCMaxState, Trajectory, imitate_best
@@ -26,7 +26,7 @@ from mlgo.learn.bcmax.variants import perturbed, variants
 from mlgo.learn.checkpoint import write_checkpoint
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
 from mlgo.policy.stored import save_policy
 from mlgo.rollout.episodes import Episode
 from tests.conftest import REPOSITORY
@@ -118,23 +118,23 @@ def trace(rows):
 
 def test_the_heuristic_s_trajectories():
     rows = [("p", "m", 0, 1, 7, 1), ("p", "m", 1, 2, 7, 0), ("p", "n", 0, 3, 7, 1), ("q", "m", 0, 4, 7, 0)]
-    found = heuristic_trajectories(trace(rows), {"q/m", "p/m"}, SCALING)
+    found = heuristic_trajectories(trace(rows), {"q/m", "p/m"}, Binary(), SCALING)
     assert list(found) == ["p/m", "q/m"]
     one = found["p/m"]
     assert (one.source, one.reward, one.answers.tolist()) == (HEURISTIC, 0.0, [1, 0])
     assert one.inputs == pytest.approx(np.log([[8, 2], [8, 3]]), rel=1e-3)  # b comes first
     assert (one.inputs.dtype, one.answers.dtype) == (np.float16, np.uint8)
     nothing = trace(rows).slice(0, 0)
-    assert heuristic_trajectories(nothing, set(), SCALING) == {}
+    assert heuristic_trajectories(nothing, set(), Binary(), SCALING) == {}
     with pytest.raises(TrainingError, match="the trace lacks 2 modules that have scores, the first is p/m"):
-        heuristic_trajectories(nothing, {"p/n", "p/m"}, SCALING)
+        heuristic_trajectories(nothing, {"p/n", "p/m"}, Binary(), SCALING)
     with pytest.raises(TrainingError, match="the trace lacks 1 modules that have scores, the first is p/x"):
-        heuristic_trajectories(trace(rows), {"p/x", "p/m"}, SCALING)
+        heuristic_trajectories(trace(rows), {"p/x", "p/m"}, Binary(), SCALING)
     with pytest.raises(PolicyError, match=r"the trace lacks 1 .* \(z\)"):
-        heuristic_trajectories(trace(rows), {"p/m"}, Normalisation(("z", "a"), SCALING.centre, SCALING.scale))
+        heuristic_trajectories(trace(rows), {"p/m"}, Binary(), Normalisation(("z", "a"), SCALING.centre, SCALING.scale))
 
 
-POLICY = NetworkPolicy("inline-size", SCALING, Architecture((2, 1)), np.array([3.0, 4.0, 0.0], np.float32))
+POLICY = Policy("inline-size", SCALING, Architecture((2, 1)), np.array([3.0, 4.0, 0.0], np.float32))
 
 
 def test_variants_of_a_round():
@@ -164,7 +164,7 @@ def test_references_and_earlier_policies_come_before_the_first_round(tmp_path):
 
 
 def test_noise_is_in_units_of_a_layer():
-    policy = NetworkPolicy("inline-size", SCALING, Architecture((2, 1, 1)), np.array([3, 4, 0, 0, 0], np.float32))
+    policy = Policy("inline-size", SCALING, Architecture((2, 1, 1)), np.array([3, 4, 0, 0, 0], np.float32))
     draws = np.array([perturbed(policy, 0.1, np.random.default_rng(i)) for i in range(2000)])
     assert draws.std(axis=0) == pytest.approx([0.1 * (25 / 3) ** 0.5] * 3 + [0.0] * 2, rel=0.06)
     assert draws.mean(axis=0) == pytest.approx([3, 4, 0, 0, 0], abs=0.03)
@@ -351,14 +351,14 @@ def test_nothing_to_learn_from(monkeypatch):
         imitate_best(START, {}, Toy(), Toy().fit, CONFIG)
     empty = CloneData(np.zeros((0, 2), np.float32), np.zeros(0, np.float32))
     with pytest.raises(TrainingError, match="no question"):
-        fit(empty, YesOrNo(), Architecture((2, 1)), None, 1, 1, 0.1, 0)
+        fit(empty, Binary(), Architecture((2, 1)), None, 1, 1, 0.1, 0)
 
 
 PROGRAM = """
 import hashlib, json
 import numpy as np
 from mlgo.core.errors import TrainingError
-from mlgo.learn.answers import LegalColumn, YesOrNo
+from mlgo.actions import Binary, Subset
 from mlgo.learn.bc import CloneData
 from mlgo.learn.bcmax.fit import fit, measure
 from mlgo.policy.network import Architecture
@@ -368,15 +368,15 @@ inputs = rng.uniform(-2, 2, (600, 3)).astype(np.float32)
 answers = (inputs @ np.array([1.0, -2.0, 0.5]) > 0.3).astype(np.float32)
 shape = Architecture((3, 8, 1))
 data = CloneData(inputs, answers)
-first = fit(data, YesOrNo(), shape, None, 30, 64, 0.01, 1)
-still = fit(data, YesOrNo(), shape, first.weights, 1, 64, 1e-30, 2)
-further, again = (fit(data, YesOrNo(), shape, first.weights, 5, 64, 0.01, 3) for _ in range(2))
+first = fit(data, Binary(), shape, None, 30, 64, 0.01, 1)
+still = fit(data, Binary(), shape, first.weights, 1, 64, 1e-30, 2)
+further, again = (fit(data, Binary(), shape, first.weights, 5, 64, 0.01, 3) for _ in range(2))
 # two halves that contradict each other: the heavier one is followed
 weights = np.repeat([1.8, 0.2], 600).astype(np.float32)
 torn = CloneData(np.tile(inputs, (2, 1)), np.concatenate([answers, 1 - answers]), weights)
-heavy = fit(torn, YesOrNo(), shape, None, 30, 64, 0.01, 1)
+heavy = fit(torn, Binary(), shape, None, 30, 64, 0.01, 1)
 try:
-    fit(CloneData(inputs * np.inf, answers), YesOrNo(), shape, None, 1, 64, 0.01, 1)
+    fit(CloneData(inputs * np.inf, answers), Binary(), shape, None, 1, 64, 0.01, 1)
     message = ""
 except TrainingError as error:
     message = str(error)
@@ -385,7 +385,7 @@ legal = rng.random((600, 5)) < 0.7
 legal[:, 2] = True
 columns = np.where(legal, values[..., 1] - 2 * values[..., 0], -np.inf).argmax(axis=1).astype(np.float32)
 choices = CloneData(np.concatenate([values, legal[..., None]], axis=2, dtype=np.float32), columns)
-chosen = fit(choices, LegalColumn(), Architecture((2, 1)), None, 40, 64, 0.05, 1)
+chosen = fit(choices, Subset(), Architecture((2, 1)), None, 40, 64, 0.05, 1)
 print(json.dumps({
     "columns": [chosen.accuracy, chosen.loss],
     "ratio": float(chosen.weights[0] / chosen.weights[1]),
@@ -393,7 +393,7 @@ print(json.dumps({
     "still": bool(np.array_equal(still.weights, first.weights)),
     "loss": [first.loss, still.loss, further.loss],
     "same": bool(np.array_equal(further.weights, again.weights)),
-    "heavy": [heavy.accuracy, measure(shape.unflatten(heavy.weights), YesOrNo(), data)[1]],
+    "heavy": [heavy.accuracy, measure(shape.unflatten(heavy.weights), Binary(), data)[1]],
     "dtype": str(first.weights.dtype),
     "nan": message,
 }))

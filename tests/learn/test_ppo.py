@@ -6,9 +6,10 @@ import math
 import numpy as np
 import pytest
 
+from mlgo.actions import Binary, Subset
+from mlgo.actions.binary import sigmoid
 from mlgo.core.errors import ArtifactError, ConfigError, TrainingError
 from mlgo.core.seeding import generator
-from mlgo.learn.answers import LegalColumn, NoisyOutput, YesOrNo, answers_of
 from mlgo.learn.checkpoint import write_checkpoint
 from mlgo.learn.ppo import Sampled, SampledCompile, optimise
 from mlgo.learn.ppo.checkpoint import load_state, save_state
@@ -18,11 +19,8 @@ from mlgo.learn.ppo.network import ActorCritic, forward, soften
 from mlgo.learn.ppo.rewards import RewardScale, RunningMoments
 from mlgo.learn.ppo.siblings import advantages_over_siblings
 from mlgo.learn.ppo.update import Batch, ClippedUpdate, approximate_kl, clipped_surrogate
-from mlgo.policy.column_policy import ColumnPolicy
-from mlgo.policy.exploring import sigmoid
-from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture, logits
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.tasks.regalloc_priority import PRIORITIES
 
 CONFIG = PPOConfig(
     start="bc",
@@ -51,7 +49,7 @@ CONFIG = PPOConfig(
 )
 LINEAR = Architecture((2, 1))
 DEEP = Architecture((2, 3, 1))
-BOOLEAN = YesOrNo()
+BOOLEAN = Binary()
 WRONG = np.array([-6.0, 6.0, 0.0], np.float32)
 """Sure to answer no where the first input is 1, and yes where the second is."""
 
@@ -124,11 +122,13 @@ def test_clipping_by_hand():
 
 def test_probabilities_by_hand():
     networks_loaded()
+    from keras import ops
+
     sure = math.log(3.0)  # yes with probability 3/4
-    found = np.asarray(BOOLEAN.log_probability(np.array([sure, sure, 0.0]), np.array([1.0, 0.0, 1.0])))
+    found = np.asarray(BOOLEAN.log_prob(ops, np.array([sure, sure, 0.0]), np.array([1.0, 0.0, 1.0])))
     assert np.exp(found).tolist() == pytest.approx([0.75, 0.25, 0.5])
     expected = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))
-    assert np.asarray(BOOLEAN.entropy(np.array([sure, 0.0, 50.0]))).tolist() == pytest.approx(
+    assert np.asarray(BOOLEAN.entropy(ops, np.array([sure, 0.0, 50.0]))).tolist() == pytest.approx(
         [expected, math.log(2.0), 0.0]
     )
     # ratio - 1 - log ratio: 2 - 1 - ln 2 and 0.
@@ -194,7 +194,9 @@ def test_the_policy_stops_where_it_has_moved_too_far():
     config = configured(max_kl=1e-4)
     networks = ActorCritic(WRONG, LINEAR, BOOLEAN, config, 0)
     inputs = np.tile(np.eye(2, dtype=np.float32), (100, 1))
-    old = np.asarray(BOOLEAN.log_probability(forward(networks.policy, inputs)[:, 0], np.ones(200, np.float32)))
+    from keras import ops
+
+    old = np.asarray(BOOLEAN.log_prob(ops, forward(networks.policy, inputs)[:, 0], np.ones(200, np.float32)))
     batch = Batch(inputs, np.ones(200, np.float32), old, np.ones(200, np.float32), np.ones(200, np.float32))
     record = ClippedUpdate(networks, BOOLEAN, config)(batch, generator(0, "stop"))
     assert record["policy_steps"] < 6  # minibatches there are
@@ -337,29 +339,6 @@ def test_advantages_over_siblings_by_hand():
     assert advantages_over_siblings([], np.zeros(0), 3.0).tolist() == []
 
 
-def test_probabilities_of_columns_by_hand():
-    networks_loaded()
-    # Outputs 0, ln 3 and 5 for inputs 0, 1 and 2; the last column is not legal.
-    table = np.array([0.0, math.log(3.0), 5.0], np.float32)
-    inputs = np.array([[[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]]], np.float32)
-    outputs = LegalColumn().outputs(lambda values: table[values[..., 0].astype(int)][..., None], inputs)
-    found = [float(LegalColumn().log_probability(outputs, np.array([answer], np.float32))[0]) for answer in range(3)]
-    assert np.exp(found).tolist() == pytest.approx([0.25, 0.75, 0.0])
-    expected = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))
-    assert float(LegalColumn().entropy(outputs)[0]) == pytest.approx(expected)
-
-
-def test_densities_of_noisy_outputs_by_hand():
-    networks_loaded()
-    noisy = NoisyOutput()
-    outputs = noisy.outputs(lambda inputs: 2.0 * inputs, np.array([[0.0], [0.5]], np.float32))
-    found = np.asarray(noisy.log_probability(outputs, np.array([0.0, 3.0], np.float32)))
-    peak = -math.log(math.sqrt(2.0 * math.pi))
-    assert found.tolist() == pytest.approx([peak, peak - 2.0])
-    assert np.asarray(noisy.entropy(outputs)).tolist() == pytest.approx([0.5 + math.log(math.sqrt(2.0 * math.pi))] * 2)
-    assert np.asarray(noisy.agrees(outputs, np.array([0.05, 3.0], np.float32))).tolist() == [True, False]
-
-
 def test_outputs_are_learnt_over_siblings():
     """The reward is higher, the closer the answers are to minus the input; the start says plus the input."""
 
@@ -374,7 +353,7 @@ def test_outputs_are_learnt_over_siblings():
 
     config = configured(baseline="siblings", iterations=25, validate_every=25, start_temperature=1.0, max_kl=1.0)
     start, shape = np.array([1.0, 0.0], np.float32), Architecture((1, 1))
-    state = optimise(start, shape, NoisyOutput(), collect, lambda weights: -weights[:1], config, 0)
+    state = optimise(start, shape, PRIORITIES, collect, lambda weights: -weights[:1], config, 0)
     assert state.best[0] < -0.2
 
 
@@ -402,7 +381,7 @@ def test_columns_are_learnt_over_siblings():
     state = optimise(
         start,
         shape,
-        LegalColumn(),
+        Subset(),
         columns_of_functions,
         lambda weights: checked.append(weights) or np.array([weights[0]]),
         config,
@@ -423,15 +402,11 @@ def test_siblings_that_are_all_alike_move_nothing():
 
     config = configured(baseline="siblings", iterations=2)
     start = np.array([1.0, 0.0], np.float32)
-    state = optimise(start, Architecture((1, 1)), LegalColumn(), level, lambda weights: weights, config, 0)
+    state = optimise(start, Architecture((1, 1)), Subset(), level, lambda weights: weights, config, 0)
     assert [record["differing_share"] for record in state.history[1:]] == [0.0, 0.0]
     assert np.array_equal(state.best, soften(start, Architecture((1, 1)), 4.0))
 
 
-def test_kinds_of_answers():
-    scaling = Normalisation(("a",), np.zeros(1, np.float32), np.ones(1, np.float32))
-    kinds = {kind: kind("t", scaling, LINEAR, WRONG) for kind in (NetworkPolicy, ColumnPolicy)}
-    assert isinstance(answers_of(kinds[NetworkPolicy], "ppo"), YesOrNo)
-    assert isinstance(answers_of(kinds[ColumnPolicy], "ppo"), LegalColumn)
+def test_there_is_no_value_network_for_columns():
     with pytest.raises(ConfigError, match=r"ppo\.baseline: there is no value network .*; choose siblings"):
-        optimise(WRONG, LINEAR, LegalColumn(), columns_of_functions, validate, CONFIG, 0)
+        optimise(WRONG, LINEAR, Subset(), columns_of_functions, validate, CONFIG, 0)

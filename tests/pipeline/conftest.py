@@ -13,15 +13,15 @@ import pytest
 
 from mlgo.core.config import load_config, merge
 from mlgo.core.files import write_json
-from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
+from mlgo.policy.policy import Policy
 
 ROOT = Path(__file__).parents[2]
-OTHER = ColumnPolicy(
+OTHER = Policy(
     "regalloc-evict",
     Normalisation(("progress",), np.zeros(1, np.float32), np.ones(1, np.float32)),
-    Architecture((ColumnPolicy.num_inputs(1), 1)),
+    Architecture((3, 1)),
     np.zeros(4, np.float32),
 )
 """A policy of another task than most tests are about."""

@@ -9,9 +9,7 @@ from mlgo.compiler.counting import find_valgrind
 from mlgo.core.artifacts import FUNCTIONS, PROGRAMS, RESULTS, SCORES, read_table
 from mlgo.core.errors import ToolchainError
 from mlgo.core.measures.spills import SPILL_COST
-from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.policy import Policy
-from mlgo.policy.priority_policy import PriorityPolicy
 from mlgo.policy.stored import load_policy
 from mlgo.rollout.functions import function_costs
 from tests.pipeline.conftest import Checkout
@@ -45,14 +43,14 @@ CASES = {
             "regalloc-evict",
             "config/presets/regalloc.yaml",
             ("lightest", "first", "random"),
-            ColumnPolicy,
+            Policy,
             "Register eviction policies against the built-in allocator",
         ),
         Case(
             "regalloc-priority",
             "config/presets/priority.yaml",
             ("longest", "equal", "random"),
-            PriorityPolicy,
+            Policy,
             "Register priority policies against the built-in allocator",
         ),
     )

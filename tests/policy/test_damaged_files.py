@@ -102,8 +102,8 @@ def test_a_record_of_a_failed_training_of_any_form(task, tmp_path, failure):
 
 
 @EACH_TASK
-def test_an_earlier_format_says_what_to_do(task, tmp_path):
-    (tmp_path / "policy.json").write_text(json.dumps(description(task) | {"format": 1}))
+def test_a_later_format_says_what_to_do(task, tmp_path):
+    (tmp_path / "policy.json").write_text(json.dumps(description(task) | {"format": 3}))
     (tmp_path / "weights.npy").write_bytes(weights(task))
-    with pytest.raises(MlgoError, match="has policy format 1, this version reads 2; train it again"):
+    with pytest.raises(MlgoError, match="has policy format 3, this version reads 1 and 2; train it again"):
         load_policy(tmp_path)

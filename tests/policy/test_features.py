@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlgo.actions.reading import check_features
 from mlgo.core.artifacts import VOCABULARY, read_table, write_table
 from mlgo.core.errors import PolicyError, TrainingError
-from mlgo.policy.features import Normalisation, check_features, signed_log
+from mlgo.policy.features import Normalisation, signed_log
 from mlgo.policy.vocabulary import build_vocabulary, normalisation, recorded_values
 
 

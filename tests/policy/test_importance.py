@@ -9,7 +9,7 @@ from mlgo.core.errors import PolicyError
 from mlgo.policy.features import Normalisation
 from mlgo.policy.importance import permutation_importance, recorded_questions
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
 
 NAMES = ("sign", "ignored", "constant", "weak")
 
@@ -18,7 +18,7 @@ NAMES = ("sign", "ignored", "constant", "weak")
 def policy():
     """Inlines where ``sign`` is positive: log(2) = 0.69 outweighs all that 0.5 log(2) of ``weak`` can do."""
     scaling = Normalisation(NAMES, np.zeros(4, np.float32), np.ones(4, np.float32))
-    return NetworkPolicy("inline-size", scaling, Architecture((4, 1)), np.array([1, 0, 9, 0.5, 0], np.float32))
+    return Policy("inline-size", scaling, Architecture((4, 1)), np.array([1, 0, 9, 0.5, 0], np.float32))
 
 
 def observations(count):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from mlgo.core.types import TensorSpec
-from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.policy.overrides import OverridingAdvisor, observation_keys
 from mlgo.tasks import PureAdvisor
+from mlgo.tasks.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.wire.log import Header
 
 INT64 = np.dtype(np.int64)

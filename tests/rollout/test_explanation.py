@@ -11,12 +11,12 @@ from mlgo.compiler.toolchain import Quirks
 from mlgo.core.artifacts import RESULTS
 from mlgo.core.errors import ArtifactError
 from mlgo.corpus.store import Module
-from mlgo.policy.advisors import EchoAdvisor, RecordedAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
 from mlgo.rollout import CompileHost
 from mlgo.rollout.explanation import SHOWN_FEATURES, Regression, explain_regressions, worst_regressions
+from mlgo.tasks.advisors import EchoAdvisor, RecordedAdvisor
 from tests.rollout.test_headroom import ONE_FLIP
 
 MODULE = Module("p", "m.c", "c", "test", "a" * 64)
@@ -35,7 +35,7 @@ class HidingQuirks(Quirks):
 def always(task):
     """Inlines everything, the surer the fewer calls there are in the module."""
     scaling = Normalisation(("edge_count",), np.zeros(1, np.float32), np.ones(1, np.float32))
-    return NetworkPolicy(task.name, scaling, Architecture((1, 1)), np.array([-1, 10], np.float32))
+    return Policy(task.name, scaling, Architecture((1, 1)), np.array([-1, 10], np.float32))
 
 
 @pytest.mark.parametrize("quirks", [Quirks(), HidingQuirks()])

@@ -9,14 +9,14 @@ from mlgo.corpus.store import Module
 from mlgo.policy.exploring import ExploringAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
 from mlgo.rollout.exploration import exploring_jobs
 from mlgo.rollout.scored import ScoredModule
 from tests.fakes.scores import scores
 
 SCALING = Normalisation(("a",), np.zeros(1, np.float32), np.ones(1, np.float32))
 POLICY, *VARIANTS = (
-    NetworkPolicy("inline-size", SCALING, Architecture((1, 1)), np.array([i, 0], np.float32)) for i in range(3)
+    Policy("inline-size", SCALING, Architecture((1, 1)), np.array([i, 0], np.float32)) for i in range(3)
 )
 
 

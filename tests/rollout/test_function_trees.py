@@ -11,16 +11,15 @@ from mlgo.core.errors import ReplayMismatch
 from mlgo.core.seeding import generator
 from mlgo.corpus.store import Module
 from mlgo.execution.trees import ReplayStore
-from mlgo.policy.advisors import ConstantAdvisor, RecordedAdvisor
-from mlgo.policy.column_advisors import FirstLegalAdvisor, LightestAdvisor
-from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
+from mlgo.policy.policy import Policy
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import ScoredModule
-from mlgo.tasks.regalloc_evict import DENSITY
+from mlgo.tasks.advisors import ConstantAdvisor, RecordedAdvisor
+from mlgo.tasks.regalloc_evict import DENSITY, FIRST_LEGAL, LIGHTEST
 from tests.compiler.test_regalloc_real import TASK, fast, optimized  # noqa: F401
 from tests.fakes.scores import scores
 
@@ -38,13 +37,13 @@ def store(toolchain, fast, tmp_path):  # noqa: F811
     return ReplayStore(tmp_path / "trees", tree_key(toolchain, TASK, fast))
 
 
-def policy() -> ColumnPolicy:
+def policy() -> Policy:
     """A linear policy that differs a little from *evict the lightest*."""
-    shape = Architecture((ColumnPolicy.num_inputs(len(FEATURES)), 1))
+    shape = Architecture((TASK.actions.num_inputs(len(FEATURES)), 1))
     weights = np.zeros(shape.num_params, np.float32)
     weights[0] = -1.0
     scales = Normalisation(FEATURES, np.zeros(len(FEATURES), np.float32), np.ones(len(FEATURES), np.float32))
-    return ColumnPolicy(TASK.name, scales, shape, weights)
+    return Policy(TASK.name, scales, shape, weights)
 
 
 def candidates(count: int) -> np.ndarray:
@@ -82,7 +81,7 @@ def test_rewards_are_bit_identical_with_fewer_compiles(toolchain, fast, modules,
 
 def test_costs_of_functions_that_were_never_compiled_together(toolchain, fast, modules, store):  # noqa: F811
     """Half of the functions as one policy has them, half as another: known at once, and what a compile gives."""
-    one, other = LightestAdvisor(), FirstLegalAdvisor()
+    one, other = LIGHTEST, FIRST_LEGAL
     source, module = SOURCES[0], modules[SOURCES[0]]
     jobs = [CompileJob(source, module, advisor, sha256=sha256(source), record=True) for advisor in (one, other)]
     with CompileHost(toolchain, TASK.name, fast, 1, store) as host:
@@ -136,7 +135,7 @@ def test_recorded_compiles_are_whole_though_known_questions_are_answered_in_adva
 
 def test_a_known_question_right_after_unknown_ones(toolchain, fast, modules):  # noqa: F811
     """Its answer goes out at once, though it comes in one piece with the end of the function before."""
-    module, advisor = modules[SOURCES[0]], LightestAdvisor()
+    module, advisor = modules[SOURCES[0]], LIGHTEST
     first = compile_under_advice(toolchain, TASK, module, advisor, fast, record=True)
     whole = first.known_path().contexts
     answers = len(first.answers) // first.num_questions

@@ -9,10 +9,10 @@ from mlgo.core.artifacts import FUNCTIONS, write_rows
 from mlgo.core.measures.spills import SPILL_COST
 from mlgo.core.names import PolicyName
 from mlgo.corpus.store import Module
-from mlgo.policy.column_policy import ColumnPolicy
-from mlgo.policy.explorers import exploring
+from mlgo.policy.exploring import ExploringAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
+from mlgo.policy.policy import Policy
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.episodes import episode, function_episodes
 from mlgo.rollout.evaluation import evaluate_policy
@@ -25,14 +25,14 @@ from tests.fakes.scores import scores
 TASK = get_task("regalloc-evict")
 MODULE = Module("geometry", "bvh.cpp", "c++", "train", "a" * 64)
 SCALING = Normalisation(("use_def_density", "progress"), np.zeros(2, np.float32), np.ones(2, np.float32))
-POLICY = ColumnPolicy(TASK.name, SCALING, Architecture((5, 1)), np.array([-3, 0, 0, 0, 0, 0], np.float32))
+POLICY = Policy(TASK.name, SCALING, Architecture((5, 1)), np.array([-3, 0, 0, 0, 0, 0], np.float32))
 
 
 @pytest.fixture(scope="module")
 def compiles(toolchain, fast, optimized):  # noqa: F811
     """A module plain, and under a policy that explores."""
     bitcode = optimized("geometry/bvh.cpp")
-    advisor = exploring(POLICY, 1.0, 0.0, 3)
+    advisor = ExploringAdvisor(POLICY, 1.0, 0.0, 3)
     return (
         compile_plain(toolchain, bitcode, fast, task=TASK),
         compile_under_advice(toolchain, TASK, bitcode, advisor, fast, record=True),

@@ -15,16 +15,16 @@ from mlgo.core.errors import ArtifactError
 from mlgo.core.seeding import generator
 from mlgo.corpus.store import Module
 from mlgo.execution.trees import ReplayStore
-from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy
 from mlgo.policy.overrides import OverridingAdvisor
+from mlgo.policy.policy import Policy
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.headroom import SOLE_CALL_FEATURE, VARIANTS, measure_headroom
 from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import ScoredModule
 from mlgo.rollout.search import MODULE_WIDE, ask_trees, doubt_of, run_searches, search
+from mlgo.tasks.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
 
 ONE_FLIP = """
 int sink(int, int);
@@ -218,7 +218,7 @@ def test_doubt(setting):
 
 def policy_of(feature, weights):
     scaling = Normalisation((feature,), np.zeros(1, np.float32), np.ones(1, np.float32))
-    return NetworkPolicy("inline-size", scaling, Architecture((1, 1)), np.array(weights, np.float32))
+    return Policy("inline-size", scaling, Architecture((1, 1)), np.array(weights, np.float32))
 
 
 NEVER = policy_of("cost_estimate", [0.0, -1.0])

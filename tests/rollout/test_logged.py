@@ -9,8 +9,10 @@ from mlgo.compiler.session import compile_under_advice
 from mlgo.core.artifacts import MODULES, PROJECT, write_rows
 from mlgo.core.errors import ArtifactError, CorpusError, ToolchainError
 from mlgo.core.files import file_sha256
-from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor
 from mlgo.rollout.logged import find_logged_bitcode, logged_episode, read_episode, replay_episode, write_episode
+from mlgo.tasks import Setting
+from mlgo.tasks.advisors import ConstantAdvisor, EchoAdvisor
+from mlgo.tasks.inline_size import random_inliner
 from tests.conftest import almost
 
 
@@ -105,13 +107,13 @@ def test_a_policy_is_held_against_the_record(toolchain, episode, source):
 
 
 def test_luck_is_replayed(toolchain, task, settings, source):
-    result = compile_under_advice(toolchain, task, source, RandomAdvisor(0.5, 3, "m"), settings)
+    result = compile_under_advice(toolchain, task, source, random_inliner(Setting(3, "m", 0.5, "")), settings)
     logged = logged_episode(
         toolchain, task.name, settings, "m", source, ("random:3", ""), result, in_corpus=False, with_default=False
     )
     assert replay_episode(toolchain, logged, source).equal
-    assert replay_episode(toolchain, logged, source, RandomAdvisor(0.5, 3, "m")).equal
-    assert not replay_episode(toolchain, logged, source, RandomAdvisor(0.5, 4, "m")).equal
+    assert replay_episode(toolchain, logged, source, random_inliner(Setting(3, "m", 0.5, ""))).equal
+    assert not replay_episode(toolchain, logged, source, random_inliner(Setting(4, "m", 0.5, ""))).equal
 
 
 def test_another_object_after_the_same_answers_is_a_difference(toolchain, episode, source):

@@ -13,14 +13,15 @@ from mlgo.core.errors import ReplayMismatch
 from mlgo.core.seeding import generator
 from mlgo.core.types import TensorSpec
 from mlgo.execution.trees import ReplayStore, TreeKey
-from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.copies import Copies
 from mlgo.rollout.memory import TreeMemory, tree_key
-from mlgo.tasks import get_task
+from mlgo.tasks import Setting, get_task
+from mlgo.tasks.advisors import ConstantAdvisor, EchoAdvisor
+from mlgo.tasks.inline_size import random_inliner
 from tests.conftest import almost
 from tests.pipeline.conftest import ROOT
 
@@ -46,14 +47,14 @@ def never(toolchain, module):
     return compile_under_advice(toolchain, TASK, module, ConstantAdvisor(0), SETTINGS, record=True)
 
 
-def policies(header, count: int) -> list[NetworkPolicy]:
+def policies(header, count: int) -> list[Policy]:
     names = tuple(spec.name for spec in header.features)
     ones = np.ones(len(names), np.float32)
     shape = Architecture((len(names), 1))
     rng = generator(7, "policies")
     base = rng.standard_normal(shape.num_params)
     return [
-        NetworkPolicy(
+        Policy(
             TASK.name,
             Normalisation(names, 0 * ones, ones),
             shape,
@@ -118,7 +119,7 @@ def test_same_results_with_fewer_compiles(toolchain, module, never, tmp_path):
 def test_advisors_that_look_at_more_than_the_observation_are_compiled(toolchain, module, tmp_path):
     store = ReplayStore(tmp_path, TreeKey("c", "t", TASK.name, "-Oz", 4.0))
     echo = CompileJob("m", module, EchoAdvisor("inlining_default"), with_default=True, sha256="5" * 64)
-    random = CompileJob("m", module, RandomAdvisor(0.5, 1, "m"), sha256="5" * 64)
+    random = CompileJob("m", module, random_inliner(Setting(1, "m", 0.5, "")), sha256="5" * 64)
     with CompileHost(toolchain, TASK.name, SETTINGS, 1, store) as host:
         for _ in range(2):
             assert not any(outcome.recalled for outcome in host.compile_all([echo, random]))

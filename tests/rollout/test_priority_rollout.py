@@ -9,7 +9,7 @@ from mlgo.core.artifacts import read_table, schema_of_trace, write_table
 from mlgo.core.measures import scores_of
 from mlgo.corpus.store import Module
 from mlgo.policy.network import Architecture
-from mlgo.policy.priority_policy import PriorityPolicy, output_of
+from mlgo.policy.policy import Policy
 from mlgo.policy.vocabulary import build_vocabulary, normalisation, recorded_values
 from mlgo.rollout import CompileHost
 from mlgo.rollout.baseline import score_references
@@ -54,14 +54,14 @@ def test_the_trace_holds_the_traced_references_answers(baseline, tmp_path):
     assert trace.num_rows == scores["longest"]["num_questions"] > 100
     sizes, stages = trace["li_size"].to_numpy(), trace["stage"].to_numpy()
     expected = np.log1p(sizes) / 7 - 1 - 2 * (stages == 2)
-    assert output_of(trace["answer"].to_numpy()) == pytest.approx(expected, abs=1e-5)
+    assert TASK.actions.targets(trace["answer"].to_numpy()) == pytest.approx(expected, abs=1e-5)
     assert len(set(trace["context"].to_pylist())) > 1
 
 
 def test_candidates_get_rewards_by_their_order(host, baseline, bitcode):
     scaling = normalisation(build_vocabulary(recorded_values(baseline.trace), 101))
-    architecture = Architecture((PriorityPolicy.num_inputs(len(scaling.features)), 1))
-    policy = PriorityPolicy(TASK.name, scaling, architecture, np.zeros(architecture.num_params, np.float32))
+    architecture = Architecture((TASK.actions.num_inputs(len(scaling.features)), 1))
+    policy = Policy(TASK.name, scaling, architecture, np.zeros(architecture.num_params, np.float32))
     heuristic, equal = (
         next(row for row in baseline.scores if row["advisor"] == name) for name in ("heuristic", "equal")
     )

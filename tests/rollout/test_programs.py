@@ -8,10 +8,10 @@ from mlgo.compiler.counting import find_valgrind
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import find_linker
 from mlgo.core.errors import CorpusError, ToolchainError
-from mlgo.policy.column_advisors import FirstLegalAdvisor, LightestAdvisor
 from mlgo.rollout import CompileHost
 from mlgo.rollout.programs import Running, build_programs, measure_programs
 from mlgo.tasks import get_task
+from mlgo.tasks.regalloc_evict import FIRST_LEGAL, LIGHTEST
 from tests.conftest import REPOSITORY
 
 TASK = get_task("regalloc-evict")
@@ -39,8 +39,8 @@ def test_one_program_under_three_contenders(toolchain, fast, front_end, zig_cach
     programs.append(replace(program, name="broken", modules=(program.modules[0], tmp_path / "missing.bc")))
     contenders = {
         "heuristic": lambda name: None,
-        "lightest": lambda name: LightestAdvisor(),
-        "first": lambda name: FirstLegalAdvisor(),
+        "lightest": lambda name: LIGHTEST,
+        "first": lambda name: FIRST_LEGAL,
     }
     with leaves_nothing(), CompileHost(toolchain, TASK.name, fast, 2) as host:
         rows = measure_programs(host, running, programs, contenders, tmp_path)

@@ -15,18 +15,18 @@ from mlgo.core.measures import scores_of
 from mlgo.core.names import PolicyName
 from mlgo.corpus.store import Module
 from mlgo.learn.es.rewards import mean_over_common
-from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
 from mlgo.rollout import CompileHost, CompileJob, CompileOutcome, check_failures
 from mlgo.rollout.baseline import score_references, self_test_failures
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.episodes import Episode
 from mlgo.rollout.evaluation import evaluate_policy
 from mlgo.rollout.quarantine import Quarantine
-from mlgo.rollout.references import REFERENCES
 from mlgo.rollout.scored import ScoredModule, baselines, with_questions
+from mlgo.tasks import get_task
+from mlgo.tasks.advisors import ConstantAdvisor, EchoAdvisor
 from tests.conftest import almost
 from tests.fakes.scores import scores
 
@@ -60,7 +60,7 @@ def baseline(host, task, modules, bitcode, tmp_path_factory):
 
 def test_references_have_a_row_per_module_and_advisor(baseline, modules, tmp_path):
     assert [(row["module"], row["advisor"]) for row in baseline.scores] == [
-        (module.name, advisor) for module in [*modules, BROKEN] for advisor in REFERENCES["inline-size"].names
+        (module.name, advisor) for module in [*modules, BROKEN] for advisor in get_task("inline-size").references.names
     ]
     write_rows(tmp_path / "scores.parquet", baseline.scores, SCORES, {})
     write_rows(tmp_path / "timings.parquet", baseline.timings, TIMINGS, {})
@@ -189,7 +189,7 @@ def test_nothing_to_trace(host, task, bitcode, tmp_path):
 def policy():
     """Never inlines with these weights; `with_weights` of [.., 1] always does."""
     scaling = Normalisation(("cost_estimate",), np.zeros(1, np.float32), np.ones(1, np.float32))
-    return NetworkPolicy("inline-size", scaling, Architecture((1, 1)), np.array([0, -1], np.float32))
+    return Policy("inline-size", scaling, Architecture((1, 1)), np.array([0, -1], np.float32))
 
 
 @pytest.fixture(scope="module")
@@ -277,7 +277,7 @@ def test_outcomes_keep_the_order_of_the_jobs(toolchain, settings, bitcode, modul
 
 def test_a_policy_that_does_not_fit_is_the_callers_mistake(host, bitcode, modules):
     scaling = Normalisation(("no_such",), np.zeros(1, np.float32), np.ones(1, np.float32))
-    bad = NetworkPolicy("inline-size", scaling, Architecture((1, 1)), np.zeros(2, np.float32))
+    bad = Policy("inline-size", scaling, Architecture((1, 1)), np.zeros(2, np.float32))
     with pytest.raises(PolicyError, match="no_such"):
         host.compile_all([CompileJob("m", bitcode[modules[0].key], bad)])
     (good,) = host.compile_all([CompileJob("m", bitcode[modules[0].key], None)])

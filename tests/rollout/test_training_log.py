@@ -16,8 +16,9 @@ from mlgo.core.errors import ArtifactError
 from mlgo.core.measures import get_measure
 from mlgo.core.measures.remarks import SpillCosts
 from mlgo.core.types import TensorSpec
-from mlgo.policy.advisors import RandomAdvisor
 from mlgo.rollout.logged import write_training_log
+from mlgo.tasks import Setting
+from mlgo.tasks.inline_size import random_inliner
 from mlgo.wire.log import Context, Header, LogParser, Observation, Outcome
 from tests.fakes.scores import scores
 
@@ -139,7 +140,7 @@ def test_a_score_that_one_compile_does_not_tell(tmp_path):
 
 
 def test_the_real_compiler(toolchain, task, settings, sample, tmp_path):
-    advisor = RandomAdvisor(0.5, 3, "m")
+    advisor = random_inliner(Setting(3, "m", 0.5, ""))
     result = compile_under_advice(toolchain, task, sample("json/parser.cpp"), advisor, settings, record=True)
     write_training_log(tmp_path / "log", result, TEXT)
     found = read_line_by_line((tmp_path / "log").read_bytes())

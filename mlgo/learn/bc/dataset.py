@@ -8,13 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mlgo.actions import ActionSpace, Observation
+from mlgo.actions.reading import check_features
 from mlgo.core.artifacts import trace_schema
-from mlgo.core.errors import TrainingError
+from mlgo.core.errors import ConfigError, TrainingError
 from mlgo.core.seeding import sample
 from mlgo.learn.bc.loop import CloneData
 from mlgo.learn.bc.weights import Weighting, question_weights
-from mlgo.policy.features import Normalisation, check_features
-from mlgo.tasks.regalloc_evict import MASK
+from mlgo.policy.features import Normalisation
+from mlgo.policy.vocabulary import values_of
+from mlgo.tasks import get_task
 
 
 def check_trace(trace: pa.Table, origin: Mapping[str, Any], task: str, normalise: Normalisation) -> None:
@@ -33,7 +36,7 @@ def check_trace(trace: pa.Table, origin: Mapping[str, Any], task: str, normalise
     if origin.get("task", task) != task:
         raise TrainingError(f"the trace is of task {origin['task']!r}, not {task!r}; run the baseline stage again")
     check_features(normalise.features, trace.column_names, "the trace")
-    known = {*trace_schema([]).names, *normalise.features, MASK}
+    known = {*trace_schema([]).names, *normalise.features, *get_task(task).actions.needed}
     if unknown := [name for name in trace.column_names if name not in known]:
         raise TrainingError(
             f"the vocabulary lacks {len(unknown)} features of the trace ({', '.join(unknown[:5])}); it was made of "
@@ -41,19 +44,31 @@ def check_trace(trace: pa.Table, origin: Mapping[str, Any], task: str, normalise
         )
 
 
+def recorded(trace: pa.Table, actions: ActionSpace, features: tuple[str, ...]) -> Observation:
+    """Observations of a trace.
+
+    Raises:
+        PolicyError: the trace lacks a feature.
+    """
+    names = (*actions.needed, *features)
+    check_features(names, trace.column_names, "the trace")
+    return actions.pack(np, {name: values_of(trace, name) for name in names}, features)
+
+
 def whole_modules(
-    trace: pa.Table, modules: Collection[str], normalise: Normalisation
+    trace: pa.Table, modules: Collection[str], actions: ActionSpace, normalise: Normalisation
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """What the heuristic was asked and answered in some modules.
 
     Args:
         trace: ``artifacts.trace_schema`` rows, steps of a module in order.
         modules: keys of the modules to take.
+        actions: how observations are seen.
         normalise: from raw features to inputs; its features must all be in the trace.
 
     Returns:
-        By module key, in the order of the trace: inputs float16 [num_questions, num_features], as in an `Episode`, and
-        answers uint8 [num_questions].
+        By module key, in the order of the trace: inputs float16 [num_questions, ...] and actions [num_questions], as in
+        an `Episode`.
 
     Raises:
         PolicyError: the trace lacks a feature.
@@ -66,8 +81,8 @@ def whole_modules(
     for start, end in itertools.pairwise([*starts, len(keys)]):
         if keys[start] in modules:
             part = trace.slice(start, end - start)
-            inputs = normalise(np.column_stack([part[name].to_numpy() for name in normalise.features]))
-            found[keys[start]] = inputs.astype(np.float16), part["answer"].to_numpy().astype(np.uint8)
+            seen = actions.seen(recorded(part, actions, normalise.features), normalise)
+            found[keys[start]] = seen.astype(np.float16), actions.targets(part["answer"].to_numpy())
     if missing := sorted(set(modules) - found.keys()):
         raise TrainingError(
             f"the trace lacks {len(missing)} modules that have scores, the first is {missing[0]}; "
@@ -79,31 +94,35 @@ def whole_modules(
 def clone_data(
     trace: pa.Table,
     projects: set[str],
+    actions: ActionSpace,
     normalise: Normalisation,
     max_steps_per_module: int,
     seed: int,
     weighting: Weighting = "question",
     balance: bool = False,
 ) -> CloneData:
-    """Select a trace's questions of some projects, a bounded number per module, and normalise them.
+    """Select a trace's questions of some projects, a bounded number per module, and encode them.
 
     Args:
         trace: ``artifacts.trace_schema`` rows.
         projects: projects to take.
+        actions: how observations and actions are seen.
         normalise: from raw features to inputs; its features must all be in the trace.
         max_steps_per_module: larger modules are sampled, reproducibly.
         seed: root seed of the sampling.
         weighting: what a module's total weight follows, see `question_weights`.
-        balance: whether both answers get the same total weight.
+        balance: whether each action gets the same total weight.
 
     Raises:
+        ConfigError: ``balance`` is on, and hardly two actions are the same.
         PolicyError: the trace lacks a feature.
     """
-    check_features(normalise.features, trace.column_names, "the trace")
+    if balance and np.issubdtype(actions.dtype, np.floating):
+        raise ConfigError("bc.balance: priorities are no kinds of answers that could weigh the same; set it to false")
     trace, modules = chosen_questions(trace, projects, max_steps_per_module, seed)
-    observations = np.column_stack([trace[name].to_numpy() for name in normalise.features])
-    answers = trace["answer"].to_numpy().astype(np.float32)
-    return CloneData(normalise(observations), answers, question_weights(modules, answers, weighting, balance))
+    chosen = trace["answer"].to_numpy()
+    inputs, targets = actions.demonstrations(recorded(trace, actions, normalise.features), normalise, chosen)
+    return CloneData(inputs, targets, question_weights(modules, chosen, weighting, balance))
 
 
 def chosen_questions(

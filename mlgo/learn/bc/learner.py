@@ -1,32 +1,19 @@
 """Learner ``bc``: clone the heuristic, or choices that are known to be good."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from mlgo.actions import Binary
 from mlgo.core.config import PolicyConfig
 from mlgo.core.problems import Kind
 from mlgo.learn.base import Trained
-from mlgo.learn.bc.columns import clone_columns
 from mlgo.learn.bc.config import BCConfig
-from mlgo.learn.bc.loop import CloneResult, clone
-from mlgo.learn.bc.priorities import clone_priorities
+from mlgo.learn.bc.loop import clone
 from mlgo.learn.choice.context import ChoiceContext
 from mlgo.learn.modules import ModuleContext
-from mlgo.policy.column_policy import ColumnPolicy
 from mlgo.policy.network import flatten
-from mlgo.policy.network_policy import NetworkPolicy
-from mlgo.policy.priority_policy import PriorityPolicy
-from mlgo.problems.subset.policy import ChoicePolicy
-
-_FITS: dict[type, Callable[..., CloneResult]] = {
-    NetworkPolicy: clone,
-    ColumnPolicy: clone_columns,
-    PriorityPolicy: clone_priorities,
-    ChoicePolicy: clone_columns,
-}
-"""How a policy of each kind is fitted to what it imitates."""
 
 
 class BehaviouralCloning:
@@ -49,13 +36,13 @@ class BehaviouralCloning:
         sections, hashes = context.imitated(config)
         with context.training(config.max_epochs, "epoch", policy=fresh, sections=sections, hashes=hashes) as training:
             train, validation = (context.demonstrations(split, config) for split in ("train", "validation"))
-            result = _FITS[type(fresh)](train, validation, hidden, config, context.seed)
+            result = clone(train, validation, fresh.actions, hidden, config, context.seed)
             training.log(result.history, "epoch")
         history = [{**record, "evaluations": 0} for record in result.history]
         facts: dict[str, Any] = {}
         if isinstance(context, ModuleContext):
             facts["train_questions"] = len(train.answers)
-            if isinstance(fresh, NetworkPolicy):
+            if isinstance(fresh.actions, Binary):
                 facts["train_inline_share"] = float(np.mean(train.answers))
             facts["validation_accuracy"] = max(record["validation_accuracy"] for record in result.history)
         return Trained(fresh.with_weights(flatten(result.layers)), history, facts)

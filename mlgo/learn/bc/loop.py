@@ -1,4 +1,4 @@
-"""Behavioural cloning with Keras: logistic regression of the answers on the normalised features."""
+"""Behavioural cloning with Keras: the log-probability of recorded actions is raised."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mlgo.actions import ActionSpace
 from mlgo.core.errors import TrainingError
 from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.tensorflow import import_tensorflow
@@ -13,11 +14,11 @@ from mlgo.learn.tensorflow import import_tensorflow
 
 @dataclass(frozen=True)
 class CloneData:
-    """Questions and answers to imitate.
+    """Observations and actions to imitate.
 
     Attributes:
-        inputs: float32 [num_steps, num_features], normalised.
-        answers: float32 [num_steps], 0 or 1.
+        inputs: float [num_steps, ...], see `ActionSpace.demonstrations`.
+        answers: [num_steps], actions as learners take them.
         weights: float32 [num_steps], how much each question counts, mean 1; None where all count the same.
     """
 
@@ -39,12 +40,15 @@ class CloneResult:
     history: list[dict[str, float]]
 
 
-def clone(train: CloneData, validation: CloneData, hidden: list[int], config: BCConfig, seed: int) -> CloneResult:
-    """Fit a network to recorded answers, stop when validation no longer improves.
+def clone(
+    train: CloneData, validation: CloneData, actions: ActionSpace, hidden: list[int], config: BCConfig, seed: int
+) -> CloneResult:
+    """Fit a network to recorded actions, stop when validation no longer improves.
 
     Args:
         train: what to imitate.
         validation: questions of other projects.
+        actions: says what the network's outputs mean, and with it the loss.
         hidden: units of each hidden layer.
         config: epochs, patience, batches, step size.
         seed: of the initial weights and of the order of the batches.
@@ -52,61 +56,50 @@ def clone(train: CloneData, validation: CloneData, hidden: list[int], config: BC
     Raises:
         TrainingError: no data, only one kind of answer, or a loss that is not a number.
     """
-    _check(train, "training")
-    _check(validation, "validation", both_answers=False)
+    for data, what in ((train, "training"), (validation, "validation")):
+        if not len(data.answers):
+            raise TrainingError(f"the {what} trace holds no question; add {what} projects with more code")
+    if not actions.masked and len(np.unique(train.answers)) < 2:
+        raise TrainingError("the training trace holds only one kind of answer; there is nothing to learn from it")
     keras = import_keras(seed)
-    network = dense_network(keras, train.inputs.shape[1], hidden, config.learning_rate)
-    seen, unseen = ((data.inputs, data.answers[:, None], data.weights) for data in (train, validation))
-    return fit_network(keras, network, seen, unseen, config, "binary_accuracy")
-
-
-def fit_network(
-    keras: Any,
-    network: Any,
-    train: tuple[Any, np.ndarray, np.ndarray | None],
-    validation: tuple[Any, np.ndarray, np.ndarray | None],
-    config: BCConfig,
-    accuracy: str,
-) -> CloneResult:
-    """Fit a compiled Keras network of dense layers, stop when validation no longer improves.
-
-    Args:
-        keras: what `import_keras` gave.
-        network: what to fit.
-        train: inputs, answers and weights of the questions, the last None where all count the same.
-        validation: the same of other projects.
-        config: epochs, patience, batches.
-        accuracy: Keras' name of the metric.
-
-    Raises:
-        TrainingError: the loss is not a number.
-    """
+    network = cloning_network(keras, actions, train.inputs.shape[-1], hidden, config.learning_rate)
     stop = keras.callbacks.EarlyStopping("val_loss", patience=config.patience, restore_best_weights=True)
-    inputs, answers, weights = train
+    unseen = (validation.inputs, validation.answers[:, None], validation.weights)
     fit = network.fit(
-        inputs,
-        answers,
-        sample_weight=weights,
-        validation_data=validation[:2] if validation[2] is None else validation,
+        train.inputs,
+        train.answers[:, None],
+        sample_weight=train.weights,
+        validation_data=unseen[:2] if validation.weights is None else unseen,
         epochs=config.max_epochs,
         batch_size=config.batch_size,
         callbacks=[stop],
         verbose=0,
     )
-    history = _history(fit.history, accuracy)
+    history = _history(fit.history)
     if not all(np.isfinite([record["loss"], record["validation_loss"]]).all() for record in history):
         raise TrainingError("the cloning loss is not a number; lower bc.learning_rate")
     return CloneResult(layers_of(network), history)
 
 
-def dense_network(keras: Any, num_inputs: int, hidden: list[int], learning_rate: float) -> Any:
-    """A Keras perceptron with ReLU and one logit, ready to be fitted by logistic regression with Adam."""
-    network = perceptron(keras, (num_inputs,), hidden)
-    network.compile(
-        optimizer=keras.optimizers.Adam(learning_rate),
-        loss=keras.losses.BinaryCrossentropy(from_logits=True),
-        metrics=[keras.metrics.BinaryAccuracy(threshold=0.0)],
-    )
+def cloning_network(
+    keras: Any, actions: ActionSpace, num_seen: int, hidden: Sequence[int], learning_rate: float
+) -> Any:
+    """A Keras perceptron with ReLU and one output, ready to be fitted with Adam to actions [num, 1].
+
+    Args:
+        keras: what `import_keras` gave.
+        actions: gives the loss; where some are illegal, the network gives `ActionSpace.logits`.
+        num_seen: size of the last axis of what it sees, see `ActionSpace.seen`.
+        hidden: units of each hidden layer.
+        learning_rate: of Adam.
+    """
+    num_inputs = num_seen - actions.masked
+    network = perceptron(keras, actions.input_shape(num_inputs), hidden)
+    if actions.masked:
+        seen = keras.Input(actions.seen_shape(num_inputs))
+        network = keras.Model(seen, actions.logits(network, seen))
+    optimizer = keras.optimizers.Adam(learning_rate)
+    network.compile(optimizer=optimizer, loss=actions.loss(keras), metrics=[actions.accuracy(keras)])
     return network
 
 
@@ -117,7 +110,7 @@ def perceptron(keras: Any, shape: tuple[int | None, ...], hidden: Sequence[int])
 
 
 def layers_of(network: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-    """``(matrix, bias)`` of each layer of a `dense_network`."""
+    """``(matrix, bias)`` of each layer of a Keras network."""
     weights = [np.asarray(array) for array in network.get_weights()]
     return list(zip(weights[::2], weights[1::2], strict=True))
 
@@ -131,15 +124,8 @@ def import_keras(seed: int) -> Any:
     return keras
 
 
-def _check(data: CloneData, what: str, *, both_answers: bool = True) -> None:
-    if not len(data.answers):
-        raise TrainingError(f"the {what} trace holds no question; add {what} projects with calls that may be inlined")
-    if both_answers and len(np.unique(data.answers)) < 2:
-        raise TrainingError(f"the {what} trace holds only one kind of answer; there is nothing to learn from it")
-
-
-def _history(logs: dict[str, list[float]], accuracy: str) -> list[dict[str, float]]:
-    columns = zip(logs["loss"], logs["val_loss"], logs[f"val_{accuracy}"], strict=True)
+def _history(logs: dict[str, list[float]]) -> list[dict[str, float]]:
+    columns = zip(logs["loss"], logs["val_loss"], logs["val_accuracy"], strict=True)
     return [
         {"epoch": epoch, "loss": loss, "validation_loss": validation_loss, "validation_accuracy": accuracy}
         for epoch, (loss, validation_loss, accuracy) in enumerate(columns, 1)

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import pyarrow as pa
 
+from mlgo.actions import ActionSpace
 from mlgo.learn.bc.dataset import whole_modules
 from mlgo.learn.bcmax.best import HEURISTIC, Trajectory
 from mlgo.policy.features import Normalisation
@@ -11,13 +12,14 @@ from mlgo.rollout.episodes import Episode
 
 
 def heuristic_trajectories(
-    trace: pa.Table, modules: Collection[str], normalise: Normalisation
+    trace: pa.Table, modules: Collection[str], actions: ActionSpace, normalise: Normalisation
 ) -> dict[str, Trajectory]:
     """What the heuristic was asked and answered, whole modules.
 
     Args:
         trace: ``artifacts.trace_schema`` rows, steps of a module in order.
         modules: keys of the modules to take.
+        actions: how observations are seen.
         normalise: from raw features to inputs; its features must all be in the trace.
 
     Returns:
@@ -29,7 +31,7 @@ def heuristic_trajectories(
     """
     return {
         key: Trajectory(key, HEURISTIC, inputs, answers, 0.0)
-        for key, (inputs, answers) in whole_modules(trace, modules, normalise).items()
+        for key, (inputs, answers) in whole_modules(trace, modules, actions, normalise).items()
     }
 
 

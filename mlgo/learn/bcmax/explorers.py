@@ -9,13 +9,10 @@ from mlgo.core.errors import PolicyError
 from mlgo.core.seeding import generator
 from mlgo.learn.bcmax.config import BCMaxConfig
 from mlgo.learn.bcmax.variants import variants
-from mlgo.policy.advisors import ConstantAdvisor
-from mlgo.policy.column_advisors import LastLegalAdvisor
-from mlgo.policy.column_policy import ColumnPolicy
-from mlgo.policy.explorers import exploring
+from mlgo.policy.exploring import ExploringAdvisor
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
-from mlgo.tasks import Advisor
+from mlgo.tasks import Advisor, get_task
 
 
 def load_earlier(folders: Iterable[str], task: str) -> dict[str, Policy]:
@@ -48,12 +45,11 @@ def explorers(
     """
     if number:
         return dict(variants(policy, config, seed, number))
-    luck = int(generator(seed, "bcmax", "random").integers(2**63))
+    own_seed = int(generator(seed, "bcmax", "random").integers(2**63))
     indifferent = policy.with_weights(np.zeros_like(policy.weights))
     references: dict[str, Advisor] = {
-        # Evicts nothing, inlines nothing; of priorities all are equal.
-        "never": LastLegalAdvisor() if isinstance(policy, ColumnPolicy) else ConstantAdvisor(0),
+        "never": get_task(policy.task).references.passive,
         # Not `RandomAdvisor`, which looks at more than the observation: decision trees cannot serve it.
-        "random": exploring(indifferent, 0.0, config.random_share, luck),
+        "random": ExploringAdvisor(indifferent, 0.0, config.random_share, own_seed),
     }
     return {**{name: references[name] for name in config.references}, **earlier}

@@ -1,23 +1,13 @@
 """One round's cloning with Keras, from the weights of the round before; of any kind of answers."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from mlgo.actions import ActionSpace
 from mlgo.core.errors import TrainingError
-from mlgo.learn.answers import Answers, LegalColumn, NoisyOutput, YesOrNo
-from mlgo.learn.bc.columns import column_network
-from mlgo.learn.bc.loop import CloneData, dense_network, import_keras, layers_of
-from mlgo.learn.bc.priorities import regression_network
+from mlgo.learn.bc.loop import CloneData, cloning_network, import_keras, layers_of
 from mlgo.policy.network import Architecture, flatten, logits
-
-_NETWORKS: dict[type, Callable[[Any, int, list[int], float], Any]] = {
-    YesOrNo: dense_network,
-    LegalColumn: column_network,
-    NoisyOutput: regression_network,
-}
 
 
 @dataclass(frozen=True)
@@ -37,7 +27,7 @@ class Fit:
 
 def fit(
     data: CloneData,
-    answers: Answers,
+    actions: ActionSpace,
     architecture: Architecture,
     start: np.ndarray | None,
     epochs: int,
@@ -51,7 +41,7 @@ def fit(
 
     Args:
         data: what to imitate.
-        answers: kind of answers.
+        actions: says what the network's outputs mean.
         architecture: layer widths.
         start: float32 [num_params], where to start; None draws fresh weights.
         epochs: passes over the data.
@@ -65,28 +55,30 @@ def fit(
     if not len(data.answers):
         raise TrainingError("the best trajectories hold no question; raise bcmax.max_questions or bcmax.modules")
     keras = import_keras(seed)
-    width, hidden = architecture.widths[0], list(architecture.widths[1:-1])
-    of_columns = isinstance(answers, LegalColumn)
-    network = _NETWORKS[type(answers)](keras, width, hidden, learning_rate)
+    hidden = architecture.widths[1:-1]
+    network = cloning_network(keras, actions, data.inputs.shape[-1], hidden, learning_rate)
     if start is not None:
         network.set_weights([part for layer in architecture.unflatten(start) for part in layer])
     network.fit(
-        [data.inputs[..., :-1], data.inputs[..., -1]] if of_columns else data.inputs,
-        data.answers if of_columns else data.answers[:, None],
+        data.inputs,
+        data.answers[:, None],
         sample_weight=data.weights,
         epochs=epochs,
         batch_size=batch_size,
         verbose=0,
     )
     layers = layers_of(network)
-    found = Fit(flatten(layers), *measure(layers, answers, data))
+    found = Fit(flatten(layers), *measure(layers, actions, data))
     if not (np.isfinite(found.loss) and np.isfinite(found.weights).all()):
         raise TrainingError("the loss of BC-Max is not a number; lower bcmax.learning_rate")
     return found
 
 
-def measure(layers: list[tuple[np.ndarray, np.ndarray]], answers: Answers, data: CloneData) -> tuple[float, float]:
-    """Weighted logistic loss, and unweighted share of the questions that are answered as in the data."""
-    outputs = answers.outputs(lambda inputs: logits(layers, inputs)[..., None], data.inputs)
-    losses = -np.asarray(answers.log_probability(outputs, data.answers)).astype(np.float64)
-    return float(np.average(losses, weights=data.weights)), float(np.mean(answers.agrees(outputs, data.answers)))
+def measure(layers: list[tuple[np.ndarray, np.ndarray]], actions: ActionSpace, data: CloneData) -> tuple[float, float]:
+    """Weighted mean of ``-log_prob``, and unweighted share of the questions that are answered as in the data."""
+    from keras import ops
+
+    found = actions.logits(lambda inputs: logits(layers, inputs)[..., None], data.inputs)
+    losses = -np.asarray(actions.log_prob(ops, found, data.answers)).astype(np.float64)
+    agreed = np.asarray(actions.agrees(ops, found, data.answers))
+    return float(np.average(losses, weights=data.weights)), float(np.mean(agreed))

@@ -24,9 +24,9 @@ from mlgo.learn.bcmax.fit import Fit, fit
 from mlgo.learn.bcmax.loop import imitate_best
 from mlgo.learn.modules import ModuleContext
 from mlgo.policy.network import Architecture
-from mlgo.rollout.references import REFERENCES
 from mlgo.rollout.remembered import best_of_each, episodes_hash
 from mlgo.rollout.scored import baselines
+from mlgo.tasks import get_task
 
 
 class BestClone:
@@ -44,16 +44,16 @@ class BestClone:
     def train(self, context: ModuleContext) -> Trained:
         """Run rounds; the best validated clone is the policy."""
         config: BCMaxConfig = context.config
-        start, answers = context.start, context.answers
+        start, actions = context.start, context.actions
         earlier = load_earlier(config.policies, context.task)
-        told = REFERENCES[context.task].is_heuristic
+        told = get_task(context.task).references.is_heuristic
         context.train = sample(context.train, config.modules, context.seed, "bcmax", "train")
         if config.use_trees and context.trees is None:
             raise ConfigError("bcmax.use_trees needs replay.enabled")
         context.check_trace(start.normalisation)
         keys = {one.module.key for one in context.train}
-        known = heuristic_trajectories(context.trace, keys, start.normalisation) if told else None
-        architecture = Architecture((start.num_inputs(len(start.normalisation.features)), *config.hidden, 1))
+        known = heuristic_trajectories(context.trace, keys, actions, start.normalisation) if told else None
+        architecture = Architecture((start.num_inputs, *config.hidden, 1))
         if not told and architecture != start.architecture:
             raise ConfigError("bcmax.hidden must be like policy.hidden for tasks whose heuristic tells no decisions")
         blank = replace(start, architecture=architecture, weights=np.zeros(architecture.num_params, np.float32))
@@ -65,7 +65,7 @@ class BestClone:
         def clone(data: CloneData, weights: np.ndarray | None, number: int) -> Fit:
             seed = int(generator(context.seed, "bcmax", "fit", number).integers(2**32))
             epochs = config.clone_epochs if weights is None else config.epochs
-            return fit(data, answers, architecture, weights, epochs, config.batch_size, config.learning_rate, seed)
+            return fit(data, actions, architecture, weights, epochs, config.batch_size, config.learning_rate, seed)
 
         with context.training(config.rounds, "round", checkpoint, policy=blank, hashes=hashes) as training:
             notes, state = training.notes, training.state

@@ -4,7 +4,7 @@ import numpy as np
 
 from mlgo.core.seeding import generator
 from mlgo.learn.bcmax.config import BCMaxConfig
-from mlgo.policy.explorers import exploring
+from mlgo.policy.exploring import ExploringAdvisor
 from mlgo.policy.policy import Policy
 from mlgo.tasks import Advisor
 
@@ -23,8 +23,8 @@ def variants(policy: Policy, config: BCMaxConfig, seed: int, number: int) -> dic
     """
     found: dict[str, Advisor] = {}
     for i in range(config.flipped):
-        luck = int(generator(seed, "bcmax", "flip", number, i).integers(2**63))
-        found[f"flipped-{i}"] = exploring(policy, config.temperature, config.flip_share, luck)
+        own_seed = int(generator(seed, "bcmax", "flip", number, i).integers(2**63))
+        found[f"flipped-{i}"] = ExploringAdvisor(policy, config.temperature, config.flip_share, own_seed)
     for i in range(config.perturbed):
         rng = generator(seed, "bcmax", "perturb", number, i)
         found[f"perturbed-{i}"] = policy.with_weights(perturbed(policy, config.perturbation, rng))

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from mlgo.actions import ActionSpace
 from mlgo.core.artifacts import CSE_EFFECTS, provenance, read_table
 from mlgo.core.config import CseConfig, ReplayConfig
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import file_sha256
 from mlgo.core.seeding import generator
-from mlgo.learn.answers import Answers, LegalColumn
-from mlgo.learn.bc.columns import ColumnData
 from mlgo.learn.bc.config import BCConfig
+from mlgo.learn.bc.loop import CloneData
 from mlgo.learn.choice.imitation import demonstrations
 from mlgo.learn.choice.sampled import results, sampled_compiles
 from mlgo.learn.choice.savings import Savings, savings
@@ -28,7 +28,7 @@ from mlgo.problems.subset.judging import greedy_outcomes, rewards_of
 from mlgo.problems.subset.policy import ChoicePolicy, load_choice_policy, save_choice_policy
 from mlgo.problems.subset.pool import CsePool
 from mlgo.problems.subset.problem import choice_problem, compiler_spec
-from mlgo.problems.subset.state import Observer
+from mlgo.problems.subset.state import SUBSET, Observer
 from mlgo.problems.subset.stored import JudgedUnit, in_batches, judged_units, observer_for, sampled, stored_labels
 from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.training import known_compiles
@@ -59,9 +59,9 @@ class ChoiceContext(TrainContext[JudgedUnit]):
         return load_choice_policy(self.order.start)
 
     @property
-    def answers(self) -> Answers:
-        """Answers choose one of the allowed actions."""
-        return LegalColumn()
+    def actions(self) -> ActionSpace:
+        """What a policy chooses from."""
+        return SUBSET
 
     @cached_property
     def observer(self) -> Observer:
@@ -93,7 +93,7 @@ class ChoiceContext(TrainContext[JudgedUnit]):
         sections = {"bc": config.model_dump(), "imitate": self.cse.imitate, "orders": self.cse.orders}
         return sections, {"labels_sha256": file_sha256(self._labels)}
 
-    def demonstrations(self, split: str, config: BCConfig) -> ColumnData:
+    def demonstrations(self, split: str, config: BCConfig) -> CloneData:
         """Episodes in which the best known choices are made, or those of the built-in heuristic."""
         units, wanted = self.units(split), stored_labels(self._labels)  # without units whose search has failed
         if self.cse.imitate == "heuristic":

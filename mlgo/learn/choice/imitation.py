@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mlgo.learn.bc.columns import ColumnData
+from mlgo.learn.bc import CloneData
 from mlgo.problems.subset.rollout import Episode
 
 
-def demonstrations(episodes: Sequence[Sequence[Episode]]) -> ColumnData:
-    """Steps of all episodes, as the cloning of columns takes them; each unit has the same total weight.
+def demonstrations(episodes: Sequence[Sequence[Episode]]) -> CloneData:
+    """Steps of all episodes, as cloning takes them; each unit has the same total weight.
 
     A unit that takes many steps, or has many orders, would otherwise rule.
 
@@ -19,9 +19,9 @@ def demonstrations(episodes: Sequence[Sequence[Episode]]) -> ColumnData:
     per_unit = [[one for one in of_unit if len(one.actions)] for of_unit in episodes]
     per_unit = [of_unit for of_unit in per_unit if of_unit]
     if not per_unit:
-        return ColumnData(np.zeros((0, 1, 1), np.float16), np.zeros((0, 1), bool), np.zeros(0, np.int64))
+        return CloneData(np.zeros((0, 1, 1), np.float16), np.zeros(0, np.int64))
     inputs = np.concatenate([one.inputs for of_unit in per_unit for one in of_unit])
     actions = np.concatenate([one.actions for of_unit in per_unit for one in of_unit])
     steps = np.array([sum(len(one.actions) for one in of_unit) for of_unit in per_unit])
     weights = np.repeat(1.0 / steps, steps) * (steps.sum() / len(steps))
-    return ColumnData(inputs[..., :-1].astype(np.float16), inputs[..., -1] != 0, actions, weights.astype(np.float32))
+    return CloneData(inputs.astype(np.float16), actions, weights.astype(np.float32))

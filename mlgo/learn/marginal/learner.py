@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mlgo.actions import Binary
 from mlgo.core.config import PolicyConfig
 from mlgo.core.problems import Kind
 from mlgo.learn.base import Trained
@@ -21,11 +22,11 @@ from mlgo.learn.marginal.start import heuristic_evidence, linear_clone, sure_clo
 from mlgo.learn.modules import ModuleCompiles, ModuleContext
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy
-from mlgo.policy.stored import check_answers_yes_or_no
+from mlgo.policy.policy import Policy
+from mlgo.policy.stored import check_binary
 from mlgo.rollout.episodes import Episode, episode
 from mlgo.rollout.exploration import exploring_jobs
-from mlgo.rollout.references import REFERENCES
+from mlgo.tasks import get_task
 
 
 class MarginalCosts:
@@ -49,14 +50,14 @@ LEARNER = MarginalCosts()
 
 
 def _of_modules(context: ModuleContext) -> Trained:
-    check_answers_yes_or_no(context.task, "marginal")
+    check_binary(context.task, "marginal")
     config: MarginalConfig = context.config
     cloning, task, seed = context.section("bc", BCConfig), context.task, context.seed
     train, workers = context.train, context.order.workers
     scaling = context.normalise
     import_tensorflow(workers)  # now: as many fits will run side by side, and the first import decides
     questions, unseen = (
-        clone_data(context.trace, projects, scaling, cloning.max_steps_per_module, seed, weighting="module")
+        clone_data(context.trace, projects, Binary(), scaling, cloning.max_steps_per_module, seed, weighting="module")
         for projects in ({one.module.project for one in part} for part in (train, context.validation))
     )
     shape = Architecture((len(scaling.features), *config.hidden, 1))
@@ -64,9 +65,9 @@ def _of_modules(context: ModuleContext) -> Trained:
     start = sure_clones(questions, unseen, config, cloning, seed)
     heuristic = linear_clone(questions, unseen, cloning, seed)
 
-    def joint(members: np.ndarray) -> NetworkPolicy:
+    def joint(members: np.ndarray) -> Policy:
         weights = cautious(list(members), shape, heuristic, config.caution)
-        return NetworkPolicy(task, scaling, joint_shape, weights)
+        return Policy(task, scaling, joint_shape, weights)
 
     with context.training(
         config.rounds,
@@ -83,7 +84,7 @@ def _of_modules(context: ModuleContext) -> Trained:
         def explore(members: np.ndarray, round_: int) -> list[Episode | None]:
             jobs = exploring_jobs(
                 joint(members),
-                [NetworkPolicy(task, scaling, shape, member) for member in members],
+                [Policy(task, scaling, shape, member) for member in members],
                 training.draw(config.modules, round_),
                 compiles.bitcode,
                 (config.compiles, config.max_compiles),
@@ -102,7 +103,9 @@ def _of_modules(context: ModuleContext) -> Trained:
             start,
             shape,
             questions,
-            heuristic_evidence(context.trace, train, scaling, context.objective, REFERENCES[task].is_heuristic),
+            heuristic_evidence(
+                context.trace, train, scaling, context.objective, get_task(task).references.is_heuristic
+            ),
             explore,
             lambda members: float(training.validate(joint(members).weights).mean()),
             config,

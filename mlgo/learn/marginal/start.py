@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from mlgo.actions import Binary
 from mlgo.core.seeding import generator
 from mlgo.learn.bc import CloneData, clone
 from mlgo.learn.bc.config import BCConfig
@@ -34,14 +35,14 @@ def sure_clones(
     members = []
     for member in range(config.members):
         own_seed = int(generator(seed, "marginal", "clone", member).integers(2**32))
-        layers = clone(questions, validation, config.hidden, cloning, own_seed).layers
+        layers = clone(questions, validation, Binary(), config.hidden, cloning, own_seed).layers
         members.append(flatten(scaled(layers, questions.inputs, config.start_logit)))
     return np.stack(members)
 
 
 def linear_clone(questions: CloneData, validation: CloneData, cloning: BCConfig, seed: int) -> Layer:
     """The heuristic as one steep linear layer, see `steep`."""
-    (layer,) = clone(questions, validation, [], cloning, seed).layers
+    (layer,) = clone(questions, validation, Binary(), [], cloning, seed).layers
     return steep(layer, questions.inputs)
 
 
@@ -69,5 +70,5 @@ def heuristic_evidence(
         return {key: Evidence(size, ()) for key, size in sizes.items()}
     return {
         key: Evidence(sizes[key], (Episode(key, inputs, answers, sizes[key], ""),))
-        for key, (inputs, answers) in whole_modules(trace, sizes, normalise).items()
+        for key, (inputs, answers) in whole_modules(trace, sizes, Binary(), normalise).items()
     }

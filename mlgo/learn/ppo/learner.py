@@ -29,7 +29,7 @@ class ProximalPolicyOptimisation:
     def train(self, context: TrainContext[Any]) -> Trained:
         """Run iterations; the best validated policy is the result."""
         config: PPOConfig = context.config
-        start, answers = context.start, context.answers
+        start = context.start
         with context.training(config.iterations, "iteration", checkpoint) as training:
 
             def collect(weights: np.ndarray, iteration: int) -> list[SampledCompile | None]:
@@ -39,7 +39,7 @@ class ProximalPolicyOptimisation:
             state = optimise(
                 start.weights,
                 start.architecture,
-                answers,
+                context.actions,
                 collect,
                 training.validate,
                 config,

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from mlgo.actions import ActionSpace, Binary
 from mlgo.core.errors import ConfigError, NothingCompiled
 from mlgo.core.seeding import generator
-from mlgo.learn.answers import Answers, YesOrNo
 from mlgo.learn.ppo.config import PPOConfig
 from mlgo.learn.ppo.gae import terminal_advantages
 from mlgo.learn.ppo.network import ActorCritic, forward, soften
@@ -56,7 +56,7 @@ class PpoState:
 def optimise(
     start: np.ndarray,
     architecture: Architecture,
-    answers: Answers,
+    actions: ActionSpace,
     collect: Collect,
     validate: Validate,
     config: PPOConfig,
@@ -71,7 +71,7 @@ def optimise(
     Args:
         start: float32 [num_params], policy to start from; its logits are softened first.
         architecture: its layer widths.
-        answers: what its outputs say about answers.
+        actions: what its outputs say about actions.
         collect: compiles under samples from a policy.
         validate: rewards of a policy's own decisions; their mean decides which policy is returned as best.
         config: sizes and steps.
@@ -84,25 +84,25 @@ def optimise(
         NothingCompiled: every compile of an iteration failed, or no module is left to compile.
         TrainingError: a loss or a weight is not a number.
     """
-    if config.baseline == "network" and not isinstance(answers, YesOrNo):
+    if config.baseline == "network" and not isinstance(actions, Binary):
         raise ConfigError("ppo.baseline: there is no value network for answers that are not yes or no; choose siblings")
     softened = soften(start, architecture, config.start_temperature)
-    networks = ActorCritic(softened, architecture, answers, config, seed)
+    networks = ActorCritic(softened, architecture, actions, config, seed)
     if state is None:
         state = PpoState(0, networks.arrays(), RewardScale(config.reward_prior), networks.policy_weights)
         state = _validated(state, networks, validate)
     networks.restore(state.arrays)
-    update = ClippedUpdate(networks, answers, config)
+    update = ClippedUpdate(networks, actions, config)
     while state.iteration < config.iterations:
         asked = collect(networks.policy_weights, state.iteration)
         compiles = _successful(asked)
         episodes = [one for each in compiles for one in each.episodes]
         scale = state.scale
         if networks.value is None:
-            batch, record = _over_siblings(episodes, networks, answers, config)
+            batch, record = _over_siblings(episodes, networks, actions, config)
         else:
             scale = scale.including([one.subject for one in episodes], [one.reward for one in episodes])
-            batch, record = _over_expectations(episodes, networks, answers, scale, config)
+            batch, record = _over_expectations(episodes, networks, actions, scale, config)
         if len(batch.answers):
             record |= update(batch, generator(seed, "ppo", "minibatches", state.iteration))
         state = replace(
@@ -140,7 +140,7 @@ def _successful(asked: Sequence[SampledCompile | None]) -> list[SampledCompile]:
 
 
 def _over_siblings(
-    episodes: Sequence[Sampled], networks: ActorCritic, answers: Answers, config: PPOConfig
+    episodes: Sequence[Sampled], networks: ActorCritic, actions: ActionSpace, config: PPOConfig
 ) -> tuple[Batch, dict[str, float]]:
     """Join the episodes that came out otherwise than others of their subject; the rest teaches nothing."""
     rewards = np.array([one.reward for one in episodes])
@@ -152,12 +152,12 @@ def _over_siblings(
         return Batch(*(np.zeros(0, np.float32) for _ in Batch.__dataclass_fields__)), {"differing_share": share}
     inputs, chosen = _joined([one for one, _ in teaching])
     spread = np.concatenate([np.full(len(one.answers), advantage, np.float32) for one, advantage in teaching])
-    old = _log_probabilities(networks, answers, inputs, chosen)
+    old = _log_probabilities(networks, actions, inputs, chosen)
     return Batch(inputs, chosen, old, spread, np.zeros(len(chosen), np.float32)), {"differing_share": share}
 
 
 def _over_expectations(
-    episodes: Sequence[Sampled], networks: ActorCritic, answers: Answers, scale: RewardScale, config: PPOConfig
+    episodes: Sequence[Sampled], networks: ActorCritic, actions: ActionSpace, scale: RewardScale, config: PPOConfig
 ) -> tuple[Batch, dict[str, float]]:
     """Join episodes to a batch, advantages normalised over all of it; and the share of returns that was foreseen."""
     inputs, chosen = _joined(episodes)
@@ -173,7 +173,7 @@ def _over_expectations(
     explained = 1.0 - advantages.var() / returns.var() if returns.var() > 0.0 else 0.0
     deviation = advantages.std()
     centred = (advantages - advantages.mean()) / (deviation if deviation > 0.0 else 1.0)
-    old = _log_probabilities(networks, answers, inputs, chosen)
+    old = _log_probabilities(networks, actions, inputs, chosen)
     batch = Batch(inputs, chosen, old, centred.astype(np.float32), returns.astype(np.float32))
     return batch, {"explained_variance": float(explained)}
 
@@ -184,9 +184,13 @@ def _joined(episodes: Sequence[Sampled]) -> tuple[np.ndarray, np.ndarray]:
     return inputs, np.concatenate([one.answers for one in episodes]).astype(np.float32)
 
 
-def _log_probabilities(networks: ActorCritic, answers: Answers, inputs: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    outputs = forward(lambda part: answers.outputs(networks.policy, part), inputs)
-    return np.asarray(answers.log_probability(outputs, chosen))
+def _log_probabilities(
+    networks: ActorCritic, actions: ActionSpace, inputs: np.ndarray, chosen: np.ndarray
+) -> np.ndarray:
+    from keras import ops
+
+    logits = forward(lambda part: actions.logits(networks.policy, part), inputs)
+    return np.asarray(actions.log_prob(ops, logits, chosen))
 
 
 def _validated(state: PpoState, networks: ActorCritic, validate: Validate) -> PpoState:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from mlgo.actions import ActionSpace
 from mlgo.core.seeding import generator
-from mlgo.learn.answers import Answers
 from mlgo.learn.bc.loop import perceptron
 from mlgo.learn.ppo.config import PPOConfig
 from mlgo.learn.tensorflow import import_tensorflow
@@ -48,24 +48,24 @@ class ActorCritic:
     Args:
         weights: float32 [num_params], policy to start from.
         architecture: its layer widths.
-        answers: kind of answers; says how questions look.
+        actions: says how questions look.
         config: kind of baseline, hidden layers of the value network, step sizes, largest gradient.
         seed: root seed of the value network's weights; its output layer starts at zero, expecting nothing.
     """
 
     def __init__(
-        self, weights: np.ndarray, architecture: Architecture, answers: Answers, config: PPOConfig, seed: int
+        self, weights: np.ndarray, architecture: Architecture, actions: ActionSpace, config: PPOConfig, seed: int
     ) -> None:
         num_inputs = architecture.widths[0]
-        self.question_shape = (None, *answers.question_shape(num_inputs))
-        self.policy = _perceptron(architecture, weights, answers.network_shape(num_inputs))
+        self.question_shape = (None, *actions.seen_shape(num_inputs))
+        self.policy = _perceptron(architecture, weights, actions.input_shape(num_inputs))
         self.policy_optimizer = _adam(self.policy, config.learning_rate, config.max_gradient_norm)
         self.value: Any = None
         self.value_optimizer: Any = None
         if config.baseline == "network":
             value_architecture = Architecture((num_inputs, *config.value_hidden, 1))
             weights = _value_weights(value_architecture, seed)
-            self.value = _perceptron(value_architecture, weights, answers.question_shape(num_inputs))
+            self.value = _perceptron(value_architecture, weights, actions.seen_shape(num_inputs))
             self.value_optimizer = _adam(self.value, config.value_learning_rate, config.max_gradient_norm)
 
     @property

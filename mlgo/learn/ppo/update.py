@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from mlgo.actions import ActionSpace
 from mlgo.core.errors import TrainingError
-from mlgo.learn.answers import Answers
 from mlgo.learn.ppo.config import PPOConfig
 from mlgo.learn.ppo.network import ActorCritic
 
@@ -53,13 +53,13 @@ class ClippedUpdate:
 
     Args:
         networks: what is trained.
-        answers: what the policy's outputs say about answers.
+        actions: what the policy's outputs say about actions.
         config: epochs, minibatches, clipping, bonus.
     """
 
-    def __init__(self, networks: ActorCritic, answers: Answers, config: PPOConfig) -> None:
+    def __init__(self, networks: ActorCritic, actions: ActionSpace, config: PPOConfig) -> None:
         self._networks, self._config = networks, config
-        self._policy_gradients = _policy_gradients(networks, answers, config)
+        self._policy_gradients = _policy_gradients(networks, actions, config)
         self._value_gradients = _value_gradients(networks.value) if networks.value is not None else None
 
     def __call__(self, batch: Batch, rng: np.random.Generator) -> dict[str, float]:
@@ -110,7 +110,7 @@ class ClippedUpdate:
         return {**means, "kl": records[-1]["kl"], **value_loss, "policy_steps": steps}
 
 
-def _policy_gradients(networks: ActorCritic, answers: Answers, config: PPOConfig) -> Any:
+def _policy_gradients(networks: ActorCritic, actions: ActionSpace, config: PPOConfig) -> Any:
     """Compiled function that gives losses and gradients of a minibatch of any size."""
     import tensorflow as tf
     from keras import ops
@@ -119,11 +119,11 @@ def _policy_gradients(networks: ActorCritic, answers: Answers, config: PPOConfig
 
     def gradients(inputs: Any, chosen: Any, old: Any, advantages: Any) -> Any:
         with tf.GradientTape() as tape:
-            outputs = answers.outputs(networks.policy, inputs)
-            log_ratio = answers.log_probability(outputs, chosen) - old
+            logits = actions.logits(networks.policy, inputs)
+            log_ratio = actions.log_prob(ops, logits, chosen) - old
             ratio = ops.exp(log_ratio)
             gain = ops.mean(clipped_surrogate(ratio, advantages, config.clip_range))
-            doubt = ops.mean(answers.entropy(outputs))
+            doubt = ops.mean(actions.entropy(ops, logits))
             loss = -gain - config.entropy_bonus * doubt
         clipped = ops.mean(ops.cast(ops.abs(ratio - 1.0) > config.clip_range, "float32"))
         record = {"policy_loss": loss, "entropy": doubt, "kl": approximate_kl(log_ratio), "clip_fraction": clipped}

@@ -1,17 +1,17 @@
 """A trained chooser: one network that judges every action alike, and takes the best of those that are allowed."""
 
-import io
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mlgo.core.errors import ArtifactError, PolicyError
-from mlgo.core.files import read_array, read_json, write_bytes, write_json
+from mlgo.actions import Subset
+from mlgo.core.errors import PolicyError
 from mlgo.policy.network import Architecture, logits
+from mlgo.policy.stored import load_network, save_network
 from mlgo.problems.subset.columns import Column
-from mlgo.problems.subset.state import Choice, Observer
+from mlgo.problems.subset.state import SUBSET, Choice, Observer
 
 _FORMAT = 1
 _KIND = "choice until stop"
@@ -49,39 +49,42 @@ class ChoicePolicy:
         """The same policy with other weights, float32 [num_params]."""
         return replace(self, weights=weights.astype(np.float32))
 
-    def scores(self, choice: Choice) -> np.ndarray:
+    @property
+    def actions(self) -> Subset:
+        """What it chooses from."""
+        return SUBSET
+
+    @property
+    def num_inputs(self) -> int:
+        """Inputs of a network for what is seen."""
+        return self.observer.num_inputs
+
+    def logits(self, choice: Choice) -> np.ndarray:
         """Outputs for all actions, float32 [max_candidates + 1]; minus infinity where one is not allowed."""
         outputs = logits(self.architecture.unflatten(self.weights), self.observer.columns_of(choice))
         return np.where(self.observer.allowed(choice), outputs, np.float32(-np.inf))
 
     def decide(self, choice: Choice) -> int:
         """The best action: a position, or ``observer.max_candidates`` to stop."""
-        return int(self.scores(choice).argmax())
+        return int(SUBSET.greedy(np, self.logits(choice)))
 
     def draw(self, choice: Choice, rng: np.random.Generator) -> int:
-        """An action drawn with the probabilities ``softmax(scores)`` (by adding Gumbel noise)."""
-        return int(
-            (self.scores(choice).astype(np.float64) + rng.gumbel(size=self.observer.max_candidates + 1)).argmax()
-        )
+        """An action drawn with the probabilities ``softmax(logits)``."""
+        return SUBSET.sample(self.logits(choice), rng)
 
 
 def save_choice_policy(policy: ChoicePolicy, folder: Path) -> None:
-    """Write ``policy.json`` and ``weights.npy``; the same policy gives the same bytes."""
-    buffer = io.BytesIO()
-    np.save(buffer, policy.weights)
-    write_bytes(folder / "weights.npy", buffer.getvalue())
-    write_json(
-        folder / "policy.json",
-        {
-            "format": _FORMAT,
-            "kind": _KIND,
-            "task": policy.task,
-            "widths": list(policy.architecture.widths),
-            "max_candidates": policy.observer.max_candidates,
-            "columns": [asdict(column) for column in policy.observer.columns],
-            "provenance": policy.origin,
-        },
-    )
+    """Write a policy; the same one gives the same bytes."""
+    record = {
+        "format": _FORMAT,
+        "kind": _KIND,
+        "task": policy.task,
+        "widths": list(policy.architecture.widths),
+        "max_candidates": policy.observer.max_candidates,
+        "columns": [asdict(column) for column in policy.observer.columns],
+        "provenance": policy.origin,
+    }
+    save_network(policy.weights, record, folder)
 
 
 def load_choice_policy(folder: Path) -> ChoicePolicy:
@@ -91,21 +94,11 @@ def load_choice_policy(folder: Path) -> ChoicePolicy:
         ArtifactError: files are missing or damaged.
         PolicyError: the files contradict each other, or a weight is not a finite number.
     """
-    record = read_json(folder / "policy.json")
-    try:
-        if (record["kind"], record["format"]) != (_KIND, _FORMAT):
-            raise PolicyError(
-                f"{folder} holds {record['kind']}, format {record['format']}; this needs {_KIND}, {_FORMAT}"
-            )
-        observer = Observer(tuple(Column(**column) for column in record["columns"]), int(record["max_candidates"]))
-        architecture = Architecture(tuple(record["widths"]))
-        weights = read_array(folder / "weights.npy")
-        policy = ChoicePolicy(record["task"], observer, architecture, weights, record["provenance"])
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ArtifactError(f"{folder} does not hold a readable policy ({error})") from error
-    architecture.unflatten(weights)
-    if architecture.widths[0] != observer.num_inputs or architecture.widths[-1] != 1:
-        raise PolicyError(f"{folder}: layers {architecture.widths} do not fit {observer.num_inputs} inputs")
-    if weights.dtype != np.float32 or not np.isfinite(weights).all():
-        raise PolicyError(f"{folder}: weights that are not finite float32 numbers; train it again")
-    return policy
+    return load_network(folder, _decode)
+
+
+def _decode(folder: Path, record: dict[str, Any], weights: np.ndarray) -> ChoicePolicy:
+    if (record["kind"], record["format"]) != (_KIND, _FORMAT):
+        raise PolicyError(f"{folder} holds {record['kind']}, format {record['format']}; this needs {_KIND}, {_FORMAT}")
+    observer = Observer(tuple(Column(**column) for column in record["columns"]), int(record["max_candidates"]))
+    return ChoicePolicy(record["task"], observer, Architecture(tuple(record["widths"])), weights, record["provenance"])

@@ -4,12 +4,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mlgo.actions import Subset
 from mlgo.problems.subset.columns import Column, inputs_of
 from mlgo.problems.subset.compiler import Candidates, Compiled, Decisions
 
 RECORD = ("num_candidates", "num_viable", "num_chosen", "score", "code_bytes")
 """What is told of the unit as a whole: counts as shares of the most candidates that the JIT keeps, 64, and score and
 size of the code without any elimination by their order of magnitude."""
+
+SUBSET = Subset()
+"""What is chosen from."""
 
 _MOST_CANDIDATES = 64
 _SCORE_CAP, _BYTES_CAP = 1e7, 1e6
@@ -82,10 +86,9 @@ class Observer:
 
     def allowed(self, choice: Choice, *, stop: bool = True) -> np.ndarray:
         """Which actions are: bool [max_candidates + 1], the last one is to stop."""
-        mask = np.zeros(self.max_candidates + 1, bool)
-        mask[: len(choice.candidates)] = choice.can_apply()
-        mask[-1] = stop or not mask.any()
-        return mask
+        left = np.zeros(self.max_candidates, bool)
+        left[: len(choice.candidates)] = choice.can_apply()
+        return SUBSET.legal(left, stop=stop)
 
     def columns_of(self, choice: Choice) -> np.ndarray:
         """Inputs of a network that judges each action: float32 [max_candidates + 1, num_inputs].
@@ -93,16 +96,12 @@ class Observer:
         A row holds the candidate's inputs, the record of the unit, and 1 in the last place for the action to stop,
         which has no candidate.
         """
-        rows = np.zeros((self.max_candidates + 1, self.num_inputs), np.float32)
-        rows[:-1, : len(self.features)] = self.candidates(choice)
-        rows[:, len(self.features) : -1] = choice.record()
-        rows[-1, -1] = 1.0
-        return rows
+        return SUBSET.rows(self.candidates(choice), choice.record())
 
     @property
     def num_inputs(self) -> int:
         """See `columns_of`."""
-        return len(self.features) + len(RECORD) + 1
+        return SUBSET.num_inputs(len(self.features) + len(RECORD))
 
 
 def fits(candidates: Candidates, min_viable: int, max_candidates: int) -> bool:

@@ -11,13 +11,13 @@ from mlgo.compiler.session import compile_under_advice
 from mlgo.core.config import load_config
 from mlgo.corpus.store import Module
 from mlgo.execution.trees import ReplayStore
-from mlgo.policy.advisors import ConstantAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy
+from mlgo.policy.policy import Policy
 from mlgo.rollout.memory import tree_key
 from mlgo.rollout.outcome import CompileOutcome
 from mlgo.rollout.scored import ScoredModule
+from mlgo.tasks.advisors import ConstantAdvisor
 from tests.conftest import REPOSITORY
 from tests.fakes.scores import scores
 
@@ -29,7 +29,7 @@ ES = CONFIG.es.model_copy(update={"generations": 2, "pairs": 3, "perturbation": 
 def policy():
     names = ("callsite_cost", "caller_basic_block_count")
     scaling = Normalisation(names, np.zeros(2, np.float32), np.full(2, 0.01, np.float32))
-    return NetworkPolicy("inline-size", scaling, Architecture((2, 1)), np.array([-1.0, 0.2, 0.5], np.float32))
+    return Policy("inline-size", scaling, Architecture((2, 1)), np.array([-1.0, 0.2, 0.5], np.float32))
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,9 @@ import pytest
 
 from mlgo.core.errors import PolicyError, ProtocolError
 from mlgo.core.types import TensorSpec
-from mlgo.policy.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor, RecordedAdvisor
+from mlgo.tasks import Setting
+from mlgo.tasks.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
+from mlgo.tasks.inline_size import random_inliner
 from mlgo.wire.log import Header
 
 INT64, FLOAT = np.dtype(np.int64), np.dtype(np.float32)
@@ -55,13 +57,13 @@ def draws(advisor, count=1000):
 
 
 def test_random():
-    advisor = RandomAdvisor(0.3, 0, "m")
+    advisor = random_inliner(Setting(0, "m", 0.3, ""))
     assert draws(advisor) == draws(advisor)
-    assert draws(advisor) != draws(RandomAdvisor(0.3, 1, "m"))
-    assert draws(advisor) != draws(RandomAdvisor(0.3, 0, "n"))
+    assert draws(advisor) != draws(random_inliner(Setting(1, "m", 0.3, "")))
+    assert draws(advisor) != draws(random_inliner(Setting(0, "n", 0.3, "")))
     assert abs(np.mean(draws(advisor)) - 0.3) < 0.06  # 4 standard deviations
-    assert set(draws(RandomAdvisor(0.0, 0, "m"))) == {0}
-    assert set(draws(RandomAdvisor(1.0, 0, "m"))) == {1}
+    assert set(draws(random_inliner(Setting(0, "m", 0.0, "")))) == {0}
+    assert set(draws(random_inliner(Setting(0, "m", 1.0, "")))) == {1}
 
 
 def test_recorded():
@@ -74,7 +76,7 @@ def test_recorded():
 
 
 @pytest.mark.parametrize(
-    "advisor", [EchoAdvisor("a"), ConstantAdvisor(1), RandomAdvisor(0.5, 0, ""), RecordedAdvisor(b"")]
+    "advisor", [EchoAdvisor("a"), ConstantAdvisor(1), random_inliner(Setting(0, "", 0.5, "")), RecordedAdvisor(b"")]
 )
 @pytest.mark.parametrize("advice", [None, TensorSpec("d", INT64, (2,))])
 def test_only_single_numbers_can_be_answered(advisor, advice):

@@ -1,18 +1,21 @@
 """Policies as advisors and on disk."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from mlgo.actions import Binary, Observation
 from mlgo.compiler.session import compile_under_advice
-from mlgo.core.errors import ArtifactError, PolicyError
+from mlgo.core.errors import ArtifactError, ConfigError, PolicyError
 from mlgo.core.types import TensorSpec
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.network_policy import NetworkPolicy
-from mlgo.policy.stored import load_policy, save_policy
+from mlgo.policy.policy import Policy
+from mlgo.policy.stored import check_binary, load_policy, save_policy
 from mlgo.wire.log import Header
+from tests.actions.cases import CASES
 
 
 def int64(name, shape=(1,)):
@@ -25,7 +28,7 @@ HEADER = Header((int64("other"), int64("b"), int64("a")), int64("inlining_decisi
 @pytest.fixture
 def policy():
     """Inlines when slog(a) - slog(b) is above 0: weights 1 and -1, no hidden layer."""
-    return NetworkPolicy(
+    return Policy(
         "inline-size",
         Normalisation(("a", "b"), np.zeros(2, np.float32), np.ones(2, np.float32)),
         Architecture((2, 1)),
@@ -53,7 +56,7 @@ def test_decide_agrees_with_respond(policy):
     observations = rng.integers(-50, 50, (200, 3))
     respond = policy.respond_to(HEADER)
     one_by_one = [respond(row.tobytes()) == YES for row in observations]
-    assert (policy.decide(observations[:, [2, 1]]) > 0).tolist() == one_by_one
+    assert (policy.logits(Observation(observations[:, [2, 1]])) > 0).tolist() == one_by_one
 
 
 def test_other_weights(policy):
@@ -94,9 +97,44 @@ def test_saved_policies_come_back_and_save_to_the_same_bytes(policy, tmp_path):
     assert np.array_equal(again.normalisation.scale, policy.normalisation.scale)
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_policies_of_every_action_space_come_back(name, tmp_path):
+    saved = replace(CASES[name].policy(3, (4,)), origin={"seed": 1})
+    save_policy(saved, tmp_path)
+    found = load_policy(tmp_path)
+    assert found.actions == saved.actions
+    assert found.weights.tolist() == saved.weights.tolist()
+    assert (found.normalisation.features, found.origin) == (CASES[name].features, {"seed": 1})
+    assert load_policy(tmp_path, type(saved.actions)).task == saved.task
+    if name != "binary":
+        with pytest.raises(PolicyError, match=f"not a policy of {saved.task}"):
+            load_policy(tmp_path, Binary)
+        with pytest.raises(ConfigError, match=f"task {saved.task} has others"):
+            check_binary(saved.task, "marginal")
+
+
+def test_another_task_in_the_file(tmp_path):
+    save_policy(CASES["categorical"].policy(0), tmp_path)
+    path = tmp_path / "policy.json"
+    path.write_text(path.read_text().replace("regalloc-evict", "inline-size"))
+    with pytest.raises(PolicyError, match="7 inputs where what it sees makes 3"):
+        load_policy(tmp_path)
+    path.write_text(path.read_text().replace("inline-size", "unrolling"))
+    with pytest.raises(PolicyError, match="task 'unrolling', which this version does not know"):
+        load_policy(tmp_path)
+
+
+def test_files_of_the_format_before_are_read(policy, tmp_path):
+    save_policy(policy, tmp_path)
+    record = json.loads((tmp_path / "policy.json").read_text())
+    del record["unit"]
+    (tmp_path / "policy.json").write_text(json.dumps(record | {"format": 1}))
+    assert load_policy(tmp_path).normalisation.unit is None
+
+
 def test_odd_floats_survive(policy, tmp_path):
     centre = np.array([1 / 3, 1e-30], np.float32)
-    odd = NetworkPolicy(policy.task, Normalisation(("a", "b"), centre, centre), policy.architecture, policy.weights)
+    odd = Policy(policy.task, Normalisation(("a", "b"), centre, centre), policy.architecture, policy.weights)
     save_policy(odd, tmp_path)
     assert np.array_equal(load_policy(tmp_path).normalisation.centre, centre)
 
@@ -145,11 +183,11 @@ def test_pickles_are_refused(policy, tmp_path):
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("format", 1, "policy format 1"),
+        ("format", 3, "policy format 3"),
         ("widths", [2, 4, 1], "3 weights where layers"),
         ("widths", [1, 1], "weights where layers"),
-        ("features", ["a"], "2 inputs for 1 features"),
-        ("features", ["a", "b", "c"], "2 inputs for 3 features"),
+        ("features", ["a"], "2 inputs where what it sees makes 1"),
+        ("features", ["a", "b", "c"], "2 inputs where what it sees makes 3"),
     ],
 )
 def test_files_that_contradict_each_other(key, value, message, policy, tmp_path):
@@ -192,7 +230,7 @@ def test_weights_that_are_not_numbers(value, policy, tmp_path):
     weights = policy.weights.copy()
     weights[1] = value
     save_policy(policy.with_weights(weights), tmp_path)
-    with pytest.raises(PolicyError, match="1 weights are not numbers; train it again"):
+    with pytest.raises(PolicyError, match="1 weights are not finite; train it again"):
         load_policy(tmp_path)
 
 
@@ -207,7 +245,7 @@ def test_another_number_of_outputs(policy, tmp_path):
 
 def test_a_policy_drives_the_real_compiler(sample, toolchain, task, settings):
     names = ("callee_basic_block_count", "callsite_cost", "nr_ctant_params")
-    always = NetworkPolicy(
+    always = Policy(
         task.name,
         Normalisation(names, np.zeros(3, np.float32), np.ones(3, np.float32)),
         Architecture((3, 1)),
@@ -223,7 +261,7 @@ def test_a_policy_drives_the_real_compiler(sample, toolchain, task, settings):
     assert answers.tolist() == (blocks == 1).astype(int).tolist()
     assert 0 < answers.sum() < len(answers)
     with pytest.raises(PolicyError, match="no_such"):
-        bad = NetworkPolicy(
+        bad = Policy(
             task.name,
             Normalisation(("no_such",), np.zeros(1), np.ones(1)),
             Architecture((1, 1)),

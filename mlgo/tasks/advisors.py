@@ -1,13 +1,64 @@
-"""Advisors without weights: echo, constant, random, recorded."""
+"""Advisors without weights: rules, echo, constant, random, recorded."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from mlgo.actions.reading import answer_dtype, record_of
 from mlgo.core.errors import PolicyError
 from mlgo.core.seeding import generator
-from mlgo.tasks import Decide, Responder
+from mlgo.tasks.base import Decide, Responder
 from mlgo.wire.log import Header
+
+
+@dataclass(frozen=True)
+class RuleAdvisor:
+    """Answers that follow from some features by a rule.
+
+    Attributes:
+        features: names.
+        rule: maps features by name, each [num] or [num, num_actions], to answers, [num].
+        dtype: of answers: int64, or float32 where they are continuous.
+    """
+
+    features: tuple[str, ...]
+    rule: Callable[[Any], np.ndarray]
+    dtype: type = np.int64
+
+    def decide_for(self, header: Header) -> Decide:
+        """Answers for many observations at once."""
+        record = record_of(header, self.features)
+        return lambda payloads: self.rule(np.ascontiguousarray(payloads).view(record)[:, 0]).astype(self.dtype)
+
+    def respond_to(self, header: Header) -> Responder:
+        """The same, one by one."""
+        decide, advice = self.decide_for(header), answer_dtype(header)
+        return lambda payload: advice.type(decide(np.frombuffer(payload, np.uint8)[None])[0]).tobytes()
+
+
+@dataclass(frozen=True)
+class RandomAdvisor:
+    """Draws an answer at each question, independently.
+
+    Attributes:
+        draw: maps a generator and features by name to an answer.
+        seed: root seed.
+        stream: name of the generator, for example the module's.
+        features: names.
+    """
+
+    draw: Callable[[np.random.Generator, Any], Any]
+    seed: int
+    stream: str
+    features: tuple[str, ...] = ()
+
+    def respond_to(self, header: Header) -> Responder:
+        """Start the stream anew, so that every compile with this advisor is the same."""
+        advice, record = answer_dtype(header), record_of(header, self.features)
+        rng = generator(self.seed, "random-advisor", self.stream)
+        return lambda payload: advice.type(self.draw(rng, np.frombuffer(payload, record)[0])).tobytes()
 
 
 @dataclass(frozen=True)
@@ -53,28 +104,6 @@ class ConstantAdvisor:
 
 
 @dataclass(frozen=True)
-class RandomAdvisor:
-    """Inlines with a fixed probability, independently at each question.
-
-    Attributes:
-        share: probability of answer 1.
-        seed: root seed.
-        stream: name of the generator, for example the module's.
-    """
-
-    share: float
-    seed: int
-    stream: str
-
-    def respond_to(self, header: Header) -> Responder:
-        """Start the stream anew, so that every compile with this advisor is the same."""
-        advice = answer_dtype(header)
-        yes, no = advice.type(1).tobytes(), advice.type(0).tobytes()
-        rng = generator(self.seed, "random-advisor", self.stream)
-        return lambda payload: yes if rng.random() < self.share else no
-
-
-@dataclass(frozen=True)
 class RecordedAdvisor:
     """Gives the answers of an earlier compile in their order.
 
@@ -98,14 +127,3 @@ class RecordedAdvisor:
             return advice
 
         return respond
-
-
-def answer_dtype(header: Header) -> np.dtype:
-    """Dtype of a scalar answer.
-
-    Raises:
-        PolicyError: the compiler expects no answer or more than one number.
-    """
-    if header.advice is None or header.advice.num_elements != 1:
-        raise PolicyError("the compiler does not expect a single number as its answer")
-    return header.advice.dtype
