@@ -420,7 +420,9 @@ def _check_starts(name: str, values: Mapping[str, Any]) -> None:
 
 @cache
 def config_model() -> type[Config]:
-    """The whole configuration with a section for each learner; those of other packages may be left out.
+    """The whole configuration with a section for each learner.
+
+    A section may be left out if it belongs to a learner of another package, or if all of its settings have defaults.
 
     Raises:
         ConfigError: a learner of another package cannot be loaded.
@@ -429,15 +431,15 @@ def config_model() -> type[Config]:
     for name in LEARNERS.names():
         section = LEARNERS.get(name).section
         if section is not None:
-            sections[name] = (section, ...) if name in LEARNERS.built_in else _default_of(section)
+            sections[name] = _field_of(section, required=name in LEARNERS.built_in)
     return create_model("Config", __base__=Config, __doc__="The whole configuration.", **sections)
 
 
-def _default_of(section: type[Section]) -> tuple[Any, Any]:
-    """Type and default of an optional section: itself where all of its settings have defaults, else None."""
-    if any(field.is_required() for field in section.model_fields.values()):
-        return section | None, None
-    return section, section()
+def _field_of(section: type[Section], required: bool) -> tuple[Any, Any]:
+    """Type and default of a learner's section: its own defaults where all settings have one, else none."""
+    if not any(field.is_required() for field in section.model_fields.values()):
+        return section, section()
+    return (section, ...) if required else (section | None, None)
 
 
 SectionType = TypeVar("SectionType", bound=Section)

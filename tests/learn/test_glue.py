@@ -1,0 +1,171 @@
+"""What the driver and the contexts must see to for every learner; instances are numbers, rewards a formula."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mlgo.actions.subset import Subset
+from mlgo.core.config import LOCAL_WORKERS, Settings, load_config
+from mlgo.core.files import read_json, write_json
+from mlgo.core.learners import LEARNERS
+from mlgo.learn.context import Compiles, TrainContext, TrainOrder
+from mlgo.learn.driver import open_context
+from mlgo.learn.sampled import Sampled, SampledCompile
+from mlgo.policy.network import Architecture
+from tests.conftest import REPOSITORY
+
+SHAPE = Architecture((1, 1))
+PLANNED = (-0.5, -0.125, -0.25, -0.375, -0.75)
+"""Rewards of one validation after the other."""
+TRAIN, VALIDATION = (1.0, 2.0, 3.0), (10.0, 20.0)
+SMALL = {
+    "es": {"generations": 4, "pairs": 4, "modules": 2, "validate_every": 1, "step_size": 3.0, "trainable_layers": 1},
+    "ppo": {"iterations": 4, "modules": 2, "episodes": 2, "validate_every": 1, "baseline": "siblings", "epochs": 1},
+}
+
+
+@dataclass(frozen=True)
+class ToyPolicy:
+    weights: np.ndarray
+    architecture: Architecture = SHAPE
+    origin: dict[str, Any] = field(default_factory=dict)
+
+    def with_weights(self, weights: np.ndarray) -> "ToyPolicy":
+        return replace(self, weights=weights.astype(np.float32))
+
+
+class ToyCompiles(Compiles[float]):
+    """Rewards of training instances fall with the weights; the second validation is the best one, whatever they are."""
+
+    def __init__(self, failing: tuple[float, ...] = ()) -> None:
+        self.train, self.validation, self.failing = TRAIN, VALIDATION, failing
+        self.trained_on: set[float] = set()
+        self.validated: list[np.ndarray] = []
+
+    def draw(self, most, number):
+        return self.train[:most]
+
+    def rewards(self, candidates, instances, counted=True):
+        self.trained_on |= set(instances) - set(VALIDATION)
+        rewards = np.repeat(-np.abs(candidates).sum(axis=1)[:, None], len(instances), axis=1)
+        if tuple(instances) == VALIDATION:
+            rewards[:] = PLANNED[len(self.validated)]
+            self.validated.append(candidates[0])
+        rewards[:, [one in self.failing for one in instances]] = np.nan
+        return rewards
+
+    def sampled(self, weights, instances, episodes, number):
+        self.trained_on |= set(instances)
+        rng = np.random.default_rng(number)
+        compiles = []
+        for one in instances:
+            for reward in rng.normal(size=episodes):
+                inputs = np.array([[[1.0, 1.0], [2.0, 1.0]]], np.float32)
+                answers = np.array([reward > 0], np.uint8)
+                compiles.append(SampledCompile(float(reward), (Sampled(str(one), inputs, answers, float(reward)),)))
+        return compiles
+
+
+class ToyContext(TrainContext[float]):
+    kind = "choices"
+
+    def __init__(self, order, failing=()):
+        super().__init__(order)
+        self.toy = ToyCompiles(failing)
+
+    @cached_property
+    def start(self):
+        return ToyPolicy(np.ones(SHAPE.num_params, np.float32))
+
+    @property
+    def actions(self):
+        return Subset()
+
+    def fresh(self, hidden):
+        return self.start
+
+    def demonstrations(self, split, config):
+        raise NotImplementedError
+
+    def origin(self, sections, hashes):
+        return {"algorithm": self.order.learner.name, **sections}
+
+    def save_policy(self, policy, folder):
+        write_json(folder / "policy.json", {"weights": policy.weights.tolist(), "provenance": policy.origin})
+
+    def _opened(self, stack: ExitStack, quarantine, policy):
+        return self.toy
+
+
+def order(tmp_path, learner: str, task: str = "jit-cse", **settings: Any) -> TrainOrder:
+    values = load_config(REPOSITORY / "config/config.yaml").model_dump() | {"task": task}
+    values[learner] |= SMALL.get(learner, {}) | settings
+    folders = {"home": tmp_path, "work": tmp_path / "work", "output": tmp_path / f"{learner}-s0"}
+    return TrainOrder(LEARNERS.get(learner), Settings(values), 0, workers=1, where=LOCAL_WORKERS, **folders)
+
+
+@pytest.mark.parametrize("learner", SMALL)
+def test_the_best_validated_policy_is_returned_not_the_last(tmp_path, learner):
+    context = ToyContext(order(tmp_path, learner))
+    trained = context.order.learner.train(context)
+    context.write(trained)
+    validated = context.toy.validated
+    assert len(validated) == 5  # the start, and after each of four steps
+    assert not np.array_equal(validated[1], validated[4])  # or this would show nothing
+    assert trained.facts["validation_reward"] == -0.125
+    assert np.array_equal(trained.policy.weights, validated[1])
+    written = read_json(tmp_path / f"{learner}-s0/policy.json")
+    assert written["weights"] == trained.policy.weights.tolist()
+    assert written["provenance"]["validation_reward"] == -0.125
+
+
+@pytest.mark.parametrize("learner", SMALL)
+def test_training_sees_training_instances_alone(tmp_path, learner):
+    context = ToyContext(order(tmp_path, learner))
+    context.order.learner.train(context)
+    assert context.toy.trained_on == set(TRAIN[:2])
+
+
+def test_a_failed_compile_of_a_validation_never_counts_as_nothing(tmp_path):
+    context = ToyContext(order(tmp_path, "es"), failing=(VALIDATION[1],))
+    with context.training(1, "step") as training:
+        one = training.validate(np.ones(SHAPE.num_params, np.float32))
+        several = training.validate(np.ones((3, SHAPE.num_params), np.float32))
+    assert one.tolist() == [-0.5, -1.0]
+    assert several.tolist() == [[-0.125, -1.0]] * 3
+
+
+def test_a_stopped_training_goes_on_with_what_it_knew(tmp_path):
+    short = ToyContext(order(tmp_path / "stopped", "es", generations=4))
+    with pytest.raises(KeyboardInterrupt):
+        rewards, asked = short.toy.rewards, []
+
+        def interrupted(candidates, instances, counted=True):
+            asked.append(instances)
+            if len(asked) == 5:
+                raise KeyboardInterrupt
+            return rewards(candidates, instances, counted)
+
+        short.toy.rewards = interrupted
+        short.order.learner.train(short)
+    resumed = ToyContext(order(tmp_path / "stopped", "es", generations=4))
+    resumed.toy.validated = short.toy.validated[:2]  # what was planned goes on where it was
+    calm = ToyContext(order(tmp_path / "calm", "es", generations=4))
+    found, wanted = (one.order.learner.train(one) for one in (resumed, calm))
+    assert found.history == wanted.history
+    assert found.policy.weights.tolist() == wanted.policy.weights.tolist()
+    assert [len(one.toy.validated) for one in (resumed, calm)] == [5, 5]
+
+
+@pytest.mark.parametrize(("learner", "task"), [("bcmax", "jit-cse"), ("sb3", "inline-size")])
+def test_a_learner_that_does_not_learn_such_tasks(tmp_path, learner, task):
+    values = load_config(REPOSITORY / "config/config.yaml").model_dump() | {"task": task}
+    wanted = TrainOrder(
+        LEARNERS.get(learner), Settings(values), 0, tmp_path, tmp_path, tmp_path, workers=1, where=LOCAL_WORKERS
+    )
+    with pytest.raises(Exception, match=f"learner {learner} does not learn task {task}"):
+        open_context(wanted)
