@@ -36,7 +36,7 @@ def render_sweep(
         bootstrap: how the intervals were made.
     """
     records = point_records(points)
-    columns = _leading(records, sweep.seeds, figures_of=lambda row: row[0])
+    columns = _leading(records, sweep.seeds)
     for split in SPLITS:
         columns += [
             gain_column(f"gain, {split}", partial(_gain, split=split, kind="geomean")),
@@ -85,7 +85,7 @@ def show(args: argparse.Namespace) -> Shown:
     known = read_json(path)
     records, seeds = known["points"], known["seeds"]
     costs = [cost_of_seeds(args.data / "work", one["name"], seeds) for one in records]
-    columns = _leading(records, seeds, figures_of=lambda row: row[0])
+    columns = _leading(records, seeds)
     columns += [Column(f"{split} gain (interval)", partial(_recorded_gain, split=split)) for split in SPLITS]
     columns += [count_column("evaluations", lambda row: row[0]["evaluations"])]
     columns += [_of_cost(column) for column in _cost_columns(mean=True)[1:]]
@@ -106,21 +106,21 @@ def _keys(records: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(key for one in records for key in one["settings"]))
 
 
-def _leading(records: Sequence[Mapping[str, Any]], seeds: Sequence[int], figures_of: Any) -> list[Column]:
-    """Columns that tell points apart; ``figures_of`` takes the record from a row."""
+def _leading(records: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> list[Column]:
+    """Columns that tell points apart, for rows whose first part is the record of a point."""
 
     def num_seeds(row: Any) -> str:
-        num_failed = len(figures_of(row)["failures"])
+        num_failed = len(row[0]["failures"])
         return f"{len(seeds) - num_failed} of {len(seeds)}" if num_failed else str(len(seeds))
 
     def setting(row: Any, style: Style, key: str) -> str:
-        return str(figures_of(row)["settings"].get(key, style.none))
+        return str(row[0]["settings"].get(key, style.none))
 
     several = any(one["task"] for one in records)
     return [
-        Column("", lambda row, style: ("★" if style.html else "*") if figures_of(row)["best_on_validation"] else ""),
-        *([text_column("task", lambda row: figures_of(row)["task"])] if several else []),
-        text_column("learner", lambda row: figures_of(row)["learner"]),
+        Column("", lambda row, style: ("★" if style.html else "*") if row[0]["best_on_validation"] else ""),
+        *([text_column("task", lambda row: row[0]["task"])] if several else []),
+        text_column("learner", lambda row: row[0]["learner"]),
         *(Column(key, partial(setting, key=key)) for key in _keys(records)),
         Column("seeds", lambda row, style: num_seeds(row)),
     ]
