@@ -109,6 +109,12 @@ def test_a_policy_that_beats_the_search_is_the_best_known():
     assert found["all", "search"].by("text_bytes").total_share == pytest.approx(550 / 800)
 
 
+def test_the_last_policy_can_be_the_best_known_too():
+    found = shares(*result_rows(1000, 2000, 400, policy="bc"), *result_rows(700, 1500, 400))
+    assert found["all", BEST].by("text_bytes").policy_sum == 2600
+    assert found["all", "es-s0"].by("text_bytes").total_share == 1.0
+
+
 def test_modules_that_were_not_searched_do_not_count():
     others = result_rows(1, policy="es", modules=[("p", "four")])
     assert ("all", "es-s0") not in shares(*others)
