@@ -25,7 +25,8 @@ from mlgo.core.scratch import scratch_directory
 from mlgo.core.seeding import sample
 from mlgo.core.work import shared_folder
 from mlgo.corpus.store import unpack_bitcode
-from mlgo.execution.trees import ReplayStore, prune
+from mlgo.execution.records import prune
+from mlgo.execution.trees import ReplayStore
 from mlgo.policy.stored import load_policy
 from mlgo.rollout import CompileHost
 from mlgo.rollout.headroom import measure_headroom
