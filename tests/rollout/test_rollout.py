@@ -25,6 +25,7 @@ from mlgo.rollout.episodes import Episode
 from mlgo.rollout.evaluation import evaluate_policy
 from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.scored import ScoredModule, baselines, with_questions
+from mlgo.rollout.training import validation_rewards
 from mlgo.tasks import get_task
 from mlgo.tasks.advisors import ConstantAdvisor, EchoAdvisor
 from tests.conftest import almost
@@ -222,6 +223,8 @@ def test_a_failed_candidate_is_not_a_number(host, policy, scored, bitcode):
     assert (host.num_asked, host.num_compiled) == (before[0] + 2, before[1] + 2)
     assert np.isnan(rewards[0, 0])
     assert np.isfinite(rewards[0, 1])
+    counted = validation_rewards(evaluator, np.array([0, -1], np.float32), [ScoredModule(BROKEN, scores(1, 1, 1), 1), scored[0]])
+    assert counted.tolist() == [-1.0, rewards[0, 1]]  # as if the broken module had doubled
 
 
 def test_a_module_that_always_fails_ends_in_quarantine_and_harms_no_candidate(host, policy, scored, bitcode):
