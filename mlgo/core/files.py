@@ -53,7 +53,7 @@ def read_array(path: Path, max_bytes: int = _MAX_ARRAY_BYTES) -> np.ndarray:
         max_bytes: size above which the file is not read.
 
     Returns:
-        the array in memory; shape and dtype are the file's, and never Python objects.
+        The array in memory, of the file's dtype and shape [...]; never Python objects.
 
     Raises:
         ArtifactError: missing, too large, or not such a file.

@@ -137,7 +137,7 @@ class Bootstrap:
         groups: np.ndarray | None = None,
         best: np.ndarray | None = None,
     ) -> Comparison:
-        """Compare with draws that depend on the seed and on the names of the comparison; see `compare`."""
+        """See `compare`; the draws depend on the seed and on the names of the comparison."""
         rng = generator(self.seed, "report", "bootstrap", *names)
         return compare(policies, baseline, rng, self.resamples, self.confidence, groups, best)
 

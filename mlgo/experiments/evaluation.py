@@ -87,7 +87,7 @@ def gather_modules(
 
 
 def module_scopes(measured: Measured, split: str) -> Iterator[tuple[str, np.ndarray]]:
-    """The `SCOPES` with their modules, for `Measured.places`."""
+    """The `SCOPES` with their modules, bool [num_items], for `Measured.places`."""
     yield ALL, measured.where()
     for language in ("c", "c++"):
         yield language, measured.where(language=language)
@@ -111,7 +111,13 @@ def compare_by_project(measured: Measured, bootstrap: Bootstrap) -> list[Row]:
 
 
 def count_truncated(measured: Measured, members: Sequence[int], items: np.ndarray) -> dict[str, Any]:
-    """Modules where the size stop ended the questions early under any seed, for `compare_all`."""
+    """Modules where the size stop ended the questions early under any seed, for `compare_all`.
+
+    Args:
+        measured: modules under policies.
+        members: rows of the seeds.
+        items: bool [num_items], which modules count.
+    """
     ended = measured.details["truncated"][list(members)][:, items].astype(bool)
     return {"truncated": int(ended.any(axis=0).sum())}
 

@@ -130,7 +130,7 @@ class Measured:
         )
 
     def places(self, scopes: Callable[[str], Iterable[tuple[str, np.ndarray]]]) -> list[Place]:
-        """A place for each split and what ``scopes`` names of it; those without items are left out."""
+        """A place for each split and what ``scopes`` names of it, bool [num_items]; without items there is none."""
         return [
             Place(split, scope, items)
             for split in self.splits
@@ -139,7 +139,7 @@ class Measured:
         ]
 
     def by_project(self, split: str) -> list[tuple[str, np.ndarray]]:
-        """Projects of a split by name, with their items."""
+        """Projects of a split by name, with their items, bool [num_items]."""
         named = sorted({project for project in self.items["project"][self.where(split=split)] if project})
         return [(project, self.where(project=project)) for project in named]
 

@@ -32,7 +32,7 @@ def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray], record: Any) 
 
     Args:
         path: file to replace.
-        arrays: by name; ``record`` is taken.
+        arrays: by name, any dtype and shape [...]; ``record`` is taken.
         record: JSON value.
     """
     buffer = io.BytesIO()
@@ -46,7 +46,8 @@ def read_checkpoint(path: Path, decode: Callable[[dict[str, np.ndarray], Any], S
 
     Args:
         path: file to read.
-        decode: ``(arrays, record) -> state``; raises KeyError, TypeError or ValueError where something else was saved.
+        decode: ``(arrays, record) -> state``, arrays [...] as they were written; raises KeyError, TypeError or
+            ValueError where something else was saved.
 
     Raises:
         ArtifactError: the file is damaged, or not of this version.

@@ -51,7 +51,7 @@ class TensorBoardLog:
         self._writer.flush()
 
     def add_histogram(self, name: str, values: np.ndarray, step: int) -> None:
-        """Log how numbers are distributed; those that are not finite are left out."""
+        """Log how numbers [...] are distributed; those that are not finite are left out."""
         from tensorboard.plugins.histogram.summary_v2 import histogram_pb
 
         self._add_summary(histogram_pb(name, values[np.isfinite(values)]), step)

@@ -58,7 +58,7 @@ class Architecture:
 
 
 def flatten(layers: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """Join matrices and biases into one flat float32 vector."""
+    """Join matrices [inputs, outputs] and biases [outputs] into one flat vector, float32 [num_params]."""
     return np.concatenate([part.astype(np.float32).ravel() for layer in layers for part in layer])
 
 

@@ -40,7 +40,7 @@ def build_vocabulary(features: dict[str, np.ndarray], num_quantiles: int) -> pa.
 
 
 def recorded_values(trace: pa.Table) -> dict[str, np.ndarray]:
-    """Values of each feature in a trace, as `build_vocabulary` takes them; of columns, those of the legal ones.
+    """Values of each feature in a trace, [num_values]; of columns, those of the legal ones.
 
     Args:
         trace: ``artifacts.trace_schema`` rows.

@@ -65,7 +65,10 @@ class Header:
         return sum(spec.num_bytes for spec in self.features[: self.index(name)])
 
     def unpack(self, payload: bytes | bytearray) -> dict[str, np.ndarray]:
-        """Split a payload into named arrays of the header's dtypes and shapes; views, writable if the payload is."""
+        """Split a payload into arrays by name, of the header's dtypes and shapes [...].
+
+        They are views, writable if the payload is.
+        """
         arrays, offset = {}, 0
         for spec in self.features:
             arrays[spec.name] = np.ndarray(spec.shape, spec.dtype, payload, offset)

@@ -223,7 +223,9 @@ def test_a_failed_candidate_is_not_a_number(host, policy, scored, bitcode):
     assert (host.num_asked, host.num_compiled) == (before[0] + 2, before[1] + 2)
     assert np.isnan(rewards[0, 0])
     assert np.isfinite(rewards[0, 1])
-    counted = validation_rewards(evaluator, np.array([0, -1], np.float32), [ScoredModule(BROKEN, scores(1, 1, 1), 1), scored[0]])
+    counted = validation_rewards(
+        evaluator, np.array([0, -1], np.float32), [ScoredModule(BROKEN, scores(1, 1, 1), 1), scored[0]]
+    )
     assert counted.tolist() == [-1.0, rewards[0, 1]]  # as if the broken module had doubled
 
 

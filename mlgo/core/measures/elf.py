@@ -47,7 +47,7 @@ def executable_size(sections: np.ndarray) -> int:
     """Executable sections in bytes.
 
     Args:
-        sections: what `read_sections` gives.
+        sections: structured [num_sections], see `read_sections`.
     """
     executable = (sections["flags"] & SHF_EXECINSTR) != 0
     return int(sections["size"][executable].sum())
@@ -57,7 +57,7 @@ def text_size(sections: np.ndarray) -> int:
     """Berkeley text in bytes.
 
     Args:
-        sections: what `read_sections` gives.
+        sections: structured [num_sections], see `read_sections`.
     """
     return int(sections["size"][is_text(sections)].sum())
 
@@ -159,7 +159,7 @@ def section_name(data: bytes, sections: np.ndarray, number: int) -> bytes:
 
     Args:
         data: the file.
-        sections: what `read_sections` gives.
+        sections: structured [num_sections], see `read_sections`.
         number: which section.
     """
     strings = int.from_bytes(data[62:64], "little")

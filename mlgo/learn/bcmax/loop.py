@@ -30,15 +30,20 @@ class Rollouts(Protocol):
         ...
 
     def explore(self, weights: np.ndarray, number: int) -> Iterable[Trajectory]:
-        """Training modules under the references (round 0) or under variants of a policy; failed compiles left out."""
+        """Training modules under the references (round 0) or under variants of a policy; failed compiles left out.
+
+        Args:
+            weights: float32 [num_params], of the policy.
+            number: of the round.
+        """
         ...
 
     def measure(self, weights: np.ndarray) -> list[Trajectory]:
-        """Training modules under a policy itself; failed compiles left out."""
+        """Training modules under a policy itself, float32 [num_params]; failed compiles left out."""
         ...
 
     def validate(self, weights: np.ndarray) -> float:
-        """Mean reward of a policy on the validation modules."""
+        """Mean reward of a policy, float32 [num_params], on the validation modules."""
         ...
 
 

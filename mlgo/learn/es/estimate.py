@@ -34,7 +34,7 @@ class Antithetic:
         return np.isfinite(rewards).reshape(2, -1).all(axis=0)
 
     def keep(self, usable: np.ndarray, rewards: np.ndarray) -> tuple["Antithetic", np.ndarray]:
-        """Leave only the usable directions, with their rewards."""
+        """Leave only the usable directions, bool [pairs], with their rewards, float64 [2 pairs]."""
         return Antithetic(self.noise[usable]), rewards[np.tile(usable, 2)]
 
     def rises(self, rewards: np.ndarray) -> np.ndarray:
@@ -72,7 +72,7 @@ class Forward:
         return np.isfinite(rewards[:-1]) & np.isfinite(rewards[-1])
 
     def keep(self, usable: np.ndarray, rewards: np.ndarray) -> tuple["Forward", np.ndarray]:
-        """Leave only the usable directions, with their rewards and the mean's."""
+        """Leave only the usable directions, bool [pairs], with their rewards and the mean's, float64 [pairs + 1]."""
         return Forward(self.noise[usable]), rewards[np.append(usable, True)]
 
     def rises(self, rewards: np.ndarray) -> np.ndarray:

@@ -49,7 +49,8 @@ def evolve(
         config: sizes of generations and steps.
         seed: root seed of the noise.
         state: where to go on, from a run with the same configuration; None starts anew.
-        after_generation: called with each new state and the rewards of its candidates, for checkpoints and logs.
+        after_generation: called with each new state and the rewards of its candidates, float64 [num, num_modules], for
+            checkpoints and logs.
         validation_compiles: what one validation costs, for the count of evaluations.
 
     Raises:

@@ -41,7 +41,7 @@ class RewardModel:
     curvature: np.ndarray
 
     def improvement(self, step: np.ndarray) -> float:
-        """Predicted rise of the reward."""
+        """Predicted rise of the reward after a step, float64 [num_params]."""
         bent = self.curvature @ step if self.curvature.ndim == 2 else self.curvature * step
         return float(self.slope @ step + step @ bent / 2)
 

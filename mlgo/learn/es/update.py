@@ -55,7 +55,7 @@ def ascend(
 
 
 def adam_step(state: AdamState, gradient: np.ndarray, step_size: float) -> tuple[np.ndarray, AdamState]:
-    """One step of Adam (Kingma and Ba 2015), ascending."""
+    """One step of Adam (Kingma and Ba 2015), ascending: the change, float64 [num_params] as the gradient."""
     count = state.count + 1
     first = _BETA1 * state.first + (1 - _BETA1) * gradient
     second = _BETA2 * state.second + (1 - _BETA2) * gradient**2
@@ -67,6 +67,16 @@ def adam_step(state: AdamState, gradient: np.ndarray, step_size: float) -> tuple
 def momentum_step(
     state: MomentumState, gradient: np.ndarray, step_size: float, momentum: float
 ) -> tuple[np.ndarray, MomentumState]:
-    """One step of stochastic gradient ascent with momentum (Polyak 1964); 0 makes it plain ascent."""
+    """One step of stochastic gradient ascent with momentum (Polyak 1964); 0 makes it plain ascent.
+
+    Args:
+        state: velocity so far.
+        gradient: float64 [num_params].
+        step_size: factor of the velocity.
+        momentum: share of the velocity that stays.
+
+    Returns:
+        The change, float64 [num_params], and the next state.
+    """
     velocity = momentum * state.velocity + gradient
     return step_size * velocity, MomentumState(velocity)

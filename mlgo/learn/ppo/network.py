@@ -75,11 +75,11 @@ class ActorCritic:
         return flatten(list(zip(arrays[::2], arrays[1::2], strict=True)))
 
     def arrays(self) -> tuple[np.ndarray, ...]:
-        """Weights and optimiser state, in a fixed order."""
+        """Weights and optimiser state, float32 [...] each, in a fixed order."""
         return tuple(variable.numpy() for variable in self._variables())
 
     def restore(self, arrays: Sequence[np.ndarray]) -> None:
-        """Take over what `arrays` returned."""
+        """Take over what `arrays` returned, float32 [...] each."""
         for variable, array in zip(self._variables(), arrays, strict=True):
             variable.assign(array)
 
