@@ -48,7 +48,7 @@ class Binary(ActionSpace):
         return logits > 0.0
 
     def margin(self, logits: np.ndarray) -> np.ndarray:
-        """Distance from 0."""
+        """Distance of logits [num] from 0."""
         return np.abs(logits)
 
     def sampler(self, temperature: float, flip_share: float, seed: int) -> Callable[[bytes, Any], bool]:

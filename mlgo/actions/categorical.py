@@ -30,7 +30,7 @@ class Masked(ActionSpace):
         return xp.argmax(logits, axis=-1)
 
     def margin(self, logits: np.ndarray) -> np.ndarray:
-        """How much larger the largest logit is than all others; infinite where nothing else is legal."""
+        """How far the largest of [num, num_actions] is above all others; infinite where nothing else is legal."""
         rows, best = np.arange(len(logits)), logits.argmax(axis=1)
         others = logits.copy()
         others[rows, best] = -np.inf
@@ -133,7 +133,11 @@ class Categorical(Masked):
     def demonstrations(
         self, observation: Observation, scaling: Scaling, actions: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Legal actions moved to the front, as float16: most observations have few, and memory is short."""
+        """Legal actions moved to the front, as float16: most observations have few, and memory is short.
+
+        Returns:
+            Inputs float16 [num, most_legal, num_inputs + 1], and places of the actions among them, int64 [num].
+        """
         legal = observation.legal
         front = np.argsort(~legal, axis=1, kind="stable")[:, : max(1, int(legal.sum(axis=1).max(initial=0)))]
         seen = self.seen(observation, scaling).astype(np.float16)

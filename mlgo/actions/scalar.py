@@ -91,7 +91,7 @@ class Scalar(ActionSpace):
         return half + half * (logits / (np.float32(1.0) + xp.abs(logits)))
 
     def margin(self, logits: np.ndarray) -> np.ndarray:
-        """0: every bit of a logit shows in the action."""
+        """0 for all logits [num]: every bit shows in the action."""
         return np.zeros_like(logits)
 
     def sampler(self, temperature: float, flip_share: float, seed: int) -> Callable[[bytes, Any], np.float32]:
@@ -115,7 +115,7 @@ class Scalar(ActionSpace):
         return super().reply(dtype)
 
     def differing(self, logits: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """All are compared, if only the logits are not all the same."""
+        """All are compared, if only the logits [num] are not all the same."""
         clear = np.full(len(logits), len(np.unique(logits)) > 1)
         slack = ROUNDING * (1.0 + np.abs(logits))
         return clear, (actions < self.greedy(np, logits - slack)) | (actions > self.greedy(np, logits + slack))

@@ -111,7 +111,11 @@ class ActionSpace(ABC):
         return scaling(observation.values, xp)
 
     def seen(self, observation: Observation, scaling: Scaling) -> np.ndarray:
-        """What learners keep of observations: inputs, and as the last one whether an action is legal; float32."""
+        """What learners keep of observations: inputs, and as the last one whether an action is legal.
+
+        Returns:
+            float32 [num, num_inputs], or [num, num_actions, num_inputs + 1] where some may be illegal.
+        """
         inputs: np.ndarray = self.encode(np, observation, scaling)
         if observation.legal is None:
             return inputs
@@ -176,7 +180,7 @@ class ActionSpace(ABC):
     def demonstrations(
         self, observation: Observation, scaling: Scaling, actions: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Recorded observations and actions as cloning takes them; see `seen` and `targets`."""
+        """Recorded observations and actions [num] as cloning takes them; see `seen` and `targets`."""
         return self.seen(observation, scaling), self.targets(actions).astype(np.float32)
 
     def logits(self, network: Callable[[Any], Any], seen: Any) -> Any:

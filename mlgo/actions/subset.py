@@ -42,5 +42,5 @@ class Subset(Masked):
         return np.append(left, stop or not left.any())
 
     def sample(self, logits: np.ndarray, rng: np.random.Generator) -> int:
-        """An action drawn with the probabilities ``softmax(logits)`` (by adding Gumbel noise)."""
+        """An action drawn with the probabilities ``softmax(logits)``, [num_actions], by adding Gumbel noise."""
         return int((logits.astype(np.float64) + rng.gumbel(size=len(logits))).argmax())

@@ -340,7 +340,7 @@ class NoCompiles(Compiles[Any]):
         return ()
 
     def rewards(self, candidates: np.ndarray, instances: Sequence[Any], counted: bool = True) -> np.ndarray:
-        """Nothing to reward."""
+        """Nothing to reward: float64 [num_candidates, 0]."""
         return np.zeros((len(candidates), 0))
 
     def sampled(
@@ -464,7 +464,7 @@ class Training(Generic[Instance]):
             self._progress.advance(int(record[step]), dict(record))
 
     def add_histogram(self, name: str, values: np.ndarray, step: int) -> None:
-        """Log how numbers are distributed."""
+        """Log how numbers [...] are distributed."""
         self._progress.add_histogram(name, values, step)
 
     def say(self, text: str) -> None:

@@ -46,7 +46,7 @@ class TrainingProgress:
         self._done = step
 
     def add_histogram(self, name: str, values: np.ndarray, step: int) -> None:
-        """Log how numbers are distributed; see `TensorBoardLog.add_histogram`."""
+        """Log how numbers [...] are distributed; see `TensorBoardLog.add_histogram`."""
         self._board.add_histogram(name, values, step)
 
     def say(self, text: str) -> None:

@@ -102,7 +102,7 @@ def load_network(folder: Path, decode: Callable[[Path, dict[str, Any], np.ndarra
 
     Args:
         folder: holds the files.
-        decode: makes it of folder, description and weights.
+        decode: makes it of folder, description and weights, float32 [num_params].
 
     Raises:
         ArtifactError: files are missing or damaged.

@@ -110,7 +110,7 @@ def perceptron(keras: Any, shape: tuple[int | None, ...], hidden: Sequence[int])
 
 
 def layers_of(network: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-    """``(matrix, bias)`` of each layer of a Keras network."""
+    """``(matrix [inputs, outputs], bias [outputs])`` of each layer of a Keras network, float32."""
     weights = [np.asarray(array) for array in network.get_weights()]
     return list(zip(weights[::2], weights[1::2], strict=True))
 
