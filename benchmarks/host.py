@@ -34,10 +34,10 @@ from mlgo.execution.cores import claim_core
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
+from mlgo.problems.llvm.advisors import EchoAdvisor, RecordedAdvisor
+from mlgo.problems.llvm.task import Responder, Task, get_task
 from mlgo.rollout.handler import MakeCompiler
 from mlgo.rollout.scored import ScoredModule, load_scored_modules
-from mlgo.tasks import Responder, Task, get_task
-from mlgo.tasks.advisors import EchoAdvisor, RecordedAdvisor
 from mlgo.wire.log import Header
 
 HOSTS = ("plain", "c_host", "echo", "mlp", "known")

@@ -41,9 +41,9 @@ from mlgo.execution.nested import NestedBackend, serve_workers
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
+from mlgo.problems.llvm.task import Task, get_task
 from mlgo.rollout import CompileJob
 from mlgo.rollout.handler import MakeCompiler
-from mlgo.tasks import Task, get_task
 
 WAYS = ("dedicated", "shared")
 """Each experiment on its part of the workers; all experiments on all workers."""

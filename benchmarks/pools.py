@@ -26,11 +26,11 @@ from mlgo.execution.cluster import connect, disconnect
 from mlgo.execution.trees import ReplayStore
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
+from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import ScoredModule, load_scored_modules
-from mlgo.tasks import get_task
 
 _NOISE = 0.1
 

@@ -25,11 +25,11 @@ from mlgo.execution.trees import ReplayStore
 from mlgo.learn.es import evolve
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
+from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import load_scored_modules, with_questions
-from mlgo.tasks import get_task
 
 
 @dataclass(frozen=True)

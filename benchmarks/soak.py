@@ -26,8 +26,8 @@ from mlgo.core.config import CompileConfig
 from mlgo.core.errors import CompileError, PolicyError
 from mlgo.core.scratch import scratch_directory
 from mlgo.execution.cores import claim_core
-from mlgo.tasks import Responder, Task, get_task
-from mlgo.tasks.advisors import EchoAdvisor, RecordedAdvisor
+from mlgo.problems.llvm.advisors import EchoAdvisor, RecordedAdvisor
+from mlgo.problems.llvm.task import Responder, Task, get_task
 from mlgo.wire.log import Header
 
 KINDS = ("echo", "known", "refusal", "hasty", "damaged", "plain")

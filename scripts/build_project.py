@@ -15,7 +15,7 @@ from mlgo.core.files import content_hash
 from mlgo.core.work import shared_folder
 from mlgo.corpus.build import BuildLimits, build_project
 from mlgo.corpus.recipe import load_recipe
-from mlgo.tasks import get_task
+from mlgo.problems.llvm.task import get_task
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from mlgo.core.seeding import sample
 from mlgo.export.parity import compare_decisions
 from mlgo.export.saved_model import asked_features, export_saved_model, recorded_questions, run_saved_model
 from mlgo.policy.stored import load_policy
-from mlgo.tasks import get_task
+from mlgo.problems.llvm.task import get_task
 
 PARITY_QUESTIONS = 1000
 

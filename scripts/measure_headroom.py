@@ -28,12 +28,12 @@ from mlgo.corpus.store import unpack_bitcode
 from mlgo.execution.records import prune
 from mlgo.execution.trees import ReplayStore
 from mlgo.policy.stored import load_policy
+from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost
 from mlgo.rollout.headroom import measure_headroom
 from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import load_scored_modules, with_questions
 from mlgo.rollout.training import needed_copies
-from mlgo.tasks import get_task
 
 
 def main() -> None:

@@ -27,9 +27,9 @@ from mlgo.core.files import file_sha256
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.work import shared_folder
 from mlgo.policy.stored import load_policy
+from mlgo.problems.llvm.task import HEURISTIC, Advisor, Setting, get_task
 from mlgo.rollout import CompileHost
 from mlgo.rollout.programs import MakeAdvisor, Running, build_programs, measure_programs
-from mlgo.tasks import HEURISTIC, Advisor, Setting, get_task
 
 RANDOM_CONTENDERS = 4
 """Random answers are tried with so many seeds: careless allocations to see how cost and execution go together."""

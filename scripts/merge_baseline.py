@@ -28,8 +28,8 @@ from mlgo.core.errors import MlgoError
 from mlgo.core.files import write_json
 from mlgo.core.measures import MEASURES
 from mlgo.policy.vocabulary import build_vocabulary, recorded_values
+from mlgo.problems.llvm.task import HEURISTIC, References, get_task
 from mlgo.rollout.baseline import self_test_failures
-from mlgo.tasks import HEURISTIC, References, get_task
 
 
 def main() -> None:

@@ -33,9 +33,9 @@ from mlgo.core.artifacts import (
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.work import shared_folder
 from mlgo.corpus.store import load_modules, unpack_bitcode
+from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost
 from mlgo.rollout.baseline import score_references
-from mlgo.tasks import get_task
 
 
 def main() -> None:

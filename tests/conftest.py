@@ -20,7 +20,7 @@ from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.core.config import CompileConfig
 from mlgo.core.scratch import scratch_directory
-from mlgo.tasks import Task, get_task
+from mlgo.problems.llvm.task import Task, get_task
 from tests.tensorflow_process import TensorFlowProcess
 
 REPOSITORY = Path(__file__).parent.parent

@@ -14,7 +14,7 @@ LEVELS = [
     {"core"},
     {"wire"},
     {"actions"},
-    {"tasks"},
+    {"problems.llvm"},
     {"compiler", "corpus", "policy"},
     {"execution"},
     {"rollout"},

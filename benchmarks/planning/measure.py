@@ -25,9 +25,9 @@ from mlgo.execution.backend import Backend, MakeHandler
 from mlgo.execution.local import LocalBackend
 from mlgo.execution.trees import ReplayStore
 from mlgo.policy.policy import Policy
+from mlgo.problems.llvm.task import get_task
 from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import ScoredModule, load_scored_modules, with_questions
-from mlgo.tasks import get_task
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from mlgo.core.measures import get_measure
 from mlgo.core.scratch import scratch_directory
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.policy.stored import load_policy
+from mlgo.problems.llvm.advisors import ConstantAdvisor, EchoAdvisor
+from mlgo.problems.llvm.task import Advisor, Setting, Task, get_task
 from mlgo.rollout.logged import logged_episode, write_episode, write_training_log
-from mlgo.tasks import Advisor, Setting, Task, get_task
-from mlgo.tasks.advisors import ConstantAdvisor, EchoAdvisor
 
 _EXAMPLES = """
 mlgo compile data/sample/json/parser.cpp

@@ -25,8 +25,8 @@ from mlgo.core.files import write_bytes
 from mlgo.core.measures import DEFAULT
 from mlgo.core.scratch import scratch_directory
 from mlgo.corpus.recipe import find_sources, load_recipe
-from mlgo.tasks import get_task
-from mlgo.tasks.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
+from mlgo.problems.llvm.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
+from mlgo.problems.llvm.task import get_task
 
 PACKAGES = (
     "numpy",

@@ -14,11 +14,11 @@ from mlgo.core.artifacts import MODULES, RESULTS, read_table
 from mlgo.core.scratch import scratch_directory
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.policy.stored import load_policy
+from mlgo.problems.llvm.task import get_task
 from mlgo.report.importance import feature_importances
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.explanation import SHOWN_FEATURES, Explanation, Flip, explain_regressions, worst_regressions
 from mlgo.rollout.training import needed_copies
-from mlgo.tasks import get_task
 
 _EXAMPLES = """
 mlgo explain --policy data/policies/es-s0                 the five test modules that grew most, and why

@@ -33,9 +33,9 @@ from mlgo.core.seeding import sample
 from mlgo.execution.records import prune
 from mlgo.execution.trees import Forest, Leaf, ReplayStore, stores, visits_of
 from mlgo.execution.trees.export import compiles_schema, compiles_table
+from mlgo.problems.llvm.advisors import RecordedAdvisor
+from mlgo.problems.llvm.task import get_task
 from mlgo.problems.subset.cache import CompileCache, caches
-from mlgo.tasks import get_task
-from mlgo.tasks.advisors import RecordedAdvisor
 from mlgo.wire.log import Header
 
 _EXAMPLES = {

@@ -11,8 +11,8 @@ from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.core.errors import PolicyError
 from mlgo.core.measures import DEFAULT
 from mlgo.core.scratch import scratch_directory
+from mlgo.problems.llvm.task import Advisor, get_task
 from mlgo.rollout.logged import LoggedEpisode, check_compiler, find_logged_bitcode, read_episode, replay_episode
-from mlgo.tasks import Advisor, get_task
 
 EXAMPLES = """
 mlgo compile lupa/third-party/lua54/lapi.c --policy data/policies/es-s0 --log lapi.episode

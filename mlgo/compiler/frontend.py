@@ -10,7 +10,7 @@ from mlgo.core.compiler_options import check_options
 from mlgo.core.config import CompileConfig
 from mlgo.core.errors import CompilerExit, CompileTimeout
 from mlgo.core.files import write_bytes
-from mlgo.tasks import Task
+from mlgo.problems.llvm.task import Task
 
 # -Oz must be given here as well: it sets function attributes that are part of the bitcode. -g0 because zig would
 # add debug information; no UBSan and no frame pointers, which zig adds and clang by itself does not.

@@ -5,7 +5,7 @@ from mlgo.compiler.toolchain import Toolchain
 from mlgo.core.config import CompileConfig
 from mlgo.core.errors import CompileError, ToolchainError
 from mlgo.core.scratch import scratch_directory
-from mlgo.tasks import Responder, Task
+from mlgo.problems.llvm.task import Responder, Task
 from mlgo.wire.log import Header
 
 

@@ -29,7 +29,7 @@ from mlgo.core.files import write_bytes
 from mlgo.core.measures import Compiled, Scores, known_score, read_scores
 from mlgo.core.measures.remarks import REMARK_OPTIONS, SpillCosts, read_spill_costs
 from mlgo.core.scratch import scratch_directory
-from mlgo.tasks import Advisor, Guard, Remark, Responder, Task
+from mlgo.problems.llvm.task import Advisor, Guard, Remark, Responder, Task
 from mlgo.wire.channel import Channel
 from mlgo.wire.log import Context, Header, LogParser, Observation
 
@@ -48,7 +48,7 @@ class CompileResult:
         contexts: name and number of questions of each context line, in order.
         answers: raw answers, concatenated.
         observations: raw observations after the known path, concatenated; empty unless they were recorded.
-        num_repaired_answers: illegal answers that were replaced, see `tasks.Guard`.
+        num_repaired_answers: illegal answers that were replaced, see `llvm.Guard`.
         num_repaired_observations: observations with values that are no numbers.
         spills: what register allocation cost each function; None where the task's decisions come before it.
     """

@@ -24,9 +24,9 @@ from mlgo.envs.recalled import RecalledCompile
 from mlgo.envs.rewards import EndGain, Reward
 from mlgo.envs.spaces import Observation, action_space, observation_space, observed
 from mlgo.execution.trees import ReplayStore
+from mlgo.problems.llvm.evict import MASK
+from mlgo.problems.llvm.task import get_task
 from mlgo.rollout.memory import is_discrete, tree_key
-from mlgo.tasks import get_task
-from mlgo.tasks.regalloc_evict import MASK
 
 
 class CompileEnv(gymnasium.Env[Observation, Any]):

@@ -13,7 +13,7 @@ from mlgo.core.config import CompileConfig
 from mlgo.core.errors import CompileError
 from mlgo.core.measures import get_measure
 from mlgo.core.measures.remarks import SpillCosts
-from mlgo.tasks import Responder, Task
+from mlgo.problems.llvm.task import Responder, Task
 from mlgo.wire.log import Header
 
 _NO_DEADLINE_S = 1e9
@@ -167,7 +167,7 @@ class LiveCompile:
         self._context = context
 
     def respond_to(self, header: Header) -> Responder:
-        """The advisor that the session asks; see `tasks.Advisor`."""
+        """The advisor that the session asks; see `llvm.Advisor`."""
 
         def respond(payload: bytes) -> bytes:
             self._events.put(Question(self._context, self._num_asked, payload, header))

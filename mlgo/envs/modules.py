@@ -15,8 +15,8 @@ from mlgo.core.errors import ConfigError, CorpusError, ToolchainError
 from mlgo.core.files import file_sha256
 from mlgo.core.measures import get_measure
 from mlgo.corpus.store import unpack_bitcode
+from mlgo.problems.llvm.task import Task
 from mlgo.rollout.scored import load_scored_modules
-from mlgo.tasks import Task
 
 
 @dataclass(frozen=True)

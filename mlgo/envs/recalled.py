@@ -14,8 +14,8 @@ from mlgo.envs.episode import Ending, LiveCompile, Question, RecalledCosts
 from mlgo.envs.modules import Problem
 from mlgo.execution.trees import FunctionLeaf, Leaf, ReplayStore, Walk
 from mlgo.execution.trees.tree import AnyLeaf
+from mlgo.problems.llvm.task import Task
 from mlgo.rollout.memory import recalled_result
-from mlgo.tasks import Task
 
 
 class RecalledCompile:

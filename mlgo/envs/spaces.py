@@ -4,8 +4,8 @@ import numpy as np
 from gymnasium import spaces
 
 from mlgo.core.types import TensorSpec
-from mlgo.tasks.regalloc_evict import MASK
-from mlgo.tasks.regalloc_priority import MAX_PRIORITY
+from mlgo.problems.llvm.evict import MASK
+from mlgo.problems.llvm.priority import MAX_PRIORITY
 from mlgo.wire.log import Header
 
 Observation = dict[str, np.ndarray]

@@ -11,7 +11,7 @@ from mlgo.core.errors import ConfigError
 from mlgo.envs.env import CompileEnv
 from mlgo.envs.spaces import Observation
 from mlgo.policy.features import CLIP, Normalisation
-from mlgo.tasks.regalloc_evict import MASK
+from mlgo.problems.llvm.evict import MASK
 
 _LARGEST_LOG = 10.0
 """Without a vocabulary, logarithms are divided by this: those of int64 are below 44, so the clip takes nothing away."""

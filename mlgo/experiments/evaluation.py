@@ -11,7 +11,7 @@ from mlgo.core import measures
 from mlgo.core.errors import ArtifactError
 from mlgo.experiments.compare import Bootstrap
 from mlgo.experiments.measured import ALL, Contender, Measured, Place, Row, compare_all, gather
-from mlgo.tasks import HEURISTIC, all_tasks
+from mlgo.problems.llvm.task import HEURISTIC, all_tasks
 
 SCOPES = {ALL: "all modules", "c": "C", "c++": "C++", "unshared": "nothing shared"}
 """Parts of a split that are compared by themselves, with their titles."""

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from mlgo.core.measures import Measure, get_measure
 from mlgo.experiments.compare import Bootstrap
 from mlgo.experiments.measured import ALL, Contender, Measured, Place, Row, compare_all
+from mlgo.problems.llvm.task import HEURISTIC
 from mlgo.rollout.functions import function_costs
-from mlgo.tasks import HEURISTIC
 
 BEST = "best of all"
 """For each function the least cost under the heuristic or any contender."""

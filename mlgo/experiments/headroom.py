@@ -11,7 +11,7 @@ from mlgo.core.errors import ArtifactError
 from mlgo.experiments.compare import Bootstrap
 from mlgo.experiments.evaluation import policy_rows
 from mlgo.experiments.measured import ALL, Contender, Place, Row, compare_all, gather
-from mlgo.tasks import HEURISTIC
+from mlgo.problems.llvm.task import HEURISTIC
 
 BEST = "best known"
 """The smallest size of each module: under the heuristic, any variant of the search, or any evaluated policy."""

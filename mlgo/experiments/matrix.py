@@ -13,7 +13,7 @@ from mlgo.core.files import content_hash
 from mlgo.core.learners import LEARNERS, lineage
 from mlgo.core.names import PolicyName
 from mlgo.core.problems import PROBLEMS
-from mlgo.tasks import get_task
+from mlgo.problems.llvm.task import get_task
 
 BASELINE_KEYS = ("seed", "task", "toolchain", "target", "compile", "corpus", "baseline")
 """Keys of the configuration that corpus and baseline follow from."""

@@ -13,7 +13,7 @@ from mlgo.core.errors import ArtifactError
 from mlgo.experiments.compare import Bootstrap
 from mlgo.experiments.measured import ALL, Contender, Measured, Place, Row, compare_all, gather
 from mlgo.experiments.projects import RankCorrelation, spearman
-from mlgo.tasks import HEURISTIC
+from mlgo.problems.llvm.task import HEURISTIC
 
 _COSTS = sorted((one for one in measures.MEASURES.values() if one.of_program), key=lambda one: not one.is_by_function)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from mlgo.core.artifacts import PROJECT_MEASURES
 from mlgo.experiments.compare import Bootstrap
 from mlgo.experiments.measured import Contender, Measured, Place, Row, compare_all, gather
-from mlgo.tasks import HEURISTIC
+from mlgo.problems.llvm.task import HEURISTIC
 
 PAIRS = (*combinations(PROJECT_MEASURES[:3], 2), ("object", "folded"))
 """Measures whose gains are ranked against each other."""

@@ -23,7 +23,7 @@ from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import logits
 from mlgo.policy.policy import Policy
 from mlgo.policy.vocabulary import values_of
-from mlgo.tasks import get_task
+from mlgo.problems.llvm.task import get_task
 
 SIGNATURE = "action"
 TRAINING_INPUTS = ("discount", "reward", "step_type")

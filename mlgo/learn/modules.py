@@ -31,6 +31,7 @@ from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import save_policy
 from mlgo.policy.vocabulary import normalisation
+from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.copies import Copies
@@ -47,7 +48,6 @@ from mlgo.rollout.training import (
     training_modules,
     training_origin,
 )
-from mlgo.tasks import get_task
 
 
 class ModuleContext(TrainContext[ScoredModule]):

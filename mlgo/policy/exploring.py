@@ -6,7 +6,7 @@ import numpy as np
 
 from mlgo.actions.reading import answer_dtype
 from mlgo.policy.policy import Policy
-from mlgo.tasks import Decide, Responder
+from mlgo.problems.llvm.task import Decide, Responder
 from mlgo.wire.log import Header
 
 

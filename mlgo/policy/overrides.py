@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mlgo.tasks import Decide, PureAdvisor, Responder
-from mlgo.tasks.advisors import answer_dtype
+from mlgo.problems.llvm.advisors import answer_dtype
+from mlgo.problems.llvm.task import Decide, PureAdvisor, Responder
 from mlgo.wire.log import Header
 
 _KEY_BYTES = 16

@@ -11,7 +11,7 @@ from mlgo.actions.reading import answer_dtype
 from mlgo.actions.space import ROUNDING
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture, Layers, logits
-from mlgo.tasks import Decide, Responder, get_task
+from mlgo.problems.llvm.task import Decide, Responder, get_task
 from mlgo.wire.log import Header
 
 _IMPOSSIBLE = np.float32(-np.inf)

@@ -13,7 +13,7 @@ from mlgo.core.files import read_array, read_json, write_bytes, write_json
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
-from mlgo.tasks import all_tasks, get_task
+from mlgo.problems.llvm.task import all_tasks, get_task
 
 FAILURE = "failure.json"
 """File in a policy's folder that says why there is no policy; only sweeps leave one."""

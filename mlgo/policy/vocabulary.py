@@ -8,7 +8,7 @@ import pyarrow as pa
 from mlgo.core.artifacts import VOCABULARY, trace_features
 from mlgo.core.errors import TrainingError
 from mlgo.policy.features import Normalisation, signed_log
-from mlgo.tasks.regalloc_evict import MASK
+from mlgo.problems.llvm.evict import MASK
 
 
 def build_vocabulary(features: dict[str, np.ndarray], num_quantiles: int) -> pa.Table:
@@ -71,7 +71,7 @@ def normalisation(vocabulary: pa.Table, units: Mapping[str, float] | None = None
 
     Args:
         vocabulary: ``artifacts.VOCABULARY`` rows.
-        units: of features that are not taken as they are, see `tasks.Task`.
+        units: of features that are not taken as they are, see `llvm.Task`.
     """
     names = vocabulary["feature"].to_pylist()
     quantiles = np.array(vocabulary["quantiles"].to_pylist(), np.float64)  # [num_features, num_quantiles]

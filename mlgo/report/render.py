@@ -19,6 +19,7 @@ from mlgo.experiments.measured import ALL, Measured, Row
 from mlgo.experiments.programs import Programs
 from mlgo.experiments.projects import PAIRS, RankCorrelation
 from mlgo.policy.importance import Importance
+from mlgo.problems.llvm.task import get_task
 from mlgo.report.corpus import Corpus
 from mlgo.report.figures import LOG_TICKS, Series, central_range, chart, panels, to_html
 from mlgo.report.origin import Facts, without_folders
@@ -38,7 +39,6 @@ from mlgo.report.pages import (
 from mlgo.report.programs import cost_ranks, program_table, rank_table
 from mlgo.report.selftest import SelfTest
 from mlgo.report.training import losses, rewards
-from mlgo.tasks import get_task
 
 _NUM_STANDOUTS = 10
 _NUM_FEATURES = 10

@@ -15,13 +15,13 @@ from mlgo.core.errors import ArtifactError
 from mlgo.core.measures import DEFAULT, Compiled, read_scores, scores_of
 from mlgo.core.types import TensorSpec
 from mlgo.corpus.store import Module
+from mlgo.problems.llvm.advisors import EchoAdvisor, RecordedAdvisor
+from mlgo.problems.llvm.task import HEURISTIC, Setting, Task
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.copies import Copies, count_copies
 from mlgo.rollout.functions import function_rows
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.outcome import CompileOutcome
-from mlgo.tasks import HEURISTIC, Setting, Task
-from mlgo.tasks.advisors import EchoAdvisor, RecordedAdvisor
 from mlgo.wire.log import Header
 
 

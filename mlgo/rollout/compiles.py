@@ -15,11 +15,11 @@ from mlgo.core.errors import MlgoError
 from mlgo.core.files import write_bytes
 from mlgo.execution import Hint, Pool, WorkerLost, open_pool
 from mlgo.execution.trees import ReplayStore
+from mlgo.problems.llvm.task import get_task
 from mlgo.rollout.copies import Copies
 from mlgo.rollout.handler import MakeCompiler
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.outcome import CompileOutcome
-from mlgo.tasks import get_task
 
 _SLACK_S = 60.0
 """What a job may take besides its compile: reading trees, a busy machine. A compile has deadlines of its own."""

@@ -15,11 +15,11 @@ from mlgo.core.names import PolicyName
 from mlgo.corpus.store import Module
 from mlgo.policy.overrides import OverridingAdvisor, observation_keys
 from mlgo.policy.policy import Policy
+from mlgo.problems.llvm.advisors import RecordedAdvisor
+from mlgo.problems.llvm.task import Task
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.outcome import CompileOutcome
-from mlgo.tasks import Task
-from mlgo.tasks.advisors import RecordedAdvisor
 
 SHOWN_FEATURES = (
     "callee_users",

@@ -13,8 +13,8 @@ from mlgo.core.measures import Measure, get_measure
 from mlgo.core.measures.remarks import SpillCosts
 from mlgo.corpus.store import Module
 from mlgo.policy.policy import Policy
+from mlgo.problems.llvm.task import HEURISTIC
 from mlgo.rollout.episodes import Episode, episode, function_episodes
-from mlgo.tasks import HEURISTIC
 
 FunctionCosts = Mapping[str, Mapping[str, float]]
 """What functions cost, by key of the module and symbol; a function that is not there cost nothing."""

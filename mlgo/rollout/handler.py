@@ -11,11 +11,11 @@ from mlgo.core.config import CompileConfig
 from mlgo.core.errors import CompileError, ReplayMismatch
 from mlgo.core.scratch import scratch_directory
 from mlgo.execution.trees import ReplayStore
+from mlgo.problems.llvm.task import get_task
 from mlgo.rollout.copies import Copies
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.memory import TreeMemory
 from mlgo.rollout.outcome import CompileOutcome
-from mlgo.tasks import get_task
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from mlgo.core.seeding import generator
 from mlgo.execution.trees import Leaf, ReplayStore, Walk
 from mlgo.policy.overrides import OverridingAdvisor, observation_keys
 from mlgo.policy.policy import Policy
+from mlgo.problems.llvm.advisors import ConstantAdvisor, EchoAdvisor
+from mlgo.problems.llvm.task import PureAdvisor
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.outcome import CompileOutcome
 from mlgo.rollout.scored import ScoredModule
 from mlgo.rollout.search import MODULE_WIDE, Promise, SearchResult, ask_trees, doubt_of, run_searches, search
-from mlgo.tasks import PureAdvisor
-from mlgo.tasks.advisors import ConstantAdvisor, EchoAdvisor
 
 SOLE_CALL_FEATURE = "last_call_to_static_bonus"
 """1 where the callee is local to the module and this call is its only use, so that inlining removes the callee

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlgo.compiler.known import KnownPath
-from mlgo.tasks import Advisor
+from mlgo.problems.llvm.task import Advisor
 
 
 @dataclass(frozen=True)

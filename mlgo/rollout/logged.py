@@ -18,8 +18,8 @@ from mlgo.core.measures import DEFAULT, MEASURES, Measure, scores_of
 from mlgo.core.measures.remarks import SpillCosts
 from mlgo.core.types import TensorSpec
 from mlgo.corpus.store import load_modules, unpack_bitcode
-from mlgo.tasks import Advisor, Responder, get_task
-from mlgo.tasks.advisors import RecordedAdvisor
+from mlgo.problems.llvm.advisors import RecordedAdvisor
+from mlgo.problems.llvm.task import Advisor, Responder, get_task
 from mlgo.wire.log import Header, parse_header, write_context, write_header, write_observation, write_outcome
 
 _NOTHING_ASKED = "the compiler asked nothing, so there is nothing to log; compile another module"

@@ -11,9 +11,9 @@ from mlgo.core.measures import scores_of
 from mlgo.core.measures.remarks import SpillCosts
 from mlgo.core.types import TensorSpec
 from mlgo.execution.trees import DecisionTree, Forest, FunctionLeaf, Leaf, ReplayStore, TreeKey, Walk
+from mlgo.problems.llvm.task import Guard, PureAdvisor, Task, get_task
 from mlgo.rollout.copies import Copies
 from mlgo.rollout.jobs import CompileJob
-from mlgo.tasks import Guard, PureAdvisor, Task, get_task
 from mlgo.wire.log import Header
 
 

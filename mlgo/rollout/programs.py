@@ -15,10 +15,10 @@ from mlgo.core.files import write_bytes
 from mlgo.core.measures import MEASURES
 from mlgo.corpus.build import BuildLimits, SourceCompiler, build_project
 from mlgo.corpus.recipe import load_recipe
+from mlgo.problems.llvm.task import Advisor
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.outcome import CompileOutcome
-from mlgo.tasks import Advisor
 
 EXPECTED = "expected.txt"
 """File beside a program's sources that holds what it prints."""

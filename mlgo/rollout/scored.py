@@ -10,8 +10,8 @@ from mlgo.core.artifacts import COPIES, SCORES, read_provenance, read_table
 from mlgo.core.errors import TrainingError
 from mlgo.core.measures import Scores, known_score, scores_of
 from mlgo.corpus.store import Module, load_modules
+from mlgo.problems.llvm.task import HEURISTIC, get_task
 from mlgo.rollout.copies import Copies
-from mlgo.tasks import HEURISTIC, get_task
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,11 @@ from mlgo.execution.trees import ReplayStore
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 from mlgo.policy.vocabulary import build_vocabulary
+from mlgo.problems.llvm.task import get_task
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.copies import Copies
 from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import ScoredModule, load_copies, load_scored_modules, with_questions
-from mlgo.tasks import get_task
 
 
 class Limits(Protocol):

@@ -9,7 +9,7 @@ from mlgo.core.types import TensorSpec
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
-from mlgo.tasks import get_task
+from mlgo.problems.llvm.task import get_task
 from mlgo.wire.log import Header
 
 INT, FLOAT = np.dtype(np.int64), np.dtype(np.float32)

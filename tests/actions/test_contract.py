@@ -12,7 +12,7 @@ from mlgo.actions import Binary, Categorical, Observation, Scalar, Subset
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.exploring import ExploringAdvisor
 from mlgo.policy.network import logits
-from mlgo.tasks import all_tasks
+from mlgo.problems.llvm.task import all_tasks
 from tests.actions.cases import CASES, answers
 
 SEEDS = st.integers(0, 2**32 - 1)

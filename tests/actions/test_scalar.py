@@ -15,7 +15,7 @@ from mlgo.policy.exploring import ExploringAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
-from mlgo.tasks.regalloc_priority import PRIORITIES, UNITS
+from mlgo.problems.llvm.priority import PRIORITIES, UNITS
 from mlgo.wire.log import Header
 from tests.actions import cases
 

@@ -10,13 +10,13 @@ from mlgo.core.config import load_config
 from mlgo.execution.records import frame, read_records
 from mlgo.execution.trees import ReplayStore
 from mlgo.execution.trees.record import MAGIC
+from mlgo.problems.llvm.advisors import ConstantAdvisor
+from mlgo.problems.llvm.evict import FIRST_LEGAL, LIGHTEST
+from mlgo.problems.llvm.task import get_task
 from mlgo.problems.subset.cache import CompileCache, Findings, caches
 from mlgo.problems.subset.compiler import Failed
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.memory import tree_key
-from mlgo.tasks import get_task
-from mlgo.tasks.advisors import ConstantAdvisor
-from mlgo.tasks.regalloc_evict import FIRST_LEGAL, LIGHTEST
 from tests.cli.conftest import REPOSITORY
 from tests.compiler.test_regalloc_real import TASK, fast, optimized  # noqa: F401
 from tests.execution.trees.test_merge import KEY

@@ -10,9 +10,9 @@ import pytest
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.probe import probe_channel
 from mlgo.compiler.session import CompileResult, compile_plain, compile_under_advice
-from mlgo.tasks import Responder, Setting, get_task
-from mlgo.tasks.advisors import ConstantAdvisor, RecordedAdvisor
-from mlgo.tasks.regalloc_priority import LONGEST, REFERENCES
+from mlgo.problems.llvm.advisors import ConstantAdvisor, RecordedAdvisor
+from mlgo.problems.llvm.priority import LONGEST, REFERENCES
+from mlgo.problems.llvm.task import Responder, Setting, get_task
 from mlgo.wire.log import Header
 from tests.conftest import FLAGS, SAMPLE
 

@@ -12,8 +12,8 @@ from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.probe import probe_channel
 from mlgo.compiler.session import CompileResult, compile_plain, compile_under_advice
 from mlgo.core.errors import CompilerExit, RemarkError, TooManyQuestions
-from mlgo.tasks import Responder, get_task
-from mlgo.tasks.advisors import ConstantAdvisor, RecordedAdvisor
+from mlgo.problems.llvm.advisors import ConstantAdvisor, RecordedAdvisor
+from mlgo.problems.llvm.task import Responder, get_task
 from mlgo.wire.log import Header
 from tests.conftest import FLAGS, SAMPLE
 

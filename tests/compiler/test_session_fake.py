@@ -26,7 +26,7 @@ from mlgo.core.errors import (
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
-from mlgo.tasks.advisors import ConstantAdvisor, EchoAdvisor
+from mlgo.problems.llvm.advisors import ConstantAdvisor, EchoAdvisor
 from tests.conftest import all_end, processes_naming
 from tests.fakes.elf import ALLOC, EXEC, PROGBITS, elf_object
 

@@ -23,10 +23,10 @@ from mlgo.core.errors import (
     PolicyError,
     ProtocolError,
 )
+from mlgo.problems.llvm.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
+from mlgo.problems.llvm.inline import random_inliner
+from mlgo.problems.llvm.task import Setting
 from mlgo.rollout import CompileHost, CompileJob
-from mlgo.tasks import Setting
-from mlgo.tasks.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
-from mlgo.tasks.inline_size import random_inliner
 
 ECHO = EchoAdvisor("inlining_default")
 SOURCES = [

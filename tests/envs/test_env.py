@@ -22,8 +22,8 @@ from mlgo.envs.vector import VectorObservation
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
-from mlgo.tasks import get_task
-from mlgo.tasks.regalloc_evict import LIGHTEST
+from mlgo.problems.llvm.evict import LIGHTEST
+from mlgo.problems.llvm.task import get_task
 from tests.conftest import REPOSITORY, processes_naming
 from tests.envs.conftest import EVICTING, INLINING
 

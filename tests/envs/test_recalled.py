@@ -9,11 +9,11 @@ import pytest
 from mlgo.core.errors import ConfigError, ReplayMismatch, ToolchainError
 from mlgo.core.seeding import generator
 from mlgo.execution.trees import ReplayStore
+from mlgo.problems.llvm.advisors import ConstantAdvisor
+from mlgo.problems.llvm.evict import LIGHTEST
 from mlgo.rollout import CompileHost
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.memory import tree_key
-from mlgo.tasks.advisors import ConstantAdvisor
-from mlgo.tasks.regalloc_evict import LIGHTEST
 from tests.conftest import SAMPLE
 from tests.envs.conftest import EVICTING, INLINING
 

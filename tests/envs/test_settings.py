@@ -10,7 +10,7 @@ from mlgo.core.config import DEFAULT_COMPILE
 from mlgo.core.errors import ConfigError, ToolchainError
 from mlgo.core.files import file_sha256
 from mlgo.envs.modules import choose_settings
-from mlgo.tasks import get_task
+from mlgo.problems.llvm.task import get_task
 from tests.conftest import SAMPLE
 
 SMALL = str(SAMPLE / "lz/match.c")

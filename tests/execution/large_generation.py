@@ -20,11 +20,11 @@ from mlgo.execution.trees import ReplayStore
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
+from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import ScoredModule
-from mlgo.tasks import get_task
 from tests.conftest import FLAGS, REPOSITORY, SAMPLE
 from tests.fakes.scores import scores
 

@@ -11,10 +11,10 @@ from mlgo.core.errors import WorkerError
 from mlgo.core.files import file_sha256
 from mlgo.execution import Pool, open_pool
 from mlgo.execution.trees import ReplayStore
+from mlgo.problems.llvm.advisors import EchoAdvisor
+from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.memory import tree_key
-from mlgo.tasks import get_task
-from mlgo.tasks.advisors import EchoAdvisor
 from tests.conftest import REPOSITORY
 from tests.execution.clusters import GrowingCluster, TestCluster, needs_namespaces, needs_ray, workers_on
 from tests.execution.handlers import make_misbehaving, make_reader

@@ -6,7 +6,7 @@ import pytest
 from mlgo.actions import Binary, Categorical
 from mlgo.core.errors import PolicyError
 from mlgo.export.parity import Parity, compare_decisions
-from mlgo.tasks.regalloc_priority import PRIORITIES
+from mlgo.problems.llvm.priority import PRIORITIES
 
 LOGITS = np.array([2.0, -3.0, 0.00005, -0.00005, 0.0, 0.0001], np.float32)
 

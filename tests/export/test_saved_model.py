@@ -19,7 +19,7 @@ from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import save_policy
 from mlgo.policy.vocabulary import values_of
-from mlgo.tasks import get_task
+from mlgo.problems.llvm.task import get_task
 
 COLUMNS = 6
 
@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 from mlgo.export.saved_model import SIGNATURE, export_saved_model, recorded_questions, run_saved_model
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.stored import load_policy
-from mlgo.tasks import get_task
+from mlgo.problems.llvm.task import get_task
 
 folder, name = Path(sys.argv[1]), sys.argv[2]
 policy, trace = load_policy(folder / "policy"), pq.read_table(folder / "trace.parquet")

@@ -20,7 +20,7 @@ from mlgo.learn.ppo.rewards import RewardScale, RunningMoments
 from mlgo.learn.ppo.siblings import advantages_over_siblings
 from mlgo.learn.ppo.update import Batch, ClippedUpdate, approximate_kl, clipped_surrogate
 from mlgo.policy.network import Architecture, logits
-from mlgo.tasks.regalloc_priority import PRIORITIES
+from mlgo.problems.llvm.priority import PRIORITIES
 
 CONFIG = PPOConfig(
     start="bc",

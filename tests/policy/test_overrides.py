@@ -7,8 +7,8 @@ import pytest
 
 from mlgo.core.types import TensorSpec
 from mlgo.policy.overrides import OverridingAdvisor, observation_keys
-from mlgo.tasks import PureAdvisor
-from mlgo.tasks.advisors import ConstantAdvisor, EchoAdvisor
+from mlgo.problems.llvm.advisors import ConstantAdvisor, EchoAdvisor
+from mlgo.problems.llvm.task import PureAdvisor
 from mlgo.wire.log import Header
 
 INT64 = np.dtype(np.int64)

@@ -10,7 +10,7 @@ import pytest
 
 from mlgo.core.config import json_schema
 from mlgo.core.problems import PROBLEMS
-from mlgo.tasks import get_task
+from mlgo.problems.llvm.task import get_task
 from tests.cli.conftest import MLGO
 from tests.conftest import REPOSITORY, SAMPLE
 
@@ -19,7 +19,7 @@ TINY = '''"""Inlining for executable bytes."""
 from dataclasses import replace
 
 from mlgo.core.measures.sizes import EXEC
-from mlgo.tasks import get_task
+from mlgo.problems.llvm.task import get_task
 
 TINY = replace(get_task("inline-size"), name="tiny-inline", title="Tiny", measure=EXEC)
 '''

@@ -12,14 +12,14 @@ from mlgo.core.measures.comdat import comdat_groups, deduplicated_text
 from mlgo.core.measures.elf import read_sections, text_size
 from mlgo.corpus.store import Module
 from mlgo.execution.trees import ReplayStore
+from mlgo.problems.llvm.advisors import ConstantAdvisor
+from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.baseline import score_references
 from mlgo.rollout.copies import Copies
 from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import load_copies
 from mlgo.rollout.training import needed_copies
-from mlgo.tasks import get_task
-from mlgo.tasks.advisors import ConstantAdvisor
 
 NAMES = ("paths.cpp", "order.cpp", "spanning.cpp")
 MODULES = [Module("graph", name, "c++", "train", f"{number}" * 64) for number, name in enumerate(NAMES)]

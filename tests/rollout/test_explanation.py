@@ -14,9 +14,9 @@ from mlgo.corpus.store import Module
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
+from mlgo.problems.llvm.advisors import EchoAdvisor, RecordedAdvisor
 from mlgo.rollout import CompileHost
 from mlgo.rollout.explanation import SHOWN_FEATURES, Regression, explain_regressions, worst_regressions
-from mlgo.tasks.advisors import EchoAdvisor, RecordedAdvisor
 from tests.rollout.test_headroom import ONE_FLIP
 
 MODULE = Module("p", "m.c", "c", "test", "a" * 64)

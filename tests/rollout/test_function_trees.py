@@ -14,12 +14,12 @@ from mlgo.execution.trees import ReplayStore
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
+from mlgo.problems.llvm.advisors import ConstantAdvisor, RecordedAdvisor
+from mlgo.problems.llvm.evict import DENSITY, FIRST_LEGAL, LIGHTEST
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import ScoredModule
-from mlgo.tasks.advisors import ConstantAdvisor, RecordedAdvisor
-from mlgo.tasks.regalloc_evict import DENSITY, FIRST_LEGAL, LIGHTEST
 from tests.compiler.test_regalloc_real import TASK, fast, optimized  # noqa: F401
 from tests.fakes.scores import scores
 

@@ -13,12 +13,12 @@ from mlgo.policy.exploring import ExploringAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
+from mlgo.problems.llvm.task import get_task
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.episodes import episode, function_episodes
 from mlgo.rollout.evaluation import evaluate_policy
 from mlgo.rollout.functions import function_costs, function_rows, load_function_costs
 from mlgo.rollout.scored import ScoredModule
-from mlgo.tasks import get_task
 from tests.compiler.test_regalloc_real import fast, optimized  # noqa: F401
 from tests.fakes.scores import scores
 

@@ -19,12 +19,12 @@ from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.overrides import OverridingAdvisor
 from mlgo.policy.policy import Policy
+from mlgo.problems.llvm.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.headroom import SOLE_CALL_FEATURE, VARIANTS, measure_headroom
 from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import ScoredModule
 from mlgo.rollout.search import MODULE_WIDE, ask_trees, doubt_of, run_searches, search
-from mlgo.tasks.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
 
 ONE_FLIP = """
 int sink(int, int);

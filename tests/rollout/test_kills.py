@@ -15,8 +15,8 @@ import pytest
 from mlgo.compiler.session import compile_plain, compile_under_advice
 from mlgo.core.config import LOCAL_WORKERS
 from mlgo.core.scratch import sweep_abandoned
+from mlgo.problems.llvm.advisors import EchoAdvisor
 from mlgo.rollout import CompileHost, CompileJob
-from mlgo.tasks.advisors import EchoAdvisor
 from tests.conftest import REPOSITORY, children, processes_naming, session_members
 
 SOURCE = "graph/paths.cpp"
@@ -31,7 +31,7 @@ from pathlib import Path
 from mlgo.cli.program import run_program
 from mlgo.compiler.toolchain import find_toolchain
 from mlgo.core.config import load_config
-from mlgo.tasks.advisors import EchoAdvisor
+from mlgo.problems.llvm.advisors import EchoAdvisor
 from mlgo.rollout import CompileHost, CompileJob
 
 def main():

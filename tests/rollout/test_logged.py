@@ -9,10 +9,10 @@ from mlgo.compiler.session import compile_under_advice
 from mlgo.core.artifacts import MODULES, PROJECT, write_rows
 from mlgo.core.errors import ArtifactError, CorpusError, ToolchainError
 from mlgo.core.files import file_sha256
+from mlgo.problems.llvm.advisors import ConstantAdvisor, EchoAdvisor
+from mlgo.problems.llvm.inline import random_inliner
+from mlgo.problems.llvm.task import Setting
 from mlgo.rollout.logged import find_logged_bitcode, logged_episode, read_episode, replay_episode, write_episode
-from mlgo.tasks import Setting
-from mlgo.tasks.advisors import ConstantAdvisor, EchoAdvisor
-from mlgo.tasks.inline_size import random_inliner
 from tests.conftest import almost
 
 

@@ -16,12 +16,12 @@ from mlgo.execution.trees import ReplayStore, TreeKey
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
+from mlgo.problems.llvm.advisors import ConstantAdvisor, EchoAdvisor
+from mlgo.problems.llvm.inline import random_inliner
+from mlgo.problems.llvm.task import Setting, get_task
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.copies import Copies
 from mlgo.rollout.memory import TreeMemory, tree_key
-from mlgo.tasks import Setting, get_task
-from mlgo.tasks.advisors import ConstantAdvisor, EchoAdvisor
-from mlgo.tasks.inline_size import random_inliner
 from tests.conftest import almost
 from tests.pipeline.conftest import ROOT
 

@@ -11,11 +11,11 @@ from mlgo.corpus.store import Module
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.policy.vocabulary import build_vocabulary, normalisation, recorded_values
+from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost
 from mlgo.rollout.baseline import score_references
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.scored import ScoredModule
-from mlgo.tasks import get_task
 from tests.conftest import FLAGS, SAMPLE
 
 TASK = get_task("regalloc-priority")

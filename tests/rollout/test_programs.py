@@ -8,10 +8,10 @@ from mlgo.compiler.counting import find_valgrind
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import find_linker
 from mlgo.core.errors import CorpusError, ToolchainError
+from mlgo.problems.llvm.evict import FIRST_LEGAL, LIGHTEST
+from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost
 from mlgo.rollout.programs import Running, build_programs, measure_programs
-from mlgo.tasks import get_task
-from mlgo.tasks.regalloc_evict import FIRST_LEGAL, LIGHTEST
 from tests.conftest import REPOSITORY
 
 TASK = get_task("regalloc-evict")

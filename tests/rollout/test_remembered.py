@@ -7,10 +7,10 @@ import numpy as np
 
 from mlgo.corpus.store import Module
 from mlgo.execution.trees import ReplayStore, TreeKey
+from mlgo.problems.llvm.advisors import ConstantAdvisor
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.episodes import compile_episodes, episode
 from mlgo.rollout.remembered import best_of_each, best_remembered, episodes_hash
-from mlgo.tasks.advisors import ConstantAdvisor
 from tests.rollout.test_episodes import jobs
 from tests.rollout.test_memory import SETTINGS, TASK, module, never, policies  # noqa: F401
 

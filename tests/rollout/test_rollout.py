@@ -18,6 +18,8 @@ from mlgo.learn.es.rewards import mean_over_common
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
+from mlgo.problems.llvm.advisors import ConstantAdvisor, EchoAdvisor
+from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost, CompileJob, CompileOutcome, check_failures
 from mlgo.rollout.baseline import score_references, self_test_failures
 from mlgo.rollout.candidates import CandidateEvaluator
@@ -26,8 +28,6 @@ from mlgo.rollout.evaluation import evaluate_policy
 from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.scored import ScoredModule, baselines, with_questions
 from mlgo.rollout.training import validation_rewards
-from mlgo.tasks import get_task
-from mlgo.tasks.advisors import ConstantAdvisor, EchoAdvisor
 from tests.conftest import almost
 from tests.fakes.scores import scores
 

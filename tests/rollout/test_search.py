@@ -8,9 +8,9 @@ from mlgo.compiler.session import CompileResult
 from mlgo.core.seeding import generator
 from mlgo.core.types import TensorSpec
 from mlgo.policy.overrides import OverridingAdvisor
+from mlgo.problems.llvm.advisors import ConstantAdvisor
 from mlgo.rollout import CompileOutcome
 from mlgo.rollout.search import search
-from mlgo.tasks.advisors import ConstantAdvisor
 from mlgo.wire.log import Header
 from tests.fakes.scores import scores
 

@@ -16,9 +16,9 @@ from mlgo.core.errors import ArtifactError
 from mlgo.core.measures import get_measure
 from mlgo.core.measures.remarks import SpillCosts
 from mlgo.core.types import TensorSpec
+from mlgo.problems.llvm.inline import random_inliner
+from mlgo.problems.llvm.task import Setting
 from mlgo.rollout.logged import write_training_log
-from mlgo.tasks import Setting
-from mlgo.tasks.inline_size import random_inliner
 from mlgo.wire.log import Context, Header, LogParser, Observation, Outcome
 from tests.fakes.scores import scores
 

@@ -17,7 +17,7 @@ from mlgo.core.errors import ConfigError
 from mlgo.core.files import file_sha256
 from mlgo.core.learners import LEARNERS
 from mlgo.core.problems import PROBLEMS
-from mlgo.tasks import get_task
+from mlgo.problems.llvm.task import get_task
 
 
 configfile: "config/config.yaml"

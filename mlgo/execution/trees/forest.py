@@ -19,7 +19,7 @@ from mlgo.core.errors import ReplayMismatch
 from mlgo.core.measures import SIZES
 from mlgo.core.measures.remarks import SpillCosts
 from mlgo.execution.trees.tree import AnyLeaf, Branch, DecisionTree, Descent, FunctionLeaf, Leaf, Stretch, Walk
-from mlgo.tasks import Decide
+from mlgo.problems.llvm.task import Decide
 from mlgo.wire.log import Header
 
 WHOLE_MODULE = ("",)

@@ -18,7 +18,7 @@ import numpy as np
 from mlgo.core.errors import ReplayMismatch
 from mlgo.core.measures import Scores, known_score
 from mlgo.core.measures.remarks import SpillCosts
-from mlgo.tasks import Decide
+from mlgo.problems.llvm.task import Decide
 
 _BLOCK = 256
 _BLOCK_BYTES = 1 << 17

@@ -17,7 +17,7 @@ from mlgo.learn.bc.loop import CloneData
 from mlgo.learn.bc.weights import Weighting, question_weights
 from mlgo.policy.features import Normalisation
 from mlgo.policy.vocabulary import values_of
-from mlgo.tasks import get_task
+from mlgo.problems.llvm.task import get_task
 
 
 def check_trace(trace: pa.Table, origin: Mapping[str, Any], task: str, normalise: Normalisation) -> None:

@@ -11,9 +11,9 @@ from mlgo.learn.bcmax.dataset import trajectories
 from mlgo.learn.context import Training
 from mlgo.learn.modules import ModuleCompiles
 from mlgo.policy.policy import Policy
+from mlgo.problems.llvm.task import Advisor
 from mlgo.rollout import CompileJob
 from mlgo.rollout.scored import ScoredModule, baselines
-from mlgo.tasks import Advisor
 
 
 @dataclass

@@ -12,7 +12,7 @@ from mlgo.learn.bcmax.variants import variants
 from mlgo.policy.exploring import ExploringAdvisor
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
-from mlgo.tasks import Advisor, get_task
+from mlgo.problems.llvm.task import Advisor, get_task
 
 
 def load_earlier(folders: Iterable[str], task: str) -> dict[str, Policy]:

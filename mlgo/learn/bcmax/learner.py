@@ -24,9 +24,9 @@ from mlgo.learn.bcmax.fit import Fit, fit
 from mlgo.learn.bcmax.loop import imitate_best
 from mlgo.learn.modules import ModuleContext
 from mlgo.policy.network import Architecture
+from mlgo.problems.llvm.task import get_task
 from mlgo.rollout.remembered import best_of_each, episodes_hash
 from mlgo.rollout.scored import baselines
-from mlgo.tasks import get_task
 
 
 class BestClone:

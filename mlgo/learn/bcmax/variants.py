@@ -6,7 +6,7 @@ from mlgo.core.seeding import generator
 from mlgo.learn.bcmax.config import BCMaxConfig
 from mlgo.policy.exploring import ExploringAdvisor
 from mlgo.policy.policy import Policy
-from mlgo.tasks import Advisor
+from mlgo.problems.llvm.task import Advisor
 
 
 def variants(policy: Policy, config: BCMaxConfig, seed: int, number: int) -> dict[str, Advisor]:

@@ -24,9 +24,9 @@ from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import check_binary
+from mlgo.problems.llvm.task import get_task
 from mlgo.rollout.episodes import Episode, episode
 from mlgo.rollout.exploration import exploring_jobs
-from mlgo.tasks import get_task
 
 
 class MarginalCosts:

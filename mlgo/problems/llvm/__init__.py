@@ -1,8 +1,11 @@
-"""Decisions of clang that learnt policies take: inlining, and two of register allocation."""
+"""Decisions of clang that learnt policies take: inlining, and two of register allocation.
+
+Each is a file: what is asked, what an answer may be, which rules it is held against, how the result is scored.
+"""
 
 PROBLEMS = {
-    "inline-size": "mlgo.tasks.inline_size:INLINE_SIZE",
-    "regalloc-evict": "mlgo.tasks.regalloc_evict:REGALLOC_EVICT",
-    "regalloc-priority": "mlgo.tasks.regalloc_priority:REGALLOC_PRIORITY",
+    "inline-size": "mlgo.problems.llvm.inline:INLINE_SIZE",
+    "regalloc-evict": "mlgo.problems.llvm.evict:REGALLOC_EVICT",
+    "regalloc-priority": "mlgo.problems.llvm.priority:REGALLOC_PRIORITY",
 }
 """See mlgo/core/problems.py."""

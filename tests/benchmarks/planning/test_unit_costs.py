@@ -14,10 +14,10 @@ from mlgo.execution.trees import ReplayStore
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
+from mlgo.problems.llvm.advisors import ConstantAdvisor
 from mlgo.rollout.memory import tree_key
 from mlgo.rollout.outcome import CompileOutcome
 from mlgo.rollout.scored import ScoredModule
-from mlgo.tasks.advisors import ConstantAdvisor
 from tests.conftest import REPOSITORY
 from tests.fakes.scores import scores
 

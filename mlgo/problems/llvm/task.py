@@ -10,7 +10,7 @@ import numpy as np
 from mlgo.actions import ActionSpace
 from mlgo.core.errors import ConfigError
 from mlgo.core.measures import Measure, names
-from mlgo.core.problems import Kind
+from mlgo.core.problems import PROBLEMS, Kind
 from mlgo.wire.log import Header
 
 HEURISTIC = "heuristic"
@@ -246,3 +246,20 @@ class Task:
             *(self.default.flags if with_default and self.default else ()),
         ]
         return [*self.module_flags, *(part for option in options for part in ("-mllvm", option))]
+
+
+def get_task(name: str) -> Task:
+    """Look a task up whose compiles ask questions.
+
+    Raises:
+        ConfigError: unknown name, or a task of another kind.
+    """
+    problem = PROBLEMS.get(name)
+    if not isinstance(problem, Task):
+        raise ConfigError(f"task {name} asks no questions while a module is compiled; it chooses among candidates")
+    return problem
+
+
+def all_tasks() -> list[Task]:
+    """All tasks whose compiles ask questions."""
+    return [get_task(name) for name in PROBLEMS.names() if PROBLEMS.get(name).kind == "modules"]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mlgo.core.types import TensorSpec
-from mlgo.tasks import Setting, all_tasks, get_task
-from mlgo.tasks.regalloc_priority import PRIORITIES
+from mlgo.problems.llvm.priority import PRIORITIES
+from mlgo.problems.llvm.task import Setting, all_tasks, get_task
 from mlgo.wire.log import Header
 from tests.actions import cases
 

@@ -7,8 +7,8 @@ import pytest
 
 from mlgo.core.errors import ConfigError, ProtocolError
 from mlgo.core.types import TensorSpec
-from mlgo.tasks import get_task
-from mlgo.tasks.regalloc_evict import EvictionGuard
+from mlgo.problems.llvm.evict import EvictionGuard
+from mlgo.problems.llvm.task import get_task
 from mlgo.wire.log import Header
 
 COLUMNS = 4

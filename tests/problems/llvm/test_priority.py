@@ -7,8 +7,8 @@ import pytest
 
 from mlgo.core.errors import ConfigError, ProtocolError
 from mlgo.core.types import TensorSpec
-from mlgo.tasks import get_task
-from mlgo.tasks.regalloc_priority import MAX_PRIORITY, PriorityGuard
+from mlgo.problems.llvm.priority import MAX_PRIORITY, PriorityGuard
+from mlgo.problems.llvm.task import get_task
 from mlgo.wire.log import Header
 
 INT, FLOAT = np.dtype(np.int64), np.dtype(np.float32)

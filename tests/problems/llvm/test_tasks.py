@@ -7,7 +7,7 @@ import pytest
 
 from mlgo.core.errors import ConfigError
 from mlgo.core.measures import relative_reward
-from mlgo.tasks import get_task
+from mlgo.problems.llvm.task import get_task
 
 
 def test_unknown_tasks_are_named():

@@ -9,7 +9,7 @@ import numpy as np
 from mlgo.actions.reading import answer_dtype, record_of
 from mlgo.core.errors import PolicyError
 from mlgo.core.seeding import generator
-from mlgo.tasks.base import Decide, Responder
+from mlgo.problems.llvm.task import Decide, Responder
 from mlgo.wire.log import Header
 
 

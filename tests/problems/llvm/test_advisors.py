@@ -5,9 +5,9 @@ import pytest
 
 from mlgo.core.errors import PolicyError, ProtocolError
 from mlgo.core.types import TensorSpec
-from mlgo.tasks import Setting
-from mlgo.tasks.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
-from mlgo.tasks.inline_size import random_inliner
+from mlgo.problems.llvm.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
+from mlgo.problems.llvm.inline import random_inliner
+from mlgo.problems.llvm.task import Setting
 from mlgo.wire.log import Header
 
 INT64, FLOAT = np.dtype(np.int64), np.dtype(np.float32)

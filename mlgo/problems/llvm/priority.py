@@ -21,8 +21,8 @@ import numpy as np
 from mlgo.actions import Scalar
 from mlgo.core.errors import ProtocolError
 from mlgo.core.measures.spills import SPILL_COST
-from mlgo.tasks.advisors import ConstantAdvisor, RandomAdvisor, RuleAdvisor
-from mlgo.tasks.base import References, Task
+from mlgo.problems.llvm.advisors import ConstantAdvisor, RandomAdvisor, RuleAdvisor
+from mlgo.problems.llvm.task import References, Task
 from mlgo.wire.log import Header
 
 SIZE, STAGE, WEIGHT = "li_size", "stage", "weight"

@@ -19,8 +19,8 @@ import numpy as np
 
 from mlgo.actions import Binary
 from mlgo.core.measures.sizes import TEXT
-from mlgo.tasks.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor
-from mlgo.tasks.base import DefaultDecision, GrowthStop, References, Remark, Setting, Task
+from mlgo.problems.llvm.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor
+from mlgo.problems.llvm.task import DefaultDecision, GrowthStop, References, Remark, Setting, Task
 
 # One call that may be inlined.
 _PROBE = """\

@@ -23,8 +23,8 @@ import numpy as np
 from mlgo.actions import Categorical
 from mlgo.core.errors import ProtocolError
 from mlgo.core.measures.spills import SPILL_COST
-from mlgo.tasks.advisors import RandomAdvisor, RuleAdvisor
-from mlgo.tasks.base import References, Task
+from mlgo.problems.llvm.advisors import RandomAdvisor, RuleAdvisor
+from mlgo.problems.llvm.task import References, Task
 from mlgo.wire.log import Header
 
 MASK = "mask"
