@@ -31,6 +31,11 @@ def test_every_file_that_the_guide_names_is_there(steps):
     assert sorted(path for path in linked if not (GUIDE.parent / path).exists()) == []
 
 
+def test_a_task_fits_eight_files(steps):
+    generated = {"workflow/schemas/config.schema.json"}
+    assert len({step.path for step in steps if step.verb != "Run"} | generated) <= 8
+
+
 def test_its_steps_apply(steps, tmp_path):
     for step in steps:
         if step.verb == "Run":
