@@ -1,12 +1,14 @@
 """Translation units or their functions as units, a stock GCC's partial redundancy elimination as what is chosen."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from tqdm import tqdm
 
 from mlgo.compiler.counting import find_valgrind
 from mlgo.compiler.frontend import LANGUAGES
@@ -25,6 +27,9 @@ from mlgo.problems.gcc.parts import Own, Part, ProgramRun
 from mlgo.problems.gcc.preprocess import preprocess
 from mlgo.problems.gcc.program import Counting, ProgramUnit, count_program
 from mlgo.problems.subset.compiler import Compiled, Decisions, Failed, Outcome, Place, Request, Unit
+from mlgo.problems.subset.enumeration import Found, Sides
+from mlgo.problems.subset.jobs import FindJob
+from mlgo.problems.subset.pool import CsePool
 
 FUNCTION_MARK = ":"
 """Between source and function in the name of a unit."""
@@ -50,6 +55,10 @@ class TranslationUnit:
     language: str
     arguments: tuple[str, ...]
     text: bytes
+
+    def as_unit(self) -> Unit:
+        """All of it as one unit."""
+        return Unit(self.name, self.project, hashlib.sha256(self.text).hexdigest(), self.language)
 
     @property
     def sha256(self) -> str:
@@ -115,6 +124,19 @@ class GccSpec:
             counting = {"linker_sha256": file_sha256(find_linker()), "valgrind": find_valgrind().version}
         described = {name: value for name, value in self.described().items() if name != "timeout_s"}
         return {**described, **counting, "measure": SIZES_VERSION}
+
+    def find_units(self, open_pool: Callable[[], CsePool]) -> list[Found]:
+        """Units of all sources, compiled by a pool."""
+        sources = self.translation_units()
+        with open_pool() as pool, tqdm(total=len(sources), desc="baseline", unit="source", disable=None) as bar:
+            found = pool.map([FindJob((source.name,)) for source in sources], bar.update)
+        lost = Failed("worker", "the worker died")
+        return [one for source in sources for one in found.get(source.name, [Found(source.as_unit(), lost, lost)])]
+
+    def split(self, found: Sequence[Found], splits: Mapping[str, Sequence[str]], seed: int) -> Sides:
+        """Units are on the side of their project."""
+        side = {project: split for split, projects in splits.items() for project in projects}
+        return Sides({one.unit.name: side[one.unit.project] for one in found}, {})
 
     def check(self) -> None:
         """See `CompilerSpec.check`.
@@ -260,10 +282,6 @@ class GccCompiler:
     def _all(self) -> list[TranslationUnit]:
         return list(self._sources.values())
 
-    def _unit(self, name: str, source: TranslationUnit, body_sha256: str) -> Unit:
-        batch = source.name if self._by_function else ""
-        return Unit(name, source.project, body_sha256, source.language, batch)
-
     def _source_of(self, unit: str) -> TranslationUnit:
         return self._sources[_source_name(unit, self._sources)]
 
@@ -342,14 +360,16 @@ class GccCompiler:
         return f"{source.name}{FUNCTION_MARK}{part.function}" if self._by_function else source.name
 
     def _units_of(self, source: TranslationUnit) -> list[Unit]:
-        whole = [self._unit(source.name, source, hashlib.sha256(source.text).hexdigest())]
         if not self._by_function:
-            return whole
+            return [source.as_unit()]
         try:
             parts = self._own_of(source).parts
         except CompileError:
-            return whole
-        return [self._unit(self._name(source, part), source, part.body_sha256) for part in parts]
+            return [replace(source.as_unit(), batch=source.name)]
+        return [
+            Unit(self._name(source, part), source.project, part.body_sha256, source.language, source.name)
+            for part in parts
+        ]
 
     def _own_of(self, source: TranslationUnit) -> Own:
         """From the dumps of a compile in which all are performed; once for each source."""

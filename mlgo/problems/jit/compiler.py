@@ -3,17 +3,19 @@
 import hashlib
 import logging
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
 from mlgo.core.config import SuperPmiConfig
 from mlgo.core.errors import ConfigError, SuperPmiError
 from mlgo.core.files import file_sha256
+from mlgo.core.seeding import sample
 from mlgo.problems.jit.batch import BatchRun
 from mlgo.problems.jit.client import SuperPmiClient
 from mlgo.problems.jit.core_root import check_jit, find_collection, find_core_root
@@ -21,6 +23,9 @@ from mlgo.problems.jit.features import VIABLE
 from mlgo.problems.jit.metrics import MethodMetrics
 from mlgo.problems.jit.outcome import Ok
 from mlgo.problems.subset.compiler import Candidates, Compiled, Decisions, Failed, Outcome, Place, Request, Unit
+from mlgo.problems.subset.enumeration import Found, Sides
+from mlgo.problems.subset.pool import CsePool
+from mlgo.problems.subset.selection import stratified_split
 
 _log = logging.getLogger(__name__)
 
@@ -92,6 +97,35 @@ class SuperPmiSpec:
     def place(self, unit: str) -> Place:
         """See `CompilerSpec.place`: the collection is part of the key."""
         return Place(f"method-{int(unit)}", unit)
+
+    def find_units(self, open_pool: Callable[[], CsePool]) -> list[Found]:
+        """Methods of the collection, in two runs over all of it; no pool is needed.
+
+        Raises:
+            SuperPmiError: SuperPMI cannot be used, or fails as a whole.
+        """
+        self.check()
+        none, heuristic = (
+            {
+                str(metrics.index): compiled
+                for metrics, compiled in tqdm(self.baseline(no_cse=no_cse), title, unit="method", disable=None)
+            }
+            for no_cse, title in ((True, "no elimination"), (False, "heuristic"))
+        )
+        missing = Failed("no_metrics", "the heuristic's run gives no metrics for it")
+        return [
+            Found(Unit(name, "", body_hash(compiled.candidates)), compiled, heuristic.get(name, missing))
+            for name, compiled in none.items()
+        ]
+
+    def split(self, found: Sequence[Found], splits: Mapping[str, Sequence[str]], seed: int) -> Sides:
+        """Methods belong to no project: some are drawn, and each side gets its share of every number of candidates."""
+        settings = self.settings
+        taken = sample(found, settings.max_methods, seed, "cse", "methods")
+        viable = {one.unit.name: one.num_viable or 0 for one in taken}
+        left_out = {one.unit.name: "sampled: cse.superpmi.max_methods" for one in found if one.unit.name not in viable}
+        shares = {"test": settings.test_share, "validation": settings.validation_share}
+        return Sides(stratified_split(viable, shares, "train", seed) if viable else {}, left_out)
 
     def baseline(self, *, no_cse: bool) -> Iterator[tuple[MethodMetrics, Compiled]]:
         """All methods of the collection in one run, without elimination or under the JIT's own heuristic.

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from mlgo.core.seeding import generator
-from mlgo.problems.subset.compiler import ChoiceCompiler, Decisions, Outcome, Unit
+from mlgo.problems.subset.compiler import ChoiceCompiler, Decisions, Outcome
+from mlgo.problems.subset.enumeration import Found
 from mlgo.problems.subset.labels import Label, find_labels
 from mlgo.problems.subset.policy import ChoicePolicy
 from mlgo.problems.subset.rollout import Decide, Episode, play
@@ -42,11 +43,11 @@ class FindJob:
 
     units: Units
 
-    def __call__(self, compiler: ChoiceCompiler) -> list[list[tuple[Unit, Outcome, Outcome]]]:
-        """Units of each batch, with both outcomes."""
+    def __call__(self, compiler: ChoiceCompiler) -> list[list[Found]]:
+        """Units of each batch."""
         found = [compiler.units(batch) for batch in self.units]
         baselines = iter(BaselineJob(tuple(unit.name for units in found for unit in units))(compiler))
-        return [[(unit, *next(baselines)) for unit in units] for units in found]
+        return [[Found(unit, *next(baselines)) for unit in units] for units in found]
 
 
 @dataclass(frozen=True)
