@@ -119,6 +119,24 @@ def test_the_same_inputs_give_the_same_bytes_on_any_number_of_workers(jit, tmp_p
 
 
 @pytest.mark.slow
+def test_dvc_gives_the_same_bytes(jit, tmp_path):
+    checkout = Checkout(tmp_path)
+    for name in ("libclrjit.so", "methods.mch"):
+        shutil.copy(jit.root / name, tmp_path)
+    shutil.copy(jit.root / "small.yaml", tmp_path / "config" / "presets")
+    assert checkout.run("mlgo", "config", "use", "small").returncode == 0
+    for command in (["git", "init", "-q"], ["git", "add", "-A"], ["git", "commit", "-qm", "copy"]):
+        assert checkout.run(*command).returncode == 0
+    run = checkout.run("dvc", "repro", "workflow/choices/dvc.yaml")
+    assert run.returncode == 0, run.stderr[-3000:]
+    folders = [root / "data" / "cse" for root in (tmp_path, jit.root)]
+    files = [{path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()} for folder in folders]
+    found = [{name: path.read_bytes() for name, path in one.items() if path.name != ".gitignore"} for one in files]
+    assert found[0] == found[1]
+    assert "up to date" in checkout.run("dvc", "status", "workflow/choices/dvc.yaml").stdout
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 def test_functions_of_real_sources_come_to_their_report(tmp_path):
     checkout = ran(tmp_path, GCC)

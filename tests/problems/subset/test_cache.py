@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -35,9 +36,12 @@ FIRST = Findings(
 )
 
 
-@pytest.mark.parametrize("kind", ["local", "serial"])
+RAY = pytest.param("ray", marks=[pytest.mark.slow, pytest.mark.skipif(find_spec("ray") is None, reason="no Ray")])
+
+
+@pytest.mark.parametrize("kind", ["local", "serial", RAY])
 def test_later_runs_compile_nothing_that_is_known(tmp_path, kind):
-    where = LOCAL_WORKERS.model_copy(update={"kind": kind})
+    where = LOCAL_WORKERS.model_copy(update={"kind": kind, "num_workers": 2})
     with CsePool(SPEC, 2, where, tmp_path) as pool:
         first = pool.map(JOBS)
         assert pool.num_compiled == 3 * (2**3 + 1)  # all subsets, and the heuristic
