@@ -1,12 +1,15 @@
 """What episodes of choosing teach."""
 
-from dataclasses import replace
+import itertools
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from mlgo.core.errors import TrainingError
 from mlgo.learn.bc.config import BCConfig
+from mlgo.learn.choice.context import ChoiceCompiles
 from mlgo.learn.choice.imitation import demonstrations
 from mlgo.learn.choice.sampled import results, sampled_compiles
 from mlgo.learn.choice.savings import fit_savings, savings
@@ -14,10 +17,12 @@ from mlgo.problems.subset.columns import columns_for
 from mlgo.problems.subset.compiler import Candidates, Compiled, Failed
 from mlgo.problems.subset.env import CseEnv
 from mlgo.problems.subset.policy import ChoicePolicy
+from mlgo.problems.subset.pool import CsePool
 from mlgo.problems.subset.rollout import Episode, play
 from mlgo.problems.subset.state import Choice, Observer
 from mlgo.problems.subset.stored import JudgedUnit
-from tests.problems.subset.additive import COLUMNS, AdditiveCompiler
+from mlgo.rollout.quarantine import Quarantine
+from tests.problems.subset.additive import COLUMNS, AdditiveCompiler, AdditiveSpec
 
 OBSERVER = Observer(columns_for(["benefit", "cost"], COLUMNS), 4)
 UNIT = JudgedUnit("u", "p", "", "train", 3, none=100.0, heuristic=80.0, heuristic_choice=(0,))
@@ -125,3 +130,32 @@ def test_the_network_of_the_library_is_the_one_of_our_policies():
     found = fresh.with_weights(network.weights()).logits(Choice(none, none.candidates))
     assert found[[0, 1, 2, 4]] == pytest.approx([expected[i] for i in (0, 1, 2, 4)], abs=1e-6)
     assert len(set(expected[:3])) == 3
+
+
+@dataclass(frozen=True)
+class BrokenSpec(AdditiveSpec):
+    """Unit u1 compiles without elimination only."""
+
+    def open(self) -> AdditiveCompiler:
+        choices = [choice for size in (1, 2) for choice in itertools.permutations(range(2), size)]
+        return AdditiveCompiler(self.effects, failing=frozenset(("u1", choice) for choice in choices))
+
+
+def test_units_that_keep_failing_are_no_longer_drawn():
+    units = [JudgedUnit(f"u{i}", "p", "", "train", 2, 100.0, 98.0, (0,)) for i in range(3)]
+    observer = Observer(columns_for(["benefit", "cost"], COLUMNS), 4)
+    policy = ChoicePolicy.fresh("gcc-pre", observer, [3], np.random.default_rng(0))
+    order = SimpleNamespace(learner=SimpleNamespace(name="es"))
+    context = SimpleNamespace(train=units, validation=units[:1], seed=0, order=order)
+    quarantine = Quarantine(4)
+    with CsePool(BrokenSpec({f"u{i}": ((5, 1), (1, 2)) for i in range(3)}), 1) as pool:
+        compiles = ChoiceCompiles(context, pool, policy, quarantine)
+        weights = np.zeros((3, policy.architecture.num_params), np.float32)
+        for counted in (True, False):
+            rewards = compiles.rewards(weights, compiles.draw(3, 0), counted)
+            assert np.isnan(rewards).tolist() == [[False, True, False]] * 3
+            assert compiles.draw(3, 0) == units
+        assert quarantine.state()["u1"] == {"compiles": 3, "failures": 3, "reason": "jit_error: it was to fail"}
+        compiles.sampled(np.ones(policy.architecture.num_params, np.float32), units, 8, 0)
+    assert quarantine.state()["u0"]["failures"] == 0
+    assert compiles.draw(3, 0) == [units[0], units[2]]

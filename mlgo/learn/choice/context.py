@@ -22,7 +22,7 @@ from mlgo.learn.choice.sampled import results, sampled_compiles
 from mlgo.learn.choice.savings import Savings, savings
 from mlgo.learn.context import Compiles, TrainContext
 from mlgo.learn.sampled import SampledCompile
-from mlgo.problems.subset.compiler import Compiled, CompilerSpec
+from mlgo.problems.subset.compiler import Compiled, CompilerSpec, Failed, Outcome
 from mlgo.problems.subset.jobs import BaselineJob, FollowJob, SampleJob
 from mlgo.problems.subset.judging import greedy_outcomes, rewards_of
 from mlgo.problems.subset.policy import ChoicePolicy, load_choice_policy, save_choice_policy
@@ -158,7 +158,7 @@ class ChoiceContext(TrainContext[JudgedUnit]):
     def _opened(self, stack: ExitStack, quarantine: Quarantine, policy: ChoicePolicy | None) -> "ChoiceCompiles":
         known = known_compiles(self.shared / "replay", self.section("replay", ReplayConfig))
         pool = stack.enter_context(CsePool(self.spec, self.order.workers, self.order.where, known))
-        return ChoiceCompiles(self, pool, policy or self.start)
+        return ChoiceCompiles(self, pool, policy or self.start, quarantine)
 
 
 class ChoiceCompiles(Compiles[JudgedUnit]):
@@ -172,21 +172,25 @@ class ChoiceCompiles(Compiles[JudgedUnit]):
         context: says what is trained.
         pool: runs the compiles.
         policy: architecture of all policies, and what they see.
+        quarantine: is told how compiles ended; units in it are not drawn.
     """
 
-    def __init__(self, context: ChoiceContext, pool: CsePool, policy: ChoicePolicy) -> None:
+    def __init__(self, context: ChoiceContext, pool: CsePool, policy: ChoicePolicy, quarantine: Quarantine) -> None:
         self.train, self.validation = context.train, context.validation
-        self._context, self.pool, self.policy = context, pool, policy
+        self._context, self.pool, self.policy, self._quarantine = context, pool, policy, quarantine
         self.counts, self.num_workers = pool, pool.num_workers
 
     def draw(self, most: int, number: int) -> list[JudgedUnit]:
         """See `Compiles.draw`; whole batches, since their units share compiles."""
         context = self._context
-        return sampled(self.train, most, context.seed, "cse", context.order.learner.name, number)
+        units = [unit for unit in self.train if unit.name not in self._quarantine]
+        return sampled(units, most, context.seed, "cse", context.order.learner.name, number)
 
     def rewards(self, candidates: np.ndarray, instances: Sequence[JudgedUnit], counted: bool = True) -> np.ndarray:
         """See `Compiles.rewards`."""
         outcomes = greedy_outcomes(self.pool, self.policy, candidates, instances)
+        if counted:
+            self._note(instances, outcomes)
         if instances is not self.validation:
             self.watched = results(instances, outcomes)
         return rewards_of(outcomes, instances, len(candidates))
@@ -200,6 +204,13 @@ class ChoiceCompiles(Compiles[JudgedUnit]):
         jobs = [SampleJob(batch, policy, episodes, context.seed, names) for batch in in_batches(instances)]
         found = self.pool.map(jobs)
         of_units = [found.get(unit.name, []) for unit in instances]
-        self.watched = results(instances, [[one.outcome for one in each] for each in of_units])
+        outcomes = [[one.outcome for one in each] for each in of_units]
+        self._note(instances, outcomes)
+        self.watched = results(instances, outcomes)
         pairs = zip(instances, of_units, strict=True)
         return [one for unit, each in pairs for one in sampled_compiles(unit, each)]
+
+    def _note(self, units: Sequence[JudgedUnit], outcomes: Sequence[Sequence[Outcome]]) -> None:
+        for unit, each in zip(units, outcomes, strict=True):
+            for one in each or [Failed("worker", "the worker died")]:
+                self._quarantine.note(unit.name, f"{one.kind}: {one.message}" if isinstance(one, Failed) else "")
