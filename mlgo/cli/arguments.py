@@ -20,6 +20,7 @@ from mlgo.core.config import (
 from mlgo.core.errors import ConfigError
 from mlgo.core.work import shared_folder
 from mlgo.problems.subset.compiler import CompilerSpec
+from mlgo.problems.subset.enumeration import UnitsSpec
 from mlgo.problems.subset.pool import CsePool
 from mlgo.problems.subset.problem import compiler_spec
 from mlgo.rollout.training import known_compiles
@@ -131,7 +132,7 @@ def cse_parser(description: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def cse_compiler_of(args: argparse.Namespace, settings: Settings) -> tuple[CseConfig, CompilerSpec]:
+def cse_compiler_of(args: argparse.Namespace, settings: Settings) -> tuple[CseConfig, UnitsSpec]:
     """Section ``cse``, and the compiler that it names.
 
     Raises:

@@ -1,12 +1,13 @@
 """All units there are, how they come out by default, and which of them are learnt from: tables of the baseline."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from mlgo.core.config import CseConfig
 from mlgo.core.errors import CorpusError
-from mlgo.problems.subset.compiler import Compiled, Outcome, Unit
+from mlgo.problems.subset.compiler import Compiled, CompilerSpec, Outcome, Unit
+from mlgo.problems.subset.pool import CsePool
 from mlgo.problems.subset.selection import Eligible, repeats
 from mlgo.problems.subset.stored import choice_row
 
@@ -40,6 +41,31 @@ class Sides(NamedTuple):
 
     split: dict[str, str]
     left_out: dict[str, str]
+
+
+class UnitsSpec(CompilerSpec, Protocol):
+    """A compiler whose units can all be found, compiled by default, and split."""
+
+    def find_units(self, open_pool: Callable[[], CsePool]) -> list[Found]:
+        """All units, in a fixed order.
+
+        Args:
+            open_pool: gives workers, where they are needed.
+        """
+        ...
+
+    def split(self, found: Sequence[Found], splits: Mapping[str, Sequence[str]], seed: int) -> Sides:
+        """Which side of the split eligible units are on.
+
+        Args:
+            found: the eligible units.
+            splits: projects by side.
+            seed: root seed.
+
+        Raises:
+            CorpusError: a side that should have units gets none.
+        """
+        ...
 
 
 def skip_reasons(found: Sequence[Found], config: CseConfig) -> dict[str, str]:

@@ -9,7 +9,7 @@ from mlgo.core.config import CseConfig
 from mlgo.core.errors import ConfigError
 from mlgo.core.problems import PROBLEMS, Kind
 from mlgo.problems.subset.columns import Column
-from mlgo.problems.subset.compiler import CompilerSpec
+from mlgo.problems.subset.enumeration import UnitsSpec
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class ChoiceProblem:
     name: str
     title: str
     columns: Mapping[str, Column]
-    compiler: Callable[[CseConfig, Path | None], CompilerSpec]
+    compiler: Callable[[CseConfig, Path | None], UnitsSpec]
     compiler_name: str
     counted: Callable[[Mapping[str, Any]], Counted]
     environment: str
@@ -71,7 +71,7 @@ def choice_problem(name: str) -> ChoiceProblem:
     return problem
 
 
-def compiler_spec(name: str, config: CseConfig, sources: Path | None) -> CompilerSpec:
+def compiler_spec(name: str, config: CseConfig, sources: Path | None) -> UnitsSpec:
     """How to open the compiler of a problem.
 
     Args:
