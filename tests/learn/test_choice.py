@@ -40,8 +40,8 @@ def test_every_unit_weighs_the_same_however_many_steps_it_takes():
     data = demonstrations([[episode(1, 1.0)], [episode(2, 1.0), episode(1, 1.0)], []])
     assert data.answers.tolist() == [0, 0, 1, 0]
     assert data.weights.tolist() == [2.0] + [pytest.approx(2 / 3)] * 3  # mean 1, both units 2
-    assert data.inputs.shape == (4, 3, 4)
-    assert data.legal.tolist() == [[True, False, True]] * 4
+    assert data.inputs.shape == (4, 3, 5)
+    assert (data.inputs[..., -1] != 0).tolist() == [[True, False, True]] * 4  # which actions are legal
 
 
 def test_nothing_to_imitate_is_empty():
