@@ -48,6 +48,20 @@ def test_failed_modules_are_left_out_and_counted():
     assert found.total.value == pytest.approx(0.1)
 
 
+def test_a_single_policy_is_compared_to_the_last_byte():
+    large = 10**13
+    found = compared([large - 1, large + 1, large], [large] * 3)
+    assert (found.wins, found.losses, found.ties) == (1, 1, 1)
+    several = over_seeds([[large - 1, large + 1, large]] * 2, [large] * 3)  # means over seeds are rounded
+    assert (several.wins, several.losses, several.ties) == (0, 0, 3)
+
+
+def test_a_failed_module_without_code_before_is_no_tie():
+    found = compared([math.nan, 50], [0, 100])
+    assert (found.num_compared, found.num_failed, found.ties) == (1, 1, 0)
+    assert found.total.value == pytest.approx(0.5)
+
+
 def test_modules_without_code_are_ties_but_one_sided_zeros_have_no_ratio():
     found = compared([0, 0, 5, 90], [0, 7, 0, 100])
     assert (found.num_compared, found.num_failed, found.ties) == (2, 2, 1)

@@ -12,6 +12,8 @@ def test_candidates_are_compared_on_the_same_modules():
     rewards = np.array([[1.0, NAN, 3.0], [2.0, NAN, 4.0], [0.0, 9.0, NAN]])
     # The second module fails under two of three: it counts for nobody. The third is the third candidate's own fault.
     np.testing.assert_array_equal(mean_over_common(rewards), [2.0, 3.0, NAN])
+    # Where exactly half fail, too.
+    np.testing.assert_array_equal(mean_over_common(np.array([[1.0, NAN], [2.0, 5.0]])), [1.0, 2.0])
     assert np.isnan(mean_over_common(np.full((2, 2), NAN))).all()
     assert np.isnan(mean_over_common(np.zeros((2, 0)))).all()  # all modules are in quarantine
 
