@@ -99,7 +99,7 @@ def test_a_start_policy_without_numbers(world, learner):
     weights = np.load(world.root / "bc-s0/weights.npy")
     weights[:2] = np.nan
     np.save(world.root / "bc-s0/weights.npy", weights)
-    world.refuses(learner, "bc-s0: 2 weights are not numbers; train it again")
+    world.refuses(learner, "bc-s0: 2 weights are not finite; train it again")
 
 
 def test_a_vocabulary_that_does_not_fit_the_trace(world):
