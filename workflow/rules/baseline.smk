@@ -12,7 +12,15 @@ rule score_project:
     input:
         lambda wildcards: compiler_at(wildcards.place),
         script="scripts/score_project.py",
-        code=code("compiler", "corpus", "policy", "rollout", "tasks", "wire"),
+        code=code(
+            "compiler",
+            "corpus",
+            "actions",
+            "policy",
+            "rollout",
+            "problems/llvm",
+            "wire",
+        ),
         modules="data/{place}corpus/modules.parquet",
         bitcode="data/{place}corpus/projects/{project}.parquet",
     output:
@@ -43,7 +51,7 @@ rule score_project:
 rule merge_baseline:
     input:
         script="scripts/merge_baseline.py",
-        code=code("policy", "rollout"),
+        code=code("actions", "policy", "rollout"),
         modules="data/{place}corpus/modules.parquet",
         parts=lambda wildcards: expand(
             "data/{place}baseline/parts/{project}.{kind}.parquet",

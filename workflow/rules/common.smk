@@ -83,6 +83,7 @@ def code(*packages):
         str(path)
         for path in [
             *files,
+            *Path("mlgo/core/measures").rglob("*.py"),
             Path("mlgo/core/artifacts.py"),
             Path("mlgo/core/files.py"),
             Path("mlgo/core/seeding.py"),

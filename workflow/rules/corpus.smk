@@ -13,7 +13,7 @@ rule build_project:
         local_sources,
         lambda wildcards: compiler_at(wildcards.place),
         script="scripts/build_project.py",
-        code=code("corpus", "compiler", "tasks", "wire"),
+        code=code("corpus", "compiler", "problems/llvm", "wire"),
         recipe=recipe_at,
     output:
         "data/{place}corpus/projects/{project}.parquet",

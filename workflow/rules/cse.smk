@@ -4,7 +4,9 @@ include: "common.smk"
 
 
 # What all programs of this file run.
-CSE_CODE = code("compiler", "corpus", "execution", "policy", "problems", "tasks")
+CSE_CODE = code(
+    "compiler", "corpus", "execution", "actions", "policy", "problems", "problems/llvm"
+)
 
 
 rule cse:

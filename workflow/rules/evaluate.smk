@@ -1,5 +1,5 @@
 # Policies on held-out projects -> sizes beside the heuristic's; those of generalisation and of a sweep by the same rule.
-include: "places.smk"
+include: "policies.smk"
 
 
 rule evaluate:
@@ -14,7 +14,15 @@ rule evaluate_heuristic:
         corpus_at(""),
         baseline_at(""),
         script="scripts/evaluate_heuristic.py",
-        code=code("compiler", "corpus", "wire", "tasks", "policy", "rollout"),
+        code=code(
+            "compiler",
+            "corpus",
+            "wire",
+            "problems/llvm",
+            "actions",
+            "policy",
+            "rollout",
+        ),
     output:
         temp("data/evaluation/parts/heuristic.linked.parquet"),
     log:
@@ -28,29 +36,6 @@ rule evaluate_heuristic:
         config=settings(*COMPILER, "task", "seed", "evaluate"),
     shell:
         "MLGO_LOG={log} exec python {input.script} --config {params.config} --workers {threads} --output {output}"
-
-
-def tested_at(wildcards):
-    """Place where a policy is tested."""
-    if "point" in wildcards.keys():
-        return place_of(home=swept().trainings[wildcards.point].home)
-    return place_of(getattr(wildcards, "tested", "main"))
-
-
-def timings_at(wildcards):
-    """Folder for times, which are named by policy."""
-    return (
-        f"data/work/{'sweep' if 'point' in wildcards.keys() else tested_at(wildcards)}"
-    )
-
-
-def evaluation_settings(wildcards):
-    """What an evaluation reads of the configuration; in a sweep policies are chosen by validation."""
-    values = config_at(tested_at(wildcards))
-    if "point" in wildcards.keys():
-        values = swept().trainings[wildcards.point].config | {"seed": config["seed"]}
-        values["evaluate"] = config["evaluate"] | {"splits": ["test", "validation"]}
-    return settings(*COMPILER, "seed", "evaluate", values=values)
 
 
 # By rule: folder of the policy, and tables by option of the program.
@@ -89,7 +74,15 @@ for name, (folder, tables) in EVALUATIONS.items():
             lambda wildcards: corpus_at(tested_at(wildcards)),
             lambda wildcards: baseline_at(tested_at(wildcards)),
             script="scripts/evaluate_policy.py",
-            code=code("compiler", "corpus", "wire", "tasks", "policy", "rollout"),
+            code=code(
+                "compiler",
+                "corpus",
+                "wire",
+                "problems/llvm",
+                "actions",
+                "policy",
+                "rollout",
+            ),
             policy=policy if in_sweep else [f"{policy}/{file}" for file in POLICY],
         output:
             (
@@ -106,7 +99,7 @@ for name, (folder, tables) in EVALUATIONS.items():
             disk_mb=2000,
         params:
             config=evaluation_settings,
-            policy=policy,
+            policy=lambda wildcards, input: folder_of(input.policy),
             home=lambda wildcards: f"data/{tested_at(wildcards)}",
             work=timings_at,
             tables=" ".join(f"--{one} 'data/{path}'" for one, path in tables.items()),

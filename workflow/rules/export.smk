@@ -10,7 +10,7 @@ rule export:
 rule export_policy:
     input:
         script="scripts/export_policy.py",
-        code=code("export", "learn", "policy", "tasks"),
+        code=code("export", "learn", "actions", "policy", "problems/llvm"),
         policy=expand("data/policies/{{policy}}/{file}", file=POLICY),
         trace="data/baseline/trace.parquet",
     output:

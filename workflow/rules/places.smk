@@ -41,10 +41,10 @@ def place_of(compiler="main", home=""):
 
 def config_at(place):
     """The configuration under which a place is filled."""
-    area, _, name = place.rstrip("/").rpartition("/")
-    if area == "sweep/homes":
+    *area, name = Path(place).parts or ("",)
+    if area == ["sweep", "homes"]:
         return swept().homes[name]
-    return config | {"toolchain": zig(name)} if area == "generalisation" else config
+    return config | {"toolchain": zig(name)} if area == ["generalisation"] else config
 
 
 def compiler_at(place):

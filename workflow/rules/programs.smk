@@ -10,7 +10,15 @@ rule programs:
 rule measure_programs:
     input:
         script="scripts/measure_programs.py",
-        code=code("compiler", "corpus", "wire", "tasks", "policy", "rollout"),
+        code=code(
+            "compiler",
+            "corpus",
+            "wire",
+            "problems/llvm",
+            "actions",
+            "policy",
+            "rollout",
+        ),
         recipes=sorted(str(path) for path in Path("config/programs").glob("*.yaml")),
         sources=sorted(str(path) for path in Path("data/programs").rglob("*.*")),
         policies=expand("data/policies/{policy}/{file}", policy=POLICIES, file=POLICY),

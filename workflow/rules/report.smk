@@ -17,7 +17,14 @@ rule make_report:
     input:
         script="scripts/make_report.py",
         code=code(
-            "compiler", "experiments", "policy", "report", "rollout", "tasks", "wire"
+            "compiler",
+            "experiments",
+            "actions",
+            "policy",
+            "report",
+            "rollout",
+            "problems/llvm",
+            "wire",
         ),
         templates=TEMPLATES,
         results="data/evaluation/results.parquet",
