@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mlgo.actions import mask_of
 from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.core.artifacts import (
@@ -44,7 +45,8 @@ def main() -> None:
     score_paths = [args.parts / f"{name}.scores.parquet" for name in projects]
     scores = pa.concat_tables([read_table(path, SCORES) for path in score_paths])
     origin = provenance(**{k: v for k, v in read_provenance(score_paths[0]).items() if k != "package"})
-    references = get_task(origin["task"]).references
+    task = get_task(origin["task"])
+    references = task.references
     _check_failures(scores, references, settings.value("baseline.max_failed_share"))
     functions, copies = (
         pa.concat_tables([read_table(args.parts / f"{name}.{kind}.parquet", schema) for name in projects])
@@ -55,7 +57,9 @@ def main() -> None:
     modules = read_table(args.corpus / "modules.parquet", MODULES)
     train_projects = pc.unique(modules.filter(pc.field("split") == "train")["project"])
     train = trace.filter(pc.is_in(trace["project"], train_projects))
-    vocabulary = build_vocabulary(recorded_values(train), settings.value("baseline.num_quantiles"))
+    vocabulary = build_vocabulary(
+        recorded_values(train, mask_of(task.actions)), settings.value("baseline.num_quantiles")
+    )
 
     write_table(args.output / "scores.parquet", scores, SCORES, origin)
     write_table(args.output / "functions.parquet", functions, FUNCTIONS, origin)

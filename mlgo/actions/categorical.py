@@ -144,6 +144,11 @@ class Categorical(Masked):
         return np.take_along_axis(seen, front[:, :, None], axis=1), (front == actions[:, None]).argmax(axis=1)
 
 
+def mask_of(actions: ActionSpace) -> str:
+    """Feature that tells which actions are legal; empty where all are."""
+    return actions.mask if isinstance(actions, Categorical) else ""
+
+
 def last_apart(xp: Any, features: Any) -> list[Any]:
     """Features [..., num_actions, num_features], the same but 0 above the last action, and 1 there alone."""
     num_actions = features.shape[-2]

@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 from gymnasium.error import ResetNeeded
 
+from mlgo.actions import mask_of
 from mlgo.compiler.probe import probe_channel
 from mlgo.compiler.session import CompileResult
 from mlgo.compiler.toolchain import find_toolchain
@@ -24,7 +25,6 @@ from mlgo.envs.recalled import RecalledCompile
 from mlgo.envs.rewards import EndGain, Reward
 from mlgo.envs.spaces import Observation, action_space, observation_space, observed
 from mlgo.execution.trees import ReplayStore
-from mlgo.problems.llvm.evict import MASK
 from mlgo.problems.llvm.task import get_task
 from mlgo.rollout.memory import is_discrete, tree_key
 
@@ -101,7 +101,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         told = {self.toolchain.quirks.default_slot, *self.task.default_features} if self.task.default else set()
         self.features = observed(self.header, frozenset(told))
         self.observation_space = observation_space(self.features)  # type: ignore[assignment]
-        self.action_space = action_space(self.header)
+        self.action_space = action_space(self.task.actions, self.header)
         self.reward, self.render_mode = reward, render_mode
         self._compile: Compile | None = None
         self._scratch = ExitStack()
@@ -178,8 +178,8 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         Raises:
             AttributeError: any priority is legal.
         """
-        if MASK in self._observation:
-            legal: np.ndarray = self._observation[MASK].ravel() != 0
+        if mask := mask_of(self.task.actions):
+            legal: np.ndarray = self._observation[mask].ravel() != 0
             return legal if legal.any() else np.ones_like(legal)
         if isinstance(self.action_space, gymnasium.spaces.Discrete):
             return np.ones(int(self.action_space.n), bool)

@@ -3,9 +3,8 @@
 import numpy as np
 from gymnasium import spaces
 
+from mlgo.actions import ActionSpace, Scalar, mask_of
 from mlgo.core.types import TensorSpec
-from mlgo.problems.llvm.evict import MASK
-from mlgo.problems.llvm.priority import MAX_PRIORITY
 from mlgo.wire.log import Header
 
 Observation = dict[str, np.ndarray]
@@ -22,13 +21,12 @@ def observation_space(features: tuple[TensorSpec, ...]) -> spaces.Dict:
     return spaces.Dict({spec.name: _box(spec) for spec in features})
 
 
-def action_space(header: Header) -> spaces.Discrete | spaces.Box:
-    """Yes or no for inlining, a column for eviction, a priority of shape [1] for priority."""
-    assert header.advice is not None
-    if header.advice.dtype.kind == "f":
-        return spaces.Box(np.float32(0.0), MAX_PRIORITY, (1,), np.float32)
-    if any(spec.name == MASK for spec in header.features):
-        return spaces.Discrete(header.features[header.index(MASK)].num_elements)
+def action_space(actions: ActionSpace, header: Header) -> spaces.Discrete | spaces.Box:
+    """Gymnasium's space of a task's actions: yes or no, a column, or a number of shape [1]."""
+    if isinstance(actions, Scalar):
+        return spaces.Box(np.float32(0.0), actions.high, (1,), np.float32)
+    if mask := mask_of(actions):
+        return spaces.Discrete(header.features[header.index(mask)].num_elements)
     return spaces.Discrete(2)
 
 

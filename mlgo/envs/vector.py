@@ -7,11 +7,11 @@ import numpy as np
 from gymnasium.spaces import Box
 from gymnasium.utils import RecordConstructorArgs
 
+from mlgo.actions import mask_of
 from mlgo.core.errors import ConfigError
 from mlgo.envs.env import CompileEnv
 from mlgo.envs.spaces import Observation
 from mlgo.policy.features import CLIP, Normalisation
-from mlgo.problems.llvm.evict import MASK
 
 _LARGEST_LOG = 10.0
 """Without a vocabulary, logarithms are divided by this: those of int64 are below 44, so the clip takes nothing away."""
@@ -39,27 +39,28 @@ class VectorObservation(gymnasium.ObservationWrapper[np.ndarray, Any, Observatio
         if not isinstance(inner, CompileEnv):
             raise ConfigError(f"VectorObservation wraps environments of mlgo, not {type(inner).__name__}")
         offered = {spec.name: spec for spec in inner.features}
-        names = tuple(name for name in offered if name != MASK)
+        self._mask = mask_of(inner.task.actions)
+        names = tuple(name for name in offered if name != self._mask)
         if normalise is None:
             unit = np.array([inner.task.units.get(name, 1.0) for name in names], np.float32)
             scale = np.full(len(names), _LARGEST_LOG, np.float32)
             normalise = Normalisation(names, np.zeros(len(names), np.float32), scale, unit)
         if missing := [name for name in normalise.features if name not in offered]:
             raise ConfigError(f"the environment does not observe {', '.join(missing[:5])}")
-        self._features, self._masked = normalise.features, MASK in offered
+        self._features = normalise.features
         sizes = [offered[name].num_elements for name in normalise.features]
         # One feature of 33 columns is 33 numbers that share its centre and scale.
         centre, scale = np.repeat(normalise.centre, sizes), np.repeat(normalise.scale, sizes)
         units = None if normalise.unit is None else np.repeat(normalise.unit, sizes)
         self._normalise = Normalisation(normalise.features, centre, scale, units)
-        size = sum(sizes) + (offered[MASK].num_elements if self._masked else 0)
+        size = sum(sizes) + (offered[self._mask].num_elements if self._mask else 0)
         self.observation_space = Box(-CLIP, CLIP, (size,), np.float32)
 
     def observation(self, observation: Observation) -> np.ndarray:
         """See the class."""
         raw = np.concatenate([observation[name].ravel().astype(np.float32) for name in self._features])
         values = self._normalise(raw)
-        return np.concatenate([values, observation[MASK].ravel().astype(np.float32)]) if self._masked else values
+        return np.concatenate([values, observation[self._mask].ravel().astype(np.float32)]) if self._mask else values
 
     def action_masks(self) -> np.ndarray:
         """See `CompileEnv.action_masks`."""

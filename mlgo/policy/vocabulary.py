@@ -8,7 +8,6 @@ import pyarrow as pa
 from mlgo.core.artifacts import VOCABULARY, trace_features
 from mlgo.core.errors import TrainingError
 from mlgo.policy.features import Normalisation, signed_log
-from mlgo.problems.llvm.evict import MASK
 
 
 def build_vocabulary(features: dict[str, np.ndarray], num_quantiles: int) -> pa.Table:
@@ -39,17 +38,18 @@ def build_vocabulary(features: dict[str, np.ndarray], num_quantiles: int) -> pa.
     return pa.Table.from_pylist(rows, schema=VOCABULARY.remove_metadata())
 
 
-def recorded_values(trace: pa.Table) -> dict[str, np.ndarray]:
+def recorded_values(trace: pa.Table, mask: str = "") -> dict[str, np.ndarray]:
     """Values of each feature in a trace, [num_values]; of columns, those of the legal ones.
 
     Args:
         trace: ``artifacts.trace_schema`` rows.
+        mask: feature that tells which columns are legal, itself left out; empty without one.
     """
     types = trace_features(trace)
-    if MASK not in types:
+    if not mask:
         return {name: values_of(trace, name) for name in types}
-    legal = values_of(trace, MASK) != 0
-    found = {name: values_of(trace, name) for name in types if name != MASK}
+    legal = values_of(trace, mask) != 0
+    found = {name: values_of(trace, name) for name in types if name != mask}
     return {name: values[legal] if values.ndim > 1 else values for name, values in found.items()}
 
 

@@ -60,7 +60,7 @@ def trace(project, num_steps, seed):
 
 def test_vocabulary_knows_legal_columns_only():
     table = trace("p", 30, 0)
-    values = recorded_values(table)
+    values = recorded_values(table, "mask")
     legal = values_of(table, "mask") == 1
     assert set(values) == {"density", "stage", "progress"}
     assert len(values["density"]) == legal.sum()
@@ -69,7 +69,7 @@ def test_vocabulary_knows_legal_columns_only():
 
 
 def data(table, projects):
-    scaling = normalisation(build_vocabulary(recorded_values(table), 101))
+    scaling = normalisation(build_vocabulary(recorded_values(table, "mask"), 101))
     return clone_data(table, projects, SPACE, scaling, 1000, 0)
 
 

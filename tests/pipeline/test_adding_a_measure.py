@@ -55,7 +55,7 @@ def test_the_example_runs_to_the_report(steps, checkout):
     for row in results:
         assert row["constant_bytes"] is not None
         assert row["baseline_constant_bytes"] == plain[row["project"], row["module"]]["constant_bytes"]
-    assert json.loads((data / "policies/es-s0/policy.json").read_text())["origin"]["compile"]["objective"] == (
+    assert json.loads((data / "policies/es-s0/policy.json").read_text())["provenance"]["compile"]["objective"] == (
         "constant_bytes"
     )
     figures = json.loads((data / "report/comparisons.json").read_text())["test"]["es-s0"]

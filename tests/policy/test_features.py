@@ -44,7 +44,7 @@ def test_questions_about_columns_count_where_they_are_legal():
     columns = {"mask": [[1, 0, 1], [0, 0, 1]], "size": [[10, 20, 30], [40, 50, 60]]}
     lists = {name: pa.array(values, pa.list_(pa.int64(), 3)) for name, values in columns.items()}
     trace = pa.table({"project": ["p", "p"], "step": [0, 1], **lists, "progress": [7, 8], "answer": [0, 2]})
-    found = recorded_values(trace)
+    found = recorded_values(trace, "mask")
     assert {name: values.tolist() for name, values in found.items()} == {"size": [10, 30, 60], "progress": [7, 8]}
     plain = trace.drop_columns(["mask", "size"])
     assert {name: values.tolist() for name, values in recorded_values(plain).items()} == {"progress": [7, 8]}
