@@ -33,7 +33,7 @@ PROGRAM = """
 import hashlib, json
 import numpy as np
 from mlgo.actions import Binary
-from mlgo.core.config import BCConfig
+from mlgo.learn.bc.config import BCConfig
 from mlgo.core.errors import TrainingError
 from mlgo.learn.bc import CloneData, clone
 from mlgo.policy.network import flatten, logits

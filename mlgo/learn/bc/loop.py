@@ -63,9 +63,30 @@ def clone(
         raise TrainingError("the training trace holds only one kind of answer; there is nothing to learn from it")
     keras = import_keras(seed)
     network = cloning_network(keras, actions, train.inputs.shape[-1], hidden, config.learning_rate)
+    history = fit_network(keras, network, train, validation, config)
+    if not all(np.isfinite([record["loss"], record["validation_loss"]]).all() for record in history):
+        raise TrainingError("the cloning loss is not a number; lower bc.learning_rate")
+    return CloneResult(layers_of(network), history)
+
+
+def fit_network(
+    keras: Any, network: Any, train: CloneData, validation: CloneData, config: BCConfig
+) -> list[dict[str, float]]:
+    """Fit a compiled Keras network, stop when validation no longer improves, and keep the best epoch's weights.
+
+    Args:
+        keras: what `import_keras` gave.
+        network: what to fit, to targets [num_steps, 1].
+        train: what to imitate.
+        validation: the same of other projects.
+        config: epochs, patience, batches.
+
+    Returns:
+        One record per epoch: ``epoch``, ``loss``, ``validation_loss``, and ``validation_accuracy`` where there is one.
+    """
     stop = keras.callbacks.EarlyStopping("val_loss", patience=config.patience, restore_best_weights=True)
     unseen = (validation.inputs, validation.answers[:, None], validation.weights)
-    fit = network.fit(
+    logs = network.fit(
         train.inputs,
         train.answers[:, None],
         sample_weight=train.weights,
@@ -74,11 +95,11 @@ def clone(
         batch_size=config.batch_size,
         callbacks=[stop],
         verbose=0,
-    )
-    history = _history(fit.history)
-    if not all(np.isfinite([record["loss"], record["validation_loss"]]).all() for record in history):
-        raise TrainingError("the cloning loss is not a number; lower bc.learning_rate")
-    return CloneResult(layers_of(network), history)
+    ).history
+    names = {"loss": "loss", "val_loss": "validation_loss", "val_accuracy": "validation_accuracy"}
+    columns = {name: logs[key] for key, name in names.items() if key in logs}
+    epochs = zip(*columns.values(), strict=True)
+    return [{"epoch": epoch, **dict(zip(columns, one, strict=True))} for epoch, one in enumerate(epochs, 1)]
 
 
 def cloning_network(
@@ -122,11 +143,3 @@ def import_keras(seed: int) -> Any:
 
     keras.utils.set_random_seed(seed)
     return keras
-
-
-def _history(logs: dict[str, list[float]]) -> list[dict[str, float]]:
-    columns = zip(logs["loss"], logs["val_loss"], logs["val_accuracy"], strict=True)
-    return [
-        {"epoch": epoch, "loss": loss, "validation_loss": validation_loss, "validation_accuracy": accuracy}
-        for epoch, (loss, validation_loss, accuracy) in enumerate(columns, 1)
-    ]

@@ -7,7 +7,7 @@ import numpy as np
 
 from mlgo.core.errors import TrainingError
 from mlgo.learn.bc.config import BCConfig
-from mlgo.learn.bc.loop import import_keras, layers_of, perceptron
+from mlgo.learn.bc.loop import CloneData, fit_network, import_keras, layers_of, perceptron
 from mlgo.policy.network import flatten
 from mlgo.problems.subset.compiler import Compiled
 from mlgo.problems.subset.state import Choice, Observer
@@ -92,24 +92,11 @@ def fit_savings(
     keras = import_keras(seed)
     network = perceptron(keras, (train.inputs.shape[1],), hidden)
     network.compile(optimizer=keras.optimizers.Adam(config.learning_rate), loss=keras.losses.Huber())
-    stop = keras.callbacks.EarlyStopping("val_loss", patience=config.patience, restore_best_weights=True)
-    targets = [np.where(part.is_stop, np.float32(margin), part.saved)[:, None] for part in (train, validation)]
-    fit = network.fit(
-        train.inputs,
-        targets[0],
-        sample_weight=train.weights,
-        validation_data=(validation.inputs, targets[1], validation.weights),
-        epochs=config.max_epochs,
-        batch_size=config.batch_size,
-        callbacks=[stop],
-        verbose=0,
+    seen, unseen = (
+        CloneData(part.inputs, np.where(part.is_stop, np.float32(margin), part.saved), part.weights)
+        for part in (train, validation)
     )
-    history = [
-        {"epoch": epoch, "loss": loss, "validation_loss": validation_loss}
-        for epoch, (loss, validation_loss) in enumerate(
-            zip(fit.history["loss"], fit.history["val_loss"], strict=True), 1
-        )
-    ]
+    history = fit_network(keras, network, seen, unseen, config)
     if not np.isfinite([record["validation_loss"] for record in history]).all():
         raise TrainingError("the loss of savings is not a number; lower bc.learning_rate")
     layers = layers_of(network)
