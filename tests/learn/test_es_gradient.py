@@ -37,6 +37,7 @@ def test_ranks_by_hand(rewards, expected):
 def test_other_shapings_by_hand():
     # mean 2, variance ((-1)^2 + 1^2) / 2 = 1
     assert shape_rewards(np.array([1.0, 3.0]), "zscore").tolist() == [-1.0, 1.0]
+    assert shape_rewards(np.array([1.0, 9.0]), "zscore").tolist() == [-1.0, 1.0]  # deviation 4
     assert shape_rewards(np.array([2.0, 2.0]), "zscore").tolist() == [0.0, 0.0]
     assert shape_rewards(np.array([2.0, 5.0]), "none").tolist() == [2.0, 5.0]
 
@@ -140,6 +141,7 @@ def test_augmented_random_search_at_its_limits():
     everything = augmented_random_search(Antithetic(noise), rewards, 0.1, 2)
     assert augmented_random_search(Antithetic(noise), rewards, 0.1, 99).tolist() == everything.tolist()
     assert augmented_random_search(Antithetic(noise), np.full(4, 0.3), 0.1, 2).tolist() == [0.0, 0.0]
+    assert augmented_random_search(Antithetic(np.ones((2, 3))), np.full(4, 0.3), 0.1, 2).tolist() == [0.0] * 3
 
 
 @given(st.integers(0, 2**32), st.floats(0.01, 100.0), st.floats(-100.0, 100.0))

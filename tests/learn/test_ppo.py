@@ -142,6 +142,7 @@ def networks_loaded():
 
 def test_moments_by_hand():
     moments = RunningMoments()
+    assert moments.variance == 0.0
     for value in (1.0, 2.0, 6.0):
         moments = moments.including(value)
     assert (moments.count, moments.mean) == (3, pytest.approx(3.0))
