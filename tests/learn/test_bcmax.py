@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -331,6 +332,7 @@ def test_functions_are_judged_by_themselves():
         for source, reward, function in (("x", 0.1, "f"), ("x", -0.2, "g"), ("y", 0.3, "g"))
     )
     assert mean_reward([first, other]) == pytest.approx(-0.1)  # one module, so they add up
+    assert mean_reward([first, other, replace(better, module="n")]) == pytest.approx((0.1 - 0.2 + 0.3) / 2)
     known = keep_best({}, [first, other, better])
     assert {key: one.source for key, one in known.items()} == {"m f": "x", "m g": "y"}
     assert mean_reward(known.values()) == pytest.approx(0.4)

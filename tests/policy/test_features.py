@@ -141,6 +141,16 @@ def test_scale_from_quantiles_by_hand():
     assert scaling.centre.dtype == scaling.scale.dtype == np.float32
 
 
+def test_one_percent_of_the_quantiles_is_cut_off_at_each_end():
+    table = build_vocabulary({"f": np.arange(1, 1001)}, 1001)  # 10 of 1,001
+    (quantiles,) = table["quantiles"].to_pylist()
+    inner = np.log1p(quantiles[10:-10])
+    scaling = normalisation(table)
+    assert scaling.centre == pytest.approx([inner.mean()], rel=1e-5)
+    assert scaling.scale == pytest.approx([inner.std()], rel=1e-5)
+    assert scaling.scale[0] < 0.99 * np.log1p(quantiles).std()
+
+
 def test_scale_from_two_quantiles_loses_none():
     table = build_vocabulary({"f": np.array([1, 3])}, 2)
     assert normalisation(table).centre == pytest.approx([(math.log(2) + math.log(4)) / 2], rel=1e-5)
