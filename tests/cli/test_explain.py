@@ -7,7 +7,7 @@ import pytest
 from mlgo.cli.explain import _text
 from mlgo.corpus.store import Module
 from mlgo.rollout.explanation import Explanation, Flip, Regression
-from tests.report.conftest import make_world
+from tests.experiments.conftest import make_world
 
 
 @pytest.fixture

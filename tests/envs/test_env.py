@@ -122,7 +122,7 @@ def test_shares_by_marginal_cost_add_up_to_the_gain(make):
             assert reward == pytest.approx(expected, rel=1e-5)
     assert total == pytest.approx(1 - info["score"] / info["baseline"])
     with pytest.raises(PolicyError, match="answers yes or no"):
-        MarginalShare("no policy", 2.0)
+        MarginalShare(Policy("regalloc-evict", scaling, Architecture((3, 1)), np.zeros(4, np.float32)), 2.0)
 
 
 def test_shaped_rewards_add_up_to_the_gain_less_the_first_potential(make):

@@ -5,6 +5,7 @@ import sys
 
 import pyarrow as pa
 import pytest
+import yaml
 
 from mlgo.core.artifacts import (
     COPIES,
@@ -51,8 +52,12 @@ def parts(tmp_path):
 
 def test_the_vocabulary_knows_training_projects_only(parts):
     folders = ["--corpus", parts / "corpus", "--parts", parts / "parts", "--output", parts / "baseline"]
-    limits = ["--num-quantiles", "3", "--max-failed-share", "0"]
-    program = [sys.executable, REPOSITORY / "scripts/merge_baseline.py", *folders, *limits, "--projects", *SPLITS]
+    settings = {
+        "corpus": {"splits": {split: [project] for project, split in SPLITS.items()}},
+        "baseline": {"num_quantiles": 3, "max_failed_share": 0.0},
+    }
+    (parts / "preset.yaml").write_text(yaml.safe_dump(settings))
+    program = [sys.executable, REPOSITORY / "scripts/merge_baseline.py", "--preset", parts / "preset.yaml", *folders]
     subprocess.run(program, check=True, cwd=REPOSITORY)
     vocabulary = read_table(parts / "baseline/vocabulary.parquet", VOCABULARY).to_pylist()
     assert vocabulary == [{"feature": "f", "quantiles": [1.0, 2.0, 3.0], "num_distinct": 3}]

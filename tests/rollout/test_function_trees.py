@@ -128,7 +128,7 @@ def test_recorded_compiles_are_whole_though_known_questions_are_answered_in_adva
     assert (recalled.recalled, recalled.failed, recalled.result) == (True, False, None)
     assert recalled.score("spill_cost") == first.scores["spill_cost"]
     for size in ("text_bytes", "exec_bytes"):
-        with pytest.raises(ValueError, match="costs only"):
+        with pytest.raises(ValueError, match=f"{size} is not known: only what functions cost is"):
             recalled.score(size)
     assert 0 < host.num_known_questions < host.num_questions
 
