@@ -174,6 +174,9 @@ def test_children_die_with_a_parent_killed_by_sigkill(tmp_path):
     )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:
         assert parent.stdout.readline() == b"ready\n"
+        end = time.monotonic() + WITHIN_S  # a child is its starter for a moment
+        while not processes_naming("sleep\x00124.25") and time.monotonic() < end:
+            time.sleep(0.01)
         assert processes_naming("sleep\x00124.25")
         os.kill(parent.pid, signal.SIGKILL)
         parent.wait()

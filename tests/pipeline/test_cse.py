@@ -119,6 +119,7 @@ def test_the_same_inputs_give_the_same_bytes_on_any_number_of_workers(jit, tmp_p
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_dvc_gives_the_same_bytes(jit, tmp_path):
     checkout = Checkout(tmp_path)
     for name in ("libclrjit.so", "methods.mch"):
