@@ -77,3 +77,14 @@ def commands_under(guide: str, heading: str) -> str:
     lines = re.findall(r"^    (\S.*)$", found[1], re.MULTILINE)
     assert lines, f"no commands in section {heading!r}"
     return "".join(f"{line.partition(' #')[0].rstrip()}\n" for line in lines)
+
+
+def follow(steps: list[Step], checkout) -> None:
+    """Apply the changes of a guide to a checkout and run its commands, in order; each must succeed."""
+    for step in steps:
+        if step.verb != "Run":
+            step.apply(checkout.root)
+            continue
+        for command in step.commands():
+            run = checkout.run(*command)
+            assert run.returncode == 0, f"{command}\n{run.stdout[-3000:]}\n{run.stderr[-3000:]}"

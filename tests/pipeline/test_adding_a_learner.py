@@ -15,7 +15,7 @@ from mlgo.policy.stored import load_policy
 from tests.cli.conftest import MLGO
 from tests.conftest import REPOSITORY
 from tests.pipeline.conftest import ROOT, Checkout
-from tests.pipeline.guide import read_steps
+from tests.pipeline.guide import follow, read_steps
 
 GUIDE = ROOT / "docs/adding-a-learner.md"
 
@@ -123,12 +123,6 @@ def test_a_bad_entry_point_is_one_line(tmp_path, code, name, module, message):
 @pytest.mark.timeout(600)
 def test_the_example_runs_to_the_report(steps, tmp_path):
     checkout = Checkout(tmp_path)
-    for step in steps:
-        if step.verb != "Run":
-            step.apply(checkout.root)
-            continue
-        for command in step.commands():
-            run = checkout.run(*command)
-            assert run.returncode == 0, f"{command}\n{run.stdout[-3000:]}\n{run.stderr[-3000:]}"
+    follow(steps, checkout)
     assert json.loads((checkout.root / "data/policies/search-s0/policy.json").read_text())["task"] == "inline-size"
     assert "search-s0" in json.loads((checkout.root / "data/report/comparisons.json").read_text())["test"]

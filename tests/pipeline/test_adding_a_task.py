@@ -9,7 +9,7 @@ import pytest
 
 from mlgo.core.artifacts import RESULTS, SCORES, read_table
 from tests.pipeline.conftest import ROOT, Checkout
-from tests.pipeline.guide import Step, read_steps
+from tests.pipeline.guide import Step, follow, read_steps
 
 GUIDE = ROOT / "docs/adding-a-task.md"
 LEARNERS = ("bc", "bcmax", "marginal")
@@ -71,13 +71,7 @@ def test_a_block_without_a_step_is_noticed():
 @pytest.mark.timeout(600)
 def test_the_example_runs_to_the_report(steps, tmp_path):
     checkout = Checkout(tmp_path)
-    for step in steps:
-        if step.verb != "Run":
-            step.apply(checkout.root)
-            continue
-        for command in step.commands():
-            run = checkout.run(*command)
-            assert run.returncode == 0, f"{command}\n{run.stdout[-3000:]}\n{run.stderr[-3000:]}"
+    follow(steps, checkout)
     data = checkout.root / "data"
     scores = read_table(data / "baseline/scores.parquet", SCORES).to_pylist()
     assert {row["advisor"] for row in scores} == {"heuristic", "cheap", "never", "random"}
