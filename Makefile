@@ -89,7 +89,7 @@ sweep: setup  ## train under settings that vary, print what each point gains; PR
 dry-run: setup  ## what the main job would do
 	$(SNAKEMAKE) --dry-run
 
-clean:  ## remove results (downloads, checkpoints and decision trees in data/work stay)
+clean:  ## remove results (downloads, checkpoints and response trees in data/work stay)
 	rm -rf data/corpus data/baseline data/policies data/export data/evaluation data/report data/headroom data/execution data/generalisation data/sweep data/cse
 
 help:  ## show this

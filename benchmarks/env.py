@@ -1,4 +1,4 @@
-"""How fast environments are: steps per second with random legal answers, with and without decision trees.
+"""How fast environments are: steps per second with random legal answers, with and without response trees.
 
 Example:
     python -m benchmarks.env
@@ -32,7 +32,7 @@ class EnvSpeed:
 
     Attributes:
         environment: its id.
-        trees: whether all answers were known to decision trees.
+        trees: whether all answers were known to response trees.
         num_modules: episodes of a repetition, one for each module.
         num_steps: their steps together.
         steps_per_second: over whole episodes, the start of the compiler and the code it generates at the end included;

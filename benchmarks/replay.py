@@ -1,4 +1,4 @@
-"""The same generations of evolution strategies with and without decision trees.
+"""The same generations of evolution strategies with and without response trees.
 
 Example:
     python -m benchmarks.replay
@@ -34,7 +34,7 @@ from mlgo.rollout.scored import load_scored_modules, with_questions
 
 @dataclass(frozen=True)
 class ReplayRatios:
-    """What decision trees save at one size of perturbations.
+    """What response trees save at one size of perturbations.
 
     Attributes:
         perturbation: standard deviation of the noise.

@@ -141,7 +141,7 @@ class ActionSpace(ABC):
     def sampler(self, temperature: float, flip_share: float, seed: int) -> Callable[[bytes, Any], Any]:
         """Sampled actions, which follow from a hash of the observation: the same question gets the same action.
 
-        So compiles repeat exactly, and decision trees serve exploration as they serve policies.
+        So compiles repeat exactly, and response trees serve exploration as they serve policies.
 
         Args:
             temperature: of the distribution; 0 takes the best action.

@@ -11,7 +11,7 @@ from mlgo.execution.trees import outdated_folders
 from mlgo.problems.subset.cache import outdated_caches
 
 UNUSED_DAYS = 30
-"""Decision trees that were not read or written for longer are left over."""
+"""Response trees that were not read or written for longer are left over."""
 
 _CHECKPOINT = re.compile(r"(?P<policy>.+)-[0-9a-f]{16}\.npz")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -23,7 +23,7 @@ class Leftovers:
 
     Attributes:
         what: what they are and why no run will ask for them.
-        paths: files, or folders of decision trees.
+        paths: files, or folders of response trees.
         num_bytes: their size together.
     """
 
@@ -50,8 +50,8 @@ def find_leftovers(work: Path, data: Path, settings: Path) -> list[Leftovers]:
     """
     found = {
         "checkpoints beside a newer one of the same policy": _older_checkpoints(work / "checkpoints"),
-        "folders of decision trees that this version cannot read": _outdated(work / "replay"),
-        f"folders of decision trees unused for {UNUSED_DAYS} days": _unused_trees(work / "replay"),
+        "folders of response trees that this version cannot read": _outdated(work / "replay"),
+        f"folders of response trees unused for {UNUSED_DAYS} days": _unused_trees(work / "replay"),
     }
     if work.resolve() == (data / "work").resolve():
         found["bitcode files of no module in the corpus"] = _unknown_bitcode(work, data)

@@ -31,7 +31,7 @@ from mlgo.core.errors import ArtifactError, CompileError, ConfigError, PolicyErr
 from mlgo.core.measures import MEASURES
 from mlgo.core.seeding import sample
 from mlgo.execution.records import prune
-from mlgo.execution.trees import Forest, Leaf, ReplayStore, stores, visits_of
+from mlgo.execution.trees import Leaf, ModuleTrees, ReplayStore, stores, visits_of
 from mlgo.execution.trees.export import compiles_schema, compiles_table
 from mlgo.problems.llvm.advisors import RecordedAdvisor
 from mlgo.problems.llvm.task import get_task
@@ -70,7 +70,7 @@ def add_parser(commands: Any) -> None:
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     shared = argparse.ArgumentParser(add_help=False)
     add_folder_options(shared)
-    stats = add_command(actions, "stats", "sizes of the decision trees", _EXAMPLES["stats"], [shared])
+    stats = add_command(actions, "stats", "sizes of the response trees", _EXAMPLES["stats"], [shared])
     stats.add_argument("--json", action="store_true", help="print JSON")
     stats.set_defaults(run=_stats)
     verify = add_command(actions, "verify", "compile a sample of known results again", _EXAMPLES["verify"], [shared])
@@ -93,7 +93,7 @@ def add_parser(commands: Any) -> None:
     export.add_argument("output", type=Path, help="one file; with trees of several compilers or flags, one for each")
     export.set_defaults(run=_export)
     merge = add_command(
-        actions, "merge", "add the decision trees of another working copy", _EXAMPLES["merge"], [shared]
+        actions, "merge", "add the response trees of another working copy", _EXAMPLES["merge"], [shared]
     )
     merge.add_argument("folder", type=Path, help="its data/work/replay, or a copy of that; it is only read")
     merge.set_defaults(run=_merge)
@@ -104,9 +104,9 @@ def _stats(args: argparse.Namespace) -> None:
     rows = []
     for store in stores(args.work / "replay"):
         modules = contexts = nodes = compiles = size = 0
-        for sha256, _, forest in _forests(store):
-            modules, contexts = modules + 1, contexts + len(forest.trees)
-            nodes, compiles = nodes + forest.num_nodes, compiles + forest.num_leaves
+        for sha256, _, trees in _trees_of(store):
+            modules, contexts = modules + 1, contexts + len(trees.by_context)
+            nodes, compiles = nodes + trees.num_nodes, compiles + trees.num_leaves
             size += store.file_bytes(sha256)
         rows.append(
             {
@@ -143,8 +143,8 @@ def _verify(args: argparse.Namespace) -> int:
             continue
         results = [
             (sha256, index)
-            for sha256, _, forest in _forests(store)
-            for index in range(max(len(tree.leaves) for tree in forest.trees))
+            for sha256, _, trees in _trees_of(store)
+            for index in range(max(len(tree.leaves) for tree in trees.by_context))
         ]
         here = [one for one in results if (args.work / "bitcode" / f"{one[0]}.bc").exists()]
         for sha256, index in sample(here, args.count, args.seed, "replay", "verify"):
@@ -166,7 +166,7 @@ def _compile_again(
     store: ReplayStore,
     sha256: str,
     header: Header,
-    forest: Forest,
+    trees: ModuleTrees,
     index: int,
 ) -> str:
     """Give known answers to the compiler again; say what differs, nothing if all agrees.
@@ -177,8 +177,8 @@ def _compile_again(
     settings = config.compile.model_copy(
         update={"optimization": store.key.optimization, "size_stop_factor": store.key.size_stop_factor}
     )
-    known = [next(itertools.islice(tree.compiles(), index % len(tree.leaves), None)) for tree in forest.trees]
-    path = forest.path_of(header, known)
+    known = [next(itertools.islice(tree.compiles(), index % len(tree.leaves), None)) for tree in trees.by_context]
+    path = trees.path_of(header, known)
     advisor = RecordedAdvisor(b"".join(one.answers for one in path.contexts))
     module = work / "bitcode" / f"{sha256}.bc"
     try:
@@ -225,7 +225,7 @@ def _prune_leftovers(args: argparse.Namespace) -> None:
 def _export(args: argparse.Namespace) -> None:
     found = stores(args.work / "replay")
     for store in found:
-        tables = [compiles_table(*one) for one in _forests(store)]
+        tables = [compiles_table(*one) for one in _trees_of(store)]
         if not tables:
             continue
         table = pa.concat_tables(tables)
@@ -239,18 +239,18 @@ def _export(args: argparse.Namespace) -> None:
 def _merge(args: argparse.Namespace) -> None:
     found, choices = stores(args.folder), caches(args.folder)
     if not found and not choices:
-        raise ArtifactError(f"{args.folder} holds no decision trees of this version; name another data/work/replay")
+        raise ArtifactError(f"{args.folder} holds no response trees of this version; name another data/work/replay")
     for store in found:
         here = ReplayStore(args.work / "replay", store.key)
         modules = results = new = 0
-        for sha256, header, forest in _forests(store):
+        for sha256, header, trees in _trees_of(store):
             try:
-                new += here.merge(sha256, header, forest)
+                new += here.merge(sha256, header, trees)
             except ReplayMismatch as error:
                 raise ReplayMismatch(
                     f"{args.folder} contradicts {args.work}/replay: {error}; try mlgo replay verify"
                 ) from error
-            modules, results = modules + 1, results + forest.num_leaves
+            modules, results = modules + 1, results + trees.num_leaves
         print(f"{store.key.folder}: {new} of {results} results of {modules} modules were new")
     for cache in choices:
         mine = CompileCache(args.work / "replay", {name: one for name, one in cache.key.items() if name != "records"})
@@ -260,7 +260,7 @@ def _merge(args: argparse.Namespace) -> None:
         print(f"{cache.key.get('name', '')}: {new} of {outcomes} outcomes of {len(contents)} units were new")
 
 
-def _forests(store: ReplayStore) -> Iterator[tuple[str, Header, Forest]]:
+def _trees_of(store: ReplayStore) -> Iterator[tuple[str, Header, ModuleTrees]]:
     for sha256 in store.modules():
         loaded = store.load(sha256)
         if loaded is not None:

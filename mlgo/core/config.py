@@ -161,7 +161,7 @@ class TrainConfig(Section):
 
 
 class ReplayConfig(Section):
-    """Decision trees: compiles kept so that none is done twice."""
+    """Response trees: compiles kept so that none is done twice."""
 
     enabled: bool
     """Walk policies down known trees before compiling. Results are the same either way."""
@@ -184,7 +184,7 @@ class WorkersConfig(Section):
     started here; with ``nested``, the one that ``mlgo workers serve`` has started in this working copy. With
     ``nested``, ``/name`` may follow."""
     files: Literal["send", "shared"]
-    """With ``ray``: whether modules, compiler and decision trees are sent to the nodes, or lie in folders that all see
+    """With ``ray``: whether modules, compiler and response trees are sent to the nodes, or lie in folders that all see
     under the same paths."""
     retries: Annotated[int, Field(ge=0)]
     """How often a compile whose worker died is tried again, on another worker."""
@@ -225,7 +225,7 @@ class HeadroomConfig(Section):
     flips_per_round: Positive
     """Answers of a module that are flipped side by side, before the helpful ones are combined."""
     known_trees: bool
-    """Also begin with the best compile in the decision trees. The results then depend on what earlier runs left."""
+    """Also begin with the best compile in the response trees. The results then depend on what earlier runs left."""
 
 
 class CompilerWheel(Section):

@@ -1,4 +1,4 @@
-"""Where work that several working copies may share lies: decision trees, downloads, bitcode, caches, checkpoints.
+"""Where work that several working copies may share lies: response trees, downloads, bitcode, caches, checkpoints.
 
 All of it is named by content and safe for processes that write at the same time. Logs, times and TensorBoard's files
 are named by policy; they stay with their working copy.

@@ -60,7 +60,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         render_mode: None, ``ansi`` or ``rgb_array``.
         settings: how modules are compiled, all of it; if None as the baseline was measured, or as config/config.yaml
             says.
-        trees: folder of decision trees, for example data/work/replay; what they know needs no compiler, and they learn
+        trees: folder of response trees, for example data/work/replay; what they know needs no compiler, and they learn
             what is compiled.
 
     Raises:

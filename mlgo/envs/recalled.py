@@ -1,4 +1,4 @@
-"""A compile out of decision trees: no compiler runs as long as the trees know what it would ask."""
+"""A compile out of response trees: no compiler runs as long as the trees know what it would ask."""
 
 from dataclasses import replace
 
@@ -52,12 +52,12 @@ class RecalledCompile:
         self._num_asked = self._num_repaired = 0
         self._loaded = store.load(problem.sha256)
         if self._loaded is not None:
-            header, forest = self._loaded
+            header, trees = self._loaded
             self._guard = task.guard(header) if task.guard else None
-            self._nodes: list[list[int]] = [[] for _ in forest.trees]
-            self._answers: list[list[int]] = [[] for _ in forest.trees]
+            self._nodes: list[list[int]] = [[] for _ in trees.by_context]
+            self._answers: list[list[int]] = [[] for _ in trees.by_context]
             self._leaves: list[AnyLeaf] = []
-            self._place: int | AnyLeaf | None = forest.trees[0].beginning() if forest.trees else None
+            self._place: int | AnyLeaf | None = trees.by_context[0].beginning() if trees.by_context else None
 
     @property
     def compiled(self) -> bool:
@@ -96,10 +96,10 @@ class RecalledCompile:
             return
         assert self._loaded is not None
         assert isinstance(self._place, int)
-        header, forest = self._loaded
+        header, trees = self._loaded
         assert header.advice is not None
         number = len(self._leaves)
-        tree = forest.trees[number]
+        tree = trees.by_context[number]
         if self._guard is not None:
             advice = self._guard.answer(tree.observations[self._place].tobytes(), advice)
             self._num_repaired = self._guard.num_repaired_answers
@@ -118,16 +118,16 @@ class RecalledCompile:
         """What the trees say comes next; None when they do not know."""
         if self._loaded is None:
             return None
-        header, forest = self._loaded
-        while len(self._leaves) < len(forest.trees):
+        header, trees = self._loaded
+        while len(self._leaves) < len(trees.by_context):
             number = len(self._leaves)
             if self._place is None:
                 return None
             if isinstance(self._place, int):
-                payload = forest.trees[number].observations[self._place].tobytes()
-                return Question(forest.contexts[number], self._num_asked, payload, header)
+                payload = trees.by_context[number].observations[self._place].tobytes()
+                return Question(trees.contexts[number], self._num_asked, payload, header)
             self._leaves.append(self._place)
-            following = forest.trees[number + 1 : number + 2]
+            following = trees.by_context[number + 1 : number + 2]
             self._place = following[0].beginning() if following else None
         return self._result()
 
@@ -149,8 +149,8 @@ class RecalledCompile:
 
     def _compile(self) -> LiveCompile:
         if self._loaded is not None:
-            header, forest = self._loaded
-            self._known = forest.path_of(header, self._walks())
+            header, trees = self._loaded
+            self._known = trees.path_of(header, self._walks())
         return LiveCompile(
             self._toolchain,
             self._task,

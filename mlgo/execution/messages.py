@@ -1,7 +1,7 @@
 """How many jobs go to a worker in one message: several where they are short and many, one otherwise.
 
 A message and its answer cost the driver a fifth of a millisecond over a pipe and a whole one over Ray, more than a walk
-down a decision tree costs the worker. So a worker that does its messages at once gets longer ones. One that is at work
+down a response tree costs the worker. So a worker that does its messages at once gets longer ones. One that is at work
 for longer than ``AT_ONCE_S`` answers then and gives back what it has not begun, so that nothing waits behind a long
 compile while other workers are free. Towards the end of a batch messages become short again.
 

@@ -32,7 +32,7 @@ NONCE_BYTES = 16
 """Random bytes that tell a file from one of the same name that was made anew."""
 
 SUFFIXES = (".tree", ".choices")
-"""Of such files: decision trees, and outcomes under choices; each lies in the folder of its key."""
+"""Of such files: response trees, and outcomes under choices; each lies in the folder of its key."""
 
 _FRAME = struct.Struct("<4sII")
 _LEVEL = 3

@@ -20,7 +20,7 @@ class Hint:
     """How a job wants to be placed; none of it changes its result.
 
     Attributes:
-        group: jobs of a group share what a worker keeps warm, such as the decision trees of a module; empty for a job
+        group: jobs of a group share what a worker keeps warm, such as the response trees of a module; empty for a job
             that shares nothing.
         cost: how long it takes, in any unit.
         priority: greater is done earlier, whatever its group.

@@ -17,7 +17,7 @@ class Cost:
         name: of what they belong to.
         trainings: how many were counted.
         evaluations: compiles asked for.
-        compiles: of these, the ones that no decision tree held.
+        compiles: of these, the ones that no response tree held.
         seconds: wall time.
         complete: False if any training was killed: the figures are lower bounds then.
     """

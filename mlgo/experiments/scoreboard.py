@@ -25,7 +25,7 @@ class Entry:
         learner: its name.
         seeds: of its policies, ascending.
         evaluations: compiles that one training asked for, validations included, as its history counts them.
-        compiles: of all that a training asked for, repetitions after a stop included, those that no decision tree held.
+        compiles: of all that a training asked for, repetitions after a stop included, those that no response tree held.
         seconds: wall time of one training.
         cores: workers of a training, each with its compiler on a core of its own.
         complete: whether compiles, seconds and cores are known of all sessions; else they are lower bounds.

@@ -31,7 +31,7 @@ class Effort:
         seconds: wall time.
         evaluations: compiles asked for. In a run with one session these are the ``evaluations`` of its history; a
             resumed run asks again for what came after its checkpoint.
-        compiles: of these, the ones that no decision tree held.
+        compiles: of these, the ones that no response tree held.
         complete: False if a session was killed without notice, or is still at work: the figures are lower bounds then.
     """
 

@@ -19,7 +19,7 @@ class OverridingAdvisor:
 
     Questions are told apart by what they hold, not by their number: after one answer has changed, the compiler asks
     other questions, and a question that comes again must be known again. So the advisor is a pure function of the
-    observation, and decision trees answer for it.
+    observation, and response trees answer for it.
 
     Attributes:
         base: answers all other questions.

@@ -29,7 +29,7 @@ All learners at about equal compile budgets, written by `make scoreboard`. Best 
   losses, each module's change is averaged over the seeds.
 - **evaluations**: compiles that one training asked for, validations included, mean over the seeds. Learners that start
   from the policy of another one do not count that one's.
-- **compiles**: those of them that were done; the others stood in decision trees, which all trainings share. So this and
+- **compiles**: those of them that were done; the others stood in response trees, which all trainings share. So this and
   **minutes**, the wall time of one training, depend on what ran before and on what else the machine did.{bounds}
 
 ## How to train each row

@@ -53,7 +53,7 @@ def measure_headroom(
 
     Args:
         host: runs the compiles, with ``store`` as its memory.
-        store: decision trees.
+        store: response trees.
         modules: what to compile.
         bitcode: file by module key.
         scores: ``artifacts.SCORES``.
@@ -106,7 +106,7 @@ def _best_in_tree(
     loaded = store.load(scored.module.sha256)
     if loaded is None:
         return None
-    header, tree = loaded[0], loaded[1].trees[0]  # the search is for modules that are decided as a whole
+    header, tree = loaded[0], loaded[1].by_context[0]  # the search is for modules that are decided as a whole
     best: tuple[Leaf, Walk] | None = None
     for walk in tree.compiles():
         if isinstance(walk.leaf, Leaf) and (best is None or walk.leaf.score(objective) < best[0].score(objective)):

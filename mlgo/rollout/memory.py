@@ -1,4 +1,4 @@
-"""Decision trees in front of the compiler: what is known is not compiled again."""
+"""Response trees in front of the compiler: what is known is not compiled again."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +10,7 @@ from mlgo.core.files import content_hash
 from mlgo.core.measures import scores_of
 from mlgo.core.measures.remarks import SpillCosts
 from mlgo.core.types import TensorSpec
-from mlgo.execution.trees import DecisionTree, Forest, FunctionLeaf, Leaf, ReplayStore, TreeKey, Walk
+from mlgo.execution.trees import FunctionLeaf, Leaf, ModuleTrees, ReplayStore, ResponseTree, TreeKey, Walk
 from mlgo.problems.llvm.task import Guard, PureAdvisor, Task, get_task
 from mlgo.rollout.copies import Copies
 from mlgo.rollout.jobs import CompileJob
@@ -83,21 +83,21 @@ class TreeMemory:
         loaded = self.store.load(job.sha256)
         if loaded is None:
             return Recollection(replace(job, record=True))
-        header, forest = loaded
-        walks = forest.walk(job.advisor.decide_for(header))
-        found = self._recalled(job, header, forest, walks)
+        header, trees = loaded
+        walks = trees.walk(job.advisor.decide_for(header))
+        found = self._recalled(job, header, trees, walks)
         if found is not None:
             self.num_recalled += 1
             return found
         guard = self._task.guard(header) if self._task.guard else None
         if guard is not None:
-            pairs = zip(forest.trees, walks, strict=True)
+            pairs = zip(trees.by_context, walks, strict=True)
             walks = [_without_illegal_end(header, tree, walk, guard) for tree, walk in pairs]
         recorded: tuple[bytes, ...] = ()
         if job.record or self._whole:
-            pairs = zip(forest.trees, walks, strict=True)
+            pairs = zip(trees.by_context, walks, strict=True)
             recorded = tuple(tree.observations[walk.nodes].tobytes() for tree, walk in pairs)
-        known = forest.path_of(header, walks)
+        known = trees.path_of(header, walks)
         return Recollection(replace(job, record=True, known=known), observations=recorded)
 
     def complete(self, found: Recollection, result: CompileResult) -> CompileResult:
@@ -132,23 +132,23 @@ class TreeMemory:
             return
         self.store.insert(job.sha256, result, job.known)
 
-    def _recalled(self, job: CompileJob, header: Header, forest: Forest, walks: list[Walk]) -> Recollection | None:
+    def _recalled(self, job: CompileJob, header: Header, trees: ModuleTrees, walks: list[Walk]) -> Recollection | None:
         """What needs no compile: the module's result where it is one context, the sum of costs where that is enough."""
         leaves = [walk.leaf for walk in walks]
         if len(leaves) == 1 and isinstance(leaves[0], Leaf):
-            return Recollection(job, recalled_result(header, forest, walks[0], leaves[0], job.record))
+            return Recollection(job, recalled_result(header, trees, walks[0], leaves[0], job.record))
         functions = [leaf for leaf in leaves if isinstance(leaf, FunctionLeaf)]
         if job.costs_only and len(functions) == len(walks):
             return Recollection(job, spills=tuple(costs for leaf in functions for costs in leaf.spills))
         return None
 
 
-def recalled_result(header: Header, forest: Forest, walk: Walk, leaf: Leaf, record: bool) -> CompileResult:
+def recalled_result(header: Header, trees: ModuleTrees, walk: Walk, leaf: Leaf, record: bool) -> CompileResult:
     """What a compile of a module that is one context gave, put together from its tree.
 
     Args:
         header: what the compiler sends.
-        forest: the module's one tree.
+        trees: the module's one tree.
         walk: the compile's way through it.
         leaf: where that ends.
         record: with the raw observations.
@@ -161,13 +161,13 @@ def recalled_result(header: Header, forest: Forest, walk: Walk, leaf: Leaf, reco
         0.0,
         leaf.truncated,
         header=header,
-        contexts=((forest.contexts[0], len(walk.nodes)),),
+        contexts=((trees.contexts[0], len(walk.nodes)),),
         answers=answers,
-        observations=forest.trees[0].observations[walk.nodes].tobytes() if record else b"",
+        observations=trees.by_context[0].observations[walk.nodes].tobytes() if record else b"",
     )
 
 
-def _without_illegal_end(header: Header, tree: DecisionTree, walk: Walk, guard: Guard) -> Walk:
+def _without_illegal_end(header: Header, tree: ResponseTree, walk: Walk, guard: Guard) -> Walk:
     """Leave the last answer to the session if its guard would change it.
 
     It is the only one that can be illegal: those before it are answers of compiles, as the compiler got them.

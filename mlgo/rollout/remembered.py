@@ -1,4 +1,4 @@
-"""The best compile of a module that the decision trees hold."""
+"""The best compile of a module that the response trees hold."""
 
 import hashlib
 from collections.abc import Iterable
@@ -46,8 +46,8 @@ def best_remembered(store: ReplayStore, module: str, sha256: str, policy: Policy
     loaded = store.load(sha256)
     if loaded is None:
         return None
-    header, forest = loaded
-    tree = forest.whole
+    header, trees = loaded
+    tree = trees.whole
     if tree is None:
         return None
 

@@ -68,11 +68,11 @@ def doubt_of(policy: Policy) -> Promise:
 
 
 def ask_trees(store: ReplayStore, module_sha256: str) -> Ask:
-    """Questions of compiles of one module, from its decision tree."""
+    """Questions of compiles of one module, from its response tree."""
 
     def ask(advisor: OverridingAdvisor) -> tuple[Header, np.ndarray, np.ndarray]:
         if (loaded := store.load(module_sha256)) is not None:
-            header, tree = loaded[0], loaded[1].trees[0]  # the search is for modules that are decided as a whole
+            header, tree = loaded[0], loaded[1].by_context[0]  # the search is for modules that are decided as a whole
             walk = tree.walk(advisor.decide_for(header))
             if walk.leaf is not None:
                 return header, tree.observations[walk.nodes], walk.answers

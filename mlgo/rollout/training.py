@@ -165,7 +165,7 @@ def open_trees(
     settings: CompileConfig,
     copies: Copies | None = None,
 ) -> ReplayStore | None:
-    """Decision trees in a folder, pruned to the configured size; None where the configuration turns them off."""
+    """Response trees in a folder, pruned to the configured size; None where the configuration turns them off."""
     known = known_compiles(folder, config)
     return None if known is None else ReplayStore(known, tree_key(toolchain, get_task(task), settings, copies))
 

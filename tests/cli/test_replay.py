@@ -114,7 +114,7 @@ def test_merge_of_what_is_no_store(mlgo, inlined, tmp_path):
     for folder in (tmp_path / "missing", inlined):
         run = mlgo("replay", "merge", folder, "--work", tmp_path)
         assert run.returncode == 1
-        assert run.stderr == f"error: {folder} holds no decision trees of this version; name another data/work/replay\n"
+        assert run.stderr == f"error: {folder} holds no response trees of this version; name another data/work/replay\n"
     there = tmp_path / "there"
     shutil.copytree(inlined / "replay", there)
     (tree,) = there.glob("*/*.tree")

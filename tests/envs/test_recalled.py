@@ -1,4 +1,4 @@
-"""Environments backed by decision trees: what is known needs no compiler, and nothing else changes."""
+"""Environments backed by response trees: what is known needs no compiler, and nothing else changes."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -101,7 +101,7 @@ def test_a_shared_folder_that_a_node_may_not_write_is_said(cluster, tmp_path, to
     temporary.mkdir()
     with cluster.node_that_may_not_write(tmp_path / "trees", temporary=temporary):
         with CompileHost(toolchain, "inline-size", settings, 1, store, workers=workers_on(cluster)) as host:
-            with pytest.raises(WorkerError, match=f"^node .*: cannot write to {tmp_path}/trees/.*, where decision trees"
+            with pytest.raises(WorkerError, match=f"^node .*: cannot write to {tmp_path}/trees/.*, where response trees"
                                " are kept: Read-only file system; or set workers.kind: local"):  # fmt: skip
                 host.compile_all([job])
     with CompileHost(toolchain, "inline-size", settings, 1, store) as host:  # which would do here

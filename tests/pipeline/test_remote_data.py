@@ -269,7 +269,7 @@ def test_a_clone_goes_on_where_the_results_end(remote, tmp_path, request):
 
     if remote == "A folder":
         shutil.copytree(sharing.root / "data/work/replay", tmp_path / "trees")
-        reader.follow("Get decision trees", {"/srv/mlgo-trees": str(tmp_path / "trees")})
+        reader.follow("Get response trees", {"/srv/mlgo-trees": str(tmp_path / "trees")})
         again = reader.shell("dvc repro --force --single-item train")
         assert again.returncode == 0, again.stderr[-3000:]
         assert reader.hashes() == sharing.hashes()

@@ -1,4 +1,4 @@
-"""Sweeps end to end: inside one run of Snakemake, and as DVC's experiments that share their decision trees."""
+"""Sweeps end to end: inside one run of Snakemake, and as DVC's experiments that share their response trees."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ def hashes(folder):
 
 
 def copy_of(finished, folder) -> Checkout:
-    """A copy with the finished tiny run, without its decision trees and checkpoints."""
+    """A copy with the finished tiny run, without its response trees and checkpoints."""
     checkout = Checkout(folder)
     shutil.copytree(finished.root, checkout.root, dirs_exist_ok=True)
     for name in ("replay", "checkpoints"):

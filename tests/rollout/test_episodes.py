@@ -1,4 +1,4 @@
-"""Compiles as episodes, with and without decision trees in front of the real compiler."""
+"""Compiles as episodes, with and without response trees in front of the real compiler."""
 
 from functools import partial
 

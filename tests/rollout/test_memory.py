@@ -1,4 +1,4 @@
-"""Decision trees in front of the real compiler."""
+"""Response trees in front of the real compiler."""
 
 import dataclasses
 import hashlib

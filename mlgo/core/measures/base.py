@@ -93,7 +93,7 @@ class Measure:
         offset: added to scores before they are compared. Where scores can be near 0, a little more or less would
             otherwise count as a hundred percent.
         of_function: reads it from what one function cost, where a module's score is the sum over functions that are
-            decided one by one. Credit and decision trees are then by function.
+            decided one by one. Credit and response trees are then by function.
         of_program: meaning of the sum over the objects of a program; empty where sums of it are not told.
         needs_copies: it depends on what other modules of the project carry.
         version: raised when the same compile gives another score than before, so that remembered ones are not used.

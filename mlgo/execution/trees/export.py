@@ -1,4 +1,4 @@
-"""Decision trees as tables: every known compile, question by question."""
+"""Response trees as tables: every known compile, question by question."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 from mlgo.core.artifacts import score_type
 from mlgo.core.measures import MEASURES, Measure
 from mlgo.core.types import TensorSpec
-from mlgo.execution.trees.forest import Forest
+from mlgo.execution.trees.module import ModuleTrees
 from mlgo.execution.trees.tree import FunctionLeaf, Leaf, Walk
 from mlgo.wire.log import Header
 
@@ -18,40 +18,43 @@ def compiles_schema(table: pa.Table) -> pa.Schema:
     return pa.schema([field.with_nullable(False) for field in table.schema])
 
 
-def compiles_table(module_sha256: str, header: Header, forest: Forest) -> pa.Table:
+def compiles_table(module_sha256: str, header: Header, trees: ModuleTrees) -> pa.Table:
     """All compiles of one module that asked something: module, compile, step, answer, the result, the features.
 
     ``compile`` is unique over the modules of one key. Where functions are decided one by one, each known way of
     deciding one is a compile, with the function as ``context``, and its result is what the
     function costs.
     """
-    walks = [(place, walk) for place, tree in enumerate(forest.trees) for walk in tree.compiles()]
+    walks = [(place, walk) for place, tree in enumerate(trees.by_context) for walk in tree.compiles()]
     lengths = np.array([len(walk.nodes) for _, walk in walks], np.int64)
     base = int(module_sha256[:8], 16) << 32
     payloads = np.concatenate(
-        [forest.trees[0].observations[:0], *(forest.trees[place].observations[walk.nodes] for place, walk in walks)]
+        [
+            trees.by_context[0].observations[:0],
+            *(trees.by_context[place].observations[walk.nodes] for place, walk in walks),
+        ]
     )
     columns = {
         "module_sha256": pa.repeat(module_sha256, len(payloads)),
-        **_contexts(forest, [place for place, _ in walks], lengths),
+        **_contexts(trees, [place for place, _ in walks], lengths),
         "compile": pa.array(np.repeat(base + np.arange(len(walks), dtype=np.uint64), lengths)),
         "step": pa.array(np.concatenate([np.zeros(0, np.int32), *(np.arange(n, dtype=np.int32) for n in lengths)])),
         "answer": pa.array(np.concatenate([np.zeros(0, np.int64), *(walk.answers for _, walk in walks)])),
-        **_results(forest, [walk for _, walk in walks], lengths),
+        **_results(trees, [walk for _, walk in walks], lengths),
         **{spec.name: _feature(payloads, header, spec) for spec in header.features},
     }
     return pa.table(columns)
 
 
-def _contexts(forest: Forest, places: Sequence[int], lengths: np.ndarray) -> dict[str, pa.Array]:
-    if forest.whole is not None:
+def _contexts(trees: ModuleTrees, places: Sequence[int], lengths: np.ndarray) -> dict[str, pa.Array]:
+    if trees.whole is not None:
         return {}
     rows = np.repeat(np.array(places, np.int64), lengths)
-    return {"context": pa.array(forest.contexts, pa.string()).take(pa.array(rows))}
+    return {"context": pa.array(trees.contexts, pa.string()).take(pa.array(rows))}
 
 
-def _results(forest: Forest, walks: Sequence[Walk], lengths: np.ndarray) -> dict[str, pa.Array]:
-    if forest.whole is None:
+def _results(trees: ModuleTrees, walks: Sequence[Walk], lengths: np.ndarray) -> dict[str, pa.Array]:
+    if trees.whole is None:
         functions = [walk.leaf.spills for walk in walks if isinstance(walk.leaf, FunctionLeaf)]
         return {
             name: _repeated([measure.of_functions(costs) for costs in functions], measure, lengths)

@@ -23,7 +23,7 @@ import numpy as np
 from mlgo.core.measures import MEASURES, SIZES, Measure
 from mlgo.core.measures.remarks import SpillCosts
 from mlgo.execution.records import packed, unpacked
-from mlgo.execution.trees.forest import WHOLE_MODULE, Growth
+from mlgo.execution.trees.module import WHOLE_MODULE, Growth
 from mlgo.execution.trees.tree import AnyLeaf, Branch, FunctionLeaf, Leaf
 from mlgo.wire.log import Header, parse_header, write_header
 

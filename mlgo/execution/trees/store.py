@@ -1,4 +1,4 @@
-"""Decision trees on disk, shared by processes and runs.
+"""Response trees on disk, shared by processes and runs.
 
 One file per module and key, only ever appended to. A writer first reads what others have appended, then adds its own
 branches; so node numbers mean the same to everybody.
@@ -19,7 +19,7 @@ from mlgo.core.errors import ArtifactError, ReplayMismatch
 from mlgo.core.files import content_hash, place, read_json, write_json
 from mlgo.core.measures import SIZES_VERSION
 from mlgo.execution.records import RecordFile
-from mlgo.execution.trees.forest import Forest, Growth, visits_of
+from mlgo.execution.trees.module import Growth, ModuleTrees, visits_of
 from mlgo.execution.trees.record import (
     MAGIC,
     MAX_CONTEXTS,
@@ -79,23 +79,23 @@ class _OpenTree:
 
     def __init__(self, path: Path) -> None:
         self.header: Header | None = None
-        self.forest: Forest | None = None
+        self.trees: ModuleTrees | None = None
         self.file = RecordFile(path, MAGIC, self._clear, self._take)
 
-    def write(self, append: _Append, header: Header, forest: Forest, new: list[bytes]) -> None:
+    def write(self, append: _Append, header: Header, trees: ModuleTrees, new: list[bytes]) -> None:
         """Append payloads; the first ones of a file come after its beginning."""
-        append(new if self.forest is not None else [encode_beginning(header, forest.contexts), *new])
-        self.header, self.forest = header, forest
+        append(new if self.trees is not None else [encode_beginning(header, trees.contexts), *new])
+        self.header, self.trees = header, trees
 
     def _clear(self) -> None:
-        self.header, self.forest = None, None
+        self.header, self.trees = None, None
 
     def _take(self, payload: bytes) -> None:
-        if self.header is None or self.forest is None:
+        if self.header is None or self.trees is None:
             self.header, contexts = decode_beginning(payload)
-            self.forest = Forest(self.header.payload_bytes, contexts)
+            self.trees = ModuleTrees(self.header.payload_bytes, contexts)
         else:
-            self.forest.add(decode_growth(payload, self.header.payload_bytes, self.forest.contexts))
+            self.trees.add(decode_growth(payload, self.header.payload_bytes, self.trees.contexts))
 
 
 class ReplayStore:
@@ -147,7 +147,7 @@ class ReplayStore:
             tempfile.TemporaryFile(dir=self._folder).close()
         except OSError as error:
             raise ArtifactError(
-                f"cannot write to {self._folder}, where decision trees are kept: {error.strerror or error}"
+                f"cannot write to {self._folder}, where response trees are kept: {error.strerror or error}"
             ) from error
 
     def moved_to(self, root: Path, fetch: Callable[[Path], bytes | None]) -> "ReplayStore":
@@ -159,7 +159,7 @@ class ReplayStore:
         """
         return _CopiedStore(root, self.key, self, fetch)
 
-    def load(self, module_sha256: str) -> tuple[Header, Forest] | None:
+    def load(self, module_sha256: str) -> tuple[Header, ModuleTrees] | None:
         """The trees of a module with all that is on disk; None when nothing is known.
 
         Raises:
@@ -172,9 +172,9 @@ class ReplayStore:
                     os.utime(entry.file.path)  # recently used
         except FileNotFoundError:
             return None
-        if entry.header is None or entry.forest is None:
+        if entry.header is None or entry.trees is None:
             return None
-        return entry.header, entry.forest
+        return entry.header, entry.trees
 
     def insert(self, module_sha256: str, result: CompileResult, known: KnownPath | None = None) -> None:
         """Add a finished compile, recorded with its observations; one that cannot be taken apart is left out.
@@ -193,13 +193,13 @@ class ReplayStore:
         if visits is None or len(visits) > MAX_CONTEXTS:
             return
         with self._writing(module_sha256) as (entry, append):
-            forest = self._forest(entry, result.header, [visit.context for visit in visits])
-            growth = forest.growth_of(visits)
-            if growth and not self._is_full(forest):
-                entry.write(append, result.header, forest, [encode_growth(growth)])
-                forest.add(growth)
+            trees = self._forest(entry, result.header, [visit.context for visit in visits])
+            growth = trees.growth_of(visits)
+            if growth and not self._is_full(trees):
+                entry.write(append, result.header, trees, [encode_growth(growth)])
+                trees.add(growth)
 
-    def merge(self, module_sha256: str, header: Header, other: Forest) -> int:
+    def merge(self, module_sha256: str, header: Header, other: ModuleTrees) -> int:
         """Add all compiles that trees of another store hold, which must be of this key.
 
         Args:
@@ -215,13 +215,13 @@ class ReplayStore:
             ArtifactError: the file is damaged or cannot be written.
         """
         with self._writing(module_sha256) as (entry, append):
-            forest = self._forest(entry, header, other.contexts)
-            if self._is_full(forest):
+            trees = self._forest(entry, header, other.contexts)
+            if self._is_full(trees):
                 return 0
             try:
-                growth = forest.take_over(other)
+                growth = trees.take_over(other)
                 if growth:
-                    entry.write(append, header, forest, [encode_growth(part) for part in _parts(growth)])
+                    entry.write(append, header, trees, [encode_growth(part) for part in _parts(growth)])
             except BaseException:
                 entry.file.forget()  # it holds what is not on disk
                 raise
@@ -241,13 +241,13 @@ class ReplayStore:
         except OSError as error:
             raise ArtifactError(f"cannot write {entry.file.path}: {error.strerror or error}") from error
 
-    def _forest(self, entry: _OpenTree, header: Header, contexts: Sequence[str]) -> Forest:
+    def _forest(self, entry: _OpenTree, header: Header, contexts: Sequence[str]) -> ModuleTrees:
         if entry.header not in (None, header):
             raise ReplayMismatch("the compiler offers other features than before")
-        return entry.forest or Forest(header.payload_bytes, contexts)
+        return entry.trees or ModuleTrees(header.payload_bytes, contexts)
 
-    def _is_full(self, forest: Forest) -> bool:
-        return forest.whole is None and forest.num_bytes >= self._max_functions_bytes
+    def _is_full(self, trees: ModuleTrees) -> bool:
+        return trees.whole is None and trees.num_bytes >= self._max_functions_bytes
 
     def _entry(self, module_sha256: str) -> _OpenTree:
         entry = self._loaded.pop(module_sha256, None) or _OpenTree(self.path(module_sha256))
@@ -256,7 +256,7 @@ class ReplayStore:
         return entry
 
     def _drop_least_recent(self) -> None:
-        sizes = {name: one.forest.num_bytes if one.forest else 0 for name, one in self._loaded.items()}
+        sizes = {name: one.trees.num_bytes if one.trees else 0 for name, one in self._loaded.items()}
         excess = sum(sizes.values()) - self._max_loaded_bytes
         for name in list(sizes)[:-1]:
             if excess <= 0:
@@ -273,7 +273,7 @@ class _CopiedStore(ReplayStore):
         self._original, self._fetch = original, fetch
         self._asked: set[str] = set()
 
-    def load(self, module_sha256: str) -> tuple[Header, Forest] | None:
+    def load(self, module_sha256: str) -> tuple[Header, ModuleTrees] | None:
         if module_sha256 not in self._asked:
             self._asked.add(module_sha256)
             path = self.path(module_sha256)

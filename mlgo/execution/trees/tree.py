@@ -1,4 +1,4 @@
-"""The decision tree of one context: of a module, or of one function of a module.
+"""The response tree of one context: of a module, or of one function of a module.
 
 A compile is a pure function of (compiler, module, flags, answers), and the next observation is a function of the
 answers so far. So all compiles of a module form a tree: observations at its nodes, answers on its edges, results at
@@ -115,7 +115,7 @@ class Branch:
     leaf: AnyLeaf
 
 
-class DecisionTree:
+class ResponseTree:
     """Observations, answers and results of all known compiles of one context.
 
     Args:

@@ -49,7 +49,7 @@ def explorers(
     indifferent = policy.with_weights(np.zeros_like(policy.weights))
     references: dict[str, Advisor] = {
         "never": get_task(policy.task).references.passive,
-        # Not `RandomAdvisor`, which looks at more than the observation: decision trees cannot serve it.
+        # Not `RandomAdvisor`, which looks at more than the observation: response trees cannot serve it.
         "random": ExploringAdvisor(indifferent, 0.0, config.random_share, own_seed),
     }
     return {**{name: references[name] for name in config.references}, **earlier}

@@ -90,7 +90,7 @@ def learn_costs(
             (start,), 0, reward, ({"round": 0, "evaluations": validation_compiles, "validation_reward": reward},)
         )
     evidence = dict(known)
-    for past in range(state.round):  # known to the decision trees, so a resumed run compiles little of this again
+    for past in range(state.round):  # known to the response trees, so a resumed run compiles little of this again
         evidence = _with(evidence, _successful(explore(state.members[past], past)))
     while state.round < config.rounds:
         asked = explore(state.members[-1], state.round)

@@ -52,11 +52,11 @@ def use(root: Path) -> None:
     try:
         loaded = ReplayStore(root, KEY).load(MODULE)
         if loaded is not None:
-            header, forest = loaded
-            walks = forest.walk(decide_by(1))
-            forest.path_of(header, walks)
-            compiles_table(MODULE, header, forest)
-            ReplayStore(root / "merged", KEY).merge(MODULE, header, forest)
+            header, trees = loaded
+            walks = trees.walk(decide_by(1))
+            trees.path_of(header, walks)
+            compiles_table(MODULE, header, trees)
+            ReplayStore(root / "merged", KEY).merge(MODULE, header, trees)
             ReplayStore(root, KEY).insert(MODULE, result(1, 5))
     except ArtifactError as error:
         refusal = str(error)
@@ -137,8 +137,8 @@ def test_records_written_by_hand_are_read(tmp_path):
     assert compiles == [([0, 1], [1, 0]), ([0, 1, 2], [1, 1, 5])]
     costs = growth([[[1, 2.5]], []], (0, -1, 0, 1), (1, -1, 0, 0), answers=[1])
     written(tmp_path, FUNCTIONS, costs)
-    _, forest = ReplayStore(tmp_path, KEY).load(MODULE)
-    assert [tree.leaves[0].spills[:1] for tree in forest.trees] == [(("f", 1, 2.5, *[0] * 9),), ()]
+    _, trees = ReplayStore(tmp_path, KEY).load(MODULE)
+    assert [tree.leaves[0].spills[:1] for tree in trees.by_context] == [(("f", 1, 2.5, *[0] * 9),), ()]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mlgo.compiler.session import CompileResult
 from mlgo.core.errors import ReplayMismatch
-from mlgo.execution.trees import Forest, ReplayStore, TreeKey
+from mlgo.execution.trees import ModuleTrees, ReplayStore, TreeKey
 from tests.execution.trees.toy import decide_by, functions_result, result
 
 KEY = TreeKey("c" * 64, "x86_64-linux-gnu", "inline-size", "-Oz", 4.0)
@@ -33,16 +33,16 @@ def merged(store: ReplayStore, other: ReplayStore) -> int:
     return store.merge(MODULE, *loaded) if loaded else 0
 
 
-def trees(root: Path) -> Forest | None:
+def trees(root: Path) -> ModuleTrees | None:
     loaded = ReplayStore(root, KEY).load(MODULE)
     return loaded and loaded[1]
 
 
-def known_compiles(forest: Forest | None) -> list[set]:
+def known_compiles(trees: ModuleTrees | None) -> list[set]:
     """All that each tree holds, without the numbers of nodes, which depend on the order of compiles."""
     return [
         {(tree.observations[walk.nodes].tobytes(), walk.answers.tobytes(), walk.leaf) for walk in tree.compiles()}
-        for tree in (forest.trees if forest else [])
+        for tree in (trees.by_context if trees else [])
     ]
 
 

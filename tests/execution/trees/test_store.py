@@ -15,7 +15,7 @@ from mlgo.compiler.session import CompileResult
 from mlgo.core.errors import ArtifactError, ReplayMismatch
 from mlgo.execution.records import prune
 from mlgo.execution.trees import ReplayStore, TreeKey
-from mlgo.execution.trees.forest import Growth
+from mlgo.execution.trees.module import Growth
 from mlgo.execution.trees.record import decode_growth, encode_growth
 from mlgo.execution.trees.tree import Branch, Leaf
 from tests.execution.trees.toy import HEADER, WIDTH, decide_by, known, result, run
@@ -238,13 +238,13 @@ def test_a_full_disk_loses_no_earlier_compile(small_disk):
     for reader in (store, ReplayStore(small_disk, KEY)):
         assert {name for name in reader.modules() if reader.load(name) is not None} == kept.keys()
         for name, number in kept.items():
-            _, forest = reader.load(name)
-            assert [walk.leaf.scores["text_bytes"] for walk in forest.whole.compiles()] == [number]
+            _, trees = reader.load(name)
+            assert [walk.leaf.scores["text_bytes"] for walk in trees.whole.compiles()] == [number]
     assert not list(small_disk.rglob(".*"))  # temporary files
     next(small_disk.rglob(f"{1:064x}.tree")).unlink()
     store.insert(f"{last:064x}", noise(last, 4000))  # there is room again
-    _, forest = ReplayStore(small_disk, KEY).load(f"{last:064x}")
-    assert forest.whole.walk(lambda rows: np.zeros(len(rows), np.int64)).leaf
+    _, trees = ReplayStore(small_disk, KEY).load(f"{last:064x}")
+    assert trees.whole.walk(lambda rows: np.zeros(len(rows), np.int64)).leaf
 
 
 def _longer(result: CompileResult, num_more: int) -> CompileResult:

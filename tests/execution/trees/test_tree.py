@@ -1,4 +1,4 @@
-"""Decision trees, on a toy compiler and by hand."""
+"""Response trees, on a toy compiler and by hand."""
 
 import dataclasses
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.core.errors import ReplayMismatch
-from mlgo.execution.trees import DecisionTree, Leaf
+from mlgo.execution.trees import Leaf, ResponseTree
 from tests.execution.trees.toy import WIDTH, decide_by, run
 from tests.fakes.scores import sizes
 
@@ -28,14 +28,14 @@ def leaf(size: int) -> Leaf:
     return Leaf(sizes(size, size), f"{size:064x}", False)
 
 
-def add(tree: DecisionTree, observations: np.ndarray, given: np.ndarray, result: Leaf) -> None:
+def add(tree: ResponseTree, observations: np.ndarray, given: np.ndarray, result: Leaf) -> None:
     branch = tree.branch_of(observations, given, result)
     assert branch is not None
     tree.add(branch)
 
 
 def test_two_compiles_by_hand():
-    tree = DecisionTree(1)
+    tree = ResponseTree(1)
     add(tree, rows(10, 20, 30), answers(0, 1, 0), leaf(100))
     add(tree, rows(10, 20, 40, 50), answers(0, 0, 1, 1), leaf(90))
     assert (tree.num_nodes, len(tree.leaves)) == (5, 2)  # the second compile shares two questions
@@ -52,7 +52,7 @@ def test_two_compiles_by_hand():
 
 
 def test_a_module_without_questions():
-    tree = DecisionTree(1)
+    tree = ResponseTree(1)
     assert tree.walk(decide_by(0)).leaf is None
     add(tree, np.zeros((0, 1), np.uint8), answers(), leaf(7))
     assert tree.walk(decide_by(0)).leaf == leaf(7)
@@ -60,7 +60,7 @@ def test_a_module_without_questions():
 
 
 def test_an_answer_after_which_nothing_more_is_asked():
-    tree = DecisionTree(1)
+    tree = ResponseTree(1)
     add(tree, rows(1, 2), answers(0, 0), leaf(5))
     add(tree, rows(1), answers(1), leaf(6))
     assert tree.walk(lambda seen: np.ones(len(seen), np.int64)).leaf == leaf(6)
@@ -68,7 +68,7 @@ def test_an_answer_after_which_nothing_more_is_asked():
 
 @given(POLICIES, SEEDS)
 def test_one_answer_after_the_other_goes_the_same_way(policies, seed):
-    tree = DecisionTree(WIDTH)
+    tree = ResponseTree(WIDTH)
     for policy in policies:
         walk, place, nodes = tree.walk(decide_by(policy)), tree.beginning(), []
         while isinstance(place, int):
@@ -83,7 +83,7 @@ def test_one_answer_after_the_other_goes_the_same_way(policies, seed):
 
 @given(POLICIES, SEEDS)
 def test_what_is_known_is_found_and_nothing_else(policies, seed):
-    tree, known = DecisionTree(WIDTH), set()
+    tree, known = ResponseTree(WIDTH), set()
     for policy in policies:
         observations, given_answers, result = run(policy, seed)
         walk = tree.walk(decide_by(policy))
@@ -104,7 +104,7 @@ def test_what_is_known_is_found_and_nothing_else(policies, seed):
 
 @given(POLICIES, SEEDS)
 def test_observations_checked_by_the_session_may_be_left_out(policies, seed):
-    whole, partly = DecisionTree(WIDTH), DecisionTree(WIDTH)
+    whole, partly = ResponseTree(WIDTH), ResponseTree(WIDTH)
     for policy in policies:
         observations, given_answers, result = run(policy, seed)
         num_known = len(partly.walk(decide_by(policy)).nodes)
@@ -128,14 +128,14 @@ def test_observations_checked_by_the_session_may_be_left_out(policies, seed):
     ],
 )
 def test_contradictions_are_hard_errors(observations, given_answers, result, message):
-    tree = DecisionTree(1)
+    tree = ResponseTree(1)
     add(tree, rows(1, 2, 3), answers(0, 0, 0), leaf(5))
     with pytest.raises(ReplayMismatch, match=message):
         tree.branch_of(observations, given_answers, result)
 
 
 def test_long_runs_cross_blocks():
-    tree = DecisionTree(8)
+    tree = ResponseTree(8)
     observations = np.arange(1000, dtype=np.int64)[:, None].view(np.uint8)
     add(tree, observations, np.zeros(1000, np.int64), leaf(1))
     for turn in (0, 255, 256, 257, 999):
@@ -148,7 +148,7 @@ def test_long_runs_cross_blocks():
 
 @given(POLICIES, SEEDS)
 def test_compiles_lists_every_known_compile_once(policies, seed):
-    tree, expected = DecisionTree(WIDTH), {}
+    tree, expected = ResponseTree(WIDTH), {}
     for policy in policies:
         observations, given_answers, result = run(policy, seed)
         expected[tuple(given_answers.tolist())] = (observations, result)

@@ -1,4 +1,4 @@
-"""The decision trees of one module: one for each context, which is decided independently of the others.
+"""The response trees of one module: one for each context, which is decided independently of the others.
 
 For inlining a module is one context. In register allocation each function is: what is asked in it, and what it costs,
 depends on the answers given in it alone. The compiler visits the contexts of a module always in the same order.
@@ -18,7 +18,7 @@ from mlgo.compiler.session import CompileResult
 from mlgo.core.errors import ReplayMismatch
 from mlgo.core.measures import SIZES
 from mlgo.core.measures.remarks import SpillCosts
-from mlgo.execution.trees.tree import AnyLeaf, Branch, DecisionTree, Descent, FunctionLeaf, Leaf, Stretch, Walk
+from mlgo.execution.trees.tree import AnyLeaf, Branch, Descent, FunctionLeaf, Leaf, ResponseTree, Stretch, Walk
 from mlgo.problems.llvm.task import Decide
 from mlgo.wire.log import Header
 
@@ -59,7 +59,7 @@ class Growth(NamedTuple):
     branch: Branch
 
 
-class Forest:
+class ModuleTrees:
     """Trees of all contexts of a module.
 
     Attributes:
@@ -73,33 +73,33 @@ class Forest:
 
     def __init__(self, payload_bytes: int, contexts: Sequence[str]) -> None:
         self.contexts = tuple(contexts)
-        self.trees = [DecisionTree(payload_bytes) for _ in self.contexts]
+        self.by_context = [ResponseTree(payload_bytes) for _ in self.contexts]
 
     @property
-    def whole(self) -> DecisionTree | None:
+    def whole(self) -> ResponseTree | None:
         """The tree of a module that is decided as a whole; None where its functions are, one by one."""
-        return self.trees[0] if self.contexts == WHOLE_MODULE else None
+        return self.by_context[0] if self.contexts == WHOLE_MODULE else None
 
     @property
     def num_nodes(self) -> int:
         """Known questions."""
-        return sum(tree.num_nodes for tree in self.trees)
+        return sum(tree.num_nodes for tree in self.by_context)
 
     @property
     def num_leaves(self) -> int:
         """Known results, of the module or of its functions."""
-        return sum(len(tree.leaves) for tree in self.trees)
+        return sum(len(tree.leaves) for tree in self.by_context)
 
     @property
     def num_bytes(self) -> int:
         """Memory that the nodes take."""
-        return sum(tree.num_bytes for tree in self.trees)
+        return sum(tree.num_bytes for tree in self.by_context)
 
     def walk(self, decide: Decide) -> list[Walk]:
         """Follow a policy down all trees, side by side, so that it decides many nodes at once."""
-        if len(self.trees) == 1:
-            return [self.trees[0].walk(decide)]
-        walks: list[Walk | None] = [None] * len(self.trees)
+        if len(self.by_context) == 1:
+            return [self.by_context[0].walk(decide)]
+        walks: list[Walk | None] = [None] * len(self.by_context)
         waiting: deque[tuple[int, Descent, Stretch]] = deque()
 
         def go_on(place: int, descent: Descent, answers: np.ndarray | None) -> None:
@@ -108,7 +108,7 @@ class Forest:
             except StopIteration as end:
                 walks[place] = end.value
 
-        for place, tree in enumerate(self.trees):
+        for place, tree in enumerate(self.by_context):
             go_on(place, tree.descend(), None)
         while waiting:
             several = []
@@ -117,7 +117,7 @@ class Forest:
                 several.append(waiting.popleft())
                 nodes = several[-1][2].nodes
                 num_rows += nodes.stop - nodes.start
-            rows = [self.trees[place].observations[stretch.nodes] for place, _, stretch in several]
+            rows = [self.by_context[place].observations[stretch.nodes] for place, _, stretch in several]
             ends = list(itertools.accumulate(map(len, rows)))
             for (place, descent, _), answers in zip(
                 several, np.split(decide(np.concatenate(rows)), ends), strict=False
@@ -137,19 +137,19 @@ class Forest:
                     walk.answers.astype(advice).tobytes(),
                     is_whole=walk.leaf is not None,
                 )
-                for context, tree, walk in zip(self.contexts, self.trees, walks, strict=True)
+                for context, tree, walk in zip(self.contexts, self.by_context, walks, strict=True)
             )
         )
 
     def growth_of(self, visits: Sequence[Visit]) -> list[Growth]:
-        """What a whole compile adds, see `DecisionTree.branch_of`.
+        """What a whole compile adds, see `ResponseTree.branch_of`.
 
         Raises:
             ReplayMismatch: it contradicts a tree, or visits other contexts.
         """
         check_order([visit.context for visit in visits], self.contexts)
         found = []
-        for place, (tree, visit) in enumerate(zip(self.trees, visits, strict=True)):
+        for place, (tree, visit) in enumerate(zip(self.by_context, visits, strict=True)):
             with _naming(visit.context):
                 branch = tree.branch_of(visit.observations, visit.answers, visit.leaf, visit.num_checked)
             if branch is not None:
@@ -157,11 +157,11 @@ class Forest:
         return found
 
     def add(self, growth: Iterable[Growth]) -> None:
-        """Add what `growth_of` returned for this state of the trees; raises as `DecisionTree.add`."""
+        """Add what `growth_of` returned for this state of the trees; raises as `ResponseTree.add`."""
         for place, branch in growth:
-            self.trees[place].add(branch)
+            self.by_context[place].add(branch)
 
-    def take_over(self, other: "Forest") -> list[Growth]:
+    def take_over(self, other: "ModuleTrees") -> list[Growth]:
         """Add all compiles that other trees of the same module hold.
 
         Returns:
@@ -172,7 +172,7 @@ class Forest:
         """
         check_order(other.contexts, self.contexts)
         taken = []
-        for place, (tree, source) in enumerate(zip(self.trees, other.trees, strict=True)):
+        for place, (tree, source) in enumerate(zip(self.by_context, other.by_context, strict=True)):
             for walk in source.compiles():
                 assert walk.leaf is not None
                 with _naming(self.contexts[place]):

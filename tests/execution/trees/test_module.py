@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mlgo.core.errors import ReplayMismatch
 from mlgo.core.measures.remarks import SpillCosts
 from mlgo.core.measures.spills import SPILL_COST
-from mlgo.execution.trees import Forest, FunctionLeaf, ReplayStore, TreeKey, stores, visits_of
+from mlgo.execution.trees import FunctionLeaf, ModuleTrees, ReplayStore, TreeKey, stores, visits_of
 from mlgo.execution.trees.export import compiles_table
 from tests.execution.trees.toy import HEADER, NUM_FUNCTIONS, WIDTH, decide_by, functions_result
 
@@ -24,10 +24,10 @@ POLICIES = st.lists(st.integers(0, 2**16 - 1), min_size=1, max_size=12)
 SEEDS = st.integers(0, 20)
 
 
-def grown(forest: Forest, policy: int, seed: int) -> None:
+def grown(trees: ModuleTrees, policy: int, seed: int) -> None:
     visits = visits_of(functions_result(policy, seed), None)
     assert visits is not None
-    forest.add(forest.growth_of(visits))
+    trees.add(trees.growth_of(visits))
 
 
 def costs(walks) -> tuple[SpillCosts, ...] | None:
@@ -39,27 +39,27 @@ def costs(walks) -> tuple[SpillCosts, ...] | None:
 
 @given(POLICIES, SEEDS)
 def test_side_by_side_as_one_by_one(policies, seed):
-    forest = Forest(WIDTH, NAMES)
+    trees = ModuleTrees(WIDTH, NAMES)
     for policy in policies:
-        for place, walk in enumerate(forest.walk(decide_by(policy))):
-            alone = forest.trees[place].walk(decide_by(policy))
+        for place, walk in enumerate(trees.walk(decide_by(policy))):
+            alone = trees.by_context[place].walk(decide_by(policy))
             assert alone.leaf == walk.leaf
             np.testing.assert_array_equal(alone.nodes, walk.nodes)
             np.testing.assert_array_equal(alone.answers, walk.answers)
-        grown(forest, policy, seed)
+        grown(trees, policy, seed)
 
 
 @given(POLICIES, st.integers(0, 2**16 - 1), SEEDS)
 def test_costs_of_a_mixture_of_known_functions_are_those_of_a_compile(policies, other, seed):
     """Whenever all functions are known, costs are the compile's, in its order; also where no compile was like it."""
-    forest = Forest(WIDTH, NAMES)
+    trees = ModuleTrees(WIDTH, NAMES)
     for policy in policies:
-        grown(forest, policy, seed)
-        assert costs(forest.walk(decide_by(policy))) == functions_result(policy, seed).spills
-    walks = forest.walk(decide_by(other))
+        grown(trees, policy, seed)
+        assert costs(trees.walk(decide_by(policy))) == functions_result(policy, seed).spills
+    walks = trees.walk(decide_by(other))
     assert costs(walks) in (None, functions_result(other, seed).spills)
     asked = functions_result(other, seed).known_path()
-    for known, whole in zip(forest.path_of(HEADER, walks).contexts, asked.contexts, strict=True):
+    for known, whole in zip(trees.path_of(HEADER, walks).contexts, asked.contexts, strict=True):
         assert whole.checks[: len(known.checks)] == known.checks
         assert whole.answers.startswith(known.answers)
         assert not known.is_whole or known == whole
@@ -74,19 +74,19 @@ def test_a_new_process_finds_everything_though_known_questions_are_not_recorded(
         loaded = writer.load(MODULE)
         path = loaded[1].path_of(loaded[0], loaded[1].walk(decide_by(policy))) if loaded else None
         writer.insert(MODULE, functions_result(policy, seed, path), path)
-    header, forest = ReplayStore(root, KEY).load(MODULE)
-    assert (header, forest.contexts, forest.whole) == (HEADER, tuple(NAMES), None)
-    assert forest.num_nodes == writer.load(MODULE)[1].num_nodes
+    header, trees = ReplayStore(root, KEY).load(MODULE)
+    assert (header, trees.contexts, trees.whole) == (HEADER, tuple(NAMES), None)
+    assert trees.num_nodes == writer.load(MODULE)[1].num_nodes
     for policy in policies:
-        assert costs(forest.walk(decide_by(policy))) == functions_result(policy, seed).spills
+        assert costs(trees.walk(decide_by(policy))) == functions_result(policy, seed).spills
 
 
 def test_known_functions_of_a_file_that_was_pruned_meanwhile_are_left_out(tmp_path):
     """What is whole in the compile is added, what builds upon the lost trees is not."""
     store = ReplayStore(tmp_path, KEY)
     store.insert(MODULE, functions_result(0, 3))
-    header, forest = store.load(MODULE)
-    path = forest.path_of(header, forest.walk(decide_by(2**16 - 1)))
+    header, trees = store.load(MODULE)
+    path = trees.path_of(header, trees.walk(decide_by(2**16 - 1)))
     num_known = [len(one.checks) for one in path.contexts]
     assert any(num_known)
     next(tmp_path.rglob("*.tree")).unlink()
@@ -127,9 +127,9 @@ def test_a_function_that_is_visited_twice_at_once_is_one_and_later_again_is_not_
     assert count > 0
     store = ReplayStore(tmp_path, KEY)
     store.insert(MODULE, replace(first, contexts=((name, 0), (name, count), *rest)))
-    _, forest = store.load(MODULE)
-    assert forest.contexts == tuple(NAMES)
-    assert costs(forest.walk(decide_by(0))) == first.spills
+    _, trees = store.load(MODULE)
+    assert trees.contexts == tuple(NAMES)
+    assert costs(trees.walk(decide_by(0))) == first.spills
     other = "e" * 64
     store.insert(other, replace(first, contexts=((name, count), *rest, (name, 0))))
     assert store.load(other) is None
@@ -156,14 +156,14 @@ def test_files_of_another_version_are_left_alone(tmp_path):
 
 
 def test_export_names_functions_and_their_costs():
-    forest = Forest(WIDTH, NAMES)
+    trees = ModuleTrees(WIDTH, NAMES)
     for policy in (0, 2**16 - 1):
-        grown(forest, policy, 2)
-    table = compiles_table(MODULE, HEADER, forest)
+        grown(trees, policy, 2)
+    table = compiles_table(MODULE, HEADER, trees)
     rows = table.to_pylist()
     expected = {
         (place, tuple(walk.answers.tolist())): SPILL_COST.of_functions(walk.leaf.spills)
-        for place, tree in enumerate(forest.trees)
+        for place, tree in enumerate(trees.by_context)
         for walk in tree.compiles()
         if len(walk.nodes)
     }
@@ -174,4 +174,4 @@ def test_export_names_functions_and_their_costs():
         found[int(own[0]["context"][1:]), tuple(row["answer"] for row in own)] = own[0]["spill_cost"]
     assert found == expected
     assert table.schema.field("a").type == pa.int64()
-    assert isinstance(forest.trees[0].leaves[0], FunctionLeaf)
+    assert isinstance(trees.by_context[0].leaves[0], FunctionLeaf)
