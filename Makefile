@@ -14,15 +14,12 @@ SNAKEMAKE := $(RUN) snakemake --workflow-profile workflow/profiles/default --cor
 	$(if $(PRESET),--configfile config/presets/$(PRESET).yaml)
 PYTEST := $(RUN) pytest -n auto --dist loadfile
 
-# Which of the files name a task that chooses eliminations: their results have a command of their own.
-CHOICES := $(shell grep -lsE '^task: (gcc-pre|jit-cse)' config/config.yaml $(if $(PRESET),config/presets/$(PRESET).yaml))
-
 .DEFAULT_GOAL := main
 .PHONY: main setup test test-slow check format tiny headroom programs scoreboard generalisation sweep dry-run clean help
 
 main: setup  ## set up everything, run the main job, print what it found
 	$(SNAKEMAKE)
-	@$(RUN) mlgo report $(if $(CHOICES),cse)
+	@$(RUN) mlgo report $(if $(PRESET),--preset config/presets/$(PRESET).yaml)
 
 setup: $(VENV)/installed $(EXTRA:%=$(VENV)/installed-%)  ## make .venv with the pinned packages; EXTRA="ray s3 sb3": clusters, remotes on S3, examples/sb3_*.py
 

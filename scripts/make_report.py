@@ -92,7 +92,7 @@ def _collect(args: argparse.Namespace, settings: Settings) -> tuple[Report, list
     programs = read_matching_programs(args.programs, baseline, evaluation) if measure else None
     scopes = modules.places(lambda split: module_scopes(modules, split))
     report = Report(
-        task=baseline.get("task", "inline-size"),
+        task=settings.value("task"),
         measure=settings.value("compile.objective"),
         modules=modules,
         rows=by_contender(compare_all(modules, scopes, bootstrap, count=count_truncated)),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import tanh
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ _UNIFORM_BYTES = 8
 @dataclass(frozen=True)
 class Binary(ActionSpace):
     """Action 1 has the probability ``sigmoid(logit)``; observations are numbers, int64."""
+
+    yes_or_no: ClassVar[bool] = True
 
     def reader(self, header: Header, features: tuple[str, ...]) -> Callable[[np.ndarray], Observation]:
         """By position: the observation is an array of int64 as it stands."""

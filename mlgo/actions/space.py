@@ -59,10 +59,12 @@ class ActionSpace(ABC):
     Attributes:
         dtype: of actions, int64 or float32.
         masked: whether some actions may be illegal.
+        yes_or_no: whether actions are answers of yes and no, of which the yes are counted.
     """
 
     dtype: ClassVar[type] = np.int64
     masked: ClassVar[bool] = False
+    yes_or_no: ClassVar[bool] = False
 
     @property
     def needed(self) -> tuple[str, ...]:

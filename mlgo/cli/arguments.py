@@ -125,7 +125,7 @@ def compiler_of(settings: Settings) -> tuple[Toolchain, CompileConfig]:
 def cse_parser(description: str | None) -> argparse.ArgumentParser:
     """A parser with what every program must know that chooses eliminations; see `cse_compiler_of`."""
     parser = stage_parser(description)
-    parser.add_argument("--sources", type=Path, help="table of translation units, for gcc-pre")
+    parser.add_argument("--sources", type=Path, help="table of translation units, where units come from these")
     add_work_argument(parser)
     add_workers_arguments(parser)
     parser.add_argument("--output", type=Path, required=True)

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mlgo.cli.configure import PRESETS
-from mlgo.cli.options import add_command
+from mlgo.cli.options import DEFAULT_CONFIG, add_command
 from mlgo.core import measures
+from mlgo.core.config import read_settings
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import write_text
+from mlgo.core.problems import PROBLEMS
 
 _EXAMPLES = """\
 mlgo report                                          what the last run found, and where its page is
@@ -34,7 +36,7 @@ class _Page(NamedTuple):
 
 
 PAGES = {
-    "overview": _Page("overview", ("measure",), "what the last run found, and where its pages are (default)"),
+    "overview": _Page("overview", ("measure",), "what the last run found, and where its pages are"),
     "scoreboard": _Page(
         "scoreboard", ("split", "measure", "markdown", "preset"), "what each learner gains, and at what cost"
     ),
@@ -44,10 +46,11 @@ PAGES = {
     "headroom": _Page("headroom", ("measure",), "how much smaller modules could be, and what policies captured of it"),
     "sweep": _Page("sweep", ("experiments",), "the points of a sweep side by side, and what they cost"),
     "programs": _Page("programs", ("markdown",), "what policies change when programs run"),
-    "cse": _Page("choices", ("split", "project"), "how policies choose among candidates (gcc-pre, jit-cse)"),
+    "cse": _Page("choices", ("split", "project"), "how policies choose among candidates"),
 }
 """By name."""
 
+_OF_KIND = {"modules": "overview", "choices": "cse"}
 _DEFAULTS = {"split": "test", "measure": measures.DEFAULT.name, "preset": PRESETS / "scoreboard.yaml"}
 
 
@@ -56,12 +59,12 @@ def add_parser(commands: Any) -> None:
     pages = "\n".join(f"  {name:<15} {page.summary}" for name, page in PAGES.items())
     parser = add_command(commands, "report", "say what was found, page by page", _EXAMPLES)
     parser.epilog = f"pages:\n{pages}\n\n{parser.epilog}"
-    parser.add_argument("page", nargs="?", choices=PAGES, default="overview", metavar="PAGE", help="see below")
+    parser.add_argument("page", nargs="?", choices=PAGES, metavar="PAGE", help="see below (default: that of the task)")
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the results (default: %(default)s)")
     parser.add_argument("--split", choices=("test", "validation", "train"), help="modules that count (default: test)")
     parser.add_argument("--measure", choices=measures.names(), help="what is compared")
     parser.add_argument("--project", help="only the units of one project")
-    parser.add_argument("--preset", type=Path, help="what the policies of a scoreboard's page were trained with")
+    parser.add_argument("--preset", type=Path, help="of the run; for a scoreboard, what its policies were trained with")
     parser.add_argument("--experiments", action="store_true", default=None, help="tell of DVC's experiments instead")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the page as Markdown as well")
@@ -74,6 +77,8 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         ConfigError: an option that the page does not take.
     """
+    if args.page is None:
+        args.page, args.preset = _page_of_the_task(args.preset), None
     page = PAGES[args.page]
     for name in ("split", "measure", "project", "preset", "experiments", "markdown"):
         if getattr(args, name) is not None and name not in page.options:
@@ -85,3 +90,10 @@ def run(args: argparse.Namespace) -> int:
         write_text(args.markdown, shown.markdown)
     print(json.dumps(shown.record, indent=2) if args.json else shown.text)
     return 0 if shown.is_good else 1
+
+
+def _page_of_the_task(preset: Path | None) -> str:
+    if not DEFAULT_CONFIG.exists():
+        return "overview"
+    settings = read_settings(DEFAULT_CONFIG, *filter(None, [preset]))
+    return _OF_KIND[PROBLEMS.get(settings.value("task")).kind]

@@ -32,7 +32,7 @@ class Units:
     """Everything measured, unit by unit.
 
     Attributes:
-        task: ``gcc-pre`` or ``jit-cse``.
+        task: decision problem.
         measure: what the score is, in words; lower is better.
         kind: what units are, in words.
         measured: by ``score`` and code ``size`` beside the heuristic's, and by the score beside that without

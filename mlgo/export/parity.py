@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.actions import ActionSpace, Binary
+from mlgo.actions import ActionSpace
 from mlgo.core.errors import PolicyError
 
 
@@ -48,5 +48,5 @@ def compare_decisions(actions: ActionSpace, logits: np.ndarray, decisions: np.nd
         raise PolicyError("no recorded question has a clear decision; parity cannot be shown")
     if wrong.any():
         raise PolicyError(f"the exported model differs from the policy in {int(wrong.sum())} of {len(wrong)} decisions")
-    inlined = int((decisions != 0).sum()) if isinstance(actions, Binary) else None
+    inlined = int((decisions != 0).sum()) if actions.yes_or_no else None
     return Parity(len(wrong), int((~clear).sum()), 0, inlined)

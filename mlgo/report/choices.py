@@ -157,7 +157,7 @@ def show(args: argparse.Namespace) -> Shown:
     """
     path = args.data / "cse" / "report" / "comparisons.json"
     if not path.exists():
-        raise ArtifactError(f"{path} is missing; set task to gcc-pre or jit-cse and run the pipeline: make")
+        raise ArtifactError(f"{path} is missing; name a task that chooses among candidates and run the pipeline: make")
     found = read_json(path)
     splits, split, project = found["splits"], args.split, args.project
     if split not in splits:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.actions import Binary
 from mlgo.core.artifacts import read_table
 from mlgo.policy.importance import Importance, permutation_importance, recorded_questions
 from mlgo.policy.stored import load_policy
@@ -33,7 +32,7 @@ def feature_importances(
     found = {}
     for name in policies:
         policy = load_policy(folder / name)
-        if not isinstance(policy.actions, Binary):  # dealing out one column's value anew asks what no compiler asks
+        if not policy.actions.yes_or_no:  # dealing out one column's value anew asks what no compiler asks
             continue
         questions = recorded_questions(trace, projects, policy.normalisation.features, seed)
         found[name] = permutation_importance(policy, questions, seed)

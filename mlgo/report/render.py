@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from mlgo.actions import Binary
 from mlgo.core.measures import Measure, get_measure
 from mlgo.core.seeding import sample
 from mlgo.experiments.compare import Bootstrap, Comparison, Verdict
@@ -122,7 +121,7 @@ def render_page(report: Report) -> str:
     policies = [row for row in report.rows if row.contender.is_policy]
     references = [row for row in report.rows if not row.contender.is_policy and row.scope == ALL]
     cards = [row for row in policies if (row.split, row.scope) == ("test", ALL) and len(row.contender.seeds) == 1]
-    inlining = isinstance(task.actions, Binary)
+    inlining = task.actions.yes_or_no
     split, policy = text_column("split", lambda row: row.split), text_column("policy", lambda row: row.name)
     scope = text_column("modules", lambda row: f"{row.split}, {SCOPES[row.scope]}")
     whole = [row for row in policies if row.scope == ALL]

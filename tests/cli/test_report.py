@@ -49,6 +49,13 @@ def test_the_overview_by_another_measure(mlgo, data):
     assert json.loads(mlgo("report", "--data", data, "--json").stdout)["test"]["never"]["exec_wins"] == 6
 
 
+def test_without_a_page_it_is_that_of_the_task(mlgo, data):
+    run = mlgo("report", "--data", data, "--preset", "config/presets/gcc-pre.yaml")
+    assert run.returncode == 1
+    assert "cse/report/comparisons.json is missing" in run.stderr
+    assert mlgo("report", "--data", data, "--preset", "config/presets/tiny.yaml").stdout.startswith("es-s0, test")
+
+
 def test_what_ships_comes_first(mlgo, data):
     path = data / "report/comparisons.json"
     found = json.loads(path.read_text())

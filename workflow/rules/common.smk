@@ -44,7 +44,7 @@ POLICIES = [
     for algorithm in config["train"]["algorithms"]
     for seed in config["train"]["seeds"]
 ]
-# Choices: sources, of which jit-cse has no table, and baseline.
+# Choices: sources, where there is such a table, and baseline.
 CSE_SOURCES = (
     ["data/cse/corpus/sources.parquet"]
     if KIND == "choices" and PROBLEMS.get(config["task"]).needs_sources

@@ -61,7 +61,7 @@ rule make_report:
         runtime=minutes(30),
     params:
         programs=programs_sha256,
-        config=settings("evaluate", "seed", "compile.objective"),
+        config=settings("task", "evaluate", "seed", "compile.objective"),
     shell:
         "MLGO_LOG={log} exec python {input.script} --config {params.config} --corpus data/corpus --baseline data/baseline "
         "--policies data/policies --evaluation data/evaluation --programs data/execution/programs.parquet "
