@@ -90,7 +90,7 @@ class World:
         folders = [f"--{name}={self.root / name}" for name in ("corpus", "baseline", "policies", "evaluation", "work")]
         files = [f"--programs={self.root / 'execution/programs.parquet'}", f"--output={self.root / 'report'}"]
         objective = self.origin["compile"]["objective"]
-        values = {"seed": 0, "evaluate": evaluate, "compile": {"objective": objective}}
+        values = {"task": self.task, "seed": 0, "evaluate": evaluate, "compile": {"objective": objective}}
         write_json(self.root / "config.json", values)
         return [*folders, *files, f"--config={self.root / 'config.json'}"]
 
