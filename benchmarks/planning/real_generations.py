@@ -12,8 +12,8 @@ import numpy as np
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.core.config import CompileConfig
 from mlgo.execution.trees import ReplayStore
+from mlgo.learn.checkpoint import save_state
 from mlgo.learn.es import Coordinates, EsState, evolve
-from mlgo.learn.es.checkpoint import save_state
 from mlgo.learn.es.config import ESConfig
 from mlgo.policy.policy import Policy
 from mlgo.rollout import CompileHost

@@ -25,8 +25,8 @@ from mlgo.execution.local import LocalBackend
 from mlgo.execution.messages import MOST
 from mlgo.execution.schedule import WorkerName
 from mlgo.execution.trees import ReplayStore
+from mlgo.learn.checkpoint import save_state
 from mlgo.learn.es import EsState, evolve
-from mlgo.learn.es.checkpoint import save_state
 from mlgo.learn.es.config import ESConfig
 from mlgo.policy.policy import Policy
 from mlgo.rollout.handler import MakeCompiler

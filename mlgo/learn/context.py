@@ -20,10 +20,9 @@ from mlgo.core.problems import Kind
 from mlgo.core.work import shared_folder
 from mlgo.learn.base import Learner, Trained
 from mlgo.learn.bc.config import BCConfig
-from mlgo.learn.checkpoint import checkpoint_path
+from mlgo.learn.checkpoint import checkpoint_path, load_state, save_state
 from mlgo.learn.effort import CompileCounts, recorded_effort
-from mlgo.learn.history import write_history
-from mlgo.learn.progress import TrainingProgress
+from mlgo.learn.progress import TrainingProgress, write_history
 from mlgo.learn.sampled import SampledCompile
 from mlgo.learn.saver import BackgroundSaver
 from mlgo.rollout.quarantine import Quarantine
@@ -48,18 +47,6 @@ class State(Protocol):
     @property
     def history(self) -> Sequence[dict[str, Any]]:
         """One record per step, oldest first."""
-        ...
-
-
-class Checkpoints(Protocol):
-    """Writes and reads a learner's states; a module with these two functions is one."""
-
-    def save_state(self, state: Any, path: Path, extra: Any = None) -> None:
-        """Replace the file; ``extra`` is a JSON value."""
-        ...
-
-    def load_state(self, path: Path) -> tuple[Any, Any]:
-        """State and ``extra``; two times None when there is no file."""
         ...
 
 
@@ -236,7 +223,7 @@ class TrainContext(ABC, Generic[Instance]):
         self,
         total: int,
         unit: str,
-        checkpoints: Checkpoints | None = None,
+        states: tuple[type, ...] = (),
         *,
         policy: Any = None,
         sections: Mapping[str, Any] | None = None,
@@ -251,7 +238,8 @@ class TrainContext(ABC, Generic[Instance]):
         Args:
             total: steps in all.
             unit: what a step is called.
-            checkpoints: of the learner's states; None for a training that is not worth one.
+            states: dataclasses that the learner's states are made of; none for a training that is not worth a
+                checkpoint.
             policy: features and architecture of the policies; by default those of the start policy.
             sections: of the configuration, as plain values, for the provenance; by default the learner's own.
             hashes: of further inputs, by name, for the provenance.
@@ -262,12 +250,12 @@ class TrainContext(ABC, Generic[Instance]):
         origin = self.origin(sections or {order.learner.name: self.config.model_dump()}, hashes or {})
         code = file_sha256(Path(inspect.getfile(type(order.learner))))
         path = checkpoint_path(self.shared / "checkpoints", self.label, [origin, code])
-        state, extra = checkpoints.load_state(path) if checkpoints else (None, None)
+        state, extra = load_state(path, *states)
         extra = extra or {}
         quarantine = Quarantine(self.quarantine_after, None if asks_again else extra.get("failures"))
         with ExitStack() as stack:
             saver = stack.enter_context(BackgroundSaver())
-            opened = self._opened(stack, quarantine, policy) if self.compiles else NoCompiles()
+            opened = self._opened(stack, quarantine, policy) if self.compiles else Compiles[Instance]()
             stack.enter_context(
                 recorded_effort(
                     order.work,
@@ -291,15 +279,14 @@ class TrainContext(ABC, Generic[Instance]):
                 progress,
                 saver,
                 quarantine,
-                path,
-                checkpoints,
+                path if states else None,
                 not asks_again,
             )
             yield self._begun
 
 
-class Compiles(ABC, Generic[Instance]):
-    """Instances of a task under policies.
+class Compiles(Generic[Instance]):
+    """Instances of a task under policies; this class itself has none, for learners that compile nothing.
 
     Attributes:
         train: instances to learn from.
@@ -309,47 +296,28 @@ class Compiles(ABC, Generic[Instance]):
         watched: figures of what was compiled last, for TensorBoard.
     """
 
-    train: Sequence[Instance]
-    validation: Sequence[Instance]
+    train: Sequence[Instance] = ()
+    validation: Sequence[Instance] = ()
     num_workers: int = 1
     counts: CompileCounts | None = None
     watched: Mapping[str, Any] = {}
 
-    @abstractmethod
     def draw(self, most: int, number: int) -> Sequence[Instance]:
         """See `Training.draw`; a number gives the same instances when it is asked for again at once."""
+        raise NotImplementedError
 
-    @abstractmethod
     def rewards(self, candidates: np.ndarray, instances: Sequence[Instance], counted: bool = True) -> np.ndarray:
         """See `Training.evaluate`; failures go to the quarantine if ``counted``."""
+        raise NotImplementedError
 
-    @abstractmethod
     def sampled(
         self, weights: np.ndarray, instances: Sequence[Instance], episodes: int, number: int
     ) -> list[SampledCompile | None]:
         """See `Training.sample`."""
+        raise NotImplementedError
 
 
-class NoCompiles(Compiles[Any]):
-    """For learners that compile nothing."""
-
-    train = validation = ()
-
-    def draw(self, most: int, number: int) -> Sequence[Any]:
-        """Nothing to draw from."""
-        return ()
-
-    def rewards(self, candidates: np.ndarray, instances: Sequence[Any], counted: bool = True) -> np.ndarray:
-        """Nothing to reward: float64 [num_candidates, 0]."""
-        return np.zeros((len(candidates), 0))
-
-    def sampled(
-        self, weights: np.ndarray, instances: Sequence[Any], episodes: int, number: int
-    ) -> list[SampledCompile | None]:
-        """Nothing to sample."""
-        return []
-
-
+@dataclass
 class Training(Generic[Instance]):
     """A training under way: compiles, checkpoints, progress.
 
@@ -359,28 +327,23 @@ class Training(Generic[Instance]):
         state: where an earlier session stopped; None for a new training.
         notes: JSON values of the learner that a checkpoint keeps beside its state.
         origin: provenance; what is added goes into all that the training leaves.
+        progress: shows how far it is.
         saver: writes files while compilers work.
         quarantine: counts failures by instance.
+        checkpoint: file of states; None for a training without.
+        counts_validations: whether failures of validations go to the quarantine.
     """
 
-    def __init__(
-        self,
-        context: TrainContext[Instance],
-        compiles: Compiles[Instance],
-        state: Any,
-        notes: dict[str, Any],
-        origin: dict[str, Any],
-        progress: TrainingProgress,
-        saver: BackgroundSaver,
-        quarantine: Quarantine,
-        checkpoint: Path,
-        checkpoints: Checkpoints | None,
-        counts_validations: bool,
-    ) -> None:
-        self.context, self.compiles, self.state, self.notes, self.origin = context, compiles, state, notes, origin
-        self.saver, self.quarantine = saver, quarantine
-        self._progress, self._checkpoint, self._checkpoints = progress, checkpoint, checkpoints
-        self._counts_validations = counts_validations
+    context: TrainContext[Instance]
+    compiles: Compiles[Instance]
+    state: Any
+    notes: dict[str, Any]
+    origin: dict[str, Any]
+    progress: TrainingProgress
+    saver: BackgroundSaver
+    quarantine: Quarantine
+    checkpoint: Path | None
+    counts_validations: bool
 
     @property
     def num_validation(self) -> int:
@@ -416,7 +379,7 @@ class Training(Generic[Instance]):
         """
         with self.saver.writing_allowed():
             instances = self.compiles.validation
-            rewards = self.compiles.rewards(np.atleast_2d(weights), instances, self._counts_validations)
+            rewards = self.compiles.rewards(np.atleast_2d(weights), instances, self.counts_validations)
         return np.nan_to_num(rewards if weights.ndim > 1 else rewards[0], nan=FAILED_REWARD)
 
     def sample(
@@ -440,10 +403,9 @@ class Training(Generic[Instance]):
 
         The log of the work folder gets the last record of the history, the compiles so far and what was watched.
         """
-        if self._checkpoints is not None:
-            extra = {"failures": self.quarantine.state(), "notes": self.notes}
-            self._checkpoints.save_state(state, self._checkpoint, extra)
-        figures, elapsed = dict(self.compiles.watched), self._progress.elapsed_s
+        if self.checkpoint is not None:
+            save_state(state, self.checkpoint, {"failures": self.quarantine.state(), "notes": self.notes})
+        figures, elapsed = dict(self.compiles.watched), self.progress.elapsed_s
         shown: dict[str, Any] = {"best": f"{state.best_reward:+.4f}"}
         if (counts := self.compiles.counts) is not None:
             hits = counts.num_asked - counts.num_compiled
@@ -456,17 +418,9 @@ class Training(Generic[Instance]):
                 "elapsed_s": elapsed,
             }
             shown |= {"compiles": counts.num_compiled, "recalled": figures["recalled_share"]}
-        self._progress.advance(state.done, {**state.history[-1], **figures}, **shown)
+        self.progress.advance(state.done, {**state.history[-1], **figures}, **shown)
 
     def log(self, history: Sequence[Mapping[str, Any]], step: str) -> None:
         """Log a history that is known as a whole; ``step`` is what counts its records."""
         for record in history:
-            self._progress.advance(int(record[step]), dict(record))
-
-    def add_histogram(self, name: str, values: np.ndarray, step: int) -> None:
-        """Log how numbers [...] are distributed."""
-        self._progress.add_histogram(name, values, step)
-
-    def say(self, text: str) -> None:
-        """Print a line for those who wait, to standard error."""
-        self._progress.say(text)
+            self.progress.advance(int(record[step]), dict(record))

@@ -1,19 +1,78 @@
-"""How far a training is, for those who wait: a bar on the terminal, figures in TensorBoard."""
+"""How far a training is: a bar and TensorBoard for those who wait, the learning curve as CSV in the end."""
 
+import csv
+import io
 import sys
 import time
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from types import ModuleType, TracebackType
+from typing import Any, Self
 
 import numpy as np
 from tqdm import tqdm
 
-from mlgo.learn.history import TensorBoardLog
+from mlgo.core.files import write_text
 
 
-class TrainingProgress:
-    """Bar and TensorBoard log of one training.
+def write_history(path: Path, history: list[dict[str, Any]]) -> None:
+    """Write records as CSV: columns in the order of their first appearance, gaps empty, truth values as 0 and 1."""
+    columns = list(dict.fromkeys(name for record in history for name in record))
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    for record in history:
+        writer.writerow({name: int(value) if isinstance(value, bool) else value for name, value in record.items()})
+    write_text(path, buffer.getvalue())
+
+
+class TensorBoardLog:
+    """Numbers and distributions of a run for TensorBoard.
+
+    TensorBoard's own ``summary.Writer`` knows scalars alone, so summaries go to the event file that it writes too: a
+    folder must not hold two, because TensorBoard reads only the newest.
+
+    Args:
+        folder: log folder of this run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        # TensorBoard takes its own small stand-in for TensorFlow where this module exists; the real one costs seconds.
+        sys.modules.setdefault("tensorboard.compat.notf", ModuleType("tensorboard.compat.notf"))
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+        self._writer = EventFileWriter(str(folder))
+
+    def add(self, record: dict[str, Any], step: int) -> None:
+        """Log all numbers of a record."""
+        from tensorboard.plugins.scalar.summary_v2 import scalar_pb
+
+        for name, value in record.items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                self._add_summary(scalar_pb(name, value), step)
+        self._writer.flush()
+
+    def add_histogram(self, name: str, values: np.ndarray, step: int) -> None:
+        """Log how numbers [...] are distributed; those that are not finite are left out."""
+        from tensorboard.plugins.histogram.summary_v2 import histogram_pb
+
+        self._add_summary(histogram_pb(name, values[np.isfinite(values)]), step)
+
+    def _add_summary(self, summary: Any, step: int) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event
+
+        self._writer.add_event(Event(wall_time=time.time(), step=step, summary=summary))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._writer.close()
+
+
+class TrainingProgress(TensorBoardLog):
+    """The log of one training with a bar on the terminal.
 
     Args:
         folder: log folder of this run; its name is shown beside the bar.
@@ -23,7 +82,7 @@ class TrainingProgress:
     """
 
     def __init__(self, folder: Path, total: int, done: int, unit: str) -> None:
-        self._board = TensorBoardLog(folder)
+        super().__init__(folder)
         self._bar = tqdm(total=total, initial=done, desc=folder.name, unit=unit, disable=None)
         self._done, self._begin = done, time.monotonic()
 
@@ -40,24 +99,17 @@ class TrainingProgress:
             record: its figures, for TensorBoard.
             shown: what stands beside the bar.
         """
-        self._board.add(record, step)
+        self.add(record, step)
         self._bar.update(step - self._done)
         self._bar.set_postfix(**shown)
         self._done = step
-
-    def add_histogram(self, name: str, values: np.ndarray, step: int) -> None:
-        """Log how numbers [...] are distributed; see `TensorBoardLog.add_histogram`."""
-        self._board.add_histogram(name, values, step)
 
     def say(self, text: str) -> None:
         """Print a line above the bar, to standard error."""
         self._bar.write(text, sys.stderr)
 
-    def __enter__(self) -> "TrainingProgress":
-        return self
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bar.close()
-        self._board.__exit__(kind, error, trace)
+        super().__exit__(kind, error, trace)

@@ -1,15 +1,15 @@
-"""Files written by one background thread, at moments when the learner has nothing else to do.
+"""Files that are written beside a learner, while it waits.
 
-A write in the learner's own thread delays its step. One in another thread does so too while the learner computes,
+A save that the learner does itself costs a step its time. Written at just any moment by another thread it costs more,
 because the two share an interpreter lock. So writes are queued, and done while the learner waits for compile results.
 """
 
 import contextlib
 import signal
-from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from threading import Condition, Thread
+from threading import Event
 from types import TracebackType
 
 from mlgo.core.errors import ArtifactError, MlgoError
@@ -26,12 +26,9 @@ class BackgroundSaver:
     """
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[Path, Write]] = deque()
-        self._changed = Condition()
-        self._allowed = self._writing = False
-        self._closing = True  # until the block is entered
-        self._error: MlgoError | None = None
-        self._thread: Thread | None = None
+        self._allowed = Event()
+        self._queued: list[Future[None]] = []
+        self._executor: ThreadPoolExecutor | None = None
 
     def save(self, path: Path, write: Write) -> None:
         """Queue a write; nothing happens to ``path`` before `writing_allowed`, `flush` or `close`.
@@ -44,23 +41,18 @@ class BackgroundSaver:
             ArtifactError: an earlier write failed.
         """
         self._raise_error()
-        if self._closing:
+        if self._executor is None:
             raise RuntimeError("nothing can be saved outside the saver's block: no thread would write it")
-        if self._thread is None:
-            self._thread = Thread(target=self._run, name="saver")
-            self._thread.start()
-        with self._changed:
-            self._waiting.append((path, write))
-            self._changed.notify_all()
+        self._queued.append(self._executor.submit(self._write, path, write))
 
     @contextlib.contextmanager
     def writing_allowed(self) -> Iterator[None]:
         """Let queued writes start within this block; one that has started runs to its end."""
-        self._allow(True)
+        self._allowed.set()
         try:
             yield
         finally:
-            self._allow(False)
+            self._allowed.clear()
 
     def flush(self) -> None:
         """Wait until everything is written.
@@ -68,8 +60,8 @@ class BackgroundSaver:
         Raises:
             ArtifactError: a write failed; names its file.
         """
-        with self.writing_allowed(), self._changed:
-            self._changed.wait_for(lambda: not self._waiting and not self._writing)
+        with self.writing_allowed():
+            wait(self._queued)
         self._raise_error()
 
     def close(self) -> None:
@@ -78,16 +70,15 @@ class BackgroundSaver:
         Raises:
             ArtifactError: a write failed; names its file.
         """
-        with self._changed:
-            self._closing = True  # from here on the thread ends by itself, even if waiting for it is interrupted
-            self._changed.notify_all()
-        if self._thread is not None and self._thread.is_alive():
-            self._thread.join()
-        self._thread = None
+        executor, self._executor = self._executor, None
+        if executor is not None:
+            self._allowed.set()  # for good: the thread ends by itself, even if waiting for it is interrupted
+            executor.shutdown()
         self._raise_error()
 
     def __enter__(self) -> "BackgroundSaver":
-        self._closing = False
+        # Signals are the main thread's, which may hold them back.
+        self._executor = ThreadPoolExecutor(1, "saver", signal.pthread_sigmask, (signal.SIG_BLOCK, HELD_BACK))
         return self
 
     def __exit__(
@@ -100,39 +91,18 @@ class BackgroundSaver:
                 raise
             error.add_note(str(failure))  # what ended the block matters more
 
-    def _run(self) -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)  # they are the main thread's, which may hold them back
-        while (following := self._next()) is not None:
-            path, write = following
-            try:
-                write(path)
-            except MlgoError as error:
-                self._keep(error)
-            except BaseException as error:
-                self._keep(ArtifactError(f"cannot write {path}: {error!r}"), error)
-            with self._changed:
-                self._writing = False
-                self._changed.notify_all()
-
-    def _next(self) -> tuple[Path, Write] | None:
-        """The next write as soon as it may start; None at the end."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._closing or (self._allowed and self._waiting))
-            if not self._waiting:
-                return None
-            self._writing = True
-            return self._waiting.popleft()
-
-    def _allow(self, allowed: bool) -> None:
-        with self._changed:
-            self._allowed = allowed
-            self._changed.notify_all()
-
-    def _keep(self, error: MlgoError, cause: BaseException | None = None) -> None:
-        error.__cause__ = cause
-        self._error = self._error or error
+    def _write(self, path: Path, write: Write) -> None:
+        self._allowed.wait()
+        try:
+            write(path)
+        except MlgoError:
+            raise
+        except BaseException as error:
+            raise ArtifactError(f"cannot write {path}: {error!r}") from error
 
     def _raise_error(self) -> None:
-        error, self._error = self._error, None
-        if error is not None:
+        """Raise the first error among the writes that are done, once."""
+        done = [one for one in self._queued if one.done()]
+        self._queued = [one for one in self._queued if one not in done]
+        for error in filter(None, (one.exception() for one in done)):
             raise error

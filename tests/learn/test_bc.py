@@ -16,7 +16,7 @@ from mlgo.core.errors import PolicyError, TrainingError
 from mlgo.learn.bc import CloneData, clone
 from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.bc.dataset import check_trace, clone_data
-from mlgo.learn.history import write_history
+from mlgo.learn.progress import write_history
 from mlgo.policy.features import Normalisation
 
 CONFIG = BCConfig(

@@ -19,12 +19,12 @@ from mlgo.learn.bc import CloneData
 from mlgo.learn.bc.weights import question_weights
 from mlgo.learn.bcmax import BCMaxState, Trajectory, imitate_best
 from mlgo.learn.bcmax.best import HEURISTIC, imitation_data, keep_best, mean_reward
-from mlgo.learn.bcmax.checkpoint import load_state, save_state
 from mlgo.learn.bcmax.dataset import heuristic_trajectories, trajectories
 from mlgo.learn.bcmax.explorers import explorers, load_earlier
 from mlgo.learn.bcmax.fit import Fit, fit
+from mlgo.learn.bcmax.loop import STATES
 from mlgo.learn.bcmax.variants import perturbed, variants
-from mlgo.learn.checkpoint import write_checkpoint
+from mlgo.learn.checkpoint import load_state, save_state
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
@@ -289,7 +289,7 @@ def test_a_resumed_run_equals_an_undisturbed_one(stop, tmp_path):
 
     with pytest.raises(Stopped):
         run(Toy(), after_round=keep)
-    state, extra = load_state(path)
+    state, extra = load_state(path, *STATES)
     assert extra == {"n": stop}
     toy = Toy()
     toy.num_evaluations = state.history[-1]["evaluations"]
@@ -301,20 +301,20 @@ def test_checkpoints_come_back_exactly(tmp_path):
     for name in "ab":
         save_state(state, tmp_path / name, {"a": [1]})
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    loaded, _ = load_state(tmp_path / "a")
+    loaded, _ = load_state(tmp_path / "a", *STATES)
     assert same(loaded, state)
-    assert load_state(tmp_path / "none") == (None, None)
+    assert load_state(tmp_path / "none", *STATES) == (None, None)
     whole = (tmp_path / "a").read_bytes()
     for length in (0, 1, len(whole) // 2, len(whole) - 1):
         (tmp_path / "a").write_bytes(whole[:length])
         with pytest.raises(ArtifactError, match="damaged"):
-            load_state(tmp_path / "a")
+            load_state(tmp_path / "a", *STATES)
 
 
 def test_a_checkpoint_of_another_version(tmp_path):
-    write_checkpoint(tmp_path / "old", {"weights": START}, {"number": 1})
+    save_state(CloneData(START, START), tmp_path / "old")
     with pytest.raises(ArtifactError, match=r"old is not of this version .*delete it to start anew"):
-        load_state(tmp_path / "old")
+        load_state(tmp_path / "old", *STATES)
 
 
 def test_compiles_become_trajectories_by_hand():

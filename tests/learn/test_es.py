@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from mlgo.core.config import load_config
 from mlgo.core.errors import ArtifactError, TrainingError
+from mlgo.learn.checkpoint import load_state, save_state
 from mlgo.learn.es import Coordinates, EsState, evolve
-from mlgo.learn.es.checkpoint import load_state, save_state
+from mlgo.learn.es.state import STATES
 from tests.conftest import REPOSITORY
 
 CONFIG = load_config(REPOSITORY / "config" / "config.yaml").es.model_copy(
@@ -152,7 +153,7 @@ def resumed(config, stop, path):
     if stop:
         with pytest.raises(Stopped):
             evolve(COORDINATES, evaluate, validate, config, 5, None, keep)
-    return evolve(COORDINATES, evaluate, validate, config, 5, load_state(path)[0])
+    return evolve(COORDINATES, evaluate, validate, config, 5, load_state(path, *STATES)[0])
 
 
 @pytest.mark.parametrize("stop", range(13))
@@ -205,13 +206,13 @@ def test_checkpoints_come_back_exactly(tmp_path):
     save_state(state, tmp_path / "a", {"a": [1]})
     save_state(state, tmp_path / "b", {"a": [1]})
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    loaded, extra = load_state(tmp_path / "a")
+    loaded, extra = load_state(tmp_path / "a", *STATES)
     assert same(loaded, state)
     assert extra == {"a": [1]}
     fresh = EsState.start(3, CONFIG)
     save_state(fresh, tmp_path / "c")
-    assert same(load_state(tmp_path / "c")[0], fresh)  # with a best reward of minus infinity
-    assert load_state(tmp_path / "none") == (None, None)
+    assert same(load_state(tmp_path / "c", *STATES)[0], fresh)  # with a best reward of minus infinity
+    assert load_state(tmp_path / "none", *STATES) == (None, None)
 
 
 @given(data=st.data())
@@ -221,7 +222,7 @@ def test_damaged_checkpoints(tmp_path_factory, data):
     whole = path.read_bytes()
     path.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 1))])
     with pytest.raises(ArtifactError, match="damaged"):
-        load_state(path)
+        load_state(path, *STATES)
 
 
 def test_a_failing_candidate_drops_its_twin_and_the_run_goes_on():

@@ -10,8 +10,8 @@ from mlgo.core.config import load_config
 from mlgo.core.errors import ArtifactError, NothingCompiled, TrainingError
 from mlgo.corpus.store import Module
 from mlgo.learn.bc import CloneData
+from mlgo.learn.checkpoint import load_state, save_state
 from mlgo.learn.marginal import Evidence, MarginalState, equations, fit_costs, heuristic_evidence, learn_costs
-from mlgo.learn.marginal.checkpoint import load_state, save_state
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.rollout.episodes import Episode
@@ -95,17 +95,17 @@ def test_a_round_in_which_all_compiles_fail_ends_the_training():
 
 def test_checkpoint(tmp_path):
     path = tmp_path / "state.npz"
-    assert load_state(path) == (None, None)
+    assert load_state(path, MarginalState) == (None, None)
     members = (np.zeros((2, 3), np.float32), np.arange(6, dtype=np.float32).reshape(2, 3))
     state = MarginalState(members, 1, 0.25, ({"round": 0}, {"round": 1, "loss": 0.1}))
     save_state(state, path, {"failures": {}})
-    read, extra = load_state(path)
+    read, extra = load_state(path, MarginalState)
     assert extra == {"failures": {}}
     assert [each.tolist() for each in read.members] == [each.tolist() for each in members]
     assert (read.best, read.best_reward, read.history, read.round) == (1, 0.25, state.history, 1)
     path.write_bytes(path.read_bytes()[:50])
     with pytest.raises(ArtifactError, match="delete it to start anew"):
-        load_state(path)
+        load_state(path, MarginalState)
 
 
 PROGRAM = """

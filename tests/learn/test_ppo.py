@@ -10,11 +10,11 @@ from mlgo.actions import Binary, Subset
 from mlgo.actions.binary import sigmoid
 from mlgo.core.errors import ArtifactError, ConfigError, TrainingError
 from mlgo.core.seeding import generator
-from mlgo.learn.checkpoint import write_checkpoint
-from mlgo.learn.ppo import Sampled, SampledCompile, optimise
-from mlgo.learn.ppo.checkpoint import load_state, save_state
+from mlgo.learn.checkpoint import load_state, save_state
+from mlgo.learn.ppo import PpoState, Sampled, SampledCompile, optimise
 from mlgo.learn.ppo.config import PPOConfig
 from mlgo.learn.ppo.gae import terminal_advantages
+from mlgo.learn.ppo.loop import STATES
 from mlgo.learn.ppo.network import ActorCritic, forward, soften
 from mlgo.learn.ppo.rewards import RewardScale, RunningMoments
 from mlgo.learn.ppo.siblings import advantages_over_siblings
@@ -259,7 +259,7 @@ def test_a_resumed_run_equals_an_undisturbed_one(stop, whole, tmp_path):
 
     with pytest.raises(Stopped):
         run(after=keep)
-    state, extra = load_state(path)
+    state, extra = load_state(path, *STATES)
     assert (state.iteration, extra) == (stop, {"a": [1]})
     resumed = run(state=state)
     assert same(whole, resumed)
@@ -269,17 +269,17 @@ def test_a_resumed_run_equals_an_undisturbed_one(stop, whole, tmp_path):
 
 
 def test_checkpoints_that_are_missing_or_damaged(tmp_path):
-    assert load_state(tmp_path / "none") == (None, None)
+    assert load_state(tmp_path / "none", *STATES) == (None, None)
     path = tmp_path / "state.npz"
     save_state(run(configured(iterations=0)), path)
     whole = path.read_bytes()
     for length in (0, 10, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:length])
         with pytest.raises(ArtifactError, match="damaged"):
-            load_state(path)
-    write_checkpoint(path, {"best": np.zeros(1, np.float32)}, {"iteration": 1})
+            load_state(path, *STATES)
+    save_state(RunningMoments(), path)
     with pytest.raises(ArtifactError, match="not of this version"):
-        load_state(path)
+        load_state(path, PpoState)
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def test_an_error_shows_at_the_next_write(tmp_path):
     with BackgroundSaver() as saver:
         saver.save(tmp_path / "broken", lambda path: {}["x"])
         with saver.writing_allowed():
-            wait_for(lambda: saver._error is not None)
+            wait_for(lambda: saver._queued[0].done())
         with pytest.raises(ArtifactError, match="broken"):
             saver.save(tmp_path / "a", writes("a"))
 

@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 import pytest
 
 from mlgo.core.artifacts import FAILURES, provenance, read_provenance, read_table, trace_schema, write_table
-from mlgo.learn.bcmax.checkpoint import load_state
+from mlgo.learn.bcmax.loop import STATES
+from mlgo.learn.checkpoint import load_state
 from mlgo.policy.stored import load_policy, save_policy
 from tests.pipeline.conftest import OTHER, Checkout
 
@@ -73,7 +74,7 @@ def test_a_killed_run_ends_as_an_undisturbed_one(finished, trained):
 
 def rounds_done(work: Path) -> int:
     found = list((work / "checkpoints").glob("[!.]*.npz"))
-    state = load_state(found[0])[0] if found else None
+    state = load_state(found[0], *STATES)[0] if found else None
     return state.number if state else 0
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from mlgo.core.scratch import sweep_abandoned
 from mlgo.execution.trees import stores
-from mlgo.learn.es.checkpoint import load_state
+from mlgo.learn.checkpoint import load_state
+from mlgo.learn.es.state import STATES
 from tests.conftest import WITHIN_S, session_members
 from tests.pipeline.conftest import Checkout
 
@@ -72,7 +73,7 @@ def test_training_killed_twenty_times_gives_the_bytes_of_an_undisturbed_one(fini
 def done(checkout: Checkout) -> int:
     """Generations that a killed run has left in its checkpoint."""
     found = list((checkout.root / "data/killed/work/checkpoints").glob("[!.]*.npz"))
-    state = load_state(found[0])[0] if found else None
+    state = load_state(found[0], *STATES)[0] if found else None
     return state.generation if state else 0
 
 

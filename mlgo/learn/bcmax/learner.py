@@ -14,14 +14,13 @@ from mlgo.core.problems import Kind
 from mlgo.core.seeding import generator, sample
 from mlgo.learn.base import Trained
 from mlgo.learn.bc.loop import CloneData
-from mlgo.learn.bcmax import checkpoint
 from mlgo.learn.bcmax.best import keep_best
 from mlgo.learn.bcmax.compiled import CompiledRollouts
 from mlgo.learn.bcmax.config import BCMaxConfig
 from mlgo.learn.bcmax.dataset import heuristic_trajectories, trajectories
 from mlgo.learn.bcmax.explorers import explorers, load_earlier
 from mlgo.learn.bcmax.fit import Fit, fit
-from mlgo.learn.bcmax.loop import imitate_best
+from mlgo.learn.bcmax.loop import STATES, imitate_best
 from mlgo.learn.modules import ModuleContext
 from mlgo.policy.network import Architecture
 from mlgo.problems.llvm.task import get_task
@@ -67,7 +66,7 @@ class BestClone:
             epochs = config.clone_epochs if weights is None else config.epochs
             return fit(data, actions, architecture, weights, epochs, config.batch_size, config.learning_rate, seed)
 
-        with context.training(config.rounds, "round", checkpoint, policy=blank, hashes=hashes) as training:
+        with context.training(config.rounds, "round", STATES, policy=blank, hashes=hashes) as training:
             notes, state = training.notes, training.state
             if state is None and config.use_trees and context.trees is not None:
                 modules = [one.module for one in context.train]

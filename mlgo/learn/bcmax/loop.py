@@ -74,6 +74,10 @@ class BCMaxState:
         return self.number
 
 
+STATES = (BCMaxState, Trajectory)
+"""What a checkpoint is made of."""
+
+
 def imitate_best(
     start: np.ndarray | None,
     heuristic: Mapping[str, Trajectory] | None,

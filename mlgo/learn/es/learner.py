@@ -8,13 +8,12 @@ import numpy as np
 from mlgo.core.problems import Kind
 from mlgo.learn.base import Trained
 from mlgo.learn.context import TrainContext
-from mlgo.learn.es import checkpoint
 from mlgo.learn.es.config import ESConfig
 from mlgo.learn.es.coordinates import Coordinates
 from mlgo.learn.es.loop import evolve
 from mlgo.learn.es.rewards import mean_over_common
 from mlgo.learn.es.snapshots import Snapshots
-from mlgo.learn.es.state import EsState
+from mlgo.learn.es.state import STATES, EsState
 
 
 class EvolutionStrategies:
@@ -40,7 +39,7 @@ class EvolutionStrategies:
             config.perturbation_unit,
             config.perturbation_epsilon,
         )
-        with context.training(config.generations, "generation", checkpoint) as training:
+        with context.training(config.generations, "generation", STATES) as training:
             snapshots = Snapshots(training, config.save_every, coordinates)
 
             def evaluate(candidates: np.ndarray, generation: int) -> np.ndarray:
@@ -49,15 +48,16 @@ class EvolutionStrategies:
             def after_generation(state: EsState, rewards: np.ndarray) -> None:
                 training.saver.flush()
                 snapshots.keep(state)
-                training.add_histogram("candidate_rewards", mean_over_common(rewards), state.generation)
-                training.add_histogram("module_rewards", rewards, state.generation)
+                training.progress.add_histogram("candidate_rewards", mean_over_common(rewards), state.generation)
+                training.progress.add_histogram("module_rewards", rewards, state.generation)
                 last = state.history[-1]
                 if last["skipped"]:
                     usable = f"{last['successful_pairs']} of {config.pairs} directions are usable"
                     share = f"es.min_success_share asks for {config.min_success_share:.0%}"
-                    training.say(f"generation {state.generation} is skipped: {usable}, {share}")
+                    training.progress.say(f"generation {state.generation} is skipped: {usable}, {share}")
                 if last.get("chosen_weights") == 0:
-                    training.say(f"generation {state.generation}: lasso found no slope at all; lower es.lasso_penalty")
+                    found = "lasso found no slope at all; lower es.lasso_penalty"
+                    training.progress.say(f"generation {state.generation}: {found}")
                 training.after(state)
 
             snapshots.begin(training.state)

@@ -58,3 +58,7 @@ def _start_optimizer(num_varied: int, config: ESConfig) -> OptimizerState:
             return MomentumState(np.zeros(num_varied))
         case "trust_region":
             return TrustRegionState(config.trust_region.radius)
+
+
+STATES = (EsState, AdamState, MomentumState, TrustRegionState)
+"""What a checkpoint is made of."""

@@ -14,10 +14,9 @@ from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.bc.dataset import clone_data
 from mlgo.learn.choice.context import ChoiceContext
 from mlgo.learn.choice.savings import fit_savings
-from mlgo.learn.marginal import checkpoint
 from mlgo.learn.marginal.caution import cautious, cautious_shape
 from mlgo.learn.marginal.config import MarginalConfig
-from mlgo.learn.marginal.loop import learn_costs
+from mlgo.learn.marginal.loop import MarginalState, learn_costs
 from mlgo.learn.marginal.start import heuristic_evidence, linear_clone, sure_clones
 from mlgo.learn.modules import ModuleCompiles, ModuleContext
 from mlgo.learn.tensorflow import import_tensorflow
@@ -72,7 +71,7 @@ def _of_modules(context: ModuleContext) -> Trained:
     with context.training(
         config.rounds,
         "round",
-        checkpoint,
+        (MarginalState,),
         policy=joint(start),
         sections={"bc": cloning.model_dump(), "marginal": config.model_dump()},
         hashes={"start_sha256": context.trace_sha256},

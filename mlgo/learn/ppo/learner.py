@@ -8,9 +8,8 @@ import numpy as np
 from mlgo.core.problems import Kind
 from mlgo.learn.base import Trained
 from mlgo.learn.context import TrainContext
-from mlgo.learn.ppo import checkpoint
 from mlgo.learn.ppo.config import PPOConfig
-from mlgo.learn.ppo.loop import optimise
+from mlgo.learn.ppo.loop import STATES, optimise
 from mlgo.learn.sampled import SampledCompile
 
 
@@ -30,7 +29,7 @@ class ProximalPolicyOptimisation:
         """Run iterations; the best validated policy is the result."""
         config: PPOConfig = context.config
         start = context.start
-        with context.training(config.iterations, "iteration", checkpoint) as training:
+        with context.training(config.iterations, "iteration", STATES) as training:
 
             def collect(weights: np.ndarray, iteration: int) -> list[SampledCompile | None]:
                 instances = training.draw(config.modules, iteration)

@@ -12,7 +12,7 @@ from mlgo.core.seeding import generator
 from mlgo.learn.ppo.config import PPOConfig
 from mlgo.learn.ppo.gae import terminal_advantages
 from mlgo.learn.ppo.network import ActorCritic, forward, soften
-from mlgo.learn.ppo.rewards import RewardScale
+from mlgo.learn.ppo.rewards import RewardScale, RunningMoments
 from mlgo.learn.ppo.siblings import advantages_over_siblings
 from mlgo.learn.ppo.update import Batch, ClippedUpdate
 from mlgo.learn.sampled import Sampled, SampledCompile
@@ -51,6 +51,10 @@ class PpoState:
     def done(self) -> int:
         """Steps done, for the driver."""
         return self.iteration
+
+
+STATES = (PpoState, RewardScale, RunningMoments)
+"""What a checkpoint is made of."""
 
 
 def optimise(

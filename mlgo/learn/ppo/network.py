@@ -76,7 +76,7 @@ class ActorCritic:
 
     def arrays(self) -> tuple[np.ndarray, ...]:
         """Weights and optimiser state, float32 [...] each, in a fixed order."""
-        return tuple(variable.numpy() for variable in self._variables())
+        return tuple(np.asarray(variable.numpy()) for variable in self._variables())
 
     def restore(self, arrays: Sequence[np.ndarray]) -> None:
         """Take over what `arrays` returned, float32 [...] each."""

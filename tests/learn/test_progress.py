@@ -8,7 +8,7 @@ PROGRAM = """
 import json, sys
 from pathlib import Path
 import numpy as np
-from mlgo.learn.history import TensorBoardLog
+from mlgo.learn.progress import TensorBoardLog
 
 folder = Path(sys.argv[1])
 with TensorBoardLog(folder) as board:
