@@ -1,11 +1,11 @@
 """Compile all units without elimination and under the built-in heuristic; choose and split those to learn from.
 
 Example:
-    python scripts/enumerate_cse.py --preset config/presets/gcc-pre.yaml --sources data/cse/corpus/sources.parquet \
-        --workers 2 --output data/cse/baseline
+    python scripts/enumerate_cse.py --preset config/presets/gcc-pre.yaml --home data/cse --workers 2 \
+        --output data/cse/baseline
 """
 
-from mlgo.cli.arguments import choice_pool, cse_compiler_of, cse_parser, settings_of
+from mlgo.cli.arguments import choice_pool, cse_compiler_of, cse_parser, settings_of, unit_sources
 from mlgo.cli.program import run_program
 from mlgo.core.artifacts import CSE_COMPILES, CSE_UNITS, cse_candidates_schema, provenance, write_rows
 from mlgo.core.config import CorpusConfig
@@ -22,12 +22,13 @@ def main() -> None:
     skipped = skip_reasons(found, config)
     eligible = [one for one in found if not skipped[one.unit.name]]
     tables = Tables.of(found, skipped, spec.split(eligible, corpus.splits.model_dump(), seed))
+    sources = unit_sources(args, settings)
     origin = provenance(
         task=settings.value("task"),
         compiler=spec.described(),
         cse=config.model_dump(exclude={"superpmi": {"core_root", "collection", "command", "jit"}}),
         seed=seed,
-        **({"sources_sha256": file_sha256(args.sources)} if args.sources else {}),
+        **({"sources_sha256": file_sha256(sources)} if sources else {}),
     )
     write_rows(args.output / "units.parquet", tables.units, CSE_UNITS, origin)
     write_rows(args.output / "compiles.parquet", tables.compiles, CSE_COMPILES, origin)

@@ -1,15 +1,13 @@
 """Search the best choice of eliminations for each unit.
 
 Example:
-    python scripts/label_cse.py --preset config/presets/gcc-pre.yaml --sources data/cse/corpus/sources.parquet \
-        --baseline data/cse/baseline --workers 2 --output data/cse/labels
+    python scripts/label_cse.py --preset config/presets/gcc-pre.yaml --home data/cse --workers 2 \
+        --output data/cse/labels
 """
-
-from pathlib import Path
 
 from tqdm import tqdm
 
-from mlgo.cli.arguments import choice_pool, cse_compiler_of, cse_parser, settings_of
+from mlgo.cli.arguments import choice_pool, corpus_and_baseline, cse_compiler_of, cse_parser, settings_of
 from mlgo.cli.program import run_program
 from mlgo.core.artifacts import CSE_EFFECTS, CSE_LABELS, provenance, write_rows
 from mlgo.core.files import file_sha256
@@ -18,12 +16,10 @@ from mlgo.problems.subset.stored import choice_row, in_batches, judged_units
 
 
 def main() -> None:
-    parser = cse_parser(__doc__)
-    parser.add_argument("--baseline", type=Path, required=True)
-    args = parser.parse_args()
-    settings = settings_of(args)
+    args = cse_parser(__doc__).parse_args()
+    settings, (_, baseline) = settings_of(args), corpus_and_baseline(args)
     (config, spec), seed = cse_compiler_of(args, settings), settings.value("seed")
-    units = judged_units(args.baseline)
+    units = judged_units(baseline)
     largest_first = in_batches(sorted(units, key=lambda unit: -unit.num_viable))
     jobs = [LabelJob(names, config.max_exhaustive, config.max_trials, seed) for names in largest_first]
     with (
@@ -48,7 +44,7 @@ def main() -> None:
         max_exhaustive=config.max_exhaustive,
         max_trials=config.max_trials,
         seed=seed,
-        baseline_sha256=file_sha256(args.baseline / "compiles.parquet"),
+        baseline_sha256=file_sha256(baseline / "compiles.parquet"),
     )
     effects = [
         {

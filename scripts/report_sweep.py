@@ -19,8 +19,8 @@ from mlgo.experiments.compare import Bootstrap
 from mlgo.experiments.costs import cost_of_seeds
 from mlgo.experiments.curves import read_curves
 from mlgo.experiments.matrix import expand
-from mlgo.experiments.points import point_records, read_points
-from mlgo.report.sweep import render_costs, render_sweep
+from mlgo.experiments.points import read_points
+from mlgo.report.sweep import point_records, render_costs, render_sweep
 
 
 def main() -> None:
@@ -44,7 +44,8 @@ def main() -> None:
         write_text(args.output / "points" / f"{point.name}.yaml", yaml.safe_dump(config, sort_keys=False, width=120))
     write_json(args.output / "sweep.json", {"seeds": list(sweep.seeds), "points": point_records(points)})
     write_text(args.output / "sweep.html", render_sweep(points, sweep, curves, bootstrap))
-    costs = [cost for one in points if (cost := cost_of_seeds(args.work, one.training.name, sweep.seeds)) is not None]
+    known = (cost_of_seeds(args.work, one.name, sweep.seeds, one.kind) for one in sweep.points)
+    costs = [cost for cost in known if cost is not None]
     write_json(args.work / "report" / "sweep_cost.json", [asdict(one) for one in costs])
     write_text(args.work / "report" / "sweep_cost.html", render_costs(costs))
 

@@ -22,7 +22,7 @@ from mlgo.core.work import shared_folder
 from mlgo.problems.subset.compiler import CompilerSpec
 from mlgo.problems.subset.enumeration import UnitsSpec
 from mlgo.problems.subset.pool import CsePool
-from mlgo.problems.subset.problem import compiler_spec
+from mlgo.problems.subset.problem import choice_problem, compiler_spec
 from mlgo.rollout.training import known_compiles
 
 WORKERS = "MLGO_WORKERS"
@@ -123,21 +123,26 @@ def compiler_of(settings: Settings) -> tuple[Toolchain, CompileConfig]:
 
 
 def cse_parser(description: str | None) -> argparse.ArgumentParser:
-    """A parser with what every program must know that chooses eliminations; see `cse_compiler_of`."""
+    """A parser with what every program must know that chooses among candidates; see `cse_compiler_of`."""
     parser = stage_parser(description)
-    parser.add_argument("--sources", type=Path, help="table of translation units, where units come from these")
-    add_work_argument(parser)
+    add_folder_arguments(parser)
     add_workers_arguments(parser)
     parser.add_argument("--output", type=Path, required=True)
     return parser
 
 
 def cse_compiler_of(args: argparse.Namespace, settings: Settings) -> tuple[CseConfig, UnitsSpec]:
-    """Section ``cse``, and the compiler that it names.
+    """Section ``cse``, and the compiler that it names, for what lies in the folder ``--home``.
 
     Raises:
         ConfigError: bad settings.
         ToolchainError: no usable compiler.
     """
     config = settings.section("cse", CseConfig)
-    return config, compiler_spec(settings.value("task"), config, args.sources)
+    return config, compiler_spec(settings.value("task"), config, unit_sources(args, settings))
+
+
+def unit_sources(args: argparse.Namespace, settings: Settings) -> Path | None:
+    """Table of translation units, where units come from these."""
+    needed = choice_problem(settings.value("task")).needs_sources
+    return args.home / "corpus" / "sources.parquet" if needed else None

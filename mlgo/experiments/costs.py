@@ -6,7 +6,8 @@ from pathlib import Path
 
 from mlgo.core.errors import ArtifactError
 from mlgo.core.names import PolicyName
-from mlgo.learn.effort import Effort, effort_path, read_effort, read_experiments
+from mlgo.core.problems import Kind
+from mlgo.learn.effort import PREFIXES, Effort, effort_path, read_effort, read_experiments
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,9 @@ def cost_of(name: str, efforts: Sequence[Effort]) -> Cost:
     )
 
 
-def cost_of_seeds(work: Path, learner: str, seeds: Sequence[int]) -> Cost | None:
-    """What a learner's trainings cost; None if that is not known of all of them."""
-    policies = [str(PolicyName(learner, seed)) for seed in seeds]
+def cost_of_seeds(work: Path, learner: str, seeds: Sequence[int], kind: Kind = "modules") -> Cost | None:
+    """What a learner's trainings on this kind of task cost; None if that is not known of all of them."""
+    policies = [f"{PREFIXES[kind]}{PolicyName(learner, seed)}" for seed in seeds]
     if not all(effort_path(work, policy).exists() for policy in policies):
         return None
     return cost_of(learner, [read_effort(work, policy) for policy in policies])

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,14 @@ from mlgo.core.errors import ConfigError
 from mlgo.core.files import content_hash
 from mlgo.core.learners import LEARNERS, lineage
 from mlgo.core.names import PolicyName
-from mlgo.core.problems import PROBLEMS
+from mlgo.core.problems import PROBLEMS, Kind
 from mlgo.problems.llvm.task import get_task
 
-BASELINE_KEYS = ("seed", "task", "toolchain", "target", "compile", "corpus", "baseline")
-"""Keys of the configuration that corpus and baseline follow from."""
+BASELINE_KEYS: Mapping[Kind, tuple[str, ...]] = {
+    "modules": ("seed", "task", "toolchain", "target", "compile", "corpus", "baseline"),
+    "choices": ("seed", "task", "cse", "corpus"),
+}
+"""Keys of the configuration that corpus, baseline and labels follow from, by kind of the task."""
 
 _INSTEAD = {
     "train": "sweep.learners and sweep.seeds",
@@ -49,6 +52,11 @@ class Training:
     config: Mapping[str, Any]
     home: str
     start: str
+
+    @property
+    def kind(self) -> Kind:
+        """What is learnt on."""
+        return PROBLEMS.get(self.config["task"]).kind
 
 
 @dataclass(frozen=True)
@@ -158,30 +166,36 @@ def _checked(base: Mapping[str, Any], chosen: Mapping[str, Any]) -> Mapping[str,
 
 
 def _check_task(config: Config) -> None:
-    if PROBLEMS.get(config.task).kind == "choices":
-        raise ConfigError(f"task {config.task} has stages of its own and cannot be swept; sweep tasks of LLVM's")
-    get_task(config.task).check_objective(config.compile.objective)
+    kind = PROBLEMS.get(config.task).kind
+    for learner in config.sweep.learners:
+        if kind not in LEARNERS.get(learner).sections:
+            raise ConfigError(f"sweep.learners: there is no {learner} for task {config.task}")
+    if kind == "modules":
+        get_task(config.task).check_objective(config.compile.objective)
 
 
 def _lineage(
     values: Mapping[str, Any], config: Mapping[str, Any], task: str, chosen: Mapping[str, Any], learner: str
 ) -> list[Training]:
     """A training after those that it starts from, the first first."""
-    home = _home(values, config, task, chosen)
+    kind = PROBLEMS.get(config["task"]).kind
+    home = _home(values, config, task, chosen, BASELINE_KEYS[kind])
     found: list[Training] = []
-    read = set(BASELINE_KEYS)
+    read = set(BASELINE_KEYS[kind])
     for one in lineage(learner, config):
-        read |= set(LEARNERS.get(one).sections["modules"])
+        read |= set(LEARNERS.get(one).sections[kind])
         settings = {key: value for key, value in chosen.items() if key.split(".")[0] in read}
         start_name = found[-1].name if found else ""
         found.append(Training(_name(one, task, settings), one, task, settings, config, home, start_name))
     return found
 
 
-def _home(values: Mapping[str, Any], config: Mapping[str, Any], task: str, chosen: Mapping[str, Any]) -> str:
-    if all(values[key] == config[key] for key in BASELINE_KEYS):
+def _home(
+    values: Mapping[str, Any], config: Mapping[str, Any], task: str, chosen: Mapping[str, Any], keys: Sequence[str]
+) -> str:
+    if all(values[key] == config[key] for key in keys):
         return ""
-    settings = {key: value for key, value in chosen.items() if key.split(".")[0] in BASELINE_KEYS}
+    settings = {key: value for key, value in chosen.items() if key.split(".")[0] in keys}
     return _name("", task, settings)
 
 

@@ -111,13 +111,18 @@ def unit_rows(measured: Measured, bootstrap: Bootstrap) -> list[Row]:
         By split (test first), scope (`ALL` first) and contender; counts are ``failures``, compiles by kind, `OK` first,
         and ``eliminations`` in the units compared, mean over the seeds.
     """
-    projects = measured.items["project"]
-    groups = np.unique(projects.astype(str), return_inverse=True)[1] if any(projects) else None
+    groups = groups_of(measured)
     whole = [Place(split, ALL, measured.where(split=split), groups) for split in measured.splits]
     parts = measured.places(measured.by_project)
     places = [place for one in whole for place in (one, *(part for part in parts if part.split == one.split))]
     draws = lambda name, place, measure: ("cse", name, place.split, place.scope, measure)  # noqa: E731
     return compare_all(measured, places, bootstrap, draws, _count)
+
+
+def groups_of(measured: Measured) -> np.ndarray | None:
+    """Number of each unit's project, int64 [num_units], since units of one resemble each other; None without any."""
+    projects = measured.items["project"]
+    return np.unique(projects.astype(str), return_inverse=True)[1] if any(projects) else None
 
 
 def unit_record(row: Row) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -10,7 +10,11 @@ from typing import Protocol
 
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import read_json, write_json
+from mlgo.core.problems import Kind
 from mlgo.core.work import experiment_origin, shared_folder
+
+PREFIXES: Mapping[Kind, str] = {"modules": "", "choices": "cse-"}
+"""What stands before the names of policies in logs, checkpoints and costs, by what was learnt on."""
 
 
 class CompileCounts(Protocol):

@@ -71,8 +71,10 @@ def metrics(
     for row in totals:
         numbers = {}
         for measure, one in row.comparisons.items():
-            ends = {f"{measure}_total_{end}_percent": percent(getattr(one.total, key)) for end, key in _ENDS.items()}
-            numbers |= _known(ends) | {"projects": one.num_compared, "projects_failed": one.num_failed}
+            numbers |= _known(percents(f"{measure}_total_", one.total)) | {
+                "projects": one.num_compared,
+                "projects_failed": one.num_failed,
+            }
         found.setdefault(row.split, {}).setdefault(row.name, {}).update(numbers)
     for row in by_project:
         ends = {
@@ -150,6 +152,11 @@ def ratios_csv(measured: Measured, measure: str) -> str:
     return write_csv(["policy", "split", "module", "ratio"], records)
 
 
+def percents(prefix: str, gain: Gain, digits: int = _DIGITS) -> dict[str, float | None]:
+    """A gain and the ends of its interval in percent, for example ``total_gain_percent``, ``total_low_percent``."""
+    return {f"{prefix}{end}_percent": percent(getattr(gain, name), digits) for end, name in _ENDS.items()}
+
+
 def write_csv(header: Sequence[str], records: Iterable[Sequence[Any]]) -> str:
     """Rows as CSV; None becomes an empty field."""
     buffer = io.StringIO()
@@ -177,11 +184,7 @@ def _mean_ends(prefix: str, gains: Sequence[Gain]) -> dict[str, float | None]:
 
 def _numbers(one: Comparison, measure: str) -> dict[str, float | str]:
     prefix = prefix_of(measure)
-    percentages = {
-        f"{kind}_{end}_percent": percent(getattr(getattr(one, kind), key))
-        for kind in ("geomean", "total")
-        for end, key in _ENDS.items()
-    }
+    percentages = percents("geomean_", one.geomean) | percents("total_", one.total)
     shares = {"worse_share_percent": percent(one.worse_share), "sign_p": _significant(one.sign_p)}
     counts = {
         "modules": one.num_compared,

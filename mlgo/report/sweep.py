@@ -10,15 +10,15 @@ import plotly.graph_objects as go
 
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import read_json
-from mlgo.core.measures import get_measure
 from mlgo.core.names import PolicyName
 from mlgo.experiments.compare import Bootstrap, Gain
 from mlgo.experiments.costs import Cost, cost_of_seeds, experiment_costs
 from mlgo.experiments.curves import Curve
 from mlgo.experiments.matrix import Sweep
-from mlgo.experiments.points import SPLITS, Point, point_records
+from mlgo.experiments.points import SPLITS, Point
 from mlgo.report import figures
-from mlgo.report.pages import Column, Shown, Style, Table, count_column, gain_column, render, text_column
+from mlgo.report.metrics import percents
+from mlgo.report.pages import Column, Shown, Style, Table, count_column, percent, render, text_column
 
 _MARKS = {"validation": ("dot", "x"), "test": ("solid", "circle-open")}
 """Dash of a split's line, and symbol of its seeds."""
@@ -35,22 +35,11 @@ def render_sweep(
         curves: learning curves of the trainings that did not fail.
         bootstrap: how the intervals were made.
     """
-    records = point_records(points)
-    columns = _leading(records, sweep.seeds)
-    for split in SPLITS:
-        columns += [
-            gain_column(f"gain, {split}", partial(_gain, split=split, kind="geomean")),
-            gain_column(f"in total, {split}", partial(_gain, split=split, kind="total")),
-        ]
-    columns += [
-        Column("less / more on test", _tally),
-        count_column("compiles asked for", lambda row: row[1].evaluations),
-    ]
+    records = point_records(points, digits=12)
     failed = [(point, seed, message) for point in points for seed, message in point.failures.items()]
-    keys = _keys(records)
     return render(
         "sweep.html.jinja",
-        points=Table(columns, list(zip(records, points, strict=True))),
+        points=Table(_columns(records, sweep.seeds), records),
         names=Table(
             [text_column("point", lambda one: one.label), text_column("name", lambda one: one.training.name)], points
         ),
@@ -63,9 +52,9 @@ def render_sweep(
             failed,
         ),
         seeds=sweep.seeds,
-        measures=", ".join(dict.fromkeys(get_measure(point.measure).words.title for point in points)),
+        measures=", ".join(dict.fromkeys(point.title for point in points)),
         bootstrap=bootstrap,
-        figures=figures.to_html({"gains": _gains(points, keys), "curves": _curves(points, curves)}),
+        figures=figures.to_html({"gains": _gains(points, _keys(records)), "curves": _curves(points, curves)}),
     )
 
 
@@ -84,16 +73,49 @@ def show(args: argparse.Namespace) -> Shown:
         raise ArtifactError(f"{path} is missing; make it with: make sweep")
     known = read_json(path)
     records, seeds = known["points"], known["seeds"]
-    costs = [cost_of_seeds(args.data / "work", one["name"], seeds) for one in records]
-    columns = _leading(records, seeds)
-    columns += [Column(f"{split} gain (interval)", partial(_recorded_gain, split=split)) for split in SPLITS]
-    columns += [count_column("evaluations", lambda row: row[0]["evaluations"])]
-    columns += [_of_cost(column) for column in _cost_columns(mean=True)[1:]]
-    lines = [Table(columns, list(zip(records, costs, strict=True))).aligned()]
+    costs = {one["name"]: cost_of_seeds(args.data / "work", one["name"], seeds, one["kind"]) for one in records}
+    columns = _columns(records, seeds) + [_of_cost(column, costs) for column in _cost_columns(mean=True)[1:]]
+    lines = [Table(columns, records).aligned()]
     for one in records:
         lines += [f"{PolicyName(one['name'], int(seed))} failed: {why}" for seed, why in one["failures"].items()]
-    with_costs = [{**one, "cost": asdict(cost) if cost else None} for one, cost in zip(records, costs, strict=True)]
+    with_costs = [{**one, "cost": asdict(cost) if (cost := costs[one["name"]]) else None} for one in records]
     return Shown("\n".join(lines), {**known, "points": with_costs})
+
+
+def point_records(points: Sequence[Point], digits: int = 4) -> list[dict[str, Any]]:
+    """The points as plain values, gains in percent with so many decimals."""
+    return [
+        {
+            "name": one.training.name,
+            "task": one.training.task,
+            "kind": one.training.kind,
+            "learner": one.training.learner,
+            "settings": dict(one.training.settings),
+            "measure": one.measure,
+            "best_on_validation": one.best,
+            "evaluations": one.evaluations,
+            "failures": {str(seed): message for seed, message in one.failures.items()},
+            **{split: _figures(one, split, digits) for split in one.rows},
+        }
+        for one in points
+    ]
+
+
+def _figures(point: Point, split: str, digits: int) -> dict[str, Any]:
+    one = point.rows[split].by(point.measure)
+    return {
+        "modules": one.num_compared,
+        "failed": one.num_failed,
+        **percents("", one.geomean, digits),
+        **percents("total_", one.total, digits),
+        "gain_percent_by_seed": {
+            str(row.contender.seeds[0]): percent(row.by(point.measure).geomean.value, digits)
+            for row in point.by_seed[split]
+        },
+        "wins": one.wins,
+        "losses": one.losses,
+        "verdict": one.verdict,
+    }
 
 
 def cost_table(costs: Sequence[Cost], what: str) -> Table:
@@ -106,46 +128,40 @@ def _keys(records: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(key for one in records for key in one["settings"]))
 
 
-def _leading(records: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> list[Column]:
-    """Columns that tell points apart, for rows whose first part is the record of a point."""
+def _columns(records: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> list[Column]:
+    """Columns for records of points: what tells them apart, then what they gain."""
 
-    def num_seeds(row: Any) -> str:
-        num_failed = len(row[0]["failures"])
+    def num_seeds(one: Mapping[str, Any]) -> str:
+        num_failed = len(one["failures"])
         return f"{len(seeds) - num_failed} of {len(seeds)}" if num_failed else str(len(seeds))
 
-    def setting(row: Any, style: Style, key: str) -> str:
-        return str(row[0]["settings"].get(key, style.none))
+    def setting(one: Mapping[str, Any], style: Style, key: str) -> str:
+        return str(one["settings"].get(key, style.none))
+
+    def gain(one: Mapping[str, Any], style: Style, split: str, kind: str) -> str:
+        if split not in one:
+            return "failed"
+        ends = (one[split][f"{kind}{end}_percent"] for end in ("gain", "low", "high"))
+        return style.gain(Gain(*(None if end is None else end / 100.0 for end in ends)))
+
+    def tally(one: Mapping[str, Any], style: Style) -> str:
+        return style.counts(one["test"]["wins"], one["test"]["losses"]) if "test" in one else "failed"
 
     several = any(one["task"] for one in records)
     return [
-        Column("", lambda row, style: ("★" if style.html else "*") if row[0]["best_on_validation"] else ""),
-        *([text_column("task", lambda row: row[0]["task"])] if several else []),
-        text_column("learner", lambda row: row[0]["learner"]),
+        Column("", lambda one, style: ("★" if style.html else "*") if one["best_on_validation"] else ""),
+        *([text_column("task", lambda one: one["task"])] if several else []),
+        text_column("learner", lambda one: one["learner"]),
         *(Column(key, partial(setting, key=key)) for key in _keys(records)),
-        Column("seeds", lambda row, style: num_seeds(row)),
+        Column("seeds", lambda one, style: num_seeds(one)),
+        *(
+            Column(f"{title}, {split}", partial(gain, split=split, kind=kind))
+            for split in SPLITS
+            for title, kind in (("gain", ""), ("in total", "total_"))
+        ),
+        Column("less / more on test", tally),
+        count_column("compiles asked for", lambda one: one["evaluations"]),
     ]
-
-
-def _gain(row: tuple[Any, Point], split: str, kind: str) -> Gain | None:
-    point = row[1]
-    return getattr(point.rows[split].by(point.measure), kind) if point.rows else None
-
-
-def _tally(row: tuple[Any, Point], style: Style) -> str:
-    point = row[1]
-    if not point.rows:
-        return "failed"
-    test = point.rows["test"].by(point.measure)
-    return style.counts(test.wins, test.losses)
-
-
-def _recorded_gain(row: tuple[Mapping[str, Any], Any], style: Style, split: str) -> str:
-    """The gain that ``sweep.json`` holds in percent."""
-    figures = row[0].get(split)
-    if figures is None:
-        return "failed"
-    ends = (figures[f"{end}_percent"] for end in ("gain", "low", "high"))
-    return style.gain(Gain(*(None if end is None else end / 100.0 for end in ends)))
 
 
 def _cost_columns(mean: bool) -> list[Column]:
@@ -163,9 +179,14 @@ def _cost_columns(mean: bool) -> list[Column]:
     ]
 
 
-def _of_cost(column: Column) -> Column:
-    """A column about costs for rows of records with costs; a dash where there is none."""
-    return Column(column.title, lambda row, style: style.none if row[1] is None else column.cell(row[1], style))
+def _of_cost(column: Column, costs: Mapping[str, Cost | None]) -> Column:
+    """A column about costs for records of points; a dash where there is none."""
+
+    def cell(one: Mapping[str, Any], style: Style) -> str:
+        cost = costs[one["name"]]
+        return style.none if cost is None else column.cell(cost, style)
+
+    return Column(column.title, cell)
 
 
 def _gains(points: Sequence[Point], keys: Sequence[str]) -> go.Figure | None:
@@ -195,13 +216,13 @@ def _gains(points: Sequence[Point], keys: Sequence[str]) -> go.Figure | None:
                 everywhere.append((f"{name}, {split}", 100.0 * (members[0].gain(split) or 0.0), line))
                 continue
             places = [point.training.settings[key] if plain else _place(point, key) for point in members]
-            compared = [point.rows[split].by(point.measure) for point in members]
+            compared = [one for point in members if (one := point.on(split))]
             series.append(
                 figures.Series(
                     f"{name}, {split}",
                     places,
                     [None if one.geomean.value is None else 100.0 * one.geomean.value for one in compared],
-                    [f"{one.num_compared} modules" for one in compared],
+                    [f"{one.num_compared} compared" for one in compared],
                     i,
                     "%{x}: %{y:+.2f} %<br>%{text}",
                     {"line": {**line, "width": 2.5}, "marker": {"size": 9, "color": line["color"]}},

@@ -10,6 +10,7 @@ from mlgo.core.errors import ConfigError
 from mlgo.experiments.matrix import expand
 
 ROOT = Path(__file__).parents[2]
+GCC = str(ROOT / "config/presets/gcc-pre.yaml")
 
 
 def values(**sweep):
@@ -102,6 +103,19 @@ def test_tasks():
     assert grid.points[0].config["es"]["pairs"] == 16  # the preset's
 
 
+def test_tasks_that_choose_among_candidates():
+    grid = expand(values(tasks={"inline": [], "pre": [GCC]}, points={"cse.max_trials": [64, 128]}))
+    assert [(point.name, point.home, point.kind, point.start) for point in grid.points] == [
+        ("es,inline,base", "", "modules", "bc,inline,base"),  # reads nothing of section cse
+        *(
+            (f"es,{home}", home, "choices", f"marginal,{home}")  # the labels of each come from another search
+            for home in ("pre,cse.max_trials=64", "pre,cse.max_trials=128")
+        ),
+    ]
+    base = values(points={"es.step_size": [0.1, 0.2]}) | {"task": "gcc-pre"}
+    assert [point.home for point in expand(base).points] == ["", ""]  # baseline and labels are the default run's
+
+
 def test_names_of_values_that_are_no_words():
     grid = expand(values(learners=["bc"], points={"policy.hidden": [[], [16, 8]]}))
     assert [point.name for point in grid.points] == ["bc,policy.hidden=none", "bc,policy.hidden=16+8"]
@@ -119,7 +133,7 @@ def test_names_of_values_that_are_no_words():
         ({"points": {"es.step_size": []}}, "sweep.points.es.step_size: list should have at least 1 item"),
         ({"points": {"ppo.epochs": [1, 2]}}, "ppo.epochs is read by none of sweep.learners (es)"),
         ({"points": {"train.seeds": [[0], [1]]}}, "train.seeds cannot be swept; use sweep.learners and sweep.seeds"),
-        ({"points": {"task": ["inline-size", "gcc-pre"]}}, "task gcc-pre has stages of its own and cannot be swept"),
+        ({"points": {"task": ["inline-size", "gcc-pre"]}, "learners": ["bcmax"]}, "there is no bcmax for task gcc-pre"),
         ({"points": {"compile.objective": ["spill_cost"]}}, "spill_cost"),
         ({"learners": []}, "sweep.learners: list should have at least 1 item"),
         ({"learners": ["es", "es"]}, "must not name anything twice"),

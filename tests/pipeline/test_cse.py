@@ -1,6 +1,7 @@
 """Choosing eliminations, from recorded methods or sources to the report."""
 
 import json
+import re
 import shutil
 import sys
 from importlib.util import find_spec
@@ -119,6 +120,28 @@ def test_the_same_inputs_give_the_same_bytes_on_any_number_of_workers(jit, tmp_p
 
 
 @pytest.mark.slow
+def test_a_sweep_of_two_points_comes_to_its_page(jit):
+    (jit.root / "points.yaml").write_text(
+        yaml.safe_dump(
+            {"sweep": {"learners": ["es"], "points": {"es.step_size": [0.05, 0.1]}}, "evaluate": {"splits": ["test"]}}
+        )
+    )
+    output, _ = (run := jit.start(*snakemake("small.yaml", "points.yaml", "--", "sweep"))).communicate(timeout=900)
+    assert run.returncode == 0, output[-3000:]
+    record = json.loads((jit.root / "data/sweep/sweep.json").read_text())
+    assert [one["name"] for one in record["points"]] == ["es,es.step_size=0.05", "es,es.step_size=0.1"]
+    for one in record["points"]:
+        rows = pq.read_table(jit.root / f"data/sweep/results/{one['name']}-s0/results.parquet").to_pylist()
+        for split in ("validation", "test"):
+            assert one[split]["modules"] == sum(row["split"] == split for row in rows) > 0
+            assert one[split]["low_percent"] <= one[split]["gain_percent"] <= one[split]["high_percent"]
+    assert "Gains are in PerfScore" in (jit.root / "data/sweep/sweep.html").read_text()
+    table = jit.run("mlgo", "report", "sweep").stdout
+    assert re.search(r"^\* +es +0\.(05|1) .*\d$", table, re.MULTILINE)  # costs are known, too
+    assert not (jit.root / "data/sweep/homes").exists()
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_dvc_gives_the_same_bytes(jit, tmp_path):
     checkout = Checkout(tmp_path)
@@ -157,6 +180,19 @@ def test_every_learner_has_its_way_to_the_report(learner, tmp_path):
     run = checkout.run(*snakemake("small.yaml", "--dry-run"))
     assert run.returncode == 0, run.stdout + run.stderr
     assert f"train_{learner}" in run.stdout
+
+
+def test_points_with_other_labels_have_a_baseline_of_their_own(tmp_path):
+    checkout = Checkout(tmp_path)
+    sweep = {"sweep": {"learners": ["es"], "points": {"cse.max_trials": [64, 32]}}, "es": {"start": "bc"}}
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump({**JIT, **sweep}))
+    run = checkout.run(*snakemake("small.yaml", "--dry-run", "--", "sweep"))
+    assert run.returncode == 0, run.stdout + run.stderr
+    jobs = dict(re.findall(r"^(\w+) +(\d+)$", run.stdout + run.stderr, re.MULTILINE))
+    assert jobs == {
+        **{"enumerate_cse": "2", "label_cse": "2", "train_point": "4", "evaluate_point": "2"},
+        **{"report_sweep": "1", "sweep": "1", "total": "12"},
+    }
 
 
 def test_a_missing_collection_is_named(tmp_path):

@@ -26,7 +26,7 @@ configfile: "config/config.yaml"
 try:
     # With the defaults of learners of other packages, which may leave their section out.
     config.update(parse_config(config).model_dump())
-    # What is learnt on: modules, with the stages of corpus.smk and baseline.smk, or choices, with those of cse.smk.
+    # What the default run learns on: modules, with the stages of corpus.smk and baseline.smk, or choices, with those of cse.smk.
     KIND = PROBLEMS.get(config["task"]).kind
     if KIND == "modules":
         get_task(config["task"]).check_objective(config["compile"]["objective"])
@@ -44,15 +44,6 @@ POLICIES = [
     for algorithm in config["train"]["algorithms"]
     for seed in config["train"]["seeds"]
 ]
-# Choices: sources, where there is such a table, and baseline.
-CSE_SOURCES = (
-    ["data/cse/corpus/sources.parquet"]
-    if KIND == "choices" and PROBLEMS.get(config["task"]).needs_sources
-    else []
-)
-CSE_BASELINE = expand(
-    "data/cse/baseline/{file}.parquet", file=["units", "compiles", "candidates"]
-)
 
 # What programs read of a policy.
 POLICY = ["policy.json", "weights.npy"]

@@ -1,12 +1,6 @@
-# Choice of redundancy eliminations: sources or recorded methods -> baselines -> labels -> policies -> evaluation -> report.
-# What make does for tasks that choose among candidates.
-include: "common.smk"
-
-
-# What all programs of this file run.
-CSE_CODE = code(
-    "compiler", "corpus", "execution", "actions", "policy", "problems", "problems/llvm"
-)
+# Choice of redundancy eliminations: sources or recorded methods -> baselines -> labels -> report, at every place of choices.
+# train.smk and evaluate.smk have what lies between. What make does for tasks that choose among candidates.
+include: "places.smk"
 
 
 rule cse:
@@ -17,99 +11,86 @@ rule cse:
 rule build_cse_sources:
     input:
         script="scripts/build_cse_sources.py",
-        code=CSE_CODE,
-        recipes=expand(
+        code=CHOICE_CODE,
+        recipes=lambda wildcards: expand(
             "{folder}/{project}.yaml",
-            folder=config["corpus"]["recipes"],
-            project=PROJECTS,
+            folder=config_at(wildcards.place)["corpus"]["recipes"],
+            project=projects_at(wildcards.place),
         ),
     output:
-        "data/cse/corpus/sources.parquet",
+        "data/{place}corpus/sources.parquet",
     log:
-        "data/work/logs/build_cse_sources.log",
+        "data/work/logs/{place}build_cse_sources.log",
+    wildcard_constraints:
+        place=CHOICE_PLACE,
     threads: MANY_CORES
     resources:
         mem_mb=memory(500, 200),
         runtime=minutes(60),
         disk_mb=2000,
     params:
-        config=settings("seed", "cse", "corpus"),
+        config=lambda wildcards: settings(
+            "seed", "cse", "corpus", values=config_at(wildcards.place)
+        ),
     shell:
-        "MLGO_LOG={log} exec python {input.script} --config {params.config} --workers {threads} --output {output}"
+        "MLGO_LOG={log:q} exec python {input.script} --config {params.config} --workers {threads} --output {output:q}"
 
 
 rule enumerate_cse:
     input:
+        lambda wildcards: choices_at(wildcards.place)[:-3],
         script="scripts/enumerate_cse.py",
-        code=CSE_CODE,
-        sources=CSE_SOURCES,
+        code=CHOICE_CODE,
     output:
-        *CSE_BASELINE,
-        "data/cse/baseline/summary.json",
+        expand(
+            "data/{{place}}baseline/{file}.parquet",
+            file=["units", "compiles", "candidates"],
+        ),
+        "data/{place}baseline/summary.json",
     log:
-        "data/work/logs/enumerate_cse.log",
+        "data/work/logs/{place}enumerate_cse.log",
+    wildcard_constraints:
+        place=CHOICE_PLACE,
     threads: MANY_CORES
     resources:
         mem_mb=memory(1000, 300),
         runtime=minutes(240),
     params:
-        config=settings("task", "seed", "cse", "corpus", "replay"),
-        sources=lambda wildcards, input: (
-            f"--sources {input.sources}" if input.sources else ""
+        config=lambda wildcards: settings(
+            "task",
+            "seed",
+            "cse",
+            "corpus",
+            "replay",
+            values=config_at(wildcards.place),
         ),
     shell:
-        "MLGO_LOG={log} exec python {input.script} --config {params.config} {params.sources} --workers {threads} "
-        "--output data/cse/baseline"
+        "MLGO_LOG={log:q} exec python {input.script} --config {params.config} --home data/{wildcards.place:q} "
+        "--workers {threads} --output data/{wildcards.place:q}baseline"
 
 
 rule label_cse:
     input:
+        lambda wildcards: choices_at(wildcards.place),
         script="scripts/label_cse.py",
-        code=CSE_CODE,
-        sources=CSE_SOURCES,
-        baseline=CSE_BASELINE,
+        code=CHOICE_CODE,
     output:
-        "data/cse/labels/labels.parquet",
-        "data/cse/labels/effects.parquet",
+        labels_at("{place}"),
     log:
-        "data/work/logs/label_cse.log",
+        "data/work/logs/{place}label_cse.log",
+    wildcard_constraints:
+        place=CHOICE_PLACE,
     threads: MANY_CORES
     resources:
         mem_mb=memory(1000, 300),
         runtime=minutes(720),
     params:
-        config=settings("task", "seed", "cse", "replay"),
-        sources=lambda wildcards, input: (
-            f"--sources {input.sources}" if input.sources else ""
+        config=lambda wildcards: settings(
+            "task", "seed", "cse", "replay", values=config_at(wildcards.place)
         ),
     shell:
-        "MLGO_LOG={log} exec python {input.script} --config {params.config} {params.sources} --workers {threads} "
-        "--baseline data/cse/baseline --output data/cse/labels"
-
-
-rule evaluate_cse:
-    input:
-        script="scripts/evaluate_cse.py",
-        code=CSE_CODE,
-        sources=CSE_SOURCES,
-        baseline=CSE_BASELINE,
-        policy="data/cse/policies/{policy}/weights.npy",
-    output:
-        "data/cse/evaluation/{policy}.parquet",
-    log:
-        "data/work/logs/evaluate_cse-{policy}.log",
-    threads: MANY_CORES
-    resources:
-        mem_mb=memory(1000, 300),
-        runtime=minutes(240),
-    params:
-        config=settings("task", "cse", "evaluate.splits", "replay"),
-        sources=lambda wildcards, input: (
-            f"--sources {input.sources}" if input.sources else ""
-        ),
-    shell:
-        "MLGO_LOG={log} exec python {input.script} --config {params.config} {params.sources} --workers {threads} "
-        "--baseline data/cse/baseline --policy data/cse/policies/{wildcards.policy} --output {output}"
+        "MLGO_LOG={log:q} exec python {input.script} --config {params.config} --home data/{wildcards.place:q} "
+        "--workers {threads} --output data/{wildcards.place:q}labels"
 
 
 rule report_cse:
@@ -117,7 +98,7 @@ rule report_cse:
         script="scripts/report_cse.py",
         code=code("experiments", "report"),
         templates=TEMPLATES,
-        baseline=CSE_BASELINE,
+        baseline=lambda wildcards: choices_at("cse/"),
         labels="data/cse/labels/labels.parquet",
         evaluation=expand("data/cse/evaluation/{policy}.parquet", policy=POLICIES),
         histories=expand("data/cse/policies/{policy}/history.csv", policy=POLICIES),

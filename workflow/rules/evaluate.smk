@@ -54,6 +54,10 @@ EVALUATIONS = {
             "output": "generalisation/parts/{learnt}-{train_set}-s{seed}.{tested}.parquet"
         },
     ),
+    "evaluate_cse": (
+        "cse/policies/{policy}",
+        {"output": "cse/evaluation/{policy}.parquet"},
+    ),
     "evaluate_point": (
         "sweep/policies/{point}-s{seed}",
         {"output": "sweep/results/{point}-s{seed}/results.parquet"},
@@ -70,25 +74,18 @@ for name, (folder, tables) in EVALUATIONS.items():
         name:
             name
         input:
-            lambda wildcards: compiler_at(tested_at(wildcards)),
-            lambda wildcards: corpus_at(tested_at(wildcards)),
-            lambda wildcards: baseline_at(tested_at(wildcards)),
-            script="scripts/evaluate_policy.py",
-            code=code(
-                "compiler",
-                "corpus",
-                "wire",
-                "problems/llvm",
-                "actions",
-                "policy",
-                "rollout",
-            ),
+            evaluation_input,
+            script=evaluation_script,
+            code=evaluation_code,
             policy=policy if in_sweep else [f"{policy}/{file}" for file in POLICY],
         output:
             (
                 directory(str(output.parent))
                 if in_sweep
-                else [temp(f"data/{path}") for path in tables.values()]
+                else [
+                    f"data/{path}" if name == "evaluate_cse" else temp(f"data/{path}")
+                    for path in tables.values()
+                ]
             ),
         log:
             f"data/work/logs/{name}/{named}.log",

@@ -1,5 +1,6 @@
 # Places of a corpus and its baseline: data/ of the default run, data/generalisation/<compiler>/ of each further compiler,
-# data/sweep/homes/<home>/ of each point of a sweep that needs its own. The rules that fill them are the same.
+# data/sweep/homes/<home>/ of each point of a sweep that needs its own. The rules that fill them are the same. What belongs to
+# choices lies in the folder cse/ of a place.
 include: "common.smk"
 
 
@@ -8,6 +9,15 @@ from mlgo.experiments.matrix import expand as expand_sweep
 # Further compilers by name, and all; main is that of the default run.
 WHEELS = config["generalisation"]["compilers"]
 COMPILERS = ["main", *WHEELS]
+
+
+CHOICE_PLACE = r"(sweep/homes/[\w.+=,-]+/)?cse/"
+
+
+# What all programs run that make choices.
+CHOICE_CODE = code(
+    "compiler", "corpus", "execution", "actions", "policy", "problems", "problems/llvm"
+)
 
 
 wildcard_constraints:
@@ -32,16 +42,21 @@ def zig(wheel):
     return f"data/work/compilers/{wheel}/ziglang/zig"
 
 
-def place_of(compiler="main", home=""):
-    """Place of what a compiler made, or of what a sweep calls home."""
-    if home:
-        return f"sweep/homes/{home}/"
-    return "" if compiler == "main" else f"generalisation/{compiler}/"
+def place_of(compiler="main", home="", values=config):
+    """Place of what a compiler made, or of what a sweep calls home, for the task of a configuration."""
+    area = "" if compiler == "main" else f"generalisation/{compiler}/"
+    area = f"sweep/homes/{home}/" if home else area
+    return f"{area}cse/" if kind_of(values) == "choices" else area
+
+
+def kind_of(values):
+    """What a configuration's task learns on."""
+    return PROBLEMS.get(values["task"]).kind
 
 
 def config_at(place):
     """The configuration under which a place is filled."""
-    *area, name = Path(place).parts or ("",)
+    *area, name = Path(place.removesuffix("cse/")).parts or ("",)
     if area == ["sweep", "homes"]:
         return swept().homes[name]
     return config | {"toolchain": zig(name)} if area == ["generalisation"] else config
@@ -81,6 +96,21 @@ def corpus_at(place):
             for project in projects_at(place)
         ),
     ]
+
+
+def choices_at(place):
+    """What choices are made for: sources, where there is such a table, and baseline."""
+    needs_sources = PROBLEMS.get(config_at(place)["task"]).needs_sources
+    tables = ["units", "compiles", "candidates"]
+    return [
+        *([f"data/{place}corpus/sources.parquet"] if needs_sources else []),
+        *expand("data/{place}baseline/{file}.parquet", place=place, file=tables),
+    ]
+
+
+def labels_at(place):
+    """What the search for choices has found."""
+    return [f"data/{place}labels/labels.parquet", f"data/{place}labels/effects.parquet"]
 
 
 def baseline_at(place):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 TRAIN_SETS = config["generalisation"]["train_sets"]
 # Folder of policies, corpus and baseline beneath data/.
-HOME = "cse/" if KIND == "choices" else ""
+HOME = place_of()
 
 
 class Training(NamedTuple):
@@ -27,7 +27,8 @@ def training(wildcards):
         start = (
             f"data/sweep/policies/{one.start}-s{wildcards.seed}" if one.start else ""
         )
-        return Training(one.learner, one.config, place_of(home=one.home), start)
+        place = place_of(home=one.home, values=one.config)
+        return Training(one.learner, one.config, place, start)
     if "learnt" in wildcards.keys():
         place, modules = place_of(wildcards.learnt), TRAIN_SETS[wildcards.train_set]
         marginal = config["marginal"] | {"modules": modules["modules"]}
@@ -46,9 +47,8 @@ def training_input(wildcards):
     start = [one.start] if one.start else []
     if "point" not in wildcards.keys():  # where a folder is not one output
         start = expand("{folder}/{file}", folder=start, file=POLICY)
-    if KIND == "choices":
-        labels = ["data/cse/labels/labels.parquet", "data/cse/labels/effects.parquet"]
-        return [*CSE_SOURCES, *CSE_BASELINE, *labels, *start]
+    if kind_of(one.values) == "choices":
+        return [*choices_at(one.place), *labels_at(one.place), *start]
     return [
         *compiler_at(one.place),
         *corpus_at(one.place),
@@ -61,9 +61,10 @@ def training_input(wildcards):
 def training_settings(wildcards):
     """What a training reads of its configuration."""
     one = training(wildcards)
-    kind = ["cse"] if KIND == "choices" else COMPILER
-    read = LEARNERS.get(one.learner).sections[KIND]
-    return settings("task", "replay", *kind, *read, values=one.values)
+    kind = kind_of(one.values)
+    read = LEARNERS.get(one.learner).sections[kind]
+    compiler = ["cse"] if kind == "choices" else COMPILER
+    return settings("task", "replay", *compiler, *read, values=one.values)
 
 
 def training_options(wildcards):
@@ -84,24 +85,57 @@ def trained(folder, learner):
 def tested_at(wildcards):
     """Place where a policy is tested."""
     if "point" in wildcards.keys():
-        return place_of(home=swept().trainings[wildcards.point].home)
+        one = swept().trainings[wildcards.point]
+        return place_of(home=one.home, values=one.config)
     return place_of(getattr(wildcards, "tested", "main"))
 
 
 def timings_at(wildcards):
-    """Folder for times, which are named by policy."""
+    """Folder for times, which are named by policy; choices leave none and share what is known of units."""
+    if kind_of(evaluation_values(wildcards)) == "choices":
+        return "data/work"
     return (
         f"data/work/{'sweep' if 'point' in wildcards.keys() else tested_at(wildcards)}"
     )
 
 
+def evaluation_values(wildcards):
+    """The configuration of an evaluation; in a sweep policies are chosen by validation."""
+    if "point" not in wildcards.keys():
+        return config_at(tested_at(wildcards))
+    values = swept().trainings[wildcards.point].config | {"seed": config["seed"]}
+    values["evaluate"] = config["evaluate"] | {"splits": ["test", "validation"]}
+    return values
+
+
 def evaluation_settings(wildcards):
-    """What an evaluation reads of the configuration; in a sweep policies are chosen by validation."""
-    values = config_at(tested_at(wildcards))
-    if "point" in wildcards.keys():
-        values = swept().trainings[wildcards.point].config | {"seed": config["seed"]}
-        values["evaluate"] = config["evaluate"] | {"splits": ["test", "validation"]}
+    """What an evaluation reads of the configuration."""
+    values = evaluation_values(wildcards)
+    if kind_of(values) == "choices":
+        return settings("task", "cse", "evaluate.splits", "replay", values=values)
     return settings(*COMPILER, "seed", "evaluate", values=values)
+
+
+def evaluation_script(wildcards):
+    """The program that evaluates, by what the task learns on."""
+    kind = kind_of(evaluation_values(wildcards))
+    return f"scripts/evaluate_{'cse' if kind == 'choices' else 'policy'}.py"
+
+
+def evaluation_code(wildcards):
+    """What that program runs."""
+    if kind_of(evaluation_values(wildcards)) == "choices":
+        return CHOICE_CODE
+    packages = ["compiler", "corpus", "wire", "problems/llvm", "actions", "policy"]
+    return code(*packages, "rollout")
+
+
+def evaluation_input(wildcards):
+    """What a policy is tested on."""
+    place = tested_at(wildcards)
+    if kind_of(evaluation_values(wildcards)) == "choices":
+        return choices_at(place)
+    return [*compiler_at(place), *corpus_at(place), *baseline_at(place)]
 
 
 def folder_of(policy):

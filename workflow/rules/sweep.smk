@@ -19,6 +19,14 @@ rule report_sweep:
         results=lambda wildcards: expand(
             "data/sweep/results/{policy}", policy=swept().policies
         ),
+        choices=lambda wildcards: [
+            path
+            for place in {
+                place_of(home=one.home, values=one.config) for one in swept().points
+            }
+            if place.endswith("cse/")
+            for path in [*choices_at(place), *labels_at(place)]
+        ],
     output:
         "data/sweep/sweep.html",
         "data/sweep/sweep.json",

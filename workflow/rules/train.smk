@@ -55,7 +55,8 @@ for name, (folder, learner) in TRAININGS.items():
         threads:
             lambda wildcards: (
                 MANY_CORES
-                if KIND in LEARNERS.get(training(wildcards).learner).compiles
+                if kind_of(training(wildcards).values)
+                in LEARNERS.get(training(wildcards).learner).compiles
                 else 1
             )
         resources:

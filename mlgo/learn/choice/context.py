@@ -21,6 +21,7 @@ from mlgo.learn.choice.imitation import demonstrations
 from mlgo.learn.choice.sampled import results, sampled_compiles
 from mlgo.learn.choice.savings import Savings, savings
 from mlgo.learn.context import Compiles, TrainContext
+from mlgo.learn.effort import PREFIXES
 from mlgo.learn.sampled import SampledCompile
 from mlgo.problems.subset.compiler import Compiled, CompilerSpec, Failed, Outcome
 from mlgo.problems.subset.jobs import BaselineJob, FollowJob, SampleJob
@@ -38,7 +39,7 @@ class ChoiceContext(TrainContext[JudgedUnit]):
     """Baseline, labels and compiler of a task that chooses among candidates."""
 
     kind = "choices"
-    label_prefix = "cse-"
+    label_prefix = PREFIXES["choices"]
 
     @cached_property
     def cse(self) -> CseConfig:
