@@ -1,20 +1,26 @@
 """All learners in one table: what they gain, and what that cost."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+import numpy as np
+
+from mlgo.core.artifacts import LINKED, MODULES, RESULTS, SCORES, read_table
+from mlgo.core.config import EvaluateConfig, Settings
 from mlgo.core.errors import ArtifactError
-from mlgo.core.files import read_json
 from mlgo.core.names import PolicyName
-from mlgo.experiments.compare import Gain
+from mlgo.core.problems import PROBLEMS, Kind
+from mlgo.experiments.compare import Bootstrap, Comparison, Gain
 from mlgo.experiments.curves import count_evaluations
-from mlgo.experiments.measured import ALL
-from mlgo.learn.effort import Effort, effort_path, read_effort
+from mlgo.experiments.evaluation import measured_modules, module_scopes
+from mlgo.experiments.measured import ALL, Measured, Place, Row, compare_all
+from mlgo.experiments.projects import measured_projects, total_rows
+from mlgo.experiments.units import groups_of, read_units, unit_draws
+from mlgo.learn.effort import PREFIXES, Effort, effort_path, read_effort
 
-PARTS = {ALL: "", "c++": " c++", "c": " c"}
-"""Parts of a split, with what ``comparisons.json`` adds to the name of a policy."""
+HOMES: Mapping[Kind, str] = {"modules": "", "choices": "cse"}
+"""Folder of a run beneath the folder of all results, by what was learnt on."""
 
 
 @dataclass(frozen=True)
@@ -25,12 +31,12 @@ class Entry:
         learner: its name.
         seeds: of its policies, ascending.
         evaluations: compiles that one training asked for, validations included, as its history counts them.
-        compiles: of all that a training asked for, repetitions after a stop included, those that no response tree held.
+        compiles: of all that a training asked for, repetitions after a stop included, those that no decision tree held.
         seconds: wall time of one training.
         cores: workers of a training, each with its compiler on a core of its own.
         complete: whether compiles, seconds and cores are known of all sessions; else they are lower bounds.
-        figures: what ``comparisons.json`` says of each of the `PARTS`, names without the measure; of ``linked`` means
-            of the seeds' figures.
+        comparisons: over all seeds, by scope: all, c++, c.
+        linked: means of the seeds' gains in the sum of linked projects; None where no project was linked.
     """
 
     learner: str
@@ -40,107 +46,126 @@ class Entry:
     seconds: float
     cores: int
     complete: bool
-    figures: Mapping[str, Mapping[str, Any]]
+    comparisons: Mapping[str, Comparison]
+    linked: Gain | None = None
 
     @property
     def policies(self) -> list[str]:
         """Names of its policies, by seed."""
         return [str(PolicyName(self.learner, seed)) for seed in self.seeds]
 
-    def gain(self, part: str = ALL, kind: str = "geomean") -> Gain:
-        """A gain over the heuristic in percent.
-
-        Args:
-            part: one of the `PARTS`, or ``linked``.
-            kind: ``geomean`` or ``total``.
-        """
-        return Gain(*(self.figures[part].get(f"{kind}_{end}_percent") for end in ("gain", "low", "high")))
+    @property
+    def whole(self) -> Comparison:
+        """Over all modules or units."""
+        return self.comparisons[ALL]
 
 
-def read_scoreboard(data: Path, split: str, measure: str) -> list[Entry]:
+def read_scoreboard(data: Path, settings: Settings, split: str, measure: str) -> list[Entry]:
     """All learners of a finished run, the greatest gain first.
 
     Args:
         data: folder of the results.
+        settings: configuration of the run; tells the task and how intervals are made.
         split: where the gain is measured, one of ``evaluate.splits``.
-        measure: what is compared.
+        measure: what is compared of modules; of choices it is their score.
 
     Raises:
         ArtifactError: a file is missing, or not of this version; names it and what makes it.
     """
-    path = data / "report" / "comparisons.json"
-    if not path.exists():
-        raise ArtifactError(f"{path} is missing; make it with: make scoreboard")
-    comparisons = read_json(path)
-    if split not in comparisons:
-        raise ArtifactError(f"{path} holds nothing about the {split} projects; add {split} to evaluate.splits")
-    found = comparisons[split]
-    seeds: dict[str, list[int]] = {}
-    for learner, seed in filter(None, map(PolicyName.find, found)):
-        seeds.setdefault(learner, []).append(seed)
-    if not seeds:
-        raise ArtifactError(f"{path} names no policy; make it with: make scoreboard")
-    entries = [_entry(data, found, learner, sorted(seeds[learner]), measure) for learner in seeds]
-    return sorted(entries, key=lambda one: (-_or_lowest(one.gain().value), one.learner))
+    kind = PROBLEMS.get(settings.value("task")).kind
+    evaluate = settings.section("evaluate", EvaluateConfig)
+    bootstrap = Bootstrap(evaluate.resamples, evaluate.confidence, settings.value("seed"))
+    read = _module_rows if kind == "modules" else _unit_rows
+    rows, totals = read(data / HOMES[kind], settings.value("task"), split, measure, bootstrap)
+    by_learner: dict[str, list[Row]] = {}
+    for row in rows:
+        by_learner.setdefault(row.contender.learner, []).append(row)
+    entries = [
+        _entry(data, kind, of_learner, [row.by("linked").total for row in totals if row.contender.learner == learner])
+        for learner, of_learner in by_learner.items()
+    ]
+    return sorted(entries, key=lambda one: (-_or_lowest(one.whole.geomean.value), one.learner))
 
 
-def training_command(entry: Entry, preset: Path) -> str:
+def training_command(entry: Entry, kind: Kind, preset: Path) -> str:
     """The command that trains a learner's policies, on as many cores as it was measured with."""
-    targets = " ".join(f"data/policies/{policy}/weights.npy" for policy in entry.policies)
+    folder = Path("data", HOMES[kind], "policies")
+    targets = " ".join(f"{folder / policy}/weights.npy" for policy in entry.policies)
     return f"snakemake --cores {entry.cores} {targets} --configfile {preset}"
 
 
-def prefix_of(measure: str) -> str:
-    """What names of figures in ``comparisons.json`` begin with."""
-    return f"{measure.removesuffix('_bytes')}_"
+def _module_rows(
+    folder: Path, task: str, split: str, measure: str, bootstrap: Bootstrap
+) -> tuple[list[Row], list[Row]]:
+    """Comparisons of modules, and those of linked projects of single policies."""
+    path = folder / "evaluation" / "results.parquet"
+    if not path.exists():
+        raise ArtifactError(f"{path} is missing; make it with: make scoreboard")
+    results = read_table(path, RESULTS)
+    scores = read_table(folder / "baseline" / "scores.parquet", SCORES)
+    measured = measured_modules(results, scores, read_table(folder / "corpus" / "modules.parquet", MODULES))
+    policies = _on_split(measured, split, measure)
+    projects = measured_projects(read_table(folder / "evaluation" / "linked.parquet", LINKED), policies.contenders)
+    places = policies.places(lambda part: [one for one in module_scopes(policies, part) if one[0] != "unshared"])
+    places = [place for place in places if place.split == split]
+    return compare_all(policies, places, bootstrap), [r for r in total_rows(projects, bootstrap) if r.split == split]
 
 
-def _entry(data: Path, found: Mapping[str, Any], learner: str, seeds: Sequence[int], measure: str) -> Entry:
-    policies = [PolicyName(learner, seed) for seed in seeds]
-    row = f"{learner}-mean" if len(seeds) > 1 else str(policies[0])
-    if row not in found:
-        raise ArtifactError(f"comparisons.json has no {row}; run the report stage again: {_stage('report')}")
-    efforts = [_effort(data / "work", policy) for policy in policies]
-    linked = [_figures(found[str(policy)], "linked_") for policy in policies]
+def _unit_rows(folder: Path, task: str, split: str, measure: str, bootstrap: Bootstrap) -> tuple[list[Row], list[Row]]:
+    """Comparisons of units; nothing is linked."""
+    tables = sorted((folder / "evaluation").glob("*.parquet"))
+    if not tables:
+        raise ArtifactError(f"{folder / 'evaluation'} holds no results; run the pipeline: make")
+    units = read_units(task, folder / "baseline", folder / "labels" / "labels.parquet", tables)
+    measured = _on_split(units.measured, split, "score")
+    place = Place(split, ALL, measured.where(split=split), groups_of(measured))
+    return compare_all(measured, [place], bootstrap, unit_draws), []
+
+
+def _on_split(measured: Measured, split: str, measure: str) -> Measured:
+    """The policies alone, by one measure."""
+    policies = measured.only(measured.policies)
+    if not (policies.asked & policies.where(split=split)).any():
+        raise ArtifactError(f"the evaluation holds nothing about the {split} split; add {split} to evaluate.splits")
+    if measure not in measured.scores:
+        raise ArtifactError(f"the evaluation knows nothing of {measure}; it has {', '.join(measured.measures)}")
+    return replace(policies, scores={measure: policies.scores[measure]})
+
+
+def _entry(data: Path, kind: Kind, rows: Sequence[Row], linked: Sequence[Gain]) -> Entry:
+    """What the rows of a learner say; where there are several seeds, the last of a scope is over all of them."""
+    comparisons = {row.scope: next(iter(row.comparisons.values())) for row in rows}
+    seeds = tuple(sorted(next(row for row in reversed(rows) if row.scope == ALL).contender.seeds))
+    policies = [PolicyName(rows[0].contender.learner, seed) for seed in seeds]
+    efforts = [_effort(data / "work", policy, PREFIXES[kind]) for policy in policies]
+    folder = data / HOMES[kind] / "policies"
+    ends = [[end for end in one if end is not None] for one in zip(*linked, strict=True)]
     return Entry(
-        learner=learner,
-        seeds=tuple(seeds),
-        evaluations=_mean([count_evaluations(data / "policies", str(policy)) for policy in policies]),
+        learner=rows[0].contender.learner,
+        seeds=seeds,
+        evaluations=_mean([count_evaluations(folder, str(policy)) for policy in policies]),
         compiles=_mean([effort.compiles for effort in efforts]),
         seconds=_mean([effort.seconds for effort in efforts]),
         cores=max(effort.workers for effort in efforts),
         complete=all(effort.complete for effort in efforts),
-        figures={
-            **{part: _figures(found.get(f"{row}{suffix}", {}), prefix_of(measure)) for part, suffix in PARTS.items()},
-            "linked": {
-                name: round(_mean([one[name] for one in linked]), 4)
-                for name in linked[0]
-                if all(name in one for one in linked)
-            },
-        },
+        comparisons=comparisons,
+        linked=Gain(*(_mean(known) if len(known) == len(linked) else None for known in ends)) if linked else None,
     )
 
 
-def _figures(record: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    return {name.removeprefix(prefix): value for name, value in record.items() if name.startswith(prefix)}
-
-
-def _effort(work: Path, policy: PolicyName) -> Effort:
-    path = effort_path(work, str(policy))
+def _effort(work: Path, policy: PolicyName, prefix: str) -> Effort:
+    path = effort_path(work, f"{prefix}{policy}")
     if not path.exists():
         raise ArtifactError(
-            f"{path} is missing, the training's wall time is not known; delete {work}/checkpoints/{policy}-* and train "
-            f"again: {_stage(f'--forcerun train_{policy.learner}')}"
+            f"{path} is missing, the training's wall time is not known; delete {work}/checkpoints/{prefix}{policy}-* "
+            f"and train again: snakemake --cores all --forcerun train_{policy.learner}, with the --configfile of the "
+            "other results"
         )
-    return read_effort(work, str(policy))
-
-
-def _stage(target: str) -> str:
-    return f"snakemake --cores all {target}, with the --configfile of the other results"
+    return read_effort(work, f"{prefix}{policy}")
 
 
 def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+    return float(np.mean(values))
 
 
 def _or_lowest(gain: float | None) -> float:

@@ -115,8 +115,12 @@ def unit_rows(measured: Measured, bootstrap: Bootstrap) -> list[Row]:
     whole = [Place(split, ALL, measured.where(split=split), groups) for split in measured.splits]
     parts = measured.places(measured.by_project)
     places = [place for one in whole for place in (one, *(part for part in parts if part.split == one.split))]
-    draws = lambda name, place, measure: ("cse", name, place.split, place.scope, measure)  # noqa: E731
-    return compare_all(measured, places, bootstrap, draws, _count)
+    return compare_all(measured, places, bootstrap, unit_draws, _count)
+
+
+def unit_draws(name: str, place: Place, measure: str) -> tuple[str, ...]:
+    """Names of the draws of comparisons of units, for `compare_all`."""
+    return "cse", name, place.split, place.scope, measure
 
 
 def groups_of(measured: Measured) -> np.ndarray | None:

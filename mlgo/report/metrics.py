@@ -8,13 +8,15 @@ from typing import Any
 from mlgo.experiments.compare import Comparison, Gain
 from mlgo.experiments.curves import Curve
 from mlgo.experiments.evaluation import ratios
-from mlgo.experiments.measured import Measured, Row
+from mlgo.experiments.measured import ALL, Measured, Row
 from mlgo.experiments.projects import RankCorrelation
-from mlgo.experiments.scoreboard import PARTS, prefix_of
 from mlgo.report.pages import mean, percent
 
 _DIGITS = 4
 """Decimals of percentages; what lies beyond is noise and may differ between machines."""
+
+PARTS = {ALL: "", "c++": " c++", "c": " c"}
+"""Parts of a split, with what ``comparisons.json`` adds to the name of a policy."""
 
 _ENDS = {"gain": "value", "low": "low", "high": "high"}
 
@@ -123,6 +125,11 @@ def correlation_metrics(correlations: Iterable[RankCorrelation]) -> dict[str, di
         }
         for one in correlations
     }
+
+
+def prefix_of(measure: str) -> str:
+    """What names of figures in ``comparisons.json`` begin with."""
+    return f"{measure.removesuffix('_bytes')}_"
 
 
 def projects_csv(rows: Iterable[Row], measure: str) -> str:

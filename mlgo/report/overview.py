@@ -8,7 +8,7 @@ from mlgo.core import measures
 from mlgo.core.artifacts import read_provenance
 from mlgo.core.files import read_json
 from mlgo.core.names import PolicyName
-from mlgo.experiments.scoreboard import PARTS, prefix_of
+from mlgo.report.metrics import PARTS, prefix_of
 from mlgo.report.pages import Shown
 
 _PARTS = {"all": "test projects", "c++": "their C++ modules", "c": "their C modules"}

@@ -3,26 +3,27 @@
 import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
-from mlgo.core.config import load_config
+from mlgo.core.config import load_config, read_settings
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import read_json
-from mlgo.experiments.compare import Gain
-from mlgo.experiments.measured import ALL
-from mlgo.experiments.scoreboard import Entry, read_scoreboard, training_command
-from mlgo.report.pages import Column, Shown, Style, Table, gain_column, text_column
+from mlgo.core.learners import LEARNERS
+from mlgo.core.problems import PROBLEMS, Kind
+from mlgo.experiments.scoreboard import HOMES, Entry, read_scoreboard, training_command
+from mlgo.report.pages import Column, Shown, Style, Table, count_column, gain_column, text_column
 
 _CONFIG = Path("config/config.yaml")
 
 _PAGE = """\
 # Scoreboard
 
-All learners at about equal compile budgets, written by `make scoreboard`. Best first; positive gains are smaller code.
+All learners at about equal compile budgets, written by `make scoreboard`. Best first; positive gains are lower scores.
 
 {table}
 
-- **gain**: in {measure} of {split} modules against the built-in heuristic, geometric mean, averaged over the seeds; the
+- **gain**: in {measure} of the {split} split against the built-in heuristic, geometric mean, averaged over the seeds; the
   interval is a bootstrap over modules and seeds. **total**: the same for the sum of all modules. **C++**, **C**:
   geometric means by language. **linked**: whole projects, linked, sum of all; mean over the seeds.
 - **over 2 % larger**: share of the modules; **sign test**: wins against losses, two-sided. For both, and for wins and
@@ -40,33 +41,41 @@ All learners at about equal compile budgets, written by `make scoreboard`. Best 
 
 def show(args: argparse.Namespace) -> Shown:
     """The table; as a page with the commands that train each row."""
-    entries = read_scoreboard(args.data, args.split, args.measure)
+    settings = read_settings(_CONFIG, args.preset)
+    problem = PROBLEMS.get(settings.value("task"))
+    entries = read_scoreboard(args.data, settings, args.split, args.measure)
     table = _table(entries)
     page = ""
     if args.markdown:
-        _check_preset(args.data / "policies", entries, args.preset)
+        _check_preset(args.data / HOMES[problem.kind] / "policies", entries, args.preset, problem.kind)
+        commands = [f"{one.learner}:\n\n    {training_command(one, problem.kind, args.preset)}" for one in entries]
         page = _PAGE.format(
             table=table.markdown(),
             split=args.split,
-            measure=f"`{args.measure}`",
+            measure=f"`{args.measure}`" if problem.kind == "modules" else "the scores",
             bounds="" if all(one.complete for one in entries) else " ≥: a training was killed, so more than this.",
-            commands="\n\n".join(f"{one.learner}:\n\n    {training_command(one, args.preset)}" for one in entries),
+            commands="\n\n".join(commands),
         )
-    return Shown(table.aligned(), [asdict(one) for one in entries], page)
+    record = [
+        {**asdict(one), "comparisons": {scope: found.record() for scope, found in one.comparisons.items()}}
+        for one in entries
+    ]
+    return Shown(table.aligned(), record, page)
 
 
-def _check_preset(policies: Path, entries: Sequence[Entry], preset: Path) -> None:
+def _check_preset(policies: Path, entries: Sequence[Entry], preset: Path, kind: Kind) -> None:
     """Make sure that the page's commands would train these policies.
 
     Raises:
         ConfigError: a learner was trained with other settings than the preset's.
         ArtifactError: a policy is missing.
     """
-    config = load_config(_CONFIG, preset)
+    config = load_config(_CONFIG, preset).model_dump(mode="json")
     for one in entries:
         for policy in one.policies:
-            section = read_json(policies / policy / "policy.json")["provenance"].get(one.learner)
-            if section != getattr(config, one.learner).model_dump(mode="json"):
+            known = read_json(policies / policy / "policy.json")["provenance"]
+            sections = [name for name in LEARNERS.get(one.learner).sections[kind] if name in known]
+            if not sections or any(known[name] != config[name] for name in sections):
                 raise ConfigError(
                     f"{policy} was trained with other settings of {one.learner} than {preset} has; name the preset it "
                     "was trained with (--preset), or run: make scoreboard"
@@ -74,39 +83,33 @@ def _check_preset(policies: Path, entries: Sequence[Entry], preset: Path) -> Non
 
 
 def _table(entries: Sequence[Entry]) -> Table:
-    def least(one: Entry, style: Style, number: float, digits: int) -> str:
+    def least(one: Entry, number: float, digits: int) -> str:
         return f"{'' if one.complete else '≥ '}{number:,.{digits}f}"
 
-    def share(gain: Gain) -> Gain:
-        return Gain(*(None if end is None else end / 100.0 for end in gain))
-
-    def single(part: str, kind: str = "geomean") -> Column:
-        title = {ALL: "total", "c++": "C++", "c": "C"}.get(part, part)
-        return gain_column(title, lambda one: share(one.gain(part, kind)).value)
+    def language(one: Entry, scope: str) -> float | None:
+        return one.comparisons[scope].geomean.value if scope in one.comparisons else None
 
     def sign(one: Entry, style: Style) -> str:
-        whole = one.figures[ALL]
-        p = whole.get("sign_p")
-        return style.none if p is None else f"{style.probability(p)} ({whole['wins']} : {whole['losses']})"
+        p = one.whole.sign_p
+        return style.none if p is None else f"{style.probability(p)} ({one.whole.wins} : {one.whole.losses})"
 
-    def worse(one: Entry, style: Style) -> str:
-        found = one.figures[ALL].get("worse_share_percent")
-        return style.share(None if found is None else found / 100.0)
-
+    of_modules = [
+        gain_column("C++", partial(language, scope="c++")),
+        gain_column("C", partial(language, scope="c")),
+        gain_column("linked", lambda one: one.linked and one.linked.value),
+    ]
     return Table(
         [
             text_column("learner", lambda one: one.learner),
             text_column("seeds", lambda one: ", ".join(map(str, one.seeds))),
-            Column("evaluations", lambda one, style: style.count(one.evaluations)),
-            Column("compiles", lambda one, style: least(one, style, one.compiles, 0)),
-            Column("minutes", lambda one, style: least(one, style, one.seconds / 60, 1)),
+            count_column("evaluations", lambda one: one.evaluations),
+            Column("compiles", lambda one, style: least(one, one.compiles, 0)),
+            Column("minutes", lambda one, style: least(one, one.seconds / 60, 1)),
             Column("cores", lambda one, style: str(one.cores)),
-            gain_column("gain (interval)", lambda one: share(one.gain())),
-            single(ALL, "total"),
-            single("c++"),
-            single("c"),
-            single("linked", "total"),
-            Column("over 2 % larger", worse),
+            gain_column("gain (interval)", lambda one: one.whole.geomean),
+            gain_column("total", lambda one: one.whole.total.value),
+            *(of_modules if any(one.linked for one in entries) else []),
+            Column("over 2 % larger", lambda one, style: style.share(one.whole.worse_share)),
             Column("sign test p", sign),
         ],
         entries,

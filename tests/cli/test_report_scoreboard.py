@@ -30,20 +30,18 @@ def test_table(mlgo, data):
     assert head[:3] == ["learner", "seeds", "evaluations"]
     costs, gains = (
         ["es", "0, 1", "305", "150", "2.0", "2"],
-        ["+3.00 % (+2.25 to +3.75)", "+6.00 %", "+6.50 %", "-0.50 %", "+1.50 %"],
+        ["+3.00 %", "+6.50 %", "-0.50 %", "+1.50 %"],
     )
-    assert es == [*costs, *gains, "5.0 %", "0.29 (6 : 2)"]
-    assert bc[:7] == ["bc", "0", "0", "0", "0.2", "1", "+0.50 % (-0.10 to +1.00)"]
-    assert bc[8:10] == ["-", "0.00 %"]
+    assert (es[:6], es[7:]) == (costs, [*gains, "0.0 %", "1 (4 : 4)"])
+    assert es[6].startswith("+3.07 % (")  # the mean of 1 - sqrt(1.005 * 0.95) and 1 - sqrt(1.005 * 0.92)
+    assert bc[:6] == ["bc", "0", "0", "0", "0.2", "1"]
+    assert bc[7:11] == ["+0.50 %", "+1.00 %", "0.00 %", "+0.25 %"]
 
 
 def test_json(mlgo, data):
     es, bc = json.loads(mlgo("report", "scoreboard", "--data", data, "--json").stdout)
-    assert es["figures"]["linked"] == {
-        "total_gain_percent": 1.5,
-        "total_low_percent": 1.0,
-        "total_high_percent": 2.0,
-    }
+    assert es["linked"] == pytest.approx([0.015, 0.015, 0.015])
+    assert (es["comparisons"]["all"]["wins"], es["comparisons"]["c++"]["verdict"]) == (4, "no difference shown")
     assert (es["learner"], es["seeds"], bc["learner"]) == ("es", [0, 1], "bc")
 
 
@@ -77,4 +75,4 @@ def test_no_page_with_commands_that_would_train_something_else(mlgo, data, tmp_p
 def test_nothing_there(mlgo, tmp_path):
     run = mlgo("report", "scoreboard", "--data", tmp_path)
     assert (run.returncode, run.stdout) == (1, "")
-    assert run.stderr == f"error: {tmp_path}/report/comparisons.json is missing; make it with: make scoreboard\n"
+    assert run.stderr == f"error: {tmp_path}/evaluation/results.parquet is missing; make it with: make scoreboard\n"

@@ -1,49 +1,80 @@
 """The scoreboard from made-up results: means over seeds by hand, and everything that can be missing."""
 
-import json
 from dataclasses import asdict
+from math import sqrt
+from pathlib import Path
 
 import pytest
 
+from mlgo.core.artifacts import LINKED, MODULES, PROJECT_MEASURES, RESULTS, SCORES, write_rows
+from mlgo.core.config import Settings, read_settings
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import read_json, write_json, write_text
 from mlgo.experiments.compare import Gain
 from mlgo.experiments.scoreboard import read_scoreboard, training_command
 from mlgo.learn.effort import Effort, effort_path
+from tests.conftest import REPOSITORY
+from tests.experiments.test_units import write_run as write_choices
+
+SETTINGS = read_settings(REPOSITORY / "config/config.yaml")
+TEXT = {  # of 1,000 bytes: modules of C, modules of C++
+    "bc-s0": (1000, 990),
+    "es-s0": (1005, 950),
+    "es-s1": (1005, 920),
+}
+LINKED_BYTES = {"heuristic": 10_000, "bc-s0": 9_975, "es-s0": 9_900, "es-s1": 9_800}
+PROJECTS = {"c": "bellows", "c++": "crucible"}
 
 
-def figures(gain, low=None, high=None, **others):
-    """What comparisons.json says of some modules; executable sections gain a tenth of it."""
-    found = {}
-    for kind, factor in (("text", 1.0), ("exec", 0.1)):
-        for name, value in (("gain", gain), ("low", low), ("high", high)):
-            if value is not None:
-                found[f"{kind}_geomean_{name}_percent"] = value * factor
-                found[f"{kind}_total_{name}_percent"] = 2 * value * factor
-        counts = {"wins": 6, "losses": 2, "ties": 2, "worse_share_percent": 10.0, "sign_p": 0.2891}
-        found |= {f"{kind}_{key}": value for key, value in (counts | others).items()}
-        found[f"{kind}_verdict"] = "smaller" if low and low > 0 else "no difference shown"
-    return found
+def sizes(text):
+    """Sizes of a module; executable sections change a tenth of what text does."""
+    return {"text_bytes": text, "exec_bytes": 900 + text // 10, "dedup_bytes": text}
 
 
-def linked(gain):
-    return {f"linked_total_{name}_percent": gain + add for name, add in (("gain", 0.0), ("low", -0.5), ("high", 0.5))}
+def result(policy, language, text, number):
+    name, _, seed = policy.rpartition("-s")
+    return {
+        **{"project": PROJECTS[language], "module": f"{number}.{language}", "language": language, "split": "test"},
+        **{"policy": name, "seed": int(seed), "num_questions": 9, "num_inlined": 3, "truncated": False},
+        **sizes(text),
+        **{f"baseline_{measure}": size for measure, size in sizes(1000).items()},
+        **{"failure": "", "message": ""},
+    }
+
+
+def write_linked(data, linked):
+    rows = [
+        {
+            **{"project": project, "split": "test", "contender": contender, "measure": measure, "bytes": size},
+            **{"num_modules": 4, "failure": "" if size else "timeout", "message": ""},
+        }
+        for contender, size in linked.items()
+        for project in PROJECTS.values()
+        for measure in PROJECT_MEASURES
+    ]
+    write_rows(data / "evaluation/linked.parquet", rows, LINKED, {})
 
 
 def write_run(data):
-    """bc-s0 alone, es with two seeds."""
-    test = {
-        "bc-s0": figures(0.5, -0.1, 1.0) | linked(0.25),
-        "bc-s0 c": figures(0.0),
-        "es-s0": figures(2.5, 2.0, 3.0) | linked(1.0),
-        "es-s1": figures(3.5, 3.0, 4.0) | linked(2.0),
-        "es-s1 c++": figures(9.0),
-        "es-mean": figures(3.0, 2.25, 3.75, worse_share_percent=5.0),
-        "es-mean c": figures(-0.5),
-        "es-mean c++": figures(6.5, 4.0, 9.0),
-        "never": figures(-20.0),
-    }
-    write_json(data / "report/comparisons.json", {"test": test, "rank_correlations": {"es-s0, test projects": {}}})
+    """bc-s0 alone, es with two seeds; four modules of each language."""
+    rows = [
+        result(policy, language, text, number)
+        for policy, by_language in TEXT.items()
+        for language, text in zip(PROJECTS, by_language, strict=True)
+        for number in range(4)
+    ]
+    write_rows(data / "evaluation/results.parquet", rows, RESULTS, {})
+    write_linked(data, LINKED_BYTES)
+    modules = [
+        {
+            **{"project": row["project"], "module": row["module"], "language": row["language"], "split": "test"},
+            **{"licence": "MIT", "bitcode_sha256": "", "bitcode_bytes": 1, "num_functions": 1, "num_instructions": 1},
+            **{"shared_functions": 0, "shared_instructions": 0, "skip_reason": ""},
+        }
+        for row in rows[:8]
+    ]
+    write_rows(data / "corpus/modules.parquet", modules, MODULES, {})
+    write_rows(data / "baseline/scores.parquet", [], SCORES, {})
     write_text(data / "policies/bc-s0/history.csv", "epoch,loss,evaluations\n1,0.5,0\n2,0.4,0\n")
     for policy, evaluations in (("es-s0", 300), ("es-s1", 310)):
         text = f"generation,evaluations,validation_reward\n0,4,0.0\n1,{evaluations},0.01\n"
@@ -64,53 +95,68 @@ def data(tmp_path):
     return write_run(tmp_path / "data")
 
 
+def read(data, split="test", measure="text_bytes"):
+    return read_scoreboard(data, SETTINGS, split, measure)
+
+
 def test_means_over_seeds_best_first(data):
-    es, bc = read_scoreboard(data, "test", "text_bytes")
+    es, bc = read(data)
     assert (es.learner, es.seeds, es.evaluations, es.compiles, es.seconds, es.cores) == ("es", (0, 1), 305, 150, 120, 2)
-    assert (es.gain(), es.gain("all", "total")) == (Gain(3.0, 2.25, 3.75), Gain(6.0, 4.5, 7.5))
-    assert (es.gain("c++"), es.gain("c"), es.gain("linked", "total")) == (
-        Gain(6.5, 4.0, 9.0),
-        Gain(-0.5, None, None),
-        Gain(1.5, 1.0, 2.0),
-    )
-    names = ("worse_share_percent", "wins", "losses", "sign_p", "verdict")
-    assert [es.figures["all"][name] for name in names] == [5.0, 6, 2, 0.2891, "smaller"]
+    by_seed = [1 - sqrt(1.005 * 0.95), 1 - sqrt(1.005 * 0.92)]
+    assert es.whole.geomean.value == pytest.approx(sum(by_seed) / 2)
+    assert es.whole.total.value == pytest.approx((0.0225 + 0.0375) / 2)
+    assert es.comparisons["c++"].geomean == pytest.approx(Gain(0.065, 0.05, 0.08))  # seeds differ, modules do not
+    assert es.comparisons["c"].geomean == pytest.approx(Gain(-0.005, -0.005, -0.005))
+    assert es.linked == pytest.approx(Gain(0.015, 0.015, 0.015))
+    one = es.whole
+    assert (one.worse_share, one.wins, one.losses, one.sign_p, one.verdict) == (0.0, 4, 4, 1.0, "smaller")
     assert (bc.learner, bc.seeds, bc.evaluations, bc.compiles, bc.seconds, bc.cores) == ("bc", (0,), 0, 0, 12, 1)
-    assert (bc.gain(), bc.gain("c++"), bc.gain("c"), bc.gain("linked", "total")) == (
-        Gain(0.5, -0.1, 1.0),
-        Gain(None, None, None),
-        Gain(0.0, None, None),
-        Gain(0.25, -0.25, 0.75),
-    )
+    assert bc.whole.geomean.value == pytest.approx(1 - sqrt(0.99))
+    assert bc.comparisons["c"].geomean == Gain(0.0, 0.0, 0.0)
+    assert bc.linked == pytest.approx(Gain(0.0025, 0.0025, 0.0025))
     assert es.complete
     assert bc.complete
 
 
 def test_the_other_measure(data):
-    es, _ = read_scoreboard(data, "test", "exec_bytes")
-    assert es.gain() == Gain(pytest.approx(0.3), pytest.approx(0.225), pytest.approx(0.375))
-    assert es.gain("linked", "total") == Gain(1.5, 1.0, 2.0)
+    es, _ = read(data, measure="exec_bytes")
+    assert es.comparisons["c++"].geomean.value == pytest.approx(0.0065)
+    assert es.linked == pytest.approx(Gain(0.015, 0.015, 0.015))
+
+
+def test_tasks_that_choose_among_candidates(data):
+    """es-s1 halves the score of no unit and doubles one: see `test_units`."""
+    write_choices(data / "cse", "jit-cse")
+    (data / "cse/labels").mkdir()
+    (data / "cse/labels.parquet").rename(data / "cse/labels/labels.parquet")
+    for policy in ("bc-s0", "es-s0", "es-s1"):
+        write_text(data / f"cse/policies/{policy}/history.csv", "epoch,evaluations\n1,7\n")
+        write_json(effort_path(data / "work", f"cse-{policy}"), asdict(Effort("x", 1, 1, 60.0, 7, 5)))
+    bc, es = read_scoreboard(data, Settings({**SETTINGS.values, "task": "jit-cse"}), "test", "text_bytes")
+    assert (es.learner, es.seeds, es.evaluations, es.compiles, es.linked) == ("es", (0, 1), 7, 5, None)
+    assert bc.whole.geomean == Gain(0.0, 0.0, 0.0)
+    # Units a, b, c; d failed under es-s1. Ratios 1/2, 1, 2 and 1, 2, 1: the gains are 0 and 1 - 2 ** (1 / 3).
+    assert (es.whole.num_compared, es.whole.num_failed) == (3, 1)
+    assert es.whole.geomean.value == pytest.approx((1 - 2 ** (1 / 3)) / 2)
 
 
 def test_a_killed_session_is_told(data):
     path = effort_path(data / "work", "es-s1")
     write_json(path, read_json(path) | {"complete": False})
-    es, bc = read_scoreboard(data, "test", "text_bytes")
+    es, bc = read(data)
     assert (es.complete, bc.complete) == (False, True)
 
 
 def test_a_project_that_could_not_be_linked_leaves_no_mean(data):
-    path = data / "report/comparisons.json"
-    comparisons = json.loads(path.read_text())
-    del comparisons["test"]["es-s0"]["linked_total_gain_percent"]
-    write_json(path, comparisons)
-    assert read_scoreboard(data, "test", "text_bytes")[0].gain("linked", "total") == Gain(None, 1.0, 2.0)
+    write_linked(data, LINKED_BYTES | {"es-s0": None})
+    assert read(data)[0].linked == Gain(None, None, None)
 
 
 def test_the_command_trains_all_seeds(data):
-    es, _ = read_scoreboard(data, "test", "text_bytes")
+    es, _ = read(data)
     targets = "data/policies/es-s0/weights.npy data/policies/es-s1/weights.npy"
-    assert training_command(es, "p.yaml") == f"snakemake --cores 2 {targets} --configfile p.yaml"
+    assert training_command(es, "modules", Path("p.yaml")) == f"snakemake --cores 2 {targets} --configfile p.yaml"
+    assert "data/cse/policies/es-s0/weights.npy" in training_command(es, "choices", Path("p.yaml"))
 
 
 @pytest.mark.parametrize(
@@ -118,26 +164,23 @@ def test_the_command_trains_all_seeds(data):
     [
         ("work/timings/training/es-s1.json", r"delete .*checkpoints/es-s1-\* .* snakemake .*--forcerun train_es"),
         ("policies/es-s0/history.csv", "run the train stage: snakemake --cores all train"),
-        ("report/comparisons.json", "make it with: make scoreboard"),
+        ("evaluation/results.parquet", "make it with: make scoreboard"),
     ],
 )
 def test_every_missing_file_is_named_with_what_makes_it(data, path, remedy):
     (data / path).unlink()
     with pytest.raises(ArtifactError, match=f"{path} is missing.*{remedy}"):
-        read_scoreboard(data, "test", "text_bytes")
+        read(data)
 
 
 def test_histories_of_earlier_versions_and_other_splits(data):
-    with pytest.raises(
-        ArtifactError, match=r"nothing about the validation projects; add validation to evaluate\.splits"
-    ):
-        read_scoreboard(data, "validation", "text_bytes")
+    with pytest.raises(ArtifactError, match=r"nothing about the validation split; add validation to evaluate\.splits"):
+        read(data, "validation")
+    with pytest.raises(ArtifactError, match="knows nothing of spill_cost; it has text_bytes, exec"):
+        read(data, measure="spill_cost")
     write_text(data / "policies/es-s0/history.csv", "generation,validation_reward\n0,0.0\n")
     with pytest.raises(ArtifactError, match=r"es-s0/history\.csv has no evaluations"):
-        read_scoreboard(data, "test", "text_bytes")
-    write_json(data / "report/comparisons.json", {"test": {"es-s0": figures(1.0), "es-s1": figures(1.0)}})
-    with pytest.raises(ArtifactError, match="has no es-mean; run the report stage"):
-        read_scoreboard(data, "test", "text_bytes")
-    write_json(data / "report/comparisons.json", {"test": {}})
-    with pytest.raises(ArtifactError, match="names no policy"):
-        read_scoreboard(data, "test", "text_bytes")
+        read(data)
+    write_rows(data / "evaluation/results.parquet", [], RESULTS, {})
+    with pytest.raises(ArtifactError, match="holds no test module"):
+        read(data)
