@@ -47,16 +47,6 @@ def settings_of(args: argparse.Namespace) -> Settings:
     return read_settings(args.config, *args.preset)
 
 
-def training_parser(description: str | None) -> argparse.ArgumentParser:
-    """A parser with what every training must know."""
-    parser = stage_parser(description)
-    parser.add_argument("--seed", type=int, required=True)
-    add_folder_arguments(parser)
-    add_workers_arguments(parser)
-    parser.add_argument("--output", type=Path, required=True)
-    return parser
-
-
 def add_folder_arguments(parser: argparse.ArgumentParser) -> None:
     """Add ``--home`` and ``--work``; see `corpus_and_baseline`."""
     parser.add_argument(

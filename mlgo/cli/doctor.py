@@ -5,9 +5,9 @@ import json
 import os
 import platform
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from mlgo.compiler.probe import probe_channel
 from mlgo.compiler.session import compile_plain, compile_under_advice
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.core.config import Config
-from mlgo.core.errors import CompileError, MlgoError
+from mlgo.core.errors import CorpusError, MlgoError, ToolchainError
 from mlgo.core.files import write_bytes
 from mlgo.core.measures import DEFAULT
 from mlgo.core.scratch import scratch_directory
@@ -97,110 +97,93 @@ def run(args: argparse.Namespace) -> int:
 
 def run_checks(args: argparse.Namespace) -> Iterator[Check]:
     """Look at everything, one check after another; later ones are left out when what they need is missing."""
-    yield _python()
-    yield from (_package(name) for name in PACKAGES)
-    yield from (_program(name) for name in PROGRAMS)
-    yield _temporary_folder()
-    yield _disk()
-    yield _affinity()
+    yield Check("python", True, platform.python_version())
+    for name in PACKAGES:
+        yield _looked_at(name, partial(version, name), "run make setup")
+    for name in PROGRAMS:
+        yield _looked_at(name, partial(_program, name), f"install {name} from your distribution")
+    yield _looked_at("fifo", _fifo, "point TMPDIR at a local file system that allows FIFOs")
+    yield _looked_at("disk", _disk, "free 4 GB for the default preset")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    yield Check("cores", True, f"{cores} usable")
+    step, remedy = "configuration", "mend the file, or give another with --config"
     try:
         config = read_config(args)
-        yield Check("configuration", True, str(args.config))
-    except MlgoError as error:
-        yield Check("configuration", False, str(error), "mend the file, or give another with --config")
-        return
-    yield _leftovers(args)
-    try:
+        yield Check(step, True, str(args.config))
+        yield _looked_at("older settings", lambda: _leftovers(args), "build the corpus anew")
+        step, remedy = "compiler", "set toolchain: auto in the configuration and run make setup"
         toolchain = find_toolchain(config.toolchain, config.target)
-        yield Check("compiler", True, f"{toolchain.name}, target {toolchain.target}")
-    except MlgoError as error:
-        yield Check("compiler", False, str(error), "set toolchain: auto in the configuration and run make setup")
-        return
-    try:
+        yield Check(step, True, f"{toolchain.name}, target {toolchain.target}")
+        step, remedy = "channel", "set toolchain: auto in the configuration"
         header = probe_channel(toolchain, get_task(config.task), config.compile)
-        yield Check("channel", True, f"{len(header.features)} features, asks and takes answers")
-    except MlgoError as error:
-        yield Check("channel", False, str(error), "set toolchain: auto in the configuration")
-        return
-    yield from _compiler_checks(config, toolchain)
-
-
-def _python() -> Check:
-    ok = sys.version_info >= (3, 11)
-    return Check("python", ok, platform.python_version(), "" if ok else "install Python 3.11 or newer")
-
-
-def _package(name: str) -> Check:
-    try:
-        return Check(name, True, version(name))
-    except PackageNotFoundError:
-        return Check(name, False, "not installed", "run make setup")
-
-
-def _program(name: str) -> Check:
-    path = shutil.which(name)
-    return Check(name, path is not None, path or "not found", "" if path else f"install {name} from your distribution")
-
-
-def _temporary_folder() -> Check:
-    try:
+        yield Check(step, True, f"{len(header.features)} features, asks and takes answers")
+        step, remedy = "front end", "set toolchain: auto; restore config/corpora/sample and data/sample"
         with scratch_directory() as folder:
-            os.mkfifo(folder / "fifo")
-        return Check("fifo", True, "FIFOs work in the temporary folder")
-    except OSError as error:
-        return Check("fifo", False, f"{error.strerror}", "point TMPDIR at a local file system that allows FIFOs")
-
-
-def _disk() -> Check:
-    free = shutil.disk_usage(Path.cwd()).free
-    ok = free >= _NEEDED_DISK_BYTES
-    return Check("disk", ok, f"{free / 1e9:.0f} GB free", "" if ok else "free 4 GB for the default preset")
-
-
-def _leftovers(args: argparse.Namespace) -> Check:
-    try:
-        found = find_leftovers(args.work, args.data, SETTINGS)
-    except MlgoError as error:
-        return Check("older settings", False, str(error), "build the corpus anew")
-    text = "; ".join(map(str, found))
-    return Check("older settings", True, f"{text}; mlgo replay prune --old deletes them" if text else "left nothing")
-
-
-def _affinity() -> Check:
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return Check("cores", True, f"{count} usable")
-
-
-def _compiler_checks(config: Config, toolchain: Toolchain) -> Iterator[Check]:
-    with scratch_directory() as folder:
-        modules, check = _sample_modules(config, toolchain, folder)
-        yield check
-        if modules:
+            modules = _sample_modules(config, toolchain, folder)
+            yield Check(step, True, f"{len(modules)} sample modules compiled")
+            step, remedy = "self-test", "this clang does not take advice as released ones do; set toolchain: auto"
+            differences = "; ".join(filter(None, (_self_test(config, toolchain, module) for module in modules)))
             what = "giving answers again" if get_task(config.task).default is None else "echoing the default"
-            yield _self_test_check(modules, lambda module: _self_test(config, toolchain, module), what)
+            detail = differences or f"{what} reproduces {len(modules)} of {len(modules)} objects"
+            yield Check(step, not differences, detail, remedy if differences else "")
+    except MlgoError as error:
+        yield Check(step, False, str(error), remedy)
 
 
-def _sample_modules(config: Config, toolchain: Toolchain, folder: Path) -> tuple[list[Path], Check]:
-    """Compile the first source of each sample project to bitcode."""
+def _looked_at(name: str, look: Callable[[], str], remedy: str) -> Check:
+    """A check that is broken if looking fails."""
+    try:
+        return Check(name, True, look())
+    except PackageNotFoundError:
+        return Check(name, False, "not installed", remedy)
+    except (MlgoError, OSError) as error:
+        return Check(name, False, getattr(error, "strerror", None) or str(error), remedy)
+
+
+def _program(name: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        raise ToolchainError("not found")
+    return path
+
+
+def _fifo() -> str:
+    with scratch_directory() as folder:
+        os.mkfifo(folder / "fifo")
+    return "FIFOs work in the temporary folder"
+
+
+def _disk() -> str:
+    free = shutil.disk_usage(Path.cwd()).free
+    if free < _NEEDED_DISK_BYTES:
+        raise ToolchainError(f"{free / 1e9:.0f} GB free")
+    return f"{free / 1e9:.0f} GB free"
+
+
+def _leftovers(args: argparse.Namespace) -> str:
+    text = "; ".join(map(str, find_leftovers(args.work, args.data, SETTINGS)))
+    return f"{text}; mlgo replay prune --old deletes them" if text else "left nothing"
+
+
+def _sample_modules(config: Config, toolchain: Toolchain, folder: Path) -> list[Path]:
+    """Compile the first source of each sample project to bitcode.
+
+    Raises:
+        MlgoError: one does not compile, or there is none.
+    """
     front_end = FrontEnd(toolchain, config.compile, folder / "cache", get_task(config.task))
-    recipes = sorted((CHECKOUT / "config/corpora/sample").glob("*.yaml"))
     modules = []
-    for path in recipes:
+    for path in sorted((CHECKOUT / "config/corpora/sample").glob("*.yaml")):
         bitcode = folder / f"{path.stem}.bc"
-        try:
-            recipe = load_recipe(path)
-            root = CHECKOUT / str(recipe.path)
-            unit, source = find_sources(recipe, root)[0]
-            front_end.compile_to_bitcode(root, unit.language, unit.arguments(), source, bitcode)
-            write_bytes(bitcode, front_end.finished(bitcode))
-        except CompileError as error:
-            return [], Check("front end", False, f"{path.stem}: {error}", "set toolchain: auto")
-        except MlgoError as error:
-            return [], Check("front end", False, str(error), "restore config/corpora/sample and data/sample")
+        recipe = load_recipe(path)
+        root = CHECKOUT / str(recipe.path)
+        unit, source = find_sources(recipe, root)[0]
+        front_end.compile_to_bitcode(root, unit.language, unit.arguments(), source, bitcode)
+        write_bytes(bitcode, front_end.finished(bitcode))
         modules.append(bitcode)
     if not modules:
-        return [], Check("front end", False, "the sample corpus is missing", "run from a complete checkout")
-    return modules, Check("front end", True, f"{len(modules)} sample modules compiled")
+        raise CorpusError("the sample corpus is missing; run from a complete checkout")
+    return modules
 
 
 def _self_test(config: Config, toolchain: Toolchain, module: Path) -> str:
@@ -221,13 +204,3 @@ def _self_test(config: Config, toolchain: Toolchain, module: Path) -> str:
         echoed, expected = (DEFAULT.told(one.scores) for one in (echo, plain))
         return f"{module.stem}: echo gives {echoed}, the plain compile {expected}"
     return "" if echo.num_questions else f"{module.stem}: the compiler asked nothing"
-
-
-def _self_test_check(modules: list[Path], test: Callable[[Path], str], what: str) -> Check:
-    remedy = "this clang does not take advice as released ones do; set toolchain: auto"
-    try:
-        differences = [text for text in (test(module) for module in modules) if text]
-    except CompileError as error:
-        differences = [str(error)]
-    detail = "; ".join(differences) or f"{what} reproduces {len(modules)} of {len(modules)} objects"
-    return Check("self-test", not differences, detail, remedy if differences else "")

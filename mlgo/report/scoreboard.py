@@ -23,7 +23,7 @@ All learners at about equal compile budgets, written by `make scoreboard`. Best 
 
 {table}
 
-- **gain**: in {measure} of the {split} split against the built-in heuristic, geometric mean, averaged over the seeds; the
+- **gain**: in {measure} of the {split} split against the built-in heuristic, geometric mean, mean over the seeds; the
   interval is a bootstrap over modules and seeds. **total**: the same for the sum of all modules. **C++**, **C**:
   geometric means by language. **linked**: whole projects, linked, sum of all; mean over the seeds.
 - **over 2 % larger**: share of the modules; **sign test**: wins against losses, two-sided. For both, and for wins and
