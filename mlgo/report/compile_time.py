@@ -1,6 +1,7 @@
 """Compile times under each advisor. They differ from run to run, so they have a page of their own."""
 
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pyarrow as pa
 
 from mlgo.core.artifacts import TIMINGS, read_table
 from mlgo.core.files import write_json, write_text
-from mlgo.report.pages import Column, Style, Table, count_column, render, text_column
+from mlgo.report.pages import Column, Table, count_column, render, text_column
 
 _ORDER = ("heuristic", "echo", "never", "random")
 
@@ -64,26 +65,20 @@ def write_compile_times(folder: Path, timings: pa.Table) -> None:
     times = compile_times(timings)
     write_json(folder / "compile_time.json", {time.advisor: asdict(time) for time in times})
 
-    def seconds(title: str, name: str) -> Column:
-        return Column(title, lambda one, style: f"{getattr(one, name):.3f}")
-
-    def ratio(title: str, name: str) -> Column:
-        return Column(title, lambda one, style: _ratio(getattr(one, name), style))
+    def column(title: str, name: str, digits: int) -> Column:
+        read = attrgetter(name)
+        return Column(title, lambda one, style: style.none if read(one) is None else f"{read(one):.{digits}f}")
 
     columns = [
-        text_column("advisor", lambda one: one.advisor),
-        count_column("modules", lambda one: one.num_modules),
-        seconds("median (s)", "median_seconds"),
-        seconds("99th percentile (s)", "p99_seconds"),
-        count_column("modules with a ratio", lambda one: one.num_ratios),
-        ratio("median ratio", "median_ratio"),
-        ratio("99th percentile of the ratio", "p99_ratio"),
+        text_column("advisor", attrgetter("advisor")),
+        count_column("modules", attrgetter("num_modules")),
+        column("median (s)", "median_seconds", 3),
+        column("99th percentile (s)", "p99_seconds", 3),
+        count_column("modules with a ratio", attrgetter("num_ratios")),
+        column("median ratio", "median_ratio", 2),
+        column("99th percentile of the ratio", "p99_ratio", 2),
     ]
     write_text(folder / "compile_time.html", render("compile_time.html.jinja", times=Table(columns, times)))
-
-
-def _ratio(value: float | None, style: Style) -> str:
-    return style.none if value is None else f"{value:.2f}"
 
 
 def _summary(advisor: str, seconds: dict[tuple[str, str], float], plain: dict[tuple[str, str], float]) -> CompileTime:
