@@ -1,13 +1,12 @@
 """`mlgo compile`: one module under one policy."""
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mlgo.cli.options import add_command, add_config_options, read_config
+from mlgo.cli.options import add_command, add_config_options, read_config, say
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.session import CompileResult, compile_under_advice
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
@@ -102,10 +101,7 @@ def run(args: argparse.Namespace) -> None:
         **_particulars(task, result),
         "seconds": round(result.seconds, 4),
     }
-    if args.json:
-        print(json.dumps(record, indent=2))
-    else:
-        print("\n".join(f"{name:<10} {value}" for name, value in record.items()))
+    say(args, record, "\n".join(f"{name:<10} {value}" for name, value in record.items()))
 
 
 def _particulars(task: Task, result: CompileResult) -> dict[str, Any]:

@@ -1,14 +1,13 @@
 """`mlgo explain`: why a policy makes modules larger, and which features it listens to."""
 
 import argparse
-import json
 import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from mlgo.actions import Binary
-from mlgo.cli.options import add_command, add_config_options, positive, read_config
+from mlgo.cli.options import add_command, add_config_options, positive, read_config, say
 from mlgo.compiler.toolchain import find_toolchain
 from mlgo.core.artifacts import MODULES, RESULTS, read_table
 from mlgo.core.scratch import scratch_directory
@@ -71,12 +70,9 @@ def _importance(args: argparse.Namespace) -> None:
     modules = read_table(args.data / "corpus" / "modules.parquet", MODULES)
     trace = args.data / "baseline" / "trace.parquet"
     top = feature_importances(folder, [name], trace, modules, read_config(args).seed)[name][: args.top]
-    if args.json:
-        print(json.dumps([asdict(one) for one in top], indent=2))
-        return
-    print(f"{name}: share of its answers on the test projects that change when a feature is permuted")
-    for one in top:
-        print(f"  {one.feature:<40} {100 * one.changed_share:>6.2f} %")
+    head = f"{name}: share of its answers on the test projects that change when a feature is permuted"
+    lines = (f"  {one.feature:<40} {100 * one.changed_share:>6.2f} %" for one in top)
+    say(args, [asdict(one) for one in top], "\n".join([head, *lines]))
 
 
 def _regressions(args: argparse.Namespace) -> None:
@@ -92,13 +88,9 @@ def _regressions(args: argparse.Namespace) -> None:
             explanations = explain_regressions(
                 host, task, toolchain.quirks, policy, worst, bitcode, objective, args.flips
             )
-    if args.json:
-        print(json.dumps([_record(one) for one in explanations], indent=2))
-        return
-    if not explanations:
-        print(f"{_name(args.policy)} makes no {args.split} module larger.")
-        return
-    print("\n\n".join(_text(one, objective) for one in explanations))
+    text = "\n\n".join(_text(one, objective) for one in explanations)
+    none = f"{_name(args.policy)} makes no {args.split} module larger."
+    say(args, [_record(one) for one in explanations], text or none)
 
 
 def _name(policy: Path) -> str:

@@ -1,6 +1,7 @@
 """Options that several sub-commands share."""
 
 import argparse
+import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -68,6 +69,11 @@ def read_config(args: argparse.Namespace) -> Config:
     """
     config = load_config(args.config, *args.preset)
     return config.model_copy(update={"toolchain": args.toolchain}) if args.toolchain else config
+
+
+def say(args: argparse.Namespace, record: Any, text: str) -> None:
+    """Print a record as JSON if ``--json`` was given, else as text."""
+    print(json.dumps(record, indent=2) if args.json else text)
 
 
 def positive(text: str) -> int:

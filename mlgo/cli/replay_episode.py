@@ -1,12 +1,11 @@
 """`mlgo replay episode`: do a logged compile again."""
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 from mlgo.cli.compile_module import parse_policy, policy_identity
-from mlgo.cli.options import add_command, add_config_options, read_config
+from mlgo.cli.options import add_command, add_config_options, read_config, say
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.core.errors import PolicyError
 from mlgo.core.measures import DEFAULT
@@ -58,10 +57,8 @@ def run(args: argparse.Namespace) -> int:
         f"logged_{DEFAULT.name}": episode.result.scores[DEFAULT.name],
         "logged_object_sha256": episode.result.object_sha256,
     }
-    if args.json:
-        print(json.dumps(record, indent=2))
-    else:
-        print("\n".join(f"{name:<20} {'-' if value in (None, '') else value}" for name, value in record.items()))
+    lines = (f"{name:<20} {'-' if value in (None, '') else value}" for name, value in record.items())
+    say(args, record, "\n".join(lines))
     return 0 if replay.equal else 1
 
 

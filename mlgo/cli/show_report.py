@@ -1,13 +1,12 @@
 """`mlgo report`: what was found, page by page."""
 
 import argparse
-import json
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mlgo.cli.configure import PRESETS
-from mlgo.cli.options import DEFAULT_CONFIG, add_command
+from mlgo.cli.options import DEFAULT_CONFIG, add_command, say
 from mlgo.core import measures
 from mlgo.core.config import read_settings
 from mlgo.core.errors import ConfigError
@@ -88,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     shown = import_module(f"mlgo.report.{page.module}").show(args)
     if args.markdown:
         write_text(args.markdown, shown.markdown)
-    print(json.dumps(shown.record, indent=2) if args.json else shown.text)
+    say(args, shown.record, shown.text)
     return 0 if shown.is_good else 1
 
 
