@@ -1,4 +1,4 @@
-"""Preprocess the translation units of all projects, for tasks that compile with GCC.
+"""Preprocess the translation units of all projects, for tasks that choose among candidates in them.
 
 Example:
     python scripts/build_cse_sources.py --preset config/presets/gcc-pre.yaml \
@@ -7,40 +7,33 @@ Example:
 
 from pathlib import Path
 
-from mlgo.cli.arguments import add_work_argument, settings_of, stage_parser
+from mlgo.cli.arguments import add_work_argument, add_workers_arguments, settings_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.core.artifacts import CSE_SOURCES, provenance, write_rows
 from mlgo.core.config import CorpusConfig, CseConfig
+from mlgo.core.errors import ConfigError
 from mlgo.core.work import shared_folder
 from mlgo.corpus.build import BuildLimits
 from mlgo.corpus.recipe import load_recipe
-from mlgo.problems.gcc.find import find_gcc
-from mlgo.problems.gcc.translation_units import translation_units
+from mlgo.problems.subset.problem import choice_problem
 
 
 def main() -> None:
     parser = stage_parser(__doc__)
-    parser.add_argument("--workers", type=int, default=1)
     add_work_argument(parser)
+    add_workers_arguments(parser)
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
-    settings = settings_of(args)
-    seed = settings.value("seed")
-    config, corpus = settings.section("cse", CseConfig), settings.section("corpus", CorpusConfig)
-    gcc = find_gcc(config.gcc.command, counter=config.gcc.counter)
+
+    values = settings_of(args)
+    seed, task, corpus = values.value("seed"), values.value("task"), values.section("corpus", CorpusConfig)
+    sources, cache = choice_problem(task).sources, shared_folder(args.work) / "sdists"
+    if sources is None:
+        raise ConfigError(f"task {task} has no translation units")
     limits = BuildLimits(corpus.max_modules_per_project, corpus.max_failed_share, seed, args.workers)
-    rows = [
-        row
-        for project in corpus.splits.projects
-        for row in translation_units(
-            project,
-            load_recipe(Path(corpus.recipes, f"{project}.yaml")),
-            gcc,
-            limits,
-            shared_folder(args.work) / "sdists",
-        )
-    ]
-    origin = provenance(compiler=gcc.name, compiler_sha256=gcc.sha256, corpus=corpus.model_dump(), seed=seed)
+    recipes = {project: load_recipe(Path(corpus.recipes, f"{project}.yaml")) for project in corpus.splits.projects}
+    rows, compiler = sources(values.section("cse", CseConfig), recipes, limits, cache)
+    origin = provenance(**compiler, corpus=corpus.model_dump(), seed=seed)
     write_rows(args.output, rows, CSE_SOURCES, origin)
 
 

@@ -1,35 +1,35 @@
 """Compile all units without elimination and under the built-in heuristic; choose and split those to learn from.
 
 Example:
-    python scripts/enumerate_cse.py --preset config/presets/gcc-pre.yaml --home data/cse --workers 2 \
-        --output data/cse/baseline
+    python scripts/enumerate_cse.py --preset config/presets/gcc-pre.yaml --home data/cse \
+        --workers 2 --output data/cse/baseline
 """
 
-from mlgo.cli.arguments import choice_pool, cse_compiler_of, cse_parser, settings_of, unit_sources
+from pathlib import Path
+
+from mlgo.cli.arguments import add_folder_arguments, add_workers_arguments, choice_pool, settings_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.core.artifacts import CSE_COMPILES, CSE_UNITS, cse_candidates_schema, provenance, write_rows
-from mlgo.core.config import CorpusConfig
+from mlgo.core.config import CorpusConfig, CseConfig
 from mlgo.core.files import file_sha256, write_json
-from mlgo.problems.subset.enumeration import Tables, skip_reasons
+from mlgo.problems.subset.enumeration import enumerate_units
+from mlgo.problems.subset.problem import SOURCES, choice_problem
 
 
 def main() -> None:
-    args = cse_parser(__doc__).parse_args()
-    settings = settings_of(args)
-    (config, spec), seed = cse_compiler_of(args, settings), settings.value("seed")
-    corpus = settings.section("corpus", CorpusConfig)
-    found = spec.find_units(lambda: choice_pool(args, settings, spec))
-    skipped = skip_reasons(found, config)
-    eligible = [one for one in found if not skipped[one.unit.name]]
-    tables = Tables.of(found, skipped, spec.split(eligible, corpus.splits.model_dump(), seed))
-    sources = unit_sources(args, settings)
-    origin = provenance(
-        task=settings.value("task"),
-        compiler=spec.described(),
-        cse=config.model_dump(exclude={"superpmi": {"core_root", "collection", "command", "jit"}}),
-        seed=seed,
-        **({"sources_sha256": file_sha256(sources)} if sources else {}),
-    )
+    parser = stage_parser(__doc__)
+    add_folder_arguments(parser)
+    add_workers_arguments(parser)
+    parser.add_argument("--output", type=Path, required=True)
+    args = parser.parse_args()
+
+    values = settings_of(args)
+    task, seed, config = values.value("task"), values.value("seed"), values.section("cse", CseConfig)
+    splits = values.section("corpus", CorpusConfig).splits.model_dump()
+    with choice_pool(args, values) as pool:
+        tables = enumerate_units(pool, config, splits, seed)
+    sources = {"sources_sha256": file_sha256(args.home / SOURCES)} if choice_problem(task).needs_sources else {}
+    origin = provenance(task=task, compiler=pool.spec.described(), cse=config.described(), seed=seed, **sources)
     write_rows(args.output / "units.parquet", tables.units, CSE_UNITS, origin)
     write_rows(args.output / "compiles.parquet", tables.compiles, CSE_COMPILES, origin)
     write_rows(args.output / "candidates.parquet", tables.candidates, cse_candidates_schema(tables.features), origin)

@@ -5,45 +5,54 @@ Example:
         --policy data/cse/policies/bc-s0 --workers 2 --output data/cse/evaluation/bc-s0.parquet
 """
 
+from functools import partial
 from pathlib import Path
 
 from tqdm import tqdm
 
-from mlgo.cli.arguments import choice_pool, corpus_and_baseline, cse_compiler_of, cse_parser, settings_of
+from mlgo.cli.arguments import (
+    add_folder_arguments,
+    add_workers_arguments,
+    choice_pool,
+    corpus_and_baseline,
+    settings_of,
+    stage_parser,
+)
 from mlgo.cli.program import run_program
 from mlgo.core.artifacts import CSE_RESULTS, provenance, write_rows
 from mlgo.core.files import file_sha256
 from mlgo.core.names import PolicyName
-from mlgo.problems.subset.compiler import Failed
-from mlgo.problems.subset.jobs import GreedyJob
 from mlgo.problems.subset.policy import load_choice_policy
-from mlgo.problems.subset.stored import choice_row, in_batches, judged_units
+from mlgo.problems.subset.pool import LOST
+from mlgo.problems.subset.rollout import greedy
+from mlgo.problems.subset.stored import choice_row, eligible_units, in_batches
 
 
 def main() -> None:
-    parser = cse_parser(__doc__)
-    parser.add_argument("--policy", type=Path, required=True)
+    parser = stage_parser(__doc__)
+    parser.add_argument("--policy", type=Path, required=True, help="folder named <algorithm>-s<seed>")
+    add_folder_arguments(parser)
+    add_workers_arguments(parser)
+    parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
-    settings, (_, baseline) = settings_of(args), corpus_and_baseline(args)
-    _, spec = cse_compiler_of(args, settings)
-    policy = load_choice_policy(args.policy)
-    units = judged_units(baseline, *settings.value("evaluate.splits"))
-    jobs = [GreedyJob(names, policy, policy.weights[None]) for names in in_batches(units)]
-    name = PolicyName.of(args.policy.name)
+
+    values, (_, baseline) = settings_of(args), corpus_and_baseline(args)
+    policy, name = load_choice_policy(args.policy), PolicyName.of(args.policy.name)
+    units = eligible_units(baseline, *values.value("evaluate.splits"))
+    work = partial(greedy, policy=policy, weights=policy.weights[None])
     with (
-        choice_pool(args, settings, spec) as pool,
+        choice_pool(args, values) as pool,
         tqdm(total=len(units), desc=str(name), unit="unit", disable=None) as bar,
     ):
-        found = pool.map(jobs, bar.update)
-    lost = Failed("worker", "the worker died")
+        found = pool.map(work, in_batches(units), bar.update)
     rows = [
         {"unit": unit.name, "split": unit.split, "policy": name.learner, "seed": name.seed}
-        | choice_row(found.get(unit.name, [lost])[0])
+        | choice_row(found.get(unit.name, [LOST])[0])
         for unit in units
     ]
     origin = provenance(
-        task=settings.value("task"),
-        compiler=spec.described(),
+        task=values.value("task"),
+        compiler=pool.spec.described(),
         policy_sha256=file_sha256(args.policy / "weights.npy"),
         baseline_sha256=file_sha256(baseline / "compiles.parquet"),
     )

@@ -19,10 +19,8 @@ from mlgo.core.config import (
 )
 from mlgo.core.errors import ConfigError
 from mlgo.core.work import shared_folder
-from mlgo.problems.subset.compiler import CompilerSpec
-from mlgo.problems.subset.enumeration import UnitsSpec
-from mlgo.problems.subset.pool import CsePool
-from mlgo.problems.subset.problem import choice_problem, compiler_spec
+from mlgo.problems.subset.pool import ChoicePool
+from mlgo.problems.subset.problem import compiler_spec
 from mlgo.rollout.training import known_compiles
 
 WORKERS = "MLGO_WORKERS"
@@ -90,15 +88,17 @@ def workers_of(settings: Settings) -> WorkersConfig:
     return settings.section("workers", WorkersConfig) if "workers" in settings else LOCAL_WORKERS
 
 
-def choice_pool(args: argparse.Namespace, settings: Settings, spec: CompilerSpec) -> CsePool:
+def choice_pool(args: argparse.Namespace, settings: Settings) -> ChoicePool:
     """Workers that compile under choices; they know what earlier runs have found out.
 
     Raises:
         ConfigError: bad settings.
+        ToolchainError: no usable compiler.
         WorkerError: there are no such workers.
     """
+    spec = compiler_spec(settings.value("task"), settings.section("cse", CseConfig), args.home)
     known = known_compiles(shared_folder(args.work) / "replay", settings.section("replay", ReplayConfig))
-    return CsePool(spec, args.workers, workers_of(settings), known)
+    return ChoicePool(spec, args.workers, workers_of(settings), known)
 
 
 def compiler_of(settings: Settings) -> tuple[Toolchain, CompileConfig]:
@@ -110,29 +110,3 @@ def compiler_of(settings: Settings) -> tuple[Toolchain, CompileConfig]:
     """
     compiling = settings.section("compile", CompileConfig)
     return find_toolchain(settings.value("toolchain"), settings.value("target")), compiling
-
-
-def cse_parser(description: str | None) -> argparse.ArgumentParser:
-    """A parser with what every program must know that chooses among candidates; see `cse_compiler_of`."""
-    parser = stage_parser(description)
-    add_folder_arguments(parser)
-    add_workers_arguments(parser)
-    parser.add_argument("--output", type=Path, required=True)
-    return parser
-
-
-def cse_compiler_of(args: argparse.Namespace, settings: Settings) -> tuple[CseConfig, UnitsSpec]:
-    """Section ``cse``, and the compiler that it names, for what lies in the folder ``--home``.
-
-    Raises:
-        ConfigError: bad settings.
-        ToolchainError: no usable compiler.
-    """
-    config = settings.section("cse", CseConfig)
-    return config, compiler_spec(settings.value("task"), config, unit_sources(args, settings))
-
-
-def unit_sources(args: argparse.Namespace, settings: Settings) -> Path | None:
-    """Table of translation units, where units come from these."""
-    needed = choice_problem(settings.value("task")).needs_sources
-    return args.home / "corpus" / "sources.parquet" if needed else None

@@ -1,6 +1,7 @@
 """`mlgo replay`: look at, check, prune, export and merge what compiles have shown; do a logged compile again."""
 
 import argparse
+import contextlib
 import itertools
 import json
 from collections.abc import Iterator
@@ -29,13 +30,16 @@ from mlgo.core.artifacts import provenance, write_table
 from mlgo.core.config import Config
 from mlgo.core.errors import ArtifactError, CompileError, ConfigError, PolicyError, ReplayMismatch
 from mlgo.core.measures import MEASURES
+from mlgo.core.problems import PROBLEMS
 from mlgo.core.seeding import sample
 from mlgo.execution.records import prune
 from mlgo.execution.trees import Leaf, ModuleTrees, ReplayStore, stores, visits_of
 from mlgo.execution.trees.export import compiles_schema, compiles_table
 from mlgo.problems.llvm.advisors import RecordedAdvisor
 from mlgo.problems.llvm.task import get_task
-from mlgo.problems.subset.cache import CompileCache, caches
+from mlgo.problems.subset.cache import CompileCache, caches, figures
+from mlgo.problems.subset.problem import compiler_spec
+from mlgo.problems.subset.stored import outcomes_table
 from mlgo.wire.log import Header
 
 _EXAMPLES = {
@@ -44,13 +48,15 @@ _EXAMPLES = {
         """,
     "verify": """
         mlgo replay verify --count 50          compile a sample of known results again and compare
+        mlgo replay verify --preset config/presets/gcc-pre.yaml    the same for outcomes under choices
         """,
     "prune": """
         mlgo replay prune --max-gb 2           delete the least recently used trees beyond 2 GB
         mlgo replay prune --old --dry-run      list what older settings left: checkpoints, trees, bitcode, downloads
         """,
     "export": """
-        mlgo replay export trees.parquet       every known compile, question by question, for offline learning
+        mlgo replay export known.parquet       every known compile, question by question, for offline learning;
+                                               under choices a row for each outcome
         """,
     "merge": """
         mlgo replay merge /srv/replay          add the trees of another data/work/replay
@@ -87,10 +93,8 @@ def add_parser(commands: Any) -> None:
     )
     less.add_argument("--dry-run", action="store_true", help="with --old: list it, delete nothing")
     less.set_defaults(run=_prune)
-    export = add_command(
-        actions, "export", "write the questions of all known compiles as Parquet", _EXAMPLES["export"], [shared]
-    )
-    export.add_argument("output", type=Path, help="one file; with trees of several compilers or flags, one for each")
+    export = add_command(actions, "export", "write all known compiles as Parquet", _EXAMPLES["export"], [shared])
+    export.add_argument("output", type=Path, help="one file; of several compilers or settings, one for each")
     export.set_defaults(run=_export)
     merge = add_command(
         actions, "merge", "add the response trees of another working copy", _EXAMPLES["merge"], [shared]
@@ -125,8 +129,7 @@ def _stats(args: argparse.Namespace) -> None:
     for cache in caches(args.work / "replay"):
         contents = cache.contents()
         outcomes = sum(cache.findings(content).num_outcomes for content in contents)
-        name = f"{cache.key.get('name', '')} under choices"
-        rows.append({"compiler": name, "units": len(contents), "compiles": outcomes, "bytes": cache.num_bytes()})
+        rows.append({"compiler": cache.name, "units": len(contents), "compiles": outcomes, "bytes": cache.num_bytes()})
     if args.json:
         print(json.dumps(rows, indent=2))
     else:
@@ -135,9 +138,17 @@ def _stats(args: argparse.Namespace) -> None:
 
 def _verify(args: argparse.Namespace) -> int:
     config = read_config(args)
+    trees, choices = _verify_trees(args, config), _verify_choices(args, config)
+    return 1 if trees or choices else 0
+
+
+def _verify_trees(args: argparse.Namespace, config: Config) -> int:
+    found = stores(args.work / "replay")
+    if not found and caches(args.work / "replay"):
+        return 0
     toolchain = find_toolchain(config.toolchain, config.target)
     wrong = checked = 0
-    for store in stores(args.work / "replay"):
+    for store in found:
         if (store.key.compiler_sha256, store.key.target) != (toolchain.sha256, toolchain.target):
             print(f"{store.key.folder}: made by another compiler, left out")
             continue
@@ -156,7 +167,38 @@ def _verify(args: argparse.Namespace) -> int:
                 wrong += 1
                 print(f"{sha256[:16]}: {difference}")
     print(f"{checked - wrong} of {checked} results are as the trees say")
-    return 1 if wrong else 0
+    return wrong
+
+
+def _verify_choices(args: argparse.Namespace, config: Config) -> int:
+    found = caches(args.work / "replay")
+    if not found:
+        return 0
+    if PROBLEMS.get(config.task).kind != "choices":
+        print(f"outcomes under choices: not of task {config.task}, left out; name the preset of theirs")
+        return 0
+    spec = compiler_spec(config.task, config.cse, args.data / "cse")
+    mine, wrong, checked = CompileCache(args.work / "replay", spec.key()), 0, 0
+    for cache in found:
+        if cache.folder != mine.folder:
+            print(f"{cache.name}: made by another compiler or under other settings, left out")
+            continue
+        known = [
+            (f"{base}{part}", decisions, outcome)
+            for content in cache.contents()
+            if (base := spec.base(content)) is not None
+            for part, outcomes in cache.findings(content).outcomes.items()
+            for decisions, outcome in outcomes.items()
+        ]
+        with contextlib.closing(spec.open()) as compiler:
+            for unit, decisions, outcome in sample(known, args.count, args.seed, "replay", "verify"):
+                compiler.forget()
+                again, checked = compiler.compile(unit, decisions), checked + 1
+                if figures(again) != figures(outcome):
+                    wrong += 1
+                    print(f"{unit} under {decisions}: the compiler gives {figures(again)}, known is {figures(outcome)}")
+    print(f"{checked - wrong} of {checked} outcomes under choices are as the cache says")
+    return wrong
 
 
 def _compile_again(
@@ -223,16 +265,26 @@ def _prune_leftovers(args: argparse.Namespace) -> None:
 
 
 def _export(args: argparse.Namespace) -> None:
-    found = stores(args.work / "replay")
+    found, choices = stores(args.work / "replay"), caches(args.work / "replay")
+
+    def output(key: str) -> Path:
+        return args.output.with_stem(f"{args.output.stem}-{key}") if len(found) + len(choices) > 1 else args.output
+
     for store in found:
         tables = [compiles_table(*one) for one in _trees_of(store)]
         if not tables:
             continue
         table = pa.concat_tables(tables)
-        output = args.output.with_stem(f"{args.output.stem}-{store.key.folder}") if len(found) > 1 else args.output
-        write_table(output, table, compiles_schema(table), provenance(trees=asdict(store.key)))
-        print(f"{output}: {table.num_rows} questions of {len(pc.unique(table['compile']))} compiles")
-    if not found:
+        path = output(store.key.folder)
+        write_table(path, table, compiles_schema(table), provenance(trees=asdict(store.key)))
+        print(f"{path}: {table.num_rows} questions of {len(pc.unique(table['compile']))} compiles")
+    for cache in choices:
+        assert cache.folder is not None
+        path = output(cache.folder.name)
+        outcomes, schema = outcomes_table(cache)
+        write_table(path, outcomes, schema, provenance(choices=cache.key))
+        print(f"{path}: {outcomes.num_rows} outcomes of {len(pc.unique(outcomes['content']))} units")
+    if not found and not choices:
         raise ArtifactError("there are no trees yet; train a policy first")
 
 
@@ -257,7 +309,7 @@ def _merge(args: argparse.Namespace) -> None:
         contents = {content: cache.findings(content) for content in cache.contents()}
         new = sum(mine.add(content, findings) for content, findings in contents.items())
         outcomes = sum(findings.num_outcomes for findings in contents.values())
-        print(f"{cache.key.get('name', '')}: {new} of {outcomes} outcomes of {len(contents)} units were new")
+        print(f"{cache.name}: {new} of {outcomes} outcomes of {len(contents)} units were new")
 
 
 def _trees_of(store: ReplayStore) -> Iterator[tuple[str, Header, ModuleTrees]]:

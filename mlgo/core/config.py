@@ -356,6 +356,10 @@ class CseConfig(Section):
     superpmi: SuperPmiConfig
     """The compiler of task jit-cse."""
 
+    def described(self) -> dict[str, Any]:
+        """As plain values for the provenance, without paths."""
+        return self.model_dump(exclude={"superpmi": {"core_root", "collection", "command", "jit"}})
+
 
 class Config(Section):
     """The whole configuration, the learners' sections apart; `config_model` adds these under their learners' names."""

@@ -15,7 +15,7 @@ from mlgo.core.files import file_sha256
 from mlgo.experiments.compare import Bootstrap, Comparison
 from mlgo.experiments.measured import ALL, Contender, Measured, Place, Row, compare_all
 from mlgo.problems.subset.problem import choice_problem
-from mlgo.problems.subset.stored import JudgedUnit, judged_units
+from mlgo.problems.subset.stored import EligibleUnit, eligible_units
 
 HEURISTIC, NONE, BEST = "heuristic", "none", "best known"
 """Contenders that are no policies: the built-in heuristic, no elimination, and the label of each unit."""
@@ -68,7 +68,7 @@ def read_units(task: str, baseline: Path, labels: Path, evaluations: Sequence[Pa
         ArtifactError: a file is missing or damaged, or belongs to another task, baseline or set of units.
         CorpusError: there is no unit to judge.
     """
-    units = judged_units(baseline)
+    units = eligible_units(baseline)
     origin = read_provenance(baseline / "compiles.parquet")
     if origin.get("task") != task:
         raise ArtifactError(f"{baseline} was made for task {origin.get('task')}, not {task}; enumerate again")
@@ -172,7 +172,7 @@ def ratios(measured: Measured, name: str, units: np.ndarray) -> tuple[np.ndarray
 
 
 def _measured(
-    units: Sequence[JudgedUnit], rows: Mapping[Contender, Sequence[Mapping[str, Any]]], exhaustive: set[str]
+    units: Sequence[EligibleUnit], rows: Mapping[Contender, Sequence[Mapping[str, Any]]], exhaustive: set[str]
 ) -> Measured:
     number = {unit.name: i for i, unit in enumerate(units)}
     shape = len(rows), len(units)

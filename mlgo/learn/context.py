@@ -140,7 +140,7 @@ class TrainContext(ABC, Generic[Instance]):
     @property
     def quarantine_after(self) -> int:
         """Failures of an instance that are too many."""
-        return _QUARANTINE_AFTER
+        return int(getattr(self.config, "quarantine_after", _QUARANTINE_AFTER))
 
     @cached_property
     @abstractmethod

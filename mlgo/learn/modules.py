@@ -67,11 +67,6 @@ class ModuleContext(TrainContext[ScoredModule]):
         return load_start(self.order.start, self.baseline)
 
     @property
-    def quarantine_after(self) -> int:
-        """Failures of a module that are too many."""
-        return int(getattr(self.config, "quarantine_after", super().quarantine_after))
-
-    @property
     def actions(self) -> ActionSpace:
         """Action space of the task."""
         return get_task(self.task).actions

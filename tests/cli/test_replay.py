@@ -2,9 +2,13 @@
 
 import json
 import shutil
+import sys
+from dataclasses import replace
+from functools import partial
 
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from mlgo.core.config import load_config
 from mlgo.execution.records import frame, read_records
@@ -15,12 +19,16 @@ from mlgo.problems.llvm.evict import FIRST_LEGAL, LIGHTEST
 from mlgo.problems.llvm.task import get_task
 from mlgo.problems.subset.cache import CompileCache, Findings, caches
 from mlgo.problems.subset.compiler import Failed
+from mlgo.problems.subset.labels import find_labels
+from mlgo.problems.subset.pool import ChoicePool
+from mlgo.problems.subset.problem import compiler_spec
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.memory import tree_key
 from tests.cli.conftest import REPOSITORY
 from tests.compiler.test_regalloc_real import TASK, fast, optimized  # noqa: F401
 from tests.execution.trees.test_merge import KEY
 from tests.execution.trees.toy import result
+from tests.fakes.collection import make_collection
 
 MODULE = "a" * 64
 PRESET = REPOSITORY / "config/presets/regalloc.yaml"
@@ -159,8 +167,63 @@ def test_outcomes_under_choices_are_counted_merged_and_pruned(mlgo, tmp_path):
     CompileCache(tmp_path / "there/replay", key).add("x", findings)
     for new in (2, 0):
         done = mlgo("replay", "merge", "--work", tmp_path / "here", tmp_path / "there/replay")
-        assert done.stdout == f"gcc 12.2.0: {new} of 2 outcomes of 1 units were new\n"
+        assert done.stdout == f"gcc 12.2.0 under choices: {new} of 2 outcomes of 1 units were new\n"
     (row,) = json.loads(mlgo("replay", "stats", "--work", tmp_path / "here", "--json").stdout)
     assert (row["compiler"], row["units"], row["compiles"]) == ("gcc 12.2.0 under choices", 1, 2)
     assert mlgo("replay", "prune", "--work", tmp_path / "here", "--max-gb", "0").stdout == "1 files deleted\n"
     assert caches(tmp_path / "here/replay")[0].contents() == []
+
+
+@pytest.fixture
+def chosen(tmp_path):
+    """Preset and folders of a run on the JIT's double, of which two methods are known."""
+    collection = tmp_path / "methods.mch"
+    collection.write_text(json.dumps(make_collection(60, 0)))
+    (tmp_path / "libclrjit.so").touch()
+    command = [sys.executable, str(REPOSITORY / "tests/fakes/superpmi.py")]
+    names = {"command": command, "jit": str(tmp_path / "libclrjit.so"), "collection": str(collection)}
+    preset = tmp_path / "small.yaml"
+    preset.write_text(yaml.safe_dump({"task": "jit-cse", "cse": {"superpmi": names}}))
+    config = load_config(REPOSITORY / "config/config.yaml", preset)
+    spec = compiler_spec("jit-cse", config.cse, tmp_path / "data/cse")
+    with ChoicePool(spec, 1, cache=tmp_path / "replay") as pool:
+        pool.map(partial(find_labels, max_exhaustive=3, max_trials=8, seed=0), [("1", "2")])
+        num_compiled = pool.num_compiled
+    return ["--work", tmp_path, "--data", tmp_path / "data"], preset, num_compiled
+
+
+def test_outcomes_under_choices_are_verified_and_exported(mlgo, chosen, tmp_path):
+    folders, preset, num_compiled = chosen
+    done = mlgo("replay", "verify", *folders, "--preset", preset, "--count", "5")
+    assert (done.returncode, done.stdout) == (0, "5 of 5 outcomes under choices are as the cache says\n"), done.stderr
+    done = mlgo("replay", "export", *folders, tmp_path / "known.parquet")
+    assert done.stdout == f"{tmp_path}/known.parquet: {num_compiled} outcomes of 2 units\n"
+    rows = pq.read_table(tmp_path / "known.parquet").to_pylist()
+    by_heuristic = [row for row in rows if row["decisions"] is None]
+    assert [row["content"] for row in by_heuristic] == ["method-1", "method-2"]
+    for row in rows:
+        assert (row["failure"], row["requested"]) == ("", row["decisions"] or row["requested"])
+        assert row["decisions"] is None or row["f_viable"] == [int(one) for one in row["viable"]]
+
+
+def test_an_outcome_that_comes_out_otherwise_is_found(mlgo, chosen, tmp_path):
+    folders, preset, _ = chosen
+    (cache,) = caches(tmp_path / "replay")
+    one = cache.findings("method-1").outcomes[""][()]
+    path = cache.folder / "method-1.choices"
+    path.unlink()
+    key = {name: value for name, value in cache.key.items() if name != "records"}
+    wrong = Findings({"": {(): replace(one, score=one.score + 1.0)}})
+    CompileCache(tmp_path / "replay", key).add("method-1", wrong)
+    done = mlgo("replay", "verify", *folders, "--preset", preset, "--count", "1000")
+    assert done.returncode == 1
+    assert f"1 under (): the compiler gives ({one.score}," in done.stdout
+
+
+def test_choices_of_another_task_are_left_out_of_a_verification(mlgo, chosen):
+    folders, _, _ = chosen
+    done = mlgo("replay", "verify", *folders)
+    assert (done.returncode, done.stdout) == (
+        0,
+        "outcomes under choices: not of task inline-size, left out; name the preset of theirs\n",
+    )

@@ -15,17 +15,17 @@ from mlgo.learn.choice.sampled import results, sampled_compiles
 from mlgo.learn.choice.savings import fit_savings, savings
 from mlgo.problems.subset.columns import columns_for
 from mlgo.problems.subset.compiler import Candidates, Compiled, Failed
-from mlgo.problems.subset.env import CseEnv
+from mlgo.problems.subset.env import ChoiceEnv
 from mlgo.problems.subset.policy import ChoicePolicy
-from mlgo.problems.subset.pool import CsePool
+from mlgo.problems.subset.pool import ChoicePool
 from mlgo.problems.subset.rollout import Episode, play
 from mlgo.problems.subset.state import Choice, Observer
-from mlgo.problems.subset.stored import JudgedUnit
+from mlgo.problems.subset.stored import EligibleUnit
 from mlgo.rollout.quarantine import Quarantine
 from tests.problems.subset.additive import COLUMNS, AdditiveCompiler, AdditiveSpec
 
 OBSERVER = Observer(columns_for(["benefit", "cost"], COLUMNS), 4)
-UNIT = JudgedUnit("u", "p", "", "train", 3, none=100.0, heuristic=80.0, heuristic_choice=(0,))
+UNIT = EligibleUnit("u", "p", "", "train", 3, none=100.0, heuristic=80.0, heuristic_choice=(0,))
 
 
 def episode(num_steps: int, score: float | None) -> Episode:
@@ -73,7 +73,7 @@ def compiled(values) -> Compiled:
 
 
 def test_effects_become_percent_saved_beside_a_stop_for_each_unit():
-    other = JudgedUnit("v", "p", "", "train", 1, none=100.0, heuristic=50.0, heuristic_choice=())
+    other = EligibleUnit("v", "p", "", "train", 1, none=100.0, heuristic=50.0, heuristic_choice=())
     changes = {"u": {0: -4.0, 2: 8.0}, "v": {0: -10.0}}
     units = [(UNIT, compiled([(5, 1), (1, 5), (3, 2)])), (other, compiled([(9, 1)]))]
     found = savings(OBSERVER, units, changes, max_effect=9.0)
@@ -120,7 +120,7 @@ def test_the_network_of_the_library_is_the_one_of_our_policies():
 
     from mlgo.learn.sb3.stable_baselines import ActionScores
 
-    env = CseEnv(AdditiveCompiler({"u": [(5, 1), (1, 5), (3, 3)]}), COLUMNS, max_candidates=4)
+    env = ChoiceEnv(AdditiveCompiler({"u": [(5, 1), (1, 5), (3, 3)]}), COLUMNS, max_candidates=4)
     observation, _ = env.reset()
     torch.manual_seed(0)
     network = ActionScores(env.observation_space, (16,))
@@ -142,13 +142,13 @@ class BrokenSpec(AdditiveSpec):
 
 
 def test_units_that_keep_failing_are_no_longer_drawn():
-    units = [JudgedUnit(f"u{i}", "p", "", "train", 2, 100.0, 98.0, (0,)) for i in range(3)]
+    units = [EligibleUnit(f"u{i}", "p", "", "train", 2, 100.0, 98.0, (0,)) for i in range(3)]
     observer = Observer(columns_for(["benefit", "cost"], COLUMNS), 4)
     policy = ChoicePolicy.fresh("gcc-pre", observer, [3], np.random.default_rng(0))
     order = SimpleNamespace(learner=SimpleNamespace(name="es"))
     context = SimpleNamespace(train=units, validation=units[:1], seed=0, order=order)
     quarantine = Quarantine(4)
-    with CsePool(BrokenSpec({f"u{i}": ((5, 1), (1, 2)) for i in range(3)}), 1) as pool:
+    with ChoicePool(BrokenSpec({f"u{i}": ((5, 1), (1, 2)) for i in range(3)}), 1) as pool:
         compiles = ChoiceCompiles(context, pool, policy, quarantine)
         weights = np.zeros((3, policy.architecture.num_params), np.float32)
         for counted in (True, False):

@@ -30,7 +30,7 @@ rule build_cse_sources:
         disk_mb=2000,
     params:
         config=lambda wildcards: settings(
-            "seed", "cse", "corpus", values=config_at(wildcards.place)
+            "task", "seed", "cse", "corpus", values=config_at(wildcards.place)
         ),
     shell:
         "MLGO_LOG={log:q} exec python {input.script} --config {params.config} --workers {threads} --output {output:q}"

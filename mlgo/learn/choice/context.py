@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,24 +18,23 @@ from mlgo.core.seeding import generator
 from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.bc.loop import CloneData
 from mlgo.learn.choice.imitation import demonstrations
-from mlgo.learn.choice.sampled import results, sampled_compiles
+from mlgo.learn.choice.sampled import results, rewards_of, sampled_compiles
 from mlgo.learn.choice.savings import Savings, savings
 from mlgo.learn.context import Compiles, TrainContext
 from mlgo.learn.effort import PREFIXES
 from mlgo.learn.sampled import SampledCompile
-from mlgo.problems.subset.compiler import Compiled, CompilerSpec, Failed, Outcome
-from mlgo.problems.subset.jobs import BaselineJob, FollowJob, SampleJob
-from mlgo.problems.subset.judging import greedy_outcomes, rewards_of
+from mlgo.problems.subset import rollout
+from mlgo.problems.subset.compiler import Compiled, CompilerSpec, Failed, Outcome, compile_units
 from mlgo.problems.subset.policy import ChoicePolicy, load_choice_policy, save_choice_policy
-from mlgo.problems.subset.pool import CsePool
+from mlgo.problems.subset.pool import LOST, ChoicePool
 from mlgo.problems.subset.problem import choice_problem, compiler_spec
 from mlgo.problems.subset.state import SUBSET, Observer
-from mlgo.problems.subset.stored import JudgedUnit, in_batches, judged_units, observer_for, sampled, stored_labels
+from mlgo.problems.subset.stored import EligibleUnit, eligible_units, in_batches, observer_for, sampled, stored_labels
 from mlgo.rollout.quarantine import Quarantine
 from mlgo.rollout.training import known_compiles
 
 
-class ChoiceContext(TrainContext[JudgedUnit]):
+class ChoiceContext(TrainContext[EligibleUnit]):
     """Baseline, labels and compiler of a task that chooses among candidates."""
 
     kind = "choices"
@@ -49,8 +48,7 @@ class ChoiceContext(TrainContext[JudgedUnit]):
     @cached_property
     def spec(self) -> CompilerSpec:
         """The compiler."""
-        sources = self.order.home / "corpus/sources.parquet"
-        return compiler_spec(self.task, self.cse, sources if choice_problem(self.task).needs_sources else None)
+        return compiler_spec(self.task, self.cse, self.order.home)
 
     @cached_property
     def start(self) -> ChoicePolicy:
@@ -69,17 +67,17 @@ class ChoiceContext(TrainContext[JudgedUnit]):
         """What a policy sees."""
         return observer_for(self.baseline, choice_problem(self.task).columns, self.cse.max_candidates)
 
-    def units(self, split: str) -> list[JudgedUnit]:
+    def units(self, split: str) -> list[EligibleUnit]:
         """All units of a split."""
-        return judged_units(self.baseline, split)
+        return eligible_units(self.baseline, split)
 
     @cached_property
-    def train(self) -> list[JudgedUnit]:
+    def train(self) -> list[EligibleUnit]:
         """Units to learn from."""
         return self.units("train")
 
     @cached_property
-    def validation(self) -> list[JudgedUnit]:
+    def validation(self) -> list[EligibleUnit]:
         """Units that choose between policies; all of the split for learners without a setting for that."""
         most, units = getattr(self.config, "validation_modules", None), self.units("validation")
         return units if most is None else sampled(units, most, self.seed, "cse", "validation")
@@ -100,13 +98,10 @@ class ChoiceContext(TrainContext[JudgedUnit]):
         if self.cse.imitate == "heuristic":
             wanted = {unit.name: unit.heuristic_choice for unit in units}
         units = [unit for unit in units if unit.name in wanted]
-        policy = self.pool.policy
-        jobs = [
-            FollowJob(names, policy, tuple(wanted[name] for name in names), self.cse.orders, self.seed)
-            for names in in_batches(units)
-        ]
+        policy, orders = self.pool.policy, self.cse.orders
+        work = partial(rollout.demonstrated, policy=policy, choices=wanted, num_orders=orders, seed=self.seed)
         with tqdm(total=len(units), desc="demonstrations", unit="unit", disable=None) as bar:
-            return demonstrations(list(self.pool.pool.map(jobs, bar.update).values()))
+            return demonstrations(list(self.pool.pool.map(work, in_batches(units), bar.update).values()))
 
     def savings(self, split: str) -> Savings:
         """Measured effects of candidates beside what is seen of them."""
@@ -115,7 +110,7 @@ class ChoiceContext(TrainContext[JudgedUnit]):
             if row["mean_change"] is not None:
                 changes.setdefault(row["unit"], {})[row["position"]] = row["mean_change"]
         units = self.units(split)
-        found = self.pool.pool.map([BaselineJob(names) for names in in_batches(units)])
+        found = self.pool.pool.map(compile_units, in_batches(units))
         compiled = [(unit, found[unit.name][0]) for unit in units if unit.name in found]
         pairs = [(unit, none) for unit, none in compiled if isinstance(none, Compiled)]
         return savings(self.observer, pairs, changes, self.cse.max_effect)
@@ -157,12 +152,15 @@ class ChoiceContext(TrainContext[JudgedUnit]):
         save_choice_policy(policy, folder)
 
     def _opened(self, stack: ExitStack, quarantine: Quarantine, policy: ChoicePolicy | None) -> "ChoiceCompiles":
+        return ChoiceCompiles(self, stack.enter_context(self.open_pool()), policy or self.start, quarantine)
+
+    def open_pool(self) -> ChoicePool:
+        """Workers that compile; they know what earlier runs have found out."""
         known = known_compiles(self.shared / "replay", self.section("replay", ReplayConfig))
-        pool = stack.enter_context(CsePool(self.spec, self.order.workers, self.order.where, known))
-        return ChoiceCompiles(self, pool, policy or self.start, quarantine)
+        return ChoicePool(self.spec, self.order.workers, self.order.where, known)
 
 
-class ChoiceCompiles(Compiles[JudgedUnit]):
+class ChoiceCompiles(Compiles[EligibleUnit]):
     """Units under policies.
 
     Attributes:
@@ -176,34 +174,38 @@ class ChoiceCompiles(Compiles[JudgedUnit]):
         quarantine: is told how compiles ended; units in it are not drawn.
     """
 
-    def __init__(self, context: ChoiceContext, pool: CsePool, policy: ChoicePolicy, quarantine: Quarantine) -> None:
+    def __init__(self, context: ChoiceContext, pool: ChoicePool, policy: ChoicePolicy, quarantine: Quarantine) -> None:
         self.train, self.validation = context.train, context.validation
         self._context, self.pool, self.policy, self._quarantine = context, pool, policy, quarantine
         self.counts, self.num_workers = pool, pool.num_workers
 
-    def draw(self, most: int, number: int) -> list[JudgedUnit]:
+    def draw(self, most: int, number: int) -> list[EligibleUnit]:
         """See `Compiles.draw`; whole batches, since their units share compiles."""
         context = self._context
         units = [unit for unit in self.train if unit.name not in self._quarantine]
         return sampled(units, most, context.seed, "cse", context.order.learner.name, number)
 
-    def rewards(self, candidates: np.ndarray, instances: Sequence[JudgedUnit], counted: bool = True) -> np.ndarray:
+    def rewards(self, candidates: np.ndarray, instances: Sequence[EligibleUnit], counted: bool = True) -> np.ndarray:
         """See `Compiles.rewards`."""
-        outcomes = greedy_outcomes(self.pool, self.policy, candidates, instances)
+        work = partial(rollout.greedy, policy=self.policy, weights=candidates)
+        found = self.pool.map(work, in_batches(instances))
+        outcomes = [found.get(unit.name, []) for unit in instances]
         if counted:
             self._note(instances, outcomes)
         if instances is not self.validation:
             self.watched = results(instances, outcomes)
-        return rewards_of(outcomes, instances, len(candidates))
+        pairs = zip(instances, outcomes, strict=True)
+        rewards = np.array([rewards_of(unit, each or [LOST] * len(candidates)) for unit, each in pairs])
+        return rewards.reshape(-1, len(candidates)).T.copy()
 
     def sampled(
-        self, weights: np.ndarray, instances: Sequence[JudgedUnit], episodes: int, number: int
+        self, weights: np.ndarray, instances: Sequence[EligibleUnit], episodes: int, number: int
     ) -> list[SampledCompile | None]:
         """See `Compiles.sampled`."""
         context, policy = self._context, self.policy.with_weights(weights)
-        names = ("cse", context.order.learner.name, "luck", number)
-        jobs = [SampleJob(batch, policy, episodes, context.seed, names) for batch in in_batches(instances)]
-        found = self.pool.map(jobs)
+        names = ("cse", context.order.learner.name, "luck", number)  # a name that gives the same random numbers as ever
+        work = partial(rollout.sampled, policy=policy, num_episodes=episodes, seed=context.seed, names=names)
+        found = self.pool.map(work, in_batches(instances))
         of_units = [found.get(unit.name, []) for unit in instances]
         outcomes = [[one.outcome for one in each] for each in of_units]
         self._note(instances, outcomes)
@@ -211,7 +213,7 @@ class ChoiceCompiles(Compiles[JudgedUnit]):
         pairs = zip(instances, of_units, strict=True)
         return [one for unit, each in pairs for one in sampled_compiles(unit, each)]
 
-    def _note(self, units: Sequence[JudgedUnit], outcomes: Sequence[Sequence[Outcome]]) -> None:
+    def _note(self, units: Sequence[EligibleUnit], outcomes: Sequence[Sequence[Outcome]]) -> None:
         for unit, each in zip(units, outcomes, strict=True):
-            for one in each or [Failed("worker", "the worker died")]:
+            for one in each or [LOST]:
                 self._quarantine.note(unit.name, f"{one.kind}: {one.message}" if isinstance(one, Failed) else "")

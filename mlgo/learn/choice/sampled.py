@@ -1,4 +1,4 @@
-"""Episodes with drawn actions, as proximal policy optimisation takes them, and their figures."""
+"""Rewards of choices, episodes with drawn actions as proximal policy optimisation takes them, and their figures."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,26 +9,27 @@ from mlgo.core.measures import relative_reward
 from mlgo.learn.sampled import Sampled, SampledCompile
 from mlgo.problems.subset.compiler import Compiled, Outcome
 from mlgo.problems.subset.rollout import Episode
-from mlgo.problems.subset.stored import JudgedUnit
+from mlgo.problems.subset.stored import EligibleUnit
 
 
-def reward_of(unit: JudgedUnit, episode: Episode) -> float:
-    """Gain over the built-in heuristic, NaN where the compile failed."""
-    score = episode.outcome.score if isinstance(episode.outcome, Compiled) else np.nan
-    return float(relative_reward(np.array(score), np.array(unit.heuristic)))
+def rewards_of(unit: EligibleUnit, outcomes: Sequence[Outcome]) -> np.ndarray:
+    """Relative gains over the built-in heuristic, float64 [num_outcomes]; NaN where a compile failed."""
+    scores = np.array([one.score if isinstance(one, Compiled) else np.nan for one in outcomes])
+    return relative_reward(scores, np.array(unit.heuristic))
 
 
-def sampled_compiles(unit: JudgedUnit, episodes: Sequence[Episode]) -> list[SampledCompile | None]:
+def sampled_compiles(unit: EligibleUnit, episodes: Sequence[Episode]) -> list[SampledCompile | None]:
     """Episodes of a unit with their rewards; None where a compile failed."""
+    rewards = rewards_of(unit, [one.outcome for one in episodes]).tolist()
     return [
         None
-        if np.isnan(reward := reward_of(unit, one))
+        if np.isnan(reward)
         else SampledCompile(reward, (Sampled(unit.name, one.inputs, one.actions.astype(np.uint8), reward),))
-        for one in episodes
+        for one, reward in zip(episodes, rewards, strict=True)
     ]
 
 
-def results(units: Sequence[JudgedUnit], outcomes: Sequence[Sequence[Outcome]]) -> dict[str, Any]:
+def results(units: Sequence[EligibleUnit], outcomes: Sequence[Sequence[Outcome]]) -> dict[str, Any]:
     """What is watched during training, as means over the compiles that went well.
 
     Args:

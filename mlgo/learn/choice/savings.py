@@ -11,7 +11,7 @@ from mlgo.learn.bc.loop import CloneData, fit_network, import_keras, layers_of, 
 from mlgo.policy.network import flatten
 from mlgo.problems.subset.compiler import Compiled
 from mlgo.problems.subset.state import Choice, Observer
-from mlgo.problems.subset.stored import JudgedUnit
+from mlgo.problems.subset.stored import EligibleUnit
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Savings:
 
 def savings(
     observer: Observer,
-    units: Iterable[tuple[JudgedUnit, Compiled]],
+    units: Iterable[tuple[EligibleUnit, Compiled]],
     changes: Mapping[str, Mapping[int, float]],
     max_effect: float,
 ) -> Savings:

@@ -11,7 +11,8 @@ from mlgo.core.errors import ConfigError
 from mlgo.core.problems import Kind
 from mlgo.learn.base import Trained
 from mlgo.learn.choice.context import ChoiceContext
-from mlgo.problems.subset.env import CseEnv
+from mlgo.problems.subset.env import ChoiceEnv
+from mlgo.problems.subset.pool import PooledCompiler
 from mlgo.problems.subset.problem import choice_problem
 from mlgo.problems.subset.rewards import EndGain
 
@@ -22,7 +23,7 @@ class StableBaselines:
     name = "sb3"
     section = None
     sections: Mapping[Kind, tuple[str, ...]] = {"choices": ("policy",)}
-    compiles: tuple[Kind, ...] = ()
+    compiles: tuple[Kind, ...] = ()  # one at a time, so one worker is enough
 
     def start(self, config: Mapping[str, Any]) -> str | None:
         """Goes on from none."""
@@ -32,30 +33,28 @@ class StableBaselines:
         """Make ``cse.sb3_steps`` choices."""
         if importlib.util.find_spec("sb3_contrib") is None:
             raise ConfigError("learner sb3: Stable-Baselines3 is not installed; run make setup EXTRA=sb3")
-        config, hidden, units = context.cse, context.section("policy", PolicyConfig).hidden, context.train
+        config, steps = context.cse, context.cse.sb3_steps
+        policy, units = context.fresh(context.section("policy", PolicyConfig).hidden), context.train
         from mlgo.learn.sb3.stable_baselines import train_maskable_ppo  # takes seconds: only once all is well
 
-        # Rewards in percent, so that they are of the size that the library's settings are for.
-        env = CseEnv(
-            context.spec.open(),
-            choice_problem(context.task).columns,
-            [unit.name for unit in units],
-            min_viable=config.min_viable,
-            max_candidates=config.max_candidates,
-            reward=EndGain(scale=100.0),
-        )
         logs = str(context.order.work / "tensorboard" / context.label)
-        sections = {"sb3_steps": config.sb3_steps}
-        try:
-            with (
-                context.training(config.sb3_steps, "step", sections=sections),
-                tqdm(total=config.sb3_steps, desc=context.label, unit="step", disable=None) as bar,
-            ):
-                weights = train_maskable_ppo(env, config.sb3_steps, tuple(hidden), context.seed, logs, bar.update)
-        finally:
-            env.close()
-        history = [{"step": config.sb3_steps, "evaluations": env.num_asked}]
-        return Trained(context.fresh(hidden).with_weights(weights), history)
+        with (
+            context.open_pool() as pool,
+            context.training(steps, "step", sections={"sb3_steps": steps}),
+            tqdm(total=steps, desc=context.label, unit="step", disable=None) as bar,
+        ):
+            # Rewards in percent, so that they are of the size that the library's settings are for.
+            env = ChoiceEnv(
+                PooledCompiler(pool),
+                choice_problem(context.task).columns,
+                [unit.name for unit in units],
+                min_viable=config.min_viable,
+                max_candidates=config.max_candidates,
+                reward=EndGain(scale=100.0),
+            )
+            hidden = policy.architecture.widths[1:-1]
+            weights = train_maskable_ppo(env, steps, hidden, context.seed, logs, bar.update)
+        return Trained(policy.with_weights(weights), [{"step": steps, "evaluations": env.num_asked}])
 
 
 LEARNER = StableBaselines()

@@ -16,14 +16,14 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 
 from mlgo.policy.network import flatten
-from mlgo.problems.subset.env import CseEnv
+from mlgo.problems.subset.env import ChoiceEnv
 
 
 class ActionScores(BaseFeaturesExtractor):
-    """Judges every action by one network, as `mlgo.problems.subset.policy.ChoicePolicy` does.
+    """Scores every action by one network, as `mlgo.problems.subset.policy.ChoicePolicy` does.
 
     Args:
-        space: of `CseEnv`.
+        space: of `ChoiceEnv`.
         hidden: units of each hidden layer.
     """
 
@@ -35,7 +35,7 @@ class ActionScores(BaseFeaturesExtractor):
         layers: list[torch.nn.Module] = []
         for inputs, outputs in pairwise(widths):
             layers += [torch.nn.Linear(inputs, outputs), torch.nn.ReLU()]
-        self.judge = torch.nn.Sequential(*layers, torch.nn.Linear(widths[-1], 1))
+        self.network = torch.nn.Sequential(*layers, torch.nn.Linear(widths[-1], 1))
 
     def forward(self, seen: dict[str, torch.Tensor]) -> torch.Tensor:
         """Scores of actions, [num, max_candidates + 1]; rows are those of `Observer.columns_of`."""
@@ -45,11 +45,11 @@ class ActionScores(BaseFeaturesExtractor):
         is_stop = torch.zeros_like(rows[..., :1])
         is_stop[:, -1] = 1.0
         figures = unit[:, None].expand(-1, rows.shape[1], -1)
-        return self.judge(torch.cat([rows, figures, is_stop], dim=2))[..., 0]
+        return self.network(torch.cat([rows, figures, is_stop], dim=2))[..., 0]
 
     def weights(self) -> np.ndarray:
         """The network as `mlgo.policy.network.flatten` puts it, float32 [num_params]."""
-        linear = [layer for layer in self.judge if isinstance(layer, torch.nn.Linear)]
+        linear = [layer for layer in self.network if isinstance(layer, torch.nn.Linear)]
         return flatten([(one.weight.detach().numpy().T, one.bias.detach().numpy()) for one in linear])
 
 
@@ -82,7 +82,7 @@ class _Results(BaseCallback):
 
 
 def train_maskable_ppo(
-    env: CseEnv,
+    env: ChoiceEnv,
     steps: int,
     hidden: tuple[int, ...],
     seed: int,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from mlgo.core.compiler_options import check_options
 from mlgo.core.errors import ObjectError, RemarkError
-from mlgo.core.files import write_bytes
+from mlgo.core.files import content_hash, write_bytes
 from mlgo.core.measures.elf import function_bytes, function_sizes, read_sections, text_size
 from mlgo.core.scratch import scratch_directory
-from mlgo.problems.gcc.counters import PRE_INSN, get_counter, intervals, read_counts
+from mlgo.problems.gcc.counters import COUNTER, DUMP, DUMP_BEFORE, intervals, read_counts
 from mlgo.problems.gcc.find import Gcc
 from mlgo.problems.gcc.invoke import run_gcc
 from mlgo.problems.gcc.rtl import Candidates, read_candidates
@@ -19,18 +19,40 @@ _PREPROCESSED = {"c": "cpp-output", "c++": "c++-cpp-output"}
 
 
 @dataclass(frozen=True)
+class TranslationUnit:
+    """A preprocessed source.
+
+    Attributes:
+        name: ``project/source``.
+        project: whose it is.
+        language: c or c++.
+        arguments: options of the front end that the text was made with; the compile needs them again.
+        text: what `preprocess.preprocess` gives.
+    """
+
+    name: str
+    project: str
+    language: str
+    arguments: tuple[str, ...]
+    text: bytes
+
+    @property
+    def sha256(self) -> str:
+        """Hash of all that decides its compiles."""
+        return content_hash([hashlib.sha256(self.text).hexdigest(), self.language, self.arguments])
+
+
+@dataclass(frozen=True)
 class GccSettings:
     """How translation units are compiled.
 
     Attributes:
         optimization: level; the pass runs from -O2 on, and not at -Os.
-        counter: what is decided, a key of `counters.COUNTERS`.
         timeout_s: deadline of a compile.
         max_memory_bytes: limit of the address space of each process of a compile.
     """
 
     optimization: str = "-O2"
-    counter: str = PRE_INSN.name
     timeout_s: float = 60.0
     max_memory_bytes: int = 8 * 10**9
 
@@ -60,12 +82,10 @@ class GccObject:
 
 def compile_unit(
     gcc: Gcc,
-    unit: Path,
-    language: str,
+    unit: TranslationUnit,
     performed: Sequence[int] | None,
     settings: GccSettings,
     *,
-    arguments: Sequence[str] = (),
     want_candidates: bool = False,
     object_path: Path | None = None,
 ) -> GccObject:
@@ -73,43 +93,41 @@ def compile_unit(
 
     Args:
         gcc: what `find.find_gcc` gives.
-        unit: a file that holds what `preprocess.preprocess` gives.
-        language: ``c`` or ``c++``.
+        unit: what is compiled.
         performed: positions of the eliminations to perform, from 0, in any order; None leaves the choice to GCC, which
             performs all.
-        settings: level, counter and limits.
-        arguments: options of the front end that the text was made with.
+        settings: level and limits.
         want_candidates: read the dumps. With ``performed`` they name, and count, what was performed only.
         object_path: where to keep the object file.
 
     Raises:
         ValueError: a position that the unit does not have.
         CompileError: the compile failed or took too long, or its object or dumps are not well-formed.
-        ConfigError: the counter is not supported, or an option could run or load other code, see `check_options`.
+        ConfigError: an option could run or load other code, see `check_options`.
         ToolchainError: C++, and there is no g++.
     """
-    check_options(arguments)
-    counter = get_counter(settings.counter)
+    check_options(unit.arguments)
     if performed is not None and any(position < 0 for position in performed):
         raise ValueError(f"elimination {min(performed)}: positions start at 0")
     chosen = None if performed is None else {position + 1 for position in performed}
-    choice = [] if chosen is None else [f"-fdbg-cnt={counter.name}:{intervals(chosen)}"]
+    choice = [] if chosen is None else [f"-fdbg-cnt={COUNTER}:{intervals(chosen)}"]
     with scratch_directory() as directory:
         # The name of the file gets into the object, so it is always the same.
         text, output = directory / "unit.i", directory / "unit.o"
         decided, before = directory / "decided", directory / "before"
-        text.write_bytes(unit.read_bytes())
-        dumps = (f"{counter.dump}={decided.name}", f"{counter.dump_before}={before.name}", "-fdump-noaddr")
+        text.write_bytes(unit.text)
+        dumps = (f"{DUMP}={decided.name}", f"{DUMP_BEFORE}={before.name}", "-fdump-noaddr")
         dumping = dumps if want_candidates else ()
         command = [
-            *(str(gcc.driver(language)), *arguments, settings.optimization, "-w", *choice, "-fdbg-cnt-list", *dumping),
-            *("-x", _PREPROCESSED[language], text.name, "-c", "-o", output.name),
+            *(str(gcc.driver(unit.language)), *unit.arguments, settings.optimization, "-w"),
+            *(*choice, "-fdbg-cnt-list", *dumping),
+            *("-x", _PREPROCESSED[unit.language], text.name, "-c", "-o", output.name),
         ]
         stderr = run_gcc(command, directory, settings.timeout_s, max_memory_bytes=settings.max_memory_bytes)
         counts = read_counts(stderr)
-        if counter.name not in counts:  # its row holds all intervals, and only the end of stderr is kept
-            raise RemarkError(f"the table of debug counters has no whole row of {counter.name}: too many intervals")
-        num_candidates = counts[counter.name]
+        if COUNTER not in counts:  # its row holds all intervals, and only the end of stderr is kept
+            raise RemarkError(f"the table of debug counters has no whole row of {COUNTER}: too many intervals")
+        num_candidates = counts[COUNTER]
         if chosen and max(chosen) > num_candidates:
             raise ValueError(f"elimination {max(chosen) - 1}: positions start at 0, and the unit has {num_candidates}")
         num_performed = num_candidates if chosen is None else len(chosen)

@@ -1,12 +1,11 @@
 """Translation units or their functions as units, a stock GCC's partial redundancy elimination as what is chosen."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tqdm import tqdm
 
@@ -19,17 +18,26 @@ from mlgo.core.config import GccConfig
 from mlgo.core.errors import ArtifactError, CompileError, ConfigError, ToolchainError
 from mlgo.core.files import content_hash, file_sha256
 from mlgo.core.measures import SIZES_VERSION
-from mlgo.core.scratch import scratch_directory
 from mlgo.execution.records import MALFORMED
-from mlgo.problems.gcc.compile import GccObject, GccSettings, compile_unit
+from mlgo.problems.gcc.compile import GccObject, GccSettings, TranslationUnit, compile_unit
 from mlgo.problems.gcc.find import Gcc, find_gcc
 from mlgo.problems.gcc.parts import Own, Part, ProgramRun
 from mlgo.problems.gcc.preprocess import preprocess
-from mlgo.problems.gcc.program import Counting, ProgramUnit, count_program
-from mlgo.problems.subset.compiler import Compiled, Decisions, Failed, Outcome, Place, Request, Unit
-from mlgo.problems.subset.enumeration import Found, Sides
-from mlgo.problems.subset.jobs import FindJob
-from mlgo.problems.subset.pool import CsePool
+from mlgo.problems.gcc.program import Counting, count_program
+from mlgo.problems.subset.compiler import (
+    ChoiceCompiler,
+    Compiled,
+    CompilerSpec,
+    Decisions,
+    Failed,
+    Found,
+    Outcome,
+    Place,
+    Request,
+    Unit,
+    units_of_batches,
+)
+from mlgo.problems.subset.pool import LOST, ChoicePool
 
 FUNCTION_MARK = ":"
 """Between source and function in the name of a unit."""
@@ -39,43 +47,19 @@ CACHE = Path("data/work/zig-cache")
 
 
 @dataclass(frozen=True)
-class TranslationUnit:
-    """A preprocessed source.
-
-    Attributes:
-        name: ``project/source``.
-        project: whose it is.
-        language: c or c++.
-        arguments: options of the front end.
-        text: preprocessed.
-    """
-
-    name: str
-    project: str
-    language: str
-    arguments: tuple[str, ...]
-    text: bytes
-
-    def as_unit(self) -> Unit:
-        """All of it as one unit."""
-        return Unit(self.name, self.project, hashlib.sha256(self.text).hexdigest(), self.language)
-
-    @property
-    def sha256(self) -> str:
-        """Hash of all that decides its compiles."""
-        return content_hash([hashlib.sha256(self.text).hexdigest(), self.language, self.arguments])
-
-
-@dataclass(frozen=True)
-class GccSpec:
+class GccSpec(CompilerSpec):
     """How to open a GCC on a table of translation units.
 
     Attributes:
+        ordered: no; the counter has its own order.
+        static: yes; candidates stay as they are.
         settings: which GCC, level, counter, score and deadline.
         sources: ``artifacts.CSE_SOURCES``.
         sha256: hashes of the GCC that results are to come from; None takes whatever is found.
     """
 
+    ordered: ClassVar[bool] = False
+    static: ClassVar[bool] = True
     settings: GccConfig
     sources: Path
     sha256: dict[str, str] | None = None
@@ -87,7 +71,7 @@ class GccSpec:
         Raises:
             ToolchainError: no GCC, or one without debug counters.
         """
-        return GccSpec(settings, sources, find_gcc(settings.command, counter=settings.counter).sha256)
+        return GccSpec(settings, sources, find_gcc(settings.command).sha256)
 
     def open(self) -> "GccCompiler":
         """See `CompilerSpec.open`; raises also where the table is missing or damaged."""
@@ -114,7 +98,7 @@ class GccSpec:
 
     def described(self) -> dict[str, Any]:
         """Compiler and settings for provenance: plain JSON values, no paths."""
-        gcc = find_gcc(self.settings.command, counter=self.settings.counter)
+        gcc = find_gcc(self.settings.command)
         return {"name": gcc.name, "sha256": gcc.sha256, **self.settings.model_dump(exclude={"command"})}
 
     def key(self) -> dict[str, Any]:
@@ -125,18 +109,19 @@ class GccSpec:
         described = {name: value for name, value in self.described().items() if name != "timeout_s"}
         return {**described, **counting, "measure": SIZES_VERSION}
 
-    def find_units(self, open_pool: Callable[[], CsePool]) -> list[Found]:
-        """Units of all sources, compiled by a pool."""
+    def find_units(self, pool: ChoicePool) -> list[Found]:
+        """Units of all sources."""
         sources = self.translation_units()
-        with open_pool() as pool, tqdm(total=len(sources), desc="baseline", unit="source", disable=None) as bar:
-            found = pool.map([FindJob((source.name,)) for source in sources], bar.update)
-        lost = Failed("worker", "the worker died")
-        return [one for source in sources for one in found.get(source.name, [Found(source.as_unit(), lost, lost)])]
+        with tqdm(total=len(sources), desc="baseline", unit="source", disable=None) as bar:
+            found = pool.map(units_of_batches, [(source.name,) for source in sources], bar.update)
+        return [one for source in sources for one in found.get(source.name, [Found(_whole(source), LOST, LOST)])]
 
-    def split(self, found: Sequence[Found], splits: Mapping[str, Sequence[str]], seed: int) -> Sides:
+    def split(
+        self, found: Sequence[Found], splits: Mapping[str, Sequence[str]], seed: int
+    ) -> tuple[dict[str, str], dict[str, str]]:
         """Units are on the side of their project."""
         side = {project: split for split, projects in splits.items() for project in projects}
-        return Sides({one.unit.name: side[one.unit.project] for one in found}, {})
+        return {one.unit.name: side[one.unit.project] for one in found}, {}
 
     def check(self) -> None:
         """See `CompilerSpec.check`.
@@ -144,7 +129,7 @@ class GccSpec:
         Raises:
             ToolchainError: no GCC, or another one.
         """
-        found = find_gcc(self.settings.command, counter=self.settings.counter)
+        found = find_gcc(self.settings.command)
         if self.sha256 not in (None, found.sha256):
             raise ToolchainError(f"{found.binary} is {found.name}, but another build than the driver's; install that")
 
@@ -156,13 +141,18 @@ class GccSpec:
         project = self._hashes[source][0]
         return Place(content_hash([one for one in self._hashes.items() if one[1][0] == project]), "")
 
+    def base(self, content: str) -> str | None:
+        """See `CompilerSpec.base`."""
+        places = map(self.place, self._hashes)
+        return next((place.base for place in places if place.content == content), None)
+
     @cached_property
     def _hashes(self) -> dict[str, tuple[str, str]]:
         """Project and hash of each source, by name."""
         return {one.name: (one.project, one.sha256) for one in self.translation_units()}
 
 
-class GccCompiler:
+class GccCompiler(ChoiceCompiler):
     """See `ChoiceCompiler`. What the pass does in one function changes nothing of what it asks elsewhere.
 
     A unit is a translation unit, or one of its functions; then all other functions are left to GCC, or, where several
@@ -170,8 +160,8 @@ class GccCompiler:
     answer for all of them. The heuristic is what GCC does by itself: it performs everything.
 
     Attributes:
-        ordered: the counter has its own order.
-        static: candidates stay as they are.
+        ordered: see `GccSpec`.
+        static: see `GccSpec`.
         num_compiles: compiles done so far.
 
     Args:
@@ -182,17 +172,15 @@ class GccCompiler:
         ToolchainError: no GCC, or one without debug counters.
     """
 
-    ordered, static = False, True
+    ordered, static = GccSpec.ordered, GccSpec.static
 
     def __init__(self, settings: GccConfig, sources: Sequence[TranslationUnit]) -> None:
-        self._gcc: Gcc = find_gcc(settings.command, counter=settings.counter)
+        self._gcc: Gcc = find_gcc(settings.command)
         self._by_function, self._score = settings.unit == "function", settings.score
         self._by_expression = settings.candidate == "expression"
-        self._settings = GccSettings(settings.optimization, settings.counter, settings.timeout_s)
+        self._settings = GccSettings(settings.optimization, settings.timeout_s)
         self._sources: Mapping[str, TranslationUnit] = {source.name: source for source in sources}
         self._own: dict[str, Own] = {}
-        self._scratch = ExitStack()
-        self._folder = self._scratch.enter_context(scratch_directory())
         self._counting = Counting(find_linker(), find_valgrind(), CACHE) if self._score == "instructions" else None
         self._own_runs: dict[str, ProgramRun] = {}
         self.num_compiles = 0
@@ -212,7 +200,7 @@ class GccCompiler:
         for path in paths:
             if path.suffix not in LANGUAGES or not path.is_file():
                 raise ConfigError(f"{path} is no C or C++ file; known suffixes: {', '.join(LANGUAGES)}")
-        gcc = find_gcc(settings.command, counter=settings.counter)
+        gcc = find_gcc(settings.command)
         return GccCompiler(settings, [_preprocessed(gcc, path) for path in paths])
 
     def units(self, batch: str = "") -> Sequence[Unit]:
@@ -223,19 +211,13 @@ class GccCompiler:
         Raises:
             ConfigError: an unknown source.
         """
-        sources = [self._source_of(batch)] if batch else self._all
+        sources = [self._source_of(batch)] if batch else self._sources.values()
         return [unit for source in sources for unit in self._units_of(source)]
-
-    def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
-        """See `ChoiceCompiler.compile`. Positions that the unit does not have are skipped, as the JIT does.
-
-        Raises:
-            ConfigError: an unknown unit.
-        """
-        return self.compile_many([(unit, decisions)])[0]
 
     def compile_many(self, requests: Sequence[Request]) -> list[Outcome]:
         """See `ChoiceCompiler.compile_many`: each compile answers one request of every function of a translation unit.
+
+        Positions that a unit does not have are skipped, as the JIT does.
 
         Raises:
             ConfigError: an unknown unit.
@@ -270,17 +252,6 @@ class GccCompiler:
                 self._own_runs[source.project] = ProgramRun(*notes["run"])
         except MALFORMED as error:
             raise ArtifactError(f"what is known of {source.name} is malformed ({error}); delete its files") from error
-
-    def forget(self) -> None:
-        """Nothing: what is kept are candidates and outputs, which are always the same."""
-
-    def close(self) -> None:
-        """Remove scratch files."""
-        self._scratch.close()
-
-    @property
-    def _all(self) -> list[TranslationUnit]:
-        return list(self._sources.values())
 
     def _source_of(self, unit: str) -> TranslationUnit:
         return self._sources[_source_name(unit, self._sources)]
@@ -324,19 +295,16 @@ class GccCompiler:
         if source.project not in self._own_runs:
             self._own_runs[source.project] = self._program(source, None, counting)
         own = self._own_runs[source.project]
-        run = own if performed is None else self._program(source, tuple(performed), counting)
+        run = own if performed is None else self._program(source, performed, counting)
         if run.exit_status or run.output_sha256 != own.output_sha256:
             return Failed("program", f"it ends with status {run.exit_status}, or prints something else")
-        num = len(part.candidates)
-        requested = tuple(range(num)) if decisions is None else decisions
-        num_performed = len({one for one in requested if one < num})
-        return Compiled(float(run.instructions), run.function_bytes, requested, num_performed, part.candidates)
+        return _compiled(part, decisions, run.instructions, run.function_bytes)
 
-    def _program(self, changed: TranslationUnit, performed: tuple[int, ...] | None, counting: Counting) -> ProgramRun:
+    def _program(self, changed: TranslationUnit, performed: Sequence[int] | None, counting: Counting) -> ProgramRun:
         """A run of the program that a source belongs to."""
         units = [
-            ProgramUnit(self._path(one), one.language, one.arguments, performed if one is changed else None)
-            for one in self._all
+            (one, performed if one is changed else None)
+            for one in self._sources.values()
             if one.project == changed.project
         ]
         self.num_compiles += 1
@@ -345,27 +313,23 @@ class GccCompiler:
         return ProgramRun(run.instructions, run.exit_status, output, sum(one.function_bytes for one in objects))
 
     def _outcome(self, part: Part, decisions: Decisions | None, found: GccObject | Own) -> Outcome:
-        num = len(part.candidates)
-        requested = tuple(range(num)) if decisions is None else decisions
-        performed = len({position for position in requested if position < num})
         if not self._by_function:
-            score = float(getattr(found, self._score))
-            return Compiled(score, found.text_bytes, requested, performed, part.candidates)
+            return _compiled(part, decisions, getattr(found, self._score), found.text_bytes)
         if part.function not in found.function_sizes:
             return Failed("object", f"the object has no function {part.function}")
         size = found.function_sizes[part.function]
-        return Compiled(float(size), size, requested, performed, part.candidates)
+        return _compiled(part, decisions, size, size)
 
     def _name(self, source: TranslationUnit, part: Part) -> str:
         return f"{source.name}{FUNCTION_MARK}{part.function}" if self._by_function else source.name
 
     def _units_of(self, source: TranslationUnit) -> list[Unit]:
         if not self._by_function:
-            return [source.as_unit()]
+            return [_whole(source)]
         try:
             parts = self._own_of(source).parts
         except CompileError:
-            return [replace(source.as_unit(), batch=source.name)]
+            return [replace(_whole(source), batch=source.name)]
         return [
             Unit(self._name(source, part), source.project, part.body_sha256, source.language, source.name)
             for part in parts
@@ -382,21 +346,19 @@ class GccCompiler:
         self, source: TranslationUnit, performed: Sequence[int] | None, *, want_candidates: bool = False
     ) -> GccObject:
         self.num_compiles += 1
-        return compile_unit(
-            self._gcc,
-            self._path(source),
-            source.language,
-            performed,
-            self._settings,
-            arguments=source.arguments,
-            want_candidates=want_candidates,
-        )
+        return compile_unit(self._gcc, source, performed, self._settings, want_candidates=want_candidates)
 
-    def _path(self, source: TranslationUnit) -> Path:
-        path = self._folder / hashlib.sha256(source.name.encode()).hexdigest()[:16]
-        if not path.exists():
-            path.write_bytes(source.text)
-        return path
+
+def _compiled(part: Part, decisions: Decisions | None, score: int, code_bytes: int) -> Compiled:
+    num = len(part.candidates)
+    requested = tuple(range(num)) if decisions is None else decisions
+    num_performed = len({position for position in requested if position < num})
+    return Compiled(float(score), code_bytes, requested, num_performed, part.candidates)
+
+
+def _whole(source: TranslationUnit) -> Unit:
+    """All of a source as one unit."""
+    return Unit(source.name, source.project, hashlib.sha256(source.text).hexdigest(), source.language)
 
 
 def _source_name(unit: str, sources: Mapping[str, Any]) -> str:

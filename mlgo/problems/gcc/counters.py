@@ -28,47 +28,21 @@ use a counter reach another total when every value, or a random half, is denied.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
-from mlgo.core.errors import ConfigError, RemarkError
+from mlgo.core.errors import RemarkError
 
+COUNTER: Final = "pre_insn"
+"""The counter whose values keep their meaning, as in ``-fdbg-cnt``."""
 
-@dataclass(frozen=True)
-class Counter:
-    """A debug counter whose values keep their meaning.
+DUMP: Final = "-fdump-rtl-pre-details"
+"""Option that makes GCC write what the pass did, without ``=FILE``."""
 
-    Attributes:
-        name: as in ``-fdbg-cnt``.
-        dump: option that makes GCC write what the pass did, without ``=FILE``.
-        dump_before: the same for the last pass before, which shows what is decided about.
-        line: text that starts the dump's line for each value at which the transformation was performed.
-    """
+DUMP_BEFORE: Final = "-fdump-rtl-cprop1-blocks-details"
+"""The same for the last pass before, which shows what is decided about."""
 
-    name: str
-    dump: str
-    dump_before: str
-    line: str
-
-
-PRE_INSN: Final = Counter(
-    "pre_insn", "-fdump-rtl-pre-details", "-fdump-rtl-cprop1-blocks-details", "PRE: redundant insn "
-)
-
-COUNTERS: Final = {counter.name: counter for counter in (PRE_INSN,)}
-"""Supported counters by name."""
-
-
-def get_counter(name: str) -> Counter:
-    """The supported counter of this name.
-
-    Raises:
-        ConfigError: none is.
-    """
-    if name not in COUNTERS:
-        raise ConfigError(f"no policy can decide through the debug counter {name}; choose {', '.join(COUNTERS)}")
-    return COUNTERS[name]
-
+DUMP_LINE: Final = "PRE: redundant insn "
+"""Text that starts the dump's line for each value at which the elimination was performed."""
 
 _ROW = re.compile(r"^ +(\w+) +(\d+) +(?:unset|\[.*)$", re.MULTILINE)
 

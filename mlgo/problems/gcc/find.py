@@ -9,7 +9,7 @@ from pathlib import Path
 from mlgo.core.errors import CompileError, ToolchainError
 from mlgo.core.files import file_sha256
 from mlgo.core.scratch import scratch_directory
-from mlgo.problems.gcc.counters import PRE_INSN, get_counter, read_counts
+from mlgo.problems.gcc.counters import COUNTER, read_counts
 from mlgo.problems.gcc.invoke import run_gcc
 
 OLDEST_GCC = 10
@@ -63,19 +63,16 @@ class Gcc:
         return {language: file_sha256(_compiler_proper(self.driver(language), language)) for language in languages}
 
 
-def find_gcc(command: str = "auto", *, counter: str = PRE_INSN.name) -> Gcc:
-    """Find a GCC, read its version and check that a debug counter takes intervals.
+def find_gcc(command: str = "auto") -> Gcc:
+    """Find a GCC, read its version and check that the debug counter takes intervals.
 
     Args:
         command: name or path of the driver for C; ``auto`` is ``gcc``. The driver for C++ bears the same name with
             ``g++`` for ``gcc`` and lies in the same folder.
-        counter: a key of `counters.COUNTERS`.
 
     Raises:
-        ConfigError: the counter is not supported.
         ToolchainError: missing, another compiler under this name, too old, or built without that counter.
     """
-    decided = get_counter(counter)
     name = "gcc" if command == "auto" else command
     found = shutil.which(name)
     if found is None:
@@ -85,8 +82,8 @@ def find_gcc(command: str = "auto", *, counter: str = PRE_INSN.name) -> Gcc:
     if int(version.split(".")[0]) < OLDEST_GCC:
         raise ToolchainError(f"{binary} is GCC {version}, whose debug counters take one interval only; {_REMEDY}")
     counts = list_counters(binary)
-    if decided.name not in counts:
-        raise ToolchainError(f"GCC {version} at {binary} has no debug counter {counter}; {_REMEDY}")
+    if COUNTER not in counts:
+        raise ToolchainError(f"GCC {version} at {binary} has no debug counter {COUNTER}; {_REMEDY}")
     return Gcc(binary, version, _find_cxx(binary, version), _printed(binary, "-dumpmachine"))
 
 
@@ -96,7 +93,7 @@ def list_counters(binary: Path) -> dict[str, int]:
     Raises:
         ToolchainError: the driver does not know ``-fdbg-cnt-list``, or knows no closed intervals.
     """
-    intervals = f"-fdbg-cnt={PRE_INSN.name}:1-2:4-4"
+    intervals = f"-fdbg-cnt={COUNTER}:1-2:4-4"
     with scratch_directory() as directory:
         (directory / "probe.c").write_text(_PROBE)
         try:

@@ -8,7 +8,7 @@ import numpy as np
 
 from mlgo.core.files import content_hash
 from mlgo.problems.gcc.compile import GccObject
-from mlgo.problems.gcc.rtl import FEATURES
+from mlgo.problems.gcc.features import FEATURES
 from mlgo.problems.gcc.rtl import Candidates as Eliminations
 from mlgo.problems.subset.compiler import Candidates
 

@@ -1,10 +1,8 @@
 """Partial redundancies that GCC eliminates: which of them?"""
 
-from pathlib import Path
-
-from mlgo.core.config import CseConfig
 from mlgo.problems.gcc.compiler import GccSpec
 from mlgo.problems.gcc.features import GCC_COLUMNS
+from mlgo.problems.gcc.translation_units import translation_units
 from mlgo.problems.subset.problem import ChoiceProblem, Counted
 
 _MEASURES = {
@@ -15,19 +13,14 @@ _MEASURES = {
 _UNITS = {"translation_unit": "translation units", "function": "functions"}
 
 
-def _compiler(config: CseConfig, sources: Path | None) -> GccSpec:
-    assert sources is not None  # see `needs_sources`
-    return GccSpec.of(config.gcc, sources)
-
-
 GCC_PRE = ChoiceProblem(
     name="gcc-pre",
     title="Chosen eliminations against the built-in heuristic",
     columns=GCC_COLUMNS,
-    compiler=_compiler,
+    compiler=lambda config, sources: GccSpec.of(config.gcc, sources),
     compiler_name="GCC",
     counted=lambda cse: Counted(_MEASURES[cse["gcc"]["score"]], _UNITS[cse["gcc"]["unit"]]),
     about_code_size=", as the baseline measures it",
     environment="mlgo.problems.gcc.environment:gcc_pre",
-    needs_sources=True,
+    sources=translation_units,
 )

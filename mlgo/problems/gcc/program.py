@@ -11,28 +11,11 @@ from pathlib import Path
 from mlgo.compiler.counting import CountedRun, Valgrind, count_run
 from mlgo.compiler.program import link_program
 from mlgo.core.scratch import scratch_directory
-from mlgo.problems.gcc.compile import GccObject, GccSettings, compile_unit
+from mlgo.problems.gcc.compile import GccObject, GccSettings, TranslationUnit, compile_unit
 from mlgo.problems.gcc.find import Gcc
 
 _FIRST_LINK_S = 600.0
 """Deadline of a link, in seconds: the first one builds the C library."""
-
-
-@dataclass(frozen=True)
-class ProgramUnit:
-    """A translation unit of a program.
-
-    Attributes:
-        path: preprocessed text, see `preprocess.preprocess`.
-        language: ``c`` or ``c++``.
-        arguments: options of the front end.
-        performed: positions of the eliminations to perform; None leaves the choice to GCC.
-    """
-
-    path: Path
-    language: str
-    arguments: tuple[str, ...] = ()
-    performed: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -53,14 +36,19 @@ class Counting:
 
 
 def count_program(
-    gcc: Gcc, name: str, units: Sequence[ProgramUnit], settings: GccSettings, counting: Counting
+    gcc: Gcc,
+    name: str,
+    units: Sequence[tuple[TranslationUnit, Sequence[int] | None]],
+    settings: GccSettings,
+    counting: Counting,
 ) -> tuple[CountedRun, tuple[GccObject, ...]]:
     """Compile all units of a program, link them, run the program and count what it executes.
 
     Args:
         gcc: what `find.find_gcc` gives.
         name: of the program, for messages.
-        units: its units, one of which defines ``main``, in the order of linking.
+        units: its units, one of which defines ``main``, in the order of linking, each with the positions of the
+            eliminations to perform; None leaves the choice to GCC.
         settings: of the compiles.
         counting: how to link and run.
 
@@ -75,10 +63,8 @@ def count_program(
     with scratch_directory() as directory:
         paths = [directory / f"{number}.o" for number in range(len(units))]
         objects = tuple(
-            compile_unit(
-                gcc, unit.path, unit.language, unit.performed, settings, arguments=unit.arguments, object_path=path
-            )
-            for unit, path in zip(units, paths, strict=True)
+            compile_unit(gcc, unit, performed, settings, object_path=path)
+            for (unit, performed), path in zip(units, paths, strict=True)
         )
         program = directory / name
         link_program(counting.linker, paths, program, counting.cache_dir, _FIRST_LINK_S, gcc.target)

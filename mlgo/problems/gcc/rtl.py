@@ -34,55 +34,8 @@ from typing import Final
 import numpy as np
 
 from mlgo.core.errors import RemarkError
-from mlgo.problems.gcc.counters import PRE_INSN
-
-KINDS: Final = (
-    "other",  # 0
-    "load",  # 1: of memory, also widened
-    "constant load",  # 2: of the constant pool, also widened
-    "add",  # 3: plus, minus, neg
-    "multiply",  # 4
-    "divide",  # 5: also remainders and square roots
-    "shift",  # 6: also rotations
-    "convert",  # 7: between modes
-    "compare",  # 8: also minima and maxima
-    "logical",  # 9
-)
-"""Kinds of expressions by number, whatever the machine."""
-
-FEATURES: Final = (
-    "kind",  # index in KINDS
-    "mode_class",  # index in MODE_CLASSES
-    "mode_bytes",  # bytes of the value; 0 when the mode is unknown
-    "num_nodes",  # RTL nodes of the expression, operands included
-    "num_registers",  # of these, registers
-    "is_load",  # it reads memory
-    "is_constant_load",  # it reads the constant pool
-    "num_redundant",  # eliminations of this expression in the function
-    "num_insertions",  # edges on which it is computed anew for them
-    "num_copies",  # computations that stay and are copied for them
-    "loop_depth",  # loops around the elimination
-    "insertion_loop_depth",  # most loops around the source of such an edge; 0 without an edge
-    "frequency",  # executions of the elimination's block per 1000 calls of the function, as GCC estimates
-    "insertion_frequency",  # of the edge that is executed most
-    "insertions_frequency",  # of all edges together
-    "expression_frequency",  # of all eliminations of the expression together
-    "block_insns",  # instructions in the elimination's block
-    "block_calls",  # calls among these
-    "block_pseudos",  # pseudo-registers that the block names
-    "block_live_in",  # pseudo-registers that are live into the block
-    "function_blocks",
-    "function_insns",
-    "function_calls",
-    "function_pseudos",
-    "function_live_in",  # largest block_live_in of the function
-    "function_candidates",  # eliminations in the function
-    "position",  # of this one among them, from 0
-)
-"""Columns of `Candidates.features`."""
-
-MODE_CLASSES: Final = ("other", "integer", "float", "vector")
-"""Classes of machine modes by number."""
+from mlgo.problems.gcc.counters import DUMP_LINE
+from mlgo.problems.gcc.features import FEATURES, KINDS, MODE_CLASSES
 
 _OPERATORS: Final = {
     "add": "plus minus neg ss_plus us_plus ss_minus us_minus",
@@ -105,7 +58,7 @@ _ENTRY: Final = 0
 
 _FUNCTION = re.compile(r"^;; Function .*\((\S+), funcdef_no=\d+", re.MULTILINE)
 _EXPRESSION = re.compile(r"^Index (\d+) \(hash value \d+; max distance \d+\)\n((?: .*\n)+)", re.MULTILINE)
-_REDUNDANT = re.compile(rf"^{PRE_INSN.line}(\d+) \(expression (\d+)\) in bb (\d+), reaching reg is \d+$", re.MULTILINE)
+_REDUNDANT = re.compile(rf"^{DUMP_LINE}(\d+) \(expression (\d+)\) in bb (\d+), reaching reg is \d+$", re.MULTILINE)
 _EDGE = re.compile(r"^PRE: edge \((\d+),(\d+)\), copy expression (\d+)$", re.MULTILINE)
 _BLOCK_END = re.compile(r"^PRE/HOIST: end of bb (\d+), insn \d+, copying expression (\d+) to reg \d+$", re.MULTILINE)
 _COPY = re.compile(r"^PRE: bb \d+, insn \d+, copy expression (\d+) in insn \d+ to reg \d+$", re.MULTILINE)
@@ -176,7 +129,7 @@ def read_candidates(decided: str, before: str, num_performed: int) -> Candidates
     candidates: list[Candidate] = []
     rows: list[list[int]] = []
     for name, text in _functions(decided):
-        if PRE_INSN.line not in text:
+        if DUMP_LINE not in text:
             continue
         function = _Function(name, text, blocks.get(name, ""))
         candidates += function.candidates

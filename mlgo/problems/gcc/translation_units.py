@@ -1,24 +1,34 @@
-"""Translation units of a project, by its recipe."""
+"""Translation units of projects, by their recipes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
+from mlgo.core.config import CseConfig
 from mlgo.core.errors import CompileError
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.seeding import sample
 from mlgo.corpus.build import BuildLimits, source_folder
 from mlgo.corpus.recipe import Recipe, Unit, find_sources, write_generated_files
-from mlgo.problems.gcc.find import Gcc
+from mlgo.problems.gcc.find import Gcc, find_gcc
 from mlgo.problems.gcc.preprocess import preprocess
 
 
 def translation_units(
-    project: str, recipe: Recipe, gcc: Gcc, limits: BuildLimits, cache_dir: Path
-) -> list[dict[str, Any]]:
+    config: CseConfig, recipes: Mapping[str, Recipe], limits: BuildLimits, cache_dir: Path
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Preprocess the sources of projects by the GCC of this machine; see `mlgo.problems.subset.problem.Sources`."""
+    gcc = find_gcc(config.gcc.command)
+    rows = [
+        row for project, recipe in recipes.items() for row in project_units(project, recipe, gcc, limits, cache_dir)
+    ]
+    return rows, {"compiler": gcc.name, "compiler_sha256": gcc.sha256}
+
+
+def project_units(project: str, recipe: Recipe, gcc: Gcc, limits: BuildLimits, cache_dir: Path) -> list[dict[str, Any]]:
     """Preprocess a project's sources.
 
     Args:

@@ -1,14 +1,13 @@
 """All methods of a collection in one run of SuperPMI, under one way to decide."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from numbers import Integral
-from pathlib import Path
 from types import TracebackType
 
 from mlgo.core.errors import MetricsError, SuperPmiError
 from mlgo.problems.jit.metrics import MARKER, MethodMetrics, parse_metrics
-from mlgo.problems.jit.process import LineProcess, superpmi_arguments
+from mlgo.problems.jit.process import LineProcess, SuperPmi
 from mlgo.problems.jit.request import DECISIONS, FEATURE_NAMES, HOOK, METRICS
 
 _NO_CSE = (f"{HOOK}=1", f"{FEATURE_NAMES}=1", f"{DECISIONS}=")
@@ -21,16 +20,11 @@ class BatchRun:
     with the first method that is asked for.
 
     Args:
-        command: SuperPMI, with whatever must stand before its own arguments.
-        jit: a Checked build of the JIT.
-        collection: recorded methods.
+        superpmi: on which JIT and collection.
         no_cse: eliminate nothing, by the hook, and tell all candidates with their features; else the JIT's own
             heuristic decides, and no features are told.
         indices: numbers of methods, from 1; None for all.
-        verbosity: letters of ``-v``.
         silence_timeout_s: how long nothing may come.
-        jit_options: further options of the JIT, names without prefix; integers are read to base 16.
-        env: environment of the process; None for that of this one without options of the JIT.
 
     Attributes:
         num_read: methods so far.
@@ -38,32 +32,26 @@ class BatchRun:
         unreadable: what is wrong with the first of these; empty without any.
 
     Raises:
-        SuperPmiError: a file is missing or has a wrong suffix, or an option is not allowed.
+        SuperPmiError: there are no such numbers.
     """
 
     def __init__(
         self,
-        command: Sequence[str],
-        jit: Path,
-        collection: Path,
+        superpmi: SuperPmi,
         *,
         no_cse: bool,
         indices: Sequence[int] | None = None,
-        verbosity: str = "q",
         silence_timeout_s: float = 300.0,
-        jit_options: Mapping[str, str] | None = None,
-        env: Mapping[str, str] | None = None,
     ) -> None:
         self.num_read = self.num_unreadable = 0
         self.unreadable = ""
-        self._arguments = superpmi_arguments(command, Path(jit), Path(collection), verbosity, jit_options or {})
-        for option in (f"{METRICS}=1", *(_NO_CSE if no_cse else ())):
-            self._arguments += ["-jitoption", "force", option]
+        self._superpmi, self._silence_timeout_s = superpmi, silence_timeout_s
+        self._options = (f"{METRICS}=1", *(_NO_CSE if no_cse else ()))
+        self._arguments: tuple[str, ...] = ()
         if indices is not None:
             if not indices or any(not isinstance(index, Integral) or index < 1 for index in indices):
                 raise SuperPmiError("a batch needs numbers of methods, from 1")
-            self._arguments += ["-compile", ",".join(map(str, indices))]
-        self._silence_timeout_s, self._env = silence_timeout_s, env
+            self._arguments = ("-compile", ",".join(map(str, indices)))
         self._process: LineProcess | None = None
 
     @property
@@ -81,7 +69,7 @@ class BatchRun:
             SuperPmiError: nothing came for ``silence_timeout_s``, or SuperPMI cannot be started.
         """
         if self._process is None:
-            self._process = LineProcess(self._arguments, self._env)
+            self._process = self._superpmi.start(*self._arguments, options=self._options)
         process = self._process
         while process.returncode is None:
             try:

@@ -2,32 +2,20 @@
 
 import itertools
 import time
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from types import TracebackType
 
 from mlgo.core.errors import MetricsError, SuperPmiError
 from mlgo.problems.jit.metrics import MARKER, MethodMetrics, parse_metrics
-from mlgo.problems.jit.outcome import (
-    GENERAL_FAILURE,
-    Crashed,
-    Failed,
-    JitError,
-    MissingData,
-    NoMetrics,
-    Ok,
-    Outcome,
-    ProtocolViolation,
-    Quarantined,
-    TimedOut,
-    UnknownMethod,
-    describe_exit,
-)
-from mlgo.problems.jit.process import LineProcess, superpmi_arguments
-from mlgo.problems.jit.request import heuristic_request, hook_request
+from mlgo.problems.jit.outcome import ENDING, GENERAL_FAILURE, Failure, Outcome, describe_exit
+from mlgo.problems.jit.process import LineProcess, SuperPmi
+from mlgo.problems.jit.request import METRICS, hook_request, request
 
 _DONE = "[streaming] Done."
-_FAILURES = {"1": JitError("the JIT failed on this method"), "2": MissingData("data that was not recorded is needed")}
+_FAILURES = {
+    "1": Failure("jit_error", "the JIT failed on this method"),
+    "2": Failure("missing_data", "data that was not recorded is needed"),
+}
 _OLD_FORM_S = 0.5
 """How long a SuperPMI of the first form gets to end after a failure, which is all it tells of one."""
 
@@ -39,43 +27,30 @@ class SuperPmiClient:
     made the request that started it.
 
     Args:
-        command: SuperPMI, with whatever must stand before its own arguments.
-        jit: a Checked build of the JIT.
-        collection: recorded methods, ``.mch``; with its table of contents (``.mct``) beside it, access is fast.
-        verbosity: letters of ``-v``; ``q`` prints metrics alone, ``e`` fills the text of errors.
+        superpmi: on which JIT and collection.
         request_timeout_s: for one reply.
         startup_timeout_s: for the first reply of a process, which must load the JIT and open the collection.
         max_restarts: how often a request is sent again after its process had to be replaced.
-        jit_options: further options of the JIT for all requests, names without prefix; integers are read to base 16.
-        env: environment of the process; None for that of this one without options of the JIT.
 
     Attributes:
+        superpmi: on which JIT and collection.
         num_starts: how many processes were started.
-
-    Raises:
-        SuperPmiError: a file is missing or has a wrong suffix, or an option is not allowed.
     """
 
     def __init__(
         self,
-        command: Sequence[str],
-        jit: Path,
-        collection: Path,
+        superpmi: SuperPmi,
         *,
-        verbosity: str = "q",
         request_timeout_s: float = 60.0,
         startup_timeout_s: float = 300.0,
         max_restarts: int = 3,
-        jit_options: Mapping[str, str] | None = None,
-        env: Mapping[str, str] | None = None,
     ) -> None:
-        self.jit, self.collection = Path(jit), Path(collection)
-        self._arguments = superpmi_arguments(command, self.jit, self.collection, verbosity, jit_options or {})
+        self.superpmi = superpmi
         self._request_timeout_s, self._startup_timeout_s = request_timeout_s, startup_timeout_s
-        self._max_restarts, self._env = max_restarts, env
+        self._max_restarts = max_restarts
         self._process: LineProcess | None = None
         self._names: tuple[str, ...] = ()
-        self._given_up: dict[int, Failed] = {}
+        self._given_up: dict[int, Failure] = {}
         self.num_starts = 0
 
     def compile(self, index: int, decisions: Sequence[int] | None, *, feature_names: bool | None = None) -> Outcome:
@@ -95,20 +70,21 @@ class SuperPmiClient:
         Raises:
             SuperPmiError: SuperPMI would not answer such a request, it cannot be started, or the JIT ignores decisions.
         """
-        request = heuristic_request(index)
-        if decisions is not None:
-            request = hook_request(index, decisions, feature_names=feature_names is not False)
+        if decisions is None:
+            line = request(index, (METRICS, "1"))
+        else:
+            line = hook_request(index, decisions, feature_names=feature_names is not False)
         if index in self._given_up:
             return self._given_up[index]
         for attempt in itertools.count():
             self._replace_ended()  # with a process go its names
             if decisions is not None and feature_names is None:
-                request = hook_request(index, decisions, feature_names=not self._names)
-            outcome = self._ask(request.line, index, decisions)
-            if isinstance(outcome, Ok) or not outcome.ends_process:
+                line = hook_request(index, decisions, feature_names=not self._names)
+            outcome = self._ask(line, index, decisions)
+            if isinstance(outcome, MethodMetrics) or outcome.kind not in ENDING:
                 break
             self._discard()
-            if attempt == self._max_restarts or (isinstance(outcome, UnknownMethod) and attempt > 0):
+            if attempt == self._max_restarts or (outcome.kind == "unknown_method" and attempt > 0):
                 self._give_up(index, outcome)
                 break
         return outcome
@@ -126,12 +102,11 @@ class SuperPmiClient:
         """Try methods again that were given up, so that what they do now does not depend on what was asked before."""
         self._given_up.clear()
 
-    def _give_up(self, index: int, failed: Failed) -> None:
-        if not isinstance(failed, UnknownMethod):
-            failed = Quarantined(
-                f"method {index} has ended too many processes; the last time: {failed.message}", failed
-            )
-        self._given_up[index] = failed
+    def _give_up(self, index: int, failure: Failure) -> None:
+        if failure.kind != "unknown_method":
+            message = f"method {index} has ended too many processes; the last time: {failure.message}"
+            failure = Failure("quarantined", message, cause=failure)
+        self._given_up[index] = failure
 
     def _replace_ended(self) -> None:
         if self._process is not None and self._process.has_ended:
@@ -146,16 +121,16 @@ class SuperPmiClient:
         """Send a request and read its reply; whatever is raised, no process is left in the middle of one."""
         timeout_s = self._request_timeout_s
         if self._process is None:
-            self._process = LineProcess([*self._arguments, "-streaming", "stdin"], self._env)
+            self._process = self.superpmi.start("-streaming", "stdin")
             self.num_starts += 1
             timeout_s = self._startup_timeout_s
         try:
             self._process.send(line)
             return self._receive(self._process, time.monotonic() + timeout_s, index, decisions)
         except TimeoutError:
-            return TimedOut(f"no whole reply within {timeout_s:g} s")
+            return Failure("timeout", f"no whole reply within {timeout_s:g} s")
         except MetricsError as error:
-            return ProtocolViolation(str(error))
+            return Failure("protocol_error", str(error))
         except BaseException:
             self._discard()
             raise
@@ -172,9 +147,8 @@ class SuperPmiClient:
                 return self._conclude(process, line, metrics)
         returncode = process.end()
         message = f"the process ended without a whole reply ({describe_exit(returncode)})"
-        if returncode == GENERAL_FAILURE:
-            return UnknownMethod(message, process.stderr_tail)
-        return Crashed(message, returncode, process.stderr_tail)
+        kind = "unknown_method" if returncode == GENERAL_FAILURE else "crashed"
+        return Failure(kind, message, returncode, process.stderr_tail)
 
     def _conclude(self, process: LineProcess, done: str, metrics: MethodMetrics | None) -> Outcome:
         """Read the last line of a reply: ``[streaming] Done. Status=0``, without status in the first form."""
@@ -186,10 +160,12 @@ class SuperPmiClient:
         if metrics is not None:
             if metrics.feature_names:
                 self._names = metrics.feature_names
-            return Ok(metrics)
+            return metrics
         if not has_status and _ends_soon(process):
             return _FAILURES["1"]
-        return NoMetrics("success without metrics: a recorded exception, or a JIT that is not a Checked build")
+        return Failure(
+            "no_metrics", "success without metrics: a recorded exception, or a JIT that is not a Checked build"
+        )
 
     def _check_reply(self, metrics: MethodMetrics, index: int, decisions: Sequence[int] | None) -> None:
         if metrics.index != index:
@@ -198,8 +174,8 @@ class SuperPmiClient:
             return
         if metrics.heuristic is not None or len(metrics.candidates) != metrics.num_candidates:
             raise SuperPmiError(
-                f"{self.jit} ignores decisions (JitRLHook): take a Checked build of 2024-05 or later, and set no other "
-                "heuristic in jit_options"
+                f"{self.superpmi.jit} ignores decisions (JitRLHook): take a Checked build of 2024-05 or later, and "
+                "set no other heuristic in jit_options"
             )
         # Without candidates there may have been no phase that could repeat what was asked for.
         if metrics.candidates and metrics.requested != tuple(decisions):

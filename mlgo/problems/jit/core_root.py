@@ -7,7 +7,8 @@ from pathlib import Path
 
 from mlgo.core.errors import SuperPmiError
 from mlgo.problems.jit.client import SuperPmiClient
-from mlgo.problems.jit.outcome import JIT_FAILED_TO_START, Crashed, Failed, NoMetrics, Ok, UnknownMethod
+from mlgo.problems.jit.metrics import MethodMetrics
+from mlgo.problems.jit.outcome import ENDING, JIT_FAILED_TO_START
 from mlgo.problems.jit.process import COLLECTION_SUFFIXES
 
 _PROGRAMS = ("superpmi", "superpmi.exe")
@@ -78,31 +79,35 @@ def check_jit(client: SuperPmiClient, indices: Iterable[int] = range(1, _NUM_TRI
         SuperPmiError: the JIT cannot be loaded or is of another interface version, is a Release build, ignores
             decisions, the collection cannot be read, or no method tried has a candidate.
     """
+    jit, collection = client.superpmi.jit, client.superpmi.collection
     kinds: set[str] = set()
     for index in indices:
         outcome = client.compile(index, (), feature_names=True)
-        if isinstance(outcome, Ok) and outcome.metrics.candidates:
-            if not outcome.metrics.feature_names:
-                raise SuperPmiError(f"{client.jit} tells features without their names; take a newer Checked build")
-            return outcome.metrics.feature_names
-        if isinstance(outcome, Crashed) and outcome.returncode == JIT_FAILED_TO_START:
+        if isinstance(outcome, MethodMetrics):
+            if outcome.candidates and not outcome.feature_names:
+                raise SuperPmiError(f"{jit} tells features without their names; take a newer Checked build")
+            if outcome.candidates:
+                return outcome.feature_names
+            kinds.add("ok")
+            continue
+        if outcome.returncode == JIT_FAILED_TO_START:
             raise SuperPmiError(
-                f"{client.jit} does not start under SuperPMI: it cannot be loaded, or its JIT-EE interface version is "
-                f"not that of {client.collection}; take a collection and a JIT of one version{_reason(outcome.stderr)}"
+                f"{jit} does not start under SuperPMI: it cannot be loaded, or its JIT-EE interface version is "
+                f"not that of {collection}; take a collection and a JIT of one version{_reason(outcome.stderr)}"
             )
-        if isinstance(outcome, UnknownMethod) and kinds:
+        if outcome.kind == "unknown_method" and kinds:
             break  # the collection has no more
-        if isinstance(outcome, UnknownMethod):
+        if outcome.kind == "unknown_method":
             raise SuperPmiError(
-                f"collection {client.collection} cannot be read: it is cut short or no collection; fetch it again"
+                f"collection {collection} cannot be read: it is cut short or no collection; fetch it again"
                 f"{_reason(outcome.stderr)}"
             )
-        if isinstance(outcome, Failed) and outcome.ends_process and not kinds:
-            raise SuperPmiError(f"SuperPMI with {client.jit} and {client.collection}: {outcome.message}")
+        if outcome.kind in ENDING and not kinds:
+            raise SuperPmiError(f"SuperPMI with {jit} and {collection}: {outcome.message}")
         kinds.add(outcome.kind)
-    if NoMetrics.kind in kinds and Ok.kind not in kinds:
-        raise SuperPmiError(f"{client.jit} prints no metrics: it is a Release build; {_HOW_TO_BUILD}")
-    raise SuperPmiError(f"no method tried of {client.collection} has a candidate; name others")
+    if "no_metrics" in kinds and "ok" not in kinds:
+        raise SuperPmiError(f"{jit} prints no metrics: it is a Release build; {_HOW_TO_BUILD}")
+    raise SuperPmiError(f"no method tried of {collection} has a candidate; name others")
 
 
 def _reason(stderr: str) -> str:

@@ -65,7 +65,8 @@ class MethodMetrics:
         prolog_bytes: size of its prolog.
         instruction_count: number of instructions.
         allocated_bytes: hot and cold code as allocated.
-        num_cse: how many common subexpressions were eliminated.
+        num_cse: how many common subexpressions were eliminated; the JIT skips those of `requested` that are not viable
+            or do not exist.
         num_candidates: how many were found, viable or not.
         heuristic: name of the heuristic that decided; None for the hook, and where there was nothing to decide.
         requested: positions of candidates, from 0, in the order in which the decider named them; may hold some that
@@ -89,11 +90,6 @@ class MethodMetrics:
     requested: tuple[int, ...] = ()
     feature_names: tuple[str, ...] = ()
     candidates: tuple[Candidate, ...] = ()
-
-    @property
-    def performed_count(self) -> int:
-        """How many of `requested` were performed; the JIT skips those that are not viable or do not exist."""
-        return self.num_cse
 
 
 def parse_metrics(line: str, known_names: Sequence[str] = ()) -> MethodMetrics:

@@ -1,7 +1,6 @@
 """What came of one request to SuperPMI: metrics, or one of the ways in which there are none."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from mlgo.problems.jit.metrics import MethodMetrics
 
@@ -25,108 +24,33 @@ def describe_exit(returncode: int) -> str:
     return f"exit {returncode}, {EXIT_CODES.get(returncode, 'of no known meaning')}"
 
 
-@dataclass(frozen=True)
-class Ok:
-    """The method was compiled.
-
-    Attributes:
-        metrics: what it gave.
-    """
-
-    metrics: MethodMetrics
-    kind: ClassVar[str] = "ok"
+ENDING = frozenset({"protocol_error", "crashed", "timeout", "unknown_method"})
+"""Kinds of failures after which a process is of no further use; the request may be sent to a new one."""
 
 
 @dataclass(frozen=True)
-class Failed:
-    """There are no metrics.
+class Failure:
+    """Why there are no metrics.
 
     Attributes:
+        kind: ``jit_error`` (the JIT rejected the method, or failed on it; it would again), ``missing_data`` (these
+            decisions made the JIT ask for what was not recorded; it would again), ``no_metrics`` (success without a
+            line of metrics: a recorded exception, or a Release JIT), ``protocol_error`` (the reply cannot be read, is
+            for another request, or there are two), ``crashed`` (the process ended instead of finishing its reply),
+            ``timeout`` (no whole reply within the deadline), ``unknown_method`` (the process ended with exit code 255:
+            the collection has no such method, or cannot be read), or ``quarantined`` (nothing was sent: this method
+            has ended too many processes before).
         message: what happened.
-        kind: short machine-readable reason.
-        ends_process: the process that gave it is of no further use; the request may be sent to a new one.
+        returncode: exit status of a process that ended, negative for a signal.
+        stderr: last few kilobytes of its stderr.
+        cause: what a quarantined method did the last time.
     """
 
+    kind: str
     message: str
-    kind: ClassVar[str] = "failed"
-    ends_process: ClassVar[bool] = False
+    returncode: int | None = None
+    stderr: str = ""
+    cause: "Failure | None" = None
 
 
-@dataclass(frozen=True)
-class JitError(Failed):
-    """The JIT rejected the method, or failed on it; it would again."""
-
-    kind: ClassVar[str] = "jit_error"
-
-
-@dataclass(frozen=True)
-class MissingData(Failed):
-    """These decisions made the JIT ask for what was not recorded; it would again."""
-
-    kind: ClassVar[str] = "missing_data"
-
-
-@dataclass(frozen=True)
-class NoMetrics(Failed):
-    """Success without a line of metrics: a recorded exception, or a JIT that has no such line (Release)."""
-
-    kind: ClassVar[str] = "no_metrics"
-
-
-@dataclass(frozen=True)
-class ProtocolViolation(Failed):
-    """The reply cannot be read, is for another request, or there are two."""
-
-    kind: ClassVar[str] = "protocol_error"
-    ends_process: ClassVar[bool] = True
-
-
-@dataclass(frozen=True)
-class Crashed(Failed):
-    """The process ended instead of finishing its reply.
-
-    Attributes:
-        returncode: exit status, negative for a signal.
-        stderr: last few kilobytes of stderr.
-    """
-
-    returncode: int
-    stderr: str
-    kind: ClassVar[str] = "crashed"
-    ends_process: ClassVar[bool] = True
-
-
-@dataclass(frozen=True)
-class TimedOut(Failed):
-    """No whole reply within the deadline."""
-
-    kind: ClassVar[str] = "timeout"
-    ends_process: ClassVar[bool] = True
-
-
-@dataclass(frozen=True)
-class UnknownMethod(Failed):
-    """The process ended with exit code 255: the collection has no such method, or cannot be read.
-
-    Attributes:
-        stderr: last few kilobytes of stderr.
-    """
-
-    stderr: str
-    kind: ClassVar[str] = "unknown_method"
-    ends_process: ClassVar[bool] = True
-
-
-@dataclass(frozen=True)
-class Quarantined(Failed):
-    """Nothing was sent: this method has ended too many processes before.
-
-    Attributes:
-        cause: what it did the last time.
-    """
-
-    cause: Failed
-    kind: ClassVar[str] = "quarantined"
-
-
-Outcome = Ok | Failed
+Outcome = MethodMetrics | Failure

@@ -5,6 +5,7 @@ import os
 import select
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlgo.compiler.process import Child
@@ -20,35 +21,61 @@ _LONGEST_POLL_S = 1000.0
 _OPTION_PREFIXES = ("DOTNET_", "COMPlus_")
 
 
-def superpmi_arguments(
-    command: Sequence[str], jit: Path, collection: Path, verbosity: str, jit_options: Mapping[str, str]
-) -> list[str]:
-    """Start of every command line: program, JIT, collection, what to print, and options of the JIT.
-
-    SuperPMI tells files apart by their suffix (src/coreclr/tools/superpmi/superpmi/commandline.cpp). Options are
-    forced, so that they also win over those that a method was recorded with (jithost.cpp there).
-
-    Raises:
-        SuperPmiError: a file is missing or has a suffix that SuperPMI does not take, or an option or a letter is not
-            allowed.
-    """
-    for path, what, suffixes in ((jit, "JIT", JIT_SUFFIXES), (collection, "collection", COLLECTION_SUFFIXES)):
-        if path.suffix not in suffixes:
-            raise SuperPmiError(f"{what} {path}: SuperPMI takes a file with suffix {', '.join(suffixes)}")
-        if not path.is_file():
-            raise SuperPmiError(f"{what} {path} is missing")
-    if not verbosity or not set(verbosity) <= set(_VERBOSITY):
-        raise SuperPmiError(f"verbosity {verbosity!r}: SuperPMI knows the letters {_VERBOSITY}")
-    check_free_options(jit_options)
-    arguments = [*command, str(jit), str(collection), "-v", verbosity]
-    for key, value in jit_options.items():
-        arguments += ["-jitoption", "force", f"{key}={value}"]
-    return arguments
-
-
 def without_jit_options(environment: Mapping[str, str]) -> dict[str, str]:
     """An environment from which the JIT takes no options, so that results do not depend on it."""
     return {key: value for key, value in environment.items() if not key.startswith(_OPTION_PREFIXES)}
+
+
+@dataclass(frozen=True)
+class SuperPmi:
+    """A SuperPMI with the JIT and the collection that it works on.
+
+    Attributes:
+        command: program, with whatever must stand before its own arguments.
+        jit: a Checked build of the JIT.
+        collection: recorded methods, ``.mch``; with its table of contents (``.mct``) beside it, access is fast.
+        verbosity: letters of ``-v``; ``q`` prints metrics alone, ``e`` fills the text of errors.
+        jit_options: further options of the JIT, names without prefix; integers are read to base 16.
+        env: environment of processes; None for that of this one without options of the JIT.
+
+    Raises:
+        SuperPmiError: a file is missing or has a suffix that SuperPMI does not take (it tells files apart by that, see
+            src/coreclr/tools/superpmi/superpmi/commandline.cpp), or an option or a letter is not allowed.
+    """
+
+    command: Sequence[str]
+    jit: Path
+    collection: Path
+    verbosity: str = "q"
+    jit_options: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        files = ((self.jit, "JIT", JIT_SUFFIXES), (self.collection, "collection", COLLECTION_SUFFIXES))
+        for path, what, suffixes in files:
+            if path.suffix not in suffixes:
+                raise SuperPmiError(f"{what} {path}: SuperPMI takes a file with suffix {', '.join(suffixes)}")
+            if not path.is_file():
+                raise SuperPmiError(f"{what} {path} is missing")
+        if not self.verbosity or not set(self.verbosity) <= set(_VERBOSITY):
+            raise SuperPmiError(f"verbosity {self.verbosity!r}: SuperPMI knows the letters {_VERBOSITY}")
+        check_free_options(self.jit_options)
+
+    def start(self, *arguments: str, options: Sequence[str] = ()) -> "LineProcess":
+        """Start a process.
+
+        Args:
+            arguments: after program, JIT and collection.
+            options: of the JIT, after the further ones. All are forced: they win over those that a method was recorded
+                with (jithost.cpp).
+
+        Raises:
+            SuperPmiError: it cannot be started.
+        """
+        command = [*self.command, str(self.jit), str(self.collection), "-v", self.verbosity]
+        for option in (*(f"{key}={value}" for key, value in self.jit_options.items()), *options):
+            command += ["-jitoption", "force", option]
+        return LineProcess([*command, *arguments], self.env)
 
 
 class LineProcess:

@@ -9,7 +9,6 @@ in two (more than 2,047 bytes). They are refused here, because a client that sen
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from numbers import Integral
 
 from mlgo.core.errors import SuperPmiError
@@ -54,44 +53,32 @@ def check_free_options(options: Mapping[str, str]) -> None:
             raise SuperPmiError(f"JIT option {key} is set by each request; leave it out of jit_options")
 
 
-@dataclass(frozen=True)
-class Request:
-    """One method with the options it shall be compiled under, and no others of earlier requests.
+def request(index: int, *options: tuple[str, str]) -> str:
+    """Compile a method under these options, and no others of earlier requests.
 
-    Attributes:
+    Args:
         index: number of the method in the collection, from 1.
-        options: names and values, in order.
+        options: names and values, in order; without any further ones the JIT's own heuristic decides.
+
+    Returns:
+        A line without its line feed.
 
     Raises:
         SuperPmiError: SuperPMI would not answer it.
     """
-
-    index: int
-    options: tuple[tuple[str, str], ...] = ()
-
-    def __post_init__(self) -> None:
-        if isinstance(self.index, bool) or not isinstance(self.index, Integral) or not 1 <= self.index <= _MAX_INDEX:
-            raise SuperPmiError(f"method index {self.index!r}: the first method of a collection is 1")
-        for key, value in self.options:
-            check_option(key, value)
-        if len(self.line) > _MAX_LINE_BYTES:
-            raise SuperPmiError(
-                f"a request of {len(self.line)} bytes for method {self.index}; SuperPMI takes {_MAX_LINE_BYTES}: "
-                "give fewer decisions"
-            )
-
-    @property
-    def line(self) -> str:
-        """Text without the line feed."""
-        return "!".join([str(self.index), *(f"{key}={value}" for key, value in self.options)])
+    if isinstance(index, bool) or not isinstance(index, Integral) or not 1 <= index <= _MAX_INDEX:
+        raise SuperPmiError(f"method index {index!r}: the first method of a collection is 1")
+    for key, value in options:
+        check_option(key, value)
+    line = "!".join([str(index), *(f"{key}={value}" for key, value in options)])
+    if len(line) > _MAX_LINE_BYTES:
+        raise SuperPmiError(
+            f"a request of {len(line)} bytes for method {index}; SuperPMI takes {_MAX_LINE_BYTES}: give fewer decisions"
+        )
+    return line
 
 
-def heuristic_request(index: int) -> Request:
-    """Compile a method under the JIT's own heuristic."""
-    return Request(index, ((METRICS, "1"),))
-
-
-def hook_request(index: int, decisions: Sequence[int], *, feature_names: bool) -> Request:
+def hook_request(index: int, decisions: Sequence[int], *, feature_names: bool) -> str:
     """Compile a method with given common subexpressions eliminated.
 
     Args:
@@ -111,4 +98,4 @@ def hook_request(index: int, decisions: Sequence[int], *, feature_names: bool) -
         options.append((FEATURE_NAMES, "1"))
     if len(decisions):
         options.append((DECISIONS, ",".join(str(int(decision)) for decision in decisions)))
-    return Request(index, tuple(options))
+    return request(index, *options)

@@ -1,1 +1,1 @@
-"""Problems that choose among the candidates of a unit, one by one, until the chooser stops."""
+"""Problems that choose among the candidates of a unit, one by one, until the policy stops."""

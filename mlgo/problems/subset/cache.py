@@ -37,7 +37,7 @@ _PASSING = ("timeout", "memory", "crashed", "quarantined")
 tried: other decisions ended processes of this worker."""
 
 
-class CachedCompiler:
+class CachedCompiler(ChoiceCompiler):
     """Another compiler, with its outcomes kept: a compile is a pure function of unit and decisions.
 
     Where the order of decisions does not matter, they are sorted first, so that all orders are one.
@@ -60,17 +60,13 @@ class CachedCompiler:
         self.num_asked = 0
 
     @property
-    def num_compiles(self) -> int:
+    def num_compiles(self) -> int:  # type: ignore[override]
         """See the class."""
         return self._compiler.num_compiles
 
     def units(self, batch: str = "") -> Sequence[Unit]:
         """As the other's."""
         return self._compiler.units(batch)
-
-    def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
-        """As the other's, or known."""
-        return self.compile_many([(unit, decisions)])[0]
 
     def compile_many(self, requests: Sequence[Request]) -> list[Outcome]:
         """As the other's, or known."""
@@ -150,10 +146,10 @@ class Findings:
                 if decisions not in mine:
                     mine[decisions] = outcome
                     new.outcomes.setdefault(part, {})[decisions] = outcome
-                elif _figures(mine[decisions]) != _figures(outcome):
+                elif figures(mine[decisions]) != figures(outcome):
                     raise ReplayMismatch(
-                        f"{part or 'the unit'} under {decisions}: the compiler gives {_figures(outcome)}, "
-                        f"before it gave {_figures(mine[decisions])}"
+                        f"{part or 'the unit'} under {decisions}: the compiler gives {figures(outcome)}, "
+                        f"before it gave {figures(mine[decisions])}"
                     )
         return new
 
@@ -166,6 +162,7 @@ class CompileCache:
 
     Attributes:
         key: what decides compiles besides what is compiled.
+        folder: where its files are; None without.
 
     Args:
         root: folder of all keys; None keeps them in memory alone.
@@ -174,9 +171,14 @@ class CompileCache:
 
     def __init__(self, root: Path | None, key: Mapping[str, Any]) -> None:
         self.key = {**key, "records": _VERSION}
-        self._folder = root / content_hash(self.key) if root is not None else None
+        self.folder = root / content_hash(self.key) if root is not None else None
         self._open: dict[str, Findings] = {}
         self._files: dict[str, RecordFile] = {}
+
+    @property
+    def name(self) -> str:
+        """Of the compiler, for messages."""
+        return f"{self.key.get('name', '')} under choices"
 
     def findings(self, content: str) -> Findings:
         """What is known; it grows with `add`, by this process or by others.
@@ -189,8 +191,8 @@ class CompileCache:
         """
         if content not in self._open:
             found = self._open[content] = Findings()
-            if self._folder is not None:
-                path = self._folder / f"{content}{CACHE_SUFFIX}"
+            if self.folder is not None:
+                path = self.folder / f"{content}{CACHE_SUFFIX}"
                 self._files[content] = RecordFile(
                     path, _MAGIC, found.clear, lambda payload: found.add(decode_findings(payload))
                 )
@@ -205,11 +207,11 @@ class CompileCache:
 
     def contents(self) -> list[str]:
         """Hashes of what is known on disk."""
-        return sorted(path.stem for path in self._folder.glob(f"*{CACHE_SUFFIX}")) if self._folder else []
+        return sorted(path.stem for path in self.folder.glob(f"*{CACHE_SUFFIX}")) if self.folder else []
 
     def num_bytes(self) -> int:
         """Size on disk."""
-        return sum(path.stat().st_size for path in self._folder.glob(f"*{CACHE_SUFFIX}")) if self._folder else 0
+        return sum(path.stat().st_size for path in self.folder.glob(f"*{CACHE_SUFFIX}")) if self.folder else 0
 
     def add(self, content: str, learned: Findings) -> int:
         """Keep what compiles have shown; returns how many outcomes were not known.
@@ -219,9 +221,9 @@ class CompileCache:
             ArtifactError: the file is damaged or cannot be written.
         """
         findings = self.findings(content)
-        if self._folder is None:
+        if self.folder is None:
             return findings.add(learned).num_outcomes
-        file, key_path = self._files[content], self._folder / KEY_NAME
+        file, key_path = self._files[content], self.folder / KEY_NAME
         try:
             if not key_path.exists():
                 write_json(key_path, self.key)
@@ -251,8 +253,7 @@ def encode_findings(findings: Findings) -> bytes:
             if key not in tables:
                 tables[key] = len(tables)
                 shown.append([one.names, one.values.tolist(), one.viable.astype(int).tolist()])
-            figures = [outcome.score, outcome.code_bytes, outcome.requested, outcome.num_performed]
-            rows.append([part, decisions, *figures, tables[key]])
+            rows.append([part, decisions, *figures(outcome), tables[key]])
     record = {"notes": findings.notes, "candidates": shown, "outcomes": rows}
     return packed(json.dumps(record, separators=(",", ":")).encode())
 
@@ -295,7 +296,8 @@ def _decisions(positions: Any) -> Decisions | None:
     return tuple(positions)
 
 
-def _figures(outcome: Outcome) -> tuple[Any, ...]:
+def figures(outcome: Outcome) -> tuple[Any, ...]:
+    """What must be the same when it is compiled again."""
     if isinstance(outcome, Failed):
         return (outcome.kind,)
     return outcome.score, outcome.code_bytes, outcome.requested, outcome.num_performed

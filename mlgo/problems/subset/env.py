@@ -12,11 +12,12 @@ from mlgo.core.errors import ConfigError, CorpusError
 from mlgo.envs.picture import draw_episode
 from mlgo.problems.subset.cache import CachedCompiler
 from mlgo.problems.subset.columns import Column, columns_for
-from mlgo.problems.subset.compiler import ChoiceCompiler, Compiled, Outcome
+from mlgo.problems.subset.compiler import ChoiceCompiler, Compiled, Failed
 from mlgo.problems.subset.rewards import ChoiceReward, StepChange
 from mlgo.problems.subset.state import RECORD, Choice, Observer, fits
 
 Observation = dict[str, np.ndarray]
+Step = tuple[Observation, float, bool, bool, dict[str, Any]]
 
 INVALID_PENALTY = -0.05
 """Reward of an action that is not allowed, and of a compile that fails (leculver/jitml)."""
@@ -25,7 +26,7 @@ INVALID_LIMIT = 20
 _MAX_PICKS = 512
 
 
-class CseEnv(gymnasium.Env[Observation, np.int64]):
+class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
     """A unit whose eliminations an agent chooses, until it stops.
 
     Actions 0 to ``max_candidates - 1`` choose a candidate by its position, the last action stops. Observations are
@@ -141,7 +142,7 @@ class CseEnv(gymnasium.Env[Observation, np.int64]):
         self._lines = [f"{name}: {none.score:g} without elimination, {heuristic.score:g} under the heuristic"]
         return self._observation(), self._info(valid=True)
 
-    def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def step(self, action: np.int64) -> Step:
         """Choose a candidate, or stop.
 
         Raises:
@@ -162,7 +163,7 @@ class CseEnv(gymnasium.Env[Observation, np.int64]):
         if not self.reward.each_step and self._compiler.static:
             return self._given(0.0) if choice.can_apply().any() else self._finished(0.0)
         outcome = self._compiler.compile(self._unit, choice.chosen)
-        if not isinstance(outcome, Compiled):
+        if isinstance(outcome, Failed):
             return self._failed(outcome)
         self._previous_score, self._latest = self._latest.score, outcome
         if not self._compiler.static:
@@ -201,11 +202,11 @@ class CseEnv(gymnasium.Env[Observation, np.int64]):
     def __del__(self) -> None:
         self.close()
 
-    def _finished(self, reward: float) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def _finished(self, reward: float) -> Step:
         """The last compile, where it is not done already, and what it earns."""
         assert self._choice is not None
         outcome = self._compiler.compile(self._unit, self._choice.chosen)
-        if not isinstance(outcome, Compiled):
+        if isinstance(outcome, Failed):
             return self._failed(outcome)
         self._latest = outcome
         reward += self.reward.at_the_end(
@@ -214,24 +215,13 @@ class CseEnv(gymnasium.Env[Observation, np.int64]):
         self._lines.append(f"stop: {outcome.score:g}")
         return self._given(reward, terminated=True)
 
-    def _failed(self, outcome: Outcome) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        assert not isinstance(outcome, Compiled)
+    def _failed(self, outcome: Failed) -> Step:
         self._dropped[self._unit] = outcome.kind
-        observation, reward, terminated, truncated, info = self._given(INVALID_PENALTY, truncated=True)
-        return (
-            observation,
-            reward,
-            terminated,
-            truncated,
-            {
-                **info,
-                "error": {"kind": outcome.kind, "message": outcome.message},
-            },
-        )
+        step = self._given(INVALID_PENALTY, truncated=True)
+        step[-1]["error"] = {"kind": outcome.kind, "message": outcome.message}
+        return step
 
-    def _given(
-        self, reward: float, *, terminated: bool = False, truncated: bool = False, valid: bool = True
-    ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def _given(self, reward: float, *, terminated: bool = False, truncated: bool = False, valid: bool = True) -> Step:
         self._total += reward
         self._scores.append(self._latest.score)
         self._rewards.append(reward)
@@ -279,9 +269,10 @@ class CseEnv(gymnasium.Env[Observation, np.int64]):
     def _unfit(self, name: str) -> str:
         """Why a unit is not eligible; empty if it is."""
         none, heuristic = self._compiler.compile(name, ()), self._compiler.compile(name, None)
-        if not isinstance(none, Compiled) or not isinstance(heuristic, Compiled):
-            failed = none if not isinstance(none, Compiled) else heuristic
-            return f"it fails: {getattr(failed, 'kind', '')}"
+        for outcome in (none, heuristic):
+            if isinstance(outcome, Failed):
+                return f"it fails: {outcome.kind}"
+        assert isinstance(none, Compiled)
         if not fits(none.candidates, self._min_viable, self.observer.max_candidates):
             return f"{len(none.candidates)} candidates, {int(none.candidates.viable.sum())} viable"
         return ""

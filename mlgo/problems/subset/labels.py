@@ -12,6 +12,12 @@ from mlgo.problems.subset.compiler import ChoiceCompiler, Compiled, Decisions, O
 Search = Generator[list[Decisions], list[Outcome], None]
 """Yields choices to try, and is sent their outcomes."""
 
+_AT_ONCE = 64
+"""So many subsets are tried before failures are looked at."""
+
+_MAX_FAILURES = 10
+"""So many failed compiles of a unit, if they are half of all, end its search, as training no longer draws it then."""
+
 
 @dataclass(frozen=True)
 class Label:
@@ -19,7 +25,7 @@ class Label:
 
     Attributes:
         best: the compile with the lowest score; of equal ones the one with fewest eliminations, then the first tried.
-        exhaustive: whether every subset of the viable candidates was tried.
+        exhaustive: whether every subset of the viable candidates was tried; not of a unit that kept failing.
         num_tried: choices tried, the baselines included.
         num_failed: compiles that failed.
         effects: of each viable candidate, by position.
@@ -98,6 +104,10 @@ class _Tries:
         self._best, self._num_failed = none, 0
         self._is_exhaustive = len(self._viable) <= max_exhaustive
 
+    @property
+    def _keeps_failing(self) -> bool:
+        return self._num_failed >= max(_MAX_FAILURES, len(self._scores) / 2)
+
     def label(self) -> Label:
         """The best of all."""
         best, heuristic = self._best, self._heuristic
@@ -120,11 +130,15 @@ class _Tries:
         """Try all subsets, or climb."""
         if self._is_exhaustive:
             subsets = [one for size in range(1, len(self._viable) + 1) for one in combinations(self._viable, size)]
-            if subsets:
-                self._note(subsets, (yield subsets))
+            for start in range(0, len(subsets), _AT_ONCE):
+                if self._keeps_failing:
+                    self._is_exhaustive = False
+                    return
+                some = subsets[start : start + _AT_ONCE]
+                self._note(some, (yield some))
             return
         starts = self._starts(rng)
-        while len(self._scores) < min(max_trials, 2 ** len(self._viable)):
+        while len(self._scores) < min(max_trials, 2 ** len(self._viable)) and not self._keeps_failing:
             yield from self._climb(next(starts), max_trials, rng)
 
     def _starts(self, rng: np.random.Generator) -> Iterator[Decisions]:
@@ -143,7 +157,7 @@ class _Tries:
             for position in rng.permutation(self._viable):
                 flipped = tuple(sorted(set(here) ^ {int(position)}))
                 if flipped not in self._scores:
-                    if len(self._scores) >= max_trials:
+                    if len(self._scores) >= max_trials or self._keeps_failing:
                         return
                     self._note([flipped], (yield [flipped]))
                 if self._scores[flipped] < self._scores[here]:

@@ -1,4 +1,4 @@
-"""A trained chooser: one network that judges every action alike, and takes the best of those that are allowed."""
+"""A trained policy: one network that scores every action alike, and takes the best of those that are allowed."""
 
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -19,7 +19,7 @@ _KIND = "choice until stop"
 
 @dataclass(frozen=True)
 class ChoicePolicy:
-    """Judges candidates and stopping by a perceptron; takes the largest output, of equal ones the first.
+    """Scores candidates and stopping by a perceptron; takes the largest output, of equal ones the first.
 
     Attributes:
         task: decision problem it was trained for.

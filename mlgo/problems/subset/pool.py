@@ -1,48 +1,42 @@
 """Work on units in processes, each with a compiler of its own."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from mlgo.core.config import LOCAL_WORKERS, WorkersConfig
 from mlgo.execution import Hint, Pool, WorkerLost, open_pool
 from mlgo.problems.subset.cache import CachedCompiler, CompileCache, Findings, Outcomes
-from mlgo.problems.subset.compiler import ChoiceCompiler, CompilerSpec
+from mlgo.problems.subset.compiler import ChoiceCompiler, CompilerSpec, Failed, Outcome, Request, Unit, compile_units
 
 Result = TypeVar("Result")
-ResultType = TypeVar("ResultType", covariant=True)
 
+Work = Callable[[ChoiceCompiler, tuple[str, ...]], Sequence[Result]]
+"""Something to find out about units that share compiles, with as few of them as it takes: a result for each unit. It is
+sent to workers, so it is a function of a module, or a part of one."""
 
-class BatchJob(Protocol[ResultType]):
-    """Something to find out about the units of a batch.
+LOST = Failed("worker", "the worker died")
+"""What becomes of a unit whose worker died, for whatever reason."""
 
-    Attributes:
-        units: their names.
-    """
-
-    @property
-    def units(self) -> tuple[str, ...]:
-        """See the class."""
-        ...
-
-    def __call__(self, compiler: ChoiceCompiler) -> Sequence[ResultType]:
-        """Do it, with as few compiles as it takes; a result for each unit."""
-        ...
+NO_NOTES: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)
 class _Order:
-    """A job, with what is known of its units.
+    """Work, with what is known of its units.
 
     Attributes:
-        job: what to do.
+        work: what to do.
+        units: their names.
         known: outcomes by unit, those of other units of the same batches included.
         notes: of each batch, by one of its units; None where there are none yet.
     """
 
-    job: Any
+    work: Work[Any]
+    units: tuple[str, ...]
     known: dict[str, Outcomes]
     notes: dict[str, Any]
 
@@ -59,7 +53,7 @@ class _Delivery:
 
 
 @dataclass(frozen=True)
-class MakeChooser:
+class OpenCompiler:
     """How a worker becomes one that compiles under choices; sent to it once.
 
     Attributes:
@@ -82,7 +76,7 @@ class MakeChooser:
             for unit, notes in order.notes.items():
                 if notes is not None:
                     compiler.take_notes(unit, notes)
-            results = order.job(compiler)
+            results = order.work(compiler, order.units)
             notes = {unit: compiler.notes(unit) for unit, known in order.notes.items() if known is None}
             counts = compiler.num_asked - asked, compiler.num_compiles - compiled
             return _Delivery(results, compiler.learned(), notes, *counts)
@@ -90,13 +84,14 @@ class MakeChooser:
         return handle
 
 
-class CsePool:
+class ChoicePool:
     """Workers that compile, and one cache of everything that any of them has found out.
 
-    Results depend on jobs alone, not on the number of workers or where they run: a compile is a pure function.
+    Results depend on the work alone, not on the number of workers or where they run: a compile is a pure function.
 
     Attributes:
-        num_asked: outcomes that jobs have asked for.
+        spec: how each worker opens its compiler.
+        num_asked: outcomes that were asked for.
         num_compiled: compiles that were done for that: others were known, and units of a batch share them.
 
     Args:
@@ -112,8 +107,8 @@ class CsePool:
     def __init__(
         self, spec: CompilerSpec, workers: int, where: WorkersConfig = LOCAL_WORKERS, cache: Path | None = None
     ) -> None:
-        self._spec, self._cache = spec, CompileCache(cache, spec.key())
-        self._pool: Pool[_Order, _Delivery] = open_pool(where, workers, MakeChooser(spec))
+        self.spec, self._cache = spec, CompileCache(cache, spec.key())
+        self._pool: Pool[_Order, _Delivery] = open_pool(where, workers, OpenCompiler(spec))
         self.num_asked = self.num_compiled = 0
 
     @property
@@ -121,68 +116,70 @@ class CsePool:
         """Workers that compile."""
         return self._pool.num_workers
 
-    def each(self, jobs: Sequence[BatchJob[Result]]) -> Iterator[tuple[int, Sequence[Result] | WorkerLost]]:
-        """Do jobs, and yield their positions and results as they end.
+    def map(
+        self,
+        work: Work[Result],
+        batches: Sequence[tuple[str, ...]],
+        done: Callable[[int], object] = lambda num_units: None,
+    ) -> dict[str, Result]:
+        """Find something out about units; gives results by unit, without those of a batch whose worker died.
 
         Args:
-            jobs: run side by side; units of one batch had better be in one job.
+            work: what to do.
+            batches: names of units; batches are worked on side by side, so units that share compiles belong into one.
+            done: called with the number of its units when a batch is done.
 
         Raises:
-            Exception: whatever a job raised; such an exception is a defect or a mistake of the user.
+            Exception: whatever the work raised; such an exception is a defect or a mistake of the user.
             ArtifactError: what earlier runs have found out is damaged, or cannot be kept.
         """
-        for position, delivery in self._pool.map((self._order(job) for job in jobs), _hint):
-            if isinstance(delivery, WorkerLost):
-                yield position, delivery
-                continue
-            self._keep(delivery)
-            self.num_asked += delivery.num_asked
-            self.num_compiled += delivery.num_compiled
-            yield position, delivery.results
+        results: dict[str, Result] = {}
+        for position, delivery in self._pool.map((self._order(work, units) for units in batches), _hint):
+            units = batches[position]
+            if not isinstance(delivery, WorkerLost):
+                self.keep(delivery.learned, delivery.notes)
+                self.num_asked += delivery.num_asked
+                self.num_compiled += delivery.num_compiled
+                results |= dict(zip(units, delivery.results, strict=True))
+            done(len(units))
+        return {unit: results[unit] for units in batches for unit in units if unit in results}
 
-    def map(
-        self, jobs: Sequence[BatchJob[Result]], done: Callable[[int], object] = lambda num_units: None
-    ) -> dict[str, Result]:
-        """The same, with results by unit; those of a job whose worker died are missing.
+    def keep(self, learned: Mapping[str, Outcomes], notes: Mapping[str, Any] = NO_NOTES) -> None:
+        """Put outcomes into the cache; what is known already must be the same.
 
         Args:
-            jobs: run side by side; units of one batch had better be in one job.
-            done: called with the number of its units when a job has ended.
-        """
-        results: dict[str, Result] = {}
-        for position, found in self.each(jobs):
-            units = jobs[position].units
-            if not isinstance(found, WorkerLost):
-                results |= dict(zip(units, found, strict=True))
-            done(len(units))
-        return {unit: results[unit] for job in jobs for unit in job.units if unit in results}
+            learned: outcomes by unit.
+            notes: of batches, by one of their units; see `ChoiceCompiler.notes`.
 
-    def _order(self, job: BatchJob[Any]) -> _Order:
+        Raises:
+            ReplayMismatch: a compile came out otherwise before.
+            ArtifactError: a file is damaged, or cannot be written.
+        """
+        found: dict[str, Findings] = {}
+        for unit, outcomes in learned.items():
+            content, base = self.spec.place(unit)
+            found.setdefault(content, Findings()).outcomes[unit.removeprefix(base)] = outcomes
+        for unit, one in notes.items():
+            found.setdefault(self.spec.place(unit).content, Findings()).notes = one
+        for content, findings in found.items():
+            if findings:
+                self._cache.add(content, findings)
+
+    def _order(self, work: Work[Any], units: tuple[str, ...]) -> _Order:
         known: dict[str, Outcomes] = {}
         notes: dict[str, Any] = {}
-        places = {place: unit for unit in reversed(job.units) for place in [self._spec.place(unit)]}
+        places = {place: unit for unit in reversed(units) for place in [self.spec.place(unit)]}
         for (content, base), unit in places.items():
             findings = self._cache.findings(content)
             known |= {base + part: outcomes for part, outcomes in findings.outcomes.items()}
             notes[unit] = findings.notes
-        return _Order(job, known, notes)
-
-    def _keep(self, delivery: _Delivery) -> None:
-        learned: dict[str, Findings] = {}
-        for unit, outcomes in delivery.learned.items():
-            content, base = self._spec.place(unit)
-            learned.setdefault(content, Findings()).outcomes[unit.removeprefix(base)] = outcomes
-        for unit, notes in delivery.notes.items():
-            learned.setdefault(self._spec.place(unit).content, Findings()).notes = notes
-        for content, findings in learned.items():
-            if findings:
-                self._cache.add(content, findings)
+        return _Order(work, units, known, notes)
 
     def close(self) -> None:
         """End all workers and their compilers."""
         self._pool.close()
 
-    def __enter__(self) -> "CsePool":
+    def __enter__(self) -> "ChoicePool":
         return self
 
     def __exit__(
@@ -191,16 +188,35 @@ class CsePool:
         self.close()
 
 
-def batches(units: Mapping[str, str]) -> list[tuple[str, ...]]:
-    """Names of units by batch; a unit without one is its own.
+class PooledCompiler(ChoiceCompiler):
+    """A compiler whose compiles are done by a pool: what any worker or an earlier run has found out is known to it.
+
+    Attributes:
+        ordered: as the pool's compiler.
+        static: as the pool's compiler.
 
     Args:
-        units: batch of each unit, empty for none.
+        pool: compiles; whoever opened it closes it.
     """
-    found: dict[str, list[str]] = {}
-    for name, batch in units.items():
-        found.setdefault(f"batch {batch}" if batch else f"unit {name}", []).append(name)
-    return [tuple(names) for names in found.values()]
+
+    def __init__(self, pool: ChoicePool) -> None:
+        self._pool, self.ordered, self.static = pool, pool.spec.ordered, pool.spec.static
+
+    @property
+    def num_compiles(self) -> int:  # type: ignore[override]
+        """Compiles that the pool has done."""
+        return self._pool.num_compiled
+
+    def units(self, batch: str = "") -> Sequence[Unit]:
+        """None: whoever has a pool knows the units."""
+        return ()
+
+    def compile_many(self, requests: Sequence[Request]) -> list[Outcome]:
+        """See `ChoiceCompiler.compile_many`; one after another."""
+        return [
+            self._pool.map(partial(compile_units, choices=(decisions,)), [(unit,)]).get(unit, [LOST])[0]
+            for unit, decisions in requests
+        ]
 
 
 def _hint(order: _Order) -> Hint:

@@ -8,8 +8,13 @@ from typing import Any
 from mlgo.core.config import CseConfig
 from mlgo.core.errors import ConfigError
 from mlgo.core.problems import PROBLEMS, Kind
+from mlgo.corpus.build import BuildLimits
+from mlgo.corpus.recipe import Recipe
 from mlgo.problems.subset.columns import Column
-from mlgo.problems.subset.enumeration import UnitsSpec
+from mlgo.problems.subset.compiler import CompilerSpec
+
+SOURCES = Path("corpus/sources.parquet")
+"""Table of translation units, in the folder of a run's data."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,12 @@ class Counted:
     units: str
 
 
+Sources = Callable[[CseConfig, Mapping[str, Recipe], BuildLimits, Path], tuple[list[dict[str, Any]], dict[str, Any]]]
+"""Makes translation units: of section ``cse``, the recipes of projects, how much of each is taken, and the folder of
+downloaded source distributions. Gives rows of ``artifacts.CSE_SOURCES``, and what did it, for the provenance; raises
+`PackageError` or `CorpusError` where sources cannot be had or used."""
+
+
 @dataclass(frozen=True)
 class ChoiceProblem:
     """Eliminations that a compiler offers, of which a policy chooses some.
@@ -34,13 +45,13 @@ class ChoiceProblem:
         title: of its report.
         columns: how features enter, by name of the feature.
         compiler: says how to open the compiler, by section ``cse`` of the configuration and a table of translation
-            units; see `compiler_spec`.
+            units, where there is one; see `compiler_spec`.
         compiler_name: for the report, as in "which computations should GCC eliminate?".
         counted: what is compared, by section ``cse`` of the configuration as plain values.
         environment: ``module:function`` that makes its Gymnasium environment.
         about_score: what a score is, for the report, as HTML; empty where `Counted.measure` says it all.
         about_code_size: goes on after "bytes of machine code", for the report.
-        needs_sources: units come from translation units, so there is such a table.
+        sources: makes their table, where units come from translation units.
         kind: choices.
         environment_arguments: none.
     """
@@ -48,15 +59,20 @@ class ChoiceProblem:
     name: str
     title: str
     columns: Mapping[str, Column]
-    compiler: Callable[[CseConfig, Path | None], UnitsSpec]
+    compiler: Callable[[CseConfig, Path], CompilerSpec]
     compiler_name: str
     counted: Callable[[Mapping[str, Any]], Counted]
     environment: str
     about_score: str = ""
     about_code_size: str = ""
-    needs_sources: bool = False
+    sources: Sources | None = None
     kind: Kind = "choices"
     environment_arguments: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def needs_sources(self) -> bool:
+        """Whether there is a table of translation units."""
+        return self.sources is not None
 
 
 def choice_problem(name: str) -> ChoiceProblem:
@@ -71,19 +87,16 @@ def choice_problem(name: str) -> ChoiceProblem:
     return problem
 
 
-def compiler_spec(name: str, config: CseConfig, sources: Path | None) -> UnitsSpec:
+def compiler_spec(name: str, config: CseConfig, home: Path) -> CompilerSpec:
     """How to open the compiler of a problem.
 
     Args:
         name: of the problem.
         config: section ``cse`` of the configuration.
-        sources: table of translation units, where units come from these.
+        home: folder of the run's data, such as ``data/cse``.
 
     Raises:
         ConfigError: no such problem, or the configuration lacks what it needs.
         ToolchainError: no usable compiler.
     """
-    problem = choice_problem(name)
-    if problem.needs_sources and sources is None:
-        raise ConfigError(f"task {name} needs a table of translation units; run the stage that makes it")
-    return problem.compiler(config, sources)
+    return choice_problem(name).compiler(config, home / SOURCES)

@@ -1,11 +1,11 @@
-"""What a chooser is told about its choices."""
+"""What an agent is told about its choices."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 
-class ChoiceReward(Protocol):
-    """A way to reward choices; scores are what is to be small.
+class ChoiceReward:
+    """A way to reward choices, here with nothing; scores are what is to be small.
 
     Attributes:
         name: for tables and provenance.
@@ -17,15 +17,15 @@ class ChoiceReward(Protocol):
 
     def of_choice(self, before: float, after: float) -> float:
         """Reward of one more elimination, by the scores before and after it."""
-        ...
+        return 0.0
 
     def at_the_end(self, score: float, heuristic: float, none: float, num_chosen: int) -> float:
         """Reward of stopping."""
-        ...
+        return 0.0
 
 
 @dataclass(frozen=True)
-class StepChange:
+class StepChange(ChoiceReward):
     """The relative change of the score with each choice, as in the first such environment (leculver/jitml).
 
     Attributes:
@@ -40,13 +40,9 @@ class StepChange:
         """See the class; 0 where the score before was."""
         return self.scale * (before - after) / before if before else 0.0
 
-    def at_the_end(self, score: float, heuristic: float, none: float, num_chosen: int) -> float:
-        """Nothing."""
-        return 0.0
-
 
 @dataclass(frozen=True)
-class EndGain:
+class EndGain(ChoiceReward):
     """All at the end: the relative gain over the built-in heuristic.
 
     Attributes:
@@ -61,10 +57,6 @@ class EndGain:
     no_improvement: float = 0.0
     name: ClassVar[str] = "end"
     each_step: ClassVar[bool] = False
-
-    def of_choice(self, before: float, after: float) -> float:
-        """Nothing."""
-        return 0.0
 
     def at_the_end(self, score: float, heuristic: float, none: float, num_chosen: int) -> float:
         """See the class; 0 where the heuristic's score is."""

@@ -1,10 +1,11 @@
 """Units under a policy, from no elimination to the stop."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from mlgo.core.seeding import generator
 from mlgo.problems.subset.compiler import ChoiceCompiler, Compiled, Decisions, Outcome
 from mlgo.problems.subset.policy import ChoicePolicy
 from mlgo.problems.subset.state import Choice
@@ -81,3 +82,88 @@ def _choose(compiler: ChoiceCompiler, policy: ChoicePolicy, unit: str, none: Out
 def _seen(policy: ChoicePolicy, choice: Choice) -> np.ndarray:
     allowed = policy.observer.allowed(choice).astype(np.float32)
     return np.concatenate([policy.observer.columns_of(choice), allowed[:, None]], axis=1)
+
+
+def greedy(
+    compiler: ChoiceCompiler, units: Sequence[str], policy: ChoicePolicy, weights: np.ndarray
+) -> list[list[Outcome]]:
+    """Units under the best actions by several sets of weights, many of which decide alike.
+
+    Args:
+        compiler: compiles the units.
+        units: their names.
+        policy: architecture and what is seen.
+        weights: float32 [num_candidates, num_params].
+
+    Returns:
+        Of each unit, outcomes in the order of the weights.
+    """
+    policies = [policy.with_weights(one) for one in weights]
+    episodes = iter(play(compiler, policy, [(unit, one.decide) for unit in units for one in policies]))
+    return [[next(episodes).outcome for _ in policies] for _ in units]
+
+
+def sampled(
+    compiler: ChoiceCompiler,
+    units: Sequence[str],
+    policy: ChoicePolicy,
+    num_episodes: int,
+    seed: int,
+    names: Sequence[str | int],
+) -> list[list[Episode]]:
+    """Episodes of each unit with actions drawn with a policy's probabilities.
+
+    Args:
+        compiler: compiles the units.
+        units: their names.
+        policy: gives the probabilities.
+        num_episodes: of each unit.
+        seed: root seed.
+        names: path of the purpose, see `seeding.generator`.
+    """
+
+    def drawing(unit: str, number: int) -> Decide:
+        rng = generator(seed, *names, unit, number)
+        return lambda choice: policy.draw(choice, rng)
+
+    plays = [(unit, drawing(unit, number)) for unit in units for number in range(num_episodes)]
+    episodes = iter(play(compiler, policy, plays))
+    return [[next(episodes) for _ in range(num_episodes)] for _ in units]
+
+
+def demonstrated(
+    compiler: ChoiceCompiler,
+    units: Sequence[str],
+    policy: ChoicePolicy,
+    choices: Mapping[str, Decisions],
+    num_orders: int,
+    seed: int,
+) -> list[list[Episode]]:
+    """Episodes of each unit in which given choices are made, in random orders, and then stopped.
+
+    Args:
+        compiler: compiles the units.
+        units: their names.
+        policy: says what is seen.
+        choices: positions to choose, by unit.
+        num_orders: episodes of each unit, fewer where its choice has fewer orders.
+        seed: root seed of the orders.
+    """
+
+    def orders(unit: str) -> list[Decisions]:
+        rng = generator(seed, "cse", "orders", unit)
+        drawn = (rng.permutation(choices[unit]) for _ in range(num_orders))
+        return list(dict.fromkeys(tuple(int(position) for position in order) for order in drawn))
+
+    def following(order: Decisions) -> Decide:
+        def decide(choice: Choice) -> int:
+            free = choice.can_apply()
+            left = (position for position in order if position < len(free) and free[position])
+            return next(left, policy.observer.max_candidates)
+
+        return decide
+
+    of_units = [orders(unit) for unit in units]
+    plays = [(unit, following(order)) for unit, each in zip(units, of_units, strict=True) for order in each]
+    episodes = iter(play(compiler, policy, plays))
+    return [[next(episodes) for _ in each] for each in of_units]

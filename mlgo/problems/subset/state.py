@@ -1,4 +1,4 @@
-"""Where a choice stands, and what a chooser sees of it."""
+"""Where a choice stands, and what a policy sees of it."""
 
 from dataclasses import dataclass, replace
 
@@ -33,9 +33,9 @@ class Choice:
     candidates: Candidates
     chosen: Decisions = ()
 
-    def choosing(self, position: int, candidates: Candidates | None = None) -> "Choice":
-        """The same with one more candidate, and what the compiler told then, where it was asked."""
-        return replace(self, chosen=(*self.chosen, position), candidates=candidates or self.candidates)
+    def choosing(self, position: int) -> "Choice":
+        """The same with one more candidate."""
+        return replace(self, chosen=(*self.chosen, position))
 
     def can_apply(self) -> np.ndarray:
         """Candidates that are viable and not yet chosen, bool [num_candidates]."""
@@ -91,7 +91,7 @@ class Observer:
         return SUBSET.legal(left, stop=stop)
 
     def columns_of(self, choice: Choice) -> np.ndarray:
-        """Inputs of a network that judges each action: float32 [max_candidates + 1, num_inputs].
+        """Inputs of a network that scores each action: float32 [max_candidates + 1, num_inputs].
 
         A row holds the candidate's inputs, the record of the unit, and 1 in the last place for the action to stop,
         which has no candidate.

@@ -5,18 +5,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from mlgo.core.artifacts import CSE_COMPILES, CSE_LABELS, CSE_UNITS, read_table
 from mlgo.core.errors import CorpusError
 from mlgo.core.seeding import sample
+from mlgo.problems.subset.cache import CompileCache
 from mlgo.problems.subset.columns import Column, columns_for
 from mlgo.problems.subset.compiler import Compiled, Decisions, Failed, Outcome
-from mlgo.problems.subset.pool import batches
 from mlgo.problems.subset.state import Observer
 
 
 @dataclass(frozen=True)
-class JudgedUnit:
-    """A unit that is learnt from or judged.
+class EligibleUnit:
+    """A unit that takes part, with its baselines.
 
     Attributes:
         name: of the unit.
@@ -39,7 +41,7 @@ class JudgedUnit:
     heuristic_choice: Decisions
 
 
-def judged_units(baseline: Path, *splits: str) -> list[JudgedUnit]:
+def eligible_units(baseline: Path, *splits: str) -> list[EligibleUnit]:
     """Eligible units of some splits.
 
     Args:
@@ -54,7 +56,7 @@ def judged_units(baseline: Path, *splits: str) -> list[JudgedUnit]:
     compiles = read_table(baseline / "compiles.parquet", CSE_COMPILES).to_pylist()
     scores = {(row["unit"], row["way"]): row for row in compiles}
     units = [
-        JudgedUnit(
+        EligibleUnit(
             row["unit"],
             row["project"],
             row["batch"],
@@ -87,12 +89,15 @@ def observer_for(baseline: Path, known: Mapping[str, Column], max_candidates: in
     return Observer(columns_for([name[2:] for name in columns if name.startswith("f_")], known), max_candidates)
 
 
-def in_batches(units: Iterable[JudgedUnit]) -> list[tuple[str, ...]]:
-    """Names of units that share compiles."""
-    return batches({unit.name: unit.batch for unit in units})
+def in_batches(units: Iterable[EligibleUnit]) -> list[tuple[str, ...]]:
+    """Names of units by batch; a unit without one is its own."""
+    found: dict[str, list[str]] = {}
+    for unit in units:
+        found.setdefault(f"batch {unit.batch}" if unit.batch else f"unit {unit.name}", []).append(unit.name)
+    return [tuple(names) for names in found.values()]
 
 
-def sampled(units: Sequence[JudgedUnit], batches: int, seed: int, *names: str | int) -> list[JudgedUnit]:
+def sampled(units: Sequence[EligibleUnit], batches: int, seed: int, *names: str | int) -> list[EligibleUnit]:
     """Units of some batches, drawn at random: whole batches, since their units share compiles.
 
     Args:
@@ -128,3 +133,28 @@ def choice_row(outcome: Outcome) -> dict[str, Any]:
         "failure": "",
         "message": "",
     }
+
+
+def outcomes_table(cache: CompileCache) -> tuple[pa.Table, pa.Schema]:
+    """All outcomes that a cache knows, a row each, and the schema.
+
+    ``decisions`` is null where the heuristic chose. Features of the candidates, ``f_<name>``, have a value for each
+    candidate, as ``viable`` has; of an outcome that does not tell them they are null.
+    """
+    rows: list[dict[str, Any]] = []
+    features: dict[str, None] = {}
+    for content in cache.contents():
+        for part, outcomes in cache.findings(content).outcomes.items():
+            for decisions, outcome in outcomes.items():
+                row = {"content": content, "part": part, "decisions": decisions, **choice_row(outcome)}
+                if isinstance(outcome, Compiled):
+                    names = [f"f_{name}" for name in outcome.candidates.names]
+                    features |= dict.fromkeys(names)
+                    row |= zip(names, outcome.candidates.values.T.tolist(), strict=True)
+                    row["viable"] = outcome.candidates.viable.tolist()
+                rows.append(row)
+    integers = pa.list_(pa.int64())
+    keys = [("content", pa.string()), ("part", pa.string()), ("decisions", integers)]
+    told = [("viable", pa.list_(pa.bool_())), *((name, integers) for name in features)]
+    schema = pa.schema([*keys, *list(CSE_COMPILES)[2:], *told])
+    return pa.Table.from_pylist(rows, schema), schema

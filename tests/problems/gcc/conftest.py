@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from mlgo.core.errors import ToolchainError
+from mlgo.problems.gcc.compile import GccSettings, TranslationUnit, compile_unit
 from mlgo.problems.gcc.find import Gcc, find_gcc
 from mlgo.problems.gcc.preprocess import preprocess
 from tests.conftest import SAMPLE
@@ -63,3 +64,9 @@ def sample_unit(gcc: Gcc, tmp_path: Path) -> Callable[[str], Path]:
         return unit
 
     return make
+
+
+def compile_file(gcc: Gcc, path: Path, language: str, performed, settings: GccSettings, arguments=(), **options):
+    """`compile_unit` on a preprocessed file."""
+    unit = TranslationUnit(path.name, "", language, tuple(arguments), path.read_bytes())
+    return compile_unit(gcc, unit, performed, settings, **options)

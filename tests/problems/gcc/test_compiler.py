@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import gymnasium
@@ -19,11 +20,10 @@ from mlgo.corpus.build import BuildLimits
 from mlgo.corpus.recipe import load_recipe
 from mlgo.problems.gcc.compiler import GccCompiler, GccSpec
 from mlgo.problems.gcc.find import find_gcc
-from mlgo.problems.gcc.translation_units import translation_units
-from mlgo.problems.subset.compiler import Failed
-from mlgo.problems.subset.jobs import FindJob, LabelJob
+from mlgo.problems.gcc.translation_units import project_units
+from mlgo.problems.subset.compiler import Failed, units_of_batches
 from mlgo.problems.subset.labels import find_labels
-from mlgo.problems.subset.pool import CsePool
+from mlgo.problems.subset.pool import ChoicePool
 from tests.problems.subset.test_pool import plain
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
@@ -193,7 +193,7 @@ def test_environments_compile_side_by_side():
 
 def test_a_table_of_a_projects_units_gives_the_same_as_its_files(compiler, tmp_path):
     recipe = load_recipe(Path("config/corpora/sample/lz.yaml"))
-    rows = translation_units("lz", recipe, find_gcc(), BuildLimits(10, 0.0, 0, 2), tmp_path)
+    rows = project_units("lz", recipe, find_gcc(), BuildLimits(10, 0.0, 0, 2), tmp_path)
     assert [row["unit"] for row in rows] == ["lz/decode.c", "lz/encode.c", "lz/match.c"]
     assert str(Path.cwd()).encode() not in b"".join(row["source"] for row in rows)
     write_rows(tmp_path / "sources.parquet", rows, CSE_SOURCES, {})
@@ -207,26 +207,27 @@ def test_a_table_of_a_projects_units_gives_the_same_as_its_files(compiler, tmp_p
 @pytest.mark.parametrize("settings", [WHOLE, FUNCTIONS], ids=["translation units", "functions"])
 def test_later_runs_compile_nothing_that_is_known(tmp_path, settings):
     recipe = load_recipe(Path("config/corpora/sample/lz.yaml"))
-    rows = translation_units("lz", recipe, find_gcc(), BuildLimits(10, 0.0, 0, 2), tmp_path)
+    rows = project_units("lz", recipe, find_gcc(), BuildLimits(10, 0.0, 0, 2), tmp_path)
     write_rows(tmp_path / "sources.parquet", rows, CSE_SOURCES, {})
     spec = GccSpec.of(settings, tmp_path / "sources.parquet")
-    find = [FindJob((row["unit"],)) for row in rows]
-    with CsePool(spec, 2, cache=tmp_path / "replay") as pool:
-        found = pool.map(find)
+    batches = [(row["unit"],) for row in rows]
+    search = partial(find_labels, max_exhaustive=3, max_trials=6, seed=0)
+    with ChoicePool(spec, 2, cache=tmp_path / "replay") as pool:
+        found = pool.map(units_of_batches, batches)
         num_sources = pool.num_compiled
         # GCC's own compile tells units and baseline, another the score without eliminations, which two sources have.
         assert num_sources == 3 + sum(any(len(none.candidates) for _, none, _ in units) for units in found.values())
         names = tuple(unit.name for unit, *_ in found["lz/decode.c"])
-        labels = pool.map([LabelJob(names, 3, 6, 0)])
+        labels = pool.map(search, [names])
         num_compiled = pool.num_compiled
         assert num_compiled > num_sources
-    with CsePool(spec, 1, cache=tmp_path / "replay") as pool:
-        assert plain(pool.map(find)) == plain(found)
-        assert str(plain(pool.map([LabelJob(names, 3, 6, 0)]))) == str(plain(labels))  # some effects are NaN
+    with ChoicePool(spec, 1, cache=tmp_path / "replay") as pool:
+        assert plain(pool.map(units_of_batches, batches)) == plain(found)
+        assert str(plain(pool.map(search, [names]))) == str(plain(labels))  # some effects are NaN
         assert pool.num_compiled == 0
-    with CsePool(GccSpec.of(settings, tmp_path / "sources.parquet"), 1, cache=tmp_path / "other") as pool:
-        pool.map(find)
-        pool.map([LabelJob(names, 3, 6, 0)])
+    with ChoicePool(GccSpec.of(settings, tmp_path / "sources.parquet"), 1, cache=tmp_path / "other") as pool:
+        pool.map(units_of_batches, batches)
+        pool.map(search, [names])
         assert pool.num_compiled == num_compiled
 
 
@@ -273,7 +274,7 @@ def test_a_source_that_does_not_compile_is_a_row(tmp_path):
     recipe.write_text(
         f"name: p\npath: {tmp_path}/p\nlicense: MIT\nunits:\n  - {{language: c, standard: c11, sources: ['*.c']}}\n"
     )
-    (row,) = translation_units("p", load_recipe(recipe), find_gcc(), BuildLimits(10, 0.0, 0, 1), tmp_path)
+    (row,) = project_units("p", load_recipe(recipe), find_gcc(), BuildLimits(10, 0.0, 0, 1), tmp_path)
     assert row["source"] is None
     assert "missing.h" in row["skip_reason"]
     assert str(tmp_path) not in row["skip_reason"]

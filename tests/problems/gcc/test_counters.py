@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.core.errors import ConfigError, RemarkError
-from mlgo.problems.gcc.counters import COUNTERS, get_counter, intervals, read_counts
+from mlgo.core.errors import RemarkError
+from mlgo.problems.gcc.counters import intervals, read_counts
 
 TABLE = """\
 ***dbgcnt: lower limit 1 reached for pre_insn.***
@@ -47,9 +47,3 @@ def test_table():
     assert read_counts(TABLE) == {"ccp": 1809, "pre_insn": 17, "hoist": 0}
     with pytest.raises(RemarkError, match="no table of its debug counters"):
         read_counts("cc1: warning: something\n")
-
-
-def test_counters_by_name():
-    assert all(get_counter(name).name == name for name in COUNTERS)
-    with pytest.raises(ConfigError, match="through the debug counter hoist_insn; choose pre_insn"):
-        get_counter("hoist_insn")

@@ -5,9 +5,10 @@ import subprocess
 import pytest
 
 from mlgo.core.errors import CompilerExit, CompileTimeout, ConfigError
-from mlgo.problems.gcc.compile import GccSettings, compile_unit
+from mlgo.problems.gcc.compile import GccSettings
 from mlgo.problems.gcc.preprocess import preprocess
 from tests.conftest import SAMPLE
+from tests.problems.gcc.conftest import compile_file
 
 SOURCE = """#include <stddef.h>
 #include "part/own.h"
@@ -41,7 +42,7 @@ def test_options_that_load_other_code_are_refused(gcc, tmp_path):
     with pytest.raises(ConfigError, match="compiler option -fplugin=x can make"):
         preprocess(gcc, tmp_path, "c", ["-fplugin=x"], "a.c")
     with pytest.raises(ConfigError, match="compiler option -wrapper can make"):
-        compile_unit(gcc, tmp_path / "a.c", "c", None, GccSettings(), arguments=["-wrapper", "x"])
+        compile_file(gcc, tmp_path / "a.c", "c", None, GccSettings(), arguments=["-wrapper", "x"])
 
 
 def test_absolute_folders_of_the_sources_are_cut(gcc, tmp_path):
@@ -54,7 +55,7 @@ def test_absolute_folders_of_the_sources_are_cut(gcc, tmp_path):
 def test_the_object_is_that_of_the_source(cxx, language, source, tmp_path):
     unit, first, second = tmp_path / "unit.i", tmp_path / "first.o", tmp_path / "second.o"
     unit.write_bytes(preprocess(cxx, SAMPLE, language, [], source))
-    compile_unit(cxx, unit, language, None, GccSettings(), object_path=first)
+    compile_file(cxx, unit, language, None, GccSettings(), object_path=first)
     subprocess.run([cxx.driver(language), "-O2", "-c", source, "-o", second], cwd=SAMPLE, check=True)
     for path in (first, second):  # the symbol of the source file bears its name
         subprocess.run(["strip", path], check=True)

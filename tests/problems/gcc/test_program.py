@@ -8,9 +8,9 @@ from mlgo.compiler.counting import find_valgrind
 from mlgo.compiler.toolchain import find_linker
 from mlgo.core.errors import LinkError, ToolchainError
 from mlgo.corpus.recipe import find_sources, load_recipe
-from mlgo.problems.gcc.compile import GccSettings
+from mlgo.problems.gcc.compile import GccSettings, TranslationUnit
 from mlgo.problems.gcc.preprocess import preprocess
-from mlgo.problems.gcc.program import Counting, ProgramUnit, count_program
+from mlgo.problems.gcc.program import Counting, count_program
 from tests.conftest import REPOSITORY
 
 RECIPES = sorted((REPOSITORY / "config" / "programs").glob("*.yaml"))
@@ -36,9 +36,8 @@ def counting(zig_cache):
 def unit(gcc, tmp_path):
     def make(name, text, performed=None):
         (tmp_path / f"{name}.c").write_text(text)
-        path = tmp_path / f"{name}.i"
-        path.write_bytes(preprocess(gcc, tmp_path, "c", [], f"{name}.c"))
-        return ProgramUnit(path, "c", performed=performed)
+        text = preprocess(gcc, tmp_path, "c", [], f"{name}.c")
+        return TranslationUnit(name, "", "c", (), text), performed
 
     return make
 
@@ -65,9 +64,8 @@ def test_programs_run_as_expected(path: Path, performed, cxx, counting, tmp_path
     recipe = load_recipe(path)
     root, units = REPOSITORY / recipe.path, []
     for unit, source in find_sources(recipe, root):
-        text = tmp_path / f"{len(units)}.i"
-        text.write_bytes(preprocess(cxx, root, unit.language, unit.arguments(), source))
-        units.append(ProgramUnit(text, unit.language, tuple(unit.arguments()), performed))
+        text = preprocess(cxx, root, unit.language, unit.arguments(), source)
+        units.append((TranslationUnit(source, "", unit.language, tuple(unit.arguments()), text), performed))
     run, objects = count_program(cxx, path.stem, units, GccSettings(), counting)
     assert run.stdout == (root / "expected.txt").read_bytes()
     assert run.exit_status == 0

@@ -7,8 +7,10 @@ import pytest
 
 from mlgo.core.errors import RemarkError
 from mlgo.problems.gcc import compile as compiling
-from mlgo.problems.gcc.compile import GccSettings, compile_unit
-from mlgo.problems.gcc.rtl import FEATURES, KINDS, MODE_CLASSES, expression_shape, read_candidates
+from mlgo.problems.gcc.compile import GccSettings
+from mlgo.problems.gcc.features import FEATURES, KINDS, MODE_CLASSES
+from mlgo.problems.gcc.rtl import expression_shape, read_candidates
+from tests.problems.gcc.conftest import compile_file
 
 # Entry -> 2 -> 3 -> 4 -> 3 (a loop of 3 and 4), 3 -> 5. Expression 0 is redundant in 4 and 5, and is inserted on the
 # edge from 2 to 3; expression 1 is redundant in 5, inserted on the edge from the entry and at the end of 4.
@@ -156,7 +158,7 @@ def dumps(gcc, example, monkeypatch):
         return read_candidates(decided, before, num_performed)
 
     monkeypatch.setattr(compiling, "read_candidates", keep)
-    compile_unit(gcc, example, "c", None, GccSettings(), want_candidates=True)
+    compile_file(gcc, example, "c", None, GccSettings(), want_candidates=True)
     return found
 
 

@@ -13,6 +13,7 @@ import pytest
 from mlgo.problems.jit.batch import BatchRun
 from mlgo.problems.jit.client import SuperPmiClient
 from mlgo.problems.jit.core_root import find_collection, find_core_root
+from mlgo.problems.jit.process import SuperPmi
 from tests.conftest import children, processes_naming
 from tests.fakes.superpmi import perf_score, performable
 
@@ -28,14 +29,18 @@ class Target:
     def __init__(self, command: list[str], jit: Path, collection: Path, timeout_s: float) -> None:
         self.command, self.jit, self.collection, self.timeout_s = command, jit, collection, timeout_s
 
+    def superpmi(self, settings: dict) -> SuperPmi:
+        """With those of the settings that are its own, which are taken out of them."""
+        own = {name: settings.pop(name) for name in ("verbosity", "jit_options", "env") if name in settings}
+        return SuperPmi(self.command, self.jit, self.collection, **own)
+
     def client(self, **settings) -> SuperPmiClient:
         limits = {"request_timeout_s": self.timeout_s, "startup_timeout_s": self.timeout_s}
-        return SuperPmiClient(self.command, self.jit, self.collection, **{**limits, **settings})
+        return SuperPmiClient(self.superpmi(settings), **{**limits, **settings})
 
     def batch(self, **settings) -> BatchRun:
-        return BatchRun(
-            self.command, self.jit, self.collection, **{"silence_timeout_s": self.timeout_s, "no_cse": True, **settings}
-        )
+        superpmi = self.superpmi(settings)
+        return BatchRun(superpmi, **{"silence_timeout_s": self.timeout_s, "no_cse": True, **settings})
 
     def method(self, num_viable: int) -> tuple[int, list[int]]:
         """A method with at least so many viable candidates, and their positions."""

@@ -1,7 +1,9 @@
 """The .NET JIT behind SuperPMI, as the double plays it."""
 
 import json
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
@@ -12,9 +14,10 @@ import mlgo.envs  # noqa: F401
 from mlgo.core.config import SuperPmiConfig
 from mlgo.core.errors import ConfigError, SuperPmiError
 from mlgo.problems.jit.compiler import SuperPmiSpec
-from mlgo.problems.subset.compiler import Compiled, Failed
-from mlgo.problems.subset.jobs import LabelJob
-from mlgo.problems.subset.pool import CsePool
+from mlgo.problems.subset.compiler import Compiled, Failed, compile_units
+from mlgo.problems.subset.enumeration import enumerate_units
+from mlgo.problems.subset.labels import find_labels
+from mlgo.problems.subset.pool import ChoicePool
 from tests.problems.subset.test_pool import plain
 
 
@@ -37,14 +40,30 @@ def settings(superpmi, **changes) -> SuperPmiConfig:
 
 
 def test_later_runs_compile_nothing_that_is_known(superpmi, tmp_path):
-    found = []
+    found, search = [], partial(find_labels, max_exhaustive=3, max_trials=8, seed=0)
     for num_compiled in (True, False):
         spec = SuperPmiSpec.of(settings(superpmi))
-        with CsePool(spec, 2, cache=tmp_path / "replay") as pool:
-            found.append(pool.map([LabelJob((str(index),), 3, 8, 0) for index in range(1, 13)]))
+        with ChoicePool(spec, 2, cache=tmp_path / "replay") as pool:
+            found.append(pool.map(search, [(str(index),) for index in range(1, 13)]))
             assert (pool.num_compiled > 0) == num_compiled
     assert str(plain(found[0])) == str(plain(found[1]))  # some effects are NaN
     assert spec.key() != SuperPmiSpec.of(settings(superpmi, command=[*superpmi["command"], __file__])).key()
+
+
+def test_the_baselines_of_a_collection_are_known_to_later_stages(superpmi, tmp_path):
+    spec, config = SuperPmiSpec.of(settings(superpmi)), SimpleNamespace(min_viable=3, max_candidates=16)
+    with ChoicePool(spec, 1, cache=tmp_path / "replay") as pool:
+        tables = enumerate_units(pool, config, {}, seed=0)
+    taken = [row["unit"] for row in tables.units if not row["skip_reason"]]
+    assert len(taken) > 10
+    scores = {(row["unit"], row["way"]): row["score"] for row in tables.compiles}
+    with ChoicePool(SuperPmiSpec.of(settings(superpmi)), 1, cache=tmp_path / "replay") as pool:
+        found = pool.map(compile_units, [(unit,) for unit in taken])
+        assert (pool.num_asked, pool.num_compiled) == (2 * len(taken), 0)
+    with ChoicePool(spec, 1) as pool:  # the same as each by itself
+        assert plain(pool.map(compile_units, [(unit,) for unit in taken])) == plain(found)
+    for unit, (none, heuristic) in found.items():
+        assert (scores[unit, "none"], scores[unit, "heuristic"]) == (none.score, heuristic.score)
 
 
 def test_lines_that_cannot_be_read_are_told(superpmi, tmp_path, caplog):

@@ -5,6 +5,7 @@ import pytest
 from mlgo.core.errors import MlgoError, SuperPmiError
 from mlgo.problems.jit.client import SuperPmiClient
 from mlgo.problems.jit.core_root import check_jit, find_collection, find_core_root
+from mlgo.problems.jit.process import SuperPmi
 from tests.fakes.superpmi import FEATURES
 from tests.problems.jit.conftest import GOLDEN
 
@@ -52,23 +53,23 @@ def test_collections(tmp_path):
 def test_a_client_checks_its_files(folder, tmp_path):
     jit, collection = folder / "libclrjit.so", tmp_path / "some.mch"
     with pytest.raises(SuperPmiError, match=r"collection .*some.mch is missing"):
-        SuperPmiClient(["superpmi"], jit, collection)
+        SuperPmi(["superpmi"], jit, collection)
     collection.touch()
     with pytest.raises(SuperPmiError, match=r"JIT .*suffix \.so"):
-        SuperPmiClient(["superpmi"], collection, collection)
+        SuperPmi(["superpmi"], collection, collection)
     with pytest.raises(SuperPmiError, match=r"collection .*suffix \.mc"):
-        SuperPmiClient(["superpmi"], jit, jit)
+        SuperPmi(["superpmi"], jit, jit)
     for verbosity in ("", "qx"):
         with pytest.raises(SuperPmiError, match="verbosity"):
-            SuperPmiClient(["superpmi"], jit, collection, verbosity=verbosity)
+            SuperPmi(["superpmi"], jit, collection, verbosity=verbosity)
     with pytest.raises(SuperPmiError, match="JitRLHook is set by each request"):
-        SuperPmiClient(["superpmi"], jit, collection, jit_options={"JitRLHook": "1"})
+        SuperPmi(["superpmi"], jit, collection, jit_options={"JitRLHook": "1"})
 
 
 def test_a_program_that_cannot_be_started(folder, tmp_path):
     collection = tmp_path / "some.mch"
     collection.touch()
-    with SuperPmiClient([str(tmp_path / "missing")], folder / "libclrjit.so", collection) as client:
+    with SuperPmiClient(SuperPmi([str(tmp_path / "missing")], folder / "libclrjit.so", collection)) as client:
         with pytest.raises(SuperPmiError, match="cannot start"):
             client.compile(1, None)
     assert issubclass(SuperPmiError, MlgoError)

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from mlgo.core.errors import MetricsError
-from mlgo.problems.jit.outcome import Ok
+from mlgo.problems.jit.metrics import MethodMetrics
 from mlgo.problems.jit.process import LineProcess, without_jit_options
 from tests.problems.jit.conftest import GOLDEN
 
@@ -20,16 +20,16 @@ def test_options_of_the_jit_in_the_environment_have_no_effect(double, monkeypatc
     monkeypatch.setenv("COMPlus_JitRLHook", "1")
     target = double()
     with target.client() as client, target.batch(no_cse=False) as run:
-        assert client.compile(1, None).metrics.heuristic == next(run).heuristic == "Standard CSE Heuristic"
+        assert client.compile(1, None).heuristic == next(run).heuristic == "Standard CSE Heuristic"
     with target.client(env=dict(os.environ)) as client:
-        assert client.compile(1, None).metrics.heuristic is None
+        assert client.compile(1, None).heuristic is None
     assert without_jit_options({"DOTNET_X": "1", "COMPlus_Y": "2", "PATH": "/bin"}) == {"PATH": "/bin"}
 
 
 def test_given_options_win_over_recorded_ones(double):
     target = double([{**GOLDEN["methods"][0], "recorded": {"JitOther": "0", "JitRLHook": "1", "JitMetrics": "0"}}])
     with target.client(jit_options={"JitOther": "1"}) as client:
-        assert isinstance(client.compile(1, ()), Ok)
+        assert isinstance(client.compile(1, ()), MethodMetrics)
     with target.batch(no_cse=True, jit_options={"JitOther": "1"}) as run:
         assert [metrics.num_candidates for metrics in run] == [2]
 

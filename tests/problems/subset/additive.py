@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -64,6 +65,8 @@ class AdditiveSpec:
     """Opens one, also in another process."""
 
     effects: dict[str, tuple[tuple[int, int], ...]]
+    ordered: ClassVar[bool] = False
+    static: ClassVar[bool] = True
 
     def open(self) -> AdditiveCompiler:
         return AdditiveCompiler(self.effects)

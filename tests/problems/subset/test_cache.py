@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,14 +15,17 @@ from mlgo.core.config import LOCAL_WORKERS
 from mlgo.core.errors import ArtifactError, ReplayMismatch
 from mlgo.execution.records import MALFORMED, NONCE_BYTES, frame, packed, record_files
 from mlgo.problems.subset.cache import CompileCache, Findings, caches, decode_findings, encode_findings, outdated_caches
-from mlgo.problems.subset.compiler import Candidates, Compiled, Failed
-from mlgo.problems.subset.jobs import BaselineJob, LabelJob
-from mlgo.problems.subset.pool import CsePool
-from tests.problems.subset.additive import AdditiveSpec
+from mlgo.problems.subset.compiler import Candidates, Compiled, Failed, compile_units
+from mlgo.problems.subset.env import ChoiceEnv
+from mlgo.problems.subset.labels import find_labels
+from mlgo.problems.subset.pool import ChoicePool, PooledCompiler
+from mlgo.problems.subset.rewards import EndGain
+from tests.problems.subset.additive import COLUMNS, AdditiveSpec
 from tests.problems.subset.test_pool import plain
 
 SPEC = AdditiveSpec({f"u{i}": ((5, 1), (1, 5), (i, 2)) for i in range(3)})
-JOBS = [LabelJob(("u0", "u1"), 9, 64, 0), LabelJob(("u2",), 9, 64, 0)]
+LABELS = partial(find_labels, max_exhaustive=9, max_trials=64, seed=0)
+BATCHES = [("u0", "u1"), ("u2",)]
 CANDIDATES = Candidates(("a", "b"), np.array([[1, -2], [3, 2**40]]), np.array([True, False]))
 FIRST = Findings(
     {
@@ -42,11 +46,11 @@ RAY = pytest.param("ray", marks=[pytest.mark.slow, pytest.mark.skipif(find_spec(
 @pytest.mark.parametrize("kind", ["local", "serial", RAY])
 def test_later_runs_compile_nothing_that_is_known(tmp_path, kind):
     where = LOCAL_WORKERS.model_copy(update={"kind": kind, "num_workers": 2})
-    with CsePool(SPEC, 2, where, tmp_path) as pool:
-        first = pool.map(JOBS)
+    with ChoicePool(SPEC, 2, where, tmp_path) as pool:
+        first = pool.map(LABELS, BATCHES)
         assert pool.num_compiled == 3 * (2**3 + 1)  # all subsets, and the heuristic
-    with CsePool(SPEC, 1, where, tmp_path) as pool:
-        assert plain(pool.map(JOBS)) == plain(first)
+    with ChoicePool(SPEC, 1, where, tmp_path) as pool:
+        assert plain(pool.map(LABELS, BATCHES)) == plain(first)
         assert (pool.num_compiled, pool.num_asked) == (0, 3 * (2**3 + 1))
     assert len(list(record_files(tmp_path))) == 3
 
@@ -57,10 +61,42 @@ class OtherSpec(AdditiveSpec):
         return {"name": "additive", "build": 2}
 
 
+def test_an_environment_compiles_by_the_pool_and_later_ones_nothing(tmp_path):
+    figures = []
+    for _ in range(2):
+        with ChoicePool(SPEC, 1, cache=tmp_path) as pool:
+            env = ChoiceEnv(PooledCompiler(pool), COLUMNS, list(SPEC.effects), max_candidates=4, reward=EndGain())
+            rewards = []
+            for seed, action in ((0, 0), (1, 1), (2, 4)):
+                env.reset(seed=seed, options={"unit": f"u{seed}"})
+                env.step(np.int64(action))
+                rewards.append(env.step(np.int64(4))[1] if action < 4 else 0.0)
+            figures.append((rewards, env.num_asked, pool.num_compiled))
+    # Candidate 0 of u0 is the heuristic's choice; candidate 1 of u1 adds 4 to 100, where the heuristic has 96.
+    assert figures[0][0] == pytest.approx([0.0, 1 - 104 / 96, 0.0])
+    assert figures[0][:2] == figures[1][:2]
+    assert [compiled for _, _, compiled in figures] == [2 * 3 + 2, 0]  # baselines, and a choice of u0 and of u1
+
+
+def test_a_training_of_another_library_compiles_nothing_that_is_known(tmp_path):
+    pytest.importorskip("sb3_contrib", reason="Stable-Baselines3 is not installed: make setup EXTRA=sb3")
+    from mlgo.learn.sb3.stable_baselines import train_maskable_ppo
+
+    weights, compiled = [], []
+    for _ in range(2):
+        with ChoicePool(SPEC, 1, cache=tmp_path) as pool:
+            env = ChoiceEnv(PooledCompiler(pool), COLUMNS, list(SPEC.effects), max_candidates=4, reward=EndGain())
+            weights.append(train_maskable_ppo(env, 64, (4,), 0, None).tolist())
+            compiled.append(pool.num_compiled)
+    assert weights[0] == weights[1]
+    assert compiled[0] >= 3 * 2  # at least both baselines of each unit
+    assert compiled[1] == 0
+
+
 def test_another_compiler_knows_nothing_of_it(tmp_path):
     for spec in (SPEC, OtherSpec(SPEC.effects)):
-        with CsePool(spec, 1, cache=tmp_path) as pool:
-            pool.map([BaselineJob(("u0",))])
+        with ChoicePool(spec, 1, cache=tmp_path) as pool:
+            pool.map(compile_units, [("u0",)])
             assert pool.num_compiled == 2
     assert len(list(record_files(tmp_path))) == 2
 

@@ -6,15 +6,15 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from mlgo.core.errors import ConfigError, CorpusError
-from mlgo.problems.subset.env import INVALID_LIMIT, INVALID_PENALTY, CseEnv
+from mlgo.problems.subset.env import INVALID_LIMIT, INVALID_PENALTY, ChoiceEnv
 from mlgo.problems.subset.rewards import EndGain, StepChange
 from tests.problems.subset.additive import COLUMNS, AdditiveCompiler
 
 EFFECTS = {"a/u": [(20, 0), (0, 10), (5, 5)], "a/v": [(10, 0), (10, 0), (10, 0), (10, 0)], "b/small": [(1, 1)]}
 
 
-def make(compiler=None, **options) -> CseEnv:
-    return CseEnv(compiler or AdditiveCompiler(EFFECTS), COLUMNS, **{"max_candidates": 4, **options})
+def make(compiler=None, **options) -> ChoiceEnv:
+    return ChoiceEnv(compiler or AdditiveCompiler(EFFECTS), COLUMNS, **{"max_candidates": 4, **options})
 
 
 def test_gymnasiums_checker_passes():

@@ -1,5 +1,7 @@
 """The best choice: found by trying all of them, or by climbing."""
 
+from itertools import combinations
+
 import pytest
 
 from mlgo.problems.subset.labels import find_labels
@@ -94,3 +96,13 @@ def test_choices_that_fail_are_no_pairs():
     assert (effects[1].mean_change, effects[1].num_pairs) == (-4.0, 1)
     assert effects[0].num_pairs == 0
     assert effects[0].mean_change != effects[0].mean_change
+
+
+@pytest.mark.parametrize(("max_exhaustive", "num_tried"), [(9, 1 + 64 + 1), (0, 1 + 10 + 1)])
+def test_a_unit_that_keeps_failing_is_given_up(max_exhaustive, num_tried):
+    choices = {choice for size in range(1, 8) for choice in combinations(range(7), size)}
+    compiler = AdditiveCompiler({"u": [(1, 0)] * 7}, failing=frozenset(("u", choice) for choice in choices))
+    found = find(compiler, max_exhaustive)
+    # Of 127 choices, the first 64; or 10 that a climb has met. The heuristic's own compile is well.
+    assert (found.num_tried, found.num_failed, found.exhaustive) == (num_tried, num_tried - 2, False)
+    assert found.best.score == 99.0

@@ -1,6 +1,7 @@
 """Which units take part, and on which side."""
 
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -8,10 +9,10 @@ from hypothesis import strategies as st
 
 from mlgo.core.errors import CorpusError
 from mlgo.problems.subset.compiler import Failed, Unit
-from mlgo.problems.subset.selection import Eligible, repeats, stratified_split
+from mlgo.problems.subset.enumeration import repeats, skip_reason, stratified_split
 from tests.problems.subset.additive import AdditiveCompiler
 
-RULE = Eligible(min_viable=2, max_candidates=3)
+RULE = SimpleNamespace(min_viable=2, max_candidates=3)
 
 
 def baselines(effects, **options):
@@ -20,7 +21,7 @@ def baselines(effects, **options):
 
 
 def test_a_unit_with_enough_candidates_takes_part():
-    assert RULE.skip_reason(*baselines([(1, 1), (2, 2)])) == ""
+    assert skip_reason(*baselines([(1, 1), (2, 2)]), RULE) == ""
 
 
 @pytest.mark.parametrize(
@@ -35,12 +36,12 @@ def test_a_unit_with_enough_candidates_takes_part():
     ],
 )
 def test_others_do_not_and_the_reason_is_given(found, reason):
-    assert RULE.skip_reason(*found) == reason
+    assert skip_reason(*found, RULE) == reason
 
 
 def test_repeats_name_the_first():
     units = [Unit("a", "", "x"), Unit("b", "", "y"), Unit("c", "", "x"), Unit("d", "", "x")]
-    assert repeats(units) == {"c": "a", "d": "a"}
+    assert repeats(units) == dict.fromkeys("cd", "same code as another: a")
 
 
 def test_each_number_of_candidates_is_shared_out():
