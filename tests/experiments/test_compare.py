@@ -205,6 +205,12 @@ def test_mean_over_seeds_by_hand():
     assert (found.num_compared, found.policy_sum, found.baseline_sum) == (3, 400, 400)
 
 
+def test_over_two_percent_means_the_mean_over_seeds():
+    """One seed at 5 %, or two at 2 % exactly, are not enough; 1 and 4 % are, as the root of 1.01 * 1.04 is 1.0249."""
+    found = over_seeds([[105, 102, 101, 97], [97, 102, 104, 110]], [100] * 4)
+    assert (found.losses, found.worse_than_2_percent) == (4, 2)  # the last is 3.3 %
+
+
 def test_opposite_seeds_cancel_to_a_tie():
     assert over_seeds([[30, 7], [10 / 3, 7]], [10, 7]).ties == 2
 

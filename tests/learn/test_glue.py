@@ -12,20 +12,18 @@ from mlgo.actions.subset import Subset
 from mlgo.core.config import LOCAL_WORKERS, Settings, load_config
 from mlgo.core.files import read_json, write_json
 from mlgo.core.learners import LEARNERS
+from mlgo.learn.checkpoint import load_state
 from mlgo.learn.context import Compiles, TrainContext, TrainOrder
 from mlgo.learn.driver import open_context
+from mlgo.learn.marginal import MarginalState
 from mlgo.learn.sampled import Sampled, SampledCompile
 from mlgo.policy.network import Architecture
 from tests.conftest import REPOSITORY
+from tests.learn.toys import PLANNED, SMALL, Toy, train_on_modules
 
 SHAPE = Architecture((1, 1))
-PLANNED = (-0.5, -0.125, -0.25, -0.375, -0.75)
-"""Rewards of one validation after the other."""
 TRAIN, VALIDATION = (1.0, 2.0, 3.0), (10.0, 20.0)
-SMALL = {
-    "es": {"generations": 4, "pairs": 4, "modules": 2, "validate_every": 1, "step_size": 3.0, "trainable_layers": 1},
-    "ppo": {"iterations": 4, "modules": 2, "episodes": 2, "validate_every": 1, "baseline": "siblings", "epochs": 1},
-}
+ON_CHOICES = ("es", "ppo")
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,7 @@ def order(tmp_path, learner: str, task: str = "jit-cse", **settings: Any) -> Tra
     return TrainOrder(LEARNERS.get(learner), Settings(values), 0, workers=1, where=LOCAL_WORKERS, **folders)
 
 
-@pytest.mark.parametrize("learner", SMALL)
+@pytest.mark.parametrize("learner", ON_CHOICES)
 def test_the_best_validated_policy_is_returned_not_the_last(tmp_path, learner):
     context = ToyContext(order(tmp_path, learner))
     trained = context.order.learner.train(context)
@@ -123,7 +121,7 @@ def test_the_best_validated_policy_is_returned_not_the_last(tmp_path, learner):
     assert written["provenance"]["validation_reward"] == -0.125
 
 
-@pytest.mark.parametrize("learner", SMALL)
+@pytest.mark.parametrize("learner", ON_CHOICES)
 def test_training_sees_training_instances_alone(tmp_path, learner):
     context = ToyContext(order(tmp_path, learner))
     context.order.learner.train(context)
@@ -169,3 +167,82 @@ def test_a_learner_that_does_not_learn_such_tasks(tmp_path, learner, task):
     )
     with pytest.raises(Exception, match=f"learner {learner} does not learn task {task}"):
         open_context(wanted)
+
+
+VALIDATING = ("bcmax", "es", "marginal", "ppo")
+
+
+@pytest.fixture(scope="module")
+def on_modules(tmp_path_factory):
+    """Trainings of each learner on modules; with a split whose data are others."""
+    known = {}
+
+    def trained(learner: str, altered: str = "") -> Toy:
+        if (learner, altered) not in known:
+            known[learner, altered] = train_on_modules(tmp_path_factory.mktemp(learner), learner, altered)
+        return known[learner, altered]
+
+    return trained
+
+
+@pytest.mark.parametrize("learner", VALIDATING)
+def test_every_learner_returns_its_best_validated_round(on_modules, learner):
+    toy = on_modules(learner)
+    validated = [policy.weights for policy in toy.host.validated]
+    assert len(validated) == 5  # the start, and after each of four steps
+    assert not np.array_equal(validated[1], validated[4])  # or this would show nothing
+    assert np.array_equal(toy.trained.policy.weights, validated[1])
+    written = toy.context.order.output
+    assert read_json(written / "policy.json")["provenance"]["validation_reward"] == -0.125
+    assert np.load(written / "weights.npy").tolist() == validated[1].tolist()
+    assert [record["validation_reward"] for record in toy.trained.history] == list(PLANNED)
+
+
+@pytest.mark.parametrize("learner", VALIDATING)
+def test_every_learner_compiles_training_modules_and_validates_on_all_of_validation(on_modules, learner):
+    host = on_modules(learner).host
+    validations = [batch for batch in host.batches if any(key.startswith("checked/") for key in batch)]
+    assert validations == [[f"checked/m{i}.c" for i in range(3)]] * 5
+    others = [batch for batch in host.batches if batch not in validations]
+    assert others
+    assert {key for batch in others for key in batch} <= {f"learnt/m{i}.c" for i in range(3)}
+    assert all(len(set(batch)) == 2 for batch in others)  # as many as the setting says
+
+
+@pytest.mark.parametrize("learner", ["bc", *VALIDATING])
+def test_nothing_of_the_test_projects_matters(on_modules, learner):
+    """Features, answers and sizes of test are others: neither weights nor scales nor the history change."""
+    plain, altered = on_modules(learner), on_modules(learner, "test")
+    assert plain.trained.policy.weights.tolist() == altered.trained.policy.weights.tolist()
+    assert list(plain.trained.history) == list(altered.trained.history)
+    scales = [toy.trained.policy.normalisation for toy in (plain, altered)]
+    assert scales[0].centre.tolist() == scales[1].centre.tolist()
+    assert scales[0].scale.tolist() == scales[1].scale.tolist()
+
+
+@pytest.mark.parametrize("learner", ["bc", "marginal"])
+def test_cloning_stops_by_the_validation_projects(on_modules, learner):
+    """Where the heuristic answers the other way round, another epoch is the best one."""
+    plain, altered = on_modules(learner), on_modules(learner, "validation")
+    assert plain.trained.policy.weights.tolist() != altered.trained.policy.weights.tolist()
+
+
+@pytest.mark.parametrize("caution", [0.0, 3.0])
+def test_the_configured_caution_is_in_the_joint_policy(tmp_path, caution):
+    policy = train_on_modules(tmp_path, "marginal", rounds=0, caution=caution).trained.policy
+    matrix, _ = policy.layers[-1]
+    assert matrix[:, 0].tolist() == [1.0, -1.0, *[caution / 2] * 4, *[-caution / 2] * 4]  # of two members
+
+
+def test_members_start_from_clones_of_their_own_and_are_fitted_from_them(tmp_path):
+    # Steps too small to change a weight: what was fitted is what it was fitted from.
+    toy = train_on_modules(tmp_path, "marginal", rounds=1, learning_rate=1e-30, held_out_share=0.0)
+    start, fitted = _members(toy)
+    assert not np.array_equal(start[0], start[1])
+    assert np.array_equal(start, fitted)
+
+
+def _members(toy: Toy) -> tuple[np.ndarray, np.ndarray]:
+    """Before and after the first round, float32 [num_members, num_params]."""
+    (path,) = (toy.context.shared / "checkpoints").iterdir()
+    return load_state(path, MarginalState)[0].members
