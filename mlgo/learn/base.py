@@ -1,10 +1,45 @@
-"""What a learner is, and what it gives back."""
+"""What a learner is, where its training stands, and what it gives back."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, Self
+
+import numpy as np
 
 from mlgo.core.learners import LearnerInfo
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a training stands; learners add what they need to go on after a stop.
+
+    Attributes:
+        best: weights, or a search point, with the highest reward on the validation instances; of equals the earlier.
+        best_reward: that reward; -inf before the first validation.
+        history: one record per step, oldest first, beginning with the start. ``evaluations`` counts compiles.
+    """
+
+    best: np.ndarray
+    best_reward: float
+    history: tuple[dict[str, Any], ...]
+
+    @property
+    def done(self) -> int:
+        """Steps done."""
+        return len(self.history) - 1
+
+    def validated(self, candidate: np.ndarray, reward: float, num_compiles: int = 0) -> Self:
+        """Note what the last step has led to, and keep it where it beats all before.
+
+        Args:
+            candidate: as `best`.
+            reward: of the candidate, on the validation instances.
+            num_compiles: what the validation took.
+        """
+        *before, last = self.history
+        last = {**last, "evaluations": last["evaluations"] + num_compiles, "validation_reward": reward}
+        state = replace(self, history=(*before, last))
+        return replace(state, best=candidate, best_reward=reward) if reward > self.best_reward else state
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from mlgo.core.files import file_sha256
 from mlgo.core.measures import FAILED_REWARD
 from mlgo.core.problems import Kind
 from mlgo.core.work import shared_folder
-from mlgo.learn.base import Learner, Trained
+from mlgo.learn.base import Learner, State, Trained
 from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.checkpoint import checkpoint_path, load_state, save_state
 from mlgo.learn.effort import CompileCounts, recorded_effort
@@ -29,25 +29,6 @@ from mlgo.rollout.quarantine import Quarantine
 
 _QUARANTINE_AFTER = 10
 """Failures of an instance that are too many, for learners without a setting of their own."""
-
-
-class State(Protocol):
-    """Where a training stands: everything it needs to go on after a stop."""
-
-    @property
-    def done(self) -> int:
-        """Steps done."""
-        ...
-
-    @property
-    def best_reward(self) -> float:
-        """Highest reward on the validation instances so far."""
-        ...
-
-    @property
-    def history(self) -> Sequence[dict[str, Any]]:
-        """One record per step, oldest first."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -227,7 +227,7 @@ def same(a: BCMaxState, b: BCMaxState) -> bool:
         assert np.array_equal(one.inputs, other.inputs)
         assert np.array_equal(one.answers, other.answers)
     arrays = [(a.weights, b.weights), (a.best, b.best)]
-    scalars = [(s.number, s.best_reward, s.history) for s in (a, b)]
+    scalars = [(s.done, s.best_reward, s.history) for s in (a, b)]
     return all(np.array_equal(x, y) and x.dtype == y.dtype for x, y in arrays) and scalars[0] == scalars[1]
 
 
@@ -236,7 +236,7 @@ def test_it_climbs_to_the_optimum():
     state = run(toy)
     assert toy.validate(START) == pytest.approx(-0.4)
     assert state.best_reward > -0.1
-    assert state.number == 5
+    assert state.done == 5
     records = state.history
     assert [record["generation"] for record in records] == list(range(6))
     best_known = [record["best_known_reward"] for record in records]
@@ -283,8 +283,8 @@ def test_a_resumed_run_equals_an_undisturbed_one(stop, tmp_path):
         pass
 
     def keep(state):
-        save_state(state, path, {"n": state.number})
-        if state.number == stop:
+        save_state(state, path, {"n": state.done})
+        if state.done == stop:
             raise Stopped
 
     with pytest.raises(Stopped):

@@ -53,7 +53,7 @@ def same(a: EsState, b: EsState) -> bool:
         and all(np.array_equal(x, y) for x, y in zip(*optimizers, strict=True))
         and np.array_equal(a.mean, b.mean)
         and np.array_equal(a.best, b.best)
-        and (a.generation, a.best_reward, a.history) == (b.generation, b.best_reward, b.history)
+        and (a.done, a.best_reward, a.history) == (b.done, b.best_reward, b.history)
     )
 
 
@@ -87,7 +87,7 @@ def test_it_climbs_to_the_optimum(shaping):
     assert validate(START) == pytest.approx(-1.98)
     assert state.best_reward > -0.05
     assert state.best == pytest.approx(TARGET, abs=0.2)
-    assert state.generation == 80
+    assert state.done == 80
     assert len(state.history) == 81
 
 
@@ -129,7 +129,7 @@ def test_the_history_counts_the_trial_steps_of_a_trust_region():
 
 def test_no_generations():
     state = evolve(COORDINATES, evaluate, validate, configured(generations=0), 0)
-    assert (state.generation, state.best_reward) == (0, pytest.approx(-1.98))
+    assert (state.done, state.best_reward) == (0, pytest.approx(-1.98))
 
 
 def test_the_seed_decides():
@@ -147,7 +147,7 @@ def resumed(config, stop, path):
 
     def keep(state, rewards):
         save_state(state, path)
-        if state.generation == stop:
+        if state.done == stop:
             raise Stopped
 
     if stop:
@@ -404,7 +404,7 @@ def test_which_generation_beats_all_before():
         COORDINATES, evaluate, lambda weights: next(rewards), config, 0, None, lambda state, _: states.append(state)
     )
     # Validated at 0.1 at the start, then at 2, 4 and 5; an equal reward beats nothing.
-    assert [state.generation for state in states if state.beats_all_before] == [4]
+    assert [state.done for state in states if state.beats_all_before] == [4]
     assert last.best_reward == 0.2
 
 

@@ -97,12 +97,13 @@ def test_checkpoint(tmp_path):
     path = tmp_path / "state.npz"
     assert load_state(path, MarginalState) == (None, None)
     members = (np.zeros((2, 3), np.float32), np.arange(6, dtype=np.float32).reshape(2, 3))
-    state = MarginalState(members, 1, 0.25, ({"round": 0}, {"round": 1, "loss": 0.1}))
+    state = MarginalState(members[1], 0.25, ({"round": 0}, {"round": 1, "loss": 0.1}), members)
     save_state(state, path, {"failures": {}})
     read, extra = load_state(path, MarginalState)
     assert extra == {"failures": {}}
     assert [each.tolist() for each in read.members] == [each.tolist() for each in members]
-    assert (read.best, read.best_reward, read.history, read.round) == (1, 0.25, state.history, 1)
+    assert read.best.tolist() == members[1].tolist()
+    assert (read.best_reward, read.history, read.done) == (0.25, state.history, 1)
     path.write_bytes(path.read_bytes()[:50])
     with pytest.raises(ArtifactError, match="delete it to start anew"):
         load_state(path, MarginalState)
@@ -200,7 +201,7 @@ print(json.dumps({
     "ideal": float(np.mean(ideal)),
     "same": np.array_equal(whole.members, resumed.members) and whole.history == resumed.history,
     "evaluations": [record["evaluations"] for record in whole.history],
-    "rounds": [whole.round, len(whole.history)],
+    "rounds": [whole.done, len(whole.history)],
     "agreement": float(agreement.mean()),
     "silent_loss": equation_loss,
     "nan": message,

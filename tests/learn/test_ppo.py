@@ -224,7 +224,7 @@ def test_a_failed_episode_leaves_a_count_alone(whole):
     assert [record["iteration"] for record in state.history] == [0, 1, 2, 3, 4]
     # Two modules are validated at the start and every second iteration; 33 compiles are asked for in each.
     assert [record["evaluations"] for record in state.history] == [2, 35, 70, 103, 138]
-    assert state.evaluations == 138
+    assert state.history[-1]["evaluations"] == 138
     assert [record["failed_episodes"] for record in state.history[1:]] == [1, 1, 1, 1]
     assert ["validation_reward" in record for record in state.history] == [True, False, True, False, True]
     assert np.array_equal(state.best, whole.best)
@@ -254,13 +254,13 @@ def test_a_resumed_run_equals_an_undisturbed_one(stop, whole, tmp_path):
 
     def keep(state):
         save_state(state, path, {"a": [1]})
-        if state.iteration == stop:
+        if state.done == stop:
             raise Stopped
 
     with pytest.raises(Stopped):
         run(after=keep)
     state, extra = load_state(path, *STATES)
-    assert (state.iteration, extra) == (stop, {"a": [1]})
+    assert (state.done, extra) == (stop, {"a": [1]})
     resumed = run(state=state)
     assert same(whole, resumed)
     for name, one in (("whole", whole), ("resumed", resumed)):

@@ -75,7 +75,7 @@ def test_a_killed_run_ends_as_an_undisturbed_one(finished, trained):
 def rounds_done(work: Path) -> int:
     found = list((work / "checkpoints").glob("[!.]*.npz"))
     state = load_state(found[0], *STATES)[0] if found else None
-    return state.number if state else 0
+    return state.done if state else 0
 
 
 def test_trees_earlier_policies_and_the_provenance_of_both(finished):

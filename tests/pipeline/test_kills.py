@@ -74,7 +74,7 @@ def done(checkout: Checkout) -> int:
     """Generations that a killed run has left in its checkpoint."""
     found = list((checkout.root / "data/killed/work/checkpoints").glob("[!.]*.npz"))
     state = load_state(found[0], *STATES)[0] if found else None
-    return state.generation if state else 0
+    return state.done if state else 0
 
 
 def check_trees(checkout: Checkout) -> None:

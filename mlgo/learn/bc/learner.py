@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.actions import Binary
 from mlgo.core.config import PolicyConfig
 from mlgo.core.problems import Kind
 from mlgo.learn.base import Trained
@@ -42,7 +41,7 @@ class BehaviouralCloning:
         facts: dict[str, Any] = {}
         if isinstance(context, ModuleContext):
             facts["train_questions"] = len(train.answers)
-            if isinstance(fresh.actions, Binary):
+            if fresh.actions.yes_or_no:
                 facts["train_inline_share"] = float(np.mean(train.answers))
             facts["validation_accuracy"] = max(record["validation_accuracy"] for record in result.history)
         return Trained(fresh.with_weights(flatten(result.layers)), history, facts)

@@ -6,12 +6,13 @@ clone among the baselines.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
 from mlgo.core.errors import NothingCompiled, TrainingError
+from mlgo.learn.base import State
 from mlgo.learn.bc import CloneData
 from mlgo.learn.bcmax.best import HEURISTIC, Trajectory, imitation_data, keep_best, mean_reward
 from mlgo.learn.bcmax.config import BCMaxConfig
@@ -48,30 +49,18 @@ class Rollouts(Protocol):
 
 
 @dataclass(frozen=True)
-class BCMaxState:
+class BCMaxState(State):
     """Everything a run needs to go on after a stop.
 
+    The history has rewards of the policy that each round ended with, and begins with round 0, the start.
+
     Attributes:
-        number: rounds done.
         weights: float32 [num_params], current policy.
-        best: float32 [num_params], policy with the highest validation reward; of equals the earlier one.
-        best_reward: its validation reward.
         known: best trajectory of each training module, or of each of its functions.
-        history: one record per round, oldest first, beginning with round 0, the start. Rewards are those of the policy
-            that the round ended with.
     """
 
-    number: int
     weights: np.ndarray
-    best: np.ndarray
-    best_reward: float
-    known: Mapping[str, Trajectory] = field(default_factory=dict)
-    history: tuple[dict[str, Any], ...] = ()
-
-    @property
-    def done(self) -> int:
-        """Steps done, for the driver."""
-        return self.number
+    known: Mapping[str, Trajectory]
 
 
 STATES = (BCMaxState, Trajectory)
@@ -108,7 +97,7 @@ def imitate_best(
     if state is None:
         state = _first_state(start, heuristic or {}, rollouts, fit, config)
         after_round(state)
-    while state.number < config.rounds:
+    while state.done < config.rounds:
         state = _next_round(state, rollouts, fit, config)
         after_round(state)
     return state
@@ -123,31 +112,32 @@ def _first_state(
 ) -> BCMaxState:
     if start is None:
         start = fit(imitation_data(heuristic, config.weighting, config.gain_weight), None, 0).weights
-    state = BCMaxState(0, start, start, float("-inf"), heuristic)
+    state = BCMaxState(start, float("-inf"), (), start, heuristic)
     return _judged(state, rollouts, list(rollouts.explore(start, 0)), {})
 
 
 def _next_round(state: BCMaxState, rollouts: Rollouts, fit: FitClone, config: BCMaxConfig) -> BCMaxState:
-    number = state.number + 1
+    number = state.done + 1
     explored = list(rollouts.explore(state.weights, number))
     known = keep_best(state.known, explored)
     clone = fit(imitation_data(known, config.weighting, config.gain_weight), state.weights, number)
-    following = replace(state, number=number, weights=clone.weights)
-    return _judged(following, rollouts, explored, {"loss": clone.loss, "accuracy": clone.accuracy})
+    return _judged(
+        replace(state, weights=clone.weights), rollouts, explored, {"loss": clone.loss, "accuracy": clone.accuracy}
+    )
 
 
 def _judged(state: BCMaxState, rollouts: Rollouts, explored: list[Trajectory], fitted: dict[str, float]) -> BCMaxState:
     """Compile everything under the new policy, add its trajectories to the known ones, write the round's record."""
-    own = rollouts.measure(state.weights)
+    own, number = rollouts.measure(state.weights), len(state.history)
     if not own:
         raise NothingCompiled(
-            f"every compile under the policy of round {state.number} failed; raise compile.compile_timeout_s or lower "
+            f"every compile under the policy of round {number} failed; raise compile.compile_timeout_s or lower "
             "bcmax.learning_rate"
         )
     known = keep_best(state.known, [*explored, *own])
     reward = rollouts.validate(state.weights)
     record = {
-        "generation": state.number,  # the report draws learning curves over this column
+        "generation": number,  # the report draws learning curves over this column
         "mean_reward": mean_reward(own),
         "best_known_reward": mean_reward(known.values()),
         "improved_modules": len({one.module for key, one in known.items() if one is not state.known.get(key)}),
@@ -156,5 +146,4 @@ def _judged(state: BCMaxState, rollouts: Rollouts, explored: list[Trajectory], f
         "validation_reward": reward,
         "evaluations": rollouts.num_evaluations,
     }
-    state = replace(state, known=known, history=(*state.history, record))
-    return replace(state, best=state.weights, best_reward=reward) if reward > state.best_reward else state
+    return replace(state, known=known, history=(*state.history, record)).validated(state.weights, reward)

@@ -48,16 +48,16 @@ class EvolutionStrategies:
             def after_generation(state: EsState, rewards: np.ndarray) -> None:
                 training.saver.flush()
                 snapshots.keep(state)
-                training.progress.add_histogram("candidate_rewards", mean_over_common(rewards), state.generation)
-                training.progress.add_histogram("module_rewards", rewards, state.generation)
+                training.progress.add_histogram("candidate_rewards", mean_over_common(rewards), state.done)
+                training.progress.add_histogram("module_rewards", rewards, state.done)
                 last = state.history[-1]
                 if last["skipped"]:
                     usable = f"{last['successful_pairs']} of {config.pairs} directions are usable"
                     share = f"es.min_success_share asks for {config.min_success_share:.0%}"
-                    training.progress.say(f"generation {state.generation} is skipped: {usable}, {share}")
+                    training.progress.say(f"generation {state.done} is skipped: {usable}, {share}")
                 if last.get("chosen_weights") == 0:
                     found = "lasso found no slope at all; lower es.lasso_penalty"
-                    training.progress.say(f"generation {state.generation}: {found}")
+                    training.progress.say(f"generation {state.done}: {found}")
                 training.after(state)
 
             snapshots.begin(training.state)

@@ -61,9 +61,9 @@ def evolve(
         EsState.start(coordinates.varied.size, config), coordinates, validate, validation_compiles
     )
     _stop_if_all_skipped(state)
-    while state.generation < config.generations:
+    while state.done < config.generations:
         state, rewards = _next_generation(state, coordinates, evaluate, config, seed)
-        if state.generation % config.validate_every == 0 or state.generation == config.generations:
+        if state.done % config.validate_every == 0 or state.done == config.generations:
             state = _validated(state, coordinates, validate, validation_compiles)
         after_generation(state, rewards)
         _stop_if_all_skipped(state)
@@ -77,18 +77,18 @@ def _next_generation(
 
     def rewards_at(offsets: np.ndarray) -> np.ndarray:
         nonlocal evaluations
-        rewards = evaluate(coordinates.weights(state.mean + offsets), state.generation)
+        rewards = evaluate(coordinates.weights(state.mean + offsets), state.done)
         evaluations += rewards.size
         return rewards
 
-    rng = generator(seed, "es", "noise", state.generation)
+    rng = generator(seed, "es", "noise", state.done)
     noise = perturb(rng, config.pairs, state.mean.size, config.perturbation, config.orthogonal)
     directions = ESTIMATORS[config.estimator](noise)
     rewards = rewards_at(directions.offsets)
     means = mean_over_common(rewards)
     usable = directions.usable(means)
     record = {
-        "generation": state.generation + 1,
+        "generation": state.done + 1,
         **reward_figures(rewards, means),
         "failed_candidates": int((~np.isfinite(means)).sum()),
         "successful_pairs": int(usable.sum()),
@@ -99,7 +99,7 @@ def _next_generation(
         state, notes = _moved(state, directions, means, config, rewards_at)
         record |= notes
     record["evaluations"] = evaluations
-    return replace(state, generation=state.generation + 1, history=(*state.history, record)), rewards
+    return replace(state, history=(*state.history, record)), rewards
 
 
 def _moved(
@@ -126,13 +126,7 @@ def _moved(
 
 
 def _validated(state: EsState, coordinates: Coordinates, validate: Validate, num_compiles: int) -> EsState:
-    reward = validate(coordinates.weights(state.mean))
-    *before, last = state.history or ({"generation": 0, "evaluations": 0, "skipped": False},)
-    last = {**last, "evaluations": last["evaluations"] + num_compiles, "validation_reward": reward}
-    state = replace(state, history=(*before, last))
-    if reward > state.best_reward:
-        return replace(state, best=state.mean, best_reward=reward)
-    return state
+    return state.validated(state.mean, validate(coordinates.weights(state.mean)), num_compiles)
 
 
 def _finite(mean: np.ndarray) -> np.ndarray:

@@ -37,10 +37,10 @@ class Snapshots:
         start, origin = self._training.context.start, self._training.origin
         weights = self._coordinates.weights(state.mean)
         policy = replace(start.with_weights(weights), origin={**origin, **state.history[-1]})
-        if state.generation % self._every == 0:
-            self._save(policy, f"iteration{state.generation}")
+        if state.done % self._every == 0:
+            self._save(policy, f"iteration{state.done}")
         if state.beats_all_before:
-            self._save(policy, f"best_policy_{state.best_reward:.5f}_step_{state.generation}")
+            self._save(policy, f"best_policy_{state.best_reward:.5f}_step_{state.done}")
 
     def _save(self, policy: Any, name: str) -> None:
         save = self._training.context.save_policy

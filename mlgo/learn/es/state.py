@@ -1,10 +1,10 @@
 """Where a run stands: everything it needs to go on after a stop."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from mlgo.learn.base import State
 from mlgo.learn.es.config import ESConfig
 from mlgo.learn.es.trust_region import TrustRegionState
 from mlgo.learn.es.update import AdamState, MomentumState
@@ -13,35 +13,22 @@ OptimizerState = AdamState | MomentumState | TrustRegionState
 
 
 @dataclass(frozen=True)
-class EsState:
+class EsState(State):
     """Everything a run needs to go on after a stop.
 
     Attributes:
-        generation: generations done.
-        mean: float64 [num_varied], search point.
+        mean: float64 [num_varied], search point; `best` is another, of those that were validated.
         optimizer: state of the update rule.
-        best: float64 [num_varied], validated point with the highest validation reward.
-        best_reward: its validation reward; -inf before the first validation.
-        history: one record per generation, oldest first.
     """
 
-    generation: int
     mean: np.ndarray
     optimizer: OptimizerState
-    best: np.ndarray
-    best_reward: float
-    history: tuple[dict[str, Any], ...] = ()
 
     @classmethod
     def start(cls, num_varied: int, config: ESConfig) -> "EsState":
         """State before the first generation."""
-        zeros = np.zeros(num_varied)
-        return cls(0, zeros, _start_optimizer(num_varied, config), zeros, float("-inf"))
-
-    @property
-    def done(self) -> int:
-        """Steps done, for the driver."""
-        return self.generation
+        zeros, record = np.zeros(num_varied), {"generation": 0, "evaluations": 0, "skipped": False}
+        return cls(zeros, float("-inf"), (record,), zeros, _start_optimizer(num_varied, config))
 
     @property
     def beats_all_before(self) -> bool:

@@ -114,7 +114,7 @@ def _of_modules(context: ModuleContext) -> Trained:
             training.num_validation,
             workers,
         )
-    return Trained(joint(state.members[state.best]), state.history, {"validation_reward": state.best_reward})
+    return Trained(joint(state.best), state.history, {"validation_reward": state.best_reward})
 
 
 def _of_choices(context: ChoiceContext) -> Trained:

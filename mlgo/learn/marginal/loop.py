@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from mlgo.core.errors import NothingCompiled
+from mlgo.learn.base import State
 from mlgo.learn.bc import CloneData
 from mlgo.learn.marginal.config import MarginalConfig
 from mlgo.learn.marginal.equations import Evidence
@@ -24,30 +24,14 @@ Validate = Callable[[np.ndarray], float]
 
 
 @dataclass(frozen=True)
-class MarginalState:
+class MarginalState(State):
     """Everything a run needs to go on after a stop; the compiles of earlier rounds are asked for again.
 
     Attributes:
-        members: before the first round and after each round, float32 [num_members, num_params] each.
-        best: index of the one with the highest validation reward.
-        best_reward: its validation reward.
-        history: one record per round, the first for the start.
+        members: before the first round and after each round, float32 [num_members, num_params] each, as `best`.
     """
 
     members: tuple[np.ndarray, ...]
-    best: int
-    best_reward: float
-    history: tuple[dict[str, Any], ...]
-
-    @property
-    def round(self) -> int:
-        """Rounds done."""
-        return len(self.members) - 1
-
-    @property
-    def done(self) -> int:
-        """Steps done, for the driver."""
-        return self.round
 
 
 def learn_costs(
@@ -85,42 +69,32 @@ def learn_costs(
         TrainingError: see `fit_costs`.
     """
     if state is None:
-        reward = validate(start)
-        state = MarginalState(
-            (start,), 0, reward, ({"round": 0, "evaluations": validation_compiles, "validation_reward": reward},)
-        )
+        state = MarginalState(start, float("-inf"), ({"round": 0, "evaluations": 0},), (start,))
+        state = state.validated(start, validate(start), validation_compiles)
     evidence = dict(known)
-    for past in range(state.round):  # known to the response trees, so a resumed run compiles little of this again
+    for past in range(state.done):  # known to the response trees, so a resumed run compiles little of this again
         evidence = _with(evidence, _successful(explore(state.members[past], past)))
-    while state.round < config.rounds:
-        asked = explore(state.members[-1], state.round)
+    while state.done < config.rounds:
+        asked = explore(state.members[-1], state.done)
         episodes = _successful(asked)
         if not asked:
             raise NothingCompiled("no training module is left to compile; raise marginal.quarantine_after")
         if not episodes:
             raise NothingCompiled(
-                f"all {len(asked)} compiles of round {state.round + 1} failed; raise compile.compile_timeout_s or "
+                f"all {len(asked)} compiles of round {state.done + 1} failed; raise compile.compile_timeout_s or "
                 "compile.max_memory_gb"
             )
         evidence = _with(evidence, episodes)
-        fits = _fit_members(start, shape, list(evidence.values()), heuristic, config, seed, state.round, threads)
+        fits = _fit_members(start, shape, list(evidence.values()), heuristic, config, seed, state.done, threads)
         members = np.stack([fit.weights for fit in fits])
-        reward = validate(members)
         record = {
-            "round": state.round + 1,
-            "evaluations": state.history[-1]["evaluations"] + len(asked) + validation_compiles,
+            "round": state.done + 1,
+            "evaluations": state.history[-1]["evaluations"] + len(asked),
             **_rewards(evidence, episodes),
             **{name: float(np.mean([fit.record[name] for fit in fits])) for name in fits[0].record},
-            "validation_reward": reward,
         }
-        better = reward > state.best_reward
-        state = replace(
-            state,
-            members=(*state.members, members),
-            best=state.round + 1 if better else state.best,
-            best_reward=max(reward, state.best_reward),
-            history=(*state.history, record),
-        )
+        state = replace(state, members=(*state.members, members), history=(*state.history, record))
+        state = state.validated(members, validate(members), validation_compiles)
         after_round(state)
     return state
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.actions import ActionSpace, Binary
+from mlgo.actions import ActionSpace
 from mlgo.core.errors import ConfigError, NothingCompiled
 from mlgo.core.seeding import generator
+from mlgo.learn.base import State
 from mlgo.learn.ppo.config import PPOConfig
 from mlgo.learn.ppo.gae import terminal_advantages
 from mlgo.learn.ppo.network import ActorCritic, forward, soften
@@ -26,31 +27,16 @@ Validate = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
-class PpoState:
+class PpoState(State):
     """Everything a run needs to go on after a stop.
 
     Attributes:
-        iteration: iterations done.
         arrays: both networks and their optimisers, see `ActorCritic.arrays`.
         scale: how rewards are normalised.
-        best: float32 [num_params], validated policy with the highest validation reward.
-        best_reward: its validation reward; -inf before the first validation.
-        evaluations: compiles asked for so far, those of validations included.
-        history: one record per iteration, oldest first.
     """
 
-    iteration: int
     arrays: tuple[np.ndarray, ...]
     scale: RewardScale
-    best: np.ndarray
-    best_reward: float = float("-inf")
-    evaluations: int = 0
-    history: tuple[dict[str, Any], ...] = ()
-
-    @property
-    def done(self) -> int:
-        """Steps done, for the driver."""
-        return self.iteration
 
 
 STATES = (PpoState, RewardScale, RunningMoments)
@@ -88,17 +74,23 @@ def optimise(
         NothingCompiled: every compile of an iteration failed, or no module is left to compile.
         TrainingError: a loss or a weight is not a number.
     """
-    if config.baseline == "network" and not isinstance(actions, Binary):
+    if config.baseline == "network" and not actions.yes_or_no:
         raise ConfigError("ppo.baseline: there is no value network for answers that are not yes or no; choose siblings")
     softened = soften(start, architecture, config.start_temperature)
     networks = ActorCritic(softened, architecture, actions, config, seed)
     if state is None:
-        state = PpoState(0, networks.arrays(), RewardScale(config.reward_prior), networks.policy_weights)
+        state = PpoState(
+            networks.policy_weights,
+            float("-inf"),
+            ({"iteration": 0, "evaluations": 0},),
+            networks.arrays(),
+            RewardScale(config.reward_prior),
+        )
         state = _validated(state, networks, validate)
     networks.restore(state.arrays)
     update = ClippedUpdate(networks, actions, config)
-    while state.iteration < config.iterations:
-        asked = collect(networks.policy_weights, state.iteration)
+    while state.done < config.iterations:
+        asked = collect(networks.policy_weights, state.done)
         compiles = _successful(asked)
         episodes = [one for each in compiles for one in each.episodes]
         scale = state.scale
@@ -108,24 +100,15 @@ def optimise(
             scale = scale.including([one.subject for one in episodes], [one.reward for one in episodes])
             batch, record = _over_expectations(episodes, networks, actions, scale, config)
         if len(batch.answers):
-            record |= update(batch, generator(seed, "ppo", "minibatches", state.iteration))
-        state = replace(
-            state,
-            iteration=state.iteration + 1,
-            arrays=networks.arrays(),
-            scale=scale,
-            evaluations=state.evaluations + len(asked),
-            history=(
-                *state.history,
-                {
-                    "iteration": state.iteration + 1,
-                    **_rewards_of(asked, compiles),
-                    **record,
-                    "evaluations": state.evaluations + len(asked),
-                },
-            ),
-        )
-        if state.iteration % config.validate_every == 0 or state.iteration == config.iterations:
+            record |= update(batch, generator(seed, "ppo", "minibatches", state.done))
+        record = {
+            "iteration": state.done + 1,
+            **_rewards_of(asked, compiles),
+            **record,
+            "evaluations": state.history[-1]["evaluations"] + len(asked),
+        }
+        state = replace(state, arrays=networks.arrays(), scale=scale, history=(*state.history, record))
+        if state.done % config.validate_every == 0 or state.done == config.iterations:
             state = _validated(state, networks, validate)
         after_iteration(state)
     return state
@@ -200,13 +183,7 @@ def _log_probabilities(
 def _validated(state: PpoState, networks: ActorCritic, validate: Validate) -> PpoState:
     weights = networks.policy_weights
     rewards = validate(weights)
-    reward, evaluations = float(rewards.mean()), state.evaluations + len(rewards)
-    last = state.history[-1] if state.history else {"iteration": 0}
-    history = (*state.history[:-1], {**last, "evaluations": evaluations, "validation_reward": reward})
-    state = replace(state, evaluations=evaluations, history=history)
-    if reward > state.best_reward:
-        return replace(state, best=weights, best_reward=reward)
-    return state
+    return state.validated(weights, float(rewards.mean()), len(rewards))
 
 
 def _rewards_of(asked: Sequence[SampledCompile | None], compiles: Sequence[SampledCompile]) -> dict[str, Any]:
