@@ -18,12 +18,17 @@ from mlgo.core.seeding import generator
 from mlgo.learn.bc import CloneData
 from mlgo.learn.bc.weights import question_weights
 from mlgo.learn.bcmax import BCMaxState, Trajectory, imitate_best
-from mlgo.learn.bcmax.best import HEURISTIC, imitation_data, keep_best, mean_reward
-from mlgo.learn.bcmax.dataset import heuristic_trajectories, trajectories
-from mlgo.learn.bcmax.explorers import explorers, load_earlier
+from mlgo.learn.bcmax.best import (
+    HEURISTIC,
+    heuristic_trajectories,
+    imitation_data,
+    keep_best,
+    mean_reward,
+    trajectories,
+)
+from mlgo.learn.bcmax.explorers import explorers, load_earlier, perturbed, variants
 from mlgo.learn.bcmax.fit import Fit, fit
 from mlgo.learn.bcmax.loop import STATES
-from mlgo.learn.bcmax.variants import perturbed, variants
 from mlgo.learn.checkpoint import load_state, save_state
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.core.config import load_config
-from mlgo.learn.es.estimate import Antithetic, Forward
+from mlgo.learn.es.directions import Antithetic, Forward, perturb
 from mlgo.learn.es.gradient import augmented_random_search, estimate_gradient, monte_carlo, shape_rewards
-from mlgo.learn.es.perturb import perturb
 from mlgo.learn.es.regression import lasso, least_squares, ridge
 from tests.conftest import REPOSITORY
 
@@ -266,7 +265,7 @@ def test_regressions_find_no_slope_where_there_is_none(estimator, gradient):
 def test_other_gradients_do_without_scikit_learn():
     program = (
         "import sys, numpy as np\n"
-        "from mlgo.learn.es.estimate import Antithetic\n"
+        "from mlgo.learn.es.directions import Antithetic\n"
         "from mlgo.learn.es.gradient import augmented_random_search, monte_carlo\n"
         "pairs, rewards = Antithetic(np.eye(2)), np.arange(4.0)\n"
         "monte_carlo(pairs, rewards, 1.0), augmented_random_search(pairs, rewards, 1.0, 2)\n"

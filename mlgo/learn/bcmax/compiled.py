@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlgo.core.measures import Measure
-from mlgo.learn.bcmax.best import Trajectory
-from mlgo.learn.bcmax.dataset import trajectories
+from mlgo.learn.bcmax.best import Trajectory, trajectories
 from mlgo.learn.context import Training
 from mlgo.learn.modules import ModuleCompiles
 from mlgo.policy.policy import Policy

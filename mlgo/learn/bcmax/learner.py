@@ -14,10 +14,9 @@ from mlgo.core.problems import Kind
 from mlgo.core.seeding import generator, sample
 from mlgo.learn.base import Trained
 from mlgo.learn.bc.loop import CloneData
-from mlgo.learn.bcmax.best import keep_best
+from mlgo.learn.bcmax.best import heuristic_trajectories, keep_best, trajectories
 from mlgo.learn.bcmax.compiled import CompiledRollouts
 from mlgo.learn.bcmax.config import BCMaxConfig
-from mlgo.learn.bcmax.dataset import heuristic_trajectories, trajectories
 from mlgo.learn.bcmax.explorers import explorers, load_earlier
 from mlgo.learn.bcmax.fit import Fit, fit
 from mlgo.learn.bcmax.loop import STATES, imitate_best

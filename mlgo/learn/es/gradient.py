@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 
 from mlgo.learn.es.config import ESConfig
-from mlgo.learn.es.estimate import FiniteDifferences
+from mlgo.learn.es.directions import FiniteDifferences
 from mlgo.learn.es.regression import lasso, least_squares, ridge
 
 

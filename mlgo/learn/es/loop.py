@@ -10,9 +10,8 @@ from mlgo.core.errors import NothingCompiled, TrainingError
 from mlgo.core.seeding import generator
 from mlgo.learn.es.config import ESConfig
 from mlgo.learn.es.coordinates import Coordinates
-from mlgo.learn.es.estimate import ESTIMATORS, FiniteDifferences
+from mlgo.learn.es.directions import ESTIMATORS, FiniteDifferences, perturb
 from mlgo.learn.es.gradient import estimate_gradient
-from mlgo.learn.es.perturb import perturb
 from mlgo.learn.es.rewards import mean_improvement, mean_over_common, reward_figures
 from mlgo.learn.es.state import EsState
 from mlgo.learn.es.trust_region import TrustRegionState, fit_model, trust_region_step
