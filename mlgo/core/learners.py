@@ -45,7 +45,7 @@ LEARNERS: Registry[LearnerInfo] = Registry(
 """All learners."""
 
 
-def lineage(learner: str, config: Mapping[str, Any]) -> list[str]:
+def training_chain(learner: str, config: Mapping[str, Any]) -> list[str]:
     """Learners that a training follows from, the first first, itself last.
 
     Args:

@@ -7,7 +7,7 @@ from pathlib import Path
 from mlgo.core.errors import ArtifactError
 from mlgo.core.names import PolicyName
 from mlgo.core.problems import Kind
-from mlgo.learn.effort import PREFIXES, Effort, effort_path, read_effort, read_experiments
+from mlgo.learn.cost import PREFIXES, TrainingCost, cost_path, read_cost, read_experiments
 
 
 @dataclass(frozen=True)
@@ -36,24 +36,24 @@ class Cost:
         return 1.0 - self.compiles / self.evaluations if self.evaluations else None
 
 
-def cost_of(name: str, efforts: Sequence[Effort]) -> Cost:
+def cost_of(name: str, costs: Sequence[TrainingCost]) -> Cost:
     """Sum of some trainings."""
     return Cost(
         name,
-        len(efforts),
-        sum(one.evaluations for one in efforts),
-        sum(one.compiles for one in efforts),
-        round(sum(one.seconds for one in efforts), 1),
-        all(one.complete for one in efforts),
+        len(costs),
+        sum(one.evaluations for one in costs),
+        sum(one.compiles for one in costs),
+        round(sum(one.seconds for one in costs), 1),
+        all(one.complete for one in costs),
     )
 
 
 def cost_of_seeds(work: Path, learner: str, seeds: Sequence[int], kind: Kind = "modules") -> Cost | None:
     """What a learner's trainings on this kind of task cost; None if that is not known of all of them."""
     policies = [f"{PREFIXES[kind]}{PolicyName(learner, seed)}" for seed in seeds]
-    if not all(effort_path(work, policy).exists() for policy in policies):
+    if not all(cost_path(work, policy).exists() for policy in policies):
         return None
-    return cost_of(learner, [read_effort(work, policy) for policy in policies])
+    return cost_of(learner, [read_cost(work, policy) for policy in policies])
 
 
 def experiment_costs(work: Path) -> list[Cost]:
@@ -65,4 +65,4 @@ def experiment_costs(work: Path) -> list[Cost]:
     found = read_experiments(work)
     if not found:
         raise ArtifactError("no experiment has left its cost; run some with: dvc exp run --queue, and dvc queue start")
-    return [cost_of(name, list(efforts.values())) for name, efforts in found.items()]
+    return [cost_of(name, list(costs.values())) for name, costs in found.items()]

@@ -10,7 +10,7 @@ from typing import Any
 from mlgo.core.config import Config, SweepConfig, merge, parse_config, read_yaml
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import content_hash
-from mlgo.core.learners import LEARNERS, lineage
+from mlgo.core.learners import LEARNERS, training_chain
 from mlgo.core.names import PolicyName
 from mlgo.core.problems import PROBLEMS, Kind
 from mlgo.problems.llvm.task import get_task
@@ -101,7 +101,7 @@ def expand(values: Mapping[str, Any], read: Callable[[Path], Any] = read_yaml) -
         for chosen in _grid(base, sweep):
             config = _checked(base, chosen)
             for learner in sweep.learners:
-                for one in _lineage(values, config, task, chosen, learner):
+                for one in _chain(values, config, task, chosen, learner):
                     trainings[one.name] = one
                     unread -= one.settings.keys()
                     if one.home:
@@ -174,7 +174,7 @@ def _check_task(config: Config) -> None:
         get_task(config.task).check_objective(config.compile.objective)
 
 
-def _lineage(
+def _chain(
     values: Mapping[str, Any], config: Mapping[str, Any], task: str, chosen: Mapping[str, Any], learner: str
 ) -> list[Training]:
     """A training after those that it starts from, the first first."""
@@ -182,7 +182,7 @@ def _lineage(
     home = _home(values, config, task, chosen, BASELINE_KEYS[kind])
     found: list[Training] = []
     read = set(BASELINE_KEYS[kind])
-    for one in lineage(learner, config):
+    for one in training_chain(learner, config):
         read |= set(LEARNERS.get(one).sections[kind])
         settings = {key: value for key, value in chosen.items() if key.split(".")[0] in read}
         start_name = found[-1].name if found else ""

@@ -17,7 +17,7 @@ from mlgo.experiments.evaluation import measured_modules, module_scopes
 from mlgo.experiments.measured import ALL, Measured, Place, Row, compare_all
 from mlgo.experiments.projects import measured_projects, total_rows
 from mlgo.experiments.units import groups_of, read_units, unit_draws
-from mlgo.learn.effort import PREFIXES, Effort, effort_path, read_effort
+from mlgo.learn.cost import PREFIXES, TrainingCost, cost_path, read_cost
 
 HOMES: Mapping[Kind, str] = {"modules": "", "choices": "cse"}
 """Folder of a run beneath the folder of all results, by what was learnt on."""
@@ -137,31 +137,31 @@ def _entry(data: Path, kind: Kind, rows: Sequence[Row], linked: Sequence[Gain]) 
     comparisons = {row.scope: next(iter(row.comparisons.values())) for row in rows}
     seeds = tuple(sorted(next(row for row in reversed(rows) if row.scope == ALL).contender.seeds))
     policies = [PolicyName(rows[0].contender.learner, seed) for seed in seeds]
-    efforts = [_effort(data / "work", policy, PREFIXES[kind]) for policy in policies]
+    costs = [_cost(data / "work", policy, PREFIXES[kind]) for policy in policies]
     folder = data / HOMES[kind] / "policies"
     ends = [[end for end in one if end is not None] for one in zip(*linked, strict=True)]
     return Entry(
         learner=rows[0].contender.learner,
         seeds=seeds,
         evaluations=_mean([count_evaluations(folder, str(policy)) for policy in policies]),
-        compiles=_mean([effort.compiles for effort in efforts]),
-        seconds=_mean([effort.seconds for effort in efforts]),
-        cores=max(effort.workers for effort in efforts),
-        complete=all(effort.complete for effort in efforts),
+        compiles=_mean([cost.compiles for cost in costs]),
+        seconds=_mean([cost.seconds for cost in costs]),
+        cores=max(cost.workers for cost in costs),
+        complete=all(cost.complete for cost in costs),
         comparisons=comparisons,
         linked=Gain(*(_mean(known) if len(known) == len(linked) else None for known in ends)) if linked else None,
     )
 
 
-def _effort(work: Path, policy: PolicyName, prefix: str) -> Effort:
-    path = effort_path(work, f"{prefix}{policy}")
+def _cost(work: Path, policy: PolicyName, prefix: str) -> TrainingCost:
+    path = cost_path(work, f"{prefix}{policy}")
     if not path.exists():
         raise ArtifactError(
             f"{path} is missing, the training's wall time is not known; delete {work}/checkpoints/{prefix}{policy}-* "
             f"and train again: snakemake --cores all --forcerun train_{policy.learner}, with the --configfile of the "
             "other results"
         )
-    return read_effort(work, f"{prefix}{policy}")
+    return read_cost(work, f"{prefix}{policy}")
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -21,7 +21,7 @@ from mlgo.core.work import shared_folder
 from mlgo.learn.base import Learner, State, Trained
 from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.checkpoint import checkpoint_path, load_state, save_state
-from mlgo.learn.effort import CompileCounts, recorded_effort
+from mlgo.learn.cost import CompileCounts, recorded_cost
 from mlgo.learn.progress import TrainingProgress, write_history
 from mlgo.learn.sampled import SampledCompile
 from mlgo.learn.saver import BackgroundSaver
@@ -238,7 +238,7 @@ class TrainContext(ABC, Generic[Instance]):
             saver = stack.enter_context(BackgroundSaver())
             opened = self._opened(stack, quarantine, policy) if self.compiles else Compiles[Instance]()
             stack.enter_context(
-                recorded_effort(
+                recorded_cost(
                     order.work,
                     self.label,
                     path.stem,

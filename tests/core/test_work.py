@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from mlgo.core.work import SHARED, experiment_origin, shared_folder
-from mlgo.learn.effort import effort_path, read_experiments, recorded_effort
+from mlgo.learn.cost import cost_path, read_experiments, recorded_cost
 
 
 class Counts:
@@ -36,25 +36,25 @@ def test_what_is_no_copy_of_an_experiment(tmp_path):
         assert experiment_origin(tmp_path / folder) is None
 
 
-def test_efforts_of_experiments_outlive_their_copies(tmp_path, monkeypatch):
+def test_costs_of_experiments_outlive_their_copies(tmp_path, monkeypatch):
     monkeypatch.delenv(SHARED, raising=False)
     copy = tmp_path / ".dvc/tmp/exps/tmpabc"
     copy.mkdir(parents=True)
     monkeypatch.chdir(copy)
     monkeypatch.setenv("DVC_EXP_NAME", "tidy-newt")
-    with recorded_effort(Path("data/work"), "es-s0", "run", counts=Counts()):
+    with recorded_cost(Path("data/work"), "es-s0", "run", counts=Counts()):
         pass
-    assert effort_path(copy / "data/work", "es-s0").exists()
+    assert cost_path(copy / "data/work", "es-s0").exists()
     monkeypatch.chdir(tmp_path)
     found = read_experiments(Path("data/work"))
-    assert {name: list(efforts) for name, efforts in found.items()} == {"tidy-newt": ["es-s0"]}
-    effort = found["tidy-newt"]["es-s0"]
-    assert (effort.evaluations, effort.compiles, effort.complete) == (10, 4, True)
+    assert {name: list(costs) for name, costs in found.items()} == {"tidy-newt": ["es-s0"]}
+    cost = found["tidy-newt"]["es-s0"]
+    assert (cost.evaluations, cost.compiles, cost.complete) == (10, 4, True)
 
 
 def test_a_plain_run_is_no_experiment(tmp_path, monkeypatch):
     monkeypatch.delenv(SHARED, raising=False)
     monkeypatch.chdir(tmp_path)
-    with recorded_effort(Path("data/work"), "es-s0", "run", counts=Counts()):
+    with recorded_cost(Path("data/work"), "es-s0", "run", counts=Counts()):
         pass
     assert read_experiments(Path("data/work")) == {}

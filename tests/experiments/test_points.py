@@ -17,7 +17,7 @@ from mlgo.experiments.compare import Bootstrap
 from mlgo.experiments.curves import read_curves
 from mlgo.experiments.matrix import expand
 from mlgo.experiments.points import read_points
-from mlgo.learn.effort import Effort, effort_path
+from mlgo.learn.cost import TrainingCost, cost_path
 from mlgo.report.sweep import point_records, render_sweep
 
 BOOTSTRAP = Bootstrap(200, 0.95, 0)
@@ -165,8 +165,8 @@ def test_the_table_with_costs(folder, sweep, capsys):
     record = {"seeds": [0, 1], "points": point_records(read_points(folder, sweep, BOOTSTRAP))}
     write_json(folder / "sweep.json", record)
     for seed, compiles in ((0, 40), (1, 20)):
-        effort = Effort("x", 2, 1, 90.0, 100, compiles)
-        write_json(effort_path(data / "work", f"es,es.step_size=0.1-s{seed}"), asdict(effort))
+        cost = TrainingCost("x", 2, 1, 90.0, 100, compiles)
+        write_json(cost_path(data / "work", f"es,es.step_size=0.1-s{seed}"), asdict(cost))
     run("--data", str(data))
     head, first, second, third, *failures = capsys.readouterr().out.splitlines()
     gains = [word for split in ("validation", "test") for word in ("gain,", split, "in", "total,", split)]
@@ -199,7 +199,7 @@ def test_costs_of_experiments(tmp_path, capsys):
     with pytest.raises(ArtifactError, match="dvc exp run --queue"):
         run("--data", str(tmp_path), "--experiments")
     for name, policy, compiles in (("tidy-newt", "bc-s0", 0), ("tidy-newt", "es-s0", 25)):
-        effort = Effort("x", 2, 1, 60.0, 4 * compiles, compiles)
-        write_json(tmp_path / "work/timings/experiments" / name / f"{policy}.json", asdict(effort))
+        cost = TrainingCost("x", 2, 1, 60.0, 4 * compiles, compiles)
+        write_json(tmp_path / "work/timings/experiments" / name / f"{policy}.json", asdict(cost))
     run("--data", str(tmp_path), "--experiments")
     assert capsys.readouterr().out.splitlines()[1].split() == ["tidy-newt", "2", "100", "25", "75.0", "%", "2.0"]

@@ -12,7 +12,7 @@ from mlgo.core.errors import ArtifactError
 from mlgo.core.files import read_json, write_json, write_text
 from mlgo.experiments.compare import Gain
 from mlgo.experiments.scoreboard import read_scoreboard, training_command
-from mlgo.learn.effort import Effort, effort_path
+from mlgo.learn.cost import TrainingCost, cost_path
 from tests.conftest import REPOSITORY
 from tests.experiments.test_units import write_run as write_choices
 
@@ -79,12 +79,12 @@ def write_run(data):
     for policy, evaluations in (("es-s0", 300), ("es-s1", 310)):
         text = f"generation,evaluations,validation_reward\n0,4,0.0\n1,{evaluations},0.01\n"
         write_text(data / "policies" / policy / "history.csv", text)
-    for policy, effort in (
-        ("bc-s0", Effort("x", 1, 1, 12.0)),
-        ("es-s0", Effort("y", 2, 1, 100.0, 300, 200)),
-        ("es-s1", Effort("z", 2, 2, 140.0, 320, 100)),
+    for policy, cost in (
+        ("bc-s0", TrainingCost("x", 1, 1, 12.0)),
+        ("es-s0", TrainingCost("y", 2, 1, 100.0, 300, 200)),
+        ("es-s1", TrainingCost("z", 2, 2, 140.0, 320, 100)),
     ):
-        write_json(effort_path(data / "work", policy), asdict(effort))
+        write_json(cost_path(data / "work", policy), asdict(cost))
     for policy, sections in (("bc-s0", {"bc": {"a": 1}}), ("es-s0", {}), ("es-s1", {})):
         write_json(data / "policies" / policy / "policy.json", {"provenance": sections})
     return data
@@ -131,7 +131,7 @@ def test_tasks_that_choose_among_candidates(data):
     (data / "cse/labels.parquet").rename(data / "cse/labels/labels.parquet")
     for policy in ("bc-s0", "es-s0", "es-s1"):
         write_text(data / f"cse/policies/{policy}/history.csv", "epoch,evaluations\n1,7\n")
-        write_json(effort_path(data / "work", f"cse-{policy}"), asdict(Effort("x", 1, 1, 60.0, 7, 5)))
+        write_json(cost_path(data / "work", f"cse-{policy}"), asdict(TrainingCost("x", 1, 1, 60.0, 7, 5)))
     bc, es = read_scoreboard(data, Settings({**SETTINGS.values, "task": "jit-cse"}), "test", "text_bytes")
     assert (es.learner, es.seeds, es.evaluations, es.compiles, es.linked) == ("es", (0, 1), 7, 5, None)
     assert bc.whole.geomean == Gain(0.0, 0.0, 0.0)
@@ -141,7 +141,7 @@ def test_tasks_that_choose_among_candidates(data):
 
 
 def test_a_killed_session_is_told(data):
-    path = effort_path(data / "work", "es-s1")
+    path = cost_path(data / "work", "es-s1")
     write_json(path, read_json(path) | {"complete": False})
     es, bc = read(data)
     assert (es.complete, bc.complete) == (False, True)

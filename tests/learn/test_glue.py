@@ -12,14 +12,18 @@ from mlgo.actions.subset import Subset
 from mlgo.core.config import LOCAL_WORKERS, Settings, load_config
 from mlgo.core.files import read_json, write_json
 from mlgo.core.learners import LEARNERS
+from mlgo.learn.base import State
 from mlgo.learn.checkpoint import load_state
+from mlgo.learn.choice.context import ChoiceContext
 from mlgo.learn.context import Compiles, TrainContext, TrainOrder
-from mlgo.learn.driver import open_context
+from mlgo.learn.driver import open_context, train
 from mlgo.learn.marginal import MarginalState
+from mlgo.learn.modules import ModuleContext
+from mlgo.learn.progress import TrainingProgress
 from mlgo.learn.sampled import Sampled, SampledCompile
 from mlgo.policy.network import Architecture
 from tests.conftest import REPOSITORY
-from tests.learn.toys import PLANNED, SMALL, Toy, train_on_modules
+from tests.learn.toys import PLANNED, SMALL, Toy, ToyModules, module_order, train_on_modules, write_home
 
 SHAPE = Architecture((1, 1))
 TRAIN, VALIDATION = (1.0, 2.0, 3.0), (10.0, 20.0)
@@ -246,3 +250,62 @@ def _members(toy: Toy) -> tuple[np.ndarray, np.ndarray]:
     """Before and after the first round, float32 [num_members, num_params]."""
     (path,) = (toy.context.shared / "checkpoints").iterdir()
     return load_state(path, MarginalState)[0].members
+
+
+@pytest.mark.parametrize("asks_again", [False, True])
+def test_failures_are_counted_over_sessions_or_asked_for_again(tmp_path, asks_again):
+    """And validations of a training that asks again are not counted; what both sessions cost adds up."""
+    write_home(tmp_path / "home")
+    for session in range(2):
+        context = ToyModules(module_order(tmp_path / "home", "es", tmp_path / "es-s0"))
+        context.host.failing.add("checked/m0.c")
+        with context.training(3, "step", (State,), asks_again=asks_again) as training:
+            assert (training.quarantine.state() == {}) == (asks_again or session == 0)
+            assert (training.state is None) == (session == 0)
+            assert training.validate(context.start.weights).tolist() == [-1.0, -0.5, -0.5]
+            assert ("checked/m0.c" in training.quarantine.state()) != asks_again
+            if session:
+                assert asks_again or training.quarantine.state()["checked/m0.c"]["failures"] == 2
+                assert training.state.done == 1
+            training.after(State(context.start.weights, 0.5, ({"evaluations": 0}, {"evaluations": 3})))
+    cost = read_effort(tmp_path / "es-s0-work", "es-s0")
+    assert (cost.sessions, cost.evaluations, cost.compiles, cost.complete) == (2, 6, 6, True)
+
+
+def test_what_is_logged_of_a_step(tmp_path, monkeypatch):
+    logged = []
+
+    class Watched(TrainingProgress):
+        def advance(self, step, record, **shown):
+            logged.append((step, record, shown))
+            super().advance(step, record, **shown)
+
+    monkeypatch.setattr("mlgo.learn.context.TrainingProgress", Watched)
+    write_home(tmp_path / "home")
+    context = ToyModules(module_order(tmp_path / "home", "es", tmp_path / "es-s0"))
+    with context.training(2, "step") as training:
+        training.validate(context.start.weights)
+        context.host.num_compiled = 2  # one was known
+        training.after(State(context.start.weights, 0.5, ({"evaluations": 0}, {"evaluations": 3})))
+        training.log([{"epoch": 2.0, "loss": 0.25}], "epoch")
+    (step, record, shown), last = logged
+    assert (step, record["evaluations"], record["compiles"], record["cache_hits"]) == (1, 3, 2, 1)
+    assert record["recalled_share"] == pytest.approx(1 / 3)
+    assert record["evaluations_per_second"] == pytest.approx(3 / record["elapsed_s"])
+    assert record["compiles_per_second"] == pytest.approx(2 / record["elapsed_s"])
+    assert shown == {"best": "+0.5000", "compiles": 2, "recalled": record["recalled_share"]}
+    assert last == (2, {"epoch": 2.0, "loss": 0.25}, {})
+
+
+def test_the_driver_opens_the_context_of_the_task_and_writes_all(tmp_path, monkeypatch):
+    assert type(open_context(order(tmp_path, "es"))) is ChoiceContext
+    assert type(open_context(order(tmp_path, "es", "inline-size"))) is ModuleContext
+    monkeypatch.setattr("mlgo.learn.driver.ModuleContext", ToyModules)
+    write_home(tmp_path / "home")
+    train(module_order(tmp_path / "home", "es", tmp_path / "es-s0", generations=1))
+    files = ["failures.parquet", "history.csv", "policy.json", "weights.npy"]
+    assert sorted(path.name for path in (tmp_path / "es-s0").iterdir()) == files
+    lines = (tmp_path / "es-s0/history.csv").read_text().splitlines()
+    assert lines[0].startswith("generation,evaluations,skipped,validation_reward,mean_reward")
+    assert lines[1].startswith("0,3,0,-0.5,")  # three modules
+    assert lines[2].startswith("1,22,0,-0.125,")  # 8 candidates on 2 modules, and three modules

@@ -93,6 +93,7 @@ class ToyHost:
     Attributes:
         batches: modules and advisors of what was asked for, one entry for each time.
         validated: policies in the order of their validations.
+        failing: modules that do not compile.
     """
 
     num_workers = 1
@@ -101,6 +102,7 @@ class ToyHost:
         self.num_asked = self.num_compiled = 0
         self.batches: list[list[str]] = []
         self.validated: list[Any] = []
+        self.failing: set[str] = set()
 
     def compile_each(self, jobs):
         jobs = list(jobs)
@@ -111,6 +113,9 @@ class ToyHost:
         if validates:
             self.validated.append(jobs[0].advisor)
         for position, job in enumerate(jobs):
+            if job.module in self.failing:
+                yield position, CompileOutcome(None, "crash", "it was to fail")
+                continue
             project, _, name = job.module.partition("/")
             rows = questions(project, int(name[1]))
             answers = job.advisor.decide_for(HEADER)(rows.view(np.uint8).reshape(len(rows), -1)).astype(np.int64)

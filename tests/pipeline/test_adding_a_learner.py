@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.core.learners import LEARNERS, lineage
+from mlgo.core.learners import LEARNERS, training_chain
 from mlgo.policy.stored import load_policy
 from tests.cli.conftest import MLGO
 from tests.conftest import REPOSITORY
@@ -74,9 +74,9 @@ def test_its_steps_apply(steps, tmp_path):
 
 def test_what_learners_follow_from():
     config = {"es": {"start": "ppo"}, "ppo": {"start": "bc"}}
-    assert lineage("es", config) == ["bc", "ppo", "es"]
-    assert lineage("bcmax", config) == ["bc", "bcmax"]
-    assert lineage("marginal", config) == ["marginal"]
+    assert training_chain("es", config) == ["bc", "ppo", "es"]
+    assert training_chain("bcmax", config) == ["bc", "bcmax"]
+    assert training_chain("marginal", config) == ["marginal"]
     assert LEARNERS.names() == ["bc", "bcmax", "es", "marginal", "ppo", "sb3"]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.learn.effort import read_effort
+from mlgo.learn.cost import read_cost
 from mlgo.policy.stored import load_policy
 from tests.conftest import session_members
 from tests.pipeline.conftest import Checkout, last_logged
@@ -56,7 +56,7 @@ def test_one_worker_undisturbed_as_two_killed_and_resumed(finished, learner):
 
     assert set(files[0]) == {"policy.json", "weights.npy", "history.csv", "failures.parquet"}
     work = finished.root / "data" / calm / "work"
-    counted = read_effort(work, f"{learner}-s0").compiles
+    counted = read_cost(work, f"{learner}-s0").compiles
     assert last_logged(work / "tensorboard" / f"{learner}-s0", "compiles") == counted
     best = load_policy(folders[0]).origin["validation_reward"]
     history = list(csv.DictReader((folders[0] / "history.csv").open()))
@@ -79,5 +79,5 @@ def test_the_log_counts_compiles_without_trees(finished, learner):
     run = finished.run(*command(finished, learner, f"{learner}-treeless", 2, trees=False))
     assert run.returncode == 0, run.stderr[-3000:]
     work = finished.root / "data" / f"{learner}-treeless" / "work"
-    effort = read_effort(work, f"{learner}-s0")
-    assert last_logged(work / "tensorboard" / f"{learner}-s0", "compiles") == effort.compiles == effort.evaluations > 0
+    cost = read_cost(work, f"{learner}-s0")
+    assert last_logged(work / "tensorboard" / f"{learner}-s0", "compiles") == cost.compiles == cost.evaluations > 0

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mlgo.learn.effort import read_effort
+from mlgo.learn.cost import read_cost
 from tests.pipeline.conftest import ROOT, Checkout, WorkingCopy
 from tests.pipeline.guide import commands_under
 from tests.pipeline.s3_server import BUCKET, S3Server, s3_server
@@ -274,9 +274,9 @@ def test_a_clone_goes_on_where_the_results_end(remote, tmp_path, request):
         assert again.returncode == 0, again.stderr[-3000:]
         assert reader.hashes() == sharing.hashes()
         for policy in ("es-s0", "marginal-s0"):
-            effort = read_effort(reader.root / "data/work", policy)
-            assert effort.evaluations > 40
-            assert effort.compiles == 0
+            cost = read_cost(reader.root / "data/work", policy)
+            assert cost.evaluations > 40
+            assert cost.compiles == 0
 
     reader.change_settings(lambda settings: settings["evaluate"].update(resamples=1001))
     before = reader.hashes()

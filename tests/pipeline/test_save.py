@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from mlgo.learn.effort import read_effort
+from mlgo.learn.cost import read_cost
 from mlgo.policy.stored import load_policy
 from tests.pipeline.conftest import last_logged
 
@@ -44,13 +44,13 @@ def test_the_log_counts_compiles_with_and_without_trees(finished, enabled):
     run = train(finished, name, trees=enabled)
     assert run.returncode == 0, run.stderr[-3000:]
     work = finished.root / "data" / name / "work"
-    effort = read_effort(work, "es-s0")
+    cost = read_cost(work, "es-s0")
     figures = ("compiles", "cache_hits", "recalled_share")
     compiles, hits, share = (last_logged(work / "tensorboard/es-s0", figure) for figure in figures)
-    assert effort.evaluations == 44
-    assert (compiles, hits) == (effort.compiles, 44 - effort.compiles)
-    assert share == pytest.approx(1 - effort.compiles / 44)
-    assert (effort.compiles == 44) == (not enabled)  # modules are small, candidates meet on known paths
+    assert cost.evaluations == 44
+    assert (compiles, hits) == (cost.compiles, 44 - cost.compiles)
+    assert share == pytest.approx(1 - cost.compiles / 44)
+    assert (cost.compiles == 44) == (not enabled)  # modules are small, candidates meet on known paths
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import time
 import pytest
 import yaml
 
-from mlgo.learn.effort import read_effort, read_experiments
+from mlgo.learn.cost import read_cost, read_experiments
 from tests.pipeline.conftest import Checkout
 
 pytestmark = pytest.mark.timeout(1600)  # several trainings
@@ -135,8 +135,8 @@ def test_points_are_what_runs_of_their_own_are_and_cost_less(swept, finished, tm
         for file in ("weights.npy", "policy.json", "history.csv", "failures.parquet"):
             one, other = lone.root / "data/policies/es-s0", swept.root / f"data/sweep/policies/{name}-s0"
             assert (one / file).read_bytes() == (other / file).read_bytes()
-        together += read_effort(swept.root / "data/work", f"{name}-s0").compiles
-        alone += read_effort(lone.root / "data/work", "es-s0").compiles
+        together += read_cost(swept.root / "data/work", f"{name}-s0").compiles
+        alone += read_cost(lone.root / "data/work", "es-s0").compiles
     assert together < alone
 
 
@@ -200,7 +200,7 @@ def test_experiments_of_dvc_share_their_trees_and_give_the_results_of_lone_ones(
         command = ["snakemake", "--workflow-profile", "workflow/profiles/default", "-s", "workflow/rules/train.smk"]
         output, _ = (process := lone.start(*command, "--cores", "2")).communicate(timeout=600)
         assert process.returncode == 0, output[-3000:]
-        alone[name] = read_effort(lone.root / "data/work", "es-s0").compiles
+        alone[name] = read_cost(lone.root / "data/work", "es-s0").compiles
         applied = checkout.run("dvc", "exp", "apply", name)
         assert applied.returncode == 0, applied.stderr
         assert hashes(checkout.root / "data/policies") == hashes(lone.root / "data/policies")

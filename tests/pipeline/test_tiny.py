@@ -8,7 +8,7 @@ import time
 import pytest
 
 from mlgo.core.artifacts import LINKED, MODULES, RESULTS, SCORES, read_provenance, read_table
-from mlgo.learn.effort import read_effort
+from mlgo.learn.cost import read_cost
 from tests.pipeline.conftest import STAGES, Checkout
 
 
@@ -68,9 +68,9 @@ def test_scoreboard_counts_what_the_compile_host_counted(finished):
     assert sorted(found) == ["bc", "es", "marginal"]
     assert found["es"]["evaluations"] == 44  # 4 validations, then twice 4 candidates on 4 modules and 4 validations
     for learner, entry in found.items():
-        effort = read_effort(finished.root / "data/work", f"{learner}-s0")
-        assert (effort.evaluations, effort.complete) == (entry["evaluations"], True)
-        assert effort.compiles <= effort.evaluations
+        cost = read_cost(finished.root / "data/work", f"{learner}-s0")
+        assert (cost.evaluations, cost.complete) == (entry["evaluations"], True)
+        assert cost.compiles <= cost.evaluations
 
 
 def test_nothing_is_left_running(finished):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mlgo.execution.nested import serve_workers
-from mlgo.learn.effort import read_effort
+from mlgo.learn.cost import read_cost
 from tests.execution.clusters import GrowingCluster, TestCluster, children_of, needs_namespaces, needs_ray
 
 FILES = ("policy.json", "weights.npy", "history.csv", "failures.parquet")
@@ -53,8 +53,8 @@ def test_the_same_bytes_on_a_cluster(finished, cluster):
     ray = {"kind": "ray", "address": cluster.address}
     try:
         assert train(finished, "ray-shared", 1, **ray, files="shared") == expected
-        effort = read_effort(finished.root / "data/ray-shared/work", "es-s0")
-        assert effort.workers == 2
+        cost = read_cost(finished.root / "data/ray-shared/work", "es-s0")
+        assert cost.workers == 2
         assert list((finished.root / "data/ray-shared/work/replay").rglob("*.tree"))  # here, wherever Ray was started
     finally:
         for node in nodes:

@@ -21,7 +21,7 @@ from mlgo.learn.choice.imitation import demonstrations
 from mlgo.learn.choice.sampled import results, rewards_of, sampled_compiles
 from mlgo.learn.choice.savings import Savings, savings
 from mlgo.learn.context import Compiles, TrainContext
-from mlgo.learn.effort import PREFIXES
+from mlgo.learn.cost import PREFIXES
 from mlgo.learn.sampled import SampledCompile
 from mlgo.problems.subset import rollout
 from mlgo.problems.subset.compiler import Compiled, CompilerSpec, Failed, Outcome, compile_units

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from mlgo.core.errors import ArtifactError
-from mlgo.learn.effort import Effort, effort_path, read_effort, recorded_effort
+from mlgo.learn.cost import TrainingCost, cost_path, read_cost, recorded_cost
 
 
 @dataclass
@@ -22,32 +22,32 @@ def session(work, run, asked, compiled, resumed=False, ago=10.0, error=None):
     """A training that began some seconds ago; returns what its file says."""
     counts = Counts()
     try:
-        with recorded_effort(work, "es-s0", run, 2, counts, resumed, time.monotonic() - ago):
+        with recorded_cost(work, "es-s0", run, 2, counts, resumed, time.monotonic() - ago):
             counts.num_asked, counts.num_compiled = asked, compiled
             if error:
                 raise error
     except SystemExit:
         pass
-    return read_effort(work, "es-s0")
+    return read_cost(work, "es-s0")
 
 
-def figures(effort):
-    return effort.sessions, round(effort.seconds), effort.evaluations, effort.compiles, effort.complete
+def figures(cost):
+    return cost.sessions, round(cost.seconds), cost.evaluations, cost.compiles, cost.complete
 
 
 def test_one_session(tmp_path):
-    effort = session(tmp_path, "a", 30, 20)
-    assert (effort.run, effort.workers) == ("a", 2)
-    assert figures(effort) == (1, 10, 30, 20, True)
-    assert effort_path(tmp_path, "es-s0") == tmp_path / "timings/training/es-s0.json"
+    cost = session(tmp_path, "a", 30, 20)
+    assert (cost.run, cost.workers) == ("a", 2)
+    assert figures(cost) == (1, 10, 30, 20, True)
+    assert cost_path(tmp_path, "es-s0") == tmp_path / "timings/training/es-s0.json"
 
 
 def test_a_learner_without_compiles(tmp_path):
-    with recorded_effort(tmp_path, "bc-s0", "a"):
-        assert not read_effort(tmp_path, "bc-s0").complete  # while it is at work
-    effort = read_effort(tmp_path, "bc-s0")
-    assert figures(effort) == (1, 0, 0, 0, True)
-    assert effort.seconds < 1.0
+    with recorded_cost(tmp_path, "bc-s0", "a"):
+        assert not read_cost(tmp_path, "bc-s0").complete  # while it is at work
+    cost = read_cost(tmp_path, "bc-s0")
+    assert figures(cost) == (1, 0, 0, 0, True)
+    assert cost.seconds < 1.0
 
 
 def test_a_stopped_run_adds_up(tmp_path):
@@ -73,8 +73,8 @@ def test_killed_without_notice_is_incomplete_for_ever(tmp_path):
     program = f"""
 import os, signal
 from pathlib import Path
-from mlgo.learn.effort import recorded_effort
-with recorded_effort(Path({str(tmp_path)!r}), "es-s0", "a", resumed=True):
+from mlgo.learn.cost import recorded_cost
+with recorded_cost(Path({str(tmp_path)!r}), "es-s0", "a", resumed=True):
     os.kill(os.getpid(), signal.SIGKILL)
 """
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -signal.SIGKILL
@@ -83,9 +83,9 @@ with recorded_effort(Path({str(tmp_path)!r}), "es-s0", "a", resumed=True):
 
 
 def test_a_file_of_another_kind_is_named(tmp_path):
-    path = effort_path(tmp_path, "es-s0")
+    path = cost_path(tmp_path, "es-s0")
     path.parent.mkdir(parents=True)
     path.write_text('{"run": "a", "workers": 1, "hours": 2}')
-    with pytest.raises(ArtifactError, match=r"es-s0\.json is not the effort of a training .*hours"):
-        read_effort(tmp_path, "es-s0")
-    assert Effort("a", 1).complete
+    with pytest.raises(ArtifactError, match=r"es-s0\.json is not the cost of a training .*hours"):
+        read_cost(tmp_path, "es-s0")
+    assert TrainingCost("a", 1).complete

@@ -25,7 +25,7 @@ class CompileCounts(Protocol):
 
 
 @dataclass(frozen=True)
-class Effort:
+class TrainingCost:
     """What one training cost, all sessions together if it was stopped and resumed.
 
     Attributes:
@@ -48,18 +48,18 @@ class Effort:
     complete: bool = True
 
 
-def effort_path(work: Path, policy: str) -> Path:
-    """Where a training keeps its effort."""
+def cost_path(work: Path, policy: str) -> Path:
+    """Where a training keeps its cost."""
     return work / "timings" / "training" / f"{policy}.json"
 
 
 def experiments_path(work: Path) -> Path:
-    """Where efforts of DVC's experiments are kept, a folder for each: DVC deletes the copies in which they ran."""
+    """Where costs of DVC's experiments are kept, a folder for each: DVC deletes the copies in which they ran."""
     return shared_folder(work) / "timings" / "experiments"
 
 
 @contextmanager
-def recorded_effort(
+def recorded_cost(
     work: Path,
     policy: str,
     run: str,
@@ -83,7 +83,7 @@ def recorded_effort(
         ArtifactError: the file is not one of these, or cannot be written.
     """
     started = time.monotonic() if started is None else started
-    before = _earlier(work, policy, run, workers) if resumed else Effort(run, workers)
+    before = _earlier(work, policy, run, workers) if resumed else TrainingCost(run, workers)
     before = replace(before, workers=workers, sessions=before.sessions + 1)
     _write(work, policy, replace(before, complete=False))  # what remains if nothing can be written at the end
     try:
@@ -98,43 +98,43 @@ def recorded_effort(
         _write(work, policy, total)
 
 
-def read_effort(work: Path, policy: str) -> Effort:
+def read_cost(work: Path, policy: str) -> TrainingCost:
     """Read what a training cost.
 
     Raises:
         ArtifactError: missing, or not one of these files.
     """
-    return _read(effort_path(work, policy))
+    return _read(cost_path(work, policy))
 
 
-def read_experiments(work: Path) -> dict[str, dict[str, Effort]]:
+def read_experiments(work: Path) -> dict[str, dict[str, TrainingCost]]:
     """What trainings of DVC's experiments cost, by experiment and policy; the first to start comes first.
 
     Raises:
         ArtifactError: a file is not one of these.
     """
     paths = sorted(experiments_path(work).glob("*/*.json"), key=lambda path: (path.parent.stat().st_mtime_ns, path))
-    found: dict[str, dict[str, Effort]] = {}
+    found: dict[str, dict[str, TrainingCost]] = {}
     for path in paths:
         found.setdefault(path.parent.name, {})[path.stem] = _read(path)
     return found
 
 
-def _read(path: Path) -> Effort:
+def _read(path: Path) -> TrainingCost:
     try:
-        return Effort(**read_json(path))
+        return TrainingCost(**read_json(path))
     except TypeError as error:
-        raise ArtifactError(f"{path} is not the effort of a training ({error}); delete it and train again") from error
+        raise ArtifactError(f"{path} is not the cost of a training ({error}); delete it and train again") from error
 
 
-def _write(work: Path, policy: str, effort: Effort) -> None:
-    write_json(effort_path(work, policy), asdict(effort))
+def _write(work: Path, policy: str, cost: TrainingCost) -> None:
+    write_json(cost_path(work, policy), asdict(cost))
     if experiment_origin(Path.cwd()) is not None:
         experiment = os.environ.get("DVC_EXP_NAME") or Path.cwd().name
-        write_json(experiments_path(work) / experiment / f"{policy}.json", asdict(effort))
+        write_json(experiments_path(work) / experiment / f"{policy}.json", asdict(cost))
 
 
-def _earlier(work: Path, policy: str, run: str, workers: int) -> Effort:
+def _earlier(work: Path, policy: str, run: str, workers: int) -> TrainingCost:
     """What earlier sessions cost; nothing that is complete, if the file does not tell of this run."""
-    found = read_effort(work, policy) if effort_path(work, policy).exists() else None
-    return found if found is not None and found.run == run else Effort(run, workers, complete=False)
+    found = read_cost(work, policy) if cost_path(work, policy).exists() else None
+    return found if found is not None and found.run == run else TrainingCost(run, workers, complete=False)
