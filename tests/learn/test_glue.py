@@ -268,7 +268,7 @@ def test_failures_are_counted_over_sessions_or_asked_for_again(tmp_path, asks_ag
                 assert asks_again or training.quarantine.state()["checked/m0.c"]["failures"] == 2
                 assert training.state.done == 1
             training.after(State(context.start.weights, 0.5, ({"evaluations": 0}, {"evaluations": 3})))
-    cost = read_effort(tmp_path / "es-s0-work", "es-s0")
+    cost = read_cost(tmp_path / "es-s0-work", "es-s0")
     assert (cost.sessions, cost.evaluations, cost.compiles, cost.complete) == (2, 6, 6, True)
 
 
