@@ -16,6 +16,7 @@ from mlgo.learn.base import State
 from mlgo.learn.checkpoint import load_state
 from mlgo.learn.choice.context import ChoiceContext
 from mlgo.learn.context import Compiles, TrainContext, TrainOrder
+from mlgo.learn.cost import read_cost
 from mlgo.learn.driver import open_context, train
 from mlgo.learn.marginal import MarginalState
 from mlgo.learn.modules import ModuleContext
