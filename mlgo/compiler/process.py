@@ -16,8 +16,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
+from mlgo.core.closing import Closing
 from mlgo.core.errors import ToolchainError
 
 _PR_SET_PDEATHSIG = 1
@@ -66,7 +66,7 @@ def _launcher() -> list[str]:
     return [command, "--pdeathsig", "KILL", "/bin/sh", "-c", '[ "$PPID" = "$0" ] && exec "$@"', str(os.getpid())]
 
 
-class Child:
+class Child(Closing):
     """A process in a group of its own, killed with its parent, its memory limited, stderr drained without blocking.
 
     ``stdout`` is a file for what it writes there, which is lost otherwise; no file that it writes may grow beyond
@@ -201,14 +201,6 @@ class Child:
     def _signal_group(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
-
-    def __enter__(self) -> "Child":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def kill_children() -> None:

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
+from mlgo.core.closing import Closing
 from mlgo.core.errors import WorkerCrashed, WorkerError, WorkerOverdue, WorkerReleased
 from mlgo.core.files import write_text
 from mlgo.execution.backend import Answered, Backend, Event, Gone, MakeHandler, Message
@@ -141,7 +141,7 @@ class NestedBackend(Backend):
         return f"{self._experiment}.{worker}"
 
 
-class NestingProxy:
+class NestingProxy(Closing):
     """A nesting worker that was found by its name.
 
     Attributes:
@@ -207,14 +207,6 @@ class NestingProxy:
     def close(self) -> None:
         """Leave the cluster."""
         disconnect()
-
-    def __enter__(self) -> "NestingProxy":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 @contextmanager

@@ -5,9 +5,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Generic, TypeVar
 
+from mlgo.core.closing import Closing
 from mlgo.execution.backend import Answered, Backend, Gone, Raised
 from mlgo.execution.messages import AT_ONCE_S, message_size, next_wanted
 from mlgo.execution.schedule import Hint, Schedule, Task, WorkerName
@@ -56,7 +56,7 @@ class _Held(Generic[JobType]):
     cancelled_at: float | None = None
 
 
-class Pool(Generic[JobType, ResultType]):
+class Pool(Closing, Generic[JobType, ResultType]):
     """Workers of any kind behind one interface.
 
     A worker that dies is replaced, and what it held is done elsewhere. Results depend on the jobs alone, not on the
@@ -299,14 +299,6 @@ class Pool(Generic[JobType, ResultType]):
         self._backend.kill(worker)
         self._start_worker()
         return held.messages
-
-    def __enter__(self) -> "Pool[JobType, ResultType]":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _culprit(sent: _Sent[JobType]) -> Task[JobType] | None:

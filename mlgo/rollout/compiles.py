@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 from tqdm import tqdm
 
 from mlgo.compiler.toolchain import Toolchain
+from mlgo.core.closing import Closing
 from mlgo.core.config import LOCAL_WORKERS, CompileConfig, WorkersConfig
 from mlgo.core.errors import MlgoError
 from mlgo.core.files import write_bytes
@@ -25,7 +25,7 @@ _SLACK_S = 60.0
 """What a job may take besides its compile: reading trees, a busy machine. A compile has deadlines of its own."""
 
 
-class CompileHost:
+class CompileHost(Closing):
     """Runs compiles in workers that are started once and reused.
 
     Modules have a home: the worker whose memory holds their trees. Large modules come first.
@@ -116,14 +116,6 @@ class CompileHost:
     def close(self) -> None:
         """Stop the workers."""
         self._pool.close()
-
-    def __enter__(self) -> "CompileHost":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _hint(job: CompileJob) -> Hint:

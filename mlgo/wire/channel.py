@@ -7,14 +7,14 @@ which it would spin for ever) and ``.out`` non-blocking (so opening needs no com
 
 import os
 from pathlib import Path
-from types import TracebackType
 
+from mlgo.core.closing import Closing
 from mlgo.core.errors import ChannelError
 
 _READ_BYTES = 1 << 16
 
 
-class Channel:
+class Channel(Closing):
     """Host's end of one interactive channel.
 
     Attributes:
@@ -65,11 +65,3 @@ class Channel:
         self._in_fd = self.out_fd = -1
         self._in_path.unlink(missing_ok=True)
         self._out_path.unlink(missing_ok=True)
-
-    def __enter__(self) -> "Channel":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Iterator, Sequence
 from numbers import Integral
-from types import TracebackType
 
+from mlgo.core.closing import Closing
 from mlgo.core.errors import MetricsError, SuperPmiError
 from mlgo.problems.jit.metrics import MARKER, MethodMetrics, parse_metrics
 from mlgo.problems.jit.process import LineProcess, SuperPmi
@@ -13,7 +13,7 @@ from mlgo.problems.jit.request import DECISIONS, FEATURE_NAMES, HOOK, METRICS
 _NO_CSE = (f"{HOOK}=1", f"{FEATURE_NAMES}=1", f"{DECISIONS}=")
 
 
-class BatchRun:
+class BatchRun(Closing):
     """Metrics of methods in the order of their collection; methods that fail are left out by SuperPMI.
 
     A context manager and an iterator: one may stop early, and has what came before a failure. The process starts
@@ -93,11 +93,3 @@ class BatchRun:
         """End the process, if it still runs. Safe to call again."""
         if self._process is not None:
             self._process.kill()
-
-    def __enter__(self) -> "BatchRun":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -3,8 +3,8 @@
 import itertools
 import time
 from collections.abc import Sequence
-from types import TracebackType
 
+from mlgo.core.closing import Closing
 from mlgo.core.errors import MetricsError, SuperPmiError
 from mlgo.problems.jit.metrics import MARKER, MethodMetrics, parse_metrics
 from mlgo.problems.jit.outcome import ENDING, GENERAL_FAILURE, Failure, Outcome, describe_exit
@@ -20,7 +20,7 @@ _OLD_FORM_S = 0.5
 """How long a SuperPMI of the first form gets to end after a failure, which is all it tells of one."""
 
 
-class SuperPmiClient:
+class SuperPmiClient(Closing):
     """A SuperPMI in streaming mode; started at the first request, replaced when it crashes, hangs or talks nonsense.
 
     Not for several threads. A context manager: leaving it ends the process, and so does the end of the thread that
@@ -180,14 +180,6 @@ class SuperPmiClient:
         # Without candidates there may have been no phase that could repeat what was asked for.
         if metrics.candidates and metrics.requested != tuple(decisions):
             raise MetricsError(f"the JIT understood {metrics.requested} where {tuple(decisions)} was asked for")
-
-    def __enter__(self) -> "SuperPmiClient":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _ends_soon(process: LineProcess) -> bool:

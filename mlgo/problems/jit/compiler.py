@@ -70,9 +70,9 @@ class SuperPmiSpec(CompilerSpec):
             raise ConfigError("cse.superpmi.collection: name a file of recorded methods (.mch); see docs/jit-cse.md")
         collection = find_collection(Path(settings.collection))
         if settings.core_root is not None:
-            core_root = find_core_root(Path(settings.core_root))
-            command = tuple(settings.command) or (str(core_root.superpmi),)
-            return SuperPmiSpec(SuperPmi(command, Path(settings.jit or core_root.jit), collection), settings)
+            superpmi, jit = find_core_root(Path(settings.core_root))
+            command = tuple(settings.command) or (str(superpmi),)
+            return SuperPmiSpec(SuperPmi(command, Path(settings.jit or jit), collection), settings)
         if not settings.command or settings.jit is None:
             raise ConfigError("cse.superpmi: name core_root, a folder with superpmi and the JIT, or command and jit")
         return SuperPmiSpec(SuperPmi(tuple(settings.command), Path(settings.jit), collection), settings)

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from mlgo.core.errors import SuperPmiError
@@ -17,24 +16,14 @@ _HOW_TO_BUILD = "build one with `./build.sh -subset clr -c Checked` in dotnet/ru
 _NUM_TRIED = 64
 
 
-@dataclass(frozen=True)
-class CoreRoot:
-    """What a ``core_root`` folder must have.
-
-    Attributes:
-        superpmi: the replay tool.
-        jit: the JIT it shall load.
-    """
-
-    superpmi: Path
-    jit: Path
-
-
-def find_core_root(folder: Path) -> CoreRoot:
+def find_core_root(folder: Path) -> tuple[Path, Path]:
     """Find SuperPMI and the JIT.
 
     Args:
         folder: made by ``src/tests/build.sh`` of dotnet/runtime.
+
+    Returns:
+        The replay tool, and the JIT it shall load.
 
     Raises:
         SuperPmiError: the folder, or one of the two, is missing.
@@ -47,7 +36,7 @@ def find_core_root(folder: Path) -> CoreRoot:
     jit = next((folder / name for name in _JITS if (folder / name).is_file()), None)
     if jit is None:
         raise SuperPmiError(f"{folder} has no JIT ({', '.join(_JITS)}); {_HOW_TO_BUILD}")
-    return CoreRoot(superpmi, jit)
+    return superpmi, jit
 
 
 def find_collection(path: Path) -> Path:

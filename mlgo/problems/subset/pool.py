@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
+from mlgo.core.closing import Closing
 from mlgo.core.config import LOCAL_WORKERS, WorkersConfig
 from mlgo.execution import Hint, Pool, WorkerLost, open_pool
 from mlgo.problems.subset.cache import CachedCompiler, CompileCache, Findings, Outcomes
@@ -84,7 +84,7 @@ class OpenCompiler:
         return handle
 
 
-class ChoicePool:
+class ChoicePool(Closing):
     """Workers that compile, and one cache of everything that any of them has found out.
 
     Results depend on the work alone, not on the number of workers or where they run: a compile is a pure function.
@@ -178,14 +178,6 @@ class ChoicePool:
     def close(self) -> None:
         """End all workers and their compilers."""
         self._pool.close()
-
-    def __enter__(self) -> "ChoicePool":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class PooledCompiler(ChoiceCompiler):

@@ -98,8 +98,8 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> Target:
         return Double(tmp_path)
     if not all(os.environ.get(name) for name in REAL):
         pytest.skip(f"{' and '.join(REAL)} do not name a core_root folder and a collection")
-    root = find_core_root(Path(os.environ["CORE_ROOT"]))
-    return Target([str(root.superpmi)], root.jit, find_collection(Path(os.environ["MLGO_MCH"])), 300.0)
+    superpmi, jit = find_core_root(Path(os.environ["CORE_ROOT"]))
+    return Target([str(superpmi)], jit, find_collection(Path(os.environ["MLGO_MCH"])), 300.0)
 
 
 @pytest.fixture(autouse=True)
