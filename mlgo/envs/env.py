@@ -12,13 +12,12 @@ from gymnasium.error import ResetNeeded
 
 from mlgo.actions import mask_of
 from mlgo.compiler.probe import probe_channel
-from mlgo.compiler.session import CompileResult
 from mlgo.compiler.toolchain import find_toolchain
 from mlgo.core.config import CompileConfig
 from mlgo.core.errors import CompileError, ConfigError
 from mlgo.core.measures import get_measure
 from mlgo.core.scratch import scratch_directory
-from mlgo.envs.episode import Compile, Ending, LiveCompile, Question
+from mlgo.envs.episode import Ending, LiveCompile, Question
 from mlgo.envs.modules import FileProblems, Problem, choose_settings, named_files, problems_of_corpus, sample_files
 from mlgo.envs.picture import draw_episode
 from mlgo.envs.recalled import RecalledCompile
@@ -103,7 +102,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         self.observation_space = observation_space(self.features)  # type: ignore[assignment]
         self.action_space = action_space(self.task.actions, self.header)
         self.reward, self.render_mode = reward, render_mode
-        self._compile: Compile | None = None
+        self._compile: LiveCompile | RecalledCompile | None = None
         self._scratch = ExitStack()
         folder = self._scratch.enter_context(scratch_directory())
         self._problems: Mapping[str, Problem]
@@ -228,7 +227,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         self._lines: list[str] = []
         self._answers, self._rewards = array("d"), array("d")
 
-    def _start(self) -> Compile:
+    def _start(self) -> LiveCompile | RecalledCompile:
         if self._store is not None:
             return RecalledCompile(self._store, self.toolchain, self.task, self.problem, self.settings)
         return LiveCompile(
@@ -253,7 +252,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         elif event is not None:
             info |= {"score": event.score(self.settings.objective), "questions": event.num_questions}
             info["repaired_answers"] = event.num_repaired_answers
-            info["object_sha256"] = event.object_sha256 if isinstance(event, CompileResult) else ""
+            info["object_sha256"] = event.object_sha256  # empty where trees know costs alone
         return self._observation, info
 
     def _gain(self, event: Ending) -> float:

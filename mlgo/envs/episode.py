@@ -4,15 +4,12 @@ import queue
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
-from mlgo.compiler.known import KnownPath
 from mlgo.compiler.session import CompileResult, compile_under_advice
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.core.config import CompileConfig
 from mlgo.core.errors import CompileError
-from mlgo.core.measures import get_measure
-from mlgo.core.measures.remarks import SpillCosts
 from mlgo.problems.llvm.task import Responder, Task
 from mlgo.wire.log import Header
 
@@ -37,48 +34,8 @@ class Question:
     header: Header
 
 
-@dataclass(frozen=True)
-class RecalledCosts:
-    """What a compile would have come to that was never done: costs of its functions, but no sizes.
-
-    Attributes:
-        spills: costs of all functions.
-        num_questions: questions asked in all of them.
-        num_repaired_answers: illegal answers that were replaced.
-    """
-
-    spills: tuple[SpillCosts, ...]
-    num_questions: int
-    num_repaired_answers: int
-
-    def score(self, measure: str) -> float:
-        """What they come to by one measure.
-
-        Raises:
-            ValueError: it is not a sum over functions.
-        """
-        return get_measure(measure).of_functions(self.spills)
-
-
-Ending = CompileResult | RecalledCosts | CompileError
+Ending = CompileResult | CompileError
 """What a compile came to."""
-
-
-class Compile(Protocol):
-    """A compile as an agent meets it, whether a compiler runs or not."""
-
-    @property
-    def compiled(self) -> bool:
-        """Whether a compiler has been started."""
-
-    def ask(self) -> Question | Ending:
-        """Wait for the next question, or for the end."""
-
-    def answer(self, advice: bytes) -> None:
-        """Answer the question that was asked last."""
-
-    def close(self) -> None:
-        """End the compile, wherever it is; nothing of it stays behind."""
 
 
 class LiveCompile:
@@ -95,31 +52,19 @@ class LiveCompile:
         task: decision problem to take over.
         module: bitcode or textual IR.
         settings: level, size stop and deadlines.
-        with_default: ask for the heuristic's decision as an additional feature.
-        record: keep the raw observations in the result.
-        known: first questions, which are answered in advance and not asked here.
+        **options: ``with_default``, ``record`` and ``known`` of `compile_under_advice`; known questions are not asked here.
     """
 
     compiled = True
 
-    def __init__(
-        self,
-        toolchain: Toolchain,
-        task: Task,
-        module: Path,
-        settings: CompileConfig,
-        *,
-        with_default: bool,
-        record: bool = False,
-        known: KnownPath | None = None,
-    ) -> None:
-        self._toolchain, self._task, self._module = toolchain, task, module
-        self._settings = settings.model_copy(update={"compile_timeout_s": _NO_DEADLINE_S})
-        self._with_default, self._record, self._known = with_default, record, known
+    def __init__(self, toolchain: Toolchain, task: Task, module: Path, settings: CompileConfig, **options: Any) -> None:
+        settings = settings.model_copy(update={"compile_timeout_s": _NO_DEADLINE_S})
+        known = options.get("known")
         self._context, self._num_asked = "", known.num_questions if known else 0
         self._events: queue.SimpleQueue[Question | Ending | BaseException] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._compile, name="compile", daemon=True)
+        compiling = toolchain, task, module, self, settings
+        self._thread = threading.Thread(target=self._compile, args=compiling, kwargs=options, daemon=True)
         self._thread.start()
 
     def ask(self) -> Question | Ending:
@@ -144,20 +89,9 @@ class LiveCompile:
             self._answers.put(None)
             self._thread.join()
 
-    def _compile(self) -> None:
+    def _compile(self, *compiling: Any, **options: Any) -> None:
         try:
-            compiled = compile_under_advice(
-                self._toolchain,
-                self._task,
-                self._module,
-                self,
-                self._settings,
-                with_default=self._with_default,
-                record=self._record,
-                known=self._known,
-                entered=self._enter,
-            )
-            self._events.put(compiled)
+            self._events.put(compile_under_advice(*compiling, entered=self._enter, **options))
         except _AbandonedError:
             pass
         except BaseException as error:  # whatever it is belongs to the agent's thread

@@ -1,5 +1,6 @@
 """A compile out of response trees: no compiler runs as long as the trees know what it would ask."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -9,13 +10,10 @@ from mlgo.compiler.session import CompileResult
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.core.config import CompileConfig
 from mlgo.core.errors import ReplayMismatch
-from mlgo.core.measures import get_measure
-from mlgo.envs.episode import Ending, LiveCompile, Question, RecalledCosts
+from mlgo.envs.episode import Ending, LiveCompile, Question
 from mlgo.envs.modules import Problem
-from mlgo.execution.trees import FunctionLeaf, Leaf, ReplayStore, Walk
-from mlgo.execution.trees.tree import AnyLeaf
+from mlgo.execution.trees import ReplayStore, Walk
 from mlgo.problems.llvm.task import Task
-from mlgo.rollout.memory import recalled_result
 
 
 class RecalledCompile:
@@ -37,9 +35,6 @@ class RecalledCompile:
         task: decision problem.
         problem: module to compile.
         settings: level, size stop, deadlines and objective.
-
-    Raises:
-        ArtifactError: the module's trees are damaged.
     """
 
     def __init__(
@@ -49,15 +44,7 @@ class RecalledCompile:
         self._problem, self._settings = problem, settings
         self._live: LiveCompile | None = None
         self._known: KnownPath | None = None
-        self._num_asked = self._num_repaired = 0
-        self._loaded = store.load(problem.sha256)
-        if self._loaded is not None:
-            header, trees = self._loaded
-            self._guard = task.guard(header) if task.guard else None
-            self._nodes: list[list[int]] = [[] for _ in trees.by_context]
-            self._answers: list[list[int]] = [[] for _ in trees.by_context]
-            self._leaves: list[AnyLeaf] = []
-            self._place: int | AnyLeaf | None = trees.by_context[0].beginning() if trees.by_context else None
+        self._recalled, self._advice, self._num_repaired = self._recall(), b"", 0
 
     @property
     def compiled(self) -> bool:
@@ -70,13 +57,20 @@ class RecalledCompile:
         Raises:
             OSError: the machine failed, not the compiler.
             ReplayMismatch: the compiler contradicts the trees.
-            ArtifactError: the trees cannot be written.
+            ArtifactError: the trees are damaged or cannot be written.
         """
         if self._live is None:
-            known = self._recall()
-            if known is not None:
+            for known in self._recalled:
                 return known
-            self._live = self._compile()
+            self._live = LiveCompile(
+                self._toolchain,
+                self._task,
+                self._problem.bitcode,
+                self._settings,
+                with_default=False,  # the trees hold none, and the same compiles as those of training
+                record=True,
+                known=self._known,
+            )
         try:
             event = self._live.ask()
             if isinstance(event, CompileResult) and event.header is not None:  # None where there is nothing to decide
@@ -93,70 +87,38 @@ class RecalledCompile:
         """Answer the question that was asked last."""
         if self._live is not None:
             self._live.answer(advice)
-            return
-        assert self._loaded is not None
-        assert isinstance(self._place, int)
-        header, trees = self._loaded
-        assert header.advice is not None
-        number = len(self._leaves)
-        tree = trees.by_context[number]
-        if self._guard is not None:
-            advice = self._guard.answer(tree.observations[self._place].tobytes(), advice)
-            self._num_repaired = self._guard.num_repaired_answers
-        answer = int(np.frombuffer(advice, header.advice.dtype)[0])
-        self._nodes[number].append(self._place)
-        self._answers[number].append(answer)
-        self._num_asked += 1
-        self._place = tree.following(self._place, answer)
+        self._advice = advice
 
     def close(self) -> None:
         """End the compile, wherever it is; nothing of it stays behind, and nothing is added to the trees."""
         if self._live is not None:
             self._live.close()
 
-    def _recall(self) -> Question | Ending | None:
-        """What the trees say comes next; None when they do not know."""
-        if self._loaded is None:
-            return None
-        header, trees = self._loaded
-        while len(self._leaves) < len(trees.by_context):
-            number = len(self._leaves)
-            if self._place is None:
-                return None
-            if isinstance(self._place, int):
-                payload = trees.by_context[number].observations[self._place].tobytes()
-                return Question(trees.contexts[number], self._num_asked, payload, header)
-            self._leaves.append(self._place)
-            following = trees.by_context[number + 1 : number + 2]
-            self._place = following[0].beginning() if following else None
-        return self._result()
-
-    def _result(self) -> Ending | None:
-        assert self._loaded is not None
-        if len(self._leaves) == 1 and isinstance(self._leaves[0], Leaf):
-            result = recalled_result(*self._loaded, self._walks()[0], self._leaves[0], record=False)
-            return replace(result, num_repaired_answers=self._num_repaired)
-        functions = [leaf for leaf in self._leaves if isinstance(leaf, FunctionLeaf)]
-        if not get_measure(self._settings.objective).is_by_function or len(functions) < len(self._leaves):
-            return None
-        spills = tuple(costs for leaf in functions for costs in leaf.spills)
-        return RecalledCosts(spills, self._num_asked, self._num_repaired)
-
-    def _walks(self) -> list[Walk]:
-        leaves = [*self._leaves, *[None] * (len(self._nodes) - len(self._leaves))]
-        pairs = zip(self._nodes, self._answers, leaves, strict=True)
-        return [Walk(np.array(nodes, np.int64), np.array(given, np.int64), leaf) for nodes, given, leaf in pairs]
-
-    def _compile(self) -> LiveCompile:
-        if self._loaded is not None:
-            header, trees = self._loaded
-            self._known = trees.path_of(header, self._walks())
-        return LiveCompile(
-            self._toolchain,
-            self._task,
-            self._problem.bitcode,
-            self._settings,
-            with_default=False,  # the trees hold none, and the same compiles as those of training
-            record=True,
-            known=self._known,
-        )
+    def _recall(self) -> Iterator[Question | Ending]:
+        """What the trees know, question by question; stops where a compiler has to go on."""
+        loaded = self._store.load(self._problem.sha256)
+        if loaded is None:
+            return
+        header, trees = loaded
+        assert header.advice is not None
+        guard = self._task.guard(header) if self._task.guard else None
+        walks: list[Walk] = []
+        num_asked = 0
+        for context, tree in zip(trees.contexts, trees.by_context, strict=True):
+            nodes: list[int] = []
+            answers: list[int] = []
+            place = tree.beginning() if not walks or walks[-1].leaf is not None else None
+            while isinstance(place, int):
+                payload = tree.observations[place].tobytes()
+                yield Question(context, num_asked, payload, header)
+                advice = self._advice if guard is None else guard.answer(payload, self._advice)
+                nodes.append(place)
+                answers.append(int(np.frombuffer(advice, header.advice.dtype)[0]))
+                num_asked += 1
+                place = tree.following(place, answers[-1])
+            walks.append(Walk(np.array(nodes, np.int64), np.array(answers, np.int64), place))
+        self._num_repaired = guard.num_repaired_answers if guard is not None else 0
+        result = trees.result_of(header, walks)
+        if result is not None and result.scores[self._settings.objective] is not None:
+            yield replace(result, num_repaired_answers=self._num_repaired)
+        self._known = trees.path_of(header, walks)

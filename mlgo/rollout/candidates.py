@@ -53,7 +53,7 @@ class CandidateEvaluator:
         reasons: dict[int, str] = {}
         for position, outcome in self._host.compile_each(self._jobs(candidates, modules)):
             scores.flat[position] = outcome.score(self._objective)
-            if outcome.failed:
+            if outcome.result is None:
                 reasons[position] = outcome.reason
         self.num_evaluations += scores.size
         if self._quarantine is not None:

@@ -89,8 +89,8 @@ class JobCompiler:
         if self._memory is None:
             return self._compile(job)
         found = self._memory.recall(job)
-        if found.result is not None or found.spills is not None:
-            return CompileOutcome(found.result, recalled=True, spills=found.spills)
+        if found.result is not None:
+            return CompileOutcome(found.result, recalled=True)
         outcome = self._compile(found.job)
         if outcome.result is None:
             return outcome

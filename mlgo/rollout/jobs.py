@@ -21,8 +21,8 @@ class CompileJob:
         sha256: hash of the bitcode; with it, the compile may be found in, and is added to, the module's tree.
         known: first questions of each context, answered without waiting for them.
         object_path: where to keep the object file; such a job is always compiled.
-        costs_only: of the outcome, only the spill cost is wanted. The trees of a module's functions tell the costs of
-            compiles that were never done, but no sizes.
+        costs_only: of the outcome, only what functions cost is wanted. Their trees tell that of compiles that were
+            never done, but no sizes.
     """
 
     module: str

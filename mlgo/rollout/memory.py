@@ -7,10 +7,8 @@ from mlgo.compiler.session import CompileResult
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.core.config import CompileConfig
 from mlgo.core.files import content_hash
-from mlgo.core.measures import scores_of
-from mlgo.core.measures.remarks import SpillCosts
 from mlgo.core.types import TensorSpec
-from mlgo.execution.trees import FunctionLeaf, Leaf, ModuleTrees, ReplayStore, ResponseTree, TreeKey, Walk
+from mlgo.execution.trees import ReplayStore, ResponseTree, TreeKey, Walk
 from mlgo.problems.llvm.task import Guard, PureAdvisor, Task, get_task
 from mlgo.rollout.copies import Copies
 from mlgo.rollout.jobs import CompileJob
@@ -37,14 +35,12 @@ class Recollection:
 
     Attributes:
         job: what is left to do, its first questions answered where they are known.
-        result: the whole result, when nothing is left to do.
-        spills: costs of all functions, when nothing else is wanted and they are known; there is no result then.
+        result: when nothing is left to do, see `ModuleTrees.result_of`.
         observations: raw observations of the known questions of each context, if the job is to be recorded.
     """
 
     job: CompileJob
     result: CompileResult | None = None
-    spills: tuple[SpillCosts, ...] | None = None
     observations: tuple[bytes, ...] = ()
 
 
@@ -53,10 +49,6 @@ class TreeMemory:
 
     Attributes:
         store: the trees.
-        num_recalled: compiles that were found.
-        num_compiled: compiles that had to be done.
-        num_known_questions: their questions that were answered in advance.
-        num_questions: all their questions.
 
     Args:
         store: trees of the compiler and flags in use.
@@ -65,7 +57,6 @@ class TreeMemory:
 
     def __init__(self, store: ReplayStore, *, whole: bool = False) -> None:
         self.store = store
-        self.num_recalled = self.num_compiled = self.num_known_questions = self.num_questions = 0
         self._task, self._whole, self._can_keep = get_task(store.key.task), whole, True
 
     def recall(self, job: CompileJob) -> Recollection:
@@ -85,10 +76,9 @@ class TreeMemory:
             return Recollection(replace(job, record=True))
         header, trees = loaded
         walks = trees.walk(job.advisor.decide_for(header))
-        found = self._recalled(job, header, trees, walks)
-        if found is not None:
-            self.num_recalled += 1
-            return found
+        result = trees.result_of(header, walks, job.record)
+        if result is not None and (trees.whole is not None or job.costs_only):
+            return Recollection(job, result)
         guard = self._task.guard(header) if self._task.guard else None
         if guard is not None:
             pairs = zip(trees.by_context, walks, strict=True)
@@ -121,9 +111,6 @@ class TreeMemory:
         """
         if not job.sha256 or not job.record or job.with_default or job.count_done:
             return
-        self.num_compiled += 1
-        self.num_known_questions += job.known.num_questions if job.known is not None else 0
-        self.num_questions += result.num_questions
         header = result.header
         if header is None or header.advice is None:
             return
@@ -131,40 +118,6 @@ class TreeMemory:
             self._can_keep = False
             return
         self.store.insert(job.sha256, result, job.known)
-
-    def _recalled(self, job: CompileJob, header: Header, trees: ModuleTrees, walks: list[Walk]) -> Recollection | None:
-        """What needs no compile: the module's result where it is one context, the sum of costs where that is enough."""
-        leaves = [walk.leaf for walk in walks]
-        if len(leaves) == 1 and isinstance(leaves[0], Leaf):
-            return Recollection(job, recalled_result(header, trees, walks[0], leaves[0], job.record))
-        functions = [leaf for leaf in leaves if isinstance(leaf, FunctionLeaf)]
-        if job.costs_only and len(functions) == len(walks):
-            return Recollection(job, spills=tuple(costs for leaf in functions for costs in leaf.spills))
-        return None
-
-
-def recalled_result(header: Header, trees: ModuleTrees, walk: Walk, leaf: Leaf, record: bool) -> CompileResult:
-    """What a compile of a module that is one context gave, put together from its tree.
-
-    Args:
-        header: what the compiler sends.
-        trees: the module's one tree.
-        walk: the compile's way through it.
-        leaf: where that ends.
-        record: with the raw observations.
-    """
-    assert header.advice is not None
-    answers = walk.answers.astype(header.advice.dtype).tobytes()
-    return CompileResult(
-        scores_of(leaf.scores),
-        leaf.object_sha256,
-        0.0,
-        leaf.truncated,
-        header=header,
-        contexts=((trees.contexts[0], len(walk.nodes)),),
-        answers=answers,
-        observations=trees.by_context[0].observations[walk.nodes].tobytes() if record else b"",
-    )
 
 
 def _without_illegal_end(header: Header, tree: ResponseTree, walk: Walk, guard: Guard) -> Walk:

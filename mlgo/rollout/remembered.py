@@ -5,9 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from mlgo.compiler.session import CompileResult
 from mlgo.core.files import content_hash
-from mlgo.core.measures import scores_of
 from mlgo.corpus.store import Module
 from mlgo.execution.trees import Leaf, ReplayStore, Walk
 from mlgo.policy.policy import Policy
@@ -44,11 +42,7 @@ def best_remembered(store: ReplayStore, module: str, sha256: str, policy: Policy
         PolicyError: the compiler did not offer a feature.
     """
     loaded = store.load(sha256)
-    if loaded is None:
-        return None
-    header, trees = loaded
-    tree = trees.whole
-    if tree is None:
+    if loaded is None or (tree := loaded[1].whole) is None:
         return None
 
     def order(walk: Walk) -> tuple[float, bytes]:
@@ -56,17 +50,5 @@ def best_remembered(store: ReplayStore, module: str, sha256: str, policy: Policy
         return walk.leaf.score(objective), walk.answers.astype(np.uint8).tobytes()
 
     best = min(tree.compiles(), key=order, default=None)
-    if best is None or not isinstance(best.leaf, Leaf):
-        return None
-    assert header.advice is not None
-    result = CompileResult(
-        scores_of(best.leaf.scores),
-        best.leaf.object_sha256,
-        0.0,
-        best.leaf.truncated,
-        header=header,
-        contexts=(("", len(best.nodes)),),
-        answers=best.answers.astype(header.advice.dtype).tobytes(),
-        observations=tree.observations[best.nodes].tobytes(),
-    )
-    return episode(module, result, policy, objective)
+    result = loaded[1].result_of(loaded[0], [best], record=True) if best is not None else None
+    return None if result is None else episode(module, result, policy, objective)

@@ -45,7 +45,7 @@ def inlined(toolchain, sample, tmp_path_factory):
     store = ReplayStore(folder / "replay", tree_key(toolchain, task, settings))
     jobs = [CompileJob("m", module, ConstantAdvisor(answer), sha256=MODULE) for answer in (0, 1)]
     with CompileHost(toolchain, task.name, settings, 1, store) as host:
-        assert not any(outcome.failed for outcome in host.compile_all(jobs))
+        assert not any(outcome.reason for outcome in host.compile_all(jobs))
     return folder
 
 
@@ -60,7 +60,7 @@ def work(toolchain, optimized, tmp_path_factory):  # noqa: F811
     store = ReplayStore(folder / "replay", tree_key(toolchain, TASK, settings))
     jobs = [CompileJob("m", module, one, sha256=MODULE) for one in (LIGHTEST, FIRST_LEGAL)]
     with CompileHost(toolchain, TASK.name, settings, 1, store) as host:
-        assert not any(outcome.failed for outcome in host.compile_all(jobs))
+        assert not any(outcome.reason for outcome in host.compile_all(jobs))
     return folder
 
 

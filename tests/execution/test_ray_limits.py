@@ -105,4 +105,4 @@ def test_a_shared_folder_that_a_node_may_not_write_is_said(cluster, tmp_path, to
                                " are kept: Read-only file system; or set workers.kind: local"):  # fmt: skip
                 host.compile_all([job])
     with CompileHost(toolchain, "inline-size", settings, 1, store) as host:  # which would do here
-        assert not host.compile_all([job])[0].failed
+        assert not host.compile_all([job])[0].reason

@@ -125,10 +125,11 @@ def test_recorded_compiles_are_whole_though_known_questions_are_answered_in_adva
         job = CompileJob(source, module, plain[0], sha256=sha256(source), costs_only=True)
         (recalled,) = host.compile_all([job])
         first = compile_under_advice(toolchain, TASK, module, plain[0], fast)
-    assert (recalled.recalled, recalled.failed, recalled.result) == (True, False, None)
+    assert (recalled.recalled, recalled.reason, recalled.result.object_sha256) == (True, "", "")
+    assert (recalled.result.spills, recalled.result.num_questions) == (first.spills, first.num_questions)
     assert recalled.score("spill_cost") == first.scores["spill_cost"]
     for size in ("text_bytes", "exec_bytes"):
-        with pytest.raises(ValueError, match=f"{size} is not known: only what functions cost is"):
+        with pytest.raises(ValueError, match=f"{size} of this compile is not known"):
             recalled.score(size)
     assert 0 < host.num_known_questions < host.num_questions
 

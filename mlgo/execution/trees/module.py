@@ -16,7 +16,7 @@ import numpy as np
 from mlgo.compiler.known import KnownContext, KnownPath
 from mlgo.compiler.session import CompileResult
 from mlgo.core.errors import ReplayMismatch
-from mlgo.core.measures import SIZES
+from mlgo.core.measures import MEASURES, SIZES, scores_of
 from mlgo.core.measures.remarks import SpillCosts
 from mlgo.execution.trees.tree import AnyLeaf, Branch, Descent, FunctionLeaf, Leaf, ResponseTree, Stretch, Walk
 from mlgo.problems.llvm.task import Decide
@@ -140,6 +140,38 @@ class ModuleTrees:
                 for context, tree, walk in zip(self.contexts, self.by_context, walks, strict=True)
             )
         )
+
+    def result_of(self, header: Header, walks: Sequence[Walk], record: bool = False) -> CompileResult | None:
+        """What a compile comes to that goes these ways, one in each tree; None where a tree ends before it does.
+
+        Of a module that is decided as a whole, that is all that the compiler would give. Where functions are, it is
+        what they cost and how much is asked: sizes are not known, and there is no object.
+
+        Args:
+            header: what the compiler sends.
+            walks: as `walk` returns them.
+            record: with the raw observations, where the module is decided as a whole.
+        """
+        leaves, num_questions = [walk.leaf for walk in walks], sum(len(walk.nodes) for walk in walks)
+        if isinstance(leaves[0], Leaf):
+            (tree,), (walk,), leaf = self.by_context, walks, leaves[0]
+            assert header.advice is not None
+            return CompileResult(
+                scores_of(leaf.scores),
+                leaf.object_sha256,
+                0.0,
+                leaf.truncated,
+                header=header,
+                contexts=((WHOLE_MODULE[0], num_questions),),
+                answers=walk.answers.astype(header.advice.dtype).tobytes(),
+                observations=tree.observations[walk.nodes].tobytes() if record else b"",
+            )
+        functions = [leaf for leaf in leaves if isinstance(leaf, FunctionLeaf)]
+        if len(functions) < len(leaves):
+            return None
+        spills = tuple(costs for leaf in functions for costs in leaf.spills)
+        costs = {name: measure.of_functions(spills) for name, measure in MEASURES.items() if measure.is_by_function}
+        return CompileResult(scores_of(costs), "", 0.0, header=header, contexts=(("", num_questions),), spills=spills)
 
     def growth_of(self, visits: Sequence[Visit]) -> list[Growth]:
         """What a whole compile adds, see `ResponseTree.branch_of`.
