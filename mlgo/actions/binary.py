@@ -45,6 +45,10 @@ class Binary(ActionSpace):
         """Packed as int64 and cast once: measurably faster after ahead-of-time compilation."""
         return Observation(xp.array(xp.stack([tensors[name] for name in features], axis=-1), np.float32))
 
+    def gymnasium_space(self, spaces: Any, header: Header) -> Any:
+        """0 or 1."""
+        return spaces.Discrete(2)
+
     def greedy(self, xp: Any, logits: Any) -> Any:
         """1 where the logit is above 0."""
         return logits > 0.0

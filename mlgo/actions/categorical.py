@@ -91,6 +91,10 @@ class Categorical(Masked):
 
     mask: str
 
+    def gymnasium_space(self, spaces: Any, header: Header) -> Any:
+        """A column."""
+        return spaces.Discrete(header.features[header.index(self.mask)].num_elements)
+
     @property
     def needed(self) -> tuple[str, ...]:
         """The mask."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from math import e, log, pi
 from typing import Any, ClassVar
@@ -12,6 +13,8 @@ from mlgo.actions.reading import record_of
 from mlgo.actions.space import ROUNDING, ActionSpace, Observation, Scaling
 from mlgo.core.errors import PolicyError
 from mlgo.wire.log import Header
+
+_ONE = np.float32(1.0)
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,10 @@ class Scalar(ActionSpace):
     num_groups: int
     threshold: tuple[str, np.float32]
     dtype: ClassVar[type] = np.float32
+
+    @cached_property
+    def _half(self) -> np.float32:
+        return self.high / np.float32(2.0)
 
     def num_inputs(self, num_features: int) -> int:
         """So many for each group, and one for the threshold."""
@@ -81,14 +88,17 @@ class Scalar(ActionSpace):
 
         return outputs
 
+    def gymnasium_space(self, spaces: Any, header: Header) -> Any:
+        """A number of shape [1]."""
+        return spaces.Box(np.float32(0.0), self.high, (1,), np.float32)
+
     def greedy(self, xp: Any, logits: Any) -> Any:
         """``x / (1 + |x|)``, from [-1, 1] to [0, `high`], order kept.
 
         LLVM drops what is behind the decimal point. So logits between -3 and 3 are told apart if they differ by 2e-6,
         and at 20 if they differ by 6e-5, where a sigmoid would have them all equal.
         """
-        half = self.high / np.float32(2.0)
-        return half + half * (logits / (np.float32(1.0) + xp.abs(logits)))
+        return self._half + self._half * (logits / (_ONE + xp.abs(logits)))
 
     def margin(self, logits: np.ndarray) -> np.ndarray:
         """0 for all logits [num]: every bit shows in the action."""
@@ -123,8 +133,7 @@ class Scalar(ActionSpace):
     def targets(self, actions: np.ndarray) -> np.ndarray:
         """The outputs that stand behind actions, float32 [num]; those at the ends as if just inside."""
         inside = np.clip(actions, np.float32(1.0), self.high - np.float32(1.0)).astype(np.float64)
-        half = self.high / np.float32(2.0)
-        shares = (inside - half) / half
+        shares = (inside - self._half) / self._half
         return (shares / (1.0 - np.abs(shares))).astype(np.float32)
 
     def log_prob(self, ops: Any, logits: Any, targets: Any) -> Any:

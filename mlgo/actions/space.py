@@ -131,6 +131,10 @@ class ActionSpace(ABC):
 
     # From the outputs of a network to actions.
 
+    def gymnasium_space(self, spaces: Any, header: Header) -> Any:
+        """The space of answers to one question, of the module ``gymnasium.spaces``."""
+        raise NotImplementedError
+
     @abstractmethod
     def greedy(self, xp: Any, logits: Any) -> Any:
         """The best actions, [...]; of equal ones the first. `dtype` is left to the caller."""

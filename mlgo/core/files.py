@@ -8,6 +8,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -85,7 +86,15 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     Raises:
         ArtifactError: the disk is full or the place is not writable. Nothing half-written stays behind.
     """
-    draft = Draft(path)
+    _fill(Draft(path), write)
+
+
+def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
+    """Let ``write`` fill a temporary folder beside ``folder``, then rename it; raises as `write_atomically`."""
+    _fill(Draft(folder, is_folder=True), write)
+
+
+def _fill(draft: "Draft", write: Callable[[Path], object]) -> None:
     with draft.filling():
         write(draft.path)
     draft.place()
@@ -110,29 +119,33 @@ def place(path: Path, data: bytes, mode: int = 0o644) -> None:
 
 
 class Draft:
-    """A file that is being written and shall become ``target``, whole or not at all.
+    """A file or folder that is being written and shall become ``target``, whole or not at all.
 
-    Several threads and processes may draft the same file; the last to finish wins. A draft is locked while its writer
+    Several threads and processes may draft the same target; the last to finish wins. A draft is locked while its writer
     lives. One that a kill has left behind is removed by the next process that writes the same target.
 
     Attributes:
-        path: the temporary file, beside the target.
+        path: the temporary file or folder, beside the target.
 
     Args:
-        target: path of the finished file.
+        target: path when it is finished; a folder is replaced as a whole.
+        is_folder: what it is.
 
     Raises:
         ArtifactError: the disk is full or the place is not writable.
     """
 
-    def __init__(self, target: Path) -> None:
-        self._target = target
+    def __init__(self, target: Path, *, is_folder: bool = False) -> None:
+        self._target, self._is_folder = target, is_folder
         self._descriptor = -1
         self.path = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
         with self.filling():
             target.parent.mkdir(parents=True, exist_ok=True)
             _remove_leftovers(target)
-            self._descriptor = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o666)
+            if is_folder:
+                self.path.mkdir()
+            kind = os.O_DIRECTORY if is_folder else os.O_CREAT | os.O_EXCL | os.O_RDWR
+            self._descriptor = os.open(self.path, kind | os.O_CLOEXEC, 0o666)
             with contextlib.suppress(OSError):  # a file system without locks: nothing is ever removed there
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX)
 
@@ -165,13 +178,15 @@ class Draft:
             ArtifactError: the place is not writable.
         """
         with self.filling():
+            if self._is_folder and self._target.exists():
+                shutil.rmtree(self._target)
             self.path.replace(self._target)
         self._unlock()
 
     def discard(self) -> None:
         """Remove the draft."""
         self._unlock()
-        self.path.unlink(missing_ok=True)
+        _remove(self.path)
 
     def _unlock(self) -> None:
         if self._descriptor >= 0:
@@ -181,7 +196,7 @@ class Draft:
 
 _leftovers: dict[Path, dict[str, list[Path]]] = {}
 """Drafts by target name that each folder held when this process first wrote there. A list for each folder and not for
-each file, because some folders hold thousands of files."""
+each target, because some folders hold thousands of files."""
 
 
 def _remove_leftovers(target: Path) -> None:
@@ -191,13 +206,24 @@ def _remove_leftovers(target: Path) -> None:
         found: dict[str, list[Path]] = {}
         for entry in os.scandir(folder):
             match = _TEMPORARY.fullmatch(entry.name)
-            if match and entry.is_file(follow_symlinks=False):
+            if match and not entry.is_symlink():
                 found.setdefault(match["name"], []).append(Path(entry.path))
         _leftovers[folder] = found
     for path in _leftovers[folder].pop(target.name, []):
-        with contextlib.suppress(OSError), path.open("r+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while its writer lives
-            path.unlink()
+        with contextlib.suppress(OSError):
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while its writer lives
+                _remove(path)
+            finally:
+                os.close(descriptor)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _check_size(path: Path, max_bytes: int) -> None:

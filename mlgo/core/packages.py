@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from mlgo.core.errors import PackageError
-from mlgo.core.files import file_sha256
+from mlgo.core.files import Draft, file_sha256
 
 _TIMEOUT_S = 60.0
 _KINDS = {"sdist": "source distribution", "wheel": "wheel"}
@@ -66,13 +66,13 @@ def _download(package: Package, cache_dir: Path) -> Path:
                 raise PackageError(f"{package} has no {_KINDS[package.kind]} on the index; pin another version")
             matching = [p for p in offered if p.digests.get("sha256") == package.sha256] or offered
             target = cache_dir / f"{package.sha256}-{matching[0].filename}"
-            partial = target.with_name(f".{target.name}.{os.getpid()}.part")
+            draft = Draft(target)
             try:
-                index.download_package(matching[0], partial, timeout=_TIMEOUT_S)
-                _verify(partial, package)
-                partial.rename(target)
+                index.download_package(matching[0], draft.path, timeout=_TIMEOUT_S)
+                _verify(draft.path, package)
+                draft.place()
             finally:
-                partial.unlink(missing_ok=True)
+                draft.discard()
             return target
     except NoSuchProjectError as error:
         raise PackageError(f"the package index knows no project {package.name!r}; mend the name") from error

@@ -22,7 +22,7 @@ from mlgo.envs.modules import FileProblems, Problem, choose_settings, named_file
 from mlgo.envs.picture import draw_episode
 from mlgo.envs.recalled import RecalledCompile
 from mlgo.envs.rewards import EndGain, Reward
-from mlgo.envs.spaces import Observation, action_space, observation_space, observed
+from mlgo.envs.spaces import Observation, observation_space, observed
 from mlgo.execution.trees import ReplayStore
 from mlgo.problems.llvm.task import get_task
 from mlgo.rollout.memory import is_discrete, tree_key
@@ -100,7 +100,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         told = {self.toolchain.quirks.default_slot, *self.task.default_features} if self.task.default else set()
         self.features = observed(self.header, frozenset(told))
         self.observation_space = observation_space(self.features)  # type: ignore[assignment]
-        self.action_space = action_space(self.task.actions, self.header)
+        self.action_space = self.task.actions.gymnasium_space(gymnasium.spaces, self.header)
         self.reward, self.render_mode = reward, render_mode
         self._compile: LiveCompile | RecalledCompile | None = None
         self._scratch = ExitStack()

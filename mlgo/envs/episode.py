@@ -52,7 +52,7 @@ class LiveCompile:
         task: decision problem to take over.
         module: bitcode or textual IR.
         settings: level, size stop and deadlines.
-        **options: ``with_default``, ``record`` and ``known`` of `compile_under_advice`; known questions are not asked here.
+        **options: ``with_default``, ``record`` and ``known`` of `compile_under_advice`; known questions are not asked.
     """
 
     compiled = True

@@ -9,14 +9,13 @@ import mlgo
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.session import compile_plain
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.core.artifacts import read_provenance
 from mlgo.core.config import DEFAULT_COMPILE, CompileConfig, parse_section
 from mlgo.core.errors import ConfigError, CorpusError, ToolchainError
 from mlgo.core.files import file_sha256
 from mlgo.core.measures import get_measure
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.problems.llvm.task import Task
-from mlgo.rollout.scored import load_scored_modules
+from mlgo.rollout.scored import baseline_origin, load_scored_modules
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ def problems_of_corpus(
         CorpusError: no module of the split is asked about.
         ToolchainError: the baseline was measured with another compiler.
     """
-    measured = read_provenance(baseline / "scores.parquet").get("compiler", toolchain.name)
+    measured = baseline_origin(baseline)[1].get("compiler", toolchain.name)
     if measured != toolchain.name:
         raise ToolchainError(f"{baseline} was measured with {measured}, this is {toolchain.name}; name that one")
     scored = [one for one in load_scored_modules(corpus, baseline, split) if one.num_questions]
@@ -170,8 +169,7 @@ _DECIDING = ("optimization", "size_stop_factor")
 
 
 def _measured_with(baseline: Path, task: Task) -> dict[str, Any]:
-    origin = read_provenance(baseline / "scores.parquet")
-    measured_task, measured = origin.get("task", task.name), origin.get("compile", {})
-    if measured_task != task.name:
-        raise ConfigError(f"{baseline} was measured for task {measured_task}, this environment is of task {task.name}")
-    return {name: value for name, value in measured.items() if name in CompileConfig.model_fields}
+    measured, origin = baseline_origin(baseline)
+    if measured.name != task.name:
+        raise ConfigError(f"{baseline} was measured for task {measured.name}, this environment is of task {task.name}")
+    return {name: value for name, value in origin.get("compile", {}).items() if name in CompileConfig.model_fields}

@@ -12,7 +12,7 @@ from gymnasium.error import ResetNeeded
 from mlgo.core.artifacts import read_provenance, read_table
 from mlgo.core.errors import ArtifactError, ConfigError, ProtocolError, ToolchainError
 from mlgo.envs.env import CompileEnv
-from mlgo.envs.spaces import Observation, action_space, observation_space
+from mlgo.envs.spaces import Observation, observation_space
 from mlgo.problems.llvm.task import get_task
 from mlgo.wire.log import parse_header
 
@@ -49,7 +49,7 @@ class RecordedEnv(gymnasium.Env[Observation, Any]):
             raise ArtifactError(f"{path} is no file of recorded episodes ({error})") from error
         self.features = tuple(spec for spec in header.features if spec.name in observed)
         self.observation_space = observation_space(self.features)  # type: ignore[assignment]
-        self.action_space = action_space(task.actions, header)
+        self.action_space = task.actions.gymnasium_space(gymnasium.spaces, header)
         self.num_episodes = pc.max(episodes).as_py() + 1 if len(episodes) else 0
         self._next, self._step = 0, 0
         self._rows: list[dict[str, Any]] = []

@@ -80,7 +80,7 @@ class MarginalShare:
     name: ClassVar[str] = "marginal"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.policy.actions, actions.Binary):
+        if not self.policy.actions.yes_or_no:
             raise PolicyError("shares by marginal costs need a policy that answers yes or no, of learner marginal")
 
     def of_answer(

@@ -3,7 +3,6 @@
 import numpy as np
 from gymnasium import spaces
 
-from mlgo.actions import ActionSpace, Scalar, mask_of
 from mlgo.core.types import TensorSpec
 from mlgo.wire.log import Header
 
@@ -19,15 +18,6 @@ def observed(header: Header, hidden: frozenset[str]) -> tuple[TensorSpec, ...]:
 def observation_space(features: tuple[TensorSpec, ...]) -> spaces.Dict:
     """A box for each feature, of the compiler's own type and shape; what it may send has no bounds but the type's."""
     return spaces.Dict({spec.name: _box(spec) for spec in features})
-
-
-def action_space(actions: ActionSpace, header: Header) -> spaces.Discrete | spaces.Box:
-    """Gymnasium's space of a task's actions: yes or no, a column, or a number of shape [1]."""
-    if isinstance(actions, Scalar):
-        return spaces.Box(np.float32(0.0), actions.high, (1,), np.float32)
-    if mask := mask_of(actions):
-        return spaces.Discrete(header.features[header.index(mask)].num_elements)
-    return spaces.Discrete(2)
 
 
 def _box(spec: TensorSpec) -> spaces.Box:

@@ -7,8 +7,6 @@ sends, plus ``discount`` and ``reward`` (float [1]) and ``step_type`` (int32 [1]
 decision, of shape [1], int64 or float. The build of LLVM 22 has no place for a model of priorities yet.
 """
 
-import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ import pyarrow as pa
 
 from mlgo.core.artifacts import trace_features
 from mlgo.core.errors import ArtifactError
-from mlgo.core.files import write_bytes
+from mlgo.core.files import write_bytes, write_folder
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import logits
 from mlgo.policy.policy import Policy
@@ -47,18 +45,15 @@ def export_saved_model(policy: Policy, trace: pa.Table, folder: Path) -> None:
     specs += [tf.TensorSpec((1,), _training_type(tf, name), name=name) for name in TRAINING_INPUTS]
     module = _module(tf, policy)
     signature = tf.function(module.action, autograph=False).get_concrete_function(*specs)
-    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-    try:
-        shutil.rmtree(temporary, ignore_errors=True)
-        tf.saved_model.save(module, str(temporary), signatures={SIGNATURE: signature})
+
+    def save(temporary: Path) -> None:
+        try:
+            tf.saved_model.save(module, str(temporary), signatures={SIGNATURE: signature})
+        except tf.errors.OpError as error:
+            raise ArtifactError(f"cannot write {folder}: {error.message or error}") from error
         _make_reproducible(temporary)
-        shutil.rmtree(folder, ignore_errors=True)
-        temporary.rename(folder)
-    except (OSError, tf.errors.OpError) as error:
-        why = getattr(error, "strerror", None) or getattr(error, "message", None) or error
-        raise ArtifactError(f"cannot write {folder}: {why}") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+
+    write_folder(folder, save)
 
 
 def asked_features(policy: Policy) -> tuple[str, ...]:

@@ -38,6 +38,8 @@ class Normalisation:
         values = signed_log(values if self.unit is None else values / self.unit, xp)
         values -= self.centre
         values /= self.scale
+        if xp is np:  # in place: a third less for one observation
+            return np.maximum(np.minimum(values, CLIP, out=values), -CLIP, out=values)
         return xp.maximum(xp.minimum(values, CLIP), -CLIP)
 
     def of_numbers(self) -> Callable[[Sequence[float]], list[float]]:
@@ -50,7 +52,8 @@ class Normalisation:
 def signed_log(values: Any, xp: Any = np) -> Any:
     """``sign(x) log(1 + |x|)`` as float32, shape kept."""
     values = xp.array(values, np.float32)
-    return xp.sign(values) * xp.log1p(xp.abs(values))
+    sizes = xp.log1p(xp.abs(values))
+    return np.copysign(sizes, values) if xp is np else xp.sign(values) * sizes
 
 
 def _normalised(value: float, unit: float, centre: float, scale: float) -> float:

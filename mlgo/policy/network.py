@@ -68,6 +68,6 @@ def logits(layers: Sequence[tuple[Any, Any]], inputs: Any, xp: Any = np) -> Any:
     for matrix, bias in layers[:-1]:
         values = values @ matrix
         values += bias
-        values = xp.maximum(values, 0.0)
+        values = np.maximum(values, 0.0, out=values) if xp is np else xp.maximum(values, 0.0)
     matrix, bias = layers[-1]
     return (values @ matrix + bias)[..., 0]

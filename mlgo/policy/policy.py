@@ -79,7 +79,8 @@ class Policy:
         if (first_layer := actions.first_layer(header, scaling, *first)) is not None:
             if not rest:
                 return lambda payload: first_layer(payload)[0]
-            return lambda payload: logits(rest, np.maximum(first_layer(payload), 0.0))
+            maximum = np.maximum
+            return lambda payload: logits(rest, maximum(values := first_layer(payload), 0.0, out=values))
         read, encode = actions.reader(header, scaling.features), actions.encode
 
         def of_one(payload: bytes) -> Any:

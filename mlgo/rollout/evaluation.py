@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.actions import Binary
 from mlgo.core.config import EvaluateConfig
 from mlgo.core.measures import scores_of
 from mlgo.core.names import PolicyName
@@ -82,10 +81,7 @@ def evaluate_policy(
     outcomes = host.compile_all(jobs, advisor)
     check_failures(keys, outcomes, max_failed_share, "evaluate.max_failed_share")
     return Evaluation(
-        [
-            _result(one, outcome, name, isinstance(policy.actions, Binary))
-            for one, outcome in zip(modules, outcomes, strict=True)
-        ],
+        [_result(one, outcome, name, policy.actions.yes_or_no) for one, outcome in zip(modules, outcomes, strict=True)],
         [
             row
             for one, outcome in zip(modules, outcomes, strict=True)

@@ -3,14 +3,15 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow.compute as pc
 
 from mlgo.core.artifacts import COPIES, SCORES, read_provenance, read_table
-from mlgo.core.errors import TrainingError
+from mlgo.core.errors import ArtifactError, TrainingError
 from mlgo.core.measures import Scores, known_score, scores_of
 from mlgo.corpus.store import Module, load_modules
-from mlgo.problems.llvm.task import HEURISTIC, get_task
+from mlgo.problems.llvm.task import HEURISTIC, Task, get_task
 from mlgo.rollout.copies import Copies
 
 
@@ -37,6 +38,19 @@ class ScoredModule:
         return known_score(self.scores, measure)
 
 
+def baseline_origin(baseline_dir: Path) -> tuple[Task, dict[str, Any]]:
+    """The task that a baseline was measured for, and the provenance of its scores.
+
+    Raises:
+        ArtifactError: the baseline is missing, or an old version has made it, which did not tell the task.
+    """
+    path = baseline_dir / "scores.parquet"
+    origin = read_provenance(path)
+    if "task" not in origin:
+        raise ArtifactError(f"{path} does not tell its task, an old version made it; run its stage again")
+    return get_task(origin["task"]), origin
+
+
 def load_scored_modules(
     corpus_dir: Path, baseline_dir: Path, split: str, languages: Iterable[str] | None = None
 ) -> list[ScoredModule]:
@@ -54,7 +68,7 @@ def load_scored_modules(
     path = baseline_dir / "scores.parquet"
     rows = read_table(path, SCORES).filter(pc.field("failure") == "").to_pylist()
     by_advisor = {(row["advisor"], row["project"], row["module"]): row for row in rows}
-    traced = get_task(read_provenance(path).get("task", "inline-size")).references.traced
+    traced = baseline_origin(baseline_dir)[0].references.traced
     scored = []
     for module in load_modules(corpus_dir, splits=[split], languages=languages):
         plain = by_advisor.get((HEURISTIC, module.project, module.name))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mlgo.compiler.toolchain import Toolchain
-from mlgo.core.artifacts import provenance, read_provenance
+from mlgo.core.artifacts import provenance
 from mlgo.core.config import CompileConfig, ReplayConfig
 from mlgo.core.errors import PolicyError
 from mlgo.core.files import file_sha256
@@ -25,7 +25,7 @@ from mlgo.problems.llvm.task import get_task
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.copies import Copies
 from mlgo.rollout.memory import tree_key
-from mlgo.rollout.scored import ScoredModule, load_copies, load_scored_modules, with_questions
+from mlgo.rollout.scored import ScoredModule, baseline_origin, load_copies, load_scored_modules, with_questions
 
 
 class Limits(Protocol):
@@ -55,7 +55,7 @@ def load_start(folder: Path, baseline: Path) -> Policy:
         PolicyError: the policy is broken, or was trained for another task than the baseline's.
     """
     policy = load_policy(folder)
-    task = read_provenance(baseline / "scores.parquet").get("task", policy.task)
+    task = baseline_origin(baseline)[0].name
     if policy.task != task:
         raise PolicyError(
             f"{folder} was trained for task {policy.task}, {baseline} is of {task}; start from a policy of that task"

@@ -75,7 +75,7 @@ def test_modules_to_train_and_validate_on(corpus, tmp_path):
         for project, module, _, _ in VALUES
         for advisor in ("heuristic", "echo")
     ]
-    write_rows(tmp_path / "scores.parquet", [one | unknown for one in scores], SCORES, {})
+    write_rows(tmp_path / "scores.parquet", [one | unknown for one in scores], SCORES, {"task": "inline-size"})
     config = load_config(REPOSITORY / "config/config.yaml").marginal
     for languages, expected in (
         (None, (["a/x.c", "a/y.cc"], ["b/y.cc", "b/z.c"])),

@@ -69,7 +69,7 @@ def data(tmp_path):
         ]
         timings += [{**key, "advisor": "echo", "seconds": seconds}, {**key, "advisor": "never", "seconds": 9.0}]
     write_rows(tmp_path / "corpus" / "modules.parquet", modules, MODULES, {})
-    write_rows(tmp_path / "baseline" / "scores.parquet", scores, SCORES, {})
+    write_rows(tmp_path / "baseline" / "scores.parquet", scores, SCORES, {"task": "inline-size"})
     write_rows(tmp_path / "work" / "timings" / "baseline" / "p.parquet", timings, TIMINGS, {})
     return tmp_path
 
