@@ -32,7 +32,13 @@ class Binary(ActionSpace):
     ) -> Callable[[bytes], np.ndarray]:
         """A third faster than by `reader` and `encode`, which know of any shape."""
         columns, frombuffer, int64 = self._columns(header, scaling.features), np.frombuffer, np.int64
-        return lambda payload: scaling(frombuffer(payload, int64)[columns]) @ matrix + bias
+
+        def outputs(payload: bytes) -> np.ndarray:
+            found: np.ndarray = scaling(frombuffer(payload, int64)[columns]) @ matrix
+            found += bias
+            return found
+
+        return outputs
 
     def _columns(self, header: Header, features: tuple[str, ...]) -> np.ndarray:
         offered = [spec.name for spec in header.features]
