@@ -29,7 +29,7 @@ from mlgo.core.config import CompileConfig
 from mlgo.core.errors import CompileTimeout, ToolchainError
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.seeding import generator, sample
-from mlgo.execution import LocalPool, WorkerLost
+from mlgo.execution import LocalBackend, Pool, WorkerLost
 from mlgo.execution.cores import claim_core
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
@@ -168,7 +168,7 @@ def _bench_language(
 def _measure_worker(toolchain: Toolchain, task: Task, settings: CompileConfig) -> tuple[float, float]:
     """Seconds until a fresh worker has answered, and its resident memory in 10^6 bytes."""
     start = time.monotonic()
-    with LocalPool[Any, int](1, partial(_make_reporter, toolchain, task.name, settings)) as pool:
+    with Pool[Any, int](LocalBackend(partial(_make_reporter, toolchain, task.name, settings)), 1) as pool:
         ((_, resident_bytes),) = pool.map([_MlpEcho("")])
         seconds = time.monotonic() - start
     if isinstance(resident_bytes, WorkerLost):

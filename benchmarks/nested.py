@@ -34,7 +34,7 @@ from mlgo.core.config import CompileConfig
 from mlgo.core.errors import WorkerError
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.seeding import generator
-from mlgo.execution import LocalPool, Pool, WorkerLost
+from mlgo.execution import LocalBackend, Pool, WorkerLost
 from mlgo.execution.backend import MakeHandler
 from mlgo.execution.fair import TURN_S
 from mlgo.execution.nested import NestedBackend, serve_workers
@@ -386,7 +386,7 @@ def take_part() -> None:
     plan: _Plan = pickle.load(sys.stdin.buffer)
     pool: Pool[Any, Any]
     if not plan.address:
-        pool = LocalPool(plan.num_workers, plan.make_handler)
+        pool = Pool(LocalBackend(plan.make_handler), plan.num_workers)
     else:
         pool = Pool(NestedBackend(plan.address, plan.make_handler), plan.num_workers)
     with pool:

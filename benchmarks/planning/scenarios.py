@@ -15,8 +15,7 @@ from benchmarks.planning.limits import Limit, limits
 from benchmarks.planning.simulation import Busy, Course, simulate
 from benchmarks.planning.workload import Workload
 from mlgo.core.errors import MlgoError
-from mlgo.execution import LocalPool, WorkerLost
-from mlgo.execution.local import LocalBackend
+from mlgo.execution import LocalBackend, Pool, WorkerLost
 from mlgo.execution.nested import NestedBackend
 from mlgo.execution.schedule import Hint
 
@@ -195,7 +194,7 @@ def run_all(
         MlgoError: a process died, most likely for lack of memory.
     """
     found: dict[int, Result] = {}
-    with LocalPool[Scenario, Result](jobs, partial(_make_handler, workload, costs)) as pool:
+    with Pool[Scenario, Result](LocalBackend(partial(_make_handler, workload, costs)), jobs) as pool:
         for position, result in pool.map(scenarios, lambda one: Hint(cost=one.num_evaluations)):
             if isinstance(result, WorkerLost):
                 raise MlgoError(f"a simulation of {scenarios[position].shape} has died ({result}); lower --jobs")

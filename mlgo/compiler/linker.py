@@ -8,7 +8,7 @@ drop modules as a whole, and would do so with each one that exports nothing beca
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mlgo.compiler.process import run_bounded, without_folders
@@ -57,14 +57,25 @@ def linked_text(linker: Path, objects: Sequence[Path], timeout_s: float, *, fold
         output = directory / "linked.so"
         folding = ("--icf=all",) if fold else ()
         command = [str(linker), "ld.lld", *_OPTIONS, *folding, "-o", str(output), *map(str, objects)]
-        run = run_bounded(command, timeout_s)
-        if run.returncode is None:
-            raise CompileTimeout(f"the linker did not end within {timeout_s:g} s")
-        if "No space left on device" in run.stderr:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        if run.returncode != 0:
-            errors = [line for line in run.stderr.splitlines() if "error:" in line][:3]
-            raise LinkError(
-                without_folders(f"the linker ended with status {run.returncode}: {' | '.join(errors)[:500]}")
-            )
+        run_linker(command, timeout_s)
         return text_size(read_sections(output.read_bytes()))
+
+
+def run_linker(
+    command: Sequence[str], timeout_s: float, *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> None:
+    """Run a linker to its end; arguments as of `run_bounded`.
+
+    Raises:
+        LinkError: it refuses.
+        CompileTimeout: it took too long.
+        OSError: no space is left.
+    """
+    run = run_bounded(command, timeout_s, cwd=cwd, env=env)
+    if run.returncode is None:
+        raise CompileTimeout(f"the linker did not end within {timeout_s:g} s")
+    if "No space left on device" in run.stderr or "NoSpaceLeft" in run.stderr:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    if run.returncode != 0:
+        errors = [line for line in run.stderr.splitlines() if "error:" in line][:3]
+        raise LinkError(without_folders(f"the linker ended with status {run.returncode}: {' | '.join(errors)[:500]}"))

@@ -8,15 +8,12 @@ processor when the program starts: what a run executes could then not be compare
 use of the C library instead of including the headers of another one.
 """
 
-import errno
-import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from mlgo.compiler.process import run_bounded, without_folders
+from mlgo.compiler.linker import run_linker
 from mlgo.compiler.toolchain import zig_environment
-from mlgo.core.errors import CompileTimeout, LinkError
 from mlgo.core.files import write_atomically
 from mlgo.core.scratch import scratch_directory
 
@@ -49,14 +46,5 @@ def link_program(
         program = directory / "program"
         files = [str(path.absolute()) for path in objects]
         command = [str(linker), "cc", "-target", triple, *_OPTIONS, *files, "-o", str(program)]
-        run = run_bounded(command, timeout_s, cwd=directory, env=zig_environment(cache_dir))
-        if run.returncode is None:
-            raise CompileTimeout(f"the linker did not end within {timeout_s:g} s")
-        if "No space left on device" in run.stderr or "NoSpaceLeft" in run.stderr:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        if run.returncode != 0:
-            errors = [line for line in run.stderr.splitlines() if "error:" in line][:3]
-            raise LinkError(
-                without_folders(f"the linker ended with status {run.returncode}: {' | '.join(errors)[:500]}")
-            )
+        run_linker(command, timeout_s, cwd=directory, env=zig_environment(cache_dir))
         write_atomically(output, lambda temporary: shutil.copy(program, temporary))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -16,6 +17,7 @@ from mlgo import __version__
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import Draft, canonical_json, write_atomically
 from mlgo.core.measures import MEASURES, Measure
+from mlgo.core.types import TensorSpec
 
 _METADATA_KEY = b"mlgo"
 
@@ -31,6 +33,19 @@ def _score(measure: Measure, meaning: str, name: str = "", nullable: bool = True
 def score_type(measure: Measure) -> pa.DataType:
     """Type of a measure's columns."""
     return pa.int64() if measure.is_integer else pa.float64()
+
+
+def feature_array(spec: TensorSpec, payloads: np.ndarray, start: int = 0) -> pa.Array:
+    """One feature of many observations: numbers, or lists of them.
+
+    Args:
+        spec: of the feature.
+        payloads: raw observations, uint8 [num, payload_bytes].
+        start: first byte of the feature in each.
+    """
+    numbers = np.ascontiguousarray(payloads[:, start : start + spec.num_bytes]).view(spec.dtype)
+    flat = pa.array(numbers.ravel())
+    return flat if spec.num_elements == 1 else pa.FixedSizeListArray.from_arrays(flat, spec.num_elements)
 
 
 _MODULE_KEY = [

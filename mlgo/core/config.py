@@ -4,9 +4,9 @@
 ``workflow/schemas/config.schema.json`` is generated from this file (``mlgo config schema``).
 """
 
+import functools
 import json
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin
 
@@ -422,7 +422,7 @@ def _check_starts(name: str, values: Mapping[str, Any]) -> None:
         chain.append(start)
 
 
-@cache
+@functools.cache
 def config_model() -> type[Config]:
     """The whole configuration with a section for each learner.
 
@@ -532,10 +532,7 @@ def read_settings(path: Path, *overlays: Path) -> Settings:
     Raises:
         ConfigError: a file is unreadable, or no mapping.
     """
-    values = read_yaml(path)
-    for overlay in overlays:
-        values = merge(values, read_yaml(overlay))
-    source = " + ".join(str(one) for one in (path, *overlays))
+    values, source = _layered(path, *overlays)
     if not isinstance(values, dict):
         raise ConfigError(f"{source} is no mapping of sections")
     return Settings(values, source)
@@ -573,10 +570,12 @@ def load_config(path: Path, *overlays: Path) -> Config:
     Raises:
         ConfigError: unreadable or invalid.
     """
-    values = read_yaml(path)
-    for overlay in overlays:
-        values = merge(values, read_yaml(overlay))
-    return parse_config(values, " + ".join(str(p) for p in (path, *overlays)))
+    return parse_config(*_layered(path, *overlays))
+
+
+def _layered(*paths: Path) -> tuple[Any, str]:
+    """Values of files that are laid over each other, in order; and their names."""
+    return functools.reduce(merge, map(read_yaml, paths)), " + ".join(map(str, paths))
 
 
 def merge(base: Any, overlay: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from gymnasium.utils import RecordConstructorArgs
 
-from mlgo.core.artifacts import TableWriter, provenance, steps_schema
+from mlgo.core.artifacts import TableWriter, feature_array, provenance, steps_schema
 from mlgo.core.errors import ConfigError
 from mlgo.core.types import TensorSpec
 from mlgo.envs.env import CompileEnv
@@ -124,7 +124,8 @@ class RecordEpisodes(gymnasium.Wrapper[Observation, Any, Observation, Any], Reco
     def _flush(self) -> None:
         features = zip(*self._observations, strict=True)
         columns: dict[str, Any] = {
-            spec.name: _column(spec, b"".join(values)) for spec, values in zip(self._features, features, strict=True)
+            spec.name: feature_array(spec, np.frombuffer(b"".join(values), np.uint8).reshape(-1, spec.num_bytes))
+            for spec, values in zip(self._features, features, strict=True)
         }
         for field in self._schema:
             if field.name not in columns:
@@ -152,8 +153,3 @@ def _origin(env: CompileEnv) -> dict[str, Any]:
 def _column_type(spec: TensorSpec) -> pa.DataType:
     number = pa.from_numpy_dtype(spec.dtype)
     return number if spec.num_elements == 1 else pa.list_(number, spec.num_elements)
-
-
-def _column(spec: TensorSpec, data: bytes) -> pa.Array:
-    flat = pa.array(np.frombuffer(data, spec.dtype))
-    return flat if spec.num_elements == 1 else pa.FixedSizeListArray.from_arrays(flat, spec.num_elements)

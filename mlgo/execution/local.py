@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Pipe
 from pathlib import Path
@@ -17,34 +17,10 @@ from pathlib import Path
 from mlgo.core.scratch import sweep_abandoned
 from mlgo.execution.backend import Answered, Backend, Event, Gone, MakeHandler, Message
 from mlgo.execution.cores import warn_without_affinity
-from mlgo.execution.pool import JobType, Pool, ResultType
 from mlgo.execution.schedule import WorkerName
 from mlgo.execution.worker import ANY_CORE, HELD_BACK, Cancel
 
 _STOP_TIMEOUT_S = 5.0
-
-
-class LocalPool(Pool[JobType, ResultType]):
-    """Workers that each run one handler in a process of their own.
-
-    Processes start from nothing with their first job, so they hold only what the handler imports.
-
-    Args:
-        num_workers: processes.
-        make_handler: see `MakeHandler`.
-        retries: how often a job whose worker died is tried again.
-        deadline_s: time that a job may take.
-    """
-
-    def __init__(
-        self,
-        num_workers: int,
-        make_handler: Callable[[], Callable[[JobType], ResultType]],
-        *,
-        retries: int = 0,
-        deadline_s: float | None = None,
-    ) -> None:
-        super().__init__(LocalBackend(make_handler), num_workers, retries=retries, deadline_s=deadline_s)
 
 
 class LocalBackend(Backend):

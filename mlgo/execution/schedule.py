@@ -23,12 +23,10 @@ class Hint:
         group: jobs of a group share what a worker keeps warm, such as the response trees of a module; empty for a job
             that shares nothing.
         cost: how long it takes, in any unit.
-        priority: greater is done earlier, whatever its group.
     """
 
     group: str = ""
     cost: float = 1.0
-    priority: int = 0
 
 
 @dataclass(eq=False)
@@ -52,10 +50,9 @@ class Task(Generic[JobType]):
 
 @dataclass(eq=False)
 class _Group(Generic[JobType]):
-    """Tasks of one group and one priority that wait."""
+    """Tasks of one group that wait."""
 
     name: str
-    priority: int
     order: int
     tasks: list[tuple[float, int, Task[JobType]]] = field(default_factory=list)
     waiting_cost: float = 0.0
@@ -78,8 +75,8 @@ class Schedule(Generic[JobType]):
         self._affinity, self._stealing, self._large_first = affinity, stealing, large_first
         self._homes: dict[str, WorkerName] = {}
         self._current: dict[WorkerName, str] = {}
-        self._groups: dict[int, dict[str, _Group[JobType]]] = {}  # that wait, by priority and name
-        self._lines: dict[tuple[int, WorkerName | None], list[tuple[float, int, str]]] = {}  # of groups, by their home
+        self._groups: dict[str, _Group[JobType]] = {}  # that wait
+        self._lines: dict[WorkerName | None, list[tuple[float, int, str]]] = {}  # of groups, by their home
         self._num_waiting = 0
         self._arrivals = itertools.count()
         self.num_stolen = 0
@@ -94,43 +91,40 @@ class Schedule(Generic[JobType]):
 
     def add(self, task: Task[JobType]) -> None:
         """Put a task in line."""
-        name, priority = task.hint.group if self._affinity else "", task.hint.priority
-        groups = self._groups.setdefault(priority, {})
-        group = groups.get(name)
+        name = task.hint.group if self._affinity else ""
+        group = self._groups.get(name)
         if group is None:
-            group = groups[name] = _Group(name, priority, next(self._arrivals))
+            group = self._groups[name] = _Group(name, next(self._arrivals))
         rank = -task.hint.cost if self._large_first else 0.0
         heapq.heappush(group.tasks, (rank, task.position, task))
         group.waiting_cost += task.hint.cost
         self._num_waiting += 1
         if group.tasks[0][2] is task:  # the first, or the largest so far
-            self._queue(group)
+            self._queue(name)
 
     def take(self, worker: WorkerName) -> Task[JobType] | None:
         """Hand out the next task for a worker; None when there is none that it may do."""
-        for priority in sorted(self._groups, reverse=True):
-            if (group := self._choose(priority, worker)) is not None:
-                task = heapq.heappop(group.tasks)[2]
-                group.waiting_cost -= task.hint.cost
-                self._num_waiting -= 1
-                self._current[worker] = task.hint.group
-                self._drop_if_empty(group)
-                return task
-        return None
+        if (group := self._choose(worker)) is None:
+            return None
+        task = heapq.heappop(group.tasks)[2]
+        group.waiting_cost -= task.hint.cost
+        self._num_waiting -= 1
+        self._current[worker] = task.hint.group
+        self._drop_if_empty(group)
+        return task
 
     def leave(self, worker: WorkerName) -> None:
         """Forget a worker that is gone: its groups are everybody's."""
         self._current.pop(worker, None)
         for group in [group for group, home in self._homes.items() if home == worker]:
             del self._homes[group]
-            self._requeue(group)
-        for priority in self._groups:
-            self._lines.pop((priority, worker), None)
+            self._queue(group)
+        self._lines.pop(worker, None)
 
     def cancel(self, unwanted: Callable[[Task[JobType]], bool]) -> list[Task[JobType]]:
         """Take tasks out of the line that nobody wants any more, and return them."""
         dropped = []
-        for group in [group for groups in self._groups.values() for group in groups.values()]:
+        for group in list(self._groups.values()):
             gone = [entry[2] for entry in group.tasks if unwanted(entry[2])]
             if gone:
                 group.tasks = [entry for entry in group.tasks if not unwanted(entry[2])]
@@ -141,50 +135,44 @@ class Schedule(Generic[JobType]):
         self._num_waiting -= len(dropped)
         return dropped
 
-    def _choose(self, priority: int, worker: WorkerName) -> _Group[JobType] | None:
+    def _choose(self, worker: WorkerName) -> _Group[JobType] | None:
         """The group from which a worker takes its next task."""
-        if (group := self._first_in_line(priority, worker)) is not None:
+        if (group := self._first_in_line(worker)) is not None:
             return group
-        if (group := self._first_in_line(priority, None)) is not None:
+        if (group := self._first_in_line(None)) is not None:
             if group.name:
                 self._settle(group.name, worker)
             return group
-        if not self._stealing:
+        if not self._stealing or not self._groups:
             return None
-        group = max(self._groups[priority].values(), key=lambda one: one.waiting_cost)
+        group = max(self._groups.values(), key=lambda one: one.waiting_cost)
         self.num_stolen += 1
         if self._current.get(self._homes[group.name]) != group.name:
             self._settle(group.name, worker)
         return group
 
-    def _first_in_line(self, priority: int, home: WorkerName | None) -> _Group[JobType] | None:
+    def _first_in_line(self, home: WorkerName | None) -> _Group[JobType] | None:
         """First group in a line that still has tasks and belongs there."""
-        line = self._lines.get((priority, home), [])
+        line = self._lines.get(home, [])
         while line:
             _, order, name = line[0]
-            group = self._groups[priority].get(name)
+            group = self._groups.get(name)
             if group is not None and group.order == order and self._homes.get(name) == home:
                 return group
             heapq.heappop(line)
         return None
 
     def _settle(self, name: str, worker: WorkerName) -> None:
-        """Make a worker the home of a group, at all priorities."""
+        """Make a worker the home of a group."""
         self._homes[name] = worker
-        self._requeue(name)
+        self._queue(name)
 
-    def _requeue(self, name: str) -> None:
-        for groups in self._groups.values():
-            if name in groups:
-                self._queue(groups[name])
-
-    def _queue(self, group: _Group[JobType]) -> None:
-        """Put a group in the line of its home."""
-        line = self._lines.setdefault((group.priority, self._homes.get(group.name)), [])
-        heapq.heappush(line, (group.tasks[0][0], group.order, group.name))
+    def _queue(self, name: str) -> None:
+        """Put a group that waits in the line of its home."""
+        if (group := self._groups.get(name)) is not None:
+            line = self._lines.setdefault(self._homes.get(name), [])
+            heapq.heappush(line, (group.tasks[0][0], group.order, name))
 
     def _drop_if_empty(self, group: _Group[JobType]) -> None:
         if not group.tasks:
-            del self._groups[group.priority][group.name]
-            if not self._groups[group.priority]:
-                del self._groups[group.priority]
+            del self._groups[group.name]

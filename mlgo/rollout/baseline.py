@@ -10,10 +10,9 @@ import pyarrow as pa
 
 from mlgo.compiler.session import CompileResult
 from mlgo.compiler.toolchain import Quirks
-from mlgo.core.artifacts import trace_schema
+from mlgo.core.artifacts import feature_array, trace_schema
 from mlgo.core.errors import ArtifactError
 from mlgo.core.measures import DEFAULT, Compiled, read_scores, scores_of
-from mlgo.core.types import TensorSpec
 from mlgo.corpus.store import Module
 from mlgo.problems.llvm.advisors import EchoAdvisor, RecordedAdvisor
 from mlgo.problems.llvm.task import HEURISTIC, Setting, Task
@@ -22,7 +21,6 @@ from mlgo.rollout.copies import Copies, count_copies
 from mlgo.rollout.functions import function_rows
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.outcome import CompileOutcome
-from mlgo.wire.log import Header
 
 
 @dataclass(frozen=True)
@@ -242,7 +240,9 @@ def _module_trace(task: Task, module: Module, result: CompileResult) -> pa.Table
     assert header.advice is not None
     payloads = np.frombuffer(result.observations, np.uint8).reshape(-1, header.payload_bytes)
     features = {
-        spec.name: _column(payloads, header, spec) for spec in header.features if spec.name not in task.default_features
+        spec.name: feature_array(spec, payloads, header.offset(spec.name))
+        for spec in header.features
+        if spec.name not in task.default_features
     }
     num_steps = len(payloads)
     answers = pa.array(np.frombuffer(result.answers, header.advice.dtype))
@@ -256,11 +256,3 @@ def _module_trace(task: Task, module: Module, result: CompileResult) -> pa.Table
         "answer": answers,
     }
     return pa.table(columns, schema=schema.remove_metadata())
-
-
-def _column(payloads: np.ndarray, header: Header, spec: TensorSpec) -> pa.Array:
-    """One feature of all observations: numbers, or lists of them."""
-    start = header.offset(spec.name)
-    numbers = np.ascontiguousarray(payloads[:, start : start + spec.num_bytes]).view(spec.dtype)
-    flat = pa.array(numbers.ravel())
-    return flat if spec.num_elements == 1 else pa.FixedSizeListArray.from_arrays(flat, spec.num_elements)

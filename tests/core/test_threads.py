@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from mlgo.core.threads import VARIABLES
-from mlgo.execution.local import LocalPool
+from mlgo.execution import LocalBackend, Pool
 
 POOLS = """
 import os
@@ -56,7 +56,7 @@ def pools_of_a_worker():
 def test_a_worker_limits_them_whoever_started_the_pool(monkeypatch):
     for name in VARIABLES:
         monkeypatch.setenv(name, "4")
-    with LocalPool(1, pools_of_a_worker) as pool:
+    with Pool(LocalBackend(pools_of_a_worker), 1) as pool:
         assert [result for _, result in pool.map([POOLS])] == [ONE]
 
 

@@ -59,10 +59,10 @@ def refuse(*args):
     raise PermissionError(1, "Operation not permitted")
 
 os.sched_setaffinity = refuse
-from mlgo.execution import LocalPool
+from mlgo.execution import LocalBackend, Pool
 from tests.execution.handlers import make_square
 for _ in range(2):
-    with LocalPool(2, make_square) as pool:
+    with Pool(LocalBackend(make_square), 2) as pool:
         assert dict(pool.map([2, 3])) == {0: 4, 1: 9}
 from mlgo.execution.cores import claim_core
 assert claim_core() is None
@@ -94,10 +94,10 @@ import json
 import pyarrow  # the host's, not the workers'
 from mlgo.compiler.toolchain import find_toolchain
 from mlgo.core.config import CompileConfig
-from mlgo.execution import LocalPool
+from mlgo.execution import LocalBackend, Pool
 from tests.execution.handlers import make_holder
 settings = CompileConfig.model_validate_json(sys.argv[2])
 if __name__ == "__main__":
-    with LocalPool(1, make_holder(find_toolchain("auto", sys.argv[1]), settings)) as pool:
+    with Pool(LocalBackend(make_holder(find_toolchain("auto", sys.argv[1]), settings)), 1) as pool:
         print(json.dumps(dict(pool.map([None]))[0]))
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.execution import LocalPool, WorkerLost
+from mlgo.execution import LocalBackend, Pool, WorkerLost
 from tests.conftest import REPOSITORY, WITHIN_S, all_end, children, processes_naming
 from tests.execution.handlers import make_compile_inspector, make_inspector, make_misbehaving, make_square
 
@@ -22,7 +22,7 @@ def collect(pool, jobs):
 
 @pytest.mark.parametrize("num_workers", [1, 3])
 def test_results_keep_their_positions(num_workers, leaves_nothing):
-    with leaves_nothing(descriptors=False), LocalPool(num_workers, make_square) as pool:
+    with leaves_nothing(descriptors=False), Pool(LocalBackend(make_square), num_workers) as pool:
         assert pool.num_workers == num_workers
         assert collect(pool, list(range(20))) == [i * i for i in range(20)]
         assert collect(pool, []) == []
@@ -31,7 +31,7 @@ def test_results_keep_their_positions(num_workers, leaves_nothing):
 
 def test_descriptors_go_with_the_pool(leaves_nothing):
     def use():
-        with LocalPool(2, make_misbehaving) as pool:
+        with Pool(LocalBackend(make_misbehaving), 2) as pool:
             collect(pool, [1, 2, "die", 3])
 
     with leaves_nothing():
@@ -39,19 +39,19 @@ def test_descriptors_go_with_the_pool(leaves_nothing):
 
 
 def test_a_closed_pool_holds_no_descriptors(leaves_nothing):
-    with leaves_nothing(), LocalPool(2, make_misbehaving) as pool:
+    with leaves_nothing(), Pool(LocalBackend(make_misbehaving), 2) as pool:
         collect(pool, [1, 2])
 
 
 def test_slow_jobs_do_not_hold_others_back():
-    with LocalPool(2, make_misbehaving) as pool:
+    with Pool(LocalBackend(make_misbehaving), 2) as pool:
         collect(pool, [1, 1])
         order = [position for position, _ in pool.map(["slow", 1, 2, 3])]
     assert order[-1] == 0
 
 
 def test_processes_are_reused():
-    with LocalPool(1, make_misbehaving) as pool:
+    with Pool(LocalBackend(make_misbehaving), 1) as pool:
         first, second = collect(pool, ["pid", "pid"])
         assert first == second != os.getpid()
 
@@ -59,12 +59,12 @@ def test_processes_are_reused():
 def test_no_process_before_the_first_job(leaves_nothing):
     with leaves_nothing(descriptors=False):
         before = children()
-        with LocalPool(3, make_square):
+        with Pool(LocalBackend(make_square), 3):
             assert children() == before
 
 
 def test_a_killed_worker_loses_only_its_job(leaves_nothing):
-    with leaves_nothing(descriptors=False), LocalPool(2, make_misbehaving) as pool:
+    with leaves_nothing(descriptors=False), Pool(LocalBackend(make_misbehaving), 2) as pool:
         results = collect(pool, [1, 2, "die", 3, 4, "die", 5])
         lost = [result for result in results if isinstance(result, WorkerLost)]
         assert [result.exit_code for result in lost] == [-signal.SIGKILL] * 2
@@ -74,7 +74,7 @@ def test_a_killed_worker_loses_only_its_job(leaves_nothing):
 
 
 def test_a_worker_killed_from_outside(leaves_nothing):
-    with leaves_nothing(descriptors=False), LocalPool(1, make_misbehaving) as pool:
+    with leaves_nothing(descriptors=False), Pool(LocalBackend(make_misbehaving), 1) as pool:
         (pid,) = collect(pool, ["pid"])
         os.kill(pid, signal.SIGKILL)
         time.sleep(0.1)
@@ -84,21 +84,21 @@ def test_a_worker_killed_from_outside(leaves_nothing):
 
 
 def test_a_worker_that_exits(leaves_nothing):
-    with leaves_nothing(descriptors=False), LocalPool(1, make_misbehaving) as pool:
+    with leaves_nothing(descriptors=False), Pool(LocalBackend(make_misbehaving), 1) as pool:
         lost, good = collect(pool, ["exit", 2])
         assert lost.exit_code == 7
         assert good == 4
 
 
 def test_what_a_handler_raises_reaches_the_caller_and_the_pool_goes_on(leaves_nothing):
-    with leaves_nothing(descriptors=False), LocalPool(2, make_misbehaving) as pool:
+    with leaves_nothing(descriptors=False), Pool(LocalBackend(make_misbehaving), 2) as pool:
         with pytest.raises(LookupError, match="from the handler"):
             collect(pool, [1, "raise", 2, 3])
         assert collect(pool, [4, 5, 6]) == [16, 25, 36]
 
 
 def test_a_caller_that_gives_up_gets_no_old_answers_later(leaves_nothing):
-    with leaves_nothing(descriptors=False), LocalPool(2, make_misbehaving) as pool:
+    with leaves_nothing(descriptors=False), Pool(LocalBackend(make_misbehaving), 2) as pool:
         collect(pool, [1, 1])
         answers = pool.map(["sleep", 5, 6])
         assert next(answers) == (1, 25)
@@ -109,12 +109,12 @@ def test_a_caller_that_gives_up_gets_no_old_answers_later(leaves_nothing):
 
 
 def test_large_results(leaves_nothing):
-    with leaves_nothing(descriptors=False), LocalPool(2, make_misbehaving) as pool:
+    with leaves_nothing(descriptors=False), Pool(LocalBackend(make_misbehaving), 2) as pool:
         assert [len(result) for result in collect(pool, ["huge", "huge"])] == [5_000_000] * 2
 
 
 def test_giving_up_ends_busy_workers_and_their_children(leaves_nothing):
-    with leaves_nothing(descriptors=False), LocalPool(2, make_misbehaving) as pool:
+    with leaves_nothing(descriptors=False), Pool(LocalBackend(make_misbehaving), 2) as pool:
         answers = pool.map(["spawn", 2])
         assert next(answers) == (1, 4)
         end = time.monotonic() + 10.0
@@ -126,7 +126,7 @@ def test_giving_up_ends_busy_workers_and_their_children(leaves_nothing):
 
 
 def test_workers_leave_no_scratch_folders(own_temporary_folder):
-    with LocalPool(2, make_misbehaving) as pool:
+    with Pool(LocalBackend(make_misbehaving), 2) as pool:
         folders = collect(pool, ["scratch", "scratch", "die"])[:2]
     for folder in folders:
         assert not Path(folder).parent.exists()
@@ -134,10 +134,10 @@ def test_workers_leave_no_scratch_folders(own_temporary_folder):
 
 def test_workers_die_with_a_killed_parent():
     program = (
-        "from mlgo.execution import LocalPool\n"
+        "from mlgo.execution import LocalBackend, Pool\n"
         "from tests.execution.handlers import make_misbehaving\n"
         "if __name__ == '__main__':\n"
-        "    pool = LocalPool(1, make_misbehaving)\n"
+        "    pool = Pool(LocalBackend(make_misbehaving), 1)\n"
         "    print(dict(pool.map(['pid']))[0], flush=True)\n"
         "    list(pool.map(['sleep']))\n"
     )
@@ -157,7 +157,7 @@ def test_workers_die_with_a_killed_parent():
 
 def test_a_worker_is_small_and_free_of_tensorflow():
     for maker in (make_inspector, make_compile_inspector):
-        with LocalPool(1, maker) as pool:
+        with Pool(LocalBackend(maker), 1) as pool:
             (report,) = collect(pool, [None])
         assert not report["tensorflow"]
         assert not report["keras"]
@@ -166,7 +166,7 @@ def test_a_worker_is_small_and_free_of_tensorflow():
 
 def test_each_worker_has_a_core_of_its_own():
     cores = sorted(os.sched_getaffinity(0))
-    with LocalPool(len(cores), make_misbehaving) as pool:
+    with Pool(LocalBackend(make_misbehaving), len(cores)) as pool:
         taken = collect(pool, ["affinity"] * len(cores))
     for affinity in taken:
         assert set(affinity) <= set(cores)

@@ -5,9 +5,8 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.execution import LocalPool, Pool, WorkerLost
+from mlgo.execution import LocalBackend, Pool, WorkerLost
 from mlgo.execution.backend import Raised
-from mlgo.execution.local import LocalBackend
 from mlgo.execution.messages import MOST, message_size, next_wanted
 from mlgo.execution.worker import Runner
 from tests.execution.handlers import make_misbehaving, make_square
@@ -89,7 +88,7 @@ def test_a_job_that_kills_is_found_among_those_of_its_message():
 
 
 def test_a_job_beyond_its_deadline_is_found_among_those_of_its_message():
-    with LocalPool(1, make_misbehaving, deadline_s=1.5) as pool:
+    with Pool(LocalBackend(make_misbehaving), 1, deadline_s=1.5) as pool:
         assert len(dict(pool.map(QUICK))) == 400
         begin = time.monotonic()
         results = dict(pool.map([*QUICK, "sleep", *QUICK]))
@@ -100,7 +99,7 @@ def test_a_job_beyond_its_deadline_is_found_among_those_of_its_message():
 
 
 def test_unwanted_jobs_of_a_message_are_left_and_its_wanted_ones_are_done():
-    with LocalPool(1, make_misbehaving) as pool:
+    with Pool(LocalBackend(make_misbehaving), 1) as pool:
         assert len(dict(pool.map(QUICK))) == 400
         answers = pool.map(["slow", *["slow pid"] * 400])
         assert next(answers) == (0, "slow")

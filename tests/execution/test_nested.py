@@ -18,7 +18,7 @@ import pytest
 
 from mlgo.core.config import LOCAL_WORKERS
 from mlgo.core.errors import WorkerError
-from mlgo.execution import LocalPool, Pool, WorkerLost, nested, open_pool
+from mlgo.execution import LocalBackend, Pool, WorkerLost, nested, open_pool
 from mlgo.execution.nested import NestedBackend, NestingProxy
 from tests.conftest import REPOSITORY, WITHIN_S, all_end, processes_naming
 from tests.execution.clusters import TestCluster, needs_ray
@@ -89,7 +89,7 @@ def until(condition):
 
 def test_a_pool_of_stubs_is_an_ordinary_pool(server, address, leaves_nothing):
     jobs = [*range(20), "huge"]
-    with LocalPool(2, make_misbehaving) as pool:
+    with Pool(LocalBackend(make_misbehaving), 2) as pool:
         expected = collect(pool, jobs)
     with leaves_nothing(descriptors=False), Pool(NestedBackend(address, make_misbehaving), 2) as pool:
         assert collect(pool, jobs) == expected

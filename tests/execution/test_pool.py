@@ -7,7 +7,7 @@ import time
 import pytest
 
 from mlgo.core.config import LOCAL_WORKERS
-from mlgo.execution import Hint, LocalPool, Pool, WorkerLost, open_pool
+from mlgo.execution import Hint, Pool, WorkerLost, open_pool
 from mlgo.execution.serial import SerialBackend
 from tests.conftest import all_end
 from tests.execution.handlers import (
@@ -44,19 +44,19 @@ def test_what_a_handler_raises_in_this_process_reaches_the_caller():
 
 
 def test_a_handler_that_cannot_be_made_is_an_error_not_a_lost_worker(leaves_nothing):
-    with leaves_nothing(descriptors=False), LocalPool(2, make_failing) as pool:
+    with leaves_nothing(descriptors=False), Pool(LocalBackend(make_failing), 2) as pool:
         with pytest.raises(OSError, match="no such thing here"):
             list(pool.map([1, 2, 3]))
 
 
 def test_a_job_whose_worker_died_is_done_by_another(tmp_path):
-    with LocalPool(2, make_dying_once(tmp_path), retries=1) as pool:
+    with Pool(LocalBackend(make_dying_once(tmp_path)), 2, retries=1) as pool:
         assert dict(pool.map(range(8))) == {i: i for i in range(8)}
         assert pool.num_lost == 8  # each killed its first worker
 
 
 def test_a_job_that_kills_every_worker_is_given_up_after_the_retries():
-    with LocalPool(2, make_misbehaving, retries=2) as pool:
+    with Pool(LocalBackend(make_misbehaving), 2, retries=2) as pool:
         results = dict(pool.map([2, "die", 3]))
     assert (results[0], results[2]) == (4, 9)
     assert results[1] == WorkerLost(-9, "", 3)
@@ -64,7 +64,7 @@ def test_a_job_that_kills_every_worker_is_given_up_after_the_retries():
 
 
 def test_a_job_beyond_its_deadline_is_lost_and_the_others_are_not(leaves_nothing):
-    with leaves_nothing(descriptors=False), LocalPool(1, make_misbehaving, retries=3, deadline_s=5.0) as pool:
+    with leaves_nothing(descriptors=False), Pool(LocalBackend(make_misbehaving), 1, retries=3, deadline_s=5.0) as pool:
         begin = time.monotonic()
         results = dict(pool.map([2, "spawn", 3]))  # the second starts a sleep of 126.5 s
         assert time.monotonic() - begin < 60.0
@@ -116,12 +116,6 @@ def make_echo():
     return lambda job: job
 
 
-def test_urgent_jobs_first():
-    with Pool(SerialBackend(make_echo), 1) as pool:
-        order = [result for _, result in pool.map([0, 2, 1, 2], lambda job: Hint("all", 1.0, priority=job))]
-    assert order == [2, 2, 1, 0]
-
-
 NUMBERS = itertools.count()
 
 
@@ -150,7 +144,7 @@ def test_jobs_that_wait_are_dropped_when_nobody_wants_them():
 
 
 def test_a_job_that_runs_is_ended_by_its_handler_and_the_worker_stays():
-    with LocalPool(1, make_cancellable) as pool:
+    with Pool(LocalBackend(make_cancellable), 1) as pool:
         (pid,) = dict(pool.map([Cancellable.PID])).values()
         begin = time.monotonic()
         answers = pool.map([Cancellable.PID, Cancellable.LONG, Cancellable.PID])
@@ -164,7 +158,7 @@ def test_a_job_that_runs_is_ended_by_its_handler_and_the_worker_stays():
 
 def test_a_job_that_cannot_be_ended_takes_its_worker_along(monkeypatch):
     monkeypatch.setattr("mlgo.execution.pool._CANCEL_GRACE_S", 0.5)
-    with LocalPool(1, make_misbehaving) as pool:
+    with Pool(LocalBackend(make_misbehaving), 1) as pool:
         answers = pool.map([2, "sleep", 3])
         assert next(answers) == (0, 4)
         time.sleep(0.2)
@@ -173,7 +167,7 @@ def test_a_job_that_cannot_be_ended_takes_its_worker_along(monkeypatch):
 
 
 def test_a_result_that_cannot_be_sent_is_an_error_of_the_handler():
-    with LocalPool(1, make_misbehaving) as pool:
+    with Pool(LocalBackend(make_misbehaving), 1) as pool:
         with pytest.raises(TypeError, match="cannot send its result"):
             list(pool.map(["unpicklable"]))
         assert dict(pool.map([2])) == {0: 4}

@@ -86,21 +86,6 @@ def test_a_task_without_a_group_is_everybodys():
     assert schedule.home("") is None
 
 
-def test_higher_priority_first_whatever_the_group():
-    schedule = filled(Schedule(), tasks(("a", 1), ("a", 1)))
-    schedule.add(Task(2, "", Hint("b", 1, priority=1)))
-    assert order(schedule, "v") == [2]
-    assert order(schedule, "v") == [0]
-
-
-def test_a_home_found_at_one_priority_holds_at_all():
-    schedule = filled(Schedule(stealing=False), tasks(("a", 1)))
-    schedule.add(Task(1, "", Hint("a", 1, priority=1)))
-    assert order(schedule, "v") == [1]  # a is v's from now on
-    assert order(schedule, "w", "v") == [None, 0]
-    assert schedule.num_stolen == 0
-
-
 def test_when_a_worker_leaves_its_groups_are_everybodys():
     schedule = filled(Schedule(stealing=False), tasks(("a", 1), ("a", 1), ("a", 1)))
     assert order(schedule, "v", "w") == [0, None]
@@ -124,7 +109,7 @@ def test_cancelled_tasks_are_returned_and_not_handed_out():
 
 _OPERATIONS = st.lists(
     st.one_of(
-        st.tuples(st.just("add"), st.sampled_from("abc "), st.integers(1, 4), st.integers(0, 1)),
+        st.tuples(st.just("add"), st.sampled_from("abc "), st.integers(1, 4)),
         st.tuples(st.just("take"), st.integers(0, 3)),
         st.tuples(st.just("leave"), st.integers(0, 3)),
         st.tuples(st.just("cancel"), st.integers(2, 4), st.booleans()),
@@ -142,8 +127,8 @@ def test_every_task_is_handed_out_exactly_once(affinity, stealing, large_first, 
     num_added, waiting, taken, dropped = 0, set(), [], []
     for name, *values in operations:
         if name == "add":
-            group, cost, priority = values
-            schedule.add(Task(num_added, None, Hint(group.strip(), cost, priority)))
+            group, cost = values
+            schedule.add(Task(num_added, None, Hint(group.strip(), cost)))
             waiting.add(num_added)
             num_added += 1
         elif name == "take":

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from mlgo.core.artifacts import score_type
+from mlgo.core.artifacts import feature_array, score_type
 from mlgo.core.measures import MEASURES, Measure
-from mlgo.core.types import TensorSpec
 from mlgo.execution.trees.module import ModuleTrees
 from mlgo.execution.trees.tree import FunctionLeaf, Leaf, Walk
 from mlgo.wire.log import Header
@@ -41,7 +40,7 @@ def compiles_table(module_sha256: str, header: Header, trees: ModuleTrees) -> pa
         "step": pa.array(np.concatenate([np.zeros(0, np.int32), *(np.arange(n, dtype=np.int32) for n in lengths)])),
         "answer": pa.array(np.concatenate([np.zeros(0, np.int64), *(walk.answers for _, walk in walks)])),
         **_results(trees, [walk for _, walk in walks], lengths),
-        **{spec.name: _feature(payloads, header, spec) for spec in header.features},
+        **{spec.name: feature_array(spec, payloads, header.offset(spec.name)) for spec in header.features},
     }
     return pa.table(columns)
 
@@ -75,10 +74,3 @@ def _results(trees: ModuleTrees, walks: Sequence[Walk], lengths: np.ndarray) -> 
 def _repeated(scores: Sequence[float], measure: Measure, lengths: np.ndarray) -> pa.Array:
     """One score for each question of its compile."""
     return pa.array(np.repeat(np.array(scores), lengths), score_type(measure))
-
-
-def _feature(payloads: np.ndarray, header: Header, spec: TensorSpec) -> pa.Array:
-    """One feature of all observations: numbers, or lists of them."""
-    start = header.offset(spec.name)
-    flat = np.ascontiguousarray(payloads[:, start : start + spec.num_bytes]).view(spec.dtype).ravel()
-    return pa.array(flat) if spec.num_elements == 1 else pa.FixedSizeListArray.from_arrays(flat, spec.num_elements)

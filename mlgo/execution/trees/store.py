@@ -107,10 +107,17 @@ class ReplayStore:
         max_loaded_bytes: memory for loaded trees; the least recently used are dropped beyond it.
         max_functions_bytes: memory at which the trees of a module's functions stop growing. Their questions are large,
             and those of all modules of a generation should be loaded at the same time.
+        fetch: gives the file of a module from another machine, by its name, None where there is none; asked once for
+            each module without a file here.
     """
 
     def __init__(
-        self, root: Path, key: TreeKey, max_loaded_bytes: int = 1 << 30, max_functions_bytes: int = 1 << 24
+        self,
+        root: Path,
+        key: TreeKey,
+        max_loaded_bytes: int = 1 << 30,
+        max_functions_bytes: int = 1 << 24,
+        fetch: Callable[[str], bytes | None] | None = None,
     ) -> None:
         self.key = key
         self._root = root
@@ -118,6 +125,8 @@ class ReplayStore:
         self._key_path = self._folder / KEY_NAME
         self._max_loaded_bytes, self._max_functions_bytes = max_loaded_bytes, max_functions_bytes
         self._loaded: dict[str, _OpenTree] = {}
+        self._fetch = fetch
+        self._asked: set[str] = set()
 
     def shared_by(self, num_processes: int) -> "ReplayStore":
         """The same trees for each of several processes, none loaded; together they hold as much as this one may."""
@@ -157,7 +166,13 @@ class ReplayStore:
             root: folder of all keys on that machine.
             fetch: gives the content of one of these files, None where there is none.
         """
-        return _CopiedStore(root, self.key, self, fetch)
+        return ReplayStore(
+            root,
+            self.key,
+            self._max_loaded_bytes,
+            self._max_functions_bytes,
+            lambda module_sha256: fetch(self.path(module_sha256)),
+        )
 
     def load(self, module_sha256: str) -> tuple[Header, ModuleTrees] | None:
         """The trees of a module with all that is on disk; None when nothing is known.
@@ -165,6 +180,11 @@ class ReplayStore:
         Raises:
             ArtifactError: the file is damaged.
         """
+        if self._fetch is not None and module_sha256 not in self._asked:
+            self._asked.add(module_sha256)
+            path = self.path(module_sha256)
+            if not path.exists() and (data := self._fetch(module_sha256)) is not None:
+                place(path, data)
         entry = self._entry(module_sha256)
         try:
             if entry.file.read():
@@ -263,24 +283,6 @@ class ReplayStore:
                 return
             excess -= sizes[name]
             del self._loaded[name]
-
-
-class _CopiedStore(ReplayStore):
-    """Trees of another machine, copied when first asked for."""
-
-    def __init__(self, root: Path, key: TreeKey, original: ReplayStore, fetch: Callable[[Path], bytes | None]) -> None:
-        super().__init__(root, key, original._max_loaded_bytes, original._max_functions_bytes)
-        self._original, self._fetch = original, fetch
-        self._asked: set[str] = set()
-
-    def load(self, module_sha256: str) -> tuple[Header, ModuleTrees] | None:
-        if module_sha256 not in self._asked:
-            self._asked.add(module_sha256)
-            path = self.path(module_sha256)
-            data = None if path.exists() else self._fetch(self._original.path(module_sha256))
-            if data is not None:
-                place(path, data)
-        return super().load(module_sha256)
 
 
 def _parts(growth: list[Growth]) -> Iterator[list[Growth]]:
