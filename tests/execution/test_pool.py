@@ -7,7 +7,7 @@ import time
 import pytest
 
 from mlgo.core.config import LOCAL_WORKERS
-from mlgo.execution import Hint, Pool, WorkerLost, open_pool
+from mlgo.execution import Hint, LocalBackend, Pool, WorkerLost, open_pool
 from mlgo.execution.serial import SerialBackend
 from tests.conftest import all_end
 from tests.execution.handlers import (
