@@ -32,6 +32,23 @@ def test_gains_by_hand():
     assert (found.policy_sum, found.baseline_sum) == (350, 300)
 
 
+def test_scores_below_one_have_ratios():
+    """As costs of spills may be, which no rounding to bytes has touched."""
+    assert compared([0.25, 1.0], [0.5, 1.0]).geomean.value == pytest.approx(1 - math.sqrt(0.5))
+
+
+@pytest.mark.parametrize("elements", [8, 1 << 20])
+def test_as_many_resamples_as_are_asked_for(monkeypatch, elements):
+    drawn = []
+    monkeypatch.setattr("mlgo.experiments.compare._BATCH_ELEMENTS", elements)
+    monkeypatch.setattr(
+        "mlgo.experiments.compare.percentile_interval",
+        lambda found, confidence: drawn.append(found.shape) or percentile_interval(found, confidence),
+    )
+    compared([90, 100, 110], [100, 100, 100], resamples=151)
+    assert drawn == [(2, 151)]
+
+
 def test_large_modules_count_more_in_total_only():
     found = compared([900, 10], [1000, 10])
     assert found.total.value == pytest.approx(1 - 910 / 1010)

@@ -17,7 +17,7 @@ from mlgo.rollout.scored import ScoredModule, baselines
 
 @dataclass
 class CompiledRollouts:
-    """Training and validation modules under policies; see `Rollouts`.
+    """Training and validation modules under policies; failed compiles are left out.
 
     Attributes:
         training: runs the compiles.
@@ -32,7 +32,7 @@ class CompiledRollouts:
     num_evaluations: int = 0
 
     def explore(self, weights: np.ndarray, number: int) -> Iterator[Trajectory]:
-        """Training modules under what a round explores with; ``weights`` are float32 [num_params]."""
+        """Training modules under the references (round 0) or under variants of a policy, float32 [num_params]."""
         for name, advisor in self.explorers(self._compiles.policy.with_weights(weights), number).items():
             yield from self._compile(f"{name} of round {number}", advisor)
 

@@ -5,9 +5,8 @@ several baseline policies' trajectories in an environment, imitate the one with 
 clone among the baselines.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
@@ -15,37 +14,12 @@ from mlgo.core.errors import NothingCompiled, TrainingError
 from mlgo.learn.base import State
 from mlgo.learn.bc import CloneData
 from mlgo.learn.bcmax.best import HEURISTIC, Trajectory, imitation_data, keep_best, mean_reward
+from mlgo.learn.bcmax.compiled import CompiledRollouts
 from mlgo.learn.bcmax.config import BCMaxConfig
 from mlgo.learn.bcmax.fit import Fit
 
 FitClone = Callable[[CloneData, np.ndarray | None, int], Fit]
 """``(what to imitate, start weights or None for fresh ones, round) -> clone``."""
-
-
-class Rollouts(Protocol):
-    """What the loop wants to know of the training and validation modules."""
-
-    @property
-    def num_evaluations(self) -> int:
-        """Compiles asked for so far."""
-        ...
-
-    def explore(self, weights: np.ndarray, number: int) -> Iterable[Trajectory]:
-        """Training modules under the references (round 0) or under variants of a policy; failed compiles left out.
-
-        Args:
-            weights: float32 [num_params], of the policy.
-            number: of the round.
-        """
-        ...
-
-    def measure(self, weights: np.ndarray) -> list[Trajectory]:
-        """Training modules under a policy itself, float32 [num_params]; failed compiles left out."""
-        ...
-
-    def validate(self, weights: np.ndarray) -> float:
-        """Mean reward of a policy, float32 [num_params], on the validation modules."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -70,7 +44,7 @@ STATES = (BCMaxState, Trajectory)
 def imitate_best(
     start: np.ndarray | None,
     heuristic: Mapping[str, Trajectory] | None,
-    rollouts: Rollouts,
+    rollouts: CompiledRollouts,
     fit: FitClone,
     config: BCMaxConfig,
     state: BCMaxState | None = None,
@@ -82,7 +56,7 @@ def imitate_best(
         start: float32 [num_params], policy to start from; None first clones ``heuristic`` from fresh weights.
         heuristic: trajectory of the heuristic on each training module, or a better one that is known beforehand; None
             where the compiler does not tell its decisions, so that ``start`` must be given.
-        rollouts: compiles.
+        rollouts: compiles; failed ones are left out.
         fit: cloning; must depend on its arguments alone, so that a resumed run equals an undisturbed one.
         config: rounds and weights of modules.
         state: where to go on; None starts anew.
@@ -106,7 +80,7 @@ def imitate_best(
 def _first_state(
     start: np.ndarray | None,
     heuristic: Mapping[str, Trajectory],
-    rollouts: Rollouts,
+    rollouts: CompiledRollouts,
     fit: FitClone,
     config: BCMaxConfig,
 ) -> BCMaxState:
@@ -116,7 +90,7 @@ def _first_state(
     return _judged(state, rollouts, list(rollouts.explore(start, 0)), {})
 
 
-def _next_round(state: BCMaxState, rollouts: Rollouts, fit: FitClone, config: BCMaxConfig) -> BCMaxState:
+def _next_round(state: BCMaxState, rollouts: CompiledRollouts, fit: FitClone, config: BCMaxConfig) -> BCMaxState:
     number = state.done + 1
     explored = list(rollouts.explore(state.weights, number))
     known = keep_best(state.known, explored)
@@ -126,7 +100,9 @@ def _next_round(state: BCMaxState, rollouts: Rollouts, fit: FitClone, config: BC
     )
 
 
-def _judged(state: BCMaxState, rollouts: Rollouts, explored: list[Trajectory], fitted: dict[str, float]) -> BCMaxState:
+def _judged(
+    state: BCMaxState, rollouts: CompiledRollouts, explored: list[Trajectory], fitted: dict[str, float]
+) -> BCMaxState:
     """Compile everything under the new policy, add its trajectories to the known ones, write the round's record."""
     own, number = rollouts.measure(state.weights), len(state.history)
     if not own:
