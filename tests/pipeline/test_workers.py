@@ -82,13 +82,14 @@ def test_the_same_bytes_on_a_node_that_sees_neither_corpus_nor_compiler(finished
     ray = {"kind": "ray", "address": cluster.address, "num_workers": 1}
     compiler, temporary = toolchain.binary.parent, tmp_path / "node"
     temporary.mkdir()
-    with cluster.node_that_does_not_see(finished.root, compiler, temporary=temporary):
+    with cluster.node_that_does_not_see(finished.root / "data", compiler, temporary=temporary):  # it sees the code
         run = finished.run(*command(finished, "ray-missing", 1, **ray, files="shared"))
         assert run.returncode == 1
         message = next(line for line in run.stderr.splitlines() if line.startswith("error: "))
         assert f"there is no {toolchain.binary}, the compiler of this run" in message
         assert message.startswith("error: node ")
         assert message.endswith("or set workers.kind: local to use the processes of this machine")
+    with cluster.node_that_does_not_see(finished.root, compiler, temporary=temporary):
         assert train(finished, "ray-send", 1, **ray, files="send") == expected
     trees = list((finished.root / "data/ray-send/work/replay").rglob("*.tree"))
     assert trees  # what the node has found out is kept here
