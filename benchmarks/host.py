@@ -10,7 +10,6 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import numpy as np
 from tqdm import tqdm
 
 from benchmarks.arguments import compiling_parser, run_benchmark
+from benchmarks.host_worker import MlpEcho, make_reporter
 from benchmarks.modules import FEWEST_QUESTIONS, bitcode_of
 from mlgo.cli.options import positive, read_config
 from mlgo.compiler.known import KnownPath
@@ -28,15 +28,11 @@ from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.core.config import CompileConfig
 from mlgo.core.errors import CompileTimeout, ToolchainError
 from mlgo.core.scratch import scratch_directory
-from mlgo.core.seeding import generator, sample
+from mlgo.core.seeding import sample
 from mlgo.execution import LocalBackend, Pool, WorkerLost
 from mlgo.execution.cores import claim_core
-from mlgo.policy.features import Normalisation
-from mlgo.policy.network import Architecture
-from mlgo.policy.policy import Policy
 from mlgo.problems.llvm.advisors import EchoAdvisor, RecordedAdvisor
-from mlgo.problems.llvm.task import Responder, Task, get_task
-from mlgo.rollout.handler import MakeCompiler
+from mlgo.problems.llvm.task import Task, get_task
 from mlgo.rollout.scored import ScoredModule, load_scored_modules
 from mlgo.wire.log import Header
 
@@ -46,28 +42,6 @@ written in advance."""
 
 _MOST_QUESTIONS = 3000
 _C_SOURCE = Path(__file__).with_name("echo_host.c")
-
-
-@dataclass(frozen=True)
-class _MlpEcho:
-    """Asks a policy of usual size each question, then answers the default, so that the code stays the same."""
-
-    feature: str
-
-    def respond_to(self, header: Header) -> Responder:
-        """Bind to the header."""
-        features = tuple(spec.name for spec in header.features if spec.name != self.feature)
-        shape = Architecture((len(features), 64, 64, 1))
-        weights = generator(0, "bench", "mlp").standard_normal(shape.num_params).astype(np.float32)
-        scale = np.ones(len(features), np.float32)
-        policy = Policy("inline-size", Normalisation(features, np.zeros_like(scale), scale), shape, weights)
-        think, echo = policy.respond_to(header), EchoAdvisor(self.feature).respond_to(header)
-
-        def respond(payload: bytes) -> bytes:
-            think(payload)
-            return echo(payload)
-
-        return respond
 
 
 def bench_host(
@@ -140,7 +114,7 @@ def _bench_language(
         if host == "known":
             advisor = RecordedAdvisor(answers)
             return compile_under_advice(toolchain, task, module, advisor, settings, known=path).seconds
-        advisors: dict[str, Callable[[str], Any]] = {"echo": EchoAdvisor, "mlp": _MlpEcho}
+        advisors: dict[str, Callable[[str], Any]] = {"echo": EchoAdvisor, "mlp": MlpEcho}
         return compile_under_advice(toolchain, task, module, advisors[host](slot), settings, with_default=True).seconds
 
     totals = np.zeros((repeats, len(HOSTS)))
@@ -168,21 +142,12 @@ def _bench_language(
 def _measure_worker(toolchain: Toolchain, task: Task, settings: CompileConfig) -> tuple[float, float]:
     """Seconds until a fresh worker has answered, and its resident memory in 10^6 bytes."""
     start = time.monotonic()
-    with Pool[Any, int](LocalBackend(partial(_make_reporter, toolchain, task.name, settings)), 1) as pool:
-        ((_, resident_bytes),) = pool.map([_MlpEcho("")])
+    with Pool[Any, int](LocalBackend(partial(make_reporter, toolchain, task.name, settings)), 1) as pool:
+        ((_, resident_bytes),) = pool.map([MlpEcho("")])
         seconds = time.monotonic() - start
     if isinstance(resident_bytes, WorkerLost):
         raise ToolchainError(f"the worker died with exit code {resident_bytes.exit_code}")
     return seconds, resident_bytes / 1e6
-
-
-def _make_reporter(toolchain: Toolchain, task_name: str, settings: CompileConfig) -> Callable[[Any], int]:
-    MakeCompiler(toolchain, task_name, settings)()  # with all that a worker loads for its compiles
-
-    def resident_bytes(job: Any) -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-    return resident_bytes
 
 
 def _build_c_host(toolchain: Toolchain, folder: Path) -> Path:

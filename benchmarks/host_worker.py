@@ -1,0 +1,52 @@
+"""What a worker of the host's measurement runs; it loads nothing that a worker of a training does not."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlgo.compiler.toolchain import Toolchain
+from mlgo.core.config import CompileConfig
+from mlgo.core.seeding import generator
+from mlgo.policy.features import Normalisation
+from mlgo.policy.network import Architecture
+from mlgo.policy.policy import Policy
+from mlgo.problems.llvm.advisors import EchoAdvisor
+from mlgo.problems.llvm.task import Responder
+from mlgo.rollout.handler import MakeCompiler
+from mlgo.wire.log import Header
+
+
+@dataclass(frozen=True)
+class MlpEcho:
+    """Asks a policy of usual size each question, then answers the default, so that the code stays the same."""
+
+    feature: str
+
+    def respond_to(self, header: Header) -> Responder:
+        """Bind to the header."""
+        features = tuple(spec.name for spec in header.features if spec.name != self.feature)
+        shape = Architecture((len(features), 64, 64, 1))
+        weights = generator(0, "bench", "mlp").standard_normal(shape.num_params).astype(np.float32)
+        scale = np.ones(len(features), np.float32)
+        policy = Policy("inline-size", Normalisation(features, np.zeros_like(scale), scale), shape, weights)
+        think, echo = policy.respond_to(header), EchoAdvisor(self.feature).respond_to(header)
+
+        def respond(payload: bytes) -> bytes:
+            think(payload)
+            return echo(payload)
+
+        return respond
+
+
+def make_reporter(toolchain: Toolchain, task_name: str, settings: CompileConfig) -> Callable[[Any], int]:
+    """Make a function that tells the memory of its process in bytes, with all that compiles need loaded."""
+    MakeCompiler(toolchain, task_name, settings)()
+
+    def resident_bytes(job: Any) -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    return resident_bytes
