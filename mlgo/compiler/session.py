@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlgo.compiler.known import KnownContext, KnownPath, KnownQuestions
+from mlgo.compiler.module_file import options_of
 from mlgo.compiler.process import Child, without_folders
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.core.config import CompileConfig
@@ -364,7 +365,7 @@ def _start(
         raise CompilerExit(f"error: {module.name} is empty")
     files = ("-x", "ir", str(module), "-c", "-o", str(output))
     return Child(
-        [*toolchain.back_end, settings.optimization, *flags, *files],
+        [*toolchain.back_end, settings.optimization, *options_of(module), *flags, *files],
         watch_for=watch_for,
         max_memory_bytes=int(settings.max_memory_gb * 1e9),
     )
