@@ -16,6 +16,7 @@ LEVELS = [
     {"actions"},
     {"problems.llvm"},
     {"compiler", "corpus", "policy"},
+    {"capture"},
     {"execution"},
     {"rollout"},
     {"envs"},

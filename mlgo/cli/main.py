@@ -18,7 +18,9 @@ Options and examples: mlgo COMMAND --help. Measurements: docs/benchmarks.md.
 
 COMMANDS = {
     "doctor": "doctor",
+    "capture": "capture",
     "compile": "compile_module",
+    "evaluate": "evaluate",
     "explain": "explain",
     "replay": "replay",
     "config": "configure",

@@ -5,7 +5,7 @@ never enter an artifact, because two runs would differ; they go to ``data/work/t
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,45 @@ PROJECT = pa.schema(
     ]
 )
 """One project's sources: what became of each, with bitcode."""
+
+PROGRAMS_OF_PROJECT = pa.schema(
+    [
+        _field("project", pa.string(), "project the program belongs to"),
+        _field("program", pa.string(), "path within the project's build"),
+        _field("kind", pa.string(), "program or shared"),
+        _field(
+            "parts",
+            pa.list_(pa.struct([("kind", pa.string()), ("modules", pa.list_(pa.string()))])),
+            "objects, and archives of which a linker takes what is needed, in the order of linking",
+        ),
+        _field("foreign", pa.list_(pa.string()), "inputs of the link that the build did not compile"),
+        _field("libraries", pa.list_(pa.string()), "libraries that the link names"),
+        _field("options", pa.list_(pa.string()), "further options of the linker"),
+        _field("version_script", pa.string(), "text of the file that says what is exported; empty without one"),
+        _field("export_dynamic", pa.bool_(), "a program that exports its symbols"),
+        _field("entry", pa.string(), "entry point; empty for the usual one"),
+    ]
+)
+"""Linked files of one project's build: which modules make them, and how."""
+
+SHIPPED_SIZES = pa.schema(
+    [
+        _field("project", pa.string(), "project the program belongs to"),
+        _field("program", pa.string(), "path within the project's build"),
+        _field("kind", pa.string(), "program or shared"),
+        _field("contender", pa.string(), "heuristic, or a policy with its seed"),
+        _field("folded", pa.bool_(), "functions with identical code were folded into one"),
+        _field("text", pa.int64(), "executable sections of the linked file", "bytes", nullable=True),
+        _field("read_only", pa.int64(), "its constants", "bytes", nullable=True),
+        _field("unwind", pa.int64(), "its unwind tables", "bytes", nullable=True),
+        _field("total", pa.int64(), "all three", "bytes", nullable=True),
+        _field("compressed", pa.int64(), "the stripped file, compressed by zstd", "bytes", nullable=True),
+        _field("num_modules", pa.int64(), "modules of the project in it"),
+        _field("failure", pa.string(), "kind of failure; empty on success"),
+        _field("message", pa.string(), "what went wrong; empty on success"),
+    ]
+)
+"""Linked files as they ship, one row for each, contender and kind of folding."""
 
 MODULES = pa.schema(
     [
@@ -537,6 +576,33 @@ def read_table(
         if not field.nullable and table[field.name].null_count:
             raise ArtifactError(f"{path} has rows without {field.name!r}; run its stage again")
     return table
+
+
+def table_rows(path: Path, schema: pa.Schema, columns: list[str]) -> Iterator[dict[str, Any]]:
+    """Rows of a Parquet artifact, a row group in memory at a time.
+
+    Args:
+        path: file to read.
+        schema: every column of it must be there with its type.
+        columns: which to read.
+
+    Raises:
+        ArtifactError: missing, not Parquet, damaged, or of another schema.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            for field in schema:
+                if field.name not in file.schema_arrow.names or file.schema_arrow.field(field.name).type != field.type:
+                    raise ArtifactError(
+                        f"{path} has no column {field.name!r} of type {field.type}; run its stage again"
+                    )
+            for group in range(file.num_row_groups):
+                yield from file.read_row_group(group, columns).to_pylist()
+    except FileNotFoundError as error:
+        raise ArtifactError(f"{path} is missing; run the stage that makes it") from error
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ArtifactError(f"{path} is not a readable Parquet file ({reason}); delete it and run its stage") from error
 
 
 def read_provenance(path: Path) -> dict[str, Any]:

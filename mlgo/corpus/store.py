@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from mlgo.core.artifacts import MODULES, PROJECT, read_table
+from mlgo.core.artifacts import MODULES, PROJECT, read_table, table_rows
 from mlgo.core.errors import CorpusError
 from mlgo.core.files import write_bytes
 
@@ -64,6 +64,34 @@ def load_modules(
     asked = {"project": None if project is None else {project}, "split": splits, "language": languages}
     wanted = {name: set(values) for name, values in asked.items() if values is not None}
     return [one for one in modules if all(getattr(one, name) in values for name, values in wanted.items())]
+
+
+def unpack_project(path: Path, bitcode_dir: Path) -> tuple[list[Module], dict[str, Path]]:
+    """Modules of one project's table, all of them as of split ``test``, and their files; a few are in memory at a time.
+
+    Args:
+        path: table of ``artifacts.PROJECT``.
+        bitcode_dir: for files named by their hash.
+
+    Returns:
+        Modules in the order of the table, and files by module key.
+
+    Raises:
+        ArtifactError: missing, or no such table.
+        CorpusError: it holds no module.
+    """
+    modules, files = [], {}
+    for row in table_rows(path, PROJECT, ["project", "module", "language", "skip_reason", "bitcode"]):
+        if row["bitcode"] is not None and not row["skip_reason"]:
+            digest = hashlib.sha256(row["bitcode"]).hexdigest()
+            module = Module(row["project"], row["module"], row["language"], "test", digest)
+            files[module.key] = bitcode_dir / f"{digest}.bc"
+            if not files[module.key].exists():
+                write_bytes(files[module.key], row["bitcode"])
+            modules.append(module)
+    if not modules:
+        raise CorpusError(f"{path} holds no module; every source of the project was left out")
+    return modules, files
 
 
 def _check_splits(modules: Iterable[Module], corpus_dir: Path) -> None:

@@ -1,5 +1,6 @@
 """The installed command, run as a user runs it."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,9 +15,12 @@ MLGO = Path(sys.executable).with_name("mlgo")
 
 @pytest.fixture(scope="session")
 def mlgo() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run ``mlgo`` with some arguments in the repository."""
+    """Run ``mlgo`` with some arguments, and further variables, in the repository."""
 
-    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([MLGO, *arguments], capture_output=True, text=True, cwd=REPOSITORY, check=False)
+    def run(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, **variables}
+        return subprocess.run(
+            [MLGO, *arguments], capture_output=True, text=True, cwd=REPOSITORY, check=False, env=environment
+        )
 
     return run

@@ -1,0 +1,1 @@
+"""Builds of others: which compiles, archives and links they consist of, and the bitcode of what they compile."""

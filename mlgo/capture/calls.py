@@ -1,0 +1,71 @@
+"""Calls of compilers, archivers and linkers, as wrappers write them down during a build."""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from mlgo.core.errors import ArtifactError
+
+Tool = Literal["cc", "c++", "ar", "ld"]
+
+_NAMES: Mapping[Tool, str] = {
+    "c++": r"c\+\+|g\+\+|clang\+\+",
+    "cc": r"cc|gcc|clang|c89|c99",
+    "ar": r"ar|gcc-ar|llvm-ar",
+    "ld": r"ld|ld\.lld|ld\.bfd|ld\.gold|ld\.mold|mold",
+}
+_PATTERNS = {tool: re.compile(rf"(?:[\w.]+-)*(?:{names})(?:-[\d.]+)?") for tool, names in _NAMES.items()}
+_FIELDS = 4
+
+
+def tool_called(name: str) -> Tool | None:
+    """Which tool a program is by its name, such as ``x86_64-linux-gnu-g++-12``; None for anything else."""
+    return next((tool for tool, pattern in _PATTERNS.items() if pattern.fullmatch(name)), None)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a tool.
+
+    Attributes:
+        tool: what it is for.
+        program: what ran, one or several words: a compiler may stand behind ``ccache``.
+        folder: where it ran.
+        arguments: after the name, response files still as ``@FILE``.
+        responses: content of these files at that time, by argument.
+        began_ns: when it was written down, in nanoseconds.
+    """
+
+    tool: Tool
+    program: str
+    folder: Path
+    arguments: tuple[str, ...]
+    responses: Mapping[str, str] = field(default_factory=dict)
+    began_ns: int = 0
+
+
+def read_calls(records: Path) -> list[Call]:
+    """Read what wrappers have written, in the order of time.
+
+    Raises:
+        ArtifactError: a record that no wrapper wrote.
+    """
+    calls = [_read_call(path) for path in records.iterdir() if path.suffix != ".part"]
+    return sorted(calls, key=lambda call: (call.began_ns, call.arguments))
+
+
+def _read_call(path: Path) -> Call:
+    # Paths may hold any bytes but NUL; Python keeps those that are no UTF-8 as surrogates.
+    fields = [os.fsdecode(part) for part in path.read_bytes().split(b"\0")]
+    try:
+        tool, program, folder, count = fields[:_FIELDS]
+        if tool not in _NAMES:
+            raise ValueError(f"no tool {tool}")
+        arguments, rest = fields[_FIELDS:][: int(count)], fields[_FIELDS + int(count) : -1]
+        responses = dict(zip(rest[::2], rest[1::2], strict=True))
+    except ValueError as error:
+        raise ArtifactError(f"{path} is no record of a call; delete its folder and capture the build again") from error
+    return Call(tool, program, Path(folder), tuple(arguments), responses, path.stat().st_mtime_ns)  # type: ignore[arg-type]

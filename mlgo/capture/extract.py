@@ -1,0 +1,107 @@
+"""From the units of a build to a project of a corpus: bitcode by the configured clang, one row for each source."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlgo.capture.builds import Unit
+from mlgo.capture.options import compile_portably, portable
+from mlgo.compiler.frontend import FrontEnd
+from mlgo.compiler.module_file import with_options
+from mlgo.core.errors import CompileError, ConfigError
+from mlgo.corpus.functions import hash_functions
+
+_LANGUAGES = ("c", "c++")
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """How units become modules.
+
+    Attributes:
+        project: name in the corpus.
+        licence: SPDX identifier, or empty.
+        front_end: compiles sources.
+        folder: for files while they are in use, and for bitcode that a stopped extraction goes on with.
+        num_threads: compiles at a time.
+    """
+
+    project: str
+    licence: str
+    front_end: FrontEnd
+    folder: Path
+    num_threads: int
+
+
+def extract(
+    extraction: Extraction, units: Sequence[Unit], done: Callable[[], object] = lambda: None
+) -> Iterator[dict[str, Any]]:
+    """Rows of ``artifacts.PROJECT``, in the order of units; a few of them are in memory at a time.
+
+    A unit that is no C or C++, whose source is gone, or that does not compile is a row with its reason.
+    """
+
+    def one(unit: Unit) -> dict[str, Any]:
+        row = _row(extraction, unit)
+        done()
+        return row
+
+    with ThreadPoolExecutor(extraction.num_threads) as pool:
+        ahead = 4 * extraction.num_threads
+        waiting = [pool.submit(one, unit) for unit in units[:ahead]]
+        for unit in units[ahead:]:
+            yield waiting.pop(0).result()
+            waiting.append(pool.submit(one, unit))
+        for future in waiting:
+            yield future.result()
+
+
+def _row(extraction: Extraction, unit: Unit) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "project": extraction.project,
+        "module": unit.name,
+        "language": unit.compile.language,
+        "licence": extraction.licence,
+        "ir_sha256": "",
+        "skip_reason": "",
+        "bitcode": None,
+        "function_hashes": [],
+        "function_sizes": [],
+    }
+    try:
+        return row | _compiled(extraction, unit)
+    except ConfigError as error:
+        return row | {"skip_reason": f"options: {error}"}
+    except CompileError as error:
+        return row | {"skip_reason": f"{error.kind}: {str(error).replace(f'{unit.compile.folder}/', '')}"}
+
+
+def _compiled(extraction: Extraction, unit: Unit) -> dict[str, Any]:
+    one, front_end = unit.compile, extraction.front_end
+    if one.language not in _LANGUAGES:
+        return {"skip_reason": f"language: {one.language}"}
+    if not one.folder.is_dir():
+        return {"skip_reason": f"gone: folder {one.folder.name}, where it was compiled, is no longer there"}
+    if not (one.folder / one.source).is_file():
+        return {"skip_reason": f"gone: {one.source} is no longer there"}
+    options = portable(one.options)
+    name = hashlib.sha256(repr((unit.name, one.options)).encode("utf-8", "surrogateescape")).hexdigest()
+    bitcode, text = extraction.folder / f"{name}.bc", extraction.folder / f"{name}.ll"
+    try:
+        known = compile_portably(front_end, one.folder, one.language, options.front_end, one.source, bitcode)
+        front_end.print_ir(bitcode, text)
+        functions = hash_functions(text.read_bytes())
+        return {
+            "bitcode": with_options(
+                front_end.finished(bitcode), [one for one in known if one in options.code_generation]
+            ),
+            "ir_sha256": functions.module_hash,
+            "function_hashes": functions.hashes,
+            "function_sizes": functions.sizes,
+        }
+    finally:
+        text.unlink(missing_ok=True)
+        bitcode.unlink(missing_ok=True)

@@ -1,0 +1,108 @@
+"""Which options of a build's compiles go on to the configured clang."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlgo.compiler.frontend import FrontEnd
+from mlgo.core.compiler_options import check_options
+from mlgo.core.errors import CompilerExit, ConfigError
+
+_PAIRED = ("-D", "-U", "-I", "-iquote", "-isystem", "-idirafter", "-include", "-imacros")
+_UNKNOWN = re.compile(r"(?:unknown clang option:|unknown argument:?|unsupported option) ['\"]([^'\"]+)['\"]")
+_RUNS_CODE = ("-fplugin", "-fpass-plugin", "-load", "-wrapper", "-specs", "--specs")
+_LINK_TIME = (
+    "-flto",
+    "-fno-lto",
+    "-ffat-lto-objects",
+    "-fthin-link-bitcode",
+    "-fthinlto-index",
+    "-fwhole-program-vtables",
+)
+"""What leaves code generation to the link; modules are compiled alone."""
+
+_LEVEL = re.compile(r"-O(?:[0-3sz]|fast|g)?$")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of a compile, as far as another compiler may take them.
+
+    Attributes:
+        front_end: for sources: macros, folders, language, code generation.
+        level: such as ``-O2``; empty where none was given.
+        dropped: what stays behind: targets, system roots, colours of messages.
+    """
+
+    front_end: tuple[str, ...]
+    level: str
+    dropped: tuple[str, ...]
+
+    @property
+    def code_generation(self) -> tuple[str, ...]:
+        """Options that bitcode does not hold, for a compile of it: one section for each function, and the like."""
+        return tuple(option for option in self.front_end if option.startswith(("-f", "-m")))
+
+
+def portable(options: Sequence[str]) -> Options:
+    """Sort options.
+
+    Raises:
+        ConfigError: one loads a plug-in or runs another program, which the configured clang could not follow.
+    """
+    front_end, dropped, level = [], [], ""
+    for words in _grouped(options):
+        if words[0].startswith(_RUNS_CODE) or (words[0] == "-Xclang" and words[-1].startswith(_RUNS_CODE)):
+            raise ConfigError(f"compiled with {' '.join(words)}, which another compiler cannot repeat")
+        if _LEVEL.match(words[0]):
+            level = "-O1" if words[0] == "-O" else words[0]
+            continue
+        if words[0].startswith(_LINK_TIME):
+            dropped += words
+            continue
+        try:
+            check_options(words)
+            front_end += words
+        except ConfigError:
+            dropped += words
+    return Options(tuple(front_end), level, tuple(dropped))
+
+
+def compile_portably(
+    front_end: FrontEnd, folder: Path, language: str, options: Sequence[str], source: str, output: Path
+) -> list[str]:
+    """Compile a source to bitcode without the options that this clang does not know, and return those it did know.
+
+    Raises:
+        CompileError: it does not compile.
+    """
+    rest = list(options)
+    while True:
+        try:
+            front_end.compile_to_bitcode(folder, language, rest, source, output)
+            return rest
+        except CompilerExit as error:
+            unknown = _UNKNOWN.search(str(error))
+            if unknown is None or unknown[1] not in rest:
+                raise
+            rest = [option for option in rest if option != unknown[1]]
+
+
+def _grouped(options: Iterable[str]) -> Iterator[list[str]]:
+    rest = iter(options)
+    for option in rest:
+        if option in (
+            *_PAIRED,
+            "-Xclang",
+            "-target",
+            "--target",
+            "--sysroot",
+            "-isysroot",
+            "--param",
+            "-arch",
+            "-mllvm",
+        ):
+            yield [option, *([value] if (value := next(rest, None)) is not None else [])]
+        else:
+            yield [option]

@@ -1,0 +1,82 @@
+"""A captured build on disk: tables of its sources and of its programs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlgo.capture.builds import Build, Program
+from mlgo.capture.extract import Extraction, extract
+from mlgo.core.artifacts import PROGRAMS_OF_PROJECT, PROJECT, TableWriter, provenance, write_rows
+
+PROJECT_NAME = "project.parquet"
+PROGRAMS_NAME = "programs.parquet"
+_ROWS_AT_A_TIME = 16
+"""Rows of a row group: a single module is read in milliseconds, and writing takes little memory."""
+
+
+@dataclass(frozen=True)
+class Captured:
+    """What became of a build.
+
+    Attributes:
+        modules: sources that became modules.
+        skipped: the others, with reasons, by name.
+        programs: linked files.
+    """
+
+    modules: int
+    skipped: dict[str, str]
+    programs: int
+
+
+def write_project(
+    folder: Path, build: Build, extraction: Extraction, done: Callable[[], object] = lambda: None
+) -> Captured:
+    """Compile the units of a build to bitcode and write its tables, programs last.
+
+    Raises:
+        ArtifactError: a file cannot be written.
+    """
+    toolchain = extraction.front_end.toolchain
+    origin = provenance(
+        compiler=toolchain.name,
+        target=toolchain.target,
+        task=extraction.front_end.task.name if extraction.front_end.task else "",
+        optimization=extraction.front_end.settings.optimization,
+    )
+    writer = TableWriter(folder / PROJECT_NAME, PROJECT, origin)
+    rows: list[dict[str, Any]] = []
+    modules, skipped = 0, {}
+    for row in extract(extraction, build.units, done):
+        modules += not row["skip_reason"]
+        if row["skip_reason"]:
+            skipped[row["module"]] = row["skip_reason"]
+        rows.append(row)
+        if len(rows) == _ROWS_AT_A_TIME:
+            writer.write({name: [one[name] for one in rows] for name in PROJECT.names})
+            rows.clear()
+    if rows:
+        writer.write({name: [one[name] for one in rows] for name in PROJECT.names})
+    writer.close()
+    programs = [_program_row(extraction.project, program, skipped) for program in build.programs]
+    write_rows(folder / PROGRAMS_NAME, programs, PROGRAMS_OF_PROJECT, origin)
+    return Captured(modules, skipped, len(programs))
+
+
+def _program_row(project: str, program: Program, skipped: dict[str, str]) -> dict[str, Any]:
+    link = program.link
+    parts = [(part.kind, [name for name in part.units if name not in skipped]) for part in program.parts]
+    script = link.version_script
+    return {
+        "project": project,
+        "program": program.name,
+        "kind": link.kind,
+        "parts": [{"kind": kind, "modules": names} for kind, names in parts if names],
+        "foreign": [*program.foreign, *(name for part in program.parts for name in part.units if name in skipped)],
+        "libraries": list(link.libraries),
+        "options": list(link.options),
+        "version_script": script.read_text(errors="replace") if script is not None and script.is_file() else "",
+        "export_dynamic": link.export_dynamic,
+        "entry": link.entry,
+    }

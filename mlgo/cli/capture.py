@@ -1,0 +1,93 @@
+"""`mlgo capture`: any build becomes a project of a corpus."""
+
+import argparse
+import json
+import os
+import sys
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from mlgo.capture.builds import Build, read_build, without_probes
+from mlgo.capture.calls import read_calls
+from mlgo.capture.databases import read_database
+from mlgo.capture.extract import Extraction
+from mlgo.capture.project import Captured, write_project
+from mlgo.capture.wrappers import run_build
+from mlgo.cli.options import add_command, add_config_options, positive, read_config
+from mlgo.compiler.frontend import FrontEnd
+from mlgo.compiler.toolchain import find_toolchain
+from mlgo.core.errors import ConfigError, CorpusError
+from mlgo.core.scratch import scratch_directory
+from mlgo.core.work import shared_folder
+from mlgo.problems.llvm.task import get_task
+
+_EXAMPLES = """
+mlgo capture -o captured/zlib -- make -j8
+mlgo capture -o captured/app -- sh -c 'cmake -B build && cmake --build build -j8'
+mlgo capture -o captured/app --database build/compile_commands.json
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Register the sub-command."""
+    parser = add_command(commands, "capture", "record a build and make a project of a corpus of it", _EXAMPLES)
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of the project")
+    parser.add_argument(
+        "--database", type=Path, metavar="FILE", help="compile_commands.json, or bazel's aquery as JSON"
+    )
+    parser.add_argument("--root", type=Path, default=Path(), help="names are relative to this (default: here)")
+    parser.add_argument("--name", help="of the project (default: the folder's)")
+    parser.add_argument("--licence", default="", help="SPDX identifier of the sources")
+    parser.add_argument(
+        "--jobs", type=positive, default=len(os.sched_getaffinity(0)), help="compiles at a time (default: %(default)s)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_config_options(parser)
+    parser.add_argument("build", nargs=argparse.REMAINDER, help="-- and the command that builds")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Build, compile to bitcode, print what was found; returns the status of the build."""
+    command = args.build[1:] if args.build[:1] == ["--"] else args.build
+    if bool(command) == bool(args.database):
+        raise ConfigError("give either a command after --, or --database")
+    root = args.root.absolute()
+    status = 0
+    if command:
+        status = run_build(command, args.output)
+        build = without_probes(read_build(read_calls(args.output / "records"), root))
+    else:
+        build = read_build(read_database(args.database), root)
+    if not build.units:
+        raise CorpusError(
+            "no compile was seen; a folder that was configured earlier calls its compilers by their paths: configure "
+            "it anew with mlgo capture -o DIR -- cmake ..., or give its compile_commands.json with --database"
+        )
+    if status:
+        print(f"warning: the build ended with status {status}; what it had done until then is kept", file=sys.stderr)
+    captured = _write(args, build)
+    if args.json:
+        print(json.dumps(asdict(captured), indent=2))
+    else:
+        print(f"{captured.modules} modules and {captured.programs} programs in {args.output}")
+        reasons = Counter(reason.split(":")[0] for reason in captured.skipped.values())
+        for reason, count in reasons.most_common():
+            first = next(f"{name}: {why}" for name, why in captured.skipped.items() if why.startswith(reason))
+            print(f"{count} sources left out ({reason}), the first is {first}")
+    return status
+
+
+def _write(args: argparse.Namespace, build: Build) -> Captured:
+    config = read_config(args)
+    toolchain = find_toolchain(config.toolchain, config.target)
+    with scratch_directory() as folder, tqdm(total=len(build.units), desc="bitcode", disable=None) as bar:
+        cache = shared_folder(Path("data/work")) / "zig-cache"
+        front_end = FrontEnd(toolchain, config.compile, cache, get_task(config.task))
+        name = args.name or args.output.resolve().name
+        extraction = Extraction(name, args.licence, front_end, folder, args.jobs)
+        return write_project(args.output, build, extraction, bar.update)

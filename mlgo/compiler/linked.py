@@ -1,0 +1,150 @@
+"""Programs and shared objects as they ship: linked as their build links them, and measured.
+
+The linker is that of the ziglang wheel, whatever the build used, so every machine gives the same bytes. Libraries that
+the build did not compile are left out, their symbols stay open. So what is measured is the project's own code.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from mlgo.compiler.linker import run_linker
+from mlgo.core.errors import LinkError
+from mlgo.core.measures.elf import SHF_EXECINSTR, is_text, read_sections, section_name
+from mlgo.core.scratch import scratch_directory
+
+SHIPPED = ("text", "read_only", "unwind", "total", "compressed")
+"""Measures of a linked file in bytes: executable sections; constants; unwind tables; all three; the stripped file
+compressed by zstd."""
+
+_ALWAYS = (
+    *("--eh-frame-hdr", "--strip-all", "--unresolved-symbols=ignore-all", "--allow-multiple-definition"),
+    *("--noinhibit-exec", "--threads=1", "-z", "notext"),
+)
+_OWN = (
+    "--gc-sections",
+    "--no-gc-sections",
+    "--icf",
+    "-O",
+    "-Bsymbolic",
+    "--Bsymbolic",
+    "--exclude-libs",
+    "--no-eh-frame-hdr",
+)
+"""Beginnings of options of a build's link that change what is linked, and that this linker has, too."""
+
+_UNWIND = (b".eh_frame", b".gcc_except_table")
+_COMPRESSION_LEVEL = 19
+
+
+@dataclass(frozen=True)
+class LinkedFile:
+    """How a build makes a linked file; a row of ``artifacts.PROGRAMS_OF_PROJECT``.
+
+    Attributes:
+        project: its project.
+        name: path within the build.
+        kind: what it is.
+        parts: in the order of linking: kind of the part, and names of its modules.
+        options: further options of the build's link.
+        version_script: which symbols are exported; empty for all.
+        export_dynamic: a program that exports its symbols.
+        entry: entry point; empty for the usual one.
+    """
+
+    project: str
+    name: str
+    kind: Literal["program", "shared"]
+    parts: tuple[tuple[str, tuple[str, ...]], ...]
+    options: tuple[str, ...] = ()
+    version_script: str = ""
+    export_dynamic: bool = False
+    entry: str = ""
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> "LinkedFile":
+        """Read a row of the table."""
+        parts = tuple((part["kind"], tuple(part["modules"])) for part in row["parts"])
+        names = ("project", "kind", "version_script", "export_dynamic", "entry")
+        return cls(
+            name=row["program"], parts=parts, options=tuple(row["options"]), **{name: row[name] for name in names}
+        )
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """Names of all modules, each once, in order."""
+        return tuple(dict.fromkeys(name for _, names in self.parts for name in names))
+
+
+def shipped_sizes(
+    linker: Path, file: LinkedFile, objects: Mapping[str, Path], timeout_s: float, *, fold: bool = False
+) -> dict[str, int]:
+    """Link a file and measure it.
+
+    Args:
+        linker: what `toolchain.find_linker` gives.
+        file: what to link.
+        objects: object file by name of the module.
+        timeout_s: deadline of the link.
+        fold: fold functions with identical code into one (``--icf=all``).
+
+    Returns:
+        Bytes by measure, see `SHIPPED`.
+
+    Raises:
+        LinkError: the linker refuses, or nothing is left of a program because nothing calls it.
+        CompileTimeout: it took too long.
+        ObjectError: what it wrote is not an ELF file that can be measured.
+    """
+    with scratch_directory() as folder:
+        output = folder / "linked"
+        options = [option for option in file.options if option.startswith(_OWN)]
+        if file.version_script:
+            (folder / "exports").write_text(file.version_script)
+            options += ["--version-script", str(folder / "exports")]
+        if file.kind == "shared":
+            options += ["-shared", "--undefined-version"]
+        else:
+            options += ["-e", file.entry or "main", *(["--export-dynamic"] if file.export_dynamic else [])]
+        folding = ["--icf=all"] if fold else []
+        run_linker(
+            [str(linker), "ld.lld", *_ALWAYS, *options, *folding, "-o", str(output), *_inputs(file, objects)], timeout_s
+        )
+        sizes = measure_file(output.read_bytes())
+    if not sizes["text"]:
+        raise LinkError("nothing is left: no entry point and no export needs any of its functions")
+    return sizes
+
+
+def measure_file(data: bytes) -> dict[str, int]:
+    """Sizes of a linked file, see `SHIPPED`.
+
+    Raises:
+        ObjectError: not an ELF file that can be measured.
+    """
+    sections = read_sections(data)
+    shipped = is_text(sections)
+    code = (sections["flags"] & SHF_EXECINSTR) != 0
+    unwind = np.array(
+        [section_name(data, sections, number).startswith(_UNWIND) for number in range(len(sections))], bool
+    )
+    sizes = {
+        "text": shipped & code,
+        "read_only": shipped & ~code & ~unwind,
+        "unwind": shipped & ~code & unwind,
+        "total": shipped,
+    }
+    compressed = pa.Codec("zstd", compression_level=_COMPRESSION_LEVEL).compress(data)
+    return {name: int(sections["size"][mask].sum()) for name, mask in sizes.items()} | {"compressed": len(compressed)}
+
+
+def _inputs(file: LinkedFile, objects: Mapping[str, Path]) -> Sequence[str]:
+    words: list[str] = []
+    for kind, names in file.parts:
+        paths = [str(objects[name]) for name in names]
+        words += ["--start-lib", *paths, "--end-lib"] if kind == "archive" else paths
+    return words

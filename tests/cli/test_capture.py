@@ -1,0 +1,130 @@
+"""`mlgo capture` and `mlgo evaluate` on small real builds."""
+
+import json
+import shutil
+import subprocess
+
+import pyarrow.parquet as pq
+import pytest
+
+from mlgo.compiler.linked import LinkedFile, measure_file
+from mlgo.compiler.module_file import options_of
+from mlgo.compiler.toolchain import find_linker
+from mlgo.core.artifacts import PROGRAMS_OF_PROJECT, PROJECT, read_table
+from mlgo.corpus.store import unpack_project
+
+pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
+
+MAKEFILE = """\
+CFLAGS = -Os -ffunction-sections
+all: prog lib.so
+%.o: %.c
+\t$(CC) $(CFLAGS) -c $< -o $@
+%.o: %.cpp
+\t$(CXX) $(CFLAGS) -fPIC -c $< -o $@
+libutil.a: used.o unused.o
+\t$(AR) rcs $@ $^
+prog: main.o libutil.a
+\t$(CC) $^ -Wl,--gc-sections -o $@
+lib.so: api.o
+\t$(CC) -shared -Wl,--version-script=exports.map $^ -o $@
+"""
+SOURCES = {
+    "Makefile": MAKEFILE,
+    "exports.map": "{ global: visible; local: *; };\n",
+    "main.c": "int used(int); int main(int n, char **v) { return used(n) - 2; }\n"
+    "int never_called(int x) { return x * 3; }\n",
+    "used.c": "static int twice(int x) { return 2 * x; } int used(int x) { return twice(x); }\n",
+    "unused.c": "int unused(int x) { return x + 12345; }\n",
+    "api.cpp": 'extern "C" int visible(int x) { return x + 1; } extern "C" int hidden(int x) { return x + 2; }\n',
+}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("build")
+    for name, text in SOURCES.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def captured(project, tmp_path_factory, mlgo):
+    output = tmp_path_factory.mktemp("captured") / "thing"
+    zig = f"{find_linker()} "
+    run = mlgo(
+        *("capture", "-o", str(output), "--root", str(project), "--json", "--", "make", "-s", "-C", str(project)),
+        CC=zig + "cc",
+        CXX=zig + "c++",
+    )
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout) == {"modules": 4, "skipped": {}, "programs": 2}
+    return output
+
+
+def test_the_real_tools_did_their_work(project, captured):
+    assert subprocess.run([project / "prog"], check=False).returncode == 0
+
+
+def test_modules_carry_the_options_of_their_compiles(captured, tmp_path):
+    modules, files = unpack_project(captured / "project.parquet", tmp_path)
+    languages = {one.name: one.language for one in modules}
+    assert languages == {"api.cpp": "c++", "main.c": "c", "unused.c": "c", "used.c": "c"}
+    by_name = {one.name: options_of(files[one.key]) for one in modules}
+    assert by_name["main.c"] == ("-ffunction-sections",)
+    assert by_name["api.cpp"] == ("-ffunction-sections", "-fPIC")
+
+
+def test_a_captured_project_is_one_of_a_corpus(captured):
+    table = read_table(captured / "project.parquet", PROJECT)
+    assert set(table["skip_reason"].to_pylist()) == {""}
+    assert pq.ParquetFile(captured / "project.parquet").num_row_groups >= 1
+
+
+def test_programs_say_how_they_are_linked(captured):
+    rows = {row["program"]: row for row in read_table(captured / "programs.parquet", PROGRAMS_OF_PROJECT).to_pylist()}
+    assert sorted(rows) == ["lib.so", "prog"]
+    assert rows["prog"]["parts"] == [
+        {"kind": "object", "modules": ["main.c"]},
+        {"kind": "archive", "modules": ["used.c", "unused.c"]},
+    ]
+    assert rows["prog"]["options"] == ["--gc-sections"]
+    assert rows["lib.so"]["kind"] == "shared"
+    assert rows["lib.so"]["version_script"] == SOURCES["exports.map"]
+    assert LinkedFile.of_row(rows["prog"]).modules == ("main.c", "used.c", "unused.c")
+
+
+def test_a_file_is_measured_as_it_ships(captured, project):
+    sizes = measure_file((project / "prog").read_bytes())
+    assert sizes["total"] == sizes["text"] + sizes["read_only"] + sizes["unwind"]
+    assert sizes["text"] > 0
+    assert 0 < sizes["compressed"] < (project / "prog").stat().st_size
+
+
+def test_failures_say_what_to_do(tmp_path, mlgo):
+    run = mlgo("capture", "-o", str(tmp_path / "out"), "--", "true")
+    assert run.returncode == 1
+    assert "no compile was seen" in run.stderr
+    run = mlgo("capture", "-o", str(tmp_path / "out"))
+    assert "give either a command after --, or --database" in run.stderr
+
+
+def test_sources_that_are_gone_are_rows(tmp_path, mlgo):
+    database = tmp_path / "compile_commands.json"
+    (tmp_path / "here.c").write_text("int x(void) { return 1; }\n")
+    (tmp_path / "bad.c").write_text("this is no C\n")
+    names = ("here.c", "gone.c", "bad.c", "start.S", "plugin.c")
+    extra = {"plugin.c": "-fplugin=./evil.so", "here.c": "-fipa-pta -fno-common"}  # the first is GCC's own
+    database.write_text(
+        json.dumps([{"directory": str(tmp_path), "command": f"cc {extra.get(n, '')} -c {n}", "file": n} for n in names])
+    )
+    (tmp_path / "plugin.c").write_text("int y;\n")
+    run = mlgo("capture", "-o", str(tmp_path / "out"), "--root", str(tmp_path), "--database", str(database), "--json")
+    found = json.loads(run.stdout)
+    assert (found["modules"], found["programs"]) == (1, 0)
+    assert found["skipped"]["gone.c"] == "gone: gone.c is no longer there"
+    assert found["skipped"]["start.S"] == "language: assembler"
+    assert found["skipped"]["bad.c"].startswith("exit: ")
+    assert found["skipped"]["plugin.c"].startswith("options: compiled with -fplugin=./evil.so")
+    _, files = unpack_project(tmp_path / "out/project.parquet", tmp_path / "bitcode")
+    assert options_of(files["out/here.c"]) == ("-fno-common",)
