@@ -13,7 +13,7 @@ from mlgo.compiler.frontend import FrontEnd
 from mlgo.core.artifacts import PROJECT, provenance, write_rows
 from mlgo.core.files import content_hash
 from mlgo.core.work import shared_folder
-from mlgo.corpus.build import BuildLimits, build_project
+from mlgo.corpus.build import BuildLimits, build_project, captured_project
 from mlgo.corpus.recipe import load_recipe
 from mlgo.problems.llvm.task import get_task
 
@@ -33,7 +33,10 @@ def main() -> None:
     most, failed = values.value("corpus.max_modules_per_project"), values.value("corpus.max_failed_share")
     limits = BuildLimits(most, failed, seed, args.threads)
     front_end = FrontEnd(toolchain, settings, shared / "zig-cache", get_task(task))
-    rows = build_project(args.project, recipe, front_end, limits, shared / "sdists")
+    if recipe.captured is not None:
+        rows = captured_project(args.project, recipe, task, limits)
+    else:
+        rows = build_project(args.project, recipe, front_end, limits, shared / "sdists")
     origin = provenance(
         compiler=toolchain.name,
         target=toolchain.target,

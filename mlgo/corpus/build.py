@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from tqdm import tqdm
 
+from mlgo.core.artifacts import PROJECT, read_provenance, table_rows
 from mlgo.core.errors import CompileError, CorpusError
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.seeding import sample
@@ -48,6 +49,29 @@ class BuildLimits:
     max_failed_share: float
     seed: int
     num_threads: int
+
+
+def captured_project(project: str, recipe: Recipe, task: str, limits: BuildLimits) -> list[dict[str, Any]]:
+    """A captured project's rows, under the name that it has in the corpus; see `build_project`.
+
+    Raises:
+        ArtifactError: the folder holds no captured project.
+        CorpusError: it was captured for another task, or too many of its sources were left out.
+    """
+    path = Path(str(recipe.captured)) / "project.parquet"
+    made_for = read_provenance(path).get("task")
+    if made_for != task:
+        raise CorpusError(f"{path} was captured for task {made_for}; capture the build again with --task {task}")
+    names = [row["module"] for row in table_rows(path, PROJECT, ["module"])]
+    chosen = set(sample(names, limits.max_modules, limits.seed, "corpus", project))
+    rows = []
+    for row in table_rows(path, PROJECT, PROJECT.names):
+        row |= {"project": project, "licence": recipe.license or row["licence"]}
+        if row["module"] not in chosen:
+            row |= _without_code(f"sampled: the project was cut to {limits.max_modules} sources")
+        rows.append(row)
+    _check_failures(project, [row for row in rows if row["module"] in chosen], limits)
+    return sorted(rows, key=lambda row: str(row["module"]))
 
 
 def build_project(
@@ -132,17 +156,12 @@ def _left_out(project: str, recipe: Recipe, unit: Unit, source: str, limits: Bui
 
 
 def _row(project: str, recipe: Recipe, unit: Unit, source: str, skip_reason: str) -> dict[str, Any]:
-    return {
-        "project": project,
-        "module": source,
-        "language": unit.language,
-        "licence": recipe.license,
-        "ir_sha256": "",
-        "skip_reason": skip_reason,
-        "bitcode": None,
-        "function_hashes": [],
-        "function_sizes": [],
-    }
+    named = {"project": project, "module": source, "language": unit.language, "licence": recipe.license}
+    return named | _without_code(skip_reason)
+
+
+def _without_code(skip_reason: str) -> dict[str, Any]:
+    return {"ir_sha256": "", "skip_reason": skip_reason, "bitcode": None, "function_hashes": [], "function_sizes": []}
 
 
 def _check_failures(project: str, built: list[dict[str, Any]], limits: BuildLimits) -> None:

@@ -83,10 +83,12 @@ class Recipe(_Record):
     """Pinned hash of the source distribution."""
     path: str | None = None
     """Folder with the sources, for a project that is not fetched; relative to the working directory."""
+    captured: str | None = None
+    """Folder that ``mlgo capture`` has written; modules, options and programs come from there."""
     files: list[GeneratedFile] = []
     """Generated files."""
-    units: list[Unit] = Field(min_length=1)
-    """Groups of sources."""
+    units: list[Unit] = []
+    """Groups of sources; none for a captured project."""
 
 
 def load_recipe(path: Path) -> Recipe:
@@ -100,9 +102,11 @@ def load_recipe(path: Path) -> Recipe:
     except ValidationError as error:
         mistakes = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise ConfigError(f"{path}: {mistakes}") from None
-    ways = {recipe.version is not None, recipe.sha256 is not None, recipe.path is None}
-    if len(ways) != 1:
-        raise ConfigError(f"{path}: give either version and sha256 of a source distribution, or path")
+    origins = (recipe.version, recipe.path, recipe.captured)
+    if sum(one is not None for one in origins) != 1 or (recipe.version is None) != (recipe.sha256 is None):
+        raise ConfigError(f"{path}: give one of version with sha256 of a source distribution, path, and captured")
+    if bool(recipe.units) == (recipe.captured is not None):
+        raise ConfigError(f"{path}: give units, except for a captured project, which has its own")
     for generated in recipe.files:
         if sum(way is not None for way in (generated.content, generated.template, generated.copy_of)) != 1:
             raise ConfigError(f"{path}: file {generated.path} needs exactly one of content, template and copy")

@@ -81,9 +81,13 @@ def recipe_at(wildcards):
 
 
 def local_sources(wildcards):
-    """Sources of a project that lies in the checkout; a fetched one is pinned by its recipe."""
-    recipe = Path(recipe_at(wildcards))
-    folder = read_yaml(recipe).get("path") if recipe.exists() else None
+    """Sources of a project that lies in the checkout, or what was captured of its build; a fetched one is pinned by its
+    recipe."""
+    path = Path(recipe_at(wildcards))
+    recipe = read_yaml(path) if path.exists() else {}
+    if recipe.get("captured"):
+        return [f"{recipe['captured']}/project.parquet"]
+    folder = recipe.get("path")
     return sorted(str(path) for path in Path(folder).rglob("*.*")) if folder else []
 
 
