@@ -50,7 +50,7 @@ _LINKER_SEPARATE = frozenset(
 )
 """The same of linkers."""
 
-_DEPENDENCIES = frozenset(("-M", "-MM", "-MD", "-MMD", "-MP", "-MG"))
+_DEPENDENCIES = frozenset(("-MD", "-MMD", "-MP", "-MG", "-MF", "-MT", "-MQ"))
 _NOT_COMPILING = frozenset(
     ("-E", "-M", "-MM", "-fsyntax-only", "-S", "-###", "--version", "-dumpversion", "-dumpmachine")
 )
@@ -193,7 +193,7 @@ def _read_words(call: Call, arguments: Sequence[str]) -> _Words:
         elif word.startswith("-x"):
             given = value if value is not None else word[2:]
             language = "" if given == "none" else _X_LANGUAGES.get(given, given)
-        elif word in _DEPENDENCIES or word in ("-MF", "-MT", "-MQ") or re.match(r"-M[FTQ].|-Wp,-M", word):
+        elif word in _DEPENDENCIES or re.match(r"-M[FTQ].|-Wp,-M", word):
             continue
         elif word.startswith(("-L", "-l", "-Wl,")) or word in _LINK_WORDS:
             found.link += [word] if value is None else [word, value]

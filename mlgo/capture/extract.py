@@ -12,7 +12,7 @@ from mlgo.capture.options import compile_portably, portable
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.module_file import with_options
 from mlgo.core.errors import CompileError, ConfigError
-from mlgo.corpus.functions import hash_functions
+from mlgo.corpus.build import columns_of, columns_without
 
 _LANGUAGES = ("c", "c++")
 
@@ -25,7 +25,7 @@ class Extraction:
         project: name in the corpus.
         licence: SPDX identifier, or empty.
         front_end: compiles sources.
-        folder: for files while they are in use, and for bitcode that a stopped extraction goes on with.
+        folder: for files while they are in use.
         num_threads: compiles at a time.
     """
 
@@ -60,48 +60,35 @@ def extract(
 
 
 def _row(extraction: Extraction, unit: Unit) -> dict[str, Any]:
-    row: dict[str, Any] = {
+    row = {
         "project": extraction.project,
         "module": unit.name,
         "language": unit.compile.language,
         "licence": extraction.licence,
-        "ir_sha256": "",
-        "skip_reason": "",
-        "bitcode": None,
-        "function_hashes": [],
-        "function_sizes": [],
     }
     try:
-        return row | _compiled(extraction, unit)
+        return row | _columns(extraction, unit)
     except ConfigError as error:
-        return row | {"skip_reason": f"options: {error}"}
+        return row | columns_without(f"options: {error}")
     except CompileError as error:
-        return row | {"skip_reason": f"{error.kind}: {str(error).replace(f'{unit.compile.folder}/', '')}"}
+        return row | columns_without(f"{error.kind}: {str(error).replace(f'{unit.compile.folder}/', '')}")
 
 
-def _compiled(extraction: Extraction, unit: Unit) -> dict[str, Any]:
+def _columns(extraction: Extraction, unit: Unit) -> dict[str, Any]:
     one, front_end = unit.compile, extraction.front_end
     if one.language not in _LANGUAGES:
-        return {"skip_reason": f"language: {one.language}"}
+        return columns_without(f"language: {one.language}")
     if not one.folder.is_dir():
-        return {"skip_reason": f"gone: folder {one.folder.name}, where it was compiled, is no longer there"}
+        return columns_without(f"gone: folder {one.folder.name}, where it was compiled, is no longer there")
     if not (one.folder / one.source).is_file():
-        return {"skip_reason": f"gone: {one.source} is no longer there"}
+        return columns_without(f"gone: {one.source} is no longer there")
     options = portable(one.options)
-    name = hashlib.sha256(repr((unit.name, one.options)).encode("utf-8", "surrogateescape")).hexdigest()
-    bitcode, text = extraction.folder / f"{name}.bc", extraction.folder / f"{name}.ll"
+    name = hashlib.sha256(unit.name.encode("utf-8", "surrogateescape")).hexdigest()
+    bitcode = extraction.folder / f"{name}.bc"
     try:
         known = compile_portably(front_end, one.folder, one.language, options.front_end, one.source, bitcode)
-        front_end.print_ir(bitcode, text)
-        functions = hash_functions(text.read_bytes())
-        return {
-            "bitcode": with_options(
-                front_end.finished(bitcode), [one for one in known if one in options.code_generation]
-            ),
-            "ir_sha256": functions.module_hash,
-            "function_hashes": functions.hashes,
-            "function_sizes": functions.sizes,
-        }
+        columns = columns_of(front_end, bitcode)
     finally:
-        text.unlink(missing_ok=True)
         bitcode.unlink(missing_ok=True)
+    generation = [option for option in known if option in options.code_generation]
+    return columns | {"bitcode": with_options(columns["bitcode"], generation)}

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from mlgo.capture.builds import Build, Program
 from mlgo.capture.extract import Extraction, extract
 from mlgo.core.artifacts import PROGRAMS_OF_PROJECT, PROJECT, TableWriter, provenance, write_rows
+from mlgo.corpus.store import CAPTURED_NAME, PROGRAMS_NAME
 
-PROJECT_NAME = "project.parquet"
-PROGRAMS_NAME = "programs.parquet"
 _ROWS_AT_A_TIME = 16
 """Rows of a row group: a single module is read in milliseconds, and writing takes little memory."""
 
@@ -45,19 +45,13 @@ def write_project(
         task=extraction.front_end.task.name if extraction.front_end.task else "",
         optimization=extraction.front_end.settings.optimization,
     )
-    writer = TableWriter(folder / PROJECT_NAME, PROJECT, origin)
-    rows: list[dict[str, Any]] = []
-    modules, skipped = 0, {}
-    for row in extract(extraction, build.units, done):
-        modules += not row["skip_reason"]
-        if row["skip_reason"]:
-            skipped[row["module"]] = row["skip_reason"]
-        rows.append(row)
-        if len(rows) == _ROWS_AT_A_TIME:
-            writer.write({name: [one[name] for one in rows] for name in PROJECT.names})
-            rows.clear()
-    if rows:
-        writer.write({name: [one[name] for one in rows] for name in PROJECT.names})
+    modules, skipped = 0, dict[str, str]()
+    writer = TableWriter(folder / CAPTURED_NAME, PROJECT, origin)
+    rows = extract(extraction, build.units, done)
+    while some := list(islice(rows, _ROWS_AT_A_TIME)):
+        writer.write({name: [row[name] for row in some] for name in PROJECT.names})
+        modules += sum(not row["skip_reason"] for row in some)
+        skipped |= {row["module"]: row["skip_reason"] for row in some if row["skip_reason"]}
     writer.close()
     programs = [_program_row(extraction.project, program, skipped) for program in build.programs]
     write_rows(folder / PROGRAMS_NAME, programs, PROGRAMS_OF_PROJECT, origin)

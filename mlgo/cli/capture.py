@@ -1,8 +1,6 @@
 """`mlgo capture`: any build becomes a project of a corpus."""
 
 import argparse
-import json
-import os
 import sys
 from collections import Counter
 from dataclasses import asdict
@@ -17,12 +15,13 @@ from mlgo.capture.databases import read_database
 from mlgo.capture.extract import Extraction
 from mlgo.capture.project import Captured, write_project
 from mlgo.capture.wrappers import run_build
-from mlgo.cli.options import add_command, add_config_options, positive, read_config
+from mlgo.cli.options import add_command, add_config_options, positive, read_config, say
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import find_toolchain
 from mlgo.core.errors import ConfigError, CorpusError
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.work import shared_folder
+from mlgo.execution.cores import usable_cores
 from mlgo.problems.llvm.task import get_task
 
 _EXAMPLES = """
@@ -43,7 +42,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--name", help="of the project (default: the folder's)")
     parser.add_argument("--licence", default="", help="SPDX identifier of the sources")
     parser.add_argument(
-        "--jobs", type=positive, default=len(os.sched_getaffinity(0)), help="compiles at a time (default: %(default)s)"
+        "--jobs", type=positive, default=usable_cores(), help="compiles at a time (default: %(default)s)"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_config_options(parser)
@@ -71,15 +70,17 @@ def run(args: argparse.Namespace) -> int:
     if status:
         print(f"warning: the build ended with status {status}; what it had done until then is kept", file=sys.stderr)
     captured = _write(args, build)
-    if args.json:
-        print(json.dumps(asdict(captured), indent=2))
-    else:
-        print(f"{captured.modules} modules and {captured.programs} programs in {args.output}")
-        reasons = Counter(reason.split(":")[0] for reason in captured.skipped.values())
-        for reason, count in reasons.most_common():
-            first = next(f"{name}: {why}" for name, why in captured.skipped.items() if why.startswith(reason))
-            print(f"{count} sources left out ({reason}), the first is {first}")
+    say(args, asdict(captured), _summary(args.output, captured))
     return status
+
+
+def _summary(output: Path, captured: Captured) -> str:
+    """How many modules and programs there are, and the first source that was left out for each kind of reason."""
+    lines = [f"{captured.modules} modules and {captured.programs} programs in {output}"]
+    for kind, count in Counter(reason.split(":")[0] for reason in captured.skipped.values()).most_common():
+        first = next(f"{name}: {why}" for name, why in captured.skipped.items() if why.startswith(kind))
+        lines.append(f"{count} sources left out ({kind}), the first is {first}")
+    return "\n".join(lines)
 
 
 def _write(args: argparse.Namespace, build: Build) -> Captured:

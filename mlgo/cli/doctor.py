@@ -25,6 +25,7 @@ from mlgo.core.files import write_bytes
 from mlgo.core.measures import DEFAULT
 from mlgo.core.scratch import scratch_directory
 from mlgo.corpus.recipe import find_sources, load_recipe
+from mlgo.execution.cores import usable_cores
 from mlgo.problems.llvm.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
 from mlgo.problems.llvm.task import get_task
 
@@ -104,8 +105,7 @@ def run_checks(args: argparse.Namespace) -> Iterator[Check]:
         yield _looked_at(name, partial(_program, name), f"install {name} from your distribution")
     yield _looked_at("fifo", _fifo, "point TMPDIR at a local file system that allows FIFOs")
     yield _looked_at("disk", _disk, "free 4 GB for the default preset")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    yield Check("cores", True, f"{cores} usable")
+    yield Check("cores", True, f"{usable_cores()} usable")
     step, remedy = "configuration", "mend the file, or give another with --config"
     try:
         config = read_config(args)

@@ -1,7 +1,6 @@
 """`mlgo evaluate`: a finished policy on a project of one's own."""
 
 import argparse
-import os
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,8 @@ from mlgo.core.files import file_sha256
 from mlgo.core.names import PolicyName
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.work import shared_folder
-from mlgo.corpus.store import unpack_project
+from mlgo.corpus.store import CAPTURED_NAME, PROGRAMS_NAME, unpack_project
+from mlgo.execution.cores import usable_cores
 from mlgo.policy.stored import load_policy
 from mlgo.problems.llvm.task import HEURISTIC
 from mlgo.rollout import CompileHost
@@ -42,7 +42,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--output", type=Path, metavar="DIR", help="for the tables (default: evaluation/ in the project)"
     )
-    parser.add_argument("--workers", type=positive, default=len(os.sched_getaffinity(0)), help="(default: %(default)s)")
+    parser.add_argument("--workers", type=positive, default=usable_cores(), help="(default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_config_options(parser)
     parser.set_defaults(run=run)
@@ -53,9 +53,9 @@ def run(args: argparse.Namespace) -> None:
     config = read_config(args)
     toolchain, policy = find_toolchain(config.toolchain, config.target), load_policy(args.policy)
     name = PolicyName.of(args.policy.resolve().name)
-    modules, bitcode = unpack_project(args.project / "project.parquet", shared_folder(Path("data/work")) / "bitcode")
+    modules, bitcode = unpack_project(args.project / CAPTURED_NAME, shared_folder(Path("data/work")) / "bitcode")
     files = [
-        LinkedFile.of_row(row) for row in read_table(args.project / "programs.parquet", PROGRAMS_OF_PROJECT).to_pylist()
+        LinkedFile.of_row(row) for row in read_table(args.project / PROGRAMS_NAME, PROGRAMS_OF_PROJECT).to_pylist()
     ]
     linking = Linking(find_linker(), config.compile.compile_timeout_s, args.workers)
     with (
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> None:
         target=toolchain.target,
         compile=config.compile.model_dump(),
         policy_sha256=file_sha256(args.policy / "weights.npy"),
-        project_sha256=file_sha256(args.project / "project.parquet"),
+        project_sha256=file_sha256(args.project / CAPTURED_NAME),
         linker_sha256=file_sha256(linking.linker),
     )
     output = (args.output or args.project / "evaluation") / str(name)

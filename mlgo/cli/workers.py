@@ -2,10 +2,10 @@
 
 import argparse
 import json
-import os
 from typing import Any
 
 from mlgo.cli.options import add_command, examples_of, not_negative_float, positive
+from mlgo.execution.cores import usable_cores
 from mlgo.execution.fair import TURN_S
 from mlgo.execution.nested import NestingProxy, serve_workers
 
@@ -36,8 +36,7 @@ def add_parser(commands: Any) -> None:
         help="of a Ray cluster, or auto (default: a cluster of this machine, started for these workers)",
     )
     serve = add_command(actions, "serve", "start them, and end them with Ctrl-C", _EXAMPLES["serve"], [shared])
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    serve.add_argument("--num", type=positive, default=cores, help="workers (default: one for each core)")
+    serve.add_argument("--num", type=positive, default=usable_cores(), help="workers (default: one for each core)")
     serve.add_argument("--at-once", type=positive, default=1, help="jobs that each runs at once (default: %(default)s)")
     serve.add_argument(
         "--turn",

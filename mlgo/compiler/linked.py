@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from mlgo.compiler.linker import run_linker
+from mlgo.compiler.linker import link
 from mlgo.core.errors import LinkError
 from mlgo.core.measures.elf import SHF_EXECINSTR, is_text, read_sections, section_name
 from mlgo.core.scratch import scratch_directory
@@ -21,10 +21,6 @@ SHIPPED = ("text", "read_only", "unwind", "total", "compressed")
 """Measures of a linked file in bytes: executable sections; constants; unwind tables; all three; the stripped file
 compressed by zstd."""
 
-_ALWAYS = (
-    *("--eh-frame-hdr", "--strip-all", "--unresolved-symbols=ignore-all", "--allow-multiple-definition"),
-    *("--noinhibit-exec", "--threads=1", "-z", "notext"),
-)
 _OWN = (
     "--gc-sections",
     "--no-gc-sections",
@@ -100,21 +96,16 @@ def shipped_sizes(
         CompileTimeout: it took too long.
         ObjectError: what it wrote is not an ELF file that can be measured.
     """
+    options = [option for option in file.options if option.startswith(_OWN)]
+    if file.kind == "shared":
+        options += ["-shared", "--undefined-version"]
+    else:
+        options += ["-e", file.entry or "main", *(["--export-dynamic"] if file.export_dynamic else [])]
     with scratch_directory() as folder:
-        output = folder / "linked"
-        options = [option for option in file.options if option.startswith(_OWN)]
         if file.version_script:
             (folder / "exports").write_text(file.version_script)
             options += ["--version-script", str(folder / "exports")]
-        if file.kind == "shared":
-            options += ["-shared", "--undefined-version"]
-        else:
-            options += ["-e", file.entry or "main", *(["--export-dynamic"] if file.export_dynamic else [])]
-        folding = ["--icf=all"] if fold else []
-        run_linker(
-            [str(linker), "ld.lld", *_ALWAYS, *options, *folding, "-o", str(output), *_inputs(file, objects)], timeout_s
-        )
-        sizes = measure_file(output.read_bytes())
+        sizes = measure_file(link(linker, [*options, *_inputs(file, objects)], timeout_s, fold=fold))
     if not sizes["text"]:
         raise LinkError("nothing is left: no entry point and no export needs any of its functions")
     return sizes

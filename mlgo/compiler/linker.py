@@ -16,14 +16,11 @@ from mlgo.core.errors import CompileTimeout, LinkError
 from mlgo.core.measures.elf import read_sections, text_size
 from mlgo.core.scratch import scratch_directory
 
-# -Bsymbolic binds calls within the file directly, as a release build with hidden symbols does; without it each function
-# that is called has a stub of 16 bytes, and inlining would seem to save these. The modules are a part of their project,
-# and some are programs of their own: missing symbols are left open (hidden ones only with --noinhibit-exec, which makes
-# such errors warnings), and of several with one name the first counts. Code that is not position independent is patched
-# when it is loaded (-z notext). clang asks for --eh-frame-hdr in every link. One thread: others are for other links.
-_OPTIONS = (
-    "-shared",
-    "-Bsymbolic",
+# The modules are a part of their project, and some are programs of their own: missing symbols are left open (hidden
+# ones only with --noinhibit-exec, which makes such errors warnings), and of several with one name the first counts.
+# Code that is not position independent is patched when it is loaded (-z notext). clang asks for --eh-frame-hdr in every
+# link. One thread: others are for other links.
+_ALWAYS = (
     "--eh-frame-hdr",
     "--strip-all",
     "--unresolved-symbols=ignore-all",
@@ -33,6 +30,10 @@ _OPTIONS = (
     "-z",
     "notext",
 )
+
+# -Bsymbolic binds calls within the file directly, as a release build with hidden symbols does; without it each function
+# that is called has a stub of 16 bytes, and inlining would seem to save these.
+_SHARED = ("-shared", "-Bsymbolic")
 
 
 def linked_text(linker: Path, objects: Sequence[Path], timeout_s: float, *, fold: bool = False) -> int:
@@ -53,12 +54,27 @@ def linked_text(linker: Path, objects: Sequence[Path], timeout_s: float, *, fold
         CompileTimeout: it took too long.
         ObjectError: what it wrote is not an ELF file that can be measured.
     """
+    return text_size(read_sections(link(linker, [*_SHARED, *map(str, objects)], timeout_s, fold=fold)))
+
+
+def link(linker: Path, arguments: Sequence[str], timeout_s: float, *, fold: bool = False) -> bytes:
+    """Link parts of a project, whatever is missing, and return the file.
+
+    Args:
+        linker: what `toolchain.find_linker` gives.
+        arguments: options and inputs.
+        timeout_s: deadline of the link.
+        fold: fold functions with identical code into one (``--icf=all``).
+
+    Raises:
+        LinkError: the linker refuses.
+        CompileTimeout: it took too long.
+    """
     with scratch_directory() as directory:
-        output = directory / "linked.so"
+        output = directory / "linked"
         folding = ("--icf=all",) if fold else ()
-        command = [str(linker), "ld.lld", *_OPTIONS, *folding, "-o", str(output), *map(str, objects)]
-        run_linker(command, timeout_s)
-        return text_size(read_sections(output.read_bytes()))
+        run_linker([str(linker), "ld.lld", *_ALWAYS, *folding, "-o", str(output), *arguments], timeout_s)
+        return output.read_bytes()
 
 
 def run_linker(

@@ -6,6 +6,7 @@ never enter an artifact, because two runs would differ; they go to ``data/work/t
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -559,20 +560,14 @@ def read_table(
     Raises:
         ArtifactError: missing, not Parquet, damaged, or of another schema.
     """
-    try:
+    with _readable(path):
         table = pq.read_table(path, columns=columns, filters=filters)
         table.validate(full=True)
         names = table.column_names
-    except FileNotFoundError as error:
-        raise ArtifactError(f"{path} is missing; run the stage that makes it") from error
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise ArtifactError(f"{path} is not a readable Parquet file ({reason}); delete it and run its stage") from error
     for field in schema or ():
         if columns is not None and field.name not in columns:
             continue
-        if names.count(field.name) != 1 or table.schema.field(field.name).type != field.type:
-            raise ArtifactError(f"{path} has no column {field.name!r} of type {field.type}; run its stage again")
+        _check_column(path, field, table.schema, names)
         if not field.nullable and table[field.name].null_count:
             raise ArtifactError(f"{path} has rows without {field.name!r}; run its stage again")
     return table
@@ -589,20 +584,28 @@ def table_rows(path: Path, schema: pa.Schema, columns: list[str]) -> Iterator[di
     Raises:
         ArtifactError: missing, not Parquet, damaged, or of another schema.
     """
+    with _readable(path), pq.ParquetFile(path) as file:
+        for field in schema:
+            _check_column(path, field, file.schema_arrow, file.schema_arrow.names)
+        for group in range(file.num_row_groups):
+            yield from file.read_row_group(group, columns).to_pylist()
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Say in one line why a Parquet file cannot be read."""
     try:
-        with pq.ParquetFile(path) as file:
-            for field in schema:
-                if field.name not in file.schema_arrow.names or file.schema_arrow.field(field.name).type != field.type:
-                    raise ArtifactError(
-                        f"{path} has no column {field.name!r} of type {field.type}; run its stage again"
-                    )
-            for group in range(file.num_row_groups):
-                yield from file.read_row_group(group, columns).to_pylist()
+        yield
     except FileNotFoundError as error:
         raise ArtifactError(f"{path} is missing; run the stage that makes it") from error
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ArtifactError(f"{path} is not a readable Parquet file ({reason}); delete it and run its stage") from error
+
+
+def _check_column(path: Path, field: pa.Field, found: pa.Schema, names: list[str]) -> None:
+    if names.count(field.name) != 1 or found.field(field.name).type != field.type:
+        raise ArtifactError(f"{path} has no column {field.name!r} of type {field.type}; run its stage again")
 
 
 def read_provenance(path: Path) -> dict[str, Any]:

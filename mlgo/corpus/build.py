@@ -17,6 +17,7 @@ from mlgo.core.seeding import sample
 from mlgo.corpus.fetch import copy_local, fetch_sources, unpack
 from mlgo.corpus.functions import hash_functions
 from mlgo.corpus.recipe import Recipe, Unit, find_sources, write_generated_files
+from mlgo.corpus.store import CAPTURED_NAME
 
 
 class SourceCompiler(Protocol):
@@ -58,17 +59,19 @@ def captured_project(project: str, recipe: Recipe, task: str, limits: BuildLimit
         ArtifactError: the folder holds no captured project.
         CorpusError: it was captured for another task, or too many of its sources were left out.
     """
-    path = Path(str(recipe.captured)) / "project.parquet"
+    path = Path(str(recipe.captured), CAPTURED_NAME)
     made_for = read_provenance(path).get("task")
     if made_for != task:
-        raise CorpusError(f"{path} was captured for task {made_for}; capture the build again with --task {task}")
+        raise CorpusError(
+            f"{path} was captured for task {made_for}; capture the build again with a --preset whose task is {task}"
+        )
     names = [row["module"] for row in table_rows(path, PROJECT, ["module"])]
     chosen = set(sample(names, limits.max_modules, limits.seed, "corpus", project))
     rows = []
     for row in table_rows(path, PROJECT, PROJECT.names):
         row |= {"project": project, "licence": recipe.license or row["licence"]}
         if row["module"] not in chosen:
-            row |= _without_code(f"sampled: the project was cut to {limits.max_modules} sources")
+            row |= columns_without(f"sampled: the project was cut to {limits.max_modules} sources")
         rows.append(row)
     _check_failures(project, [row for row in rows if row["module"] in chosen], limits)
     return sorted(rows, key=lambda row: str(row["module"]))
@@ -122,6 +125,8 @@ def source_folder(recipe: Recipe, cache_dir: Path, folder: Path) -> Iterator[Pat
         PackageError: they cannot be had.
         CorpusError: they cannot be used.
     """
+    if recipe.captured is not None:
+        raise CorpusError(f"{recipe.name} is a captured project; its sources are compiled by mlgo capture alone")
     if recipe.path is not None:
         yield copy_local(recipe, folder / "sources")
     else:
@@ -131,20 +136,32 @@ def source_folder(recipe: Recipe, cache_dir: Path, folder: Path) -> Iterator[Pat
 def _build_source(
     project: str, recipe: Recipe, compiler: SourceCompiler, root: Path, folder: Path, unit: Unit, source: str
 ) -> dict[str, Any]:
-    stem = folder / hashlib.sha256(source.encode()).hexdigest()
-    bitcode, text = stem.with_name(stem.name + ".bc"), stem.with_name(stem.name + ".ll")
+    bitcode = folder / f"{hashlib.sha256(source.encode()).hexdigest()}.bc"
     try:
         compiler.compile_to_bitcode(root, unit.language, unit.arguments(), source, bitcode)
-        compiler.print_ir(bitcode, text)
-        functions = hash_functions(text.read_bytes())
-        data = compiler.finished(bitcode)
+        columns = columns_of(compiler, bitcode)
     except CompileError as error:
         return _row(project, recipe, unit, source, f"{error.kind}: {str(error).replace(str(root) + '/', '')}")
     finally:
-        text.unlink(missing_ok=True)
         bitcode.unlink(missing_ok=True)
-    return _row(project, recipe, unit, source, "") | {
-        "bitcode": data,
+    return _row(project, recipe, unit, source, "") | columns
+
+
+def columns_of(compiler: SourceCompiler, bitcode: Path) -> dict[str, Any]:
+    """Columns of ``artifacts.PROJECT`` that a source's unoptimized bitcode fills.
+
+    Raises:
+        CompileError: it cannot be read, or not be finished.
+    """
+    text = bitcode.with_suffix(".ll")
+    try:
+        compiler.print_ir(bitcode, text)
+        functions = hash_functions(text.read_bytes())
+    finally:
+        text.unlink(missing_ok=True)
+    return {
+        "skip_reason": "",
+        "bitcode": compiler.finished(bitcode),
         "ir_sha256": functions.module_hash,
         "function_hashes": functions.hashes,
         "function_sizes": functions.sizes,
@@ -157,10 +174,11 @@ def _left_out(project: str, recipe: Recipe, unit: Unit, source: str, limits: Bui
 
 def _row(project: str, recipe: Recipe, unit: Unit, source: str, skip_reason: str) -> dict[str, Any]:
     named = {"project": project, "module": source, "language": unit.language, "licence": recipe.license}
-    return named | _without_code(skip_reason)
+    return named | columns_without(skip_reason)
 
 
-def _without_code(skip_reason: str) -> dict[str, Any]:
+def columns_without(skip_reason: str) -> dict[str, Any]:
+    """The same columns of a source that became no module."""
     return {"ir_sha256": "", "skip_reason": skip_reason, "bitcode": None, "function_hashes": [], "function_sizes": []}
 
 

@@ -11,6 +11,11 @@ from mlgo.core.artifacts import MODULES, PROJECT, read_table, table_rows
 from mlgo.core.errors import CorpusError
 from mlgo.core.files import write_bytes
 
+CAPTURED_NAME = "project.parquet"
+"""Table of ``artifacts.PROJECT`` in the folder of a captured project."""
+PROGRAMS_NAME = "programs.parquet"
+"""Table of ``artifacts.PROGRAMS_OF_PROJECT`` there."""
+
 
 @dataclass(frozen=True)
 class Module:

@@ -16,6 +16,11 @@ _held: list[int] = []
 _log = logging.getLogger(__name__)
 
 
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @functools.cache
 def warn_without_affinity() -> None:
     """Say, once per process, that workers cannot be bound to cores here."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from mlgo.compiler.linker import linked_text
 from mlgo.core.artifacts import PROJECT_MEASURES
@@ -12,6 +12,8 @@ from mlgo.core.errors import CompileError
 from mlgo.core.measures.comdat import comdat_groups, deduplicated_text
 from mlgo.core.measures.elf import read_sections, text_size
 from mlgo.corpus.store import Module
+
+Size = TypeVar("Size")
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def measure_projects(
 def _measure_project(
     linking: Linking, contender: str, modules: Sequence[Module], objects: Sequence[Path]
 ) -> list[dict[str, Any]]:
-    missing = [module.name for module, path in zip(modules, objects, strict=True) if not path.exists()]
+    by_name = {module.name: path for module, path in zip(modules, objects, strict=True)}
     measures: dict[str, Callable[[], int]] = {
         "object": lambda: sum(text_size(read_sections(path.read_bytes())) for path in objects),
         "deduplicated": lambda: deduplicated_text(
@@ -74,15 +76,7 @@ def _measure_project(
     }
 
     def row(measure: str) -> dict[str, Any]:
-        size, failure, message = None, "", ""
-        if missing:
-            failure = "compile"
-            message = f"{len(missing)} of {len(modules)} modules did not compile; the first is {missing[0]}"
-        else:
-            try:
-                size = measures[measure]()
-            except CompileError as error:
-                failure, message = error.kind, str(error)
+        size, failure, message = measured(by_name, measures[measure])
         return {
             "project": modules[0].project,
             "split": modules[0].split,
@@ -95,3 +89,22 @@ def _measure_project(
         }
 
     return [row(measure) for measure in PROJECT_MEASURES]
+
+
+def measured(objects: Mapping[str, Path], measure: Callable[[], Size]) -> tuple[Size | None, str, str]:
+    """Measure what several objects make together.
+
+    Args:
+        objects: object file by name of the module; there is none where the compile failed.
+        measure: links and measures.
+
+    Returns:
+        What was measured, or None, and kind and message of the failure, empty without one.
+    """
+    missing = [name for name, path in objects.items() if not path.exists()]
+    if missing:
+        return None, "compile", f"{len(missing)} of {len(objects)} modules did not compile; the first is {missing[0]}"
+    try:
+        return measure(), "", ""
+    except CompileError as error:
+        return None, error.kind, str(error)

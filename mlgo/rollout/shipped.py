@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from mlgo.compiler.linked import SHIPPED, LinkedFile, shipped_sizes
-from mlgo.core.errors import CompileError
 from mlgo.core.names import PolicyName
 from mlgo.corpus.store import Module
 from mlgo.policy.policy import Policy
@@ -15,7 +14,7 @@ from mlgo.problems.llvm.task import HEURISTIC
 from mlgo.rollout.compiles import CompileHost, check_failures
 from mlgo.rollout.evaluation import evaluate_policy
 from mlgo.rollout.jobs import CompileJob
-from mlgo.rollout.linking import Linking, object_paths
+from mlgo.rollout.linking import Linking, measured, object_paths
 from mlgo.rollout.scored import ScoredModule
 
 
@@ -84,26 +83,16 @@ def evaluate_project(
 def _sizes_row(
     linking: Linking, file: LinkedFile, contender: str, objects: Mapping[str, Path], fold: bool
 ) -> dict[str, Any]:
-    sizes: dict[str, int | None] = dict.fromkeys(SHIPPED)
-    failure = message = ""
-    missing = [name for name, path in objects.items() if not path.exists()]
-    if missing:
-        failure, message = (
-            "compile",
-            f"{len(missing)} of {len(objects)} modules did not compile; the first is {missing[0]}",
-        )
-    else:
-        try:
-            sizes |= shipped_sizes(linking.linker, file, objects, linking.timeout_s, fold=fold)
-        except CompileError as error:
-            failure, message = error.kind, str(error)
+    sizes, failure, message = measured(
+        objects, lambda: shipped_sizes(linking.linker, file, objects, linking.timeout_s, fold=fold)
+    )
     return {
         "project": file.project,
         "program": file.name,
         "kind": file.kind,
         "contender": contender,
         "folded": fold,
-        **sizes,
+        **(sizes or dict.fromkeys(SHIPPED)),
         "num_modules": len(objects),
         "failure": failure,
         "message": message,
