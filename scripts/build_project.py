@@ -1,8 +1,9 @@
-"""Compile one project's sources to bitcode.
+"""Compile one project's sources to bitcode, and list what is linked of them.
 
 Example:
     python scripts/build_project.py --preset config/presets/tiny.yaml --project lz \
-        --recipe config/corpora/sample/lz.yaml --threads 2 --output data/corpus/projects/lz.parquet
+        --recipe config/corpora/sample/lz.yaml --threads 2 --output data/corpus/projects/lz.parquet \
+        --programs data/corpus/programs/lz.parquet
 """
 
 from pathlib import Path
@@ -10,10 +11,11 @@ from pathlib import Path
 from mlgo.cli.arguments import add_work_argument, compiler_of, settings_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.compiler.frontend import FrontEnd
-from mlgo.core.artifacts import PROJECT, provenance, write_rows
+from mlgo.core.artifacts import PROGRAMS_OF_PROJECT, PROJECT, provenance, write_rows
 from mlgo.core.files import content_hash
 from mlgo.core.work import shared_folder
 from mlgo.corpus.build import BuildLimits, build_project, captured_project
+from mlgo.corpus.programs import captured_programs, program_of_all
 from mlgo.corpus.recipe import load_recipe
 from mlgo.problems.llvm.task import get_task
 
@@ -24,7 +26,8 @@ def main() -> None:
     parser.add_argument("--recipe", type=Path, required=True)
     add_work_argument(parser)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--output", type=Path, required=True, help="table of modules")
+    parser.add_argument("--programs", type=Path, required=True, help="table of linked files")
     args = parser.parse_args()
 
     values, shared = settings_of(args), shared_folder(args.work)
@@ -35,8 +38,10 @@ def main() -> None:
     front_end = FrontEnd(toolchain, settings, shared / "zig-cache", get_task(task))
     if recipe.captured is not None:
         rows = captured_project(args.project, recipe, task, limits)
+        programs = captured_programs(args.project, Path(recipe.captured), rows)
     else:
         rows = build_project(args.project, recipe, front_end, limits, shared / "sdists")
+        programs = program_of_all(args.project, rows)
     origin = provenance(
         compiler=toolchain.name,
         target=toolchain.target,
@@ -46,6 +51,7 @@ def main() -> None:
         seed=seed,
     )
     write_rows(args.output, rows, PROJECT, origin)
+    write_rows(args.programs, programs, PROGRAMS_OF_PROJECT, origin)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ rule build_project:
         code=code("corpus", "compiler", "problems/llvm", "wire"),
         recipe=recipe_at,
     output:
-        "data/{place}corpus/projects/{project}.parquet",
+        modules="data/{place}corpus/projects/{project}.parquet",
+        programs="data/{place}corpus/programs/{project}.parquet",
     log:
         "data/work/logs/{place}build_project/{project}.log",
     threads: 8
@@ -35,7 +36,7 @@ rule build_project:
         ),
     shell:
         "MLGO_LOG={log:q} exec python {input.script} --config {params.config} --project {wildcards.project} "
-        "--recipe {input.recipe} --threads {threads} --output {output:q}"
+        "--recipe {input.recipe} --threads {threads} --output {output.modules:q} --programs {output.programs:q}"
 
 
 rule assemble_corpus:

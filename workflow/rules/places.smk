@@ -86,7 +86,9 @@ def local_sources(wildcards):
     path = Path(recipe_at(wildcards))
     recipe = read_yaml(path) if path.exists() else {}
     if recipe.get("captured"):
-        return [f"{recipe['captured']}/project.parquet"]
+        return [
+            f"{recipe['captured']}/{kind}.parquet" for kind in ("project", "programs")
+        ]
     folder = recipe.get("path")
     return sorted(str(path) for path in Path(folder).rglob("*.*")) if folder else []
 
