@@ -1,4 +1,4 @@
-"""Join projects into a corpus: remove duplicates, assign splits, write the manifest.
+"""Join projects into a corpus: remove duplicates, assign splits, write the manifests of modules and programs.
 
 Example:
     python scripts/assemble_corpus.py --corpus data/corpus
@@ -9,15 +9,26 @@ from pathlib import Path
 
 from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.core.artifacts import MODULES, PROJECT, provenance, read_provenance, read_table, write_rows
+from mlgo.core.artifacts import (
+    MODULES,
+    PROGRAMS_OF_CORPUS,
+    PROGRAMS_OF_PROJECT,
+    PROJECT,
+    provenance,
+    read_provenance,
+    read_table,
+    write_rows,
+)
 from mlgo.core.config import Splits
 from mlgo.core.files import write_json
-from mlgo.corpus.assemble import assemble, shared_bodies
+from mlgo.corpus.assemble import assemble, assemble_programs, shared_bodies
 
 
 def main() -> None:
     parser = stage_parser(__doc__)
-    parser.add_argument("--corpus", type=Path, required=True, help="folder with projects/, gets modules.parquet")
+    parser.add_argument(
+        "--corpus", type=Path, required=True, help="folder with projects/ and programs/, gets modules.parquet"
+    )
     args = parser.parse_args()
 
     splits = settings_of(args).section("corpus.splits", Splits).model_dump()
@@ -26,6 +37,9 @@ def main() -> None:
     rows = assemble(projects, splits)
     origin = provenance(splits=splits, projects={name: read_provenance(path) for name, path in sorted(shards.items())})
     write_rows(args.corpus / "modules.parquet", rows, MODULES, origin)
+    programs = {name: read_table(args.corpus / "programs" / f"{name}.parquet", PROGRAMS_OF_PROJECT) for name in shards}
+    linked = assemble_programs(projects, programs, rows)
+    write_rows(args.corpus / "programs.parquet", linked, PROGRAMS_OF_CORPUS, origin)
 
     modules = [row for row in rows if not row["skip_reason"]]
     summary = {

@@ -88,9 +88,23 @@ PROGRAMS_OF_PROJECT = pa.schema(
 )
 """Linked files of one project's build: which modules make them, and how."""
 
+PROGRAMS_OF_CORPUS = pa.schema(
+    [
+        *PROGRAMS_OF_PROJECT,
+        _field("split", pa.string(), "train, validation or test"),
+        _field(
+            "duplicates",
+            pa.list_(pa.struct([("module", pa.string()), ("language", pa.string()), ("bitcode_sha256", pa.string())])),
+            "modules of it that the corpus leaves out, as their code is that of others; a link needs them all the same",
+        ),
+    ]
+)
+"""The linked files of all projects of a corpus."""
+
 SHIPPED_SIZES = pa.schema(
     [
         _field("project", pa.string(), "project the program belongs to"),
+        _field("split", pa.string(), "train, validation or test"),
         _field("program", pa.string(), "path within the project's build"),
         _field("kind", pa.string(), "program or shared"),
         _field("contender", pa.string(), "heuristic, or a policy with its seed"),

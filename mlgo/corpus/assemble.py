@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mlgo.core.errors import CorpusError
 
 SPLITS = ("train", "validation", "test")
+
+_DUPLICATE = "duplicate:"
 
 
 def assemble(projects: Mapping[str, pa.Table], splits: Mapping[str, list[str]]) -> list[dict[str, Any]]:
@@ -36,13 +39,55 @@ def assemble(projects: Mapping[str, pa.Table], splits: Mapping[str, list[str]]) 
             for source in projects[project].to_pylist():
                 key = source["ir_sha256"]
                 if not source["skip_reason"] and key in seen:
-                    source["skip_reason"] = f"duplicate: same code as {seen[key]}"
+                    source["skip_reason"] = f"{_DUPLICATE} same code as {seen[key]}"
                 elif not source["skip_reason"]:
                     seen[key] = f"{project}/{source['module']}"
                 rows.append((split, source))
     _check_every_split_has_modules(rows)
     homes = _splits_of_bodies(rows)
     return [_manifest_row(split, source, homes) for split, source in rows]
+
+
+def assemble_programs(
+    projects: Mapping[str, pa.Table], programs: Mapping[str, pa.Table], manifest: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """List the linked files of a corpus.
+
+    Args:
+        projects: rows of ``artifacts.PROJECT`` by project.
+        programs: rows of ``artifacts.PROGRAMS_OF_PROJECT`` by project.
+        manifest: what `assemble` made of the projects.
+
+    Returns:
+        Rows of ``artifacts.PROGRAMS_OF_CORPUS``, by split, project and as the project lists them.
+    """
+    splits = {row["project"]: row["split"] for row in manifest}
+    left_out: dict[str, set[str]] = {}
+    for row in manifest:
+        if row["skip_reason"].startswith(_DUPLICATE):
+            left_out.setdefault(row["project"], set()).add(row["module"])
+    rows = []
+    for project, split in splits.items():
+        duplicates = _duplicates(projects[project], left_out.get(project, set()))
+        for program in programs[project].to_pylist():
+            names = {name: True for part in program["parts"] for name in part["modules"] if name in duplicates}
+            rows.append({**program, "split": split, "duplicates": [duplicates[name] for name in names]})
+    return rows
+
+
+def _duplicates(project: pa.Table, names: set[str]) -> dict[str, dict[str, str]]:
+    """What ``artifacts.PROGRAMS_OF_CORPUS`` tells of some sources of a project, by name."""
+    if not names:
+        return {}
+    chosen = project.filter(pc.field("module").isin(sorted(names))).select(["module", "language", "bitcode"])
+    return {
+        row["module"]: {
+            "module": row["module"],
+            "language": row["language"],
+            "bitcode_sha256": hashlib.sha256(row["bitcode"]).hexdigest(),
+        }
+        for row in chosen.to_pylist()
+    }
 
 
 def shared_bodies(projects: Mapping[str, pa.Table], manifest: list[dict[str, Any]]) -> dict[str, dict[str, int]]:

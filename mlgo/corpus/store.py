@@ -1,20 +1,21 @@
 """The corpus on disk: manifest, bitcode shards, and single bitcode files where a compiler can read them."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow.compute as pc
 
-from mlgo.core.artifacts import MODULES, PROJECT, read_table, table_rows
+from mlgo.core.artifacts import MODULES, PROGRAMS_OF_CORPUS, PROJECT, read_table, table_rows
 from mlgo.core.errors import CorpusError
 from mlgo.core.files import write_bytes
 
 CAPTURED_NAME = "project.parquet"
 """Table of ``artifacts.PROJECT`` in the folder of a captured project."""
 PROGRAMS_NAME = "programs.parquet"
-"""Table of ``artifacts.PROGRAMS_OF_PROJECT`` there."""
+"""Table of ``artifacts.PROGRAMS_OF_PROJECT`` there; of ``artifacts.PROGRAMS_OF_CORPUS`` in the folder of a corpus."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,68 @@ def load_modules(
     asked = {"project": None if project is None else {project}, "split": splits, "language": languages}
     wanted = {name: set(values) for name, values in asked.items() if values is not None}
     return [one for one in modules if all(getattr(one, name) in values for name, values in wanted.items())]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A linked file of a project.
+
+    Attributes:
+        row: how it is linked, a row of ``artifacts.PROGRAMS_OF_PROJECT``.
+        modules: what it is linked of, each once; also those that are no modules of the corpus as they are duplicates.
+    """
+
+    row: Mapping[str, Any]
+    modules: tuple[Module, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of its modules."""
+        return tuple(module.name for module in self.modules)
+
+
+def load_programs(
+    corpus_dir: Path, *, project: str | None = None, splits: Iterable[str] | None = None
+) -> list[Program]:
+    """List the corpus's linked files, in manifest order.
+
+    Args:
+        corpus_dir: folder with ``modules.parquet`` and ``programs.parquet``.
+        project: only this project.
+        splits: only these splits.
+
+    Raises:
+        ArtifactError: no usable manifest.
+        CorpusError: a program is made of a module that the corpus does not hold.
+    """
+    wanted = None if splits is None else set(splits)
+    rows = [
+        row
+        for row in read_table(corpus_dir / PROGRAMS_NAME, PROGRAMS_OF_CORPUS).to_pylist()
+        if project in (None, row["project"]) and (wanted is None or row["split"] in wanted)
+    ]
+    modules = {one.key: one for one in load_modules(corpus_dir, project=project, splits=splits)}
+    for row in rows:
+        for one in row["duplicates"]:
+            module = Module(row["project"], one["module"], one["language"], row["split"], one["bitcode_sha256"])
+            modules[module.key] = module
+    return [program_of(row, modules) for row in rows]
+
+
+def program_of(row: Mapping[str, Any], modules: Mapping[str, Module]) -> Program:
+    """A linked file with its modules, by their keys.
+
+    Raises:
+        CorpusError: one of them is not there.
+    """
+    names = dict.fromkeys(name for part in row["parts"] for name in part["modules"])
+    missing = [name for name in names if f"{row['project']}/{name}" not in modules]
+    if missing:
+        raise CorpusError(
+            f"{row['project']}: {row['program']} is linked of {missing[0]}, which is no module of the project; "
+            "capture the build again, or make the corpus again"
+        )
+    return Program(row, tuple(modules[f"{row['project']}/{name}"] for name in names))
 
 
 def unpack_project(path: Path, bitcode_dir: Path) -> tuple[list[Module], dict[str, Path]]:

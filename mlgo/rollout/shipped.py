@@ -88,6 +88,7 @@ def _sizes_row(
     )
     return {
         "project": file.project,
+        "split": "test",
         "program": file.name,
         "kind": file.kind,
         "contender": contender,

@@ -6,10 +6,11 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from mlgo.core.artifacts import MODULES, PROJECT, write_rows
+from mlgo.core.artifacts import MODULES, PROGRAMS_OF_CORPUS, PROGRAMS_OF_PROJECT, PROJECT, write_rows
 from mlgo.core.errors import ArtifactError, CorpusError
-from mlgo.corpus.assemble import assemble, shared_bodies
-from mlgo.corpus.store import load_modules, unpack_bitcode
+from mlgo.corpus.assemble import assemble, assemble_programs, shared_bodies
+from mlgo.corpus.programs import program_of_all
+from mlgo.corpus.store import load_modules, load_programs, unpack_bitcode
 from tests.conftest import almost
 
 
@@ -166,3 +167,45 @@ def test_the_hash_of_bitcode_is_compared_to_its_last_digit(stored, tmp_path):
     (module, *_) = load_modules(stored)
     with pytest.raises(CorpusError, match="its shard does not hold the bitcode that the manifest names"):
         unpack_bitcode(stored, [replace(module, sha256=almost(module.sha256))], tmp_path / "bitcode")
+
+
+@pytest.fixture
+def corpus(projects, tmp_path):
+    """A corpus on disk, with one shared object for each project."""
+    manifest = assemble(projects, SPLITS)
+    programs = {
+        name: pa.Table.from_pylist(program_of_all(name, rows), PROGRAMS_OF_PROJECT.remove_metadata())
+        for name, rows in PROJECTS.items()
+    }
+    write_rows(tmp_path / "modules.parquet", manifest, MODULES, {})
+    for name in ("alpha", "beta", "gamma"):
+        write_rows(tmp_path / "projects" / f"{name}.parquet", PROJECTS[name], PROJECT, {})
+    rows = assemble_programs(projects, programs, manifest)
+    write_rows(tmp_path / "programs.parquet", rows, PROGRAMS_OF_CORPUS, {})
+    return tmp_path
+
+
+def test_a_program_is_linked_of_its_duplicates_too(corpus, tmp_path):
+    alpha, beta, gamma = load_programs(corpus)
+    assert [(one.row["program"], one.row["split"]) for one in (alpha, beta, gamma)] == [
+        ("alpha.so", "train"),
+        ("beta.so", "validation"),
+        ("gamma.so", "test"),
+    ]
+    assert (alpha.names, beta.names, gamma.names) == (("a.c", "b.c"), ("x.c", "y.c"), ("z.c", "z2.c"))
+    assert [one["module"] for one in beta.row["duplicates"]] == ["x.c"]
+    files = unpack_bitcode(corpus, beta.modules, tmp_path / "bitcode")
+    assert files["beta/x.c"].read_bytes() == b"bitcode of A"  # its own, which is that of alpha/a.c
+    assert {one.split for one in beta.modules} == {"validation"}
+
+
+def test_programs_of_a_split_or_a_project(corpus):
+    assert [one.row["project"] for one in load_programs(corpus, splits=["test", "train"])] == ["alpha", "gamma"]
+    assert [one.row["program"] for one in load_programs(corpus, project="beta")] == ["beta.so"]
+
+
+def test_a_program_of_unknown_modules_is_refused(corpus):
+    rows = [{**one.row, "parts": [{"kind": "object", "modules": ["gone.c"]}]} for one in load_programs(corpus)]
+    write_rows(corpus / "programs.parquet", rows, PROGRAMS_OF_CORPUS, {})
+    with pytest.raises(CorpusError, match=r"alpha: alpha\.so is linked of gone\.c, which is no module"):
+        load_programs(corpus)

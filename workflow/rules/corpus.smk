@@ -5,6 +5,7 @@ include: "places.smk"
 rule corpus:
     input:
         "data/corpus/modules.parquet",
+        "data/corpus/programs.parquet",
         "data/corpus/summary.json",
 
 
@@ -44,8 +45,14 @@ rule assemble_corpus:
         script="scripts/assemble_corpus.py",
         code=code("corpus"),
         projects=lambda wildcards: corpus_at(wildcards.place)[1:],
+        programs=lambda wildcards: expand(
+            "data/{place}corpus/programs/{project}.parquet",
+            place=wildcards.place,
+            project=projects_at(wildcards.place),
+        ),
     output:
         "data/{place}corpus/modules.parquet",
+        "data/{place}corpus/programs.parquet",
         "data/{place}corpus/summary.json",
     log:
         "data/work/logs/{place}assemble_corpus.log",
