@@ -2,13 +2,14 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Literal
 
 from mlgo.capture.calls import Call
-from mlgo.capture.commands import Archive, Compile, Link, is_shared, steps_of
+from mlgo.capture.commands import Archive, Compile, Link, Step, is_shared, steps_of
 
 
 @dataclass(frozen=True)
@@ -62,19 +63,21 @@ class Build:
     Attributes:
         units: in the order of compiling.
         programs: in the order of linking.
+        left_out: why a linked file is not among them, by name.
     """
 
     units: tuple[Unit, ...]
     programs: tuple[Program, ...]
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_build(calls: Iterable[Call], root: Path) -> Build:
+def read_build(calls: Iterable[Call | Step], root: Path) -> Build:
     """Put the steps of a build together.
 
     A file that is made again replaces what it was before, but what was linked with it keeps it.
 
     Args:
-        calls: in the order of time.
+        calls: in the order of time; what is already known of a call may stand in its place.
         root: folder that names are relative to.
     """
     compiles: list[Compile] = []
@@ -82,7 +85,7 @@ def read_build(calls: Iterable[Call], root: Path) -> Build:
     archives: set[Path] = set()
     links: dict[Path, tuple[Link, list[tuple[Path, list[int]]]]] = {}
     for call in calls:
-        for step in steps_of(call):
+        for step in steps_of(call) if isinstance(call, Call) else [call]:
             if isinstance(step, Compile):
                 held[step.output] = [len(compiles)]
                 archives.discard(step.output)
@@ -117,9 +120,10 @@ def read_build(calls: Iterable[Call], root: Path) -> Build:
             tuple([relative(path, root) for path, numbers in inputs if not numbers]),
         )
         for link, inputs in links.values()
-        if any(numbers for _, numbers in inputs)
+        if any(numbers for _, numbers in inputs) and not link.problem
     ]
-    return Build(tuple(Unit(by_number[n], compiles[n]) for n in wanted), tuple(programs))
+    left_out = {relative(link.output, root): link.problem for link, _ in links.values() if link.problem}
+    return Build(tuple(Unit(by_number[n], compiles[n]) for n in wanted), tuple(programs), left_out)
 
 
 def without_probes(build: Build) -> Build:
@@ -127,7 +131,7 @@ def without_probes(build: Build) -> Build:
     programs = tuple(one for one in build.programs if _is_kept(one.link.output))
     linked = {name for one in programs for part in one.parts for name in part.units}
     units = tuple(one for one in build.units if one.name in linked or _is_kept(one.compile.output))
-    return Build(units, programs)
+    return replace(build, units=units, programs=programs)
 
 
 def _is_kept(output: Path) -> bool:
@@ -136,7 +140,15 @@ def _is_kept(output: Path) -> bool:
 
 def relative(path: Path, root: Path) -> str:
     """A path as names have it: relative to the root, or in full where it lies elsewhere."""
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
+    return as_text((path.relative_to(root) if path.is_relative_to(root) else path).as_posix())
+
+
+def as_text(name: str) -> str:
+    r"""A name or message as tables hold it: bytes of a path that are no UTF-8 become ``\xNN``."""
+    try:
+        return os.fsencode(name).decode(errors="backslashreplace")
+    except UnicodeEncodeError:  # half a character of JSON
+        return name.encode(errors="backslashreplace").decode()
 
 
 def _with_libraries(link: Link, held: dict[Path, list[int]]) -> list[Path]:
@@ -161,8 +173,16 @@ def _names(compiles: Sequence[Compile], root: Path) -> list[str]:
     counts = Counter(sources)
     objects = [relative(one.output, root) for one in compiles]
     names = [f"{s}@{o}" if counts[s] > 1 else s for s, o in zip(sources, objects, strict=True)]
-    seen: Counter[str] = Counter()
-    for place, name in enumerate(names):  # one source, one object, compiled twice, and both were linked
-        seen[name] += 1
-        names[place] = name if seen[name] == 1 else f"{name}#{seen[name]}"
-    return names
+    return unique_names(names)  # one source, one object, compiled twice, and both were linked
+
+
+def unique_names(names: Iterable[str]) -> list[str]:
+    """Names with ``#2`` and so on after those that came before."""
+    taken: dict[str, None] = {}
+    for name in names:
+        numbers = count(2)
+        free = name
+        while free in taken:
+            free = f"{name}#{next(numbers)}"
+        taken[free] = None
+    return list(taken)

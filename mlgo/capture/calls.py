@@ -37,6 +37,7 @@ class Call:
         arguments: after the name, response files still as ``@FILE``.
         responses: content of these files at that time, by argument.
         began_ns: when it was written down, in nanoseconds.
+        problem: why what it does is not known whole, such as a response file that is gone: kind, colon, reason.
     """
 
     tool: Tool
@@ -45,6 +46,7 @@ class Call:
     arguments: tuple[str, ...]
     responses: Mapping[str, str] = field(default_factory=dict)
     began_ns: int = 0
+    problem: str = ""
 
 
 def read_calls(records: Path) -> list[Call]:

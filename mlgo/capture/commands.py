@@ -4,7 +4,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -34,7 +34,7 @@ _SEPARATE = frozenset(
         *("-Xlinker", "-Xassembler", "-Xpreprocessor", "-Xclang", "-T", "-u", "-z", "-e", "-h", "-arch"),
         *("-target", "--param", "-aux-info", "-B", "-mllvm", "-G", "-A", "-dumpbase", "-dumpdir", "-rpath"),
         *("-install_name", "-framework", "-current_version", "-compatibility_version", "-include-pch"),
-        *("-ivfsoverlay", "-working-directory", "-fplugin-arg", "-Xarch_host"),
+        *("-ivfsoverlay", "-working-directory", "-fplugin-arg", "-Xarch_host", "-wrapper", "--config"),
     )
 )
 """Options of compilers whose value is the next word, where it is not joined to them."""
@@ -63,10 +63,11 @@ class Compile:
     Attributes:
         folder: where the compiler ran.
         source: as it was given.
-        language: such as ``c``, ``c++``, ``assembler``.
+        language: such as ``c``, ``c++``, ``assembler``; empty where its suffix says nothing.
         options: all but source, output and what only concerns dependency files, warnings or the link.
         output: the object, absolute. Where one call compiled and linked, the object was temporary.
         temporary: whether the object was.
+        problem: why the source cannot be compiled again, if that is known already: kind, colon, reason.
     """
 
     folder: Path
@@ -75,6 +76,7 @@ class Compile:
     options: tuple[str, ...]
     output: Path
     temporary: bool = False
+    problem: str = ""
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,7 @@ class Link:
         export_dynamic: a program that exports its symbols.
         entry: name of the entry point, where one is given.
         through_compiler: a compiler's driver called the linker, and so added the libraries of the language.
+        problem: why it is not known what is linked; empty if it is.
     """
 
     output: Path
@@ -121,6 +124,7 @@ class Link:
     export_dynamic: bool = False
     entry: str = ""
     through_compiler: bool = True
+    problem: str = ""
 
 
 Step = Compile | Archive | Link
@@ -131,10 +135,9 @@ def steps_of(call: Call) -> Iterator[Step]:
     arguments = expanded(call)
     if call.tool == "ar":
         yield from _archive(call.folder, arguments)
-    elif call.tool == "ld":
-        yield from _linker(call.folder, arguments)
-    else:
-        yield from _compiler(call, arguments)
+        return
+    for step in _linker(call.folder, arguments) if call.tool == "ld" else _compiler(call, arguments):
+        yield replace(step, problem=call.problem) if call.problem and not isinstance(step, Archive) else step
 
 
 def expanded(call: Call) -> list[str]:
@@ -165,6 +168,8 @@ def _compiler(call: Call, arguments: Sequence[str]) -> Iterator[Step]:
         return
     objects: dict[str, Path] = {}
     target = _absolute(call.folder, found.output or "a.out")
+    if found.compiles_only and not found.sources:  # such as cc -c file.xyz
+        found.sources = [(file, "") for file in found.files if not file.startswith("@") and Path(file).suffix != ".o"]
     for source, language in found.sources:
         if found.compiles_only:
             output = _absolute(call.folder, found.output or f"{Path(source).stem}.o")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlgo.capture.builds import Unit
+from mlgo.capture.builds import Unit, as_text
 from mlgo.capture.options import compile_portably, portable
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.module_file import with_options
@@ -69,19 +69,21 @@ def _row(extraction: Extraction, unit: Unit) -> dict[str, Any]:
     try:
         return row | _columns(extraction, unit)
     except ConfigError as error:
-        return row | columns_without(f"options: {error}")
+        return row | columns_without(as_text(f"options: {error}"))
     except CompileError as error:
-        return row | columns_without(f"{error.kind}: {str(error).replace(f'{unit.compile.folder}/', '')}")
+        return row | columns_without(as_text(f"{error.kind}: {str(error).replace(f'{unit.compile.folder}/', '')}"))
 
 
 def _columns(extraction: Extraction, unit: Unit) -> dict[str, Any]:
     one, front_end = unit.compile, extraction.front_end
+    if one.problem:
+        return columns_without(as_text(one.problem))
     if one.language not in _LANGUAGES:
-        return columns_without(f"language: {one.language}")
+        return columns_without(f"language: {one.language or as_text(f'none is known for {Path(one.source).name}')}")
     if not one.folder.is_dir():
-        return columns_without(f"gone: folder {one.folder.name}, where it was compiled, is no longer there")
+        return columns_without(as_text(f"gone: folder {one.folder.name}, where it was compiled, is no longer there"))
     if not (one.folder / one.source).is_file():
-        return columns_without(f"gone: {one.source} is no longer there")
+        return columns_without(as_text(f"gone: {one.source} is no longer there"))
     options = portable(one.options)
     name = hashlib.sha256(unit.name.encode("utf-8", "surrogateescape")).hexdigest()
     bitcode = extraction.folder / f"{name}.bc"

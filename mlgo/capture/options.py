@@ -11,7 +11,11 @@ from mlgo.core.errors import CompilerExit, ConfigError
 
 _PAIRED = ("-D", "-U", "-I", "-iquote", "-isystem", "-idirafter", "-include", "-imacros")
 _UNKNOWN = re.compile(r"(?:unknown clang option:|unknown argument:?|unsupported option) ['\"]([^'\"]+)['\"]")
-_RUNS_CODE = ("-fplugin", "-fpass-plugin", "-load", "-wrapper", "-specs", "--specs")
+_RUNS_CODE = (
+    *("-fplugin", "-fpass-plugin", "-load", "-wrapper", "-specs", "--specs", "-B", "--prefix", "-iplugindir"),
+    *("-plugin", "-add-plugin", "--config", "@"),
+)
+_PASSES_ON = ("-Xclang", "-Xpreprocessor", "-Xassembler", "-mllvm")
 _LINK_TIME = (
     "-flto",
     "-fno-lto",
@@ -53,8 +57,7 @@ def portable(options: Sequence[str]) -> Options:
     """
     front_end, dropped, level = [], [], ""
     for words in _grouped(options):
-        if words[0].startswith(_RUNS_CODE) or (words[0] == "-Xclang" and words[-1].startswith(_RUNS_CODE)):
-            raise ConfigError(f"compiled with {' '.join(words)}, which another compiler cannot repeat")
+        refuse_foreign_code(words)
         if _LEVEL.match(words[0]):
             level = "-O1" if words[0] == "-O" else words[0]
             continue
@@ -67,6 +70,19 @@ def portable(options: Sequence[str]) -> Options:
         except ConfigError:
             dropped += words
     return Options(tuple(front_end), level, tuple(dropped))
+
+
+def refuse_foreign_code(words: Sequence[str]) -> None:
+    """Refuse an option that loads a plug-in, runs another program, or reads further options from a file.
+
+    Args:
+        words: the option, with its value if it is a word of its own.
+
+    Raises:
+        ConfigError: names it.
+    """
+    if words[0].startswith(_RUNS_CODE) or (words[0] in _PASSES_ON and words[-1].startswith(_RUNS_CODE)):
+        raise ConfigError(f"compiled with {' '.join(words)}, which another compiler cannot repeat")
 
 
 def compile_portably(
@@ -94,14 +110,19 @@ def _grouped(options: Iterable[str]) -> Iterator[list[str]]:
     for option in rest:
         if option in (
             *_PAIRED,
-            "-Xclang",
+            *_PASSES_ON,
+            "-B",
+            "-wrapper",
+            "--prefix",
+            "-specs",
+            "--specs",
+            "--config",
             "-target",
             "--target",
             "--sysroot",
             "-isysroot",
             "--param",
             "-arch",
-            "-mllvm",
         ):
             yield [option, *([value] if (value := next(rest, None)) is not None else [])]
         else:

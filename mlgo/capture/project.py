@@ -23,11 +23,13 @@ class Captured:
         modules: sources that became modules.
         skipped: the others, with reasons, by name.
         programs: linked files.
+        left_out: linked files that are not among them, with reasons, by name.
     """
 
     modules: int
     skipped: dict[str, str]
     programs: int
+    left_out: dict[str, str]
 
 
 def write_project(
@@ -55,7 +57,7 @@ def write_project(
     writer.close()
     programs = [_program_row(extraction.project, program, skipped) for program in build.programs]
     write_rows(folder / PROGRAMS_NAME, programs, PROGRAMS_OF_PROJECT, origin)
-    return Captured(modules, skipped, len(programs))
+    return Captured(modules, skipped, len(programs), dict(build.left_out))
 
 
 def _program_row(project: str, program: Program, skipped: dict[str, str]) -> dict[str, Any]:

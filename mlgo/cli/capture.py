@@ -11,8 +11,8 @@ from tqdm import tqdm
 
 from mlgo.capture.builds import Build, read_build, without_probes
 from mlgo.capture.calls import read_calls
-from mlgo.capture.databases import read_database
 from mlgo.capture.extract import Extraction
+from mlgo.capture.imports import KINDS, import_build
 from mlgo.capture.project import Captured, write_project
 from mlgo.capture.wrappers import run_build
 from mlgo.cli.options import add_command, add_config_options, positive, read_config, say
@@ -27,7 +27,7 @@ from mlgo.problems.llvm.task import get_task
 _EXAMPLES = """
 mlgo capture -o captured/zlib -- make -j8
 mlgo capture -o captured/app -- sh -c 'cmake -B build && cmake --build build -j8'
-mlgo capture -o captured/app --database build/compile_commands.json
+mlgo capture -o captured/app --from build/compile_commands.json
 """
 
 
@@ -35,10 +35,8 @@ def add_parser(commands: Any) -> None:
     """Register the sub-command."""
     parser = add_command(commands, "capture", "record a build and make a project of a corpus of it", _EXAMPLES)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of the project")
-    parser.add_argument(
-        "--database", type=Path, metavar="FILE", help="compile_commands.json, or bazel's aquery as JSON"
-    )
-    parser.add_argument("--root", type=Path, default=Path(), help="names are relative to this (default: here)")
+    parser.add_argument("--from", dest="source", type=Path, metavar="PATH", help=f"instead of a build: {KINDS}")
+    parser.add_argument("--root", type=Path, help="names are relative to this folder (default: here)")
     parser.add_argument("--name", help="of the project (default: the folder's)")
     parser.add_argument("--licence", default="", help="SPDX identifier of the sources")
     parser.add_argument(
@@ -53,19 +51,20 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Build, compile to bitcode, print what was found; returns the status of the build."""
     command = args.build[1:] if args.build[:1] == ["--"] else args.build
-    if bool(command) == bool(args.database):
-        raise ConfigError("give either a command after --, or --database")
-    root = args.root.absolute()
+    if bool(command) == bool(args.source):
+        raise ConfigError("give either a command after --, or --from")
     status = 0
     if command:
         status = run_build(command, args.output)
-        build = without_probes(read_build(read_calls(args.output / "records"), root))
+        build = without_probes(read_build(read_calls(args.output / "records"), (args.root or Path()).absolute()))
     else:
-        build = read_build(read_database(args.database), root)
+        build = import_build(args.source, args.root)
     if not build.units:
         raise CorpusError(
             "no compile was seen; a folder that was configured earlier calls its compilers by their paths: configure "
-            "it anew with mlgo capture -o DIR -- cmake ..., or give its compile_commands.json with --database"
+            "it anew with mlgo capture -o DIR -- cmake ..., or give its compile_commands.json with --from"
+            if command
+            else f"{args.source} names no compile"
         )
     if status:
         print(f"warning: the build ended with status {status}; what it had done until then is kept", file=sys.stderr)
@@ -80,6 +79,7 @@ def _summary(output: Path, captured: Captured) -> str:
     for kind, count in Counter(reason.split(":")[0] for reason in captured.skipped.values()).most_common():
         first = next(f"{name}: {why}" for name, why in captured.skipped.items() if why.startswith(kind))
         lines.append(f"{count} sources left out ({kind}), the first is {first}")
+    lines += [f"link left out: {name}: {reason}" for name, reason in captured.left_out.items()]
     return "\n".join(lines)
 
 

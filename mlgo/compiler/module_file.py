@@ -31,7 +31,7 @@ def with_options(bitcode: bytes, options: Sequence[str]) -> bytes:
     if not options:
         return bitcode
     check_options(options)
-    words = "".join(f"{option}\0" for option in options).encode()
+    words = "".join(f"{option}\0" for option in options).encode(errors="surrogateescape")
     if len(words) > _MOST_BYTES:
         raise ConfigError(f"options of {len(words):,} bytes; at most {_MOST_BYTES:,} fit a module")
     gap = words + bytes(-(_HEADER.size + len(words)) % _ALIGNMENT)
@@ -59,6 +59,6 @@ def options_of(module: Path) -> tuple[str, ...]:
         return ()  # the compiler says so
     except OSError as error:
         raise ObjectError(f"{module.name} cannot be read: {error.strerror}") from error
-    options = tuple(gap.rstrip(b"\0").decode(errors="replace").split("\0")) if gap.strip(b"\0") else ()
+    options = tuple(gap.rstrip(b"\0").decode(errors="surrogateescape").split("\0")) if gap.strip(b"\0") else ()
     check_options(options)
     return options

@@ -3,8 +3,12 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mlgo.capture.commands import steps_of
+from mlgo.capture.builds import read_build
+from mlgo.capture.calls import Call
+from mlgo.capture.commands import Compile, Link, steps_of
 from mlgo.capture.databases import read_database
 from mlgo.core.errors import CorpusError
 
@@ -12,7 +16,8 @@ from mlgo.core.errors import CorpusError
 def steps(tmp_path, content, folder=None):
     path = tmp_path / "compile_commands.json"
     path.write_text(json.dumps(content))
-    return [step for call in read_database(path, folder) for step in steps_of(call)]
+    found = read_database(path, folder)
+    return [step for one in found for step in (steps_of(one) if isinstance(one, Call) else [one])]
 
 
 @pytest.mark.parametrize(
@@ -74,5 +79,63 @@ def test_files_that_cannot_be_read(tmp_path):
         read_database(tmp_path / "missing.json")
 
 
-def test_commands_whose_quotes_do_not_end_are_passed_over(tmp_path):
-    assert steps(tmp_path, [{"directory": "/", "command": "cc -c 'a.c"}]) == []
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("cc -c 'a.c", "command: its quotes do not end"),
+        ("cl.exe /c a.c", "compiler: cl.exe is no C or C++ compiler that is known here"),
+        ("/opt/armcc -c a.c -o a.o", "compiler: armcc is no C or C++ compiler that is known here"),
+        ("cc @gone.rsp", "response: @gone.rsp, a file with further arguments, is gone; "),
+        ("cc @gone.rsp -c a.c", "response: @gone.rsp, a file with further arguments, is gone; "),
+        ("cc @../secret -c a.c", "response: @../secret, a file with further arguments, lies outside of the build's"),
+        ("cc @/secret -c a.c", "response: @/secret, a file with further arguments, lies outside of the build's"),
+    ],
+)
+def test_compiles_that_cannot_be_followed_say_why(tmp_path, command, reason):
+    (tmp_path / "secret").write_text("-DSECRET=1")
+    (tmp_path / "build").mkdir()
+    command = command.replace("/secret", f"{tmp_path}/secret") if "@/" in command else command
+    (one,) = steps(tmp_path / "build", [{"directory": ".", "command": command, "file": "a.c"}])
+    assert isinstance(one, Compile)
+    assert (one.source, one.folder) == ("a.c", tmp_path / "build")
+    assert one.problem.replace(str(tmp_path), "").startswith(reason)
+    assert "SECRET" not in str(one)
+
+
+def test_a_link_out_of_response_files_inside_a_folder(tmp_path):
+    (tmp_path / "out").symlink_to("/etc")
+    link = {"directory": ".", "file": "a.o"}
+    found = steps(tmp_path, [{**link, "command": "cc @out/hostname -o one"}, {**link, "command": "cc @gone -o two"}])
+    assert [type(one) for one in found] == [Link, Link]
+    assert [one.problem.partition("arguments, ")[2][:12] for one in found] == ["lies outside", "is gone; nin"]
+
+
+def test_response_files_that_bazel_wrote_into_its_actions(tmp_path):
+    params = [{"execPath": "out/p.params", "arguments": ["-o", "out/p", "a b.o"]}]
+    actions = [{"arguments": ["/usr/bin/gcc", "@out/p.params"], "paramFiles": params}]
+    (link,) = steps(tmp_path, {"actions": actions})
+    assert [str(path.relative_to(tmp_path)) for path in (*link.inputs, link.output)] == ["a b.o", "out/p"]
+
+
+def test_bytes_that_are_no_utf_8(tmp_path):
+    path = tmp_path / "compile_commands.json"
+    path.write_bytes(b'[{"directory": "/", "file": "\xe9.c", "arguments": ["zig", "cc", "-c", "\xe9.c"]}]')
+    (call,) = read_database(path)
+    assert call.arguments[-1] == "\udce9.c"  # as the file system's names are in Python
+
+
+words = st.text(st.sampled_from("acC+@-/.'\"&;|\\ \0\udce9\ud800=x"), max_size=12)
+values = st.recursive(st.none() | st.booleans() | st.integers() | words, lambda inner: st.lists(inner, max_size=3))
+entries = st.fixed_dictionaries(
+    {"directory": words}, optional={"file": words | values, "command": words, "arguments": values, "output": values}
+)
+
+
+@given(st.lists(entries | values, max_size=3) | st.fixed_dictionaries({"actions": st.lists(entries | values)}))
+def test_any_database_is_steps_or_one_error(tmp_path_factory, content):
+    folder = tmp_path_factory.mktemp("database")
+    try:
+        found = steps(folder, content)
+    except CorpusError:
+        return
+    assert read_build(found, folder) is not None

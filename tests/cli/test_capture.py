@@ -58,7 +58,7 @@ def captured(project, tmp_path_factory, mlgo):
         CXX=zig + "c++",
     )
     assert run.returncode == 0, run.stderr
-    assert json.loads(run.stdout) == {"modules": 4, "skipped": {}, "programs": 2}
+    assert json.loads(run.stdout) == {"modules": 4, "skipped": {}, "programs": 2, "left_out": {}}
     return output
 
 
@@ -106,7 +106,7 @@ def test_failures_say_what_to_do(tmp_path, mlgo):
     assert run.returncode == 1
     assert "no compile was seen" in run.stderr
     run = mlgo("capture", "-o", str(tmp_path / "out"))
-    assert "give either a command after --, or --database" in run.stderr
+    assert "give either a command after --, or --from" in run.stderr
 
 
 def test_sources_that_are_gone_are_rows(tmp_path, mlgo):
@@ -119,7 +119,7 @@ def test_sources_that_are_gone_are_rows(tmp_path, mlgo):
         json.dumps([{"directory": str(tmp_path), "command": f"cc {extra.get(n, '')} -c {n}", "file": n} for n in names])
     )
     (tmp_path / "plugin.c").write_text("int y;\n")
-    run = mlgo("capture", "-o", str(tmp_path / "out"), "--root", str(tmp_path), "--database", str(database), "--json")
+    run = mlgo("capture", "-o", str(tmp_path / "out"), "--root", str(tmp_path), "--from", str(database), "--json")
     found = json.loads(run.stdout)
     assert (found["modules"], found["programs"]) == (1, 0)
     assert found["skipped"]["gone.c"] == "gone: gone.c is no longer there"
