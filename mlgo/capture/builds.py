@@ -11,6 +11,9 @@ from typing import Literal
 from mlgo.capture.calls import Call
 from mlgo.capture.commands import Archive, Compile, Link, Step, is_shared, steps_of
 
+_PROBES = ("CompilerId", "_CMakeLTOTest")
+"""Beginnings of folders in which CMake tries a compiler, and leaves what it made."""
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -135,7 +138,7 @@ def without_probes(build: Build) -> Build:
 
 
 def _is_kept(output: Path) -> bool:
-    return output.exists() and not any(part.startswith("CompilerId") for part in output.parts)
+    return output.exists() and not any(part.startswith(_PROBES) for part in output.parts)
 
 
 def relative(path: Path, root: Path) -> str:

@@ -68,6 +68,7 @@ class Compile:
         output: the object, absolute. Where one call compiled and linked, the object was temporary.
         temporary: whether the object was.
         problem: why the source cannot be compiled again, if that is known already: kind, colon, reason.
+        program: the compiler that ran, in one or several words for a shell.
     """
 
     folder: Path
@@ -77,6 +78,7 @@ class Compile:
     output: Path
     temporary: bool = False
     problem: str = ""
+    program: str = ""
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,8 @@ def _compiler(call: Call, arguments: Sequence[str]) -> Iterator[Step]:
         else:
             output = target.with_name(f"{target.name}-{Path(source).stem}.o")
         objects[source] = output
-        yield Compile(call.folder, source, language, tuple(found.options), output, not found.compiles_only)
+        temporary = not found.compiles_only
+        yield Compile(call.folder, source, language, tuple(found.options), output, temporary, program=call.program)
     if not found.compiles_only and found.files:
         words = [str(objects.get(word, word)) for word in found.link]
         yield _link(call.folder, words, target, through_compiler=True)

@@ -1,7 +1,7 @@
 """Which options of a build's compiles go on to the configured clang."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,9 @@ _RUNS_CODE = (
     *("-plugin", "-add-plugin", "--config", "@"),
 )
 _PASSES_ON = ("-Xclang", "-Xpreprocessor", "-Xassembler", "-mllvm")
+PROFILES = ("-fprofile-use=", "-fprofile-instr-use=", "-fprofile-sample-use=", "-fauto-profile=")
+"""Beginnings of options that name a profile."""
+
 _LINK_TIME = (
     "-flto",
     "-fno-lto",
@@ -25,6 +28,9 @@ _LINK_TIME = (
     "-fwhole-program-vtables",
 )
 """What leaves code generation to the link; modules are compiled alone."""
+
+_ONLY_READ = ("-target", "--target", "--sysroot", "-isysroot", *PROFILES)
+"""Further options that name a machine or a file to read, where the compiler is that of the build."""
 
 _LEVEL = re.compile(r"-O(?:[0-3sz]|fast|g)?$")
 
@@ -85,6 +91,24 @@ def refuse_foreign_code(words: Sequence[str]) -> None:
         raise ConfigError(f"compiled with {' '.join(words)}, which another compiler cannot repeat")
 
 
+def as_built(options: Sequence[str]) -> Options:
+    """Sort options for a compile by the build's own compiler: levels, targets and profiles stay, too.
+
+    Raises:
+        ConfigError: one loads a plug-in or runs another program.
+    """
+    kept, dropped = [], []
+    level = portable(options).level
+    for words in _grouped(options):
+        try:
+            if not words[0].startswith(_ONLY_READ):
+                check_options(words)
+            kept += words
+        except ConfigError:
+            dropped += words
+    return Options(tuple(kept), level, tuple(dropped))
+
+
 def compile_portably(
     front_end: FrontEnd, folder: Path, language: str, options: Sequence[str], source: str, output: Path
 ) -> list[str]:
@@ -93,10 +117,23 @@ def compile_portably(
     Raises:
         CompileError: it does not compile.
     """
+    return without_unknown(options, lambda rest: front_end.compile_to_bitcode(folder, language, rest, source, output))
+
+
+def without_unknown(options: Sequence[str], attempt: Callable[[list[str]], object]) -> list[str]:
+    """Try a compile, each time without the option that the compiler did not know, and return those it did know.
+
+    Args:
+        options: to begin with.
+        attempt: compiles with some of them, or raises `CompilerExit` with the compiler's error.
+
+    Raises:
+        CompileError: it does not compile.
+    """
     rest = list(options)
     while True:
         try:
-            front_end.compile_to_bitcode(folder, language, rest, source, output)
+            attempt(rest)
             return rest
         except CompilerExit as error:
             unknown = _UNKNOWN.search(str(error))

@@ -13,14 +13,17 @@ from mlgo.capture.builds import Build, read_build, without_probes
 from mlgo.capture.calls import read_calls
 from mlgo.capture.extract import Extraction
 from mlgo.capture.imports import KINDS, import_build
+from mlgo.capture.objects import object_rows
 from mlgo.capture.project import Captured, write_project
 from mlgo.capture.wrappers import run_build
 from mlgo.cli.options import add_command, add_config_options, positive, read_config, say
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import find_toolchain
+from mlgo.core.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
 from mlgo.core.errors import ConfigError, CorpusError
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.work import shared_folder
+from mlgo.corpus.store import OBJECTS_NAME
 from mlgo.execution.cores import usable_cores
 from mlgo.problems.llvm.task import get_task
 
@@ -68,7 +71,9 @@ def run(args: argparse.Namespace) -> int:
         )
     if status:
         print(f"warning: the build ended with status {status}; what it had done until then is kept", file=sys.stderr)
+    objects = object_rows(_name(args), build.units, ran=bool(command))  # now: the next build may replace them
     captured = _write(args, build)
+    write_rows(args.output / OBJECTS_NAME, objects, OBJECTS_OF_BUILD, provenance())
     say(args, asdict(captured), _summary(args.output, captured))
     return status
 
@@ -83,12 +88,15 @@ def _summary(output: Path, captured: Captured) -> str:
     return "\n".join(lines)
 
 
+def _name(args: argparse.Namespace) -> str:
+    return args.name or str(args.output.resolve().name)
+
+
 def _write(args: argparse.Namespace, build: Build) -> Captured:
     config = read_config(args)
     toolchain = find_toolchain(config.toolchain, config.target)
     with scratch_directory() as folder, tqdm(total=len(build.units), desc="bitcode", disable=None) as bar:
         cache = shared_folder(Path("data/work")) / "zig-cache"
         front_end = FrontEnd(toolchain, config.compile, cache, get_task(config.task))
-        name = args.name or args.output.resolve().name
-        extraction = Extraction(name, args.licence, front_end, folder, args.jobs)
+        extraction = Extraction(_name(args), args.licence, front_end, folder, args.jobs)
         return write_project(args.output, build, extraction, bar.update)

@@ -19,6 +19,7 @@ Options and examples: mlgo COMMAND --help. Measurements: docs/benchmarks.md.
 COMMANDS = {
     "doctor": "doctor",
     "capture": "capture",
+    "corpus": "corpus",
     "compile": "compile_module",
     "evaluate": "evaluate",
     "explain": "explain",

@@ -68,6 +68,40 @@ PROJECT = pa.schema(
 )
 """One project's sources: what became of each, with bitcode."""
 
+OBJECTS_OF_BUILD = pa.schema(
+    [
+        *_MODULE_KEY,
+        _field("language", pa.string(), "as in the project's table"),
+        _field("compiler", pa.string(), "what the build's compiler says it is"),
+        _field("compiler_sha256", pa.string(), "hash of its executable; empty where it could not be asked"),
+        _field("driver", pa.string(), "kind of its command line: zig, clang, or other"),
+        _field("folder", pa.string(), "where it ran"),
+        _field("source", pa.string(), "as it was given"),
+        _field("source_sha256", pa.string(), "hash of the source; empty if it was gone"),
+        _field("options", pa.list_(pa.string()), "all but source, output, warnings, dependency files and the link"),
+        _field("level", pa.string(), "optimization level; empty for the compiler's own"),
+        _field("text_bytes", pa.int64(), "text of the build's object, as corpora measure it", "bytes", nullable=True),
+        _field("object_sha256", pa.string(), "hash of the object's file; empty without one"),
+        _field("contents_sha256", pa.string(), "hash of what is loaded of it; empty without one"),
+        _field("missing", pa.string(), "why there is no object to compare with; empty if there is"),
+    ]
+)
+"""What a build's own compiler made of each source, read right after the build."""
+
+VERIFIED = pa.schema(
+    [
+        *_MODULE_KEY,
+        _field("compiler", pa.string(), "what the build's compiler says it is"),
+        _field("level", pa.string(), "optimization level of the build; empty for the compiler's own"),
+        _field("text_bytes", pa.int64(), "text of the build's object", "bytes", nullable=True),
+        _field("recompiled_bytes", pa.int64(), "text of the object made anew", "bytes", nullable=True),
+        _field("same_contents", pa.bool_(), "what is loaded of both is the same, byte for byte"),
+        _field("reason", pa.string(), "kind of the reason why the sizes differ or are not known; empty if equal"),
+        _field("message", pa.string(), "the reason in full"),
+    ]
+)
+"""Modules of a captured project, compiled again as their build did."""
+
 PROGRAMS_OF_PROJECT = pa.schema(
     [
         _field("project", pa.string(), "project the program belongs to"),

@@ -16,6 +16,10 @@ CAPTURED_NAME = "project.parquet"
 """Table of ``artifacts.PROJECT`` in the folder of a captured project."""
 PROGRAMS_NAME = "programs.parquet"
 """Table of ``artifacts.PROGRAMS_OF_PROJECT`` there; of ``artifacts.PROGRAMS_OF_CORPUS`` in the folder of a corpus."""
+OBJECTS_NAME = "objects.parquet"
+"""Table of ``artifacts.OBJECTS_OF_BUILD`` there."""
+VERIFIED_NAME = "verified.parquet"
+"""Table of ``artifacts.VERIFIED`` there."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,8 @@ def test_tools_are_known_by_name(name, tool):
 def test_a_compile_without_what_concerns_dependencies_and_warnings():
     line = "cc -DA=1 -I inc -MD -MT a.o -MF a.d -MQ x -Wp,-MD,a.p -Wall -pipe -O2 -g -fPIC -c src/a.c -o obj/a.o"
     (one,) = steps(line)
-    assert one == Compile(FOLDER, "src/a.c", "c", ("-DA=1", "-I", "inc", "-O2", "-g", "-fPIC"), Path("/build/obj/a.o"))
+    options = ("-DA=1", "-I", "inc", "-O2", "-g", "-fPIC")
+    assert one == Compile(FOLDER, "src/a.c", "c", options, Path("/build/obj/a.o"), program="cc")
 
 
 def test_a_macro_for_the_preprocessor_alone_is_a_macro():

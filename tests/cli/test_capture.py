@@ -10,7 +10,7 @@ import pytest
 from mlgo.compiler.linked import LinkedFile, measure_file
 from mlgo.compiler.module_file import options_of
 from mlgo.compiler.toolchain import find_linker
-from mlgo.core.artifacts import PROGRAMS_OF_PROJECT, PROJECT, read_table
+from mlgo.core.artifacts import PROGRAMS_OF_PROJECT, PROJECT, VERIFIED, read_table
 from mlgo.corpus.store import unpack_project
 
 pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
@@ -99,6 +99,32 @@ def test_a_file_is_measured_as_it_ships(captured, project):
     assert sizes["total"] == sizes["text"] + sizes["read_only"] + sizes["unwind"]
     assert sizes["text"] > 0
     assert 0 < sizes["compressed"] < (project / "prog").stat().st_size
+
+
+def test_a_capture_is_verified_by_the_builds_own_objects(captured, mlgo):
+    run = mlgo("corpus", "verify", "--project", str(captured), "--least", "1", "--json")
+    assert run.returncode == 0, run.stderr
+    summary = json.loads(run.stdout)
+    assert (summary["modules"], summary["reproduced"], summary["same_contents"]) == (4, 4, 4)
+    assert summary["reasons"] == {}
+    rows = read_table(captured / "verified.parquet", VERIFIED).to_pylist()
+    assert {row["level"] for row in rows} == {"-Os"}  # of the build, while modules are compiled at -Oz
+    assert sum(row["text_bytes"] for row in rows) == summary["text_bytes"] == summary["recompiled_bytes"]
+
+
+def test_what_is_not_reproduced_is_listed(tmp_path, mlgo):
+    (tmp_path / "one.c").write_text("int x(void) { return 1; }\n")
+    zig = f"{find_linker()} cc"
+    run = mlgo("capture", "-o", str(tmp_path / "out"), "--", "sh", "-c", f"cd '{tmp_path}' && $CC -c one.c", CC=zig)
+    assert run.returncode == 0, run.stderr
+    (tmp_path / "one.c").write_text("int x(void) { return 2; }\n")
+    run = mlgo("corpus", "verify", "--project", str(tmp_path / "out"), "--least", "0.5")
+    assert run.returncode == 1
+    assert "0 of 1 modules (0.0 %)" in run.stdout
+    assert "1 not reproduced, the first is" in run.stdout
+    assert "changed: one.c is another one since the capture" in run.stdout
+    run = mlgo("corpus", "verify", "--project", str(tmp_path / "nothing"))
+    assert (run.returncode, run.stderr.count("\n")) == (1, 1)
 
 
 def test_failures_say_what_to_do(tmp_path, mlgo):
