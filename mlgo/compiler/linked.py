@@ -21,6 +21,9 @@ SHIPPED = ("text", "read_only", "unwind", "total", "compressed")
 """Measures of a linked file in bytes: executable sections; constants; unwind tables; all three; the stripped file
 compressed by zstd."""
 
+NOTHING_LEFT = "nothing is left: no entry point and no export needs any of its functions"
+"""Why a link gave nothing."""
+
 _OWN = (
     "--gc-sections",
     "--no-gc-sections",
@@ -100,7 +103,7 @@ def shipped_sizes(
         arguments = [*link_options(file, folder), *link_inputs(file, objects)]
         sizes = measure_file(link(linker, arguments, timeout_s, fold=fold))
     if not sizes["text"]:
-        raise LinkError("nothing is left: no entry point and no export needs any of its functions")
+        raise LinkError(NOTHING_LEFT)
     return sizes
 
 

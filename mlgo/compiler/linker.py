@@ -76,14 +76,30 @@ def link(linker: Path, arguments: Sequence[str], timeout_s: float, *, fold: bool
         return output.read_bytes()
 
 
-def link_to(output: Path, linker: Path, arguments: Sequence[str], timeout_s: float, said: Path | None = None) -> None:
-    """Link parts of a project, whatever is missing, to a file; see `link`. What the linker prints goes to ``said``.
+def link_to(
+    output: Path,
+    linker: Path,
+    arguments: Sequence[str],
+    timeout_s: float,
+    *,
+    cwd: Path | None = None,
+    said: Path | None = None,
+) -> None:
+    """Link parts of a project, whatever is missing, to a file; see `link`.
+
+    Args:
+        output: the file.
+        linker: what `toolchain.find_linker` gives.
+        arguments: options and inputs.
+        timeout_s: deadline of the link.
+        cwd: where it runs.
+        said: file for what it prints.
 
     Raises:
         LinkError: the linker refuses.
         CompileTimeout: it took too long.
     """
-    run_linker([str(linker), "ld.lld", *_ALWAYS, "-o", str(output), *arguments], timeout_s, stdout=said)
+    run_linker([str(linker), "ld.lld", *_ALWAYS, "-o", str(output), *arguments], timeout_s, cwd=cwd, stdout=said)
 
 
 def run_linker(

@@ -11,7 +11,7 @@ the linker sees what the rest needs of the part.
 from collections.abc import Mapping
 from pathlib import Path
 
-from mlgo.compiler.linked import LinkedFile, link_inputs, link_options
+from mlgo.compiler.linked import NOTHING_LEFT, LinkedFile, link_inputs, link_options
 from mlgo.compiler.linker import link_to
 from mlgo.compiler.process import run_bounded, without_folders
 from mlgo.compiler.toolchain import Toolchain
@@ -44,12 +44,12 @@ def merge(linker: Path, file: LinkedFile, paths: Mapping[str, Path], output: Pat
     with scratch_directory() as folder:
         options = ["--gc-sections", "--lto-O0", "--lto-emit-llvm", "--save-temps=internalize", "--trace"]
         arguments = [*options, *link_options(file, folder), *link_inputs(file, paths)]
-        link_to(folder / "linked", linker, arguments, timeout_s, folder / "trace")
+        link_to(folder / "linked", linker, arguments, timeout_s, said=folder / "trace")
         taken = set((folder / "trace").read_text(errors="surrogateescape").splitlines())
         try:
             (folder / _MERGED).replace(output)
         except FileNotFoundError:
-            raise LinkError("nothing is left: no entry point and no export needs any of its functions") from None
+            raise LinkError(NOTHING_LEFT) from None
     return frozenset(name for name in file.modules if str(paths[name]) in taken)
 
 

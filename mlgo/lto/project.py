@@ -103,7 +103,7 @@ def remade(
         done = list(pool.map(one, programs))
     linked = {name for program in programs for part in program["parts"] for name in part["modules"]}
     left = [
-        row if row["skip_reason"] else row | columns_without("unlinked: no linked file holds it")
+        row if row["skip_reason"] else row | columns_without("unlinked: no linked file that was taken holds it")
         for row in rows
         if row["skip_reason"] or row["module"] not in linked
     ]
@@ -114,9 +114,6 @@ def remade(
 def finished_row(row: Row, tools: Tools, bitcode: Path) -> Row:
     """A new module's row with its code, or with the reason why it has none."""
     try:
-        columns = columns_of(tools.front_end, bitcode)
+        return row | columns_of(tools.front_end, bitcode)
     except CompileError as error:
         return row | columns_without(f"{error.kind}: {error}")
-    if not len(columns["function_hashes"]):
-        return row | columns_without("empty: no function is left in it")
-    return row | columns

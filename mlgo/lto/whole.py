@@ -5,8 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from mlgo.compiler.linked import LinkedFile
+from mlgo.compiler.linked import NOTHING_LEFT, LinkedFile
 from mlgo.compiler.module_file import options_of, with_options
+from mlgo.core.errors import LinkError
 from mlgo.core.measures.elf import global_symbols
 from mlgo.lto.groups import cut
 from mlgo.lto.merging import merge, stand_in
@@ -35,6 +36,7 @@ def _modules_of(file: LinkedFile, sources: Sources, tools: Tools, pool: ThreadPo
     names = [name for name in file.modules if name in taken]
     lengths = [_lengths(sources.rows[name]) for name in names]
     if sum({body: length for of in lengths for body, length in of.items()}.values()) <= tools.max_instructions:
+        _check_left(folder / "all.bc", tools)
         return [_merged_row(file.name, names, sources, tools, folder / "all.bc")]
     objects = _stand_ins(names, sources, folder, tools, pool)
     symbols = [frozenset.union(*global_symbols(objects[name].read_bytes())) for name in names]
@@ -47,6 +49,14 @@ def _modules_of(file: LinkedFile, sources: Sources, tools: Tools, pool: ThreadPo
         return _merged_row(f"{file.name}#{number}", group, sources, tools, bitcode)
 
     return list(pool.map(merged, range(len(groups))))
+
+
+def _check_left(bitcode: Path, tools: Tools) -> None:
+    """Refuse a merged module in which all is internal: every function goes when it is optimized."""
+    symbols = bitcode.with_suffix(".o")
+    stand_in(tools.front_end.toolchain, bitcode, symbols, tools.front_end.settings)
+    if not global_symbols(symbols.read_bytes())[0]:
+        raise LinkError(NOTHING_LEFT)
 
 
 def _stand_ins(
