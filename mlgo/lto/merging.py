@@ -8,7 +8,7 @@ A part of a program is merged in the same way: in that link only the part is bit
 the linker sees what the rest needs of the part.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mlgo.compiler.linked import NOTHING_LEFT, LinkedFile, link_inputs, link_options
@@ -67,3 +67,25 @@ def stand_in(toolchain: Toolchain, module: Path, output: Path, settings: Compile
         if run.returncode == 0:
             return
     raise CompilerExit(without_folders(f"the compiler ended with status {run.returncode}: {run.stderr[-300:]}"))
+
+
+def full_lto_asks(linker: Path, modules: Sequence[Path], folder: Path, timeout_s: float) -> bool:
+    """Whether the linker asks over the interactive channel while it optimizes a whole program.
+
+    It is told of a channel that is not there. Only an advisor that wants to ask finds out.
+
+    Args:
+        linker: what `toolchain.find_linker` gives.
+        modules: bitcode before optimization.
+        folder: for the linked file.
+        timeout_s: deadline.
+
+    Raises:
+        CompileTimeout: it took too long.
+    """
+    channel = ("-mllvm", "-enable-ml-inliner=release", "-mllvm", f"-inliner-interactive-channel-base={folder}/none")
+    try:
+        link_to(folder / "linked", linker, ["-shared", *channel, *map(str, modules)], timeout_s)
+    except LinkError:
+        return True
+    return False

@@ -1,6 +1,7 @@
 """Whole programs, merged by the real linker."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from mlgo.compiler.session import compile_plain, compile_under_advice
 from mlgo.core.measures.elf import function_sizes, global_symbols
 from mlgo.corpus.build import columns_of
 from mlgo.lto.forms import in_form
+from mlgo.lto.merging import full_lto_asks
 from mlgo.lto.whole import whole_programs
 from mlgo.problems.llvm.advisors import EchoAdvisor
 from tests.lto.conftest import LIBRARY, PROGRAM, linked, program_row
@@ -123,3 +125,11 @@ def test_the_same_bytes_on_any_number_of_threads(rows, tools):
 def test_sources_stay_as_they_are(rows, tools):
     assert in_form("objects", rows, [PROGRAM], tools) == (rows, [PROGRAM])
     assert bitcode_of(with_options(rows[0]["bitcode"], ["-fPIC"])) == rows[0]["bitcode"]
+
+
+def test_full_lto_asks_nothing_unless_another_inliner_runs(bitcode, tools, tmp_path):
+    module = bitcode("static int twice(int x) { return 2 * x; } int f(int x) { return twice(x); }")
+    assert not full_lto_asks(tools.linker, [module], tmp_path, 60.0)
+    # Only this pass takes the advisor there (llvm/lib/Passes/PassBuilderPipelines.cpp).
+    with_it = [Path("-mllvm"), Path("-enable-module-inliner"), module]
+    assert full_lto_asks(tools.linker, with_it, tmp_path, 60.0)
