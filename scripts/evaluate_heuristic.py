@@ -1,7 +1,8 @@
-"""Compile held-out modules under the heuristic: sizes of their projects once linked.
+"""Compile held-out modules under the heuristic: sizes of their projects once linked, and of the test programs.
 
 Example:
-    python scripts/evaluate_heuristic.py --workers 2 --output data/evaluation/parts/heuristic.linked.parquet
+    python scripts/evaluate_heuristic.py --workers 2 --linked data/evaluation/parts/heuristic.linked.parquet \
+        --shipped data/evaluation/parts/heuristic.shipped.parquet
 """
 
 from pathlib import Path
@@ -17,37 +18,42 @@ from mlgo.cli.arguments import (
 )
 from mlgo.cli.program import run_program
 from mlgo.compiler.toolchain import find_linker
-from mlgo.core.artifacts import LINKED, provenance, write_rows
+from mlgo.core.artifacts import LINKED, SHIPPED_SIZES, provenance, write_rows
 from mlgo.core.config import EvaluateConfig
 from mlgo.core.files import file_sha256
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.work import shared_folder
-from mlgo.corpus.store import unpack_bitcode
-from mlgo.rollout import CompileHost, CompileJob, check_failures
-from mlgo.rollout.evaluation import evaluated_modules
+from mlgo.corpus.store import load_programs, unpack_bitcode
+from mlgo.problems.llvm.task import HEURISTIC
+from mlgo.rollout import CompileHost, check_failures
+from mlgo.rollout.evaluation import compile_plain_all, evaluated_modules
 from mlgo.rollout.linking import Linking, measure_projects, object_paths
+from mlgo.rollout.shipped import measure_programs, other_modules
 
 
 def main() -> None:
     parser = stage_parser(__doc__)
     add_folder_arguments(parser)
     add_workers_arguments(parser)
-    parser.add_argument("--output", type=Path, required=True, help="table of projects")
+    parser.add_argument("--linked", type=Path, required=True, help="table of projects")
+    parser.add_argument("--shipped", type=Path, required=True, help="table of programs")
     args = parser.parse_args()
 
     values, (corpus, baseline) = settings_of(args), corpus_and_baseline(args)
     config, (toolchain, settings) = values.section("evaluate", EvaluateConfig), compiler_of(values)
     modules = [one.module for one in evaluated_modules(config, corpus, baseline, values.value("seed"))]
-    bitcode = unpack_bitcode(corpus, modules, shared_folder(args.work) / "bitcode")
+    programs = load_programs(corpus, splits=["test"])
+    every = [*modules, *other_modules(modules, programs)]
+    bitcode = unpack_bitcode(corpus, every, shared_folder(args.work) / "bitcode")
     linking = Linking(find_linker(), settings.compile_timeout_s, args.workers)
     with scratch_directory() as folder:
-        objects = object_paths(modules, folder)
-        jobs = [CompileJob(one.key, bitcode[one.key], None, object_path=objects[one.key]) for one in modules]
+        objects = object_paths(every, folder)
         task, where = values.value("task"), workers_of(values)
         with CompileHost(toolchain, task, settings, args.workers, workers=where) as host:
-            outcomes = host.compile_all(jobs, "heuristic")
+            outcomes = compile_plain_all(host, every, bitcode, objects)[: len(modules)]
         check_failures([one.key for one in modules], outcomes, config.max_failed_share, "evaluate.max_failed_share")
-        linked = measure_projects(linking, "heuristic", modules, objects)
+        linked = measure_projects(linking, HEURISTIC, modules, objects)
+        shipped = measure_programs(linking, HEURISTIC, programs, objects)
     origin = provenance(
         compiler=toolchain.name,
         compiler_sha256=toolchain.sha256,
@@ -56,7 +62,8 @@ def main() -> None:
         scores_sha256=file_sha256(baseline / "scores.parquet"),
         linker_sha256=file_sha256(linking.linker),
     )
-    write_rows(args.output, linked, LINKED, origin)
+    write_rows(args.linked, linked, LINKED, origin)
+    write_rows(args.shipped, shipped, SHIPPED_SIZES, origin)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""Compile held-out modules under a policy: scores of modules and functions, sizes of their projects once linked.
+"""Compile held-out modules under a policy: scores of modules and functions, sizes of what is linked of them.
 
 Example:
     python scripts/evaluate_policy.py --policy data/policies/es-s0 --workers 2 \
         --output data/evaluation/parts/es-s0.parquet \
-        --linked data/evaluation/parts/es-s0.linked.parquet --functions data/evaluation/parts/es-s0.functions.parquet
+        --linked data/evaluation/parts/es-s0.linked.parquet --shipped data/evaluation/parts/es-s0.shipped.parquet \
+        --functions data/evaluation/parts/es-s0.functions.parquet
 """
 
 from pathlib import Path
@@ -19,18 +20,19 @@ from mlgo.cli.arguments import (
 )
 from mlgo.cli.program import run_program
 from mlgo.compiler.toolchain import find_linker
-from mlgo.core.artifacts import FUNCTIONS, LINKED, RESULTS, TIMINGS, provenance, write_rows
+from mlgo.core.artifacts import FUNCTIONS, LINKED, RESULTS, SHIPPED_SIZES, TIMINGS, provenance, write_rows
 from mlgo.core.config import EvaluateConfig
 from mlgo.core.files import file_sha256
 from mlgo.core.names import PolicyName
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.work import shared_folder
-from mlgo.corpus.store import unpack_bitcode
+from mlgo.corpus.store import load_programs, unpack_bitcode
 from mlgo.policy.stored import load_policy
 from mlgo.rollout import CompileHost
 from mlgo.rollout.evaluation import evaluate_policy, evaluated_modules
 from mlgo.rollout.linking import Linking, measure_projects, object_paths
 from mlgo.rollout.scored import load_copies
+from mlgo.rollout.shipped import measure_programs, other_modules
 
 
 def main() -> None:
@@ -39,7 +41,8 @@ def main() -> None:
     add_folder_arguments(parser)
     add_workers_arguments(parser)
     parser.add_argument("--output", type=Path, required=True, help="table of modules")
-    parser.add_argument("--linked", type=Path, help="table of projects; nothing is linked without it")
+    parser.add_argument("--linked", type=Path, help="table of projects; they are not linked without it")
+    parser.add_argument("--shipped", type=Path, help="table of the test programs; they are not linked without it")
     parser.add_argument("--functions", type=Path, help="table of functions; not written without it")
     args = parser.parse_args()
 
@@ -48,16 +51,19 @@ def main() -> None:
     policy = load_policy(args.policy)
     scored = evaluated_modules(config, corpus, baseline, values.value("seed"))
     modules = [one.module for one in scored]
-    bitcode = unpack_bitcode(corpus, modules, shared_folder(args.work) / "bitcode")
+    programs = load_programs(corpus, splits=["test"]) if args.shipped else []
+    others = other_modules(modules, programs)
+    bitcode = unpack_bitcode(corpus, [*modules, *others], shared_folder(args.work) / "bitcode")
     name = PolicyName.of(args.policy.name)
     linking = Linking(find_linker(), settings.compile_timeout_s, args.workers)
     with scratch_directory() as folder:
-        objects = object_paths(modules, folder) if args.linked else None
+        objects = object_paths([*modules, *others], folder) if args.linked or args.shipped else None
         with CompileHost(
             toolchain, policy.task, settings, args.workers, copies=load_copies(baseline), workers=workers_of(values)
         ) as host:
-            evaluation = evaluate_policy(host, policy, name, scored, bitcode, config.max_failed_share, objects)
-        linked = measure_projects(linking, args.policy.name, modules, objects) if objects is not None else []
+            evaluation = evaluate_policy(host, policy, name, scored, bitcode, config.max_failed_share, objects, others)
+        linked = measure_projects(linking, str(name), modules, objects) if objects and args.linked else []
+        shipped = measure_programs(linking, str(name), programs, objects) if objects else []
     origin = provenance(
         compiler=toolchain.name,
         compiler_sha256=toolchain.sha256,
@@ -67,8 +73,11 @@ def main() -> None:
         scores_sha256=file_sha256(baseline / "scores.parquet"),
     )
     write_rows(args.output, evaluation.results, RESULTS, origin)
+    with_linker = {**origin, "linker_sha256": file_sha256(linking.linker)}
     if args.linked:
-        write_rows(args.linked, linked, LINKED, {**origin, "linker_sha256": file_sha256(linking.linker)})
+        write_rows(args.linked, linked, LINKED, with_linker)
+    if args.shipped:
+        write_rows(args.shipped, shipped, SHIPPED_SIZES, with_linker)
     if args.functions:
         write_rows(args.functions, evaluation.functions, FUNCTIONS, origin)
     times = args.work / "timings" / "evaluation" / f"{args.policy.name}.parquet"

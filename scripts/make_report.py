@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.core.artifacts import FUNCTIONS, LINKED, MODULES, RESULTS, SCORES, read_provenance, read_table
+from mlgo.core.artifacts import FUNCTIONS, LINKED, MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_provenance, read_table
 from mlgo.core.config import EvaluateConfig, Settings
 from mlgo.core.files import read_json, write_json, write_text
 from mlgo.experiments.compare import Bootstrap
@@ -31,10 +31,12 @@ from mlgo.report.metrics import (
     metrics,
     projects_csv,
     ratios_csv,
+    shipped_metrics,
 )
 from mlgo.report.origin import input_hashes, measurement_facts, policy_facts
 from mlgo.report.render import Report, render_page
 from mlgo.report.selftest import read_self_test
+from mlgo.report.ships import compare_shipped
 from mlgo.report.training import read_training_failures
 
 
@@ -52,13 +54,16 @@ def main() -> None:
     settings = settings_of(args)
     objective = settings.value("compile.objective")
     report, totals, by_project = _collect(args, settings)
+    shipped = report.ships.totals
     write_text(args.output / "report.html", render_page(report))
     comparisons = metrics(report.rows, totals, by_project)
     comparisons["rank_correlations"] = correlation_metrics(report.correlations)
+    if shipped:
+        comparisons["shipped"] = shipped_metrics(shipped)
     if report.function_rows:
         comparisons["functions"] = function_metrics(report.function_rows)
     write_json(args.output / "comparisons.json", comparisons)
-    write_json(args.output / "metrics.json", headline_metrics(report.rows, objective, totals))
+    write_json(args.output / "metrics.json", headline_metrics(report.rows, objective, totals, shipped))
     write_text(args.output / "learning.csv", learning_csv(report.curves))
     write_text(args.output / "projects.csv", projects_csv(report.project_rows, objective))
     write_text(args.output / "ratios.csv", ratios_csv(report.modules, objective))
@@ -71,18 +76,20 @@ def _collect(args: argparse.Namespace, settings: Settings) -> tuple[Report, list
     inputs = {
         "evaluation/results.parquet": args.evaluation / "results.parquet",
         "evaluation/linked.parquet": args.evaluation / "linked.parquet",
+        "evaluation/shipped.parquet": args.evaluation / "shipped.parquet",
         "evaluation/functions.parquet": args.evaluation / "functions.parquet",
         "baseline/scores.parquet": args.baseline / "scores.parquet",
         "baseline/functions.parquet": args.baseline / "functions.parquet",
         "corpus/modules.parquet": args.corpus / "modules.parquet",
     }
-    schemas = (RESULTS, LINKED, FUNCTIONS, SCORES, FUNCTIONS, MODULES)
-    results, linked, evaluated, scores, referred, manifest = (
+    schemas = (RESULTS, LINKED, SHIPPED_SIZES, FUNCTIONS, SCORES, FUNCTIONS, MODULES)
+    results, linked, shipped, evaluated, scores, referred, manifest = (
         read_table(path, schema) for path, schema in zip(inputs.values(), schemas, strict=True)
     )
     modules = measured_modules(results, scores, manifest)
     policies = modules.policies
-    projects = measured_projects(linked, [one for one in modules.contenders if one.is_policy])
+    contenders = [one for one in modules.contenders if one.is_policy]
+    projects = measured_projects(linked, contenders)
     bootstrap = Bootstrap(config.resamples, config.confidence, seed)
     totals = total_rows(projects, bootstrap)
     baseline = read_provenance(inputs["baseline/scores.parquet"])
@@ -100,6 +107,7 @@ def _collect(args: argparse.Namespace, settings: Settings) -> tuple[Report, list
         size_rows=by_contender([*project_rows(projects, "test"), *(row for row in totals if row.split == "test")]),
         correlations=rank_correlations(projects),
         link_failures=link_failures(linked),
+        ships=compare_shipped(shipped, contenders, bootstrap),
         functions=functions,
         function_rows=function_rows(functions, modules, measure, bootstrap) if functions and measure else [],
         programs=programs,

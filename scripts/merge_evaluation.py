@@ -1,4 +1,4 @@
-"""Join the results and functions of all policies, and the sizes of projects under them and under the heuristic.
+"""Join the results and functions of all policies, and sizes of projects and programs, also those under the heuristic.
 
 Example:
     python scripts/merge_evaluation.py --parts data/evaluation/parts --policies bc-s0 es-s0 \
@@ -11,7 +11,16 @@ import pyarrow as pa
 
 from mlgo.cli.arguments import stage_parser
 from mlgo.cli.program import run_program
-from mlgo.core.artifacts import FUNCTIONS, LINKED, RESULTS, provenance, read_provenance, read_table, write_table
+from mlgo.core.artifacts import (
+    FUNCTIONS,
+    LINKED,
+    RESULTS,
+    SHIPPED_SIZES,
+    provenance,
+    read_provenance,
+    read_table,
+    write_table,
+)
 
 
 def main() -> None:
@@ -30,10 +39,11 @@ def main() -> None:
     write_table(args.output / "results.parquet", results, RESULTS, origin)
     write_table(args.output / "functions.parquet", functions, FUNCTIONS, origin)
 
-    parts = {name: args.parts / f"{name}.linked.parquet" for name in ("heuristic", *args.policies)}
-    linked = pa.concat_tables([read_table(path, LINKED) for path in parts.values()])
-    origin = provenance(contenders={name: read_provenance(path) for name, path in parts.items()})
-    write_table(args.output / "linked.parquet", linked, LINKED, origin)
+    for table, schema in (("linked", LINKED), ("shipped", SHIPPED_SIZES)):
+        parts = {name: args.parts / f"{name}.{table}.parquet" for name in ("heuristic", *args.policies)}
+        sizes = pa.concat_tables([read_table(path, schema) for path in parts.values()])
+        origin = provenance(contenders={name: read_provenance(path) for name, path in parts.items()})
+        write_table(args.output / f"{table}.parquet", sizes, schema, origin)
 
 
 if __name__ == "__main__":

@@ -1,46 +1,51 @@
-"""`mlgo evaluate`: a finished policy on a project of one's own."""
+"""`mlgo evaluate`: a finished policy on a project of one's own, or on any corpus."""
 
 import argparse
-from collections import defaultdict
+import shutil
+import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tqdm import tqdm
+
 from mlgo.cli.options import add_command, add_config_options, positive, read_config, say
-from mlgo.compiler.linked import LinkedFile
 from mlgo.compiler.toolchain import find_linker, find_toolchain
-from mlgo.core.artifacts import (
-    PROGRAMS_OF_PROJECT,
-    RESULTS,
-    SHIPPED_SIZES,
-    provenance,
-    read_table,
-    write_rows,
-)
-from mlgo.core.files import file_sha256
+from mlgo.core.artifacts import RESULTS, SHIPPED_SIZES, provenance, read_provenance, read_table, write_table
+from mlgo.core.config import Config
+from mlgo.core.errors import ConfigError
+from mlgo.core.files import file_sha256, write_text
 from mlgo.core.names import PolicyName
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.work import shared_folder
-from mlgo.corpus.store import CAPTURED_NAME, PROGRAMS_NAME, unpack_project
 from mlgo.execution.cores import usable_cores
+from mlgo.experiments.compare import Bootstrap
 from mlgo.policy.stored import load_policy
-from mlgo.problems.llvm.task import HEURISTIC
 from mlgo.rollout import CompileHost
 from mlgo.rollout.linking import Linking
-from mlgo.rollout.shipped import evaluate_project
+from mlgo.rollout.shipped import Shipped, evaluate_project
+from mlgo.rollout.subjects import Subject, corpus_projects, evaluate_subjects, one_project
 
 _EXAMPLES = """
 mlgo evaluate --policy data/policies/marginal-s0 --project captured/zlib
-mlgo evaluate --policy data/policies/marginal-s0 --project captured/zlib --json
+mlgo evaluate --policy data/policies/marginal-s0 --corpus data/corpus --split test
+mlgo evaluate --policy data/policies/marginal-s0 --corpus data/corpus --project ninja --json
 """
 
 
 def add_parser(commands: Any) -> None:
     """Register the sub-command."""
-    parser = add_command(commands, "evaluate", "compile and link a captured project under a policy", _EXAMPLES)
+    parser = add_command(commands, "evaluate", "try a finished policy on a project or a corpus", _EXAMPLES)
     parser.add_argument("--policy", type=Path, required=True, metavar="DIR", help="folder of the policy")
-    parser.add_argument("--project", type=Path, required=True, metavar="DIR", help="what mlgo capture has written")
+    parser.add_argument("--corpus", type=Path, metavar="DIR", help="folder with modules.parquet, projects/, programs/")
+    parser.add_argument("--split", choices=["train", "validation", "test"], help="only this split of the corpus")
     parser.add_argument(
-        "--output", type=Path, metavar="DIR", help="for the tables (default: evaluation/ in the project)"
+        "--project",
+        metavar="DIR",
+        help="what mlgo capture has written, or a table projects/NAME.parquet; with --corpus, the name of a project",
+    )
+    parser.add_argument(
+        "--output", type=Path, metavar="DIR", help="for page and tables (default: evaluation/POLICY beside the project)"
     )
     parser.add_argument("--workers", type=positive, default=usable_cores(), help="(default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -49,58 +54,74 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Evaluate, write both tables, print sizes."""
+    """Evaluate, write tables and page, print sizes; what an interrupted run has finished is not done again."""
     config = read_config(args)
-    toolchain, policy = find_toolchain(config.toolchain, config.target), load_policy(args.policy)
     name = PolicyName.of(args.policy.resolve().name)
-    modules, bitcode = unpack_project(args.project / CAPTURED_NAME, shared_folder(Path("data/work")) / "bitcode")
-    files = [
-        LinkedFile.of_row(row) for row in read_table(args.project / PROGRAMS_NAME, PROGRAMS_OF_PROJECT).to_pylist()
-    ]
+    subjects, output = _subjects(args, name)
+    policy = load_policy(args.policy)
+    for subject in subjects:
+        subject.check(policy.task, config.compile.optimization)
+    toolchain = find_toolchain(config.toolchain, config.target)
     linking = Linking(find_linker(), config.compile.compile_timeout_s, args.workers)
-    with (
-        scratch_directory() as folder,
-        CompileHost(toolchain, policy.task, config.compile, args.workers, workers=config.workers) as host,
-    ):
-        found = evaluate_project(
-            host, policy, name, modules, bitcode, files, linking, folder, config.evaluate.max_failed_share
-        )
     origin = provenance(
+        task=policy.task,
         compiler=toolchain.name,
         compiler_sha256=toolchain.sha256,
         target=toolchain.target,
         compile=config.compile.model_dump(),
+        policy=str(name),
         policy_sha256=file_sha256(args.policy / "weights.npy"),
-        project_sha256=file_sha256(args.project / CAPTURED_NAME),
         linker_sha256=file_sha256(linking.linker),
     )
-    output = (args.output or args.project / "evaluation") / str(name)
-    write_rows(output / "results.parquet", found.results, RESULTS, origin)
-    write_rows(output / "shipped.parquet", found.sizes, SHIPPED_SIZES, origin)
-    say(args, {"modules": len(modules), "shipped": found.sizes}, _table(found.sizes, str(name), len(modules), output))
+    with CompileHost(toolchain, policy.task, config.compile, args.workers, workers=config.workers) as host:
+
+        def evaluate(one: Subject) -> Shipped:
+            with scratch_directory() as folder:
+                return evaluate_project(host, policy, name, one.modules, one.programs, one.unpack(), linking, folder)
+
+        told = partial(tqdm.write, file=sys.stderr)
+        results, shipped = evaluate_subjects(subjects, evaluate, output / "parts", origin, told)
+    origin["projects"] = {one.project: one.content for one in subjects}
+    write_table(output / "results.parquet", results, RESULTS, origin)
+    write_table(output / "shipped.parquet", shipped, SHIPPED_SIZES, origin)
+    text = _write_page(output, policy.task, str(name), config)
+    shutil.rmtree(output / "parts")
+    failed = sum(bool(failure) for failure in results["failure"].to_pylist())
+    record = {"modules": results.num_rows, "failed": failed, "shipped": shipped.to_pylist()}
+    head = f"{results.num_rows} modules, {failed} failed; gains of linked files over the heuristic, more is better"
+    say(args, {**record, "page": str(output / "report.html")}, f"{head}\n{text}\npage: {output / 'report.html'}")
 
 
-def _table(rows: list[dict[str, Any]], policy: str, num_modules: int, output: Path) -> str:
-    """Linked sizes under both, one line for each file."""
-    pairs: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
-    for row in rows:
-        if not row["folded"]:
-            pairs[row["program"]][row["contender"]] = row
-    lines = [f"{num_modules} modules, {len(pairs)} linked files; bytes under the heuristic and under {policy}"]
-    for program, both in pairs.items():
-        plain, advised = both[HEURISTIC], both[policy]
-        if plain["failure"] or advised["failure"]:
-            lines.append(f"{program}: not measured, {plain['message'] or advised['message']}")
-            continue
-        gains = [
-            f"{part} {_gain(plain[part], advised[part])}" for part in ("text", "read_only", "unwind", "compressed")
-        ]
-        lines.append(
-            f"{program}: {plain['total']:,} to {advised['total']:,}, {_gain(plain['total'], advised['total'])} "
-            f"({', '.join(gains)})"
-        )
-    return "\n".join([*lines, f"tables: {output}"])
+def _subjects(args: argparse.Namespace, name: PolicyName) -> tuple[list[Subject], Path]:
+    """What is evaluated, and where the results go."""
+    bitcode = shared_folder(Path("data/work")) / "bitcode"
+    if args.corpus is not None:
+        subjects = corpus_projects(args.corpus, bitcode, args.split, args.project)
+        where = args.project or args.split or "all"
+        return subjects, args.output or args.corpus.parent / "evaluated" / where / str(name)
+    if args.project is None or args.split is not None:
+        raise ConfigError("give --project DIR, or --corpus DIR with or without --split and --project NAME")
+    path = Path(args.project)
+    if args.output is None and path.suffix == ".parquet":
+        raise ConfigError("give --output DIR, too: beside a table of a corpus is no place for results")
+    return [one_project(path, bitcode)], args.output or path / "evaluation" / str(name)
 
 
-def _gain(before: int, after: int) -> str:
-    return f"{100.0 * (after - before) / before:+.2f} %" if before else "-"
+def _write_page(output: Path, task: str, policy: str, config: Config) -> str:
+    """Write the page from the tables; the table of linked files as text."""
+    from mlgo.report.origin import flatten, input_hashes  # here, since they load plotly
+    from mlgo.report.tried import compare_tried, render_tried
+
+    paths = {name: output / name for name in ("results.parquet", "shipped.parquet")}
+    results, shipped = (
+        read_table(path, schema) for path, schema in zip(paths.values(), (RESULTS, SHIPPED_SIZES), strict=True)
+    )
+    bootstrap = Bootstrap(config.evaluate.resamples, config.evaluate.confidence, config.seed)
+    tried = compare_tried(policy, task, results, shipped, bootstrap)
+    measurement = flatten(read_provenance(paths["results.parquet"]))
+    facts = {"SHA-256 of the inputs": input_hashes(paths)}
+    write_text(output / "report.html", render_tried(tried, config.compile.objective, bootstrap, facts, measurement))
+    failed = [
+        f"{row['program']} under {row['contender']}: not measured, {row['message']}" for row in tried.ships.failures
+    ]
+    return "\n".join([tried.ships.table.aligned(), *failed])

@@ -4,7 +4,7 @@ The linker is that of the ziglang wheel, whatever the build used, so every machi
 the build did not compile are left out, their symbols stay open. So what is measured is the project's own code.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -20,9 +20,6 @@ from mlgo.core.scratch import scratch_directory
 SHIPPED = ("text", "read_only", "unwind", "total", "compressed")
 """Measures of a linked file in bytes: executable sections; constants; unwind tables; all three; the stripped file
 compressed by zstd."""
-
-NOTHING_LEFT = "nothing is left: no entry point and no export needs any of its functions"
-"""Why a link gave nothing."""
 
 _OWN = (
     "--gc-sections",
@@ -99,11 +96,18 @@ def shipped_sizes(
         CompileTimeout: it took too long.
         ObjectError: what it wrote is not an ELF file that can be measured.
     """
+    options = [option for option in file.options if option.startswith(_OWN)]
+    if file.kind == "shared":
+        options += ["-shared", "--undefined-version"]
+    else:
+        options += ["-e", file.entry or "main", *(["--export-dynamic"] if file.export_dynamic else [])]
     with scratch_directory() as folder:
-        arguments = [*link_options(file, folder), *link_inputs(file, objects)]
-        sizes = measure_file(link(linker, arguments, timeout_s, fold=fold))
+        if file.version_script:
+            (folder / "exports").write_text(file.version_script)
+            options += ["--version-script", str(folder / "exports")]
+        sizes = measure_file(link(linker, [*options, *_inputs(file, objects)], timeout_s, fold=fold))
     if not sizes["text"]:
-        raise LinkError(NOTHING_LEFT)
+        raise LinkError("nothing is left: no entry point and no export needs any of its functions")
     return sizes
 
 
@@ -129,28 +133,9 @@ def measure_file(data: bytes) -> dict[str, int]:
     return {name: int(sections["size"][mask].sum()) for name, mask in sizes.items()} | {"compressed": len(compressed)}
 
 
-def link_options(file: LinkedFile, folder: Path) -> list[str]:
-    """Options of a build's link that change what is linked: its kind, what it exports, what may go.
-
-    Args:
-        file: what to link.
-        folder: for the version script.
-    """
-    options = [option for option in file.options if option.startswith(_OWN)]
-    if file.kind == "shared":
-        options += ["-shared", "--undefined-version"]
-    else:
-        options += ["-e", file.entry or "main", *(["--export-dynamic"] if file.export_dynamic else [])]
-    if file.version_script:
-        (folder / "exports").write_text(file.version_script)
-        options += ["--version-script", str(folder / "exports")]
-    return options
-
-
-def link_inputs(file: LinkedFile, paths: Mapping[str, Path]) -> list[str]:
-    """Files to link, in order; of an archive a linker takes what is needed."""
+def _inputs(file: LinkedFile, objects: Mapping[str, Path]) -> Sequence[str]:
     words: list[str] = []
     for kind, names in file.parts:
-        members = [str(paths[name]) for name in names]
-        words += ["--start-lib", *members, "--end-lib"] if kind == "archive" else members
+        paths = [str(objects[name]) for name in names]
+        words += ["--start-lib", *paths, "--end-lib"] if kind == "archive" else paths
     return words

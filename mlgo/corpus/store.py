@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from mlgo.core.artifacts import MODULES, PROGRAMS_OF_CORPUS, PROJECT, read_table, table_rows
+from mlgo.core.artifacts import MODULES, PROGRAMS_OF_CORPUS, PROGRAMS_OF_PROJECT, PROJECT, read_table, table_rows
 from mlgo.core.errors import CorpusError
 from mlgo.core.files import write_bytes
 
@@ -82,10 +82,12 @@ class Program:
 
     Attributes:
         row: how it is linked, a row of ``artifacts.PROGRAMS_OF_PROJECT``.
+        split: of its project.
         modules: what it is linked of, each once; also those that are no modules of the corpus as they are duplicates.
     """
 
     row: Mapping[str, Any]
+    split: str
     modules: tuple[Module, ...]
 
     @property
@@ -119,10 +121,10 @@ def load_programs(
         for one in row["duplicates"]:
             module = Module(row["project"], one["module"], one["language"], row["split"], one["bitcode_sha256"])
             modules[module.key] = module
-    return [program_of(row, modules) for row in rows]
+    return [_program(row, row["split"], modules) for row in rows]
 
 
-def program_of(row: Mapping[str, Any], modules: Mapping[str, Module]) -> Program:
+def _program(row: Mapping[str, Any], split: str, modules: Mapping[str, Module]) -> Program:
     """A linked file with its modules, by their keys.
 
     Raises:
@@ -135,7 +137,23 @@ def program_of(row: Mapping[str, Any], modules: Mapping[str, Module]) -> Program
             f"{row['project']}: {row['program']} is linked of {missing[0]}, which is no module of the project; "
             "capture the build again, or make the corpus again"
         )
-    return Program(row, tuple(modules[f"{row['project']}/{name}"] for name in names))
+    return Program(row, split, tuple(modules[f"{row['project']}/{name}"] for name in names))
+
+
+def project_programs(path: Path, modules: Iterable[Module]) -> list[Program]:
+    """Linked files of one project, of the split of its modules.
+
+    Args:
+        path: table of ``artifacts.PROGRAMS_OF_PROJECT``.
+        modules: of the project, at least one.
+
+    Raises:
+        ArtifactError: missing, or no such table.
+        CorpusError: a program is made of a module that is not there.
+    """
+    by_key = {module.key: module for module in modules}
+    split = next(iter(by_key.values())).split
+    return [_program(row, split, by_key) for row in read_table(path, PROGRAMS_OF_PROJECT).to_pylist()]
 
 
 def unpack_project(path: Path, bitcode_dir: Path) -> tuple[list[Module], dict[str, Path]]:

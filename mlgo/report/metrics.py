@@ -10,6 +10,7 @@ from mlgo.experiments.curves import Curve
 from mlgo.experiments.evaluation import ratios
 from mlgo.experiments.measured import ALL, Measured, Row
 from mlgo.experiments.projects import RankCorrelation
+from mlgo.experiments.shipped import PROGRAMS
 from mlgo.report.pages import mean, percent
 
 _DIGITS = 4
@@ -21,7 +22,9 @@ PARTS = {ALL: "", "c++": " c++", "c": " c"}
 _ENDS = {"gain": "value", "low": "low", "high": "high"}
 
 
-def headline_metrics(rows: Iterable[Row], measure: str, totals: Iterable[Row]) -> dict[str, dict[str, dict[str, Any]]]:
+def headline_metrics(
+    rows: Iterable[Row], measure: str, totals: Iterable[Row], shipped: Iterable[Row] = ()
+) -> dict[str, dict[str, dict[str, Any]]]:
     """The few numbers to compare experiments by: gain of each learner, averaged over its seeds.
 
     Named by learner, not by seed, so that experiments with other seeds fall into the same columns.
@@ -30,10 +33,12 @@ def headline_metrics(rows: Iterable[Row], measure: str, totals: Iterable[Row]) -
         rows: comparisons of modules; only those of single policies on whole splits and single languages are taken.
         measure: what is compared.
         totals: comparisons of whole projects.
+        shipped: comparisons of programs in total.
 
     Returns:
         ``{"test": {"es": {"gain_percent": ..., "low_percent": ..., "high_percent": ..., "wins": ..., "losses": ...,
-        "linked_gain_percent": ...}, "es c++": ...}}``; the ends are means of the seeds' interval ends.
+        "linked_gain_percent": ..., "shipped_gain_percent": ...}, "es c++": ...}}``; the ends are means of the seeds'
+        interval ends.
     """
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for (split, name), of_seeds in _by_learner(rows, measure).items():
@@ -44,9 +49,10 @@ def headline_metrics(rows: Iterable[Row], measure: str, totals: Iterable[Row]) -
             "losses": mean([c.losses for c in of_seeds], _DIGITS),
         }
         found.setdefault(split, {})[name] = _known(figures)
-    for (split, name), of_seeds in _by_learner(totals, "linked").items():
-        ends = _mean_ends("linked_", [c.total for c in of_seeds])
-        found.setdefault(split, {}).setdefault(name, {}).update(_known(ends))
+    for prefix, whole, figure in (("linked_", totals, "linked"), ("shipped_", shipped, "total")):
+        for (split, name), of_seeds in _by_learner(whole, figure).items():
+            ends = _mean_ends(prefix, [c.total for c in of_seeds])
+            found.setdefault(split, {}).setdefault(name, {}).update(_known(ends))
     return found
 
 
@@ -86,6 +92,32 @@ def metrics(
             for end in ("low", "high")
         }
         found[row.split][f"{row.name}{PARTS[row.scope]}"].update(_known(ends))
+    return found
+
+
+def shipped_metrics(totals: Iterable[Row]) -> dict[str, dict[str, dict[str, float | int]]]:
+    """Numbers of linked files in total, by split and contender.
+
+    Args:
+        totals: as of `shipped.shipped_totals`.
+
+    Returns:
+        For example ``{"test": {"es-s0": {"programs": 4, "programs_failed": 0, "projects": 3, "total_bytes": 990,
+        "total_baseline_bytes": 1000, "total_gain_percent": 1.0, "total_low_percent": ..., ...}}}``.
+    """
+    found: dict[str, dict[str, dict[str, float | int]]] = {}
+    for row in totals:
+        one = row.by("total")
+        numbers: dict[str, float | int] = {
+            "programs": one.num_compared,
+            "programs_failed": one.num_failed,
+            "projects": one.num_resampled,
+        }
+        for figure, sizes in row.comparisons.items():
+            summed = {f"{figure}_bytes": sizes.policy_sum, f"{figure}_baseline_bytes": sizes.baseline_sum}
+            numbers |= {name: round(value) for name, value in summed.items()}
+            numbers |= _known(percents(f"{figure}_", sizes.total))
+        found.setdefault(row.split, {})[row.name] = numbers
     return found
 
 
@@ -177,7 +209,7 @@ def _by_learner(rows: Iterable[Row], measure: str) -> dict[tuple[str, str], list
     """Comparisons of single policies, by split and learner with the part of the split."""
     found: dict[tuple[str, str], list[Comparison]] = {}
     for row in rows:
-        if len(row.contender.seeds) == 1 and row.scope in (*PARTS, "projects"):
+        if len(row.contender.seeds) == 1 and row.scope in (*PARTS, "projects", PROGRAMS):
             name = f"{row.contender.learner}{PARTS.get(row.scope, '')}"
             found.setdefault((row.split, name), []).append(row.by(measure))
     return found

@@ -37,6 +37,7 @@ from mlgo.report.pages import (
 )
 from mlgo.report.programs import cost_ranks, program_table, rank_table
 from mlgo.report.selftest import SelfTest
+from mlgo.report.ships import Ships
 from mlgo.report.training import losses, rewards
 
 _NUM_STANDOUTS = 10
@@ -52,7 +53,8 @@ PROJECT_TITLES = {
 }
 """How pages call the sizes of whole projects."""
 
-_TONES: dict[Verdict, str] = {"smaller": "good", "larger": "bad", "no difference shown": "plain"}
+TONES: dict[Verdict, str] = {"smaller": "good", "larger": "bad", "no difference shown": "plain"}
+"""How cards look, by what may be said."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class Report:
         size_rows: sizes of whole projects: of each policy on each test project, then on all of them together.
         correlations: agreement of the measures of whole projects.
         link_failures: rows of ``artifacts.LINKED`` without a size.
+        ships: linked files of the test projects.
         functions: costs of the test functions; None for measures that are no sums over functions.
         function_rows: comparisons by function, with those by module; empty likewise.
         programs: what running programs showed; None where they did not run under these policies.
@@ -90,6 +93,7 @@ class Report:
     size_rows: Sequence[Row]
     correlations: Sequence[RankCorrelation]
     link_failures: Sequence[Mapping[str, Any]]
+    ships: Ships
     functions: Measured | None
     function_rows: Sequence[tuple[Row, Row]]
     programs: Programs | None
@@ -134,7 +138,7 @@ def render_page(report: Report) -> str:
         words=main.words,
         inlining=inlining,
         coverage=f"{100.0 * report.bootstrap.confidence:g}\N{NO-BREAK SPACE}%",
-        cards=[(_TONES[row.by(main.name).verdict], sentence(row, main), row.by(main.name)) for row in cards],
+        cards=[(TONES[row.by(main.name).verdict], sentence(row, main), row.by(main.name)) for row in cards],
         test_projects=[project for project, _ in modules.by_project("test")],
         imitated="the heuristic" if task.references.is_heuristic else task.references.traced,
         whole=comparison_table([policy, split], whole, measures),
@@ -146,26 +150,21 @@ def render_page(report: Report) -> str:
         truncated=[row for row in (*whole, *references) if row.counts["truncated"]],
         functions=_function_table(report.function_rows),
         programs=_program_tables(report.programs),
+        ships=report.ships,
         sizes=_size_table(report.size_rows),
         correlations=rank_table(report.correlations, PAIRS, PROJECT_TITLES, ("gains of", "number")),
         link_failures=[
             {**row, "message": without_folders(row["message"]), "size": PROJECT_TITLES[row["measure"]]}
             for row in report.link_failures
         ],
-        standouts={
-            name: [
-                _standout_table(some, main, inlining)
-                for some in standouts(modules, name, "test", main.name, _NUM_STANDOUTS)
-            ]
-            for name in modules.policies
-        },
-        failures=[{**row, "message": without_folders(row["message"])} for row in failures(modules)],
+        standouts=standout_tables(modules, main, inlining),
+        failures=told_failures(modules),
         figures=to_html(
             {
-                "distribution": _distribution(modules, main),
+                "distribution": distribution(modules, main),
                 "scores": _score_scatter(modules, main),
                 "functions": _function_scatter(report.functions, modules.policies, report.bootstrap.seed),
-                "projects": _project_bars(report.project_rows, main, modules.policies),
+                "projects": project_bars(report.project_rows, main, modules.policies),
                 "features": _feature_bars(report.importances),
                 "rewards": rewards(report.curves),
                 "losses": losses(report.curves),
@@ -253,6 +252,22 @@ def _size_table(rows: Sequence[Row]) -> Table:
     )
 
 
+def standout_tables(modules: Measured, measure: Measure, inlining: bool, split: str = "test") -> dict[str, list[Table]]:
+    """By policy, the modules of a split that grew most and those that shrank most."""
+    return {
+        name: [
+            _standout_table(some, measure, inlining)
+            for some in standouts(modules, name, split, measure.name, _NUM_STANDOUTS)
+        ]
+        for name in modules.policies
+    }
+
+
+def told_failures(modules: Measured) -> list[dict[str, Any]]:
+    """Compiles that failed, with messages that tell nothing of this machine."""
+    return [{**row, "message": without_folders(row["message"])} for row in failures(modules)]
+
+
 def _standout_table(modules: Sequence[Standout], measure: Measure, inlining: bool) -> Table:
     unit = measure.words.unit
     return Table(
@@ -269,11 +284,11 @@ def _standout_table(modules: Sequence[Standout], measure: Measure, inlining: boo
     )
 
 
-def _distribution(modules: Measured, measure: Measure) -> go.Figure:
-    """Share of the test modules up to each change in score, one line per policy."""
+def distribution(modules: Measured, measure: Measure, split: str = "test") -> go.Figure:
+    """Share of the modules of a split up to each change in score, one line per policy."""
     series, changes = [], []
     for i, name in enumerate(modules.policies):
-        found = ratios(modules, name, "test", measure.name)
+        found = ratios(modules, name, split, measure.name)
         change = 100.0 * (np.array([ratio for _, ratio in found]) - 1.0)
         keys = [modules.keys[item] for item, _ in found]
         changes.append(change)
@@ -328,7 +343,7 @@ def _function_scatter(functions: Measured | None, policies: Sequence[str], seed:
     return figure.add_shape(type="line", x0=1, y0=1, x1=most, y1=most, line=line, layer="below")
 
 
-def _project_bars(rows: Sequence[Row], measure: Measure, policies: Sequence[str]) -> go.Figure:
+def project_bars(rows: Sequence[Row], measure: Measure, policies: Sequence[str]) -> go.Figure:
     """Gain of each project with its interval, one panel per policy, colour by split."""
     splits = dict.fromkeys(row.split for row in rows)
     return panels(

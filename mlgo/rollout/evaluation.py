@@ -11,7 +11,9 @@ from mlgo.core.config import EvaluateConfig
 from mlgo.core.measures import scores_of
 from mlgo.core.names import PolicyName
 from mlgo.core.seeding import sample
+from mlgo.corpus.store import Module
 from mlgo.policy.policy import Policy
+from mlgo.problems.llvm.task import HEURISTIC
 from mlgo.rollout.compiles import CompileHost, check_failures
 from mlgo.rollout.functions import function_rows
 from mlgo.rollout.jobs import CompileJob
@@ -52,6 +54,21 @@ def evaluated_modules(config: EvaluateConfig, corpus_dir: Path, baseline_dir: Pa
     return [one for split in config.splits for one in by_split[split]]
 
 
+def compile_plain_all(
+    host: CompileHost, modules: Sequence[Module], bitcode: Mapping[str, Path], objects: Mapping[str, Path]
+) -> list[CompileOutcome]:
+    """Compile modules under the heuristic; outcomes in their order.
+
+    Args:
+        host: runs the compiles.
+        modules: what to compile.
+        bitcode: file by module key.
+        objects: where to keep the object files, by module key.
+    """
+    jobs = [CompileJob(one.key, bitcode[one.key], None, object_path=objects[one.key]) for one in modules]
+    return host.compile_all(jobs, HEURISTIC)
+
+
 def evaluate_policy(
     host: CompileHost,
     policy: Policy,
@@ -60,6 +77,7 @@ def evaluate_policy(
     bitcode: Mapping[str, Path],
     max_failed_share: float,
     objects: Mapping[str, Path] | None = None,
+    others: Sequence[Module] = (),
 ) -> Evaluation:
     """Compile modules under a policy.
 
@@ -71,17 +89,22 @@ def evaluate_policy(
         bitcode: file by module key.
         max_failed_share: share of failures that is still accepted.
         objects: where to keep the object files, by module key.
+        others: modules of which only the object files are wanted.
 
     Raises:
         MlgoError: more failures than accepted.
     """
     keys, kept = [one.module.key for one in modules], objects or {}
-    jobs = [CompileJob(key, bitcode[key], policy, object_path=kept.get(key)) for key in keys]
+    every = [*keys, *(module.key for module in others)]
+    jobs = [CompileJob(key, bitcode[key], policy, object_path=kept.get(key)) for key in every]
     advisor = str(name)
-    outcomes = host.compile_all(jobs, advisor)
+    outcomes = host.compile_all(jobs, advisor)[: len(keys)]
     check_failures(keys, outcomes, max_failed_share, "evaluate.max_failed_share")
     return Evaluation(
-        [_result(one, outcome, name, policy.actions.yes_or_no) for one, outcome in zip(modules, outcomes, strict=True)],
+        [
+            result_row(one, outcome, name, policy.actions.yes_or_no)
+            for one, outcome in zip(modules, outcomes, strict=True)
+        ],
         [
             row
             for one, outcome in zip(modules, outcomes, strict=True)
@@ -100,7 +123,15 @@ def evaluate_policy(
     )
 
 
-def _result(scored: ScoredModule, outcome: CompileOutcome, name: PolicyName, inlining: bool) -> dict[str, Any]:
+def result_row(scored: ScoredModule, outcome: CompileOutcome, name: PolicyName, inlining: bool) -> dict[str, Any]:
+    """A row of ``artifacts.RESULTS``.
+
+    Args:
+        scored: the module, with its scores under the heuristic.
+        outcome: what became of it under the policy.
+        name: learner and seed of the policy.
+        inlining: whether its answers tell what was inlined.
+    """
     module, result = scored.module, outcome.result
     return {
         "project": module.project,

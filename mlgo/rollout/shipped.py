@@ -1,4 +1,4 @@
-"""One project as it ships, under the heuristic and under a policy: its modules, and its linked files."""
+"""What ships: the linked files of projects, under the heuristic and under a policy."""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from mlgo.compiler.linked import SHIPPED, LinkedFile, shipped_sizes
+from mlgo.core.errors import MlgoError
+from mlgo.core.measures import scores_of
 from mlgo.core.names import PolicyName
-from mlgo.corpus.store import Module
+from mlgo.corpus.store import Module, Program
 from mlgo.policy.policy import Policy
 from mlgo.problems.llvm.task import HEURISTIC
-from mlgo.rollout.compiles import CompileHost, check_failures
-from mlgo.rollout.evaluation import evaluate_policy
-from mlgo.rollout.jobs import CompileJob
+from mlgo.rollout.compiles import CompileHost
+from mlgo.rollout.evaluation import compile_plain_all, evaluate_policy, result_row
 from mlgo.rollout.linking import Linking, measured, object_paths
+from mlgo.rollout.outcome import CompileOutcome
 from mlgo.rollout.scored import ScoredModule
 
 
@@ -23,7 +25,7 @@ class Shipped:
     """A project under the heuristic and under a policy.
 
     Attributes:
-        results: rows of ``artifacts.RESULTS``; modules that the heuristic cannot compile have none.
+        results: rows of ``artifacts.RESULTS``, one for each module, with the reason where either of both failed.
         sizes: rows of ``artifacts.SHIPPED_SIZES``.
     """
 
@@ -31,64 +33,104 @@ class Shipped:
     sizes: list[dict[str, Any]]
 
 
+def other_modules(modules: Sequence[Module], programs: Sequence[Program]) -> list[Module]:
+    """What programs need besides some modules: duplicates of others, and what was left out of the evaluation."""
+    known = {module.key for module in modules}
+    needed = {module.key: module for program in programs for module in program.modules}
+    return [module for key, module in needed.items() if key not in known]
+
+
+def measure_programs(
+    linking: Linking, contender: str, programs: Sequence[Program], objects: Mapping[str, Path]
+) -> list[dict[str, Any]]:
+    """Link each program as its build does, with and without folding of identical code, and measure it.
+
+    Args:
+        linking: how to link.
+        contender: who decided; the name for the rows.
+        programs: what to link.
+        objects: object file by module key; there is none where the compile failed.
+
+    Returns:
+        Rows of ``artifacts.SHIPPED_SIZES``. A program of which a compile failed has no size.
+    """
+
+    def measure(job: tuple[Program, bool]) -> dict[str, Any]:
+        program, fold = job
+        return _sizes_row(linking, contender, program, {one.name: objects[one.key] for one in program.modules}, fold)
+
+    with ThreadPoolExecutor(linking.num_threads) as pool:
+        return list(pool.map(measure, [(program, fold) for program in programs for fold in (False, True)]))
+
+
 def evaluate_project(
     host: CompileHost,
     policy: Policy,
     name: PolicyName,
     modules: Sequence[Module],
+    programs: Sequence[Program],
     bitcode: Mapping[str, Path],
-    files: Sequence[LinkedFile],
     linking: Linking,
     folder: Path,
-    max_failed_share: float,
 ) -> Shipped:
-    """Compile a project under both, link its files, and measure.
+    """Compile a project under the heuristic and under a policy, link its programs, and measure.
 
     Args:
         host: runs the compiles.
         policy: makes the decisions.
         name: learner and seed, for the rows.
-        modules: all of the project.
+        modules: of the project.
+        programs: what is linked of them, and perhaps of others.
         bitcode: file by module key.
-        files: what is linked of them.
         linking: how.
         folder: for objects.
-        max_failed_share: share of failing compiles that is still accepted.
 
     Raises:
-        MlgoError: more failures than accepted.
+        MlgoError: not a single module compiles.
     """
-    plain, advised = (object_paths(modules, folder / who) for who in ("heuristic", "policy"))
-    jobs = [CompileJob(one.key, bitcode[one.key], None, object_path=plain[one.key]) for one in modules]
-    outcomes = host.compile_all(jobs, HEURISTIC)
-    check_failures([one.key for one in modules], outcomes, max_failed_share, "evaluate.max_failed_share")
-    scored = [
+    others = other_modules(modules, programs)
+    every = [*modules, *others]
+    plain, advised = (object_paths(every, folder / who) for who in ("heuristic", "policy"))
+    outcomes = compile_plain_all(host, every, bitcode, plain)[: len(modules)]
+    compiled = [
         ScoredModule(module, outcome.result.scores, 0)
         for module, outcome in zip(modules, outcomes, strict=True)
         if outcome.result is not None
     ]
-    evaluation = evaluate_policy(host, policy, name, scored, bitcode, max_failed_share, advised)
-    project = modules[0].project
+    if not compiled:
+        raise MlgoError(
+            f"no module of {modules[0].project} compiles; the first, {modules[0].name}: {outcomes[0].reason}"
+        )
+    found = evaluate_policy(host, policy, name, compiled, bitcode, 1.0, advised, others)
+    rows = {(row["project"], row["module"]): row for row in found.results}
+    results = [
+        rows.get((module.project, module.name)) or _without_baseline(module, outcome, name)
+        for module, outcome in zip(modules, outcomes, strict=True)
+    ]
+    sizes = [
+        row
+        for who, objects in ((HEURISTIC, plain), (str(name), advised))
+        for row in measure_programs(linking, who, programs, objects)
+    ]
+    return Shipped(results, sizes)
 
-    def measure(job: tuple[LinkedFile, str, Mapping[str, Path], bool]) -> dict[str, Any]:
-        file, contender, objects, fold = job
-        return _sizes_row(linking, file, contender, {n: objects[f"{project}/{n}"] for n in file.modules}, fold)
 
-    contenders = [(HEURISTIC, plain), (str(name), advised)]
-    links = [(file, who, objects, fold) for file in files for who, objects in contenders for fold in (False, True)]
-    with ThreadPoolExecutor(linking.num_threads) as pool:
-        return Shipped(evaluation.results, list(pool.map(measure, links)))
+def _without_baseline(module: Module, outcome: CompileOutcome, name: PolicyName) -> dict[str, Any]:
+    """The row of a module that does not compile under the heuristic, under which nothing else was tried then."""
+    failed = CompileOutcome(None, outcome.failure, f"under the heuristic: {outcome.message}")
+    return result_row(ScoredModule(module, scores_of({}), 0), failed, name, inlining=False)
 
 
 def _sizes_row(
-    linking: Linking, file: LinkedFile, contender: str, objects: Mapping[str, Path], fold: bool
+    linking: Linking, contender: str, program: Program, objects: Mapping[str, Path], fold: bool
 ) -> dict[str, Any]:
+    file = LinkedFile.of_row(program.row)
     sizes, failure, message = measured(
         objects, lambda: shipped_sizes(linking.linker, file, objects, linking.timeout_s, fold=fold)
     )
     return {
         "project": file.project,
-        "split": "test",
+        "split": program.split,
         "program": file.name,
         "kind": file.kind,
         "contender": contender,

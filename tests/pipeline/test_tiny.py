@@ -4,10 +4,11 @@ import json
 import os
 import signal
 import time
+from operator import itemgetter
 
 import pytest
 
-from mlgo.core.artifacts import LINKED, MODULES, RESULTS, SCORES, read_provenance, read_table
+from mlgo.core.artifacts import LINKED, MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_provenance, read_table
 from mlgo.learn.cost import read_cost
 from tests.pipeline.conftest import STAGES, Checkout
 
@@ -32,6 +33,44 @@ def test_every_stage_leaves_its_artifacts(finished):
             modules = [one for one in results if one["policy"] == "es" and one["project"] == row["project"]]
             assert (row["bytes"], row["num_modules"]) == (sum(one["text_bytes"] for one in modules), len(modules))
     assert list(data.glob("evaluation/parts/*")) == []
+
+
+def test_every_test_program_is_linked_under_everyone(finished):
+    data = finished.root / "data"
+    shipped = read_table(data / "evaluation/shipped.parquet", SHIPPED_SIZES).to_pylist()
+    assert {row["program"] for row in shipped} == {"calc.so", "geometry.so"}
+    assert {row["contender"] for row in shipped} == {"heuristic", "bc-s0", "es-s0", "marginal-s0"}
+    assert {(row["failure"], row["split"]) for row in shipped} == {("", "test")}
+    linked = {
+        (row["contender"], row["project"], row["measure"]): row["bytes"]
+        for row in read_table(data / "evaluation/linked.parquet", LINKED).to_pylist()
+    }
+    for row in shipped:
+        assert row["total"] == linked[row["contender"], row["project"], "folded" if row["folded"] else "linked"]
+    assert 'id="ships"' in (data / "report/report.html").read_text()
+
+
+def test_a_finished_policy_on_the_corpus_has_the_figures_of_the_run(finished):
+    options = ("--preset", "config/presets/tiny.yaml", "--workers", "2", "--output", "data/work/again", "--json")
+    run = finished.run(
+        *("mlgo", "evaluate", "--policy", "data/policies/es-s0", "--corpus", "data/corpus", "--split", "test", *options)
+    )
+    assert run.returncode == 0, run.stderr
+    found = json.loads(run.stdout)
+    shipped = read_table(finished.root / "data/evaluation/shipped.parquet", SHIPPED_SIZES).to_pylist()
+    expected = [row for row in shipped if row["contender"] in ("heuristic", "es-s0")]
+    key = itemgetter("program", "contender", "folded")
+    assert sorted(found["shipped"], key=key) == sorted(expected, key=key)
+    again = read_table(finished.root / "data/work/again/results.parquet", RESULTS).to_pylist()
+    rows = read_table(finished.root / "data/evaluation/results.parquet", RESULTS).to_pylist()
+    before = {(row["project"], row["module"]): row for row in rows if row["policy"] == "es" and row["split"] == "test"}
+    assert len(again) == len(before)
+    for row in again:
+        one = before[row["project"], row["module"]]
+        assert (row["text_bytes"], row["baseline_text_bytes"], row["num_inlined"]) == (
+            *(one["text_bytes"], one["baseline_text_bytes"]),
+            one["num_inlined"],
+        )
 
 
 def test_self_test_holds_for_the_samples(finished):

@@ -188,6 +188,33 @@ def test_three_sizes(plain):
     assert metrics["test"]["es"]["linked_gain_percent"] == 1.0
 
 
+def test_what_ships(plain):
+    root, page = plain
+    ships = section(page, "ships", "sizes")
+    # 2 % of 10,000 and 20,000 bytes of text, and of a tenth of that: 660 of 35,000.
+    (total,) = re.findall(r'"left">es-s0</td><td class="left">in total</td>(.*?)</tr>', ships.replace("\n", ""))
+    assert "2 programs of 2 projects" in total
+    assert "+2.00\N{NO-BREAK SPACE}%" in total  # text, unwind tables
+    assert "+1.89\N{NO-BREAK SPACE}%" in total
+    assert total.count("0.00\N{NO-BREAK SPACE}%") >= 1  # constants
+    assert "bin/drill" in ships
+    assert "Programs without a size" not in ships
+    figures = json.loads((root / "report/comparisons.json").read_text())["shipped"]["test"]["es-s0"]
+    assert (figures["total_bytes"], figures["total_baseline_bytes"]) == (34_340, 35_000)
+    assert figures["text_gain_percent"] == 2.0
+    metrics = json.loads((root / "report/metrics.json").read_text())
+    assert metrics["test"]["es"]["shipped_gain_percent"] == figures["total_gain_percent"] == 1.8857
+
+
+def test_a_program_that_does_not_link_is_shown_without_paths(world):
+    row = next(row for row in world.shipped if row["contender"] == "es-s0")
+    row.update(dict.fromkeys(("text", "read_only", "unwind", "total", "compressed")))
+    row.update(failure="link", message="ended with status 1: /tmp/secret/place/x.o is bad")
+    page = made(world)
+    assert "ended with status 1: x.o is bad" in section(page, "ships", "sizes")
+    assert "1 program of 1 project" in page
+
+
 def test_a_failed_link_is_shown_without_paths(world):
     row = next(row for row in world.linked if row["contender"] == "es-s0" and row["measure"] == "folded")
     row.update(bytes=None, failure="link", message="ended with status 1: /tmp/secret/place/x.o is bad")
@@ -233,7 +260,7 @@ def test_functions_of_register_allocation(allocating):
 
 def test_a_page_about_costs_does_not_speak_of_sizes(allocating):
     page = made(allocating)
-    before, after = page[: page.index('id="sizes"')], page[page.index('id="projects"') : page.index('id="words"')]
+    before, after = page[: page.index('id="ships"')], page[page.index('id="projects"') : page.index('id="words"')]
     assert not re.search(
         r"bytes|in size|of size|\bsmaller\b|\bgrew\b|inlin(?!e-)", before[before.index("<main>") :] + after
     )
@@ -252,7 +279,7 @@ def test_pages_about_sizes_have_no_functions(world):
 
 
 def test_programs_that_ran_under_these_policies(allocating):
-    absent = section(made(allocating), "programs", "sizes")
+    absent = section(made(allocating), "programs", "ships")
     assert "<code>make programs</code>" in absent
     known = {"program": "p", "reads": 5, "writes": 5, "text_bytes": 9, "right": True, "failure": "", "message": ""}
     rows = [
@@ -262,14 +289,14 @@ def test_programs_that_ran_under_these_policies(allocating):
     path = allocating.root / "execution/programs.parquet"
     origin = {**allocating.origin, "policies_sha256": {"bc-s0": "cd" * 32, "es-s0": "cd" * 32}}
     write_rows(path, rows, PROGRAMS, origin)
-    programs = section(made(allocating), "programs", "sizes")
+    programs = section(made(allocating), "programs", "ships")
     (row,) = re.findall(r'>all</td><td class="left">es-s0</td>(.*?)</tr>', programs, re.DOTALL)
     # With 1 added, 5 instead of 10; 900 instructions instead of 1,000; all else is equal.
     figures = ["+50.00", "0.00", "+10.00", "0.00"]
     assert re.findall(r"<td>(.*?)\N{NO-BREAK SPACE}%</td>", row) == figures
     assert "execution/programs.parquet" in (allocating.root / "report/report.html").read_text()
     write_rows(path, rows, PROGRAMS, {**origin, "policies_sha256": {"bc-s0": "cd" * 32, "es-s0": "ef" * 32}})
-    assert section(made(allocating), "programs", "sizes") == absent
+    assert section(made(allocating), "programs", "ships") == absent
 
 
 def test_damaged_programs_are_one_line(allocating):
@@ -291,6 +318,7 @@ def test_one_policy_and_few_modules(world):
         ("evaluation/results.parquet", "is missing"),
         ("evaluation/functions.parquet", "is missing"),
         ("evaluation/linked.parquet", "is missing"),
+        ("evaluation/shipped.parquet", "is missing"),
         ("baseline/functions.parquet", "is missing"),
         ("baseline/scores.parquet", "is missing"),
         ("baseline/summary.json", "is missing"),

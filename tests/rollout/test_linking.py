@@ -7,9 +7,11 @@ import pytest
 from mlgo.compiler.session import compile_plain
 from mlgo.compiler.toolchain import find_linker
 from mlgo.core.artifacts import LINKED, PROJECT_MEASURES, write_rows
-from mlgo.corpus.store import Module
+from mlgo.corpus.programs import program_of_all
+from mlgo.corpus.store import Module, Program
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.linking import Linking, measure_projects, object_paths
+from mlgo.rollout.shipped import measure_programs
 from tests.compiler.test_linker import FIRST
 
 MODULES = [
@@ -53,6 +55,19 @@ def test_a_row_per_project_and_measure(linking, compiled, tmp_path, leaves_nothi
     assert max(graph) < found["graph", "deduplicated"] < sum(graph)
     assert found["graph", "folded"] <= found["graph", "linked"] < sum(graph)
     assert found["codec", "object"] == found["codec", "deduplicated"] == results["codec/base64.c"].scores["text_bytes"]
+
+
+def test_one_shared_object_of_all_modules_is_what_a_project_links_to(linking, compiled):
+    objects, _ = compiled
+    graph = MODULES[1:]
+    (row,) = program_of_all("graph", [{"module": one.name, "skip_reason": ""} for one in graph])
+    shipped = measure_programs(linking, "heuristic", [Program(row, "test", tuple(graph))], objects)
+    linked = by_project(measure_projects(linking, "heuristic", graph, objects))
+    assert [(one["folded"], one["total"]) for one in shipped] == [
+        (False, linked["graph", "linked"]),
+        (True, linked["graph", "folded"]),
+    ]
+    assert {(one["program"], one["num_modules"], one["split"]) for one in shipped} == {("graph.so", 3, "test")}
 
 
 def test_threads_do_not_matter(linking, compiled):

@@ -7,11 +7,13 @@ rule evaluate:
         "data/evaluation/results.parquet",
         "data/evaluation/functions.parquet",
         "data/evaluation/linked.parquet",
+        "data/evaluation/shipped.parquet",
 
 
 rule evaluate_heuristic:
     input:
         corpus_at(""),
+        programs_at(""),
         baseline_at(""),
         script="scripts/evaluate_heuristic.py",
         code=code(
@@ -24,7 +26,8 @@ rule evaluate_heuristic:
             "rollout",
         ),
     output:
-        temp("data/evaluation/parts/heuristic.linked.parquet"),
+        linked=temp("data/evaluation/parts/heuristic.linked.parquet"),
+        shipped=temp("data/evaluation/parts/heuristic.shipped.parquet"),
     log:
         "data/work/logs/evaluate_heuristic.log",
     threads: MANY_CORES
@@ -35,7 +38,8 @@ rule evaluate_heuristic:
     params:
         config=settings(*COMPILER, "task", "seed", "evaluate"),
     shell:
-        "MLGO_LOG={log} exec python {input.script} --config {params.config} --workers {threads} --output {output}"
+        "MLGO_LOG={log} exec python {input.script} --config {params.config} --workers {threads} "
+        "--linked {output.linked} --shipped {output.shipped}"
 
 
 # By rule: folder of the policy, and tables by option of the program.
@@ -46,6 +50,7 @@ EVALUATIONS = {
             "output": "evaluation/parts/{policy}.parquet",
             "functions": "evaluation/parts/{policy}.functions.parquet",
             "linked": "evaluation/parts/{policy}.linked.parquet",
+            "shipped": "evaluation/parts/{policy}.shipped.parquet",
         },
     ),
     "evaluate_with": (
@@ -114,14 +119,16 @@ rule merge_evaluation:
         functions=expand(
             "data/evaluation/parts/{policy}.functions.parquet", policy=POLICIES
         ),
-        linked=expand(
-            "data/evaluation/parts/{contender}.linked.parquet",
+        sizes=expand(
+            "data/evaluation/parts/{contender}.{table}.parquet",
             contender=["heuristic", *POLICIES],
+            table=["linked", "shipped"],
         ),
     output:
         "data/evaluation/results.parquet",
         "data/evaluation/functions.parquet",
         "data/evaluation/linked.parquet",
+        "data/evaluation/shipped.parquet",
     log:
         "data/work/logs/merge_evaluation.log",
     threads: 1

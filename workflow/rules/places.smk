@@ -104,6 +104,11 @@ def corpus_at(place):
     ]
 
 
+def programs_at(place):
+    """What is linked of a corpus."""
+    return [f"data/{place}corpus/programs.parquet"]
+
+
 def choices_at(place):
     """What choices are made for: sources, where there is such a table, and baseline."""
     needs_sources = PROBLEMS.get(config_at(place)["task"]).needs_sources

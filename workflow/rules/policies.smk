@@ -135,7 +135,12 @@ def evaluation_input(wildcards):
     place = tested_at(wildcards)
     if kind_of(evaluation_values(wildcards)) == "choices":
         return choices_at(place)
-    return [*compiler_at(place), *corpus_at(place), *baseline_at(place)]
+    return [
+        *compiler_at(place),
+        *corpus_at(place),
+        *programs_at(place),
+        *baseline_at(place),
+    ]
 
 
 def folder_of(policy):

@@ -30,6 +30,7 @@ rule make_report:
         results="data/evaluation/results.parquet",
         functions="data/evaluation/functions.parquet",
         linked="data/evaluation/linked.parquet",
+        shipped="data/evaluation/shipped.parquet",
         scores="data/baseline/scores.parquet",
         referred="data/baseline/functions.parquet",
         trace="data/baseline/trace.parquet",

@@ -1,0 +1,91 @@
+"""What pages show of linked files: sizes as they ship, one by one and in total."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from mlgo.experiments.compare import Bootstrap
+from mlgo.experiments.measured import Contender, Row, by_contender
+from mlgo.experiments.shipped import PROGRAMS, measured_programs, program_rows, ship_failures, shipped_totals
+from mlgo.report.origin import without_folders
+from mlgo.report.pages import Column, Style, Table, count_column, gain_column, text_column
+
+TITLES = {
+    "text": "text",
+    "read_only": "constants",
+    "unwind": "unwind tables",
+    "total": "total",
+    "folded": "folded",
+    "compressed": "compressed",
+}
+"""How pages call the sizes of a linked file."""
+
+
+@dataclass(frozen=True)
+class Ships:
+    """Linked files beside the heuristic's.
+
+    Attributes:
+        rows: each policy on each program, then over all of a split; by contender.
+        failures: rows of ``artifacts.SHIPPED_SIZES`` without sizes.
+    """
+
+    rows: Sequence[Row]
+    failures: Sequence[dict[str, Any]]
+
+    @property
+    def totals(self) -> list[Row]:
+        """Each policy over all programs of a split."""
+        return [row for row in self.rows if row.scope == PROGRAMS]
+
+    @property
+    def table(self) -> Table:
+        """Gains and sizes, program by program and in total."""
+        several = len({row.split for row in self.rows}) > 1
+        return Table(
+            [
+                text_column("policy", lambda row: row.name),
+                *([text_column("split", lambda row: row.split)] if several else []),
+                text_column("project", lambda row: row.counts.get("project", "in total")),
+                Column("program", _program, left=True),
+                Column("modules", lambda row, style: _count(row, style, "num_modules")),
+                *(gain_column(f"gain, {title}", partial(_gain, figure=name)) for name, title in TITLES.items()),
+                count_column("total under the heuristic (bytes)", lambda row: row.by("total").baseline_sum),
+                count_column("under the policy (bytes)", lambda row: row.by("total").policy_sum),
+            ],
+            self.rows,
+        )
+
+
+def compare_shipped(shipped: pa.Table, policies: Sequence[Contender], bootstrap: Bootstrap) -> Ships:
+    """Compare linked files under policies with those under the heuristic.
+
+    Args:
+        shipped: ``artifacts.SHIPPED_SIZES``.
+        policies: who is compared.
+        bootstrap: makes the intervals, which are over projects.
+    """
+    measured = measured_programs(shipped, policies)
+    rows = [row for row in program_rows(measured) if row.by("total").num_compared]
+    failures = [{**row, "message": without_folders(row["message"])} for row in ship_failures(shipped)]
+    return Ships(by_contender([*rows, *shipped_totals(measured, bootstrap)]), failures)
+
+
+def _program(row: Row, style: Style) -> str:
+    if row.scope != PROGRAMS:
+        return str(row.counts["program"])
+    one = row.by("total")
+    programs = f"{style.count(one.num_compared)} program{'' if one.num_compared == 1 else 's'}"
+    return f"{programs} of {style.count(one.num_resampled)} project{'' if one.num_resampled == 1 else 's'}"
+
+
+def _count(row: Row, style: Style, name: str) -> str:
+    return style.count(row.counts[name]) if name in row.counts else ""
+
+
+def _gain(row: Row, figure: str) -> Any:
+    total = row.by(figure).total
+    return total if row.scope == PROGRAMS else total.value

@@ -1,0 +1,112 @@
+"""The page of `mlgo evaluate`: a finished policy on projects that need no run of their own."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from mlgo.core.measures import get_measure
+from mlgo.experiments.compare import Bootstrap
+from mlgo.experiments.evaluation import SCOPES, gather_modules, policy_rows
+from mlgo.experiments.measured import ALL, Measured, compare_all
+from mlgo.problems.llvm.task import get_task
+from mlgo.report.figures import to_html
+from mlgo.report.origin import Facts
+from mlgo.report.pages import render, text_column
+from mlgo.report.render import (
+    TONES,
+    comparison_table,
+    distribution,
+    project_bars,
+    sentence,
+    standout_tables,
+    told_failures,
+)
+from mlgo.report.ships import Ships, compare_shipped
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A policy on some projects.
+
+    Attributes:
+        policy: its name.
+        task: decision problem.
+        modules: scores of modules.
+        ships: linked files.
+    """
+
+    policy: str
+    task: str
+    modules: Measured
+    ships: Ships
+
+
+def compare_tried(policy: str, task: str, results: pa.Table, shipped: pa.Table, bootstrap: Bootstrap) -> Tried:
+    """Compare a policy with the heuristic.
+
+    Args:
+        policy: its name.
+        task: decision problem.
+        results: ``artifacts.RESULTS``.
+        shipped: ``artifacts.SHIPPED_SIZES``.
+        bootstrap: makes the intervals.
+    """
+    modules = gather_modules(list(policy_rows(results.to_pylist())))
+    return Tried(policy, task, modules, compare_shipped(shipped, modules.contenders, bootstrap))
+
+
+def render_tried(
+    tried: Tried, objective: str, bootstrap: Bootstrap, facts: Mapping[str, Facts], measurement: Facts
+) -> str:
+    """The page as HTML, self-contained: the same inputs give the same bytes.
+
+    Args:
+        tried: what was compared.
+        objective: measure of the headline.
+        bootstrap: how the intervals are made.
+        facts: pairs of name and value by title.
+        measurement: facts about compiler and settings.
+    """
+    modules, task = tried.modules, get_task(tried.task)
+    main = get_measure(objective)
+    measures = [main, *(get_measure(name) for name in modules.measures if name != main.name)]
+    split = "test" if "test" in modules.splits else modules.splits[0]
+    rows = compare_all(modules, modules.places(lambda one: _scopes(modules, one)), bootstrap)
+    by_project = compare_all(modules, modules.places(modules.by_project), bootstrap)
+    scope = text_column("modules of", lambda row: f"{row.split}, {SCOPES[row.scope]}")
+    (whole,) = (row for row in rows if (row.split, row.scope) == (split, ALL))
+    return render(
+        "tried.html.jinja",
+        policy=tried.policy,
+        task=task,
+        measure=main,
+        measures=measures,
+        words=main.words,
+        split=split,
+        projects=list(dict.fromkeys(modules.items["project"].tolist())),
+        whole=(TONES[whole.by(main.name).verdict], sentence(whole, main), whole.by(main.name)),
+        ships=tried.ships,
+        shipped=[row.by("total") for row in tried.ships.totals if row.split == split and row.by("total").num_compared],
+        parts=comparison_table([scope], rows, measures),
+        by_project=comparison_table([text_column("project", lambda row: row.scope)], by_project, measures),
+        standouts=standout_tables(modules, main, task.actions.yes_or_no, split),
+        failures=told_failures(modules),
+        bootstrap=bootstrap,
+        coverage=f"{100.0 * bootstrap.confidence:g}\N{NO-BREAK SPACE}%",
+        measurement=measurement,
+        facts=facts,
+        figures=to_html(
+            {
+                "distribution": distribution(modules, main, split),
+                "projects": project_bars(by_project, main, modules.policies) if len(by_project) > 1 else None,
+            }
+        ),
+    )
+
+
+def _scopes(modules: Measured, split: str) -> Iterator[tuple[str, np.ndarray]]:
+    yield ALL, modules.where()
+    for language in ("c", "c++"):
+        yield language, modules.where(language=language)

@@ -1,0 +1,161 @@
+"""Projects on which a finished policy is tried: a captured one, or those of any corpus."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from mlgo.core.artifacts import (
+    RESULTS,
+    SHIPPED_SIZES,
+    read_provenance,
+    read_table,
+    write_rows,
+)
+from mlgo.core.errors import ArtifactError, CorpusError
+from mlgo.core.files import canonical_json, content_hash
+from mlgo.corpus.store import (
+    CAPTURED_NAME,
+    PROGRAMS_NAME,
+    Module,
+    Program,
+    load_modules,
+    load_programs,
+    project_programs,
+    unpack_bitcode,
+    unpack_project,
+)
+from mlgo.rollout.shipped import Shipped, other_modules
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A project on which a policy is tried.
+
+    Attributes:
+        project: its name.
+        table: table of its sources, whose provenance tells what it was made for.
+        modules: what is compiled.
+        programs: what is linked.
+        unpack: gives the bitcode file of each module, by key, also of those that only programs need.
+    """
+
+    project: str
+    table: Path
+    modules: Sequence[Module]
+    programs: Sequence[Program]
+    unpack: Callable[[], Mapping[str, Path]]
+
+    def check(self, task: str, optimization: str) -> None:
+        """See that its modules are what a policy decides about.
+
+        Raises:
+            CorpusError: they were made for another task or level.
+        """
+        made = read_provenance(self.table)
+        for what, wanted in (("task", task), ("optimization", optimization)):
+            if made.get(what) != wanted:
+                raise CorpusError(
+                    f"{self.table} was made for {what} {made.get(what)}, this is an evaluation for {wanted}; name a "
+                    f"--preset with this {what}, or make the project again with one"
+                )
+
+    @property
+    def content(self) -> str:
+        """Hash of all that is compiled and of how it is linked."""
+        every = [*self.modules, *other_modules(self.modules, self.programs)]
+        return content_hash([{one.key: one.sha256 for one in every}, [program.row for program in self.programs]])
+
+
+def one_project(path: Path, bitcode_dir: Path) -> Subject:
+    """A project by itself.
+
+    Args:
+        path: folder that ``mlgo capture`` has written, or a table ``projects/<project>.parquet`` of a corpus.
+        bitcode_dir: for files named by their hash.
+
+    Raises:
+        ArtifactError: there is no such project.
+        CorpusError: it holds no module.
+    """
+    if path.suffix == ".parquet":
+        table, programs = path, path.parent.parent / "programs" / path.name
+    else:
+        table, programs = path / CAPTURED_NAME, path / PROGRAMS_NAME
+    modules, files = unpack_project(table, bitcode_dir)
+    return Subject(modules[0].project, table, modules, project_programs(programs, modules), lambda: files)
+
+
+def corpus_projects(corpus_dir: Path, bitcode_dir: Path, split: str | None, project: str | None) -> list[Subject]:
+    """Projects of a corpus, in manifest order, with their modules as the manifest lists them.
+
+    Args:
+        corpus_dir: folder with ``modules.parquet``.
+        bitcode_dir: for files named by their hash.
+        split: only this split.
+        project: only this project.
+
+    Raises:
+        ArtifactError: no usable manifest.
+        CorpusError: no module is left.
+    """
+    splits = None if split is None else [split]
+    modules: dict[str, list[Module]] = {}
+    for module in load_modules(corpus_dir, project=project, splits=splits):
+        modules.setdefault(module.project, []).append(module)
+    if not modules:
+        which = " ".join(["", *(["split", split] if split else []), *(["project", project] if project else [])])
+        raise CorpusError(f"{corpus_dir} holds no module{' of' if which else ''}{which}")
+    programs: dict[str, list[Program]] = {}
+    for program in load_programs(corpus_dir, project=project, splits=splits):
+        programs.setdefault(program.row["project"], []).append(program)
+    subjects = []
+    for name, members in modules.items():
+        linked = programs.get(name, [])
+        unpack = partial(unpack_bitcode, corpus_dir, [*members, *other_modules(members, linked)], bitcode_dir)
+        subjects.append(Subject(name, corpus_dir / "projects" / f"{name}.parquet", members, linked, unpack))
+    return subjects
+
+
+def evaluate_subjects(
+    subjects: Sequence[Subject],
+    evaluate: Callable[[Subject], Shipped],
+    folder: Path,
+    origin: Mapping[str, Any],
+    say: Callable[[str], None] = lambda message: None,
+) -> tuple[pa.Table, pa.Table]:
+    """Evaluate project by project; what an earlier run has finished is taken as it is.
+
+    Args:
+        subjects: the projects.
+        evaluate: compiles, links and measures one.
+        folder: keeps the tables of finished projects.
+        origin: provenance; tables of another one are made anew.
+        say: is told of each project.
+
+    Returns:
+        Tables of ``artifacts.RESULTS`` and ``artifacts.SHIPPED_SIZES``.
+    """
+    results, sizes = [], []
+    for number, subject in enumerate(subjects, start=1):
+        stored = folder / f"{subject.project}.results.parquet", folder / f"{subject.project}.shipped.parquet"
+        own = {**origin, "project": subject.project, "content": subject.content}
+        known = _is_made_of(stored, own)
+        say(f"{subject.project} ({number} of {len(subjects)}){', known' if known else ''}")
+        if not known:
+            found = evaluate(subject)
+            write_rows(stored[1], found.sizes, SHIPPED_SIZES, own)
+            write_rows(stored[0], found.results, RESULTS, own)
+        results.append(read_table(stored[0], RESULTS))
+        sizes.append(read_table(stored[1], SHIPPED_SIZES))
+    return pa.concat_tables(results), pa.concat_tables(sizes)
+
+
+def _is_made_of(paths: Sequence[Path], origin: Mapping[str, Any]) -> bool:
+    try:
+        return all(canonical_json(read_provenance(path)) == canonical_json(origin) for path in paths)
+    except ArtifactError:
+        return False

@@ -1,0 +1,182 @@
+"""`mlgo evaluate` on a small real build, with policies that always or never inline."""
+
+import json
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mlgo.cli.main import build_parser
+from mlgo.core.artifacts import PROGRAMS_OF_PROJECT, PROJECT, RESULTS, SHIPPED_SIZES, read_provenance, read_table
+from mlgo.core.artifacts import write_table as write
+from mlgo.core.errors import MlgoError
+from mlgo.policy.features import Normalisation
+from mlgo.policy.network import Architecture
+from mlgo.policy.policy import Policy
+from mlgo.policy.stored import save_policy
+from tests.cli.test_capture import captured, project
+from tests.conftest import REPOSITORY
+
+__all__ = ["captured", "project"]
+
+pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
+
+
+@pytest.fixture(scope="module")
+def policies(tmp_path_factory):
+    """Folder with never-s0, always-s0, and one of another task."""
+    folder = tmp_path_factory.mktemp("policies")
+    scaling = Normalisation(("cost_estimate",), np.zeros(1, np.float32), np.ones(1, np.float32))
+    for name, bias in (("never", -1), ("always", 1)):
+        weights = np.array([0, bias], np.float32)
+        save_policy(Policy("inline-size", scaling, Architecture((1, 1)), weights), folder / f"{name}-s0")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def evaluated(captured, policies, mlgo):
+    """What `mlgo evaluate` prints as JSON for the captured project under the policy that never inlines."""
+    run = mlgo("evaluate", "--policy", policies / "never-s0", "--project", captured, "--workers", "2", "--json")
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+def sizes(rows, program, contender, folded=False):
+    (row,) = (row for row in rows if (row["program"], row["contender"], row["folded"]) == (program, contender, folded))
+    return row
+
+
+def test_linked_files_by_hand(evaluated):
+    rows = evaluated["shipped"]
+    assert len(rows) == 2 * 2 * 2  # files, contenders, foldings
+    assert {(row["failure"], row["message"], row["split"], row["project"]) for row in rows} == {
+        ("", "", "test", "thing")
+    }
+    # main: push, call, add, pop, ret of 11 bytes. used: lea, ret of 4 once twice is inlined; else a jump of 5 to its 4.
+    # never_called has no caller, and unused.o is not taken from its archive.
+    assert sizes(rows, "prog", "heuristic")["text"] == 11 + 4
+    assert sizes(rows, "prog", "never-s0")["text"] == 11 + 5 + 4
+    # Both functions of 4 bytes: only one is exported, but this link does not drop the other.
+    assert sizes(rows, "lib.so", "heuristic")["text"] == sizes(rows, "lib.so", "never-s0")["text"] == 4 + 4
+    for row in rows:
+        assert row["total"] == row["text"] + row["read_only"] + row["unwind"]
+        assert row["compressed"] > 0
+    assert sizes(rows, "prog", "heuristic")["num_modules"] == 3
+
+
+def test_tables_and_page(evaluated, captured):
+    assert (evaluated["modules"], evaluated["failed"]) == (4, 0)
+    folder = captured / "evaluation/never-s0"
+    assert sorted(path.name for path in folder.iterdir()) == ["report.html", "results.parquet", "shipped.parquet"]
+    results = read_table(folder / "results.parquet", RESULTS).to_pylist()
+    assert [(row["module"], row["policy"], row["num_inlined"]) for row in results] == [
+        (name, "never", 0) for name in ("main.c", "used.c", "unused.c", "api.cpp")
+    ]
+    assert read_table(folder / "shipped.parquet", SHIPPED_SIZES).to_pylist() == evaluated["shipped"]
+    assert read_provenance(folder / "shipped.parquet")["task"] == "inline-size"
+    page = (folder / "report.html").read_text()
+    assert "<h1>never-s0 on thing</h1>" in page
+    for text in ("What ships", "lib.so", "Modules that stand out", "What the numbers mean", "ziglang clang 22.1.8"):
+        assert text in page
+    assert str(captured.parent) not in page
+
+
+def test_a_second_policy_stands_beside_the_first(captured, policies, evaluated, mlgo):
+    run = mlgo("evaluate", "--policy", policies / "always-s0", "--project", captured, "--workers", "1")
+    assert run.returncode == 0, run.stderr
+    assert "4 modules, 0 failed" in run.stdout
+    assert "always-s0  thing     prog" in run.stdout
+    assert "2 programs of 1 project" in run.stdout
+    rows = read_table(captured / "evaluation/always-s0/shipped.parquet", SHIPPED_SIZES).to_pylist()
+    assert sizes(rows, "prog", "always-s0")["text"] == 11 + 4
+    assert (captured / "evaluation/never-s0/report.html").exists()
+
+
+@pytest.fixture
+def refused(monkeypatch):
+    """Runs the command in this process, which is quicker, and gives the message of its error."""
+    monkeypatch.chdir(REPOSITORY)
+
+    def run(*words) -> str:
+        args = build_parser(["evaluate"]).parse_args(["evaluate", *map(str, words)])
+        with pytest.raises(MlgoError) as error:
+            args.run(args)
+        return str(error.value)
+
+    return run
+
+
+def with_bitcode(captured, folder, broken):
+    """A copy of the project in which some modules are no bitcode."""
+    shutil.copytree(captured, folder)
+    table = read_table(folder / "project.parquet", PROJECT).to_pylist()
+    rows = [row | ({"bitcode": b"BC\xc0\xdeno"} if broken(row["module"]) else {}) for row in table]
+    origin = read_provenance(folder / "project.parquet")
+    write(folder / "project.parquet", pa.Table.from_pylist(rows, PROJECT.remove_metadata()), PROJECT, origin)
+    return folder
+
+
+def test_a_module_that_fails_is_a_row(captured, policies, tmp_path, mlgo):
+    folder = with_bitcode(captured, tmp_path / "broken", lambda name: name == "used.c")
+    run = mlgo("evaluate", "--policy", policies / "never-s0", "--project", folder, "--output", tmp_path / "out")
+    assert run.returncode == 0, run.stderr
+    assert "Traceback" not in run.stderr
+    assert "4 modules, 1 failed" in run.stdout
+    assert "prog under heuristic: not measured, 1 of 3 modules did not compile; the first is used.c" in run.stdout
+    results = {row["module"]: row for row in read_table(tmp_path / "out/results.parquet", RESULTS).to_pylist()}
+    assert results["used.c"]["failure"] == "exit"
+    assert results["used.c"]["message"].startswith("under the heuristic: ")
+    assert results["main.c"]["failure"] == ""
+    rows = read_table(tmp_path / "out/shipped.parquet", SHIPPED_SIZES).to_pylist()
+    assert (sizes(rows, "prog", "never-s0")["failure"], sizes(rows, "prog", "never-s0")["text"]) == ("compile", None)
+    assert sizes(rows, "lib.so", "never-s0")["text"] == 8
+    assert "Programs without a size" in (tmp_path / "out/report.html").read_text()
+
+
+def test_nothing_compiles(captured, policies, tmp_path, mlgo):
+    folder = with_bitcode(captured, tmp_path / "broken", lambda name: True)
+    run = mlgo("evaluate", "--policy", policies / "never-s0", "--project", folder)
+    assert run.returncode == 1
+    assert "error: no module of thing compiles; the first, main.c: exit: " in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_a_program_of_unknown_modules(captured, policies, tmp_path, refused):
+    folder = shutil.copytree(captured, tmp_path / "odd")
+    rows = read_table(folder / "programs.parquet", PROGRAMS_OF_PROJECT).to_pylist()
+    rows[0]["parts"][0]["modules"].append("elsewhere.c")
+    write(
+        folder / "programs.parquet",
+        pa.Table.from_pylist(rows, PROGRAMS_OF_PROJECT.remove_metadata()),
+        PROGRAMS_OF_PROJECT,
+        {},
+    )
+    message = refused("--policy", policies / "never-s0", "--project", folder)
+    assert "is linked of elsewhere.c, which is no module of the project" in message
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "give --project DIR, or --corpus DIR"),
+        (["--project", "{captured}", "--split", "test"], "give --project DIR, or --corpus DIR"),
+        (["--project", "{captured}/project.parquet"], "give --output DIR, too"),
+        (["--project", "nowhere"], "nowhere/project.parquet is missing"),
+        (["--corpus", "nowhere"], "nowhere/modules.parquet is missing"),
+        (["--project", "{captured}", "--preset", "config/presets/regalloc.yaml"], "was made for optimization -Oz"),
+    ],
+)
+def test_refusals_are_one_line(captured, policies, refused, options, message):
+    words = [option.format(captured=captured) for option in options]
+    found = refused("--policy", policies / "never-s0", *words)
+    assert message in found
+    assert "\n" not in found
+
+
+def test_a_project_of_another_task_is_refused(captured, policies, tmp_path, refused):
+    folder = shutil.copytree(captured, tmp_path / "other")
+    table = read_table(folder / "project.parquet", PROJECT)
+    write(folder / "project.parquet", table, PROJECT, {"task": "regalloc-evict", "optimization": "-Oz"})
+    message = refused("--policy", policies / "never-s0", "--project", folder)
+    assert "was made for task regalloc-evict, this is an evaluation for inline-size" in message

@@ -1,1 +1,0 @@
-"""Modules that are put together before they are compiled."""
