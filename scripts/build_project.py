@@ -6,17 +6,22 @@ Example:
         --programs data/corpus/programs/lz.parquet
 """
 
+import sys
 from pathlib import Path
 
 from mlgo.cli.arguments import add_work_argument, compiler_of, settings_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.compiler.frontend import FrontEnd
+from mlgo.compiler.toolchain import find_linker
 from mlgo.core.artifacts import PROGRAMS_OF_PROJECT, PROJECT, provenance, write_rows
 from mlgo.core.files import content_hash
+from mlgo.core.seeding import sample
 from mlgo.core.work import shared_folder
 from mlgo.corpus.build import BuildLimits, build_project, captured_project
 from mlgo.corpus.programs import captured_programs, program_of_all
 from mlgo.corpus.recipe import load_recipe
+from mlgo.lto.forms import in_form
+from mlgo.lto.project import Tools
 from mlgo.problems.llvm.task import get_task
 
 
@@ -34,7 +39,8 @@ def main() -> None:
     (toolchain, settings), task, seed = compiler_of(values), values.value("task"), values.value("seed")
     recipe = load_recipe(args.recipe)
     most, failed = values.value("corpus.max_modules_per_project"), values.value("corpus.max_failed_share")
-    limits = BuildLimits(most, failed, seed, args.threads)
+    form = values.value("corpus.form")
+    limits = BuildLimits(most if form == "objects" else sys.maxsize, failed, seed, args.threads)
     front_end = FrontEnd(toolchain, settings, shared / "zig-cache", get_task(task))
     if recipe.captured is not None:
         rows = captured_project(args.project, recipe, task, limits)
@@ -42,6 +48,10 @@ def main() -> None:
     else:
         rows = build_project(args.project, recipe, front_end, limits, shared / "sdists")
         programs = program_of_all(args.project, rows)
+    tools = Tools(front_end, find_linker(), values.value("corpus.max_merged_instructions"), args.threads)
+    if form != "objects":
+        programs = sample(programs, most, seed, "corpus", args.project)
+    rows, programs = in_form(form, rows, programs, tools)
     origin = provenance(
         compiler=toolchain.name,
         target=toolchain.target,
@@ -49,6 +59,7 @@ def main() -> None:
         optimization=settings.optimization,
         recipe=content_hash(recipe.model_dump()),
         seed=seed,
+        **({} if form == "objects" else {"form": form, "max_merged_instructions": tools.max_instructions}),
     )
     write_rows(args.output, rows, PROJECT, origin)
     write_rows(args.programs, programs, PROGRAMS_OF_PROJECT, origin)

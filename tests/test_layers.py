@@ -16,7 +16,7 @@ LEVELS = [
     {"actions"},
     {"problems.llvm"},
     {"compiler", "corpus", "policy"},
-    {"capture"},
+    {"capture", "lto"},
     {"execution"},
     {"rollout"},
     {"envs"},

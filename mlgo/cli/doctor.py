@@ -18,7 +18,7 @@ from mlgo.cli.options import SETTINGS, add_command, add_config_options, add_fold
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.probe import probe_channel
 from mlgo.compiler.session import compile_plain, compile_under_advice
-from mlgo.compiler.toolchain import Toolchain, find_toolchain
+from mlgo.compiler.toolchain import Toolchain, find_linker, find_toolchain
 from mlgo.core.config import Config
 from mlgo.core.errors import CorpusError, MlgoError, ToolchainError
 from mlgo.core.files import write_bytes
@@ -26,6 +26,7 @@ from mlgo.core.measures import DEFAULT
 from mlgo.core.scratch import scratch_directory
 from mlgo.corpus.recipe import find_sources, load_recipe
 from mlgo.execution.cores import usable_cores
+from mlgo.lto.merging import full_lto_asks
 from mlgo.problems.llvm.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
 from mlgo.problems.llvm.task import get_task
 
@@ -126,6 +127,7 @@ def run_checks(args: argparse.Namespace) -> Iterator[Check]:
             what = "giving answers again" if get_task(config.task).default is None else "echoing the default"
             detail = differences or f"{what} reproduces {len(modules)} of {len(modules)} objects"
             yield Check(step, not differences, detail, remedy if differences else "")
+            yield _looked_at("full LTO", partial(_full_lto, config, modules, folder), "set toolchain: auto")
     except MlgoError as error:
         yield Check(step, False, str(error), remedy)
 
@@ -184,6 +186,12 @@ def _sample_modules(config: Config, toolchain: Toolchain, folder: Path) -> list[
     if not modules:
         raise CorpusError("the sample corpus is missing; run from a complete checkout")
     return modules
+
+
+def _full_lto(config: Config, modules: list[Path], folder: Path) -> str:
+    if full_lto_asks(find_linker(), modules, folder, config.compile.compile_timeout_s):
+        return "lld asks while it optimizes whole programs"
+    return "lld asks nothing while it optimizes whole programs, another advisor runs; use corpus.form: whole or thin"
 
 
 def _self_test(config: Config, toolchain: Toolchain, module: Path) -> str:

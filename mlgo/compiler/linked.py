@@ -4,7 +4,7 @@ The linker is that of the ziglang wheel, whatever the build used, so every machi
 the build did not compile are left out, their symbols stay open. So what is measured is the project's own code.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +20,9 @@ from mlgo.core.scratch import scratch_directory
 SHIPPED = ("text", "read_only", "unwind", "total", "compressed")
 """Measures of a linked file in bytes: executable sections; constants; unwind tables; all three; the stripped file
 compressed by zstd."""
+
+NOTHING_LEFT = "nothing is left: no entry point and no export needs any of its functions"
+"""Why a link gave nothing."""
 
 _OWN = (
     "--gc-sections",
@@ -96,18 +99,11 @@ def shipped_sizes(
         CompileTimeout: it took too long.
         ObjectError: what it wrote is not an ELF file that can be measured.
     """
-    options = [option for option in file.options if option.startswith(_OWN)]
-    if file.kind == "shared":
-        options += ["-shared", "--undefined-version"]
-    else:
-        options += ["-e", file.entry or "main", *(["--export-dynamic"] if file.export_dynamic else [])]
     with scratch_directory() as folder:
-        if file.version_script:
-            (folder / "exports").write_text(file.version_script)
-            options += ["--version-script", str(folder / "exports")]
-        sizes = measure_file(link(linker, [*options, *_inputs(file, objects)], timeout_s, fold=fold))
+        arguments = [*link_options(file, folder), *link_inputs(file, objects)]
+        sizes = measure_file(link(linker, arguments, timeout_s, fold=fold))
     if not sizes["text"]:
-        raise LinkError("nothing is left: no entry point and no export needs any of its functions")
+        raise LinkError(NOTHING_LEFT)
     return sizes
 
 
@@ -133,9 +129,28 @@ def measure_file(data: bytes) -> dict[str, int]:
     return {name: int(sections["size"][mask].sum()) for name, mask in sizes.items()} | {"compressed": len(compressed)}
 
 
-def _inputs(file: LinkedFile, objects: Mapping[str, Path]) -> Sequence[str]:
+def link_options(file: LinkedFile, folder: Path) -> list[str]:
+    """Options of a build's link that change what is linked: its kind, what it exports, what may go.
+
+    Args:
+        file: what to link.
+        folder: for the version script.
+    """
+    options = [option for option in file.options if option.startswith(_OWN)]
+    if file.kind == "shared":
+        options += ["-shared", "--undefined-version"]
+    else:
+        options += ["-e", file.entry or "main", *(["--export-dynamic"] if file.export_dynamic else [])]
+    if file.version_script:
+        (folder / "exports").write_text(file.version_script)
+        options += ["--version-script", str(folder / "exports")]
+    return options
+
+
+def link_inputs(file: LinkedFile, paths: Mapping[str, Path]) -> list[str]:
+    """Files to link, in order; of an archive a linker takes what is needed."""
     words: list[str] = []
     for kind, names in file.parts:
-        paths = [str(objects[name]) for name in names]
-        words += ["--start-lib", *paths, "--end-lib"] if kind == "archive" else paths
+        members = [str(paths[name]) for name in names]
+        words += ["--start-lib", *members, "--end-lib"] if kind == "archive" else members
     return words

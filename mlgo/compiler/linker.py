@@ -72,13 +72,43 @@ def link(linker: Path, arguments: Sequence[str], timeout_s: float, *, fold: bool
     """
     with scratch_directory() as directory:
         output = directory / "linked"
-        folding = ("--icf=all",) if fold else ()
-        run_linker([str(linker), "ld.lld", *_ALWAYS, *folding, "-o", str(output), *arguments], timeout_s)
+        link_to(output, linker, [*arguments, *(["--icf=all"] if fold else [])], timeout_s)
         return output.read_bytes()
 
 
+def link_to(
+    output: Path,
+    linker: Path,
+    arguments: Sequence[str],
+    timeout_s: float,
+    *,
+    cwd: Path | None = None,
+    said: Path | None = None,
+) -> None:
+    """Link parts of a project, whatever is missing, to a file; see `link`.
+
+    Args:
+        output: the file.
+        linker: what `toolchain.find_linker` gives.
+        arguments: options and inputs.
+        timeout_s: deadline of the link.
+        cwd: where it runs.
+        said: file for what it prints.
+
+    Raises:
+        LinkError: the linker refuses.
+        CompileTimeout: it took too long.
+    """
+    run_linker([str(linker), "ld.lld", *_ALWAYS, "-o", str(output), *arguments], timeout_s, cwd=cwd, stdout=said)
+
+
 def run_linker(
-    command: Sequence[str], timeout_s: float, *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+    command: Sequence[str],
+    timeout_s: float,
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdout: Path | None = None,
 ) -> None:
     """Run a linker to its end; arguments as of `run_bounded`.
 
@@ -87,7 +117,7 @@ def run_linker(
         CompileTimeout: it took too long.
         OSError: no space is left.
     """
-    run = run_bounded(command, timeout_s, cwd=cwd, env=env)
+    run = run_bounded(command, timeout_s, cwd=cwd, env=env, stdout=stdout)
     if run.returncode is None:
         raise CompileTimeout(f"the linker did not end within {timeout_s:g} s")
     if "No space left on device" in run.stderr or "NoSpaceLeft" in run.stderr:

@@ -119,6 +119,10 @@ class Splits(Section):
         return sorted([*self.train, *self.validation, *self.test])
 
 
+Form = Literal["objects", "whole", "thin"]
+"""What a module of a corpus is."""
+
+
 class CorpusConfig(Section):
     """What is compiled."""
 
@@ -127,9 +131,14 @@ class CorpusConfig(Section):
     splits: Splits
     """Projects by purpose."""
     max_modules_per_project: Positive
-    """Larger projects are sampled down to this many sources, reproducibly."""
+    """Larger projects are sampled down to this many sources, reproducibly; linked files if form is whole or thin."""
     max_failed_share: Share
     """A project with a larger share of sources that do not compile ends the run."""
+    form: Form
+    """``objects``: a module is a source. ``whole``: a module is a linked file, all of its sources merged. ``thin``: a
+    module is a source after the import of ThinLTO."""
+    max_merged_instructions: Positive
+    """Larger linked files are merged to several modules, by their instructions before optimization."""
 
 
 class BaselineConfig(Section):

@@ -33,9 +33,10 @@ def test_healthy(diagnose):
     status, checks = diagnose()
     assert broken(checks) == []
     assert status == 0
-    assert set(checks) > PACKAGES | {"python", "compiler", "channel", "front end", "self-test"}
+    assert set(checks) > PACKAGES | {"python", "compiler", "channel", "front end", "self-test", "full LTO"}
     assert checks["channel"]["detail"].startswith("39 features")
     assert checks["self-test"]["detail"] == "echoing the default reproduces 8 of 8 objects"
+    assert "asks nothing while it optimizes whole programs" in checks["full LTO"]["detail"]
 
 
 def test_what_is_no_compiler(diagnose):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.compiler.module_file import options_of, with_options
+from mlgo.compiler.module_file import Generation, bitcode_of, generation_of, options_of, with_options
 from mlgo.core.errors import ConfigError, ObjectError
 
 options = st.lists(
@@ -19,12 +19,13 @@ options = st.lists(
 )
 
 
-@given(st.binary(max_size=64), options)
-def test_what_is_put_around_bitcode_is_found_again(tmp_path_factory, bitcode, some):
+@given(st.binary(max_size=64), options, st.binary(max_size=40))
+def test_what_is_put_around_bitcode_is_found_again(tmp_path_factory, bitcode, some, index):
     path = tmp_path_factory.mktemp("modules") / "module.bc"
-    path.write_bytes(with_options(bitcode, some))
-    assert options_of(path) == tuple(some)
-    if some:
+    path.write_bytes(with_options(bitcode, some, index))
+    assert generation_of(path) == Generation(tuple(some), index)
+    assert bitcode_of(path.read_bytes()) == bitcode
+    if some or index:
         magic, version, offset, size, _ = struct.unpack("<5I", path.read_bytes()[:20])
         assert (magic, version, offset % 16) == (0x0B17C0DE, 0, 0)
         assert path.read_bytes()[offset : offset + size] == bitcode
@@ -52,6 +53,15 @@ def test_wrappers_that_make_no_sense(tmp_path, offset):
     (tmp_path / "odd.bc").write_bytes(struct.pack("<5I", 0x0B17C0DE, 0, offset, 2, 0))
     with pytest.raises(ObjectError, match=r"odd.bc: a bitcode wrapper whose bitcode begins at"):
         options_of(tmp_path / "odd.bc")
+
+
+def test_an_index_that_is_cut_short(tmp_path):
+    whole = with_options(b"BC", [], bytes(range(1, 33)))
+    # Offset of the bitcode: 20 bytes of header, NUL, size, 32 bytes of index, filled to a multiple of 16.
+    assert struct.unpack_from("<I", whole, 8) == (64,)
+    (tmp_path / "cut.bc").write_bytes(whole[:50])
+    with pytest.raises(ObjectError, match=r"cut.bc: an index of 32 bytes that is cut short"):
+        options_of(tmp_path / "cut.bc")
 
 
 def test_too_many_options():

@@ -14,7 +14,7 @@ rule build_project:
         local_sources,
         lambda wildcards: compiler_at(wildcards.place),
         script="scripts/build_project.py",
-        code=code("corpus", "compiler", "problems/llvm", "wire"),
+        code=code("corpus", "compiler", "lto", "problems/llvm", "wire"),
         recipe=recipe_at,
     output:
         modules="data/{place}corpus/projects/{project}.parquet",
@@ -33,6 +33,8 @@ rule build_project:
             "seed",
             "corpus.max_modules_per_project",
             "corpus.max_failed_share",
+            "corpus.form",
+            "corpus.max_merged_instructions",
             values=config_at(wildcards.place),
         ),
     shell:

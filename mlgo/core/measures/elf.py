@@ -20,6 +20,7 @@ SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR = 1, 2, 4
 
 _SHT_NULL, _SHT_SYMTAB, _SHT_NOBITS = 0, 2, 8
 _STT_FUNC, _STT_GNU_IFUNC = 2, 10
+_STB_GLOBAL, _STB_WEAK = 1, 2
 _FOR_THE_DYNAMIC_LINKER = (3, 4, 5, 9, 11, 19, 0x6FFFFFF6, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF)
 """SHT_STRTAB, RELA, HASH, REL, DYNSYM, RELR, GNU_HASH, GNU_verdef, GNU_verneed, GNU_versym."""
 
@@ -100,6 +101,24 @@ def function_sizes(data: bytes) -> dict[str, int]:
                 owner = re.sub(r"\.cold(\.\d+)?$", "", name)
                 sizes[owner] = sizes.get(owner, 0) + int(symbol["size"])
     return sizes
+
+
+def global_symbols(data: bytes) -> tuple[frozenset[bytes], frozenset[bytes]]:
+    """Names that an object shares with others: those that it defines, and those that it needs.
+
+    Raises:
+        ObjectError: other format, or cut short.
+    """
+    sections = read_sections(data)
+    defined, needed = set[bytes](), set[bytes]()
+    for table in sections[sections["type"] == _SHT_SYMTAB]:
+        strings = sections[int(table["link"])]
+        names = data[int(strings["offset"]) : int(strings["offset"]) + int(strings["size"])]
+        symbols = section_entries(data, table, SYMBOL64)
+        for symbol in symbols[np.isin(symbols["info"] >> 4, (_STB_GLOBAL, _STB_WEAK))]:
+            name = names[int(symbol["name"]) :].partition(b"\0")[0]
+            (defined if symbol["shndx"] else needed).add(name)
+    return frozenset(defined), frozenset(needed)
 
 
 def is_text(sections: np.ndarray) -> np.ndarray:

@@ -1,0 +1,1 @@
+"""Modules that ship: whole programs merged into one module, and ThinLTO's modules after import."""

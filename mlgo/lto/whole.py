@@ -1,0 +1,85 @@
+"""Whole programs: each linked file of a project as one module, or as a few where it is too large for one compile."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+from mlgo.compiler.linked import NOTHING_LEFT, LinkedFile
+from mlgo.compiler.module_file import options_of, with_options
+from mlgo.core.errors import LinkError
+from mlgo.core.measures.elf import global_symbols
+from mlgo.lto.groups import cut
+from mlgo.lto.merging import merge, stand_in
+from mlgo.lto.project import Row, Sources, Tools, finished_row, remade, sources_of
+
+
+def whole_programs(rows: Sequence[Row], programs: Sequence[Row], tools: Tools) -> tuple[list[Row], list[Row]]:
+    """Merge the modules of each linked file.
+
+    Args:
+        rows: of ``artifacts.PROJECT``.
+        programs: rows of ``artifacts.PROGRAMS_OF_PROJECT``.
+        tools: what merges, and how much at most.
+
+    Returns:
+        Both tables with the merged modules. A module has the name of its linked file; groups are counted after ``#``.
+    """
+    with sources_of(rows) as sources, ThreadPoolExecutor(tools.num_threads) as pool:
+        return remade(rows, programs, tools, lambda file: _modules_of(file, sources, tools, pool))
+
+
+def _modules_of(file: LinkedFile, sources: Sources, tools: Tools, pool: ThreadPoolExecutor) -> list[Row]:
+    folder = sources.folder / f"{file.name.replace('/', '%')}.d"
+    folder.mkdir()
+    taken = merge(tools.linker, file, sources.paths, folder / "all.bc", tools.timeout_s)
+    names = [name for name in file.modules if name in taken]
+    lengths = [_lengths(sources.rows[name]) for name in names]
+    if sum({body: length for of in lengths for body, length in of.items()}.values()) <= tools.max_instructions:
+        _check_left(folder / "all.bc", tools)
+        return [_merged_row(file.name, names, sources, tools, folder / "all.bc")]
+    objects = _stand_ins(names, sources, folder, tools, pool)
+    symbols = [frozenset.union(*global_symbols(objects[name].read_bytes())) for name in names]
+    groups = [[names[number] for number in group] for group in cut(symbols, lengths, tools.max_instructions)]
+    linked = replace(file, parts=tuple(("object", (name,)) for name in names))
+
+    def merged(number: int) -> Row:
+        group, bitcode = groups[number], folder / f"group{number}.bc"
+        merge(tools.linker, linked, objects | {name: sources.paths[name] for name in group}, bitcode, tools.timeout_s)
+        return _merged_row(f"{file.name}#{number}", group, sources, tools, bitcode)
+
+    return list(pool.map(merged, range(len(groups))))
+
+
+def _check_left(bitcode: Path, tools: Tools) -> None:
+    """Refuse a merged module in which all is internal: every function goes when it is optimized."""
+    symbols = bitcode.with_suffix(".o")
+    stand_in(tools.front_end.toolchain, bitcode, symbols, tools.front_end.settings)
+    if not global_symbols(symbols.read_bytes())[0]:
+        raise LinkError(NOTHING_LEFT)
+
+
+def _stand_ins(
+    names: Sequence[str], sources: Sources, folder: Path, tools: Tools, pool: ThreadPoolExecutor
+) -> dict[str, Path]:
+    """An object with the symbols of each module, by name."""
+    objects = {name: folder / f"{number}.o" for number, name in enumerate(names)}
+
+    def compile_one(name: str) -> None:
+        stand_in(tools.front_end.toolchain, sources.paths[name], objects[name], tools.front_end.settings)
+
+    list(pool.map(compile_one, names))
+    return objects
+
+
+def _lengths(row: Row) -> dict[int, int]:
+    """Length of each function by its body's hash."""
+    return dict(zip(row["function_hashes"], row["function_sizes"], strict=True))
+
+
+def _merged_row(name: str, members: Sequence[str], sources: Sources, tools: Tools, bitcode: Path) -> Row:
+    """The row of a merged module; its code is generated with the options that all of its members have."""
+    row = finished_row(sources.named_as(name, members), tools, bitcode)
+    options = [options_of(sources.paths[member]) for member in members]
+    common = [option for option in options[0] if all(option in of for of in options)]
+    return row if row["skip_reason"] else row | {"bitcode": with_options(row["bitcode"], common)}

@@ -1,0 +1,1 @@
+"""Modules that are put together before they are compiled."""
