@@ -20,7 +20,7 @@ from mlgo.compiler.probe import probe_channel
 from mlgo.compiler.session import compile_plain, compile_under_advice
 from mlgo.compiler.toolchain import Toolchain, find_linker, find_toolchain
 from mlgo.core.config import Config
-from mlgo.core.errors import CorpusError, MlgoError, ToolchainError
+from mlgo.core.errors import CorpusError, LinkError, MlgoError, ToolchainError
 from mlgo.core.files import write_bytes
 from mlgo.core.measures import DEFAULT
 from mlgo.core.scratch import scratch_directory
@@ -189,7 +189,11 @@ def _sample_modules(config: Config, toolchain: Toolchain, folder: Path) -> list[
 
 
 def _full_lto(config: Config, modules: list[Path], folder: Path) -> str:
-    if full_lto_asks(find_linker(), modules, folder, config.compile.compile_timeout_s):
+    try:
+        asks = full_lto_asks(find_linker(), modules, folder, config.compile.compile_timeout_s)
+    except LinkError:
+        return f"not tested: whole programs are linked for ELF alone, the target is {config.target}"
+    if asks:
         return "lld asks while it optimizes whole programs"
     return "lld asks nothing while it optimizes whole programs, another advisor runs; use corpus.form: whole or thin"
 

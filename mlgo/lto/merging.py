@@ -81,11 +81,14 @@ def full_lto_asks(linker: Path, modules: Sequence[Path], folder: Path, timeout_s
         timeout_s: deadline.
 
     Raises:
+        LinkError: without any channel it does not link either.
         CompileTimeout: it took too long.
     """
+    arguments = ["-shared", *map(str, modules)]
+    link_to(folder / "linked", linker, arguments, timeout_s)
     channel = ("-mllvm", "-enable-ml-inliner=release", "-mllvm", f"-inliner-interactive-channel-base={folder}/none")
     try:
-        link_to(folder / "linked", linker, ["-shared", *channel, *map(str, modules)], timeout_s)
+        link_to(folder / "linked", linker, [*channel, *arguments], timeout_s)
     except LinkError:
         return True
     return False

@@ -10,7 +10,8 @@ from mlgo.compiler.linker import linked_text
 from mlgo.core.artifacts import PROJECT_MEASURES
 from mlgo.core.errors import CompileError
 from mlgo.core.measures.comdat import comdat_groups, deduplicated_text
-from mlgo.core.measures.elf import read_sections, text_size
+from mlgo.core.measures.elf import text_size
+from mlgo.core.measures.sections import read_sections
 from mlgo.corpus.store import Module
 
 Size = TypeVar("Size")

@@ -7,8 +7,8 @@ from functools import cached_property
 import numpy as np
 
 from mlgo.core.measures.comdat import comdat_groups
-from mlgo.core.measures.elf import read_sections
 from mlgo.core.measures.remarks import SpillCosts
+from mlgo.core.measures.sections import read_sections
 
 FAILED_REWARD = -1.0
 """What a module that fails to compile counts in a validation: as if it had doubled in size."""
@@ -46,7 +46,7 @@ class Compiled:
 
     @cached_property
     def sections(self) -> np.ndarray:
-        """The object's section headers, structured [num_sections], see `elf.read_sections`."""
+        """The object's section headers, structured [num_sections], see `elf.SECTION`."""
         return read_sections(self.data)
 
     @cached_property

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from mlgo.core.errors import ObjectError
-from mlgo.core.measures.elf import SYMBOL64, is_text, read_sections, section_entries
+from mlgo.core.measures.elf import is_text, read_symbols
+from mlgo.core.measures.sections import read_sections
 from mlgo.core.measures.unwind import unwind_bytes
 
 _SHT_GROUP = 17
@@ -20,14 +21,16 @@ _WORD_BYTES = 4
 
 
 def comdat_groups(data: bytes) -> list[tuple[bytes, int]]:
-    """Signature and text in bytes of each COMDAT group of an object, in its order.
+    """Signature and text in bytes of each COMDAT group of an object, in its order; Mach-O and COFF have no such groups.
 
     A group's text is the Berkeley text of its members, and the unwind entries of functions in them.
 
     Raises:
-        ObjectError: not a 64-bit little-endian ELF object, cut short, or a group or unwind table is not well-formed.
+        ObjectError: ELF of another byte order, cut short, or a group or unwind table is not well-formed.
     """
     sections = read_sections(data)
+    if not data.startswith(b"\x7fELF"):
+        return []
     groups = sections[sections["type"] == _SHT_GROUP]
     if not len(groups):
         return []
@@ -90,7 +93,7 @@ def _signatures(data: bytes, sections: np.ndarray, groups: np.ndarray) -> list[b
     if np.any(groups["link"] != link) or link >= len(sections) or sections["link"][link] >= len(sections):
         raise ObjectError("a section group of the object has no symbol table")
     table, names = sections[link], sections[int(sections["link"][link])]
-    symbols = section_entries(data, table, SYMBOL64)
+    symbols = read_symbols(data, table)
     if np.any(groups["info"] >= len(symbols)):
         raise ObjectError("a section group of the object names a symbol that is not there")
     strings = data[int(names["offset"]) : int(names["offset"]) + int(names["size"])]

@@ -1,4 +1,4 @@
-"""Sizes of an ELF file by section flags.
+"""Sizes of an ELF file by section flags, of 32 and 64 bits.
 
 Two sizes (both in bytes), after the section header table of the ELF specification:
 
@@ -10,6 +10,7 @@ Two sizes (both in bytes), after the section header table of the ELF specificati
 """
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,7 +25,7 @@ _STB_GLOBAL, _STB_WEAK = 1, 2
 _FOR_THE_DYNAMIC_LINKER = (3, 4, 5, 9, 11, 19, 0x6FFFFFF6, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF)
 """SHT_STRTAB, RELA, HASH, REL, DYNSYM, RELR, GNU_HASH, GNU_verdef, GNU_verneed, GNU_versym."""
 
-_SECTION64 = np.dtype(
+SECTION = np.dtype(
     [
         ("name", "<u4"),
         ("type", "<u4"),
@@ -38,17 +39,38 @@ _SECTION64 = np.dtype(
         ("entsize", "<u8"),
     ]
 )
+"""``Elf64_Shdr`` without the prefix ``sh_``. Sections of all other files are brought to this form."""
+
 SYMBOL64 = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2"), ("value", "<u8"), ("size", "<u8")]
 )
-"""``Elf64_Sym``."""
+"""``Elf64_Sym``. Those of 32-bit files are brought to this form."""
+
+_SECTION32 = np.dtype([(name, "<u4") for name in SECTION.names or ()])
+_SYMBOL32 = np.dtype(
+    [("name", "<u4"), ("value", "<u4"), ("size", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2")]
+)
+
+
+@dataclass(frozen=True)
+class _Class:
+    """Where a file's header has what is read of it, and how wide its tables are."""
+
+    table_at: int
+    table_bytes: int
+    entry_at: int
+    section: np.dtype
+    symbol: np.dtype
+
+
+_CLASSES = {1: _Class(32, 4, 46, _SECTION32, _SYMBOL32), 2: _Class(40, 8, 58, SECTION, SYMBOL64)}
 
 
 def executable_size(sections: np.ndarray) -> int:
     """Executable sections in bytes.
 
     Args:
-        sections: structured [num_sections], see `read_sections`.
+        sections: structured [num_sections], see `SECTION`.
     """
     executable = (sections["flags"] & SHF_EXECINSTR) != 0
     return int(sections["size"][executable].sum())
@@ -58,13 +80,13 @@ def text_size(sections: np.ndarray) -> int:
     """Berkeley text in bytes.
 
     Args:
-        sections: structured [num_sections], see `read_sections`.
+        sections: structured [num_sections], see `SECTION`.
     """
     return int(sections["size"][is_text(sections)].sum())
 
 
 def function_bytes(data: bytes) -> int:
-    """Code of all functions of a 64-bit little-endian ELF object in bytes, without the padding that aligns them.
+    """Code of all functions of a little-endian ELF object in bytes, without the padding that aligns them.
 
     This is the sum of the sizes of all function symbols; several names of one place count once, with the largest size.
 
@@ -72,7 +94,7 @@ def function_bytes(data: bytes) -> int:
         ObjectError: other format, or cut short.
     """
     sections = read_sections(data)
-    tables = [section_entries(data, section, SYMBOL64) for section in sections[sections["type"] == _SHT_SYMTAB]]
+    tables = [read_symbols(data, section) for section in sections[sections["type"] == _SHT_SYMTAB]]
     symbols = np.concatenate([np.zeros(0, SYMBOL64), *tables])
     defined = np.isin(symbols["info"] & 15, (_STT_FUNC, _STT_GNU_IFUNC)) & (symbols["shndx"] != 0)
     functions = symbols[defined]
@@ -83,7 +105,7 @@ def function_bytes(data: bytes) -> int:
 
 
 def function_sizes(data: bytes) -> dict[str, int]:
-    """Code of each function of a 64-bit little-endian ELF object in bytes, without padding, by symbol.
+    """Code of each function of a little-endian ELF object in bytes, without padding, by symbol.
 
     What GCC has moved away from a function because it is hardly executed (``f.cold``) counts as a part of it.
 
@@ -95,7 +117,7 @@ def function_sizes(data: bytes) -> dict[str, int]:
     for table in sections[sections["type"] == _SHT_SYMTAB]:
         strings = sections[int(table["link"])]
         names = data[int(strings["offset"]) : int(strings["offset"]) + int(strings["size"])]
-        for symbol in section_entries(data, table, SYMBOL64):
+        for symbol in read_symbols(data, table):
             if symbol["info"] & 15 in (_STT_FUNC, _STT_GNU_IFUNC) and symbol["shndx"]:
                 name = names[int(symbol["name"]) :].partition(b"\0")[0].decode(errors="replace")
                 owner = re.sub(r"\.cold(\.\d+)?$", "", name)
@@ -114,7 +136,7 @@ def global_symbols(data: bytes) -> tuple[frozenset[bytes], frozenset[bytes]]:
     for table in sections[sections["type"] == _SHT_SYMTAB]:
         strings = sections[int(table["link"])]
         names = data[int(strings["offset"]) : int(strings["offset"]) + int(strings["size"])]
-        symbols = section_entries(data, table, SYMBOL64)
+        symbols = read_symbols(data, table)
         for symbol in symbols[np.isin(symbols["info"] >> 4, (_STB_GLOBAL, _STB_WEAK))]:
             name = names[int(symbol["name"]) :].partition(b"\0")[0]
             (defined if symbol["shndx"] else needed).add(name)
@@ -131,35 +153,51 @@ def is_text(sections: np.ndarray) -> np.ndarray:
 
 
 def read_sections(data: bytes) -> np.ndarray:
-    """The section header table of a 64-bit little-endian ELF file.
+    """The section header table of a little-endian ELF file.
 
     Returns:
-        Structured [num_sections], with the fields of ``Elf64_Shdr`` without their prefix ``sh_``. The contents of each
-        section lie within ``data``; entries of type SHT_NULL are all 0.
+        Structured [num_sections], see `SECTION`. The contents of each section lie within ``data``; entries of type
+        SHT_NULL are all 0.
 
     Raises:
         ObjectError: other format, or cut short.
     """
     if data[:4] != b"\x7fELF":
-        raise ObjectError("the compiler's output is not an ELF object; choose an ELF target")
-    if data[4:6] != b"\x02\x01":
-        raise ObjectError("the object is not 64-bit little-endian ELF; choose such a target")
-    if len(data) < 64:
+        raise ObjectError("this is not an ELF file; choose an ELF target")
+    if data[4:6] not in (b"\x01\x01", b"\x02\x01"):
+        raise ObjectError("the object is not little-endian ELF; choose such a target")
+    kind = _CLASSES[data[4]]
+    if len(data) < kind.entry_at + 6:
         raise ObjectError(f"the object is cut short at {len(data)} bytes")
-    table, entry_bytes = int.from_bytes(data[40:48], "little"), int.from_bytes(data[58:60], "little")
-    if entry_bytes != _SECTION64.itemsize or table + entry_bytes > len(data):
+    table = int.from_bytes(data[kind.table_at : kind.table_at + kind.table_bytes], "little")
+    entry_bytes = int.from_bytes(data[kind.entry_at : kind.entry_at + 2], "little")
+    if entry_bytes != kind.section.itemsize or table + entry_bytes > len(data):
         raise ObjectError("the object has no complete section table")
-    first = np.frombuffer(data, _SECTION64, 1, table)
+    first = np.frombuffer(data, kind.section, 1, table)
     # With 65,280 sections or more (-ffunction-sections) the count moves into the first entry.
-    count = int.from_bytes(data[60:62], "little") or int(first["size"][0])
+    count = int.from_bytes(data[kind.entry_at + 2 : kind.entry_at + 4], "little") or int(first["size"][0])
     if table + count * entry_bytes > len(data):
         raise ObjectError("the object's section table is cut short")
-    sections = np.frombuffer(data, _SECTION64, count, table).copy()
+    sections = np.frombuffer(data, kind.section, count, table).astype(SECTION)
     sections[sections["type"] == _SHT_NULL] = 0
     stored = sections[sections["type"] != _SHT_NOBITS]
     if np.any(stored["offset"] > len(data)) or np.any(stored["size"] > len(data) - stored["offset"]):
         raise ObjectError("a section of the object reaches beyond its end")
     return sections
+
+
+def read_symbols(data: bytes, table: np.ndarray) -> np.ndarray:
+    """Symbols of an ELF file, structured [num_symbols], see `SYMBOL64`.
+
+    Args:
+        data: the file.
+        table: row of its symbol table, of what `read_sections` gives.
+    """
+    found = section_entries(data, table, _CLASSES[data[4]].symbol)
+    symbols = np.zeros(len(found), SYMBOL64)
+    for name in SYMBOL64.names or ():
+        symbols[name] = found[name]
+    return symbols
 
 
 def section_entries(data: bytes, section: np.ndarray, kind: np.dtype) -> np.ndarray:
@@ -178,10 +216,11 @@ def section_name(data: bytes, sections: np.ndarray, number: int) -> bytes:
 
     Args:
         data: the file.
-        sections: structured [num_sections], see `read_sections`.
+        sections: structured [num_sections], see `SECTION`.
         number: which section.
     """
-    strings = int.from_bytes(data[62:64], "little")
+    at = _CLASSES[data[4]].entry_at + 4
+    strings = int.from_bytes(data[at : at + 2], "little")
     if not 0 < strings < len(sections):
         return b""
     start = int(sections["offset"][strings])

@@ -11,13 +11,19 @@ import struct
 import numpy as np
 
 from mlgo.core.errors import ObjectError
-from mlgo.core.measures.elf import SYMBOL64, read_sections, section_entries, section_name
+from mlgo.core.measures.elf import read_sections, read_symbols, section_entries, section_name
 
 _SHT_RELA = 4
+_SHT_REL = 9
 _SHT_SYMTAB = 2
 _SHF_EXECINSTR = 4
 _LORESERVE = 0xFF00
-_RELA64 = np.dtype([("offset", "<u8"), ("type", "<u4"), ("symbol", "<u4"), ("addend", "<i8")])
+_RELOCATIONS = {
+    (2, _SHT_RELA): np.dtype([("offset", "<u8"), ("type", "<u4"), ("symbol", "<u4"), ("addend", "<i8")]),
+    (1, _SHT_RELA): np.dtype([("offset", "<u4"), ("info", "<u4"), ("addend", "<i4")]),
+    (1, _SHT_REL): np.dtype([("offset", "<u4"), ("info", "<u4")]),
+}
+"""By the file's class (1 for 32 bits) and the section's type; x86-64, AArch64 and RISC-V have SHT_RELA."""
 _LENGTH_BYTES, _ADDRESS_AT = 4, 8
 
 
@@ -27,14 +33,15 @@ def unwind_bytes(data: bytes) -> np.ndarray:
     Entries whose function is not known stay with nobody, as do the common ones.
 
     Args:
-        data: a 64-bit little-endian ELF object.
+        data: a little-endian ELF object.
 
     Raises:
         ObjectError: not such an object, cut short, or its unwind table or relocations are not well-formed.
     """
     sections = read_sections(data)
     found = np.zeros(len(sections), np.int64)
-    for number in np.flatnonzero(sections["type"] == _SHT_RELA).tolist():
+    kinds = [of for bits, of in _RELOCATIONS if bits == data[4]]
+    for number in np.flatnonzero(np.isin(sections["type"], kinds)).tolist():
         table = int(sections["info"][number])
         if _is_unwind_table(data, sections, table):
             starts, sizes = _entries(data, sections[table])
@@ -69,14 +76,16 @@ def _entries(data: bytes, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _owners(data: bytes, sections: np.ndarray, number: int, offsets: np.ndarray) -> np.ndarray:
     """Section that the relocation at each offset leads to, int64 [num_offsets]; 0 where there is none."""
-    relocations = section_entries(data, sections[number], _RELA64)
+    kind = _RELOCATIONS[data[4], int(sections["type"][number])]
+    relocations = section_entries(data, sections[number], kind)
+    named = relocations["symbol"] if "symbol" in (kind.names or ()) else relocations["info"] >> 8
     link = int(sections["link"][number])
     if link >= len(sections) or sections["type"][link] != _SHT_SYMTAB:
         raise ObjectError("the relocations of the object's unwind table have no symbol table")
-    symbols = section_entries(data, sections[link], SYMBOL64)
-    if np.any(relocations["symbol"] >= len(symbols)):
+    symbols = read_symbols(data, sections[link])
+    if np.any(named >= len(symbols)):
         raise ObjectError("a relocation of the object's unwind table names a symbol that is not there")
-    target = symbols["shndx"][relocations["symbol"]].astype(np.int64)
+    target = symbols["shndx"][named].astype(np.int64)
     target[(target >= _LORESERVE) | (target >= len(sections))] = 0
     order = np.argsort(relocations["offset"], kind="stable")
     places = relocations["offset"][order].astype(np.int64)

@@ -76,7 +76,7 @@ def test_no_groups():
         (grouped((0, words(COMDAT, 1))), "no signature"),
         (grouped((3, words(COMDAT, 1)), names=NAMES[:-1]), "no signature"),
         (grouped((3, words(COMDAT, 1)), names=b"\0"), "no signature"),
-        (b"BC", "not an ELF"),
+        (b"BC", "neither ELF nor"),
     ],
 )
 def test_damaged_groups(data, message):

@@ -66,12 +66,12 @@ def test_more_sections_than_fit_into_the_header():
 
 @pytest.mark.parametrize("data", [b"", b"\x7fEL", b"MZ" + bytes(100), b"BC\xc0\xde" + bytes(100), bytes(200)])
 def test_not_elf(data):
-    with pytest.raises(ObjectError, match="not an ELF"):
+    with pytest.raises(ObjectError, match="neither ELF nor"):
         object_size(data)
 
 
-def test_not_64_bit_little_endian():
-    with pytest.raises(ObjectError, match="64-bit"):
+def test_tables_of_another_width_or_order():
+    with pytest.raises(ObjectError, match="no complete section table"):  # only the header says that it has 32 bits
         object_size(elf_object(TYPICAL, bits=32))
     big_endian = bytearray(elf_object(TYPICAL))
     big_endian[5] = 2
@@ -151,5 +151,5 @@ def test_functions_without_padding():
     assert function_bytes(elf_object([code, code, (PROGBITS, ALLOC, 1000), (SYMTAB, 0, table, 0, 0)])) == 40
     assert function_bytes(elf_object([code, (SYMTAB, 0, table[:24], 0, 0)])) == 0
     assert function_bytes(elf_object([code])) == 0
-    with pytest.raises(ObjectError, match="not an ELF"):
+    with pytest.raises(ObjectError, match="neither ELF nor"):
         function_bytes(b"")
