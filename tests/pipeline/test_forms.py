@@ -1,0 +1,40 @@
+"""Whole programs and ThinLTO's modules from sources to report, on the sample corpus with the real compiler."""
+
+import json
+
+import pytest
+
+from mlgo.core.artifacts import MODULES, RESULTS, SCORES, read_provenance, read_table
+from tests.pipeline.conftest import Checkout
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", params=["whole", "thin"])
+def run(request, tmp_path_factory):
+    checkout = Checkout(tmp_path_factory.mktemp(request.param))
+    (checkout.root / "form.yaml").write_text(
+        f"corpus: {{form: {request.param}}}\ntrain: {{algorithms: [bc, marginal]}}\n"
+    )
+    ended = checkout.run(*checkout.snakemake("--configfile", "config/presets/tiny.yaml", "form.yaml"))
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    return request.param, checkout.root / "data"
+
+
+def test_modules_are_linked_files_or_parts_of_them(run):
+    form, data = run
+    names = read_table(data / "corpus/modules.parquet", MODULES)["module"].to_pylist()
+    files = {"calc.so", "codec.so", "geometry.so", "graph.so", "hashmap.so", "json.so", "lz.so", "matrix.so"}
+    assert {name.split(":")[0] for name in names} == files
+    assert (len(names) == len(files)) == (form == "whole")
+    assert read_provenance(data / "corpus/projects/lz.parquet")["form"] == form
+
+
+def test_policies_are_trained_and_evaluated_on_them(run):
+    _, data = run
+    scores = read_table(data / "baseline/scores.parquet", SCORES)
+    assert set(scores["failure"].to_pylist()) == {""}
+    results = read_table(data / "evaluation/results.parquet", RESULTS).to_pylist()
+    assert {row["policy"] for row in results} == {"bc", "marginal"}
+    assert all(row["num_questions"] for row in results if row["language"] == "c++")
+    assert json.loads((data / "report/metrics.json").read_text())
