@@ -9,15 +9,19 @@ Example:
 import sys
 from pathlib import Path
 
+from mlgo.capture.extract import Extraction
+from mlgo.capture.wheels import WheelBuild, wheel_project
 from mlgo.cli.arguments import add_work_argument, compiler_of, settings_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import find_linker
 from mlgo.core.artifacts import PROGRAMS_OF_PROJECT, PROJECT, provenance, write_rows
 from mlgo.core.files import content_hash
+from mlgo.core.scratch import scratch_directory
 from mlgo.core.seeding import sample
 from mlgo.core.work import shared_folder
 from mlgo.corpus.build import BuildLimits, build_project, captured_project
+from mlgo.corpus.fetch import fetch_sources
 from mlgo.corpus.programs import captured_programs, program_of_all
 from mlgo.corpus.recipe import load_recipe
 from mlgo.lto.forms import in_form
@@ -42,7 +46,16 @@ def main() -> None:
     form = values.value("corpus.form")
     limits = BuildLimits(most if form == "objects" else sys.maxsize, failed, seed, args.threads)
     front_end = FrontEnd(toolchain, settings, shared / "zig-cache", get_task(task))
-    if recipe.captured is not None:
+    if recipe.wheel is not None:
+        wheel = recipe.wheel.model_dump()
+        how = WheelBuild(toolchain.target, (shared / "zig-cache").absolute(), num_threads=args.threads, **wheel)
+        with scratch_directory() as folder:
+            extraction = Extraction(args.project, recipe.license, front_end, folder, args.threads)
+            wheel_project(fetch_sources(recipe, shared / "sdists"), folder / "wheel", how, extraction)
+            built = recipe.model_copy(update={"captured": str(folder / "wheel")})
+            rows = captured_project(args.project, built, task, limits)
+            programs = captured_programs(args.project, folder / "wheel", rows)
+    elif recipe.captured is not None:
         rows = captured_project(args.project, recipe, task, limits)
         programs = captured_programs(args.project, Path(recipe.captured), rows)
     else:

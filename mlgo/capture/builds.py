@@ -4,6 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from filecmp import cmp
 from itertools import count
 from pathlib import Path
 from typing import Literal
@@ -104,8 +105,8 @@ def read_build(calls: Iterable[Call | Step], root: Path) -> Build:
                 archives.discard(step.output)
             else:
                 links.pop(step.output, None)
-                inputs = [path for path in _with_libraries(step, held) if path != step.output]
-                links[step.output] = step, [(path, list(held.get(path, []))) for path in inputs]
+                inputs = [path for path in _with_libraries(step, archives) if path != step.output]
+                links[step.output] = step, [(path, list(held.get(_original(path, archives), []))) for path in inputs]
     last = {one.output: number for number, one in enumerate(compiles)}
     linked = {number for _, inputs in links.values() for _, numbers in inputs for number in numbers}
     wanted = [number for number, one in enumerate(compiles) if last[one.output] == number or number in linked]
@@ -154,21 +155,26 @@ def as_text(name: str) -> str:
         return name.encode(errors="backslashreplace").decode()
 
 
-def _with_libraries(link: Link, held: dict[Path, list[int]]) -> list[Path]:
+def _with_libraries(link: Link, archives: set[Path]) -> list[Path]:
     """Inputs of a link, and archives of the build that ``-l`` found in its folders."""
     found = list(link.inputs)
     for name in link.libraries:
-        files = [name[1:]] if name.startswith(":") else [f"lib{name}.so", f"lib{name}.a"]
-        for folder in link.library_folders:
-            made = [path for file in files if (path := folder / file) in held]
-            if made:
-                found.append(made[0])
-                break
+        file = name[1:] if name.startswith(":") else f"lib{name}.a"
+        made = [path for folder in link.library_folders if _original(path := folder / file, archives) in archives]
+        found += made[:1]
     return found
 
 
+def _original(path: Path, archives: set[Path]) -> Path:
+    """The archive of the build that a file is a copy of, as ``make install`` makes; else the file itself."""
+    is_known = path in archives or path.suffix != ".a"
+    same = [] if is_known else [one for one in archives if one.name == path.name]
+    return next((one for one in same if one.is_file() and path.is_file() and cmp(one, path, shallow=False)), path)
+
+
 def _kind(path: Path, link: Link, archives: set[Path]) -> Literal["object", "archive"]:
-    return "archive" if path in archives and path not in link.whole and not is_shared(path) else "object"
+    is_archive = _original(path, archives) in archives and path not in link.whole
+    return "archive" if is_archive and not is_shared(path) else "object"
 
 
 def _names(compiles: Sequence[Compile], root: Path) -> list[str]:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -24,6 +24,13 @@ _FIELDS = 4
 def tool_called(name: str) -> Tool | None:
     """Which tool a program is by its name, such as ``x86_64-linux-gnu-g++-12``; None for anything else."""
     return next((tool for tool, pattern in _PATTERNS.items() if pattern.fullmatch(name)), None)
+
+
+def tool_and_options(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """Name of the tool in a command of several words, and options behind it: of ``ccache gcc -m32``, the last two."""
+    places = [place for place, word in enumerate(words) if tool_called(Path(word).name)]
+    last = places[-1] if places else 0
+    return Path(words[last]).name, tuple(words[last + 1 :]) if places else ()
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from mlgo.capture.calls import Call
+from mlgo.capture.calls import Call, tool_and_options
 
 SOURCE_LANGUAGES = {
     **dict.fromkeys((".c", ".i"), "c"),
@@ -143,8 +143,11 @@ def steps_of(call: Call) -> Iterator[Step]:
 
 
 def expanded(call: Call) -> list[str]:
-    """Arguments of a call with response files in the place of ``@FILE``; a file that nobody kept stays a word."""
-    words: list[str] = []
+    """Arguments of a call with response files in the place of ``@FILE``; a file that nobody kept stays a word.
+
+    A tool of several words, such as ``gcc -m32``, has its own first.
+    """
+    words = list(tool_and_options(shlex.split(call.program))[1])
     for argument in call.arguments:
         text = call.responses.get(argument) if argument.startswith("@") else None
         words += [argument] if text is None else shlex.split(text)

@@ -1,6 +1,7 @@
 """From the units of a build to a project of a corpus: bitcode by the configured clang, one row for each source."""
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ class Extraction:
         front_end: compiles sources.
         folder: for files while they are in use.
         num_threads: compiles at a time.
+        hidden: folders whose names must not get into modules, where they are by chance; the longest first.
     """
 
     project: str
@@ -34,6 +36,7 @@ class Extraction:
     front_end: FrontEnd
     folder: Path
     num_threads: int
+    hidden: tuple[Path, ...] = ()
 
 
 def extract(
@@ -84,11 +87,14 @@ def _columns(extraction: Extraction, unit: Unit) -> dict[str, Any]:
         return columns_without(as_text(f"gone: folder {one.folder.name}, where it was compiled, is no longer there"))
     if not (one.folder / one.source).is_file():
         return columns_without(as_text(f"gone: {one.source} is no longer there"))
-    options = portable(one.options)
+    options, source = portable(one.options), one.source
+    hiding = [f"-ffile-prefix-map={folder}=." for folder in extraction.hidden]
+    if hiding and Path(source).is_absolute():
+        source = os.path.relpath(source, one.folder)
     name = hashlib.sha256(unit.name.encode("utf-8", "surrogateescape")).hexdigest()
     bitcode = extraction.folder / f"{name}.bc"
     try:
-        known = compile_portably(front_end, one.folder, one.language, options.front_end, one.source, bitcode)
+        known = compile_portably(front_end, one.folder, one.language, [*options.front_end, *hiding], source, bitcode)
         columns = columns_of(front_end, bitcode)
     finally:
         bitcode.unlink(missing_ok=True)

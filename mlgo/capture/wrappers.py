@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mlgo.capture.calls import Tool, tool_called
+from mlgo.capture.calls import Tool, tool_and_options, tool_called
 from mlgo.core.errors import ConfigError
 
 VARIABLES: Mapping[str, Tool] = {"CC": "cc", "CXX": "c++", "AR": "ar", "LD": "ld"}
@@ -86,7 +86,7 @@ def wrap_tools(folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
             if found is None:
                 raise ConfigError(f"{variable}={environment[variable]}: there is no program {words[0]}")
             # Build systems look at the name to see which compiler it is.
-            wrapper = tools / f"{variable.lower()}-is" / Path(words[-1] if len(words) > 1 else found).name
+            wrapper = tools / f"{variable.lower()}-is" / tool_and_options([found, *words[1:]])[0]
             wrapper.parent.mkdir()
             _write_wrapper(wrapper, tool, [found, *words[1:]], path, folder)
             named[variable] = str(wrapper.absolute())

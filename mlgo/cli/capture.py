@@ -9,18 +9,20 @@ from typing import Any
 
 from tqdm import tqdm
 
-from mlgo.capture.builds import Build, read_build, without_probes
+from mlgo.capture.builds import read_build, without_probes
 from mlgo.capture.calls import read_calls
 from mlgo.capture.extract import Extraction
 from mlgo.capture.imports import KINDS, import_build
 from mlgo.capture.objects import object_rows
 from mlgo.capture.project import Captured, write_project
+from mlgo.capture.wheels import WheelBuild, wheel_project
 from mlgo.capture.wrappers import run_build
 from mlgo.cli.options import add_command, add_config_options, positive, read_config, say
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import find_toolchain
 from mlgo.core.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
 from mlgo.core.errors import ConfigError, CorpusError
+from mlgo.core.packages import Package, fetch_package, pin_package
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.work import shared_folder
 from mlgo.corpus.store import OBJECTS_NAME
@@ -30,6 +32,7 @@ from mlgo.problems.llvm.task import get_task
 _EXAMPLES = """
 mlgo capture -o captured/zlib -- make -j8
 mlgo capture -o captured/app -- sh -c 'cmake -B build && cmake --build build -j8'
+mlgo capture -o captured/ujson --sdist ujson==6.1.0
 mlgo capture -o captured/app --from build/compile_commands.json
 """
 
@@ -39,6 +42,8 @@ def add_parser(commands: Any) -> None:
     parser = add_command(commands, "capture", "record a build and make a project of a corpus of it", _EXAMPLES)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of the project")
     parser.add_argument("--from", dest="source", type=Path, metavar="PATH", help=f"instead of a build: {KINDS}")
+    parser.add_argument("--sdist", metavar="NAME==VERSION", help="instead of a build: a source distribution's wheel")
+    parser.add_argument("--sha256", help="of the source distribution (default: what the package index says)")
     parser.add_argument("--root", type=Path, help="names are relative to this folder (default: here)")
     parser.add_argument("--name", help="of the project (default: the folder's)")
     parser.add_argument("--licence", default="", help="SPDX identifier of the sources")
@@ -54,8 +59,18 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Build, compile to bitcode, print what was found; returns the status of the build."""
     command = args.build[1:] if args.build[:1] == ["--"] else args.build
-    if bool(command) == bool(args.source):
-        raise ConfigError("give either a command after --, or --from")
+    if sum(map(bool, (command, args.source, args.sdist))) != 1:
+        raise ConfigError("give one of a command after --, --from, and --sdist")
+    if args.sdist:
+        captured, status = _capture_sdist(args), 0
+    else:
+        captured, status = _capture_build(args, command)
+    say(args, asdict(captured), _summary(args.output, captured))
+    return status
+
+
+def _capture_build(args: argparse.Namespace, command: list[str]) -> tuple[Captured, int]:
+    """Capture what runs now, or what is written down; with the status of the build."""
     status = 0
     if command:
         status = run_build(command, args.output)
@@ -72,10 +87,27 @@ def run(args: argparse.Namespace) -> int:
     if status:
         print(f"warning: the build ended with status {status}; what it had done until then is kept", file=sys.stderr)
     objects = object_rows(_name(args), build.units, ran=bool(command))  # now: the next build may replace them
-    captured = _write(args, build)
     write_rows(args.output / OBJECTS_NAME, objects, OBJECTS_OF_BUILD, provenance())
-    say(args, asdict(captured), _summary(args.output, captured))
-    return status
+    with scratch_directory() as folder, tqdm(total=len(build.units), desc="bitcode", disable=None) as bar:
+        return write_project(args.output, build, _extraction(args, _name(args), folder), bar.update), status
+
+
+def _capture_sdist(args: argparse.Namespace) -> Captured:
+    """Build a source distribution as a wheel, and capture that."""
+    name, equals, version = args.sdist.partition("==")
+    if not (name and equals and version):
+        raise ConfigError(f"--sdist {args.sdist}: give NAME==VERSION")
+    package = Package(name, version, args.sha256, "sdist") if args.sha256 else pin_package(name, version, "sdist")
+    if not args.sha256:
+        print(f"{package} has sha256 {package.sha256}", file=sys.stderr)
+    shared = shared_folder(Path("data/work"))
+    archive = fetch_package(package, shared / "sdists")
+    with scratch_directory() as folder:
+        extraction = _extraction(args, args.name or name, folder)
+        how = WheelBuild(
+            extraction.front_end.toolchain.target, (shared / "zig-cache").absolute(), num_threads=args.jobs
+        )
+        return wheel_project(archive, args.output.absolute(), how, extraction)
 
 
 def _summary(output: Path, captured: Captured) -> str:
@@ -92,11 +124,10 @@ def _name(args: argparse.Namespace) -> str:
     return args.name or str(args.output.resolve().name)
 
 
-def _write(args: argparse.Namespace, build: Build) -> Captured:
+def _extraction(args: argparse.Namespace, name: str, folder: Path) -> Extraction:
     config = read_config(args)
     toolchain = find_toolchain(config.toolchain, config.target)
-    with scratch_directory() as folder, tqdm(total=len(build.units), desc="bitcode", disable=None) as bar:
-        cache = shared_folder(Path("data/work")) / "zig-cache"
-        front_end = FrontEnd(toolchain, config.compile, cache, get_task(config.task))
-        extraction = Extraction(_name(args), args.licence, front_end, folder, args.jobs)
-        return write_project(args.output, build, extraction, bar.update)
+    cache = shared_folder(Path("data/work")) / "zig-cache"
+    return Extraction(
+        name, args.licence, FrontEnd(toolchain, config.compile, cache, get_task(config.task)), folder, args.jobs
+    )

@@ -125,8 +125,8 @@ def source_folder(recipe: Recipe, cache_dir: Path, folder: Path) -> Iterator[Pat
         PackageError: they cannot be had.
         CorpusError: they cannot be used.
     """
-    if recipe.captured is not None:
-        raise CorpusError(f"{recipe.name} is a captured project; its sources are compiled by mlgo capture alone")
+    if recipe.captured is not None or recipe.wheel is not None:
+        raise CorpusError(f"{recipe.name} is a captured build; its sources are compiled by mlgo capture alone")
     if recipe.path is not None:
         yield copy_local(recipe, folder / "sources")
     else:

@@ -70,6 +70,17 @@ class Unit(_Record):
         return [f"-std={self.standard}", *(f"-I{folder}" for folder in self.include), *defines, *self.flags]
 
 
+class Wheel(_Record):
+    """How a source distribution is built as a wheel."""
+
+    requirements: list[str] = []
+    """Pins of what builds it, such as ``cython==3.1.4``: another version may generate other sources."""
+    settings: dict[str, str] = {}
+    """Settings for its build system, as of pip's ``--config-settings``."""
+    environment: dict[str, str] = {}
+    """Further variables of the build's environment."""
+
+
 class Recipe(_Record):
     """One project: where its sources are and how they are compiled."""
 
@@ -85,10 +96,12 @@ class Recipe(_Record):
     """Folder with the sources, for a project that is not fetched; relative to the working directory."""
     captured: str | None = None
     """Folder that ``mlgo capture`` has written; modules, options and programs come from there."""
+    wheel: Wheel | None = None
+    """Build it as a wheel, by its own build system: modules, options and programs come from there. ``{}`` will do."""
     files: list[GeneratedFile] = []
     """Generated files."""
     units: list[Unit] = []
-    """Groups of sources; none for a captured project."""
+    """Groups of sources; none for a captured project, and for a wheel."""
 
 
 def load_recipe(path: Path) -> Recipe:
@@ -105,8 +118,10 @@ def load_recipe(path: Path) -> Recipe:
     origins = (recipe.version, recipe.path, recipe.captured)
     if sum(one is not None for one in origins) != 1 or (recipe.version is None) != (recipe.sha256 is None):
         raise ConfigError(f"{path}: give one of version with sha256 of a source distribution, path, and captured")
-    if bool(recipe.units) == (recipe.captured is not None):
-        raise ConfigError(f"{path}: give units, except for a captured project, which has its own")
+    if bool(recipe.units) == (recipe.captured is not None or recipe.wheel is not None):
+        raise ConfigError(f"{path}: give units, except for a captured project or a wheel, which have their own")
+    if recipe.wheel is not None and recipe.version is None:
+        raise ConfigError(f"{path}: a wheel is built of a source distribution; give its version and sha256")
     for generated in recipe.files:
         if sum(way is not None for way in (generated.content, generated.template, generated.copy_of)) != 1:
             raise ConfigError(f"{path}: file {generated.path} needs exactly one of content, template and copy")

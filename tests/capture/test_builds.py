@@ -46,6 +46,23 @@ def test_members_of_an_archive_are_replaced_by_name():
     assert parts(found.programs[0]) == [("archive", ("b.c", "a.c"))]
 
 
+def test_an_archive_that_was_installed_is_that_of_the_build(tmp_path):
+    lines = ("cc -c a.c", "cc -c main.c", "ar rc libx.a a.o")
+    for name in ("made/libx.a", "installed/libx.a", "other/libx.a"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("different" if name.startswith("other") else "an archive")
+
+    def program(link):
+        calls = [call for line in lines for call in shell_calls(line, tmp_path / "made")]
+        return read_build([*calls, *shell_calls(link, tmp_path / "made")], tmp_path).programs[0]
+
+    both = [("object", ("made/main.c",)), ("archive", ("made/a.c",))]
+    assert parts(program("cc main.o ../installed/libx.a -o prog")) == both
+    assert parts(program("cc main.o -L../installed -lx -o prog")) == both
+    assert parts(program("cc main.o -L../other -lx -o prog")) == both[:1]
+    assert program("cc main.o ../other/libx.a -o prog").foreign == ("other/libx.a",)
+
+
 def test_foreign_objects_are_named():
     found = build("cc -c a.c", "cc a.o other.o /usr/lib/libz.a -o prog")
     assert found.programs[0].foreign == ("other.o", "/usr/lib/libz.a")

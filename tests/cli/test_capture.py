@@ -132,7 +132,7 @@ def test_failures_say_what_to_do(tmp_path, mlgo):
     assert run.returncode == 1
     assert "no compile was seen" in run.stderr
     run = mlgo("capture", "-o", str(tmp_path / "out"))
-    assert "give either a command after --, or --from" in run.stderr
+    assert "give one of a command after --, --from, and --sdist" in run.stderr
 
 
 def test_sources_that_are_gone_are_rows(tmp_path, mlgo):

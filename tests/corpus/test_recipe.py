@@ -72,6 +72,8 @@ def test_arguments_of_a_unit(load):
         ({"version": "absent", "sha256": "absent"}, "give one of version with sha256"),
         ({"path": "somewhere"}, "path, and captured"),
         ({"path": "somewhere", "sha256": "absent"}, "give one of version with sha256"),
+        ({"wheel": {}}, "give units, except for a captured project or a wheel"),
+        ({"wheel": {"compiler": "gcc"}, "units": []}, "wheel.compiler"),
         ({"path": "somewhere", "version": "absent"}, "give one of version with sha256"),
         ({"units": unit(sources=["../evil.c"])}, "relative path inside"),
         ({"units": unit(sources=["a/../../evil.c"])}, "relative path inside"),

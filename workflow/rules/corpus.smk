@@ -14,7 +14,7 @@ rule build_project:
         local_sources,
         lambda wildcards: compiler_at(wildcards.place),
         script="scripts/build_project.py",
-        code=code("corpus", "compiler", "lto", "problems/llvm", "wire"),
+        code=code("capture", "corpus", "compiler", "lto", "problems/llvm", "wire"),
         recipe=recipe_at,
     output:
         modules="data/{place}corpus/projects/{project}.parquet",

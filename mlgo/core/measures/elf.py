@@ -19,7 +19,7 @@ from mlgo.core.errors import ObjectError
 SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR = 1, 2, 4
 """Flags of a section."""
 
-_SHT_NULL, _SHT_SYMTAB, _SHT_NOBITS = 0, 2, 8
+_SHT_NULL, _SHT_SYMTAB, _SHT_NOBITS, _SHT_DYNSYM = 0, 2, 8, 11
 _STT_FUNC, _STT_GNU_IFUNC = 2, 10
 _STB_GLOBAL, _STB_WEAK = 1, 2
 _FOR_THE_DYNAMIC_LINKER = (3, 4, 5, 9, 11, 19, 0x6FFFFFF6, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF)
@@ -125,15 +125,19 @@ def function_sizes(data: bytes) -> dict[str, int]:
     return sizes
 
 
-def global_symbols(data: bytes) -> tuple[frozenset[bytes], frozenset[bytes]]:
+def global_symbols(data: bytes, *, dynamic: bool = False) -> tuple[frozenset[bytes], frozenset[bytes]]:
     """Names that an object shares with others: those that it defines, and those that it needs.
+
+    Args:
+        data: the file.
+        dynamic: ask what the dynamic linker sees of a linked file, which has this even without its other symbols.
 
     Raises:
         ObjectError: other format, or cut short.
     """
     sections = read_sections(data)
     defined, needed = set[bytes](), set[bytes]()
-    for table in sections[sections["type"] == _SHT_SYMTAB]:
+    for table in sections[sections["type"] == (_SHT_DYNSYM if dynamic else _SHT_SYMTAB)]:
         strings = sections[int(table["link"])]
         names = data[int(strings["offset"]) : int(strings["offset"]) + int(strings["size"])]
         symbols = read_symbols(data, table)

@@ -1,0 +1,163 @@
+"""A wheel of a small source distribution, built by pip with a build system of its own, without any network."""
+
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from mlgo.capture.wheels import WheelBuild, wheel_project
+from mlgo.compiler.linked import LinkedFile
+from mlgo.core.artifacts import OBJECTS_OF_BUILD, PROGRAMS_OF_PROJECT, PROJECT, read_table
+from mlgo.core.errors import CorpusError
+
+EXTENSION = """\
+#include <Python.h>
+#include "generated.h"
+int shared_helper(int x) { return x + HELP; }
+static PyObject *add(PyObject *self, PyObject *x) {
+  (void)self;
+  return PyLong_FromLong(shared_helper((int)PyLong_AsLong(x)));
+}
+static PyMethodDef methods[] = {{"add", add, METH_O, __FILE__}, {NULL, NULL, 0, NULL}};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "thing", NULL, -1, methods, NULL, NULL, NULL, NULL};
+PyMODINIT_FUNC PyInit_thing(void) { return PyModule_Create(&module); }
+"""
+BACKEND = """\
+import os, shlex, subprocess, sysconfig, zipfile
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    os.makedirs("made", exist_ok=True)
+    with open("made/generated.h", "w") as file:
+        file.write("#define HELP 1\\n")
+    compiler, suffix = shlex.split(os.environ["CC"]), sysconfig.get_config_var("EXT_SUFFIX")
+    include = "-I" + sysconfig.get_paths()["include"]
+    source = os.path.abspath("thing.c")
+    subprocess.run([*compiler, "-O2", "-fPIC", "-Imade", include, "-c", source, "-o", "made/thing.o"], check=True)
+    subprocess.run([*compiler, "-O2", "-c", "unused.c", "-o", "made/unused.o"], check=True)
+    subprocess.run([*compiler, "-shared", "-nostdlib", "made/thing.o", "-o", "made/thing" + suffix], check=True)
+    name = "thing-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(os.path.join(wheel_directory, name), "w") as wheel:
+        wheel.write("made/thing" + suffix, "thing" + suffix)
+        wheel.writestr("thing-1.0.dist-info/METADATA", "Metadata-Version: 2.1\\nName: thing\\nVersion: 1.0\\n")
+        wheel.writestr("thing-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\\nTag: py3-none-any\\n")
+        wheel.writestr("thing-1.0.dist-info/RECORD", "")
+    return name
+"""
+PROJECT_TOML = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+FILES = {
+    "pyproject.toml": PROJECT_TOML,
+    "backend.py": BACKEND,
+    "PKG-INFO": "Metadata-Version: 2.1\nName: thing\nVersion: 1.0\n",
+    "thing.c": EXTENSION,
+    "unused.c": "int unused(void) { return 3; }\n",
+}
+
+
+def sdist_of(folder, files):
+    """A source distribution as downloads keep it: named by its hash."""
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz") as tar:
+        for name, text in files.items():
+            member = tarfile.TarInfo(f"thing-1.0/{name}")
+            member.size = len(text.encode())
+            tar.addfile(member, io.BytesIO(text.encode()))
+    digest = hashlib.sha256(data.getvalue()).hexdigest()
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{digest}-thing-1.0.tar.gz"
+    path.write_bytes(data.getvalue())
+    return path, digest
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    return tmp_path_factory.mktemp("shared")
+
+
+@pytest.fixture(scope="module")
+def captured(shared, tmp_path_factory, mlgo):
+    _, digest = sdist_of(shared / "sdists", FILES)
+    output = tmp_path_factory.mktemp("captured") / "thing"
+    run = mlgo(
+        *("capture", "-o", str(output), "--sdist", "thing==1.0", "--sha256", digest, "--json"), MLGO_SHARED=str(shared)
+    )
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout) == {"modules": 1, "skipped": {}, "programs": 1, "left_out": {}}
+    return output
+
+
+def test_the_wheel_is_one_that_people_could_install(captured, tmp_path):
+    (wheel,) = (captured / "wheel").iterdir()
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    program = "import thing; assert thing.add(41) == 42"
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+
+
+def test_what_people_install_is_the_program_and_exports_its_entry_alone(captured):
+    (row,) = read_table(captured / "programs.parquet", PROGRAMS_OF_PROJECT).to_pylist()
+    assert row["program"].startswith("made/thing.")
+    assert row["version_script"] == "{ global: PyInit_*; local: *; };\n"
+    assert LinkedFile.of_row(row).modules == ("thing.c",)  # unused.c is in no file of the wheel
+
+
+def test_modules_hold_no_name_of_a_folder(captured):
+    (row,) = read_table(captured / "project.parquet", PROJECT).to_pylist()
+    assert row["module"] == "thing.c"
+    assert str(captured).encode() not in row["bitcode"]
+    assert b"thing.c" in row["bitcode"]
+
+
+def test_the_build_is_reproduced(captured, shared, mlgo):
+    (row,) = read_table(captured / "objects.parquet", OBJECTS_OF_BUILD).to_pylist()
+    assert (row["driver"], row["level"], row["options"][:2]) == ("zig", "-O2", ["-target", "x86_64-linux-gnu"])
+    run = mlgo("corpus", "verify", "--project", str(captured), "--json", MLGO_SHARED=str(shared))
+    summary = json.loads(run.stdout)
+    assert (summary["modules"], summary["reproduced"], summary["same_contents"]) == (1, 1, 1)
+
+
+def test_a_recipe_may_be_a_wheel(captured, shared, tmp_path):
+    _, digest = sdist_of(shared / "sdists", FILES)
+    recipe = {"name": "thing", "version": "1.0", "sha256": digest, "license": "MIT", "wheel": {}}
+    (tmp_path / "thing.yaml").write_text(json.dumps(recipe))
+    found = []
+    for place in ("one", "two"):
+        modules, programs = tmp_path / place / "modules.parquet", tmp_path / place / "programs.parquet"
+        options = ["--project", "known-as", "--recipe", tmp_path / "thing.yaml", "--output", modules]
+        command = [sys.executable, "scripts/build_project.py", *options, "--programs", programs]
+        environment = {**os.environ, "MLGO_SHARED": str(shared)}
+        subprocess.run(command, cwd=Path(__file__).parents[2], env=environment, check=True)
+        found.append((read_table(modules, PROJECT).to_pylist(), read_table(programs, PROGRAMS_OF_PROJECT).to_pylist()))
+    (row,), (program,) = found[0]
+    assert (row["project"], row["module"], row["licence"]) == ("known-as", "thing.c", "MIT")
+    assert (program["project"], program["parts"]) == ("known-as", [{"kind": "object", "modules": ["thing.c"]}])
+    assert found[0] == found[1]  # nothing of it depends on the folder of the build
+    assert row["bitcode"] == read_table(captured / "project.parquet", PROJECT)["bitcode"][0].as_py()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"thing.c": "#error it is broken"}, "cannot be built as a wheel: .*thing.c:1:2: error: it is broken"),
+        ({"backend.py": BACKEND.replace("thing.c", "gone.c")}, "cannot be built as a wheel: .*error: "),
+        ({"backend.py": BACKEND.replace('"thing" + suffix)', '"other.so")')}, "holds no linked file"),
+    ],
+)
+def test_a_build_that_does_not_work(tmp_path, shared, changes, message):
+    sdist, _ = sdist_of(tmp_path, FILES | changes)
+    how = WheelBuild("x86_64-linux-gnu", shared / "zig-cache")
+    with pytest.raises(CorpusError, match=message):
+        wheel_project(sdist, tmp_path / "out", how, None)
+
+
+@pytest.mark.parametrize("words", [["--sdist", "thing"], ["--sdist", "thing==1", "--", "make"]])
+def test_what_is_asked_is_clear(words, tmp_path, mlgo):
+    run = mlgo("capture", "-o", str(tmp_path / "out"), *words)
+    assert run.returncode == 1
+    assert run.stderr.startswith("error: ")
+    assert run.stderr.count("\n") == 1
