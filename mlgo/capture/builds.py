@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Literal
 
+from mlgo.capture.bitcode import BitcodeUnit
 from mlgo.capture.calls import Call
 from mlgo.capture.commands import Archive, Compile, Link, Step, is_shared, steps_of
 
@@ -68,11 +69,15 @@ class Build:
         units: in the order of compiling.
         programs: in the order of linking.
         left_out: why a linked file is not among them, by name.
+        modules: bitcode that was there already.
+        notes: what a user should know of it, a line each.
     """
 
     units: tuple[Unit, ...]
     programs: tuple[Program, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)
+    modules: tuple[BitcodeUnit, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def read_build(calls: Iterable[Call | Step], root: Path) -> Build:

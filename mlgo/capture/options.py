@@ -142,6 +142,42 @@ def without_unknown(options: Sequence[str], attempt: Callable[[list[str]], objec
             rest = [option for option in rest if option != unknown[1]]
 
 
+def options_in_command(words: Iterable[str]) -> tuple[str, ...]:
+    """Options of code generation in the command that made a module: arguments of ``-cc1``, or of clang itself.
+
+    Most of a command is in the module already, or is for its sources. What is left has one spelling for clang, but
+    for the kind of relocations.
+
+    Raises:
+        ConfigError: one loads a plug-in, runs another program, or reads further options from a file.
+    """
+    found, model, level, is_pie = list[str](), "", "", False
+    rest = iter(words)
+    for word in rest:
+        refuse_foreign_code([word])
+        if word == "-mrelocation-model":
+            model = next(rest, "")
+        elif word == "-pic-level":
+            level = next(rest, "")
+        elif word == "-pic-is-pie":
+            is_pie = True
+        elif _CODE_GENERATION.fullmatch(word):
+            found.append(word)
+    if model == "static":
+        found.append("-fno-pic")
+    elif model == "pic":
+        found.append(_RELOCATIONS.get((level, is_pie), "-fPIC"))
+    return tuple(found)
+
+
+_CODE_GENERATION = re.compile(
+    r"-f(?:no-)?(?:(?:function|data)-sections|unique-section-names|pic|PIC|pie|PIE|(?:un)?roll-loops|emulated-tls"
+    r"|zero-initialized-in-bss|use-init-array|split-machine-functions)"
+    r"|-ffp-contract=(?:off|fast)|-mcmodel=\w+|-mlarge-data-threshold=\d+"
+)
+_RELOCATIONS = {("1", False): "-fpic", ("2", False): "-fPIC", ("1", True): "-fpie", ("2", True): "-fPIE"}
+
+
 def _grouped(options: Iterable[str]) -> Iterator[list[str]]:
     rest = iter(options)
     for option in rest:

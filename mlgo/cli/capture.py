@@ -1,6 +1,7 @@
 """`mlgo capture`: any build becomes a project of a corpus."""
 
 import argparse
+import shlex
 import sys
 from collections import Counter
 from dataclasses import asdict
@@ -21,6 +22,7 @@ from mlgo.cli.options import add_command, add_config_options, positive, read_con
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import find_toolchain
 from mlgo.core.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
+from mlgo.core.compiler_options import check_options
 from mlgo.core.errors import ConfigError, CorpusError
 from mlgo.core.packages import Package, fetch_package, pin_package
 from mlgo.core.scratch import scratch_directory
@@ -45,6 +47,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--sdist", metavar="NAME==VERSION", help="instead of a build: a source distribution's wheel")
     parser.add_argument("--sha256", help="of the source distribution (default: what the package index says)")
     parser.add_argument("--root", type=Path, help="names are relative to this folder (default: here)")
+    parser.add_argument(
+        "--options", default="", metavar="WORDS", help="of the code generation of bitcode: --options=-fPIC"
+    )
     parser.add_argument("--name", help="of the project (default: the folder's)")
     parser.add_argument("--licence", default="", help="SPDX identifier of the sources")
     parser.add_argument(
@@ -66,6 +71,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         captured, status = _capture_build(args, command)
     say(args, asdict(captured), _summary(args.output, captured))
+    if not captured.modules:
+        raise CorpusError(f"none of the {len(captured.skipped)} units became a module; {args.output} says why")
     return status
 
 
@@ -76,8 +83,10 @@ def _capture_build(args: argparse.Namespace, command: list[str]) -> tuple[Captur
         status = run_build(command, args.output)
         build = without_probes(read_build(read_calls(args.output / "records"), (args.root or Path()).absolute()))
     else:
-        build = import_build(args.source, args.root)
-    if not build.units:
+        build = import_build(args.source, args.root, _options(args.options))
+    for note in build.notes:
+        print(f"note: {note}", file=sys.stderr)
+    if not build.units and not build.modules:
         raise CorpusError(
             "no compile was seen; a folder that was configured earlier calls its compilers by their paths: configure "
             "it anew with mlgo capture -o DIR -- cmake ..., or give its compile_commands.json with --from"
@@ -88,7 +97,10 @@ def _capture_build(args: argparse.Namespace, command: list[str]) -> tuple[Captur
         print(f"warning: the build ended with status {status}; what it had done until then is kept", file=sys.stderr)
     objects = object_rows(_name(args), build.units, ran=bool(command))  # now: the next build may replace them
     write_rows(args.output / OBJECTS_NAME, objects, OBJECTS_OF_BUILD, provenance())
-    with scratch_directory() as folder, tqdm(total=len(build.units), desc="bitcode", disable=None) as bar:
+    with (
+        scratch_directory() as folder,
+        tqdm(total=len(build.units) + len(build.modules), desc="bitcode", disable=None) as bar,
+    ):
         return write_project(args.output, build, _extraction(args, _name(args), folder), bar.update), status
 
 
@@ -110,12 +122,31 @@ def _capture_sdist(args: argparse.Namespace) -> Captured:
         return wheel_project(archive, args.output.absolute(), how, extraction)
 
 
+def _options(text: str) -> tuple[str, ...]:
+    """Options of code generation that a user gives for bitcode.
+
+    Raises:
+        ConfigError: one is something else.
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise ConfigError(f"--options {text}: {error}") from error
+    check_options(words)
+    if strange := [word for word in words if not word.startswith(("-f", "-m"))]:
+        raise ConfigError(f"--options takes those of code generation (-f..., -m...); {strange[0]} is none")
+    return tuple(words)
+
+
 def _summary(output: Path, captured: Captured) -> str:
     """How many modules and programs there are, and the first source that was left out for each kind of reason."""
     lines = [f"{captured.modules} modules and {captured.programs} programs in {output}"]
     for kind, count in Counter(reason.split(":")[0] for reason in captured.skipped.values()).most_common():
         first = next(f"{name}: {why}" for name, why in captured.skipped.items() if why.startswith(kind))
         lines.append(f"{count} sources left out ({kind}), the first is {first}")
+    lines += [
+        f"{count} modules of {level} are marked as of the configured level" for level, count in captured.edited.items()
+    ]
     lines += [f"link left out: {name}: {reason}" for name, reason in captured.left_out.items()]
     return "\n".join(lines)
 

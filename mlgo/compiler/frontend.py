@@ -98,8 +98,19 @@ class FrontEnd:
         Raises:
             CompileError: the bitcode cannot be read.
         """
-        options = (self.settings.optimization, "-x", "ir", str(bitcode), "-Xclang", "-disable-llvm-passes", "-S")
-        self._run([*self.toolchain.back_end, *options, "-emit-llvm", "-o", str(output)], bitcode.parent)
+        self._convert(bitcode, "-S", output)
+
+    def assemble_ir(self, ir: Path, output: Path) -> None:
+        """Make bitcode of textual IR, unchanged.
+
+        Raises:
+            CompileError: the IR cannot be read.
+        """
+        self._convert(ir, "-c", output)
+
+    def _convert(self, module: Path, to: str, output: Path) -> None:
+        options = (self.settings.optimization, "-x", "ir", str(module), "-Xclang", "-disable-llvm-passes", to)
+        self._run([*self.toolchain.back_end, *options, "-emit-llvm", "-o", str(output)], module.parent)
 
     def _run(self, command: list[str], cwd: Path) -> None:
         environment = self.toolchain.front_end_environment(self.cache_dir)

@@ -59,10 +59,16 @@ def with_options(bitcode: bytes, options: Sequence[str], index: bytes = b"") -> 
 
 
 def bitcode_of(module: bytes) -> bytes:
-    """The bitcode in a module's file."""
-    if module[:4] != _MAGIC.to_bytes(4, "little"):
+    """The bitcode in a module's file, without a wrapper.
+
+    Raises:
+        ObjectError: the header makes no sense.
+    """
+    if len(module) < _HEADER.size or int.from_bytes(module[:4], "little") != _MAGIC:
         return module
     _, _, offset, size, _ = _HEADER.unpack_from(module)
+    if offset < _HEADER.size or offset + size > len(module):
+        raise ObjectError(f"a bitcode wrapper of bytes {offset:,} to {offset + size:,} in a file of {len(module):,}")
     return module[offset : offset + size]
 
 

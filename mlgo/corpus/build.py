@@ -153,12 +153,26 @@ def columns_of(compiler: SourceCompiler, bitcode: Path) -> dict[str, Any]:
     Raises:
         CompileError: it cannot be read, or not be finished.
     """
+    return columns_from(compiler, bitcode, ir_of(compiler, bitcode))
+
+
+def ir_of(compiler: SourceCompiler, bitcode: Path) -> bytes:
+    """Textual IR of bitcode.
+
+    Raises:
+        CompileError: it cannot be read.
+    """
     text = bitcode.with_suffix(".ll")
     try:
         compiler.print_ir(bitcode, text)
-        functions = hash_functions(text.read_bytes())
+        return text.read_bytes()
     finally:
         text.unlink(missing_ok=True)
+
+
+def columns_from(compiler: SourceCompiler, bitcode: Path, ir: bytes) -> dict[str, Any]:
+    """As `columns_of`, of bitcode whose textual IR is there already."""
+    functions = hash_functions(ir)
     return {
         "skip_reason": "",
         "bitcode": compiler.finished(bitcode),

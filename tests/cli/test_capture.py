@@ -58,7 +58,7 @@ def captured(project, tmp_path_factory, mlgo):
         CXX=zig + "c++",
     )
     assert run.returncode == 0, run.stderr
-    assert json.loads(run.stdout) == {"modules": 4, "skipped": {}, "programs": 2, "left_out": {}}
+    assert json.loads(run.stdout) == {"modules": 4, "skipped": {}, "programs": 2, "left_out": {}, "edited": {}}
     return output
 
 
