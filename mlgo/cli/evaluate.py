@@ -9,10 +9,11 @@ from typing import Any
 
 from tqdm import tqdm
 
-from mlgo.cli.options import add_command, add_config_options, positive, read_config, say
+from mlgo.cli.arguments import workers_of
+from mlgo.cli.options import add_command, add_config_options, positive, say
 from mlgo.compiler.toolchain import find_linker, find_toolchain
 from mlgo.core.artifacts import RESULTS, SHIPPED_SIZES, provenance, read_provenance, read_table, write_table
-from mlgo.core.config import Config
+from mlgo.core.config import CompileConfig, EvaluateConfig, Settings, read_settings
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import file_sha256, write_text
 from mlgo.core.names import PolicyName
@@ -55,25 +56,25 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Evaluate, write tables and page, print sizes; what an interrupted run has finished is not done again."""
-    config = read_config(args)
+    values = read_settings(args.config, *args.preset)
     name = PolicyName.of(args.policy.resolve().name)
     subjects, output = _subjects(args, name)
-    policy = load_policy(args.policy)
+    policy, compiling = load_policy(args.policy), values.section("compile", CompileConfig)
     for subject in subjects:
-        subject.check(policy.task, config.compile.optimization)
-    toolchain = find_toolchain(config.toolchain, config.target)
-    linking = Linking(find_linker(), config.compile.compile_timeout_s, args.workers)
+        subject.check(policy.task, compiling.optimization)
+    toolchain = find_toolchain(args.toolchain or values.value("toolchain"), values.value("target"))
+    linking = Linking(find_linker(), compiling.compile_timeout_s, args.workers)
     origin = provenance(
         task=policy.task,
         compiler=toolchain.name,
         compiler_sha256=toolchain.sha256,
         target=toolchain.target,
-        compile=config.compile.model_dump(),
+        compile=compiling.model_dump(),
         policy=str(name),
         policy_sha256=file_sha256(args.policy / "weights.npy"),
         linker_sha256=file_sha256(linking.linker),
     )
-    with CompileHost(toolchain, policy.task, config.compile, args.workers, workers=config.workers) as host:
+    with CompileHost(toolchain, policy.task, compiling, args.workers, workers=workers_of(values)) as host:
 
         def evaluate(one: Subject) -> Shipped:
             with scratch_directory() as folder:
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace) -> None:
     origin["projects"] = {one.project: one.content for one in subjects}
     write_table(output / "results.parquet", results, RESULTS, origin)
     write_table(output / "shipped.parquet", shipped, SHIPPED_SIZES, origin)
-    text = _write_page(output, policy.task, str(name), config)
+    text = _write_page(output, policy.task, str(name), values)
     shutil.rmtree(output / "parts")
     failed = sum(bool(failure) for failure in results["failure"].to_pylist())
     record = {"modules": results.num_rows, "failed": failed, "shipped": shipped.to_pylist()}
@@ -107,7 +108,7 @@ def _subjects(args: argparse.Namespace, name: PolicyName) -> tuple[list[Subject]
     return [one_project(path, bitcode)], args.output or path / "evaluation" / str(name)
 
 
-def _write_page(output: Path, task: str, policy: str, config: Config) -> str:
+def _write_page(output: Path, task: str, policy: str, values: Settings) -> str:
     """Write the page from the tables; the table of linked files as text."""
     from mlgo.report.origin import flatten, input_hashes  # here, since they load plotly
     from mlgo.report.tried import compare_tried, render_tried
@@ -116,11 +117,12 @@ def _write_page(output: Path, task: str, policy: str, config: Config) -> str:
     results, shipped = (
         read_table(path, schema) for path, schema in zip(paths.values(), (RESULTS, SHIPPED_SIZES), strict=True)
     )
-    bootstrap = Bootstrap(config.evaluate.resamples, config.evaluate.confidence, config.seed)
+    config, objective = values.section("evaluate", EvaluateConfig), values.value("compile.objective")
+    bootstrap = Bootstrap(config.resamples, config.confidence, values.value("seed"))
     tried = compare_tried(policy, task, results, shipped, bootstrap)
     measurement = flatten(read_provenance(paths["results.parquet"]))
     facts = {"SHA-256 of the inputs": input_hashes(paths)}
-    write_text(output / "report.html", render_tried(tried, config.compile.objective, bootstrap, facts, measurement))
+    write_text(output / "report.html", render_tried(tried, objective, bootstrap, facts, measurement))
     failed = [
         f"{row['program']} under {row['contender']}: not measured, {row['message']}" for row in tried.ships.failures
     ]

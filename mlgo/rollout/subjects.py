@@ -74,17 +74,18 @@ def one_project(path: Path, bitcode_dir: Path) -> Subject:
     """A project by itself.
 
     Args:
-        path: folder that ``mlgo capture`` has written, or a table ``projects/<project>.parquet`` of a corpus.
+        path: folder that ``mlgo capture`` has written, or the table of sources in it or in a corpus.
         bitcode_dir: for files named by their hash.
 
     Raises:
         ArtifactError: there is no such project.
         CorpusError: it holds no module.
     """
-    if path.suffix == ".parquet":
+    if path.parent.name == "projects" and path.suffix == ".parquet":
         table, programs = path, path.parent.parent / "programs" / path.name
     else:
-        table, programs = path / CAPTURED_NAME, path / PROGRAMS_NAME
+        folder = path.parent if path.name == CAPTURED_NAME else path
+        table, programs = folder / CAPTURED_NAME, folder / PROGRAMS_NAME
     modules, files = unpack_project(table, bitcode_dir)
     return Subject(modules[0].project, table, modules, project_programs(programs, modules), lambda: files)
 

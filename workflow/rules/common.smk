@@ -86,8 +86,16 @@ def code(*packages):
 def programs_sha256(wildcards):
     """Hash of what make programs left; empty where it left nothing. It is no input, as nobody has to run programs for
     a report, but the report is made anew when it changes."""
-    programs = Path("data/execution/programs.parquet")
-    return file_sha256(programs) if programs.exists() else ""
+    return sha256_of("data/execution/programs.parquet")
+
+
+def policy_sha256(wildcards):
+    """Hash of a policy that is no input, as nobody has to train for it; a new one is tried anew."""
+    return sha256_of(f"data/policies/{wildcards.policy}/weights.npy")
+
+
+def sha256_of(path):
+    return file_sha256(Path(path)) if Path(path).exists() else ""
 
 
 # Threads of a job that compiles much, at most: three seeds or policies share 96 cores. Where other machines or a server

@@ -1,6 +1,6 @@
 # Places of a corpus and its baseline: data/ of the default run, data/generalisation/<compiler>/ of each further compiler,
-# data/sweep/homes/<home>/ of each point of a sweep that needs its own. The rules that fill them are the same. What belongs to
-# choices lies in the folder cse/ of a place.
+# data/sweep/homes/<home>/ of each point of a sweep that needs its own, data/trial/ of single projects (trial.smk). The rules
+# that fill them are the same. What belongs to choices lies in the folder cse/ of a place.
 include: "common.smk"
 
 
@@ -21,7 +21,7 @@ CHOICE_CODE = code(
 
 
 wildcard_constraints:
-    place=r"(generalisation/llvm\d+/|sweep/homes/[\w.+=,-]+/)?",
+    place=r"(generalisation/llvm\d+/|sweep/homes/[\w.+=,-]+/|trial/)?",
     wheel=r"llvm\d+",
     learnt=r"main|llvm\d+",
     tested=r"main|llvm\d+",
@@ -107,6 +107,17 @@ def corpus_at(place):
 def programs_at(place):
     """What is linked of a corpus."""
     return [f"data/{place}corpus/programs.parquet"]
+
+
+def tried_tables(wildcards):
+    """Tables of a captured project, which lie in its folder, or of one that a recipe makes."""
+    folder = Path(wildcards.tried)
+    if folder.parent != Path("data/trial"):
+        return [f"{folder}/{kind}.parquet" for kind in ("project", "programs")]
+    return [
+        f"data/trial/corpus/{kind}/{folder.name}.parquet"
+        for kind in ("projects", "programs")
+    ]
 
 
 def choices_at(place):

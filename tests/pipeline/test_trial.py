@@ -1,0 +1,73 @@
+"""A finished policy on one more project, under Snakemake: nothing is trained, and no other project is compiled."""
+
+import re
+import shutil
+
+import pytest
+
+from mlgo.core.artifacts import SHIPPED_SIZES, read_table
+
+CAPTURED = "captured/app/evaluation/es-s0/report.html"
+
+
+@pytest.fixture(scope="module")
+def with_project(finished):
+    """The finished copy with a project as `mlgo capture` leaves it."""
+    for name, kind in (("project", "projects"), ("programs", "programs")):
+        target = finished.root / f"captured/app/{name}.parquet"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(finished.root / f"data/corpus/{kind}/calc.parquet", target)
+    return finished
+
+
+def jobs(output: str) -> dict[str, str]:
+    return dict(re.findall(r"^(\w+) +(\d+)$", output, re.MULTILINE))
+
+
+def test_a_captured_project_is_one_job_whatever_else_is_outdated(with_project):
+    # Without the preset every corpus, baseline and policy of the copy is outdated.
+    options = ("--workflow-profile", "workflow/profiles/default", "--cores", "2", "--dry-run")
+    run = with_project.run("snakemake", *options, "--", CAPTURED)
+    assert run.returncode == 0, run.stderr
+    assert jobs(run.stdout + run.stderr) == {"try_policy": "1", "total": "1"}
+
+
+def test_a_project_of_a_recipe_is_built_alone(with_project):
+    run = with_project.run(
+        *with_project.snakemake("--dry-run", "--config", "seed=9", "--", "data/trial/lz/evaluation/es-s0/report.html")
+    )
+    assert run.returncode == 0, run.stderr
+    assert jobs(run.stdout + run.stderr) == {"build_project": "1", "try_policy": "1", "total": "2"}
+
+
+@pytest.mark.slow
+def test_the_page_is_made_once(with_project):
+    run = with_project.run(*with_project.snakemake("--", CAPTURED, "data/trial/calc/evaluation/es-s0/report.html"))
+    assert run.returncode == 0, run.stderr[-2000:]
+    root = with_project.root
+    assert "es-s0 on calc" in (root / CAPTURED).read_text()
+    captured, built, evaluated = (
+        {
+            (row["contender"], row["folded"]): row["total"]
+            for row in read_table(root / path, SHIPPED_SIZES).to_pylist()
+            if row["contender"] in ("heuristic", "es-s0") and row["project"] == "calc"
+        }
+        for path in (
+            "captured/app/evaluation/es-s0/shipped.parquet",
+            "data/trial/calc/evaluation/es-s0/shipped.parquet",
+            "data/evaluation/shipped.parquet",
+        )
+    )
+    assert captured == built == evaluated
+    again = with_project.run(*with_project.snakemake("--dry-run", "--", CAPTURED))
+    assert "Nothing to be done" in again.stdout + again.stderr
+
+
+@pytest.mark.slow
+def test_a_policy_that_is_not_there_is_one_line(with_project):
+    run = with_project.run(*with_project.snakemake("--", "captured/app/evaluation/none-s0/report.html"))
+    assert run.returncode == 1
+    log = (with_project.root / "data/work/logs/try_policy/captured/app.none-s0.log").read_text()
+    assert log.startswith("error: ")
+    assert "data/policies/none-s0" in log
+    assert log.count("\n") == 1
