@@ -11,6 +11,7 @@ from tqdm import tqdm
 
 from mlgo.cli.arguments import workers_of
 from mlgo.cli.options import add_command, add_config_options, positive, say
+from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import find_linker, find_toolchain
 from mlgo.core.artifacts import RESULTS, SHIPPED_SIZES, provenance, read_provenance, read_table, write_table
 from mlgo.core.config import CompileConfig, EvaluateConfig, Settings, read_settings
@@ -21,14 +22,20 @@ from mlgo.core.scratch import scratch_directory
 from mlgo.core.work import shared_folder
 from mlgo.execution.cores import usable_cores
 from mlgo.experiments.compare import Bootstrap
+from mlgo.lto.project import Tools
 from mlgo.policy.stored import load_policy
+from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost
 from mlgo.rollout.linking import Linking
 from mlgo.rollout.shipped import Shipped, evaluate_project
-from mlgo.rollout.subjects import Subject, corpus_projects, evaluate_subjects, one_project
+from mlgo.rollout.subjects import Subject, corpus_projects, evaluate_subjects, merged_programs, one_project
+from mlgo.rollout.thin import evaluate_thin
+
+_WORK = Path("data/work")
 
 _EXAMPLES = """
 mlgo evaluate --policy data/policies/marginal-s0 --project captured/zlib
+mlgo evaluate --policy data/policies/marginal-s0 --project captured/zlib --form whole
 mlgo evaluate --policy data/policies/marginal-s0 --corpus data/corpus --split test
 mlgo evaluate --policy data/policies/marginal-s0 --corpus data/corpus --project ninja --json
 """
@@ -44,6 +51,11 @@ def add_parser(commands: Any) -> None:
         "--project",
         metavar="DIR",
         help="what mlgo capture has written, or a table projects/NAME.parquet; with --corpus, the name of a project",
+    )
+    parser.add_argument(
+        "--form",
+        choices=["whole", "thin"],
+        help="merge each linked file to one module, or build with ThinLTO (default: modules as they are)",
     )
     parser.add_argument(
         "--output", type=Path, metavar="DIR", help="for page and tables (default: evaluation/POLICY beside the project)"
@@ -64,6 +76,10 @@ def run(args: argparse.Namespace) -> None:
         subject.check(policy.task, compiling.optimization)
     toolchain = find_toolchain(args.toolchain or values.value("toolchain"), values.value("target"))
     linking = Linking(find_linker(), compiling.compile_timeout_s, args.workers)
+    if args.form == "whole":
+        front_end = FrontEnd(toolchain, compiling, shared_folder(_WORK) / "zig-cache", get_task(policy.task))
+        tools = Tools(front_end, linking.linker, values.value("corpus.max_merged_instructions"), args.workers)
+        subjects = [merged_programs(one, tools, shared_folder(_WORK) / "bitcode") for one in subjects]
     origin = provenance(
         task=policy.task,
         compiler=toolchain.name,
@@ -73,12 +89,14 @@ def run(args: argparse.Namespace) -> None:
         policy=str(name),
         policy_sha256=file_sha256(args.policy / "weights.npy"),
         linker_sha256=file_sha256(linking.linker),
+        **({"form": args.form} if args.form else {}),
     )
+    measure = evaluate_thin if args.form == "thin" else evaluate_project
     with CompileHost(toolchain, policy.task, compiling, args.workers, workers=workers_of(values)) as host:
 
         def evaluate(one: Subject) -> Shipped:
             with scratch_directory() as folder:
-                return evaluate_project(host, policy, name, one.modules, one.programs, one.unpack(), linking, folder)
+                return measure(host, policy, name, one.modules, one.programs, one.unpack(), linking, folder)
 
         told = partial(tqdm.write, file=sys.stderr)
         results, shipped = evaluate_subjects(subjects, evaluate, output / "parts", origin, told)
@@ -95,17 +113,17 @@ def run(args: argparse.Namespace) -> None:
 
 def _subjects(args: argparse.Namespace, name: PolicyName) -> tuple[list[Subject], Path]:
     """What is evaluated, and where the results go."""
-    bitcode = shared_folder(Path("data/work")) / "bitcode"
+    bitcode, folder = shared_folder(_WORK) / "bitcode", "-".join(filter(None, (str(name), args.form)))
     if args.corpus is not None:
         subjects = corpus_projects(args.corpus, bitcode, args.split, args.project)
         where = args.project or args.split or "all"
-        return subjects, args.output or args.corpus.parent / "evaluated" / where / str(name)
+        return subjects, args.output or args.corpus.parent / "evaluated" / where / folder
     if args.project is None or args.split is not None:
         raise ConfigError("give --project DIR, or --corpus DIR with or without --split and --project NAME")
     path = Path(args.project)
     if args.output is None and path.suffix == ".parquet":
         raise ConfigError("give --output DIR, too: beside a table of a corpus is no place for results")
-    return [one_project(path, bitcode)], args.output or path / "evaluation" / str(name)
+    return [one_project(path, bitcode)], args.output or path / "evaluation" / folder
 
 
 def _write_page(output: Path, task: str, policy: str, values: Settings) -> str:

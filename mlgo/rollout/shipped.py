@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mlgo.compiler.linked import SHIPPED, LinkedFile, shipped_sizes
-from mlgo.core.errors import MlgoError
+from mlgo.core.errors import CompileError, MlgoError
 from mlgo.core.measures import scores_of
 from mlgo.core.names import PolicyName
 from mlgo.corpus.store import Module, Program
@@ -88,6 +88,28 @@ def evaluate_project(
     Raises:
         MlgoError: not a single module compiles.
     """
+    results, objects = compile_both(host, policy, name, modules, programs, bitcode, folder)
+    sizes = [row for who, of in objects.items() for row in measure_programs(linking, who, programs, of)]
+    return Shipped(results, sizes)
+
+
+def compile_both(
+    host: CompileHost,
+    policy: Policy,
+    name: PolicyName,
+    modules: Sequence[Module],
+    programs: Sequence[Program],
+    bitcode: Mapping[str, Path],
+    folder: Path,
+) -> tuple[list[dict[str, Any]], dict[str, dict[str, Path]]]:
+    """Compile a project under the heuristic and under a policy. Arguments are those of `evaluate_project`.
+
+    Returns:
+        Rows of ``artifacts.RESULTS``, and object files by contender and module key; none where a compile failed.
+
+    Raises:
+        MlgoError: not a single module compiles.
+    """
     others = other_modules(modules, programs)
     every = [*modules, *others]
     plain, advised = (object_paths(every, folder / who) for who in ("heuristic", "policy"))
@@ -107,12 +129,7 @@ def evaluate_project(
         rows.get((module.project, module.name)) or _without_baseline(module, outcome, name)
         for module, outcome in zip(modules, outcomes, strict=True)
     ]
-    sizes = [
-        row
-        for who, objects in ((HEURISTIC, plain), (str(name), advised))
-        for row in measure_programs(linking, who, programs, objects)
-    ]
-    return Shipped(results, sizes)
+    return results, {HEURISTIC: plain, str(name): advised}
 
 
 def _without_baseline(module: Module, outcome: CompileOutcome, name: PolicyName) -> dict[str, Any]:
@@ -128,15 +145,26 @@ def _sizes_row(
     sizes, failure, message = measured(
         objects, lambda: shipped_sizes(linking.linker, file, objects, linking.timeout_s, fold=fold)
     )
+    return _row(contender, program, fold, sizes, failure, message)
+
+
+def not_measured(contender: str, program: Program, error: CompileError) -> list[dict[str, Any]]:
+    """Rows of ``artifacts.SHIPPED_SIZES`` of a program that did not come to be."""
+    return [_row(contender, program, fold, None, error.kind, str(error)) for fold in (False, True)]
+
+
+def _row(
+    contender: str, program: Program, fold: bool, sizes: Mapping[str, int] | None, failure: str, message: str
+) -> dict[str, Any]:
     return {
-        "project": file.project,
+        "project": program.row["project"],
         "split": program.split,
-        "program": file.name,
-        "kind": file.kind,
+        "program": program.row["program"],
+        "kind": program.row["kind"],
         "contender": contender,
         "folded": fold,
         **(sizes or dict.fromkeys(SHIPPED)),
-        "num_modules": len(objects),
+        "num_modules": len(program.modules),
         "failure": failure,
         "message": message,
     }

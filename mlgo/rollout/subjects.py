@@ -1,7 +1,7 @@
 """Projects on which a finished policy is tried: a captured one, or those of any corpus."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,14 +9,18 @@ from typing import Any
 import pyarrow as pa
 
 from mlgo.core.artifacts import (
+    PROGRAMS_OF_PROJECT,
+    PROJECT,
     RESULTS,
     SHIPPED_SIZES,
     read_provenance,
     read_table,
+    table_rows,
     write_rows,
 )
 from mlgo.core.errors import ArtifactError, CorpusError
 from mlgo.core.files import canonical_json, content_hash
+from mlgo.core.scratch import scratch_directory
 from mlgo.corpus.store import (
     CAPTURED_NAME,
     PROGRAMS_NAME,
@@ -28,6 +32,8 @@ from mlgo.corpus.store import (
     unpack_bitcode,
     unpack_project,
 )
+from mlgo.lto.project import Tools
+from mlgo.lto.whole import whole_programs
 from mlgo.rollout.shipped import Shipped, other_modules
 
 
@@ -88,6 +94,30 @@ def one_project(path: Path, bitcode_dir: Path) -> Subject:
         table, programs = folder / CAPTURED_NAME, folder / PROGRAMS_NAME
     modules, files = unpack_project(table, bitcode_dir)
     return Subject(modules[0].project, table, modules, project_programs(programs, modules), lambda: files)
+
+
+def merged_programs(subject: Subject, tools: Tools, bitcode_dir: Path) -> Subject:
+    """The project with its linked files merged into modules, see `whole_programs`.
+
+    Args:
+        subject: a project whose modules are sources.
+        tools: what merges.
+        bitcode_dir: for files named by their hash.
+
+    Raises:
+        CorpusError: nothing can be merged.
+    """
+    chosen = {module.name for module in [*subject.modules, *other_modules(subject.modules, subject.programs)]}
+    rows = [row for row in table_rows(subject.table, PROJECT, PROJECT.names) if row["module"] in chosen]
+    merged, programs = whole_programs(rows, [dict(program.row) for program in subject.programs], tools)
+    with scratch_directory() as folder:
+        write_rows(folder / "projects" / CAPTURED_NAME, merged, PROJECT, read_provenance(subject.table))
+        write_rows(folder / "programs" / CAPTURED_NAME, programs, PROGRAMS_OF_PROJECT, {})
+        found = one_project(folder / "projects" / CAPTURED_NAME, bitcode_dir)
+    split = subject.modules[0].split
+    modules = [replace(module, split=split) for module in found.modules]
+    linked = [replace(program, split=split) for program in found.programs]
+    return replace(found, table=subject.table, modules=modules, programs=linked)
 
 
 def corpus_projects(corpus_dir: Path, bitcode_dir: Path, split: str | None, project: str | None) -> list[Subject]:

@@ -180,3 +180,22 @@ def test_a_project_of_another_task_is_refused(captured, policies, tmp_path, refu
     write(folder / "project.parquet", table, PROJECT, {"task": "regalloc-evict", "optimization": "-Oz"})
     message = refused("--policy", policies / "never-s0", "--project", folder)
     assert "was made for task regalloc-evict, this is an evaluation for inline-size" in message
+
+
+@pytest.mark.parametrize("form", ["whole", "thin"])
+def test_link_time_optimization_by_hand(captured, policies, tmp_path, mlgo, form):
+    run = mlgo(
+        *("evaluate", "--policy", policies / "never-s0", "--project", captured, "--form", form),
+        *("--output", tmp_path / form, "--workers", "2", "--json"),
+    )
+    assert run.returncode == 0, run.stderr
+    rows = json.loads(run.stdout)["shipped"]
+    assert {row["failure"] for row in rows} == {""}
+    # All is inlined into main, which is lea of 7 bytes and ret. Under the policy nothing is, in either compile.
+    assert sizes(rows, "prog", "heuristic")["text"] == 7 + 1
+    assert sizes(rows, "prog", "never-s0")["text"] == 11 + 5 + 4
+    # What is not exported goes, as the compiler knows.
+    assert sizes(rows, "lib.so", "heuristic")["text"] == sizes(rows, "lib.so", "never-s0")["text"] == 4
+    assert read_provenance(tmp_path / form / "shipped.parquet")["form"] == form
+    modules = read_table(tmp_path / form / "results.parquet", RESULTS)["module"].to_pylist()
+    assert modules == (["lib.so", "prog"] if form == "whole" else ["main.c", "used.c", "unused.c", "api.cpp"])

@@ -1,0 +1,90 @@
+"""A policy under ThinLTO. It gives advice in both compiles, since most inlining happens in the first."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mlgo.compiler.linked import LinkedFile
+from mlgo.compiler.module_file import options_of, with_options
+from mlgo.core.errors import CompileError, CompilerExit
+from mlgo.core.names import PolicyName
+from mlgo.corpus.store import Module, Program
+from mlgo.lto.thin import fat_module, thin_link
+from mlgo.policy.policy import Policy
+from mlgo.problems.llvm.task import HEURISTIC
+from mlgo.rollout.compiles import CompileHost
+from mlgo.rollout.jobs import CompileJob
+from mlgo.rollout.linking import Linking, object_paths
+from mlgo.rollout.shipped import Shipped, compile_both, measure_programs, not_measured, other_modules
+
+
+def evaluate_thin(
+    host: CompileHost,
+    policy: Policy,
+    name: PolicyName,
+    modules: Sequence[Module],
+    programs: Sequence[Program],
+    bitcode: Mapping[str, Path],
+    linking: Linking,
+    folder: Path,
+) -> Shipped:
+    """Build a project with ThinLTO under the heuristic and under a policy, and measure its programs.
+
+    The arguments are those of `evaluate_project`.
+
+    Returns:
+        Results are those of the pre-link compiles, whose objects are those of ordinary ones.
+
+    Raises:
+        MlgoError: not a single module compiles.
+    """
+    (folder / "fat").mkdir(parents=True)
+    fat = {}
+    for number, module in enumerate([*modules, *other_modules(modules, programs)]):
+        fat[module.key] = folder / "fat" / f"{number}.bc"
+        fat[module.key].write_bytes(fat_module(bitcode[module.key]))
+    results, objects = compile_both(host, policy, name, modules, programs, fat, folder)
+    sizes = []
+    for who, advisor in ((HEURISTIC, None), (str(name), policy)):
+        for number, program in enumerate(programs):
+            place = folder / f"{who}-{number}"
+            place.mkdir()
+            try:
+                linked, back_ends = _thin_linked(program, bitcode, objects[who], linking, place)
+            except CompileError as error:
+                sizes += not_measured(who, program, error)
+                continue
+            made = object_paths(linked.modules, place)
+            jobs = [CompileJob(key, back_ends[key], advisor, object_path=path) for key, path in made.items()]
+            host.compile_all(jobs, f"{program.row['program']} {who}")
+            sizes += measure_programs(linking, who, [linked], made)
+    return Shipped(results, sizes)
+
+
+def _thin_linked(
+    program: Program, bitcode: Mapping[str, Path], objects: Mapping[str, Path], linking: Linking, folder: Path
+) -> tuple[Program, dict[str, Path]]:
+    """The program of modules after their import, and the file of each by its key.
+
+    Raises:
+        CompileError: it cannot be linked, or a pre-link compile had failed.
+    """
+    by_name = {module.name: module for module in program.modules}
+    missing = [name for name, module in by_name.items() if not objects[module.key].exists()]
+    if missing:
+        raise CompilerExit(f"{len(missing)} of {len(by_name)} modules did not compile; the first is {missing[0]}")
+    file = LinkedFile.of_row(program.row)
+    fat = {name: objects[module.key] for name, module in by_name.items()}
+    modules, files = [], {}
+    for number, (name, (imported, index)) in enumerate(
+        thin_link(linking.linker, file, fat, folder, linking.timeout_s).items()
+    ):
+        module = by_name[name]
+        path = folder / f"{number}.back-end.bc"
+        data = with_options(imported.read_bytes(), options_of(bitcode[module.key]), index.read_bytes())
+        path.write_bytes(data)
+        modules.append(replace(module, sha256=hashlib.sha256(data).hexdigest()))
+        files[module.key] = path
+    parts = [{"kind": "object", "modules": [module.name]} for module in modules]
+    return Program({**program.row, "parts": parts}, program.split, tuple(modules)), files
