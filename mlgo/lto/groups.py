@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import scipy.sparse as sp
 
 
 def cut(names: Sequence[frozenset[bytes]], bodies: Sequence[Mapping[int, int]], limit: int) -> list[list[int]]:
@@ -46,6 +45,8 @@ def cut(names: Sequence[frozenset[bytes]], bodies: Sequence[Mapping[int, int]], 
 
 def _shared(names: Sequence[frozenset[bytes]]) -> np.ndarray:
     """How many names each two modules share, int64 [num_modules, num_modules], 0 on the diagonal."""
+    import scipy.sparse as sp  # here, since it loads slowly and few commands merge
+
     numbers: dict[bytes, int] = {}
     columns = [[numbers.setdefault(name, len(numbers)) for name in sorted(of)] for of in names]
     rows = np.repeat(np.arange(len(names)), [len(of) for of in columns])
