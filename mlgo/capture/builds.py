@@ -192,11 +192,15 @@ def _names(compiles: Sequence[Compile], root: Path) -> list[str]:
 
 def unique_names(names: Iterable[str]) -> list[str]:
     """Names with ``#2`` and so on after those that came before."""
-    taken: dict[str, None] = {}
-    for name in names:
-        numbers = count(2)
-        free = name
-        while free in taken:
-            free = f"{name}#{next(numbers)}"
-        taken[free] = None
-    return list(taken)
+    taken: set[str] = set()
+    return [free_name(name, taken) for name in names]
+
+
+def free_name(name: str, taken: set[str]) -> str:
+    """A name that is not taken yet, which then is."""
+    numbers = count(2)
+    free = name
+    while free in taken:
+        free = f"{name}#{next(numbers)}"
+    taken.add(free)
+    return free

@@ -165,8 +165,8 @@ def options_in_command(words: Iterable[str]) -> tuple[str, ...]:
             found.append(word)
     if model == "static":
         found.append("-fno-pic")
-    elif model == "pic":
-        found.append(_RELOCATIONS.get((level, is_pie), "-fPIC"))
+    elif model == "pic" and not is_pie:  # code for programs that may lie anywhere is clang's default
+        found.append("-fpic" if level == "1" else "-fPIC")
     return tuple(found)
 
 
@@ -175,7 +175,6 @@ _CODE_GENERATION = re.compile(
     r"|zero-initialized-in-bss|use-init-array|split-machine-functions)"
     r"|-ffp-contract=(?:off|fast)|-mcmodel=\w+|-mlarge-data-threshold=\d+"
 )
-_RELOCATIONS = {("1", False): "-fpic", ("2", False): "-fPIC", ("1", True): "-fpie", ("2", True): "-fPIE"}
 
 
 def _grouped(options: Iterable[str]) -> Iterator[list[str]]:

@@ -8,27 +8,35 @@ from typing import Any
 
 from tqdm import tqdm
 
+from mlgo.capture.export import Exporter
 from mlgo.capture.verify import Recompiler
 from mlgo.cli.options import add_command, add_config_options, examples_of, positive, read_config, say
 from mlgo.compiler.toolchain import find_toolchain
 from mlgo.core.artifacts import OBJECTS_OF_BUILD, PROJECT, VERIFIED, provenance, read_table, table_rows, write_rows
-from mlgo.core.errors import CorpusError
+from mlgo.core.errors import ConfigError, CorpusError
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.work import shared_folder
-from mlgo.corpus.store import CAPTURED_NAME, OBJECTS_NAME, VERIFIED_NAME
+from mlgo.corpus.assemble import SPLITS
+from mlgo.corpus.store import CAPTURED_NAME, OBJECTS_NAME, VERIFIED_NAME, corpus_modules, project_modules
 from mlgo.execution.cores import usable_cores
 
 _EXAMPLES = {
     "verify": """
         mlgo corpus verify --project captured/zlib
         mlgo corpus verify --project captured/zlib --least 0.95 --json
-        """
+        """,
+    "export": """
+        mlgo corpus export --project captured/zlib -o exported/zlib
+        mlgo corpus export --corpus data/corpus --split train -o exported/train
+        """,
 }
 
 
 def add_parser(commands: Any) -> None:
     """Register the sub-command."""
-    parser = add_command(commands, "corpus", "check what was captured", examples_of(_EXAMPLES))
+    parser = add_command(
+        commands, "corpus", "check what was captured, or write it for other tools", examples_of(_EXAMPLES)
+    )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     verify = add_command(
         actions,
@@ -44,6 +52,17 @@ def add_parser(commands: Any) -> None:
     verify.add_argument("--json", action="store_true", help="print JSON")
     add_config_options(verify)
     verify.set_defaults(run=run_verify)
+    export = add_command(
+        actions, "export", "write modules as a corpus of LLVM's tools and of ml-compiler-opt", _EXAMPLES["export"]
+    )
+    source = export.add_mutually_exclusive_group(required=True)
+    source.add_argument("--project", type=Path, metavar="DIR", help="what mlgo capture has written")
+    source.add_argument("--corpus", type=Path, metavar="DIR", help="folder with modules.parquet, such as data/corpus")
+    export.add_argument("--split", choices=SPLITS, help="only this split of --corpus")
+    export.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="a new folder")
+    export.add_argument("--json", action="store_true", help="print JSON")
+    add_config_options(export)
+    export.set_defaults(run=run_export)
 
 
 def run_verify(args: argparse.Namespace) -> int:
@@ -68,6 +87,22 @@ def run_verify(args: argparse.Namespace) -> int:
     summary = summary_of(rows)
     say(args, summary, _text(summary, rows))
     return int(summary["reproduced"] < args.least * summary["modules"])
+
+
+def run_export(args: argparse.Namespace) -> None:
+    """Write the corpus, print how many modules it has."""
+    if args.split and not args.corpus:
+        raise ConfigError("--split is for --corpus; a captured project has no splits")
+    config = read_config(args)
+    toolchain = find_toolchain(config.toolchain, config.target)
+    exporter = Exporter(toolchain, config.compile.optimization, config.compile.compile_timeout_s)
+    if args.corpus:
+        modules = corpus_modules(args.corpus, [args.split] if args.split else None)
+    else:
+        modules = project_modules(args.project / CAPTURED_NAME)
+    with tqdm(desc="written", unit="module", disable=None) as bar:
+        count = exporter.write(args.output, modules, bar.update)
+    say(args, {"modules": count}, f"{count} modules in {args.output}")
 
 
 def summary_of(rows: list[dict[str, Any]]) -> dict[str, Any]:

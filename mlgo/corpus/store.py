@@ -1,7 +1,7 @@
 """The corpus on disk: manifest, bitcode shards, and single bitcode files where a compiler can read them."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -182,6 +182,32 @@ def unpack_project(path: Path, bitcode_dir: Path) -> tuple[list[Module], dict[st
     if not modules:
         raise CorpusError(f"{path} holds no module; every source of the project was left out")
     return modules, files
+
+
+def project_modules(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Names and files of a captured project's modules, in the order of its table; a few are in memory at a time.
+
+    Raises:
+        ArtifactError: missing, or no such table.
+    """
+    for row in table_rows(path, PROJECT, ["module", "skip_reason", "bitcode"]):
+        if not row["skip_reason"] and row["bitcode"] is not None:
+            yield row["module"], row["bitcode"]
+
+
+def corpus_modules(corpus_dir: Path, splits: Iterable[str] | None = None) -> Iterator[tuple[str, bytes]]:
+    """Keys and files of a corpus's modules, project by project; a few are in memory at a time.
+
+    Raises:
+        ArtifactError: no usable manifest or shard.
+        CorpusError: a project or the code of a module is in more than one split.
+    """
+    modules = load_modules(corpus_dir, splits=splits)
+    keys = {one.key for one in modules}
+    for project in dict.fromkeys(one.project for one in modules):
+        for name, data in project_modules(corpus_dir / "projects" / f"{project}.parquet"):
+            if f"{project}/{name}" in keys:
+                yield f"{project}/{name}", data
 
 
 def _check_splits(modules: Iterable[Module], corpus_dir: Path) -> None:

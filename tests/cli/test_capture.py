@@ -11,7 +11,7 @@ from mlgo.compiler.linked import LinkedFile, measure_file
 from mlgo.compiler.module_file import options_of
 from mlgo.compiler.toolchain import find_linker
 from mlgo.core.artifacts import PROGRAMS_OF_PROJECT, PROJECT, VERIFIED, read_table
-from mlgo.corpus.store import unpack_project
+from mlgo.corpus.store import project_modules, unpack_project
 
 pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
 
@@ -154,3 +154,14 @@ def test_sources_that_are_gone_are_rows(tmp_path, mlgo):
     assert found["skipped"]["plugin.c"].startswith("options: compiled with -fplugin=./evil.so")
     _, files = unpack_project(tmp_path / "out/project.parquet", tmp_path / "bitcode")
     assert options_of(files["out/here.c"]) == ("-fno-common",)
+
+
+def test_what_is_exported_is_captured_again_as_it_was(captured, tmp_path, mlgo):
+    run = mlgo("corpus", "export", "--project", captured, "-o", tmp_path / "corpus")
+    assert (run.returncode, run.stdout) == (0, f"4 modules in {tmp_path}/corpus\n")
+    run = mlgo("capture", "-o", tmp_path / "again", "--from", tmp_path / "corpus", "--json")
+    assert json.loads(run.stdout)["modules"] == 4
+    before, again = (dict(project_modules(folder / "project.parquet")) for folder in (captured, tmp_path / "again"))
+    assert again == before
+    run = mlgo("corpus", "export", "--project", captured, "-o", tmp_path / "corpus")
+    assert (run.returncode, run.stderr) == (1, f"error: {tmp_path}/corpus is not empty; name another folder\n")
