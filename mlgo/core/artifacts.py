@@ -112,7 +112,11 @@ PROGRAMS_OF_PROJECT = pa.schema(
             pa.list_(pa.struct([("kind", pa.string()), ("modules", pa.list_(pa.string()))])),
             "objects, and archives of which a linker takes what is needed, in the order of linking",
         ),
-        _field("foreign", pa.list_(pa.string()), "inputs of the link that the build did not compile"),
+        _field(
+            "foreign",
+            pa.list_(pa.string()),
+            "inputs of the link that are no modules: not compiled by the build, left out, or sampled away",
+        ),
         _field("libraries", pa.list_(pa.string()), "libraries that the link names"),
         _field("options", pa.list_(pa.string()), "further options of the linker"),
         _field("version_script", pa.string(), "text of the file that says what is exported; empty without one"),
@@ -149,6 +153,9 @@ SHIPPED_SIZES = pa.schema(
         _field("total", pa.int64(), "all three", "bytes", nullable=True),
         _field("compressed", pa.int64(), "the stripped file, compressed by zstd", "bytes", nullable=True),
         _field("num_modules", pa.int64(), "modules of the project in it"),
+        _field(
+            "num_foreign", pa.int64(), "further inputs of the build's link that are not in it, see PROGRAMS_OF_PROJECT"
+        ),
         _field("failure", pa.string(), "kind of failure; empty on success"),
         _field("message", pa.string(), "what went wrong; empty on success"),
     ]

@@ -42,6 +42,7 @@ def program_of_all(project: str, rows: Iterable[Mapping[str, Any]]) -> list[dict
     Returns:
         One row of ``artifacts.PROGRAMS_OF_PROJECT``, or none if there is no module.
     """
+    rows = list(rows)
     modules = _modules(rows)
     if not modules:
         return []
@@ -51,7 +52,7 @@ def program_of_all(project: str, rows: Iterable[Mapping[str, Any]]) -> list[dict
             "program": f"{project}.so",
             "kind": "shared",
             "parts": [{"kind": "object", "modules": modules}],
-            "foreign": [],
+            "foreign": [row["module"] for row in rows if row["skip_reason"]],
             "libraries": [],
             "options": ["-Bsymbolic"],
             "version_script": "",

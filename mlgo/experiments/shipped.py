@@ -18,7 +18,7 @@ FIGURES = (*SHIPPED, "folded")
 PROGRAMS = "programs"
 """Scope of all programs of a split."""
 
-_ATTRIBUTES = ("project", "program", "split", "kind", "num_modules")
+_ATTRIBUTES = ("project", "program", "split", "kind", "num_modules", "num_foreign")
 _ONE_BY_ONE = Bootstrap(0, 0.0, 0)
 
 

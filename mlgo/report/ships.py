@@ -52,11 +52,12 @@ class Ships:
                 text_column("project", lambda row: row.counts.get("project", "in total")),
                 Column("program", _program, left=True),
                 Column("modules", lambda row, style: _count(row, style, "num_modules")),
+                Column("left out", lambda row, style: _count(row, style, "num_foreign")),
                 *(gain_column(f"gain, {title}", partial(_gain, figure=name)) for name, title in TITLES.items()),
                 count_column("total under the heuristic (bytes)", lambda row: row.by("total").baseline_sum),
                 count_column("under the policy (bytes)", lambda row: row.by("total").policy_sum),
             ],
-            self.rows,
+            [row for row in self.rows if row.scope != PROGRAMS or _all_programs(row) > 1],
         )
 
 
@@ -72,6 +73,11 @@ def compare_shipped(shipped: pa.Table, policies: Sequence[Contender], bootstrap:
     rows = [row for row in program_rows(measured) if row.by("total").num_compared]
     failures = [{**row, "message": without_folders(row["message"])} for row in ship_failures(shipped)]
     return Ships(by_contender([*rows, *shipped_totals(measured, bootstrap)]), failures)
+
+
+def _all_programs(row: Row) -> int:
+    one = row.by("total")
+    return one.num_compared + one.num_failed
 
 
 def _program(row: Row, style: Style) -> str:

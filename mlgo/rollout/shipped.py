@@ -165,6 +165,7 @@ def _row(
         "folded": fold,
         **(sizes or dict.fromkeys(SHIPPED)),
         "num_modules": len(program.modules),
+        "num_foreign": len(program.row["foreign"]),
         "failure": failure,
         "message": message,
     }

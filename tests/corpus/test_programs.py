@@ -74,7 +74,7 @@ def test_a_project_of_units_is_one_shared_object_of_its_modules():
     (found,) = program_of_all("lib", [source("a.c"), source("b.c", "exit: no"), source("c.c")])
     assert (found["project"], found["program"], found["kind"]) == ("lib", "lib.so", "shared")
     assert found["parts"] == [{"kind": "object", "modules": ["a.c", "c.c"]}]
-    assert (found["options"], found["version_script"], found["foreign"]) == (["-Bsymbolic"], "", [])
+    assert (found["options"], found["version_script"], found["foreign"]) == (["-Bsymbolic"], "", ["b.c"])
     assert program_of_all("lib", [source("b.c", "exit: no")]) == []
 
 
@@ -105,6 +105,6 @@ def test_a_folder_without_a_capture_is_refused(tmp_path):
 
 
 def test_a_captured_project_has_no_sources(captured, tmp_path):
-    refused = pytest.raises(CorpusError, match="thing is a captured project; its sources are compiled by mlgo capture")
+    refused = pytest.raises(CorpusError, match="thing is a captured build; its sources are compiled by mlgo capture")
     with refused, source_folder(recipe(captured), tmp_path / "cache", tmp_path):
         pass

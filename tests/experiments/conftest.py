@@ -177,7 +177,7 @@ def shipped_rows(project: str, program: str, contender: str, text: int | None, s
             sizes["total"] = own + 1_000 + own // 10
         told = {"project": project, "split": split, "program": program, "kind": "program", "contender": contender}
         failed = {"failure": "", "message": ""} if text is not None else {"failure": "link", "message": "no: /a/b/x.o"}
-        rows.append({**told, "folded": folded, **sizes, "num_modules": 4, **failed})
+        rows.append({**told, "folded": folded, **sizes, "num_modules": 4, "num_foreign": 1, **failed})
     return rows
 
 

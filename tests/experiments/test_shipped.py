@@ -96,6 +96,14 @@ def test_a_failure_under_the_heuristic(shipped):
     assert (total.by("text").num_compared, total.by("text").num_failed) == (2, 1)
 
 
+def test_a_single_program_has_no_row_in_total():
+    rows = table(shipped_rows("a", "one", "heuristic", 1_000), shipped_rows("a", "one", "es-s0", 900))
+    found = compare_shipped(rows, [ES], BOOTSTRAP)
+    (cells,) = found.table.cells(HTML)
+    assert cells[:5] == ["es-s0", "a", "one", "4", "1"]
+    assert len(found.totals) == 1
+
+
 def test_nothing_is_linked():
     found = compare_shipped(table(), [ES], BOOTSTRAP)
     assert (found.rows, found.failures, found.totals) == ([], [], [])
