@@ -15,7 +15,7 @@ from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import find_linker, find_toolchain
 from mlgo.core.artifacts import RESULTS, SHIPPED_SIZES, provenance, read_provenance, read_table, write_table
 from mlgo.core.config import CompileConfig, EvaluateConfig, Settings, read_settings
-from mlgo.core.errors import ConfigError
+from mlgo.core.errors import ConfigError, MlgoError
 from mlgo.core.files import file_sha256, write_text
 from mlgo.core.names import PolicyName
 from mlgo.core.scratch import scratch_directory
@@ -103,9 +103,15 @@ def run(args: argparse.Namespace) -> None:
     origin["projects"] = {one.project: one.content for one in subjects}
     write_table(output / "results.parquet", results, RESULTS, origin)
     write_table(output / "shipped.parquet", shipped, SHIPPED_SIZES, origin)
-    text = _write_page(output, policy.task, str(name), values)
     shutil.rmtree(output / "parts")
-    failed = sum(bool(failure) for failure in results["failure"].to_pylist())
+    failures = [row for row in results.to_pylist() if row["failure"]]
+    if len(failures) == results.num_rows:
+        first = failures[0]
+        raise MlgoError(
+            f"no module compiles; the first, {first['project']}/{first['module']}: {first['failure']}: "
+            f"{first['message']}; {output / 'results.parquet'} tells of all"
+        )
+    text, failed = _write_page(output, policy.task, str(name), values), len(failures)
     record = {"modules": results.num_rows, "failed": failed, "shipped": shipped.to_pylist()}
     head = f"{results.num_rows} modules, {failed} failed; gains of linked files over the heuristic, more is better"
     say(args, {**record, "page": str(output / "report.html")}, f"{head}\n{text}\npage: {output / 'report.html'}")

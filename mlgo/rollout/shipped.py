@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mlgo.compiler.linked import SHIPPED, LinkedFile, shipped_sizes
-from mlgo.core.errors import CompileError, MlgoError
+from mlgo.core.errors import CompileError
 from mlgo.core.measures import scores_of
 from mlgo.core.names import PolicyName
 from mlgo.corpus.store import Module, Program
@@ -84,9 +84,6 @@ def evaluate_project(
         bitcode: file by module key.
         linking: how.
         folder: for objects.
-
-    Raises:
-        MlgoError: not a single module compiles.
     """
     results, objects = compile_both(host, policy, name, modules, programs, bitcode, folder)
     sizes = [row for who, of in objects.items() for row in measure_programs(linking, who, programs, of)]
@@ -106,9 +103,6 @@ def compile_both(
 
     Returns:
         Rows of ``artifacts.RESULTS``, and object files by contender and module key; none where a compile failed.
-
-    Raises:
-        MlgoError: not a single module compiles.
     """
     others = other_modules(modules, programs)
     every = [*modules, *others]
@@ -119,10 +113,6 @@ def compile_both(
         for module, outcome in zip(modules, outcomes, strict=True)
         if outcome.result is not None
     ]
-    if not compiled:
-        raise MlgoError(
-            f"no module of {modules[0].project} compiles; the first, {modules[0].name}: {outcomes[0].reason}"
-        )
     found = evaluate_policy(host, policy, name, compiled, bitcode, 1.0, advised, others)
     rows = {(row["project"], row["module"]): row for row in found.results}
     results = [

@@ -35,9 +35,6 @@ def evaluate_thin(
 
     Returns:
         Results are those of the pre-link compiles, whose objects are those of ordinary ones.
-
-    Raises:
-        MlgoError: not a single module compiles.
     """
     (folder / "fat").mkdir(parents=True)
     fat = {}

@@ -138,7 +138,7 @@ def test_nothing_compiles(captured, policies, tmp_path, mlgo):
     folder = with_bitcode(captured, tmp_path / "broken", lambda name: True)
     run = mlgo("evaluate", "--policy", policies / "never-s0", "--project", folder)
     assert run.returncode == 1
-    assert "error: no module of thing compiles; the first, main.c: exit: " in run.stderr
+    assert "error: no module compiles; the first, thing/main.c: exit: under the heuristic: " in run.stderr
     assert "Traceback" not in run.stderr
 
 

@@ -12,6 +12,7 @@ rule try_policy:
         code=code(
             "compiler",
             "corpus",
+            "lto",
             "wire",
             "problems/llvm",
             "actions",
