@@ -20,6 +20,8 @@ from mlgo.core.measures.elf import SHF_ALLOC, read_sections, section_name, text_
 
 _TIMEOUT_S = 30.0
 _VERSION = re.compile(r"^.*\b(?:clang|gcc) version \S+.*$", re.MULTILINE)
+_QUOTED_WORD = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_QUOTED_CALL = re.compile(r'^ "(?:[^"\\]|\\.)*"(?: "(?:[^"\\]|\\.)*")*', re.DOTALL | re.MULTILINE)
 _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 _NO_CONTENT = 8  # SHT_NOBITS
 
@@ -91,9 +93,12 @@ def identify(program: str) -> Compiler:
 
 
 def front_end_words(plan: str) -> list[str] | None:
-    """The call of clang's own front end in what a driver prints for ``-###``; None if there is not exactly one."""
-    lines = [line for line in plan.splitlines() if '"-cc1"' in line]
-    return shlex.split(lines[0]) if len(lines) == 1 else None
+    """The call of clang's own front end in what a driver prints for ``-###``; None if there is not exactly one.
+
+    Each word of a call stands in quotes, with a backslash before quotes, backslashes and dollars in it.
+    """
+    calls = [call for call in _QUOTED_CALL.findall(plan) if '"-cc1"' in call]
+    return [re.sub(r"\\(.)", r"\1", word) for word in _QUOTED_WORD.findall(calls[0])] if len(calls) == 1 else None
 
 
 def _row(project: str, unit: Unit, ran: bool, is_last: bool) -> dict[str, Any]:

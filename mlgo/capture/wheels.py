@@ -31,7 +31,7 @@ from mlgo.core.measures.elf import global_symbols
 from mlgo.corpus.fetch import unpack
 from mlgo.corpus.store import OBJECTS_NAME
 
-_TOOLS = ("ar", "ranlib", "objcopy")
+_OTHER_TOOLS = ("ranlib", "objcopy")
 """Further tools of the multi-tool, by the names that builds look for."""
 
 _FOLDER_OF_BUILD = ("scikit-build-core", "meson-python")
@@ -104,7 +104,8 @@ def capture_wheel(source: Path, folder: Path, how: WheelBuild) -> Build:
         raise CorpusError(f"building a wheel needs pip; install it for {sys.executable}")
     for name in ("bin", "tmp", "wheel"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    environment = wrap_tools(folder, _environment(folder, how))
+    commands = _commands(how.target)
+    environment = wrap_tools(folder, _environment(folder, how, commands), commands)
     (folder / "records").mkdir(exist_ok=True)
     log = folder / "build.log"
     run = run_bounded(_command(source, folder, how), how.timeout_s, cwd=source, env=environment, stdout=log)
@@ -172,19 +173,26 @@ def _requirements(source: Path) -> set[str]:
         return set()
 
 
-def _environment(folder: Path, how: WheelBuild) -> dict[str, str]:
+def _commands(target: str) -> dict[str, list[str]]:
+    """Compilers and archiver for a build, by all names that it may have for them."""
     zig = str(find_linker())
-    for name in _TOOLS:
+    c, cxx = ([zig, name, "-target", target] for name in ("cc", "c++"))
+    names = {**dict.fromkeys(("cc", "gcc", "clang"), c), **dict.fromkeys(("c++", "g++", "clang++"), cxx)}
+    return names | {"ar": [zig, "ar"]}
+
+
+def _environment(folder: Path, how: WheelBuild, commands: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    for name in _OTHER_TOOLS:
         script = folder / "bin" / name
-        script.write_text(f'#!/bin/sh\nexec {shlex.quote(zig)} {name} "$@"\n')
+        script.write_text(f'#!/bin/sh\nexec {shlex.quote(str(find_linker()))} {name} "$@"\n')
         script.chmod(0o755)
     constraints = folder / "constraints.txt"
     constraints.write_text("".join(f"{requirement}\n" for requirement in how.requirements))
     inherited = {name: value for name, value in zig_environment(how.cache_dir).items() if name != "PYTHONPATH"}
     return inherited | {
-        "CC": shlex.join([zig, "cc", "-target", how.target]),
-        "CXX": shlex.join([zig, "c++", "-target", how.target]),
-        "AR": shlex.join([zig, "ar"]),
+        "CC": shlex.join(commands["cc"]),
+        "CXX": shlex.join(commands["c++"]),
+        "AR": shlex.join(commands["ar"]),
         "PATH": f"{folder / 'bin'}{os.pathsep}{inherited.get('PATH', os.defpath)}",
         "TMPDIR": str(folder / "tmp"),
         "PIP_CONSTRAINT": str(constraints),

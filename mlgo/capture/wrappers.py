@@ -67,8 +67,15 @@ def run_build(command: Sequence[str], folder: Path, environment: Mapping[str, st
             process.send_signal(signal.SIGINT)
 
 
-def wrap_tools(folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
+def wrap_tools(
+    folder: Path, environment: Mapping[str, str], commands: Mapping[str, Sequence[str]] | None = None
+) -> dict[str, str]:
     """Write a wrapper for each tool that a build could find, and return the build's environment.
+
+    Args:
+        folder: for the wrappers.
+        environment: of the build, apart from what wrappers need.
+        commands: what tools of these names shall be, in the place of those that PATH has.
 
     Raises:
         ConfigError: a variable names a tool that is not there.
@@ -77,30 +84,34 @@ def wrap_tools(folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
     tools = folder / "tools"
     shutil.rmtree(tools, ignore_errors=True)
     tools.mkdir(parents=True)
-    for name, (tool, program) in _tools_on(path).items():
-        _write_wrapper(tools / name, tool, [program], path, folder)
+    found = _tools_on(path)
+    for name, words in (commands or {}).items():
+        if (kind := tool_called(name)) is not None:
+            found[name] = kind, words
+    for name, (tool, words) in found.items():
+        _write_wrapper(tools / name, tool, words, path, folder)
     named = {}
     for variable, tool in VARIABLES.items():
         if words := shlex.split(environment.get(variable, "")):
-            found = shutil.which(words[0], path=path)
-            if found is None:
+            program = shutil.which(words[0], path=path)
+            if program is None:
                 raise ConfigError(f"{variable}={environment[variable]}: there is no program {words[0]}")
             # Build systems look at the name to see which compiler it is.
-            wrapper = tools / f"{variable.lower()}-is" / tool_and_options([found, *words[1:]])[0]
+            wrapper = tools / f"{variable.lower()}-is" / tool_and_options([program, *words[1:]])[0]
             wrapper.parent.mkdir()
-            _write_wrapper(wrapper, tool, [found, *words[1:]], path, folder)
+            _write_wrapper(wrapper, tool, [program, *words[1:]], path, folder)
             named[variable] = str(wrapper.absolute())
     return {**environment, **named, "PATH": f"{tools.absolute()}{os.pathsep}{path}"}
 
 
-def _tools_on(path: str) -> dict[str, tuple[Tool, str]]:
+def _tools_on(path: str) -> dict[str, tuple[Tool, Sequence[str]]]:
     """Tools on a search path, by name; the first of a name counts."""
-    found: dict[str, tuple[Tool, str]] = {}
+    found: dict[str, tuple[Tool, Sequence[str]]] = {}
     for folder in map(Path, filter(None, path.split(os.pathsep))):
         for file in sorted(folder.iterdir()) if folder.is_dir() else ():
             tool = tool_called(file.name)
             if tool is not None and file.name not in found and os.access(file, os.X_OK):
-                found[file.name] = tool, str(file)
+                found[file.name] = tool, [str(file)]
     return found
 
 

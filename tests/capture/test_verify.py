@@ -60,10 +60,14 @@ def verified(tmp_path, cache):
 
 def test_every_level_of_the_same_clang_gives_the_same_code_and_data(built, verified):
     levels = {"none": [], "o2": ["-O2"], "size": ["-Oz", "-ffunction-sections"], "debug": ["-O0", "-g", "-fPIC"]}
-    machines = {"other": ["-O2", "-target", "x86_64-linux-gnu"], "wide": ["-O3", "-mavx2", "-funroll-loops"]}
+    machines = {
+        "lines": ["-O1", '-DTEXT="a\\b$c"\n'],
+        "other": ["-O2", "-target", "x86_64-linux-gnu"],
+        "wide": ["-O3", "-mavx2", "-funroll-loops"],
+    }
     rows = built(ZIG, **levels, **machines)
     assert {row["driver"] for row in rows} == {"zig"}
-    assert [row["level"] for row in rows] == ["", "-O2", "-Oz", "-O0", "-O2", "-O3"]
+    assert [row["level"] for row in rows] == ["", "-O2", "-Oz", "-O0", "-O1", "-O2", "-O3"]
     found = verified(rows)
     assert {name: row["message"] for name, row in found.items()} == dict.fromkeys(found, "")
     assert all(row["same_contents"] and row["text_bytes"] == row["recompiled_bytes"] > 0 for row in found.values())
@@ -136,6 +140,8 @@ def test_identity():
 
 def test_plans():
     assert front_end_words(' "/a b/clang" "-cc1" "-D" "X=\\"y\\""\n') == ["/a b/clang", "-cc1", "-D", 'X="y"']
+    several = ' "c" "-cc1" "-D" "X=\\"1\\"\n" "-D" "Y=\\$\\\\" "a.c"\n "ld" "a.o"\n'
+    assert front_end_words(several) == ["c", "-cc1", "-D", 'X="1"\n', "-D", "Y=$\\", "a.c"]
     assert front_end_words("gcc version 12\n cc1 -quiet") is None
     assert front_end_words(' "c" "-cc1" "a"\n "c" "-cc1" "b"\n') is None
 

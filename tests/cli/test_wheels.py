@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from mlgo.capture.calls import read_calls, tool_and_options
 from mlgo.capture.wheels import WheelBuild, wheel_project
 from mlgo.compiler.linked import LinkedFile
 from mlgo.core.artifacts import OBJECTS_OF_BUILD, PROGRAMS_OF_PROJECT, PROJECT, read_table
@@ -40,7 +42,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     include = "-I" + sysconfig.get_paths()["include"]
     source = os.path.abspath("thing.c")
     subprocess.run([*compiler, "-O2", "-fPIC", "-Imade", include, "-c", source, "-o", "made/thing.o"], check=True)
-    subprocess.run([*compiler, "-O2", "-c", "unused.c", "-o", "made/unused.o"], check=True)
+    subprocess.run(["gcc", "-O2", "-c", "unused.c", "-o", "made/unused.o"], check=True)
     subprocess.run([*compiler, "-shared", "-nostdlib", "made/thing.o", "-o", "made/thing" + suffix], check=True)
     name = "thing-1.0-py3-none-any.whl"
     with zipfile.ZipFile(os.path.join(wheel_directory, name), "w") as wheel:
@@ -111,6 +113,11 @@ def test_modules_hold_no_name_of_a_folder(captured):
     assert row["module"] == "thing.c"
     assert str(captured).encode() not in row["bitcode"]
     assert b"thing.c" in row["bitcode"]
+
+
+def test_gcc_is_the_same_compiler_in_the_build_of_a_wheel(captured):
+    calls = [call for call in read_calls(captured / "records") if "unused.c" in call.arguments]
+    assert [tool_and_options(shlex.split(call.program)) for call in calls] == [("cc", ("-target", "x86_64-linux-gnu"))]
 
 
 def test_the_build_is_reproduced(captured, shared, mlgo):
