@@ -111,7 +111,10 @@ def read_build(calls: Iterable[Call | Step], root: Path) -> Build:
             else:
                 links.pop(step.output, None)
                 inputs = [path for path in _with_libraries(step, archives) if path != step.output]
-                links[step.output] = step, [(path, list(held.get(_original(path, archives), []))) for path in inputs]
+                links[step.output] = (
+                    step,
+                    [(path, list(held.get(original_archive(path, archives), []))) for path in inputs],
+                )
     last = {one.output: number for number, one in enumerate(compiles)}
     linked = {number for _, inputs in links.values() for _, numbers in inputs for number in numbers}
     wanted = [number for number, one in enumerate(compiles) if last[one.output] == number or number in linked]
@@ -165,12 +168,14 @@ def _with_libraries(link: Link, archives: set[Path]) -> list[Path]:
     found = list(link.inputs)
     for name in link.libraries:
         file = name[1:] if name.startswith(":") else f"lib{name}.a"
-        made = [path for folder in link.library_folders if _original(path := folder / file, archives) in archives]
+        made = [
+            path for folder in link.library_folders if original_archive(path := folder / file, archives) in archives
+        ]
         found += made[:1]
     return found
 
 
-def _original(path: Path, archives: set[Path]) -> Path:
+def original_archive(path: Path, archives: set[Path]) -> Path:
     """The archive of the build that a file is a copy of, as ``make install`` makes; else the file itself."""
     is_known = path in archives or path.suffix != ".a"
     same = [] if is_known else [one for one in archives if one.name == path.name]
@@ -178,7 +183,7 @@ def _original(path: Path, archives: set[Path]) -> Path:
 
 
 def _kind(path: Path, link: Link, archives: set[Path]) -> Literal["object", "archive"]:
-    is_archive = _original(path, archives) in archives and path not in link.whole
+    is_archive = original_archive(path, archives) in archives and path not in link.whole
     return "archive" if is_archive and not is_shared(path) else "object"
 
 

@@ -22,7 +22,7 @@ from mlgo.capture.calls import read_calls
 from mlgo.capture.extract import Extraction
 from mlgo.capture.objects import object_rows
 from mlgo.capture.project import Captured, write_project
-from mlgo.capture.wrappers import wrap_tools
+from mlgo.capture.wrappers import RECORDS, wrap_tools
 from mlgo.compiler.process import run_bounded, without_folders
 from mlgo.compiler.toolchain import find_linker, zig_environment
 from mlgo.core.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
@@ -36,6 +36,8 @@ _OTHER_TOOLS = ("ranlib", "objcopy")
 
 _FOLDER_OF_BUILD = ("scikit-build-core", "meson-python")
 """Build systems that compile in a temporary folder unless they are given one."""
+
+_ERROR = re.compile(r"\b(?:fatal )?error:", re.IGNORECASE)
 
 _ENTRY = b"PyInit_"
 _ONLY_ENTRY = "{ global: PyInit_*; local: *; };\n"
@@ -77,14 +79,14 @@ def wheel_project(sdist: Path, folder: Path, how: WheelBuild, extraction: Extrac
         CorpusError: it cannot be unpacked or built, or nothing in the wheel is linked.
         ArtifactError: a table cannot be written.
     """
-    for name in ("source", "unpacked", "records", "tmp", "wheel"):  # of an earlier build
+    for name in ("source", "unpacked", RECORDS, "tmp", "wheel", "parts"):  # of an earlier build
         shutil.rmtree(folder / name, ignore_errors=True)
     # Without its version: pip would keep the wheel of a folder with one, and build nothing the next time.
     source = unpack(sdist, folder / "unpacked").rename(folder / "source")
     (folder / "unpacked").rmdir()
     build = capture_wheel(source, folder, how)
     objects = object_rows(extraction.project, build.units, ran=True)
-    write_rows(folder / OBJECTS_NAME, objects, OBJECTS_OF_BUILD, provenance())
+    write_rows(folder / OBJECTS_NAME, objects, OBJECTS_OF_BUILD, provenance(root=str(source)))
     return write_project(folder, build, replace(extraction, hidden=temporary_folders(source, folder)))
 
 
@@ -106,13 +108,15 @@ def capture_wheel(source: Path, folder: Path, how: WheelBuild) -> Build:
         (folder / name).mkdir(parents=True, exist_ok=True)
     commands = _commands(how.target)
     environment = wrap_tools(folder, _environment(folder, how, commands), commands)
-    (folder / "records").mkdir(exist_ok=True)
+    (folder / RECORDS).mkdir(exist_ok=True)
     log = folder / "build.log"
     run = run_bounded(_command(source, folder, how), how.timeout_s, cwd=source, env=environment, stdout=log)
+    with log.open("a") as file:
+        file.write(run.stderr)
     if run.returncode != 0:
-        reason = f"no end within {how.timeout_s:g} s" if run.returncode is None else _reason(log, run.stderr)
+        reason = f"no end within {how.timeout_s:g} s" if run.returncode is None else _reason(log)
         raise CorpusError(f"{source.name} cannot be built as a wheel: {reason}; all it said is in {log}")
-    build = without_probes(read_build(read_calls(folder / "records"), source.absolute()))
+    build = without_probes(read_build(read_calls(folder / RECORDS), source.absolute()))
     return installed(build, sorted((folder / "wheel").glob("*.whl"))[0], folder)
 
 
@@ -159,7 +163,7 @@ def _command(source: Path, folder: Path, how: WheelBuild) -> list[str]:
     if any(name in _requirements(source) for name in _FOLDER_OF_BUILD):
         settings.setdefault("build-dir", str(source / "build"))
     given = [f"--config-settings={name}={value}" for name, value in settings.items()]
-    options = ("--no-deps", "--no-clean", "--no-input", "--disable-pip-version-check", "--verbose")
+    options = ("--no-deps", "--use-pep517", "--no-clean", "--no-input", "--disable-pip-version-check", "--verbose")
     return [sys.executable, "-m", "pip", "wheel", *options, *given, "-w", str(folder / "wheel"), str(source)]
 
 
@@ -204,8 +208,8 @@ def _environment(folder: Path, how: WheelBuild, commands: Mapping[str, Sequence[
     }
 
 
-def _reason(log: Path, stderr: str) -> str:
+def _reason(log: Path) -> str:
     """The line of a failed build that most likely says why."""
-    lines = [*log.read_text(errors="replace").splitlines(), *stderr.splitlines()]
-    errors = [line.strip() for line in lines if re.search(r"\b(?:fatal )?error:", line, re.IGNORECASE)]
+    lines = log.read_text(errors="replace").splitlines()
+    errors = [line.strip() for line in lines if _ERROR.search(line) and "dependency resolver" not in line]
     return without_folders((errors or lines or ["pip ended without a word"])[0])[:300]

@@ -16,6 +16,9 @@ from pathlib import Path
 from mlgo.capture.calls import Tool, tool_and_options, tool_called
 from mlgo.core.errors import ConfigError
 
+RECORDS = "records"
+"""Folder of what wrappers write down, in that of a captured project."""
+
 VARIABLES: Mapping[str, Tool] = {"CC": "cc", "CXX": "c++", "AR": "ar", "LD": "ld"}
 """Environment variables that name tools for a build."""
 
@@ -55,7 +58,7 @@ def run_build(command: Sequence[str], folder: Path, environment: Mapping[str, st
     Raises:
         ConfigError: the build cannot be started, or a variable names a tool that is not there.
     """
-    (folder / "records").mkdir(parents=True, exist_ok=True)
+    (folder / RECORDS).mkdir(parents=True, exist_ok=True)
     wrapped = wrap_tools(folder, environment)
     if shutil.which(command[0], path=wrapped["PATH"]) is None:
         raise ConfigError(f"cannot start {command[0]}: no such program")
@@ -118,7 +121,7 @@ def _tools_on(path: str) -> dict[str, tuple[Tool, Sequence[str]]]:
 def _write_wrapper(file: Path, tool: Tool, words: Sequence[str], path: str, folder: Path) -> None:
     text = _WRAPPER.format(
         path=shlex.quote(path),
-        records=shlex.quote(str((folder / "records").absolute())),
+        records=shlex.quote(str((folder / RECORDS).absolute())),
         tool=tool,
         program=shlex.quote(shlex.join(words)),
         program_words=shlex.join(words),

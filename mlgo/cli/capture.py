@@ -17,7 +17,7 @@ from mlgo.capture.imports import KINDS, import_build
 from mlgo.capture.objects import object_rows
 from mlgo.capture.project import Captured, write_project
 from mlgo.capture.wheels import WheelBuild, wheel_project
-from mlgo.capture.wrappers import run_build
+from mlgo.capture.wrappers import RECORDS, run_build
 from mlgo.cli.options import add_command, add_config_options, positive, read_config, say
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import find_toolchain
@@ -78,10 +78,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _capture_build(args: argparse.Namespace, command: list[str]) -> tuple[Captured, int]:
     """Capture what runs now, or what is written down; with the status of the build."""
-    status = 0
+    status, root = 0, (args.root or Path()).absolute()
     if command:
         status = run_build(command, args.output)
-        build = without_probes(read_build(read_calls(args.output / "records"), (args.root or Path()).absolute()))
+        build = without_probes(read_build(read_calls(args.output / RECORDS), root))
     else:
         build = import_build(args.source, args.root, _options(args.options))
     for note in build.notes:
@@ -96,7 +96,7 @@ def _capture_build(args: argparse.Namespace, command: list[str]) -> tuple[Captur
     if status:
         print(f"warning: the build ended with status {status}; what it had done until then is kept", file=sys.stderr)
     objects = object_rows(_name(args), build.units, ran=bool(command))  # now: the next build may replace them
-    write_rows(args.output / OBJECTS_NAME, objects, OBJECTS_OF_BUILD, provenance())
+    write_rows(args.output / OBJECTS_NAME, objects, OBJECTS_OF_BUILD, provenance(root=str(root)))
     with (
         scratch_directory() as folder,
         tqdm(total=len(build.units) + len(build.modules), desc="bitcode", disable=None) as bar,

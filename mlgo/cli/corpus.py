@@ -1,24 +1,45 @@
 """`mlgo corpus`: what is in a corpus, and whether it is true."""
 
 import argparse
+import shutil
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
+from mlgo.capture.builds import read_build
+from mlgo.capture.calls import read_calls
 from mlgo.capture.export import Exporter
+from mlgo.capture.relink import Relink
 from mlgo.capture.verify import Recompiler
+from mlgo.capture.wrappers import RECORDS
 from mlgo.cli.options import add_command, add_config_options, examples_of, positive, read_config, say
-from mlgo.compiler.toolchain import find_toolchain
-from mlgo.core.artifacts import OBJECTS_OF_BUILD, PROJECT, VERIFIED, provenance, read_table, table_rows, write_rows
+from mlgo.compiler.toolchain import find_linker, find_toolchain
+from mlgo.core.artifacts import (
+    OBJECTS_OF_BUILD,
+    PROJECT,
+    VERIFIED,
+    provenance,
+    read_provenance,
+    read_table,
+    table_rows,
+    write_rows,
+)
 from mlgo.core.errors import ConfigError, CorpusError
+from mlgo.core.names import PolicyName
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.work import shared_folder
 from mlgo.corpus.assemble import SPLITS
 from mlgo.corpus.store import CAPTURED_NAME, OBJECTS_NAME, VERIFIED_NAME, corpus_modules, project_modules
 from mlgo.execution.cores import usable_cores
+from mlgo.policy.stored import load_policy
+from mlgo.rollout import CompileHost
+from mlgo.rollout.linking import Linking, object_paths
+from mlgo.rollout.shipped import evaluate_project
+from mlgo.rollout.subjects import one_project
 
 _EXAMPLES = {
     "verify": """
@@ -28,6 +49,9 @@ _EXAMPLES = {
     "export": """
         mlgo corpus export --project captured/zlib -o exported/zlib
         mlgo corpus export --corpus data/corpus --split train -o exported/train
+        """,
+    "relink": """
+        mlgo corpus relink --project captured/zlib --policy data/policies/marginal-s0 -o relinked
         """,
 }
 
@@ -63,6 +87,19 @@ def add_parser(commands: Any) -> None:
     export.add_argument("--json", action="store_true", help="print JSON")
     add_config_options(export)
     export.set_defaults(run=run_export)
+    relink = add_command(
+        actions,
+        "relink",
+        "compile a captured project under a policy, and link it again as its build did",
+        _EXAMPLES["relink"],
+    )
+    relink.add_argument("--project", type=Path, required=True, metavar="DIR", help="what mlgo capture has written")
+    relink.add_argument("--policy", type=Path, required=True, metavar="DIR", help="folder of the policy")
+    relink.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="for the linked files")
+    relink.add_argument("--workers", type=positive, default=usable_cores(), help="(default: %(default)s)")
+    relink.add_argument("--json", action="store_true", help="print JSON")
+    add_config_options(relink)
+    relink.set_defaults(run=run_relink)
 
 
 def run_verify(args: argparse.Namespace) -> int:
@@ -103,6 +140,40 @@ def run_export(args: argparse.Namespace) -> None:
     with tqdm(desc="written", unit="module", disable=None) as bar:
         count = exporter.write(args.output, modules, bar.update)
     say(args, {"modules": count}, f"{count} modules in {args.output}")
+
+
+def run_relink(args: argparse.Namespace) -> None:
+    """Compile each module under the policy, link with the build's own tools, print what was made."""
+    config, name = read_config(args), PolicyName.of(args.policy.resolve().name)
+    toolchain, policy = find_toolchain(config.toolchain, config.target), load_policy(args.policy)
+    shared = shared_folder(Path("data/work"))
+    subject = one_project(args.project, shared / "bitcode")
+    subject.check(policy.task, config.compile.optimization)
+    root = read_provenance(args.project / OBJECTS_NAME).get("root")
+    if not root or not (args.project / RECORDS).is_dir():
+        raise CorpusError(f"{args.project} was not captured from a build that ran here; there is no link to do again")
+    calls = read_calls(args.project / RECORDS)
+    build = read_build(calls, Path(root))
+    known = {program.row["program"] for program in subject.programs}
+    build = replace(build, programs=tuple(one for one in build.programs if one.name in known))
+    linking = Linking(find_linker(), config.compile.compile_timeout_s, args.workers)
+    with (
+        scratch_directory() as folder,
+        CompileHost(toolchain, policy.task, config.compile, args.workers, workers=config.workers) as host,
+    ):
+        evaluate_project(host, policy, name, subject.modules, [], subject.unpack(), linking, folder)
+        places = object_paths(subject.modules, folder / "policy")
+        objects = {one.name: places[one.key] for one in subject.modules if places[one.key].exists()}
+        again = Relink(objects, folder / "linked", (shared / "zig-cache").absolute(), linking.timeout_s)
+        files = again.run(calls, build)
+        for program, file in files.items():
+            (args.output / program).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(file, args.output / program)
+    say(
+        args,
+        {"modules": len(objects), "programs": [str(args.output / program) for program in files]},
+        "\n".join([f"{len(objects)} modules compiled under {name}", *(str(args.output / one) for one in files)]),
+    )
 
 
 def summary_of(rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """`mlgo evaluate` on a small real build, with policies that always or never inline."""
 
+import ctypes
 import json
 import shutil
+import subprocess
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +13,7 @@ from mlgo.cli.main import build_parser
 from mlgo.core.artifacts import PROGRAMS_OF_PROJECT, PROJECT, RESULTS, SHIPPED_SIZES, read_provenance, read_table
 from mlgo.core.artifacts import write_table as write
 from mlgo.core.errors import MlgoError
+from mlgo.core.measures.elf import function_sizes, global_symbols
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
@@ -63,6 +66,33 @@ def test_linked_files_by_hand(evaluated):
         assert row["total"] == row["text"] + row["read_only"] + row["unwind"]
         assert row["compressed"] > 0
     assert sizes(rows, "prog", "heuristic")["num_modules"] == 3
+
+
+def test_relinked_files_run(captured, policies, project, mlgo, tmp_path):
+    options = ("--project", captured, "--policy", policies / "never-s0", "-o", tmp_path / "again", "--json")
+    before = (project / "prog").read_bytes()
+    run = mlgo("corpus", "relink", *options)
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["modules"] == 4
+    program, library = tmp_path / "again/prog", tmp_path / "again/lib.so"
+    assert subprocess.run([program], check=False).returncode == 0
+    assert ctypes.CDLL(str(library)).visible(41) == 42
+    assert "twice" in function_sizes(program.read_bytes())  # never inlined
+    assert "twice" not in function_sizes(before)
+    assert "unused" not in function_sizes(program.read_bytes())  # not taken from the archive, which is made again
+    exported, _ = global_symbols(library.read_bytes(), dynamic=True)
+    assert b"visible" in exported
+    assert b"hidden" not in exported  # by the version script of the build
+    assert (project / "prog").read_bytes() == before
+
+
+def test_a_database_has_no_link_to_do_again(tmp_path, policies, mlgo):
+    (tmp_path / "one.c").write_text("int x(void) { return 1; }\n")
+    (tmp_path / "db.json").write_text(json.dumps([{"directory": str(tmp_path), "command": "cc -c one.c"}]))
+    assert mlgo("capture", "-o", tmp_path / "out", "--from", tmp_path / "db.json").returncode == 0
+    run = mlgo("corpus", "relink", "--project", tmp_path / "out", "--policy", policies / "never-s0", "-o", tmp_path)
+    assert run.returncode == 1
+    assert "was not captured from a build that ran here" in run.stderr
 
 
 def test_tables_and_page(evaluated, captured):

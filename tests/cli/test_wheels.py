@@ -90,7 +90,7 @@ def captured(shared, tmp_path_factory, mlgo):
         *("capture", "-o", str(output), "--sdist", "thing==1.0", "--sha256", digest, "--json"), MLGO_SHARED=str(shared)
     )
     assert run.returncode == 0, run.stderr
-    assert json.loads(run.stdout) == {"modules": 1, "skipped": {}, "programs": 1, "left_out": {}}
+    assert json.loads(run.stdout) == {"modules": 1, "skipped": {}, "programs": 1, "left_out": {}, "edited": {}}
     return output
 
 
