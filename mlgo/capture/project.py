@@ -7,7 +7,7 @@ have the same size and time. Headers are not looked at.
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -29,9 +29,10 @@ from mlgo.core.errors import ArtifactError
 from mlgo.core.files import content_hash, source_hash
 from mlgo.corpus.store import CAPTURED_NAME, PROGRAMS_NAME
 
-_ROWS_AT_A_TIME = 16
-"""Rows of a row group: a single module is read in milliseconds, and writing takes little memory."""
 _PARTS = "parts"
+_ROWS_OF_A_PART = 16
+_ROWS_OF_A_GROUP, _BYTES_OF_A_GROUP = 128, 8 << 20
+"""Row groups of the table: so few that their list is read in milliseconds, so small that one of them is, too."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def write_project(
     )
     modules, skipped, edited = 0, dict[str, str](), Counter[str]()
     writer = TableWriter(folder / CAPTURED_NAME, PROJECT, origin)
-    for some in _parts(folder / _PARTS, [*build.units, *build.modules], extraction, done):
+    for some in _groups(_parts(folder / _PARTS, [*build.units, *build.modules], extraction, done)):
         writer.write({name: [row[name] for row in some] for name in PROJECT.names})
         modules += sum(not row["skip_reason"] for row in some)
         edited.update(row[EDITED] for row in some if EDITED in row)
@@ -88,7 +89,7 @@ def _parts(
     folder: Path, units: Sequence[Unit | BitcodeUnit], extraction: Extraction, done: Callable[[], object]
 ) -> Iterator[list[dict[str, Any]]]:
     """Rows of all units in order, a few at a time; those in the folder are read, others compiled and put there."""
-    some = [units[at : at + _ROWS_AT_A_TIME] for at in range(0, len(units), _ROWS_AT_A_TIME)]
+    some = [units[at : at + _ROWS_OF_A_PART] for at in range(0, len(units), _ROWS_OF_A_PART)]
     common = _circumstances(extraction)
     paths = [
         folder / f"{number:06d}-{content_hash([common, *map(_identity, part)])}.parquet"
@@ -105,6 +106,20 @@ def _parts(
             found = list(islice(rows, len(part)) if path not in there else extract(extraction, part, done))
             write_rows(path, [{name: row[name] for name in PROJECT.names} for row in found], PROJECT, _levels(found))
         yield found
+
+
+def _groups(parts: Iterable[list[dict[str, Any]]]) -> Iterator[list[dict[str, Any]]]:
+    """The same rows, as many at a time as make a row group."""
+    held: list[dict[str, Any]] = []
+    num_bytes = 0
+    for part in parts:
+        held += part
+        num_bytes += sum(len(row["bitcode"] or b"") for row in part)
+        if len(held) >= _ROWS_OF_A_GROUP or num_bytes >= _BYTES_OF_A_GROUP:
+            yield held
+            held, num_bytes = [], 0
+    if held:
+        yield held
 
 
 def _read_part(path: Path, length: int) -> list[dict[str, Any]] | None:

@@ -5,7 +5,8 @@ never enter an artifact, because two runs would differ; they go to ``data/work/t
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -644,6 +645,38 @@ def table_rows(path: Path, schema: pa.Schema, columns: list[str]) -> Iterator[di
             _check_column(path, field, file.schema_arrow, file.schema_arrow.names)
         for group in range(file.num_row_groups):
             yield from file.read_row_group(group, columns).to_pylist()
+
+
+def rows_where(
+    path: Path, schema: pa.Schema, key: str, wanted: Collection[str], columns: list[str]
+) -> Iterator[dict[str, Any]]:
+    """Rows of a Parquet artifact whose key is wanted; only row groups that hold such rows are read, one at a time.
+
+    Args:
+        path: file to read.
+        schema: every column of it must be there with its type.
+        key: a column of text.
+        wanted: its values.
+        columns: which to read.
+
+    Raises:
+        ArtifactError: missing, not Parquet, damaged, or of another schema.
+    """
+    values = sorted(wanted)
+    with _readable(path), pq.ParquetFile(path) as file:
+        for field in schema:
+            _check_column(path, field, file.schema_arrow, file.schema_arrow.names)
+        place = [file.schema.column(number).path for number in range(len(file.schema))].index(key)
+        for group in range(file.num_row_groups):
+            statistics = file.metadata.row_group(group).column(place).statistics
+            if statistics is not None and statistics.has_min_max:
+                at = bisect_left(values, statistics.min)
+                if at == len(values) or values[at] > statistics.max:
+                    continue
+            found = file.read_row_group(group, [key])[key].to_pylist()
+            if any(value in wanted for value in found):
+                rows = file.read_row_group(group, columns).to_pylist()
+                yield from (row for row, value in zip(rows, found, strict=True) if value in wanted)
 
 
 @contextmanager

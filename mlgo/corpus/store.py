@@ -8,7 +8,15 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from mlgo.core.artifacts import MODULES, PROGRAMS_OF_CORPUS, PROGRAMS_OF_PROJECT, PROJECT, read_table, table_rows
+from mlgo.core.artifacts import (
+    MODULES,
+    PROGRAMS_OF_CORPUS,
+    PROGRAMS_OF_PROJECT,
+    PROJECT,
+    read_table,
+    rows_where,
+    table_rows,
+)
 from mlgo.core.errors import CorpusError
 from mlgo.core.files import write_bytes
 
@@ -242,15 +250,16 @@ def unpack_bitcode(corpus_dir: Path, modules: Iterable[Module], bitcode_dir: Pat
     paths = {module.key: bitcode_dir / f"{module.sha256}.bc" for module in modules}
     missing = {module.project: True for module in modules if not paths[module.key].exists()}
     for project in missing:
-        table = read_table(corpus_dir / "projects" / f"{project}.parquet", PROJECT, columns=["module", "bitcode"])
-        shard = dict(zip(table["module"].to_pylist(), table["bitcode"], strict=True))
-        for module in modules:
-            if module.project == project and not paths[module.key].exists():
-                data = shard[module.name].as_py() if module.name in shard else None
-                if data is None or hashlib.sha256(data).hexdigest() != module.sha256:
-                    raise CorpusError(
-                        f"{module.key}: its shard does not hold the bitcode that the manifest names; "
-                        "delete the corpus folder and make it again"
-                    )
-                write_bytes(paths[module.key], data)
+        wanted = {one.name: one for one in modules if one.project == project and not paths[one.key].exists()}
+        shard = corpus_dir / "projects" / f"{project}.parquet"
+        for row in rows_where(shard, PROJECT, "module", set(wanted), ["module", "bitcode"]):
+            module = wanted.get(row["module"])
+            if module and row["bitcode"] is not None and hashlib.sha256(row["bitcode"]).hexdigest() == module.sha256:
+                write_bytes(paths[module.key], row["bitcode"])
+                del wanted[module.name]
+        if wanted:
+            raise CorpusError(
+                f"{next(iter(wanted.values())).key}: its shard does not hold the bitcode that the manifest names; "
+                "delete the corpus folder and make it again"
+            )
     return paths
