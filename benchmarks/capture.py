@@ -1,11 +1,11 @@
 """What capturing costs: wrappers around a build, and seconds and memory of 500 to 50,000 modules.
 
-python -m benchmarks.capture wrappers --sources ninja-1.13.2 --rounds 5
-python -m benchmarks.capture scale --sizes 500 5000 50000
+Example:
+    python -m benchmarks.capture wrappers --sources ninja-1.13.2 --rounds 5
+    python -m benchmarks.capture scale --sizes 500 5000 50000
 """
 
 import argparse
-import json
 import shutil
 import statistics
 import subprocess
@@ -16,10 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.arguments import benchmark_parser, print_record, run_benchmark
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import find_toolchain
 from mlgo.core.artifacts import PROJECT, read_table, rows_where
 from mlgo.core.config import load_config
+from mlgo.core.errors import ConfigError, ToolchainError
 from mlgo.core.scratch import scratch_directory
 from mlgo.corpus.store import CAPTURED_NAME
 
@@ -41,7 +43,7 @@ _MLGO = Path(sys.executable).with_name("mlgo")
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser("python -m benchmarks.capture", description=__doc__)
+    parser = benchmark_parser("benchmarks.capture", __doc__)
     parser.add_argument("what", choices=("wrappers", "scale"))
     parser.add_argument("--sources", type=Path, help="wrappers: a project of CMake")
     parser.add_argument("--rounds", type=int, default=5, help="wrappers: builds of each kind (default: %(default)s)")
@@ -49,8 +51,9 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="compiles at a time (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args()
-    found = measure_wrappers(args) if args.what == "wrappers" else measure_scale(args)
-    print(json.dumps(found, indent=2) if args.json else "\n".join(f"{name}: {value}" for name, value in found.items()))
+    if args.what == "wrappers" and args.sources is None:
+        raise ConfigError("wrappers needs --sources, a project of CMake")
+    print_record(measure_wrappers(args) if args.what == "wrappers" else measure_scale(args), as_json=args.json)
 
 
 def measure_wrappers(args: argparse.Namespace) -> dict[str, Any]:
@@ -79,7 +82,9 @@ def _seconds_of_build(args: argparse.Namespace, build: Path, records: Path, is_w
         wrapper = "import sys; from mlgo.capture.wrappers import run_build; from pathlib import Path; "
         wrapper += "sys.exit(run_build(sys.argv[2:], Path(sys.argv[1])))"
         command = [sys.executable, "-c", wrapper, str(records), *step] if is_wrapped else step
-        subprocess.run(command, check=True, capture_output=True)
+        run = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        if run.returncode:
+            raise ToolchainError(f"{step[0]} ended with status {run.returncode}: {run.stderr.strip()[-300:]}")
     return time.perf_counter() - start
 
 
@@ -101,7 +106,7 @@ def _capture(size: int, jobs: int) -> dict[str, Any]:
             time.sleep(0.05)
         seconds = time.perf_counter() - start
         if process.returncode:
-            raise SystemExit(f"the capture ended with status {process.returncode}")
+            raise ToolchainError(f"mlgo capture ended with status {process.returncode}")
         table = output / CAPTURED_NAME
         names = read_table(table, PROJECT, columns=["module", "ir_sha256"])
         chosen = np.random.default_rng(0).choice(names["module"].to_pylist(), _LOOKUPS)
@@ -152,4 +157,4 @@ def _seconds_of_lookup(table: Path, name: str) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark("benchmarks.capture")

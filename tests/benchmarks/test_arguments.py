@@ -9,7 +9,19 @@ BENCHMARKS = [*sorted(path.stem for path in FOLDER.glob("*.py") if "def main(" i
 
 
 def test_all_are_found():
-    assert BENCHMARKS == ["cores", "env", "host", "log", "nested", "pools", "replay", "save", "soak", "planning"]
+    assert BENCHMARKS == [
+        "capture",
+        "cores",
+        "env",
+        "host",
+        "log",
+        "nested",
+        "pools",
+        "replay",
+        "save",
+        "soak",
+        "planning",
+    ]
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
