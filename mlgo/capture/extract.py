@@ -16,7 +16,7 @@ from typing import Any
 from mlgo.capture.bitcode import BitcodeUnit, made_by, same_machine, triple_of
 from mlgo.capture.builds import Unit, as_text
 from mlgo.capture.ir_text import is_of_level, language_of, level_of, with_level
-from mlgo.capture.options import compile_portably, portable
+from mlgo.capture.options import compile_portably, portable, profile_of
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.module_file import bitcode_of, generation_of, with_options
 from mlgo.core.errors import CompileError, CompilerExit, ConfigError
@@ -104,14 +104,21 @@ def _compiled(unit: Unit, extraction: Extraction, bitcode: Path) -> dict[str, An
         return columns_without(as_text(f"gone: folder {one.folder.name}, where it was compiled, is no longer there"))
     if not (one.folder / one.source).is_file():
         return columns_without(as_text(f"gone: {one.source} is no longer there"))
-    options, source = portable(one.options), one.source
+    options, source, profile = portable(one.options), one.source, profile_of(one.options, one.folder)
+    if profile is not None and not profile[1].is_file():
+        return columns_without(as_text(f"gone: profile {profile[1].name}, which {profile[0]} names, is not there"))
     hiding = [f"-ffile-prefix-map={folder}=." for folder in extraction.hidden]
     if hiding and Path(source).is_absolute():
         source = os.path.relpath(source, one.folder)
-    known = compile_portably(front_end, one.folder, one.language, [*options.front_end, *hiding], source, bitcode)
+    flags = [*options.front_end, *hiding]
+    known = compile_portably(front_end, one.folder, one.language, flags, source, bitcode, profile)
+    attached = (profile[0], profile[1].read_bytes()) if profile else None
+    bitcode.write_bytes(with_options(bitcode.read_bytes(), (), profile=attached))
     columns = columns_of(front_end, bitcode)
     generation = [option for option in known if option in options.code_generation]
-    return columns | {"bitcode": with_options(columns["bitcode"], generation)}
+    if front_end.task and front_end.task.in_code_generation:  # its optimization has used the profile
+        attached = None
+    return columns | {"bitcode": with_options(bitcode_of(columns["bitcode"]), generation, profile=attached)}
 
 
 def _taken(unit: BitcodeUnit, extraction: Extraction, bitcode: Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlgo.compiler.frontend import FrontEnd
+from mlgo.compiler.module_file import PROFILES
 from mlgo.core.compiler_options import check_options
 from mlgo.core.errors import CompilerExit, ConfigError
 
@@ -16,9 +17,6 @@ _RUNS_CODE = (
     *("-plugin", "-add-plugin", "--config", "@"),
 )
 _PASSES_ON = ("-Xclang", "-Xpreprocessor", "-Xassembler", "-mllvm")
-PROFILES = ("-fprofile-use=", "-fprofile-instr-use=", "-fprofile-sample-use=", "-fauto-profile=")
-"""Beginnings of options that name a profile."""
-
 _LINK_TIME = (
     "-flto",
     "-fno-lto",
@@ -78,6 +76,20 @@ def portable(options: Sequence[str]) -> Options:
     return Options(tuple(front_end), level, tuple(dropped))
 
 
+def profile_of(options: Sequence[str], folder: Path) -> tuple[str, Path] | None:
+    """The profile that a compile uses: the option and the file, which may not be there; None without one.
+
+    Args:
+        options: of the compile; the last profile counts.
+        folder: where it ran.
+    """
+    found = [(one, option[len(one) :]) for option in options for one in PROFILES if option.startswith(one)]
+    if not found:
+        return None
+    path = folder / found[-1][1]
+    return found[-1][0], path / "default.profdata" if path.is_dir() else path
+
+
 def refuse_foreign_code(words: Sequence[str]) -> None:
     """Refuse an option that loads a plug-in, runs another program, or reads further options from a file.
 
@@ -110,14 +122,24 @@ def as_built(options: Sequence[str]) -> Options:
 
 
 def compile_portably(
-    front_end: FrontEnd, folder: Path, language: str, options: Sequence[str], source: str, output: Path
+    front_end: FrontEnd,
+    folder: Path,
+    language: str,
+    options: Sequence[str],
+    source: str,
+    output: Path,
+    profile: tuple[str, Path] | None = None,
 ) -> list[str]:
     """Compile a source to bitcode without the options that this clang does not know, and return those it did know.
 
     Raises:
         CompileError: it does not compile.
     """
-    return without_unknown(options, lambda rest: front_end.compile_to_bitcode(folder, language, rest, source, output))
+
+    def attempt(rest: list[str]) -> None:
+        front_end.compile_to_bitcode(folder, language, rest, source, output, profile)
+
+    return without_unknown(options, attempt)
 
 
 def without_unknown(options: Sequence[str], attempt: Callable[[list[str]], object]) -> list[str]:

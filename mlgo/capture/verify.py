@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mlgo.capture.objects import front_end_words, measured_object
-from mlgo.capture.options import PROFILES, as_built, portable, without_unknown
+from mlgo.capture.options import as_built, portable, profile_of, without_unknown
 from mlgo.compiler.process import run_bounded, without_folders
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.core.errors import CompileError, CompilerExit, CompileTimeout, ConfigError
@@ -168,9 +168,9 @@ class Recompiler:
         """Kind and text of the most likely reason why the sizes differ."""
         if not self.is_same(row):
             return f"compiler: built by {row['compiler']}, so only the sizes can be compared"
-        for option in row["options"]:
-            if option.startswith(PROFILES) and not Path(row["folder"], option.partition("=")[2]).is_file():
-                return f"profile: {option} names a file that is no longer there"
+        profile = profile_of(row["options"], Path(row["folder"]))
+        if profile is not None and not profile[1].is_file():
+            return f"profile: {profile[1].name}, which {profile[0]} names, is no longer there"
         if self._uses_the_time(row):
             return "time: it has __DATE__ or __TIME__ in it"
         dropped = as_built(row["options"]).dropped

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mlgo.compiler.module_file import generation_flags
 from mlgo.compiler.process import run_bounded, without_folders
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.core.compiler_options import check_options
 from mlgo.core.config import CompileConfig
 from mlgo.core.errors import CompilerExit, CompileTimeout
 from mlgo.core.files import write_bytes
+from mlgo.core.scratch import scratch_directory
 from mlgo.problems.llvm.task import Task
 
 # -Oz must be given here as well: it sets function attributes that are part of the bitcode. -g0 because zig would
@@ -47,9 +49,24 @@ class FrontEnd:
     task: Task | None = None
 
     def compile_to_bitcode(
-        self, root: Path, language: str, arguments: Sequence[str], source: str, output: Path
+        self,
+        root: Path,
+        language: str,
+        arguments: Sequence[str],
+        source: str,
+        output: Path,
+        profile: tuple[str, Path] | None = None,
     ) -> None:
-        """Compile ``source`` (relative to ``root``, where the compiler runs) to unoptimized bitcode.
+        """Compile a source to unoptimized bitcode.
+
+        Args:
+            root: where the compiler runs.
+            language: ``c`` or ``c++``.
+            arguments: options of the front end.
+            source: relative to ``root``.
+            output: file for the bitcode.
+            profile: option and file. A profile of the front end becomes part of the bitcode here; all others are for
+                its optimization.
 
         Raises:
             CompileError: it does not compile, or not in time; the message holds the first error.
@@ -59,7 +76,8 @@ class FrontEnd:
         # zig's driver takes -Oz for -Os, so the level goes to clang's own front end as well.
         level = (self.settings.optimization, "-Xclang", self.settings.optimization)
         command = [*self.toolchain.front_end(language), *level, *_TO_BITCODE, *arguments]
-        self._run([*command, source, "-o", str(output)], root)
+        feedback = [f"{profile[0]}{profile[1].absolute()}"] if profile else []
+        self._run([*command, *feedback, source, "-o", str(output)], root)
 
     def finished(self, bitcode: Path) -> bytes:
         """A module as it is kept, made of unoptimized bitcode.
@@ -73,9 +91,11 @@ class FrontEnd:
         if self.task is None or not self.task.in_code_generation:
             return bitcode.read_bytes()
         output = bitcode.with_suffix(".optimized.bc")
-        options = (self.settings.optimization, "-x", "ir", str(bitcode), "-c", "-emit-llvm")
+        files = ("-x", "ir", str(bitcode), "-c", "-emit-llvm", "-o", str(output))
         try:
-            self._run([*self.toolchain.back_end, *options, "-o", str(output)], bitcode.parent)
+            with scratch_directory() as directory:
+                options = (self.settings.optimization, *generation_flags(bitcode, directory))
+                self._run([*self.toolchain.back_end, *options, *files], bitcode.parent)
             return output.read_bytes()
         finally:
             output.unlink(missing_ok=True)

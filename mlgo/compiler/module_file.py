@@ -1,16 +1,17 @@
 """A module as a file that also holds how its code is generated.
 
 Some options of a build are not part of bitcode, such as one section for each function. A module of ThinLTO belongs to
-an index of what it imports. Both stand in the gap that LLVM's bitcode wrapper may have between its header and the
-bitcode (``llvm/include/llvm/Bitcode/BitcodeReader.h``). All of LLVM's tools read such a file as plain bitcode. So a
-module, its options and its index have one hash and travel together.
+an index of what it imports. A build with feedback has a profile. All this stands in the gap that LLVM's bitcode wrapper
+may have between its header and the bitcode (``llvm/include/llvm/Bitcode/BitcodeReader.h``). All of LLVM's tools read
+such a file as plain bitcode. So a module and what belongs to it have one hash and travel together.
 
 The header is five little-endian numbers of 32 bits: magic, version, offset and size of the bitcode, processor. In the
-gap, each option ends with NUL. An index follows after one more NUL and its size, again 32 bits.
+gap, each option ends with NUL. After one more NUL come attached files: the option that names the file, NUL, the file's
+size, again 32 bits, and the file.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +24,11 @@ _ANY_PROCESSOR = 0xFFFFFFFF
 _ALIGNMENT = 16
 _SIZE = struct.Struct("<I")
 _MOST_OPTIONS = 1 << 16
-_MOST_BYTES = 1 << 28
+_INDEX = "-fthinlto-index="
+PROFILES = ("-fprofile-use=", "-fprofile-instr-use=", "-fprofile-sample-use=", "-fauto-profile=")
+"""Beginnings of options that name a profile."""
+MOST_BYTES = 1 << 26
+"""Of what belongs to a module."""
 
 
 @dataclass(frozen=True)
@@ -33,26 +38,39 @@ class Generation:
     Attributes:
         options: of the compiler.
         index: combined index of ThinLTO for this module; empty for all other modules.
+        profile: option that names a profile, see `PROFILES`, and the profile; None without one.
     """
 
     options: tuple[str, ...] = ()
     index: bytes = b""
+    profile: tuple[str, bytes] | None = None
+
+    @property
+    def attached(self) -> dict[str, bytes]:
+        """Files by the options that name them."""
+        return ({_INDEX: self.index} if self.index else {}) | dict([self.profile] if self.profile else [])
 
 
-def with_options(bitcode: bytes, options: Sequence[str], index: bytes = b"") -> bytes:
-    """Put options and an index around bitcode; without any, it stays as it is.
+def with_options(
+    bitcode: bytes, options: Sequence[str], index: bytes = b"", profile: tuple[str, bytes] | None = None
+) -> bytes:
+    """Put options, an index and a profile around bitcode; without any, it stays as it is.
 
     Raises:
         ConfigError: an option could run or load other code, or all of them are too long.
     """
-    if not options and not index:
+    attached = Generation((), index, profile).attached
+    if not options and not attached:
         return bitcode
     check_options(options)
     gap = "".join(f"{option}\0" for option in options).encode(errors="surrogateescape")
     if len(gap) > _MOST_OPTIONS:
         raise ConfigError(f"options of {len(gap):,} bytes; at most {_MOST_OPTIONS:,} fit a module")
-    if index:
-        gap += b"\0" + _SIZE.pack(len(index)) + index
+    gap += b"\0" if attached else b""
+    for option, data in attached.items():
+        gap += option.encode() + b"\0" + _SIZE.pack(len(data)) + data
+    if len(gap) > MOST_BYTES:
+        raise ConfigError(f"an index and a profile of {len(gap):,} bytes; at most {MOST_BYTES:,} fit a module")
     gap += bytes(-(_HEADER.size + len(gap)) % _ALIGNMENT)
     header = _HEADER.pack(_MAGIC, 0, _HEADER.size + len(gap), len(bitcode), _ANY_PROCESSOR)
     return header + gap + bitcode + bytes(-len(bitcode) % 4)
@@ -90,7 +108,7 @@ def generation_of(module: Path) -> Generation:
             if len(start) < _HEADER.size or int.from_bytes(start[:4], "little") != _MAGIC:
                 return Generation()
             offset = _HEADER.unpack(start)[2]
-            if not _HEADER.size <= offset <= _MOST_BYTES:
+            if not _HEADER.size <= offset <= MOST_BYTES + _HEADER.size + _ALIGNMENT:
                 raise ObjectError(f"{module.name}: a bitcode wrapper whose bitcode begins at {offset:,}")
             gap = file.read(offset - _HEADER.size)
     except FileNotFoundError:
@@ -102,13 +120,39 @@ def generation_of(module: Path) -> Generation:
         options.append(gap[:end].decode(errors="surrogateescape"))
         gap = gap[end + 1 :]
     check_options(options)
-    return Generation(tuple(options), _index(module, gap[1:]))
+    attached = dict(_attached(module, gap[1:]))
+    profile = next(((option, data) for option, data in attached.items() if option in PROFILES), None)
+    return Generation(tuple(options), attached.get(_INDEX, b""), profile)
 
 
-def _index(module: Path, data: bytes) -> bytes:
-    if len(data) < _SIZE.size:
-        return b""
-    size = _SIZE.unpack_from(data)[0]
-    if size > len(data) - _SIZE.size:
-        raise ObjectError(f"{module.name}: an index of {size:,} bytes that is cut short")
-    return data[_SIZE.size : _SIZE.size + size]
+def _attached(module: Path, data: bytes) -> Iterator[tuple[str, bytes]]:
+    while (end := data.find(b"\0")) > 0:
+        option, data = data[:end].decode(errors="replace"), data[end + 1 :]
+        if option not in (_INDEX, *PROFILES):
+            raise ConfigError(f"{module.name}: a file for {option}; only an index and a profile belong to a module")
+        size = _SIZE.unpack_from(data)[0] if len(data) >= _SIZE.size else 0
+        if not 0 < size <= len(data) - _SIZE.size:
+            raise ObjectError(f"{module.name}: the file for {option} is cut short")
+        yield option, data[_SIZE.size : _SIZE.size + size]
+        data = data[_SIZE.size + size :]
+
+
+def generation_flags(module: Path, directory: Path) -> list[str]:
+    """Options with which a module's code is generated, from its file.
+
+    Args:
+        module: bitcode or textual IR.
+        directory: for its profile and its index of ThinLTO, if it has any. LLVM takes modules with an index as
+            merged already (``-thinlto-assume-merged``, ``llvm/lib/LTO/LTOBackend.cpp``).
+
+    Raises:
+        ObjectError: the file cannot be read, or makes no sense.
+        ConfigError: an option could run or load other code.
+    """
+    generation = generation_of(module)
+    flags = [*generation.options]
+    for number, (option, data) in enumerate(generation.attached.items()):
+        path = directory / f"attached.{number}"
+        path.write_bytes(data)
+        flags.append(f"{option}{path}")
+    return [*flags, "-mllvm", "-thinlto-assume-merged"] if generation.index else flags

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlgo.compiler.known import KnownContext, KnownPath, KnownQuestions
-from mlgo.compiler.module_file import generation_of
+from mlgo.compiler.module_file import generation_flags
 from mlgo.compiler.process import Child, without_folders
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.core.config import CompileConfig
@@ -369,25 +369,6 @@ def _start(
         watch_for=watch_for,
         max_memory_bytes=int(settings.max_memory_gb * 1e9),
     )
-
-
-def generation_flags(module: Path, directory: Path) -> list[str]:
-    """Options with which a module's code is generated, from its file.
-
-    Args:
-        module: bitcode or textual IR.
-        directory: for the index of ThinLTO, if it belongs to one. LLVM takes such modules as merged already
-            (``-thinlto-assume-merged``, ``llvm/lib/LTO/LTOBackend.cpp``).
-
-    Raises:
-        CompileError: the file makes no sense.
-    """
-    generation = generation_of(module)
-    if not generation.index:
-        return [*generation.options]
-    index = directory / "module.thinlto.bc"
-    index.write_bytes(generation.index)
-    return [*generation.options, f"-fthinlto-index={index}", "-mllvm", "-thinlto-assume-merged"]
 
 
 def _check_exit(returncode: int, child: Child, settings: CompileConfig) -> None:

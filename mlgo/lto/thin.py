@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mlgo.compiler.linked import LinkedFile, link_inputs, link_options
 from mlgo.compiler.linker import link_to
-from mlgo.compiler.module_file import bitcode_of, options_of, with_options
+from mlgo.compiler.module_file import bitcode_of, generation_of, with_options
 from mlgo.compiler.session import compile_plain
 from mlgo.core.errors import CompileError, ConfigError
 from mlgo.core.scratch import scratch_directory
@@ -69,7 +69,20 @@ def _pre_linked(sources: Sources, tools: Tools, pool: ThreadPoolExecutor) -> dic
 
 def fat_module(module: Path) -> bytes:
     """A module whose compile is the pre-link compile of ThinLTO."""
-    return with_options(bitcode_of(module.read_bytes()), [*options_of(module), *FAT_OBJECT])
+    own = generation_of(module)
+    return with_options(bitcode_of(module.read_bytes()), [*own.options, *FAT_OBJECT], profile=own.profile)
+
+
+def back_end_module(imported: bytes, index: Path, source: Path) -> bytes:
+    """A module whose compile is one of ThinLTO's back ends.
+
+    Args:
+        imported: bitcode after the import.
+        index: what it imports.
+        source: the module before, for its options.
+    """
+    own = generation_of(source)
+    return with_options(imported, own.options, index.read_bytes(), own.profile)
 
 
 def thin_link(
@@ -112,6 +125,6 @@ def _modules_of(file: LinkedFile, sources: Sources, objects: Mapping[str, Path],
         for name, (bitcode, index) in thin_link(tools.linker, file, objects, folder, tools.timeout_s).items():
             row = finished_row(sources.named_as(f"{file.name}:{name}", [name]), tools, bitcode)
             if not row["skip_reason"]:
-                row["bitcode"] = with_options(row["bitcode"], options_of(sources.paths[name]), index.read_bytes())
+                row["bitcode"] = back_end_module(row["bitcode"], index, sources.paths[name])
             made.append(row)
     return made

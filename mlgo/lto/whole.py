@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mlgo.compiler.linked import NOTHING_LEFT, LinkedFile
-from mlgo.compiler.module_file import options_of, with_options
+from mlgo.compiler.module_file import generation_of, with_options
 from mlgo.core.errors import LinkError
 from mlgo.core.measures.elf import global_symbols
 from mlgo.lto.groups import cut
@@ -78,8 +78,11 @@ def _lengths(row: Row) -> dict[int, int]:
 
 
 def _merged_row(name: str, members: Sequence[str], sources: Sources, tools: Tools, bitcode: Path) -> Row:
-    """The row of a merged module; its code is generated with the options that all of its members have."""
+    """The row of a merged module. Its code is generated with what all of its members have in common."""
     row = finished_row(sources.named_as(name, members), tools, bitcode)
-    options = [options_of(sources.paths[member]) for member in members]
-    common = [option for option in options[0] if all(option in of for of in options)]
-    return row if row["skip_reason"] else row | {"bitcode": with_options(row["bitcode"], common)}
+    if row["skip_reason"]:
+        return row
+    own = [generation_of(sources.paths[member]) for member in members]
+    options = [option for option in own[0].options if all(option in one.options for one in own)]
+    profile = own[0].profile if all(one.profile == own[0].profile for one in own) else None
+    return row | {"bitcode": with_options(row["bitcode"], options, profile=profile)}

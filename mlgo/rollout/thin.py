@@ -6,11 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from mlgo.compiler.linked import LinkedFile
-from mlgo.compiler.module_file import options_of, with_options
 from mlgo.core.errors import CompileError, CompilerExit
 from mlgo.core.names import PolicyName
 from mlgo.corpus.store import Module, Program
-from mlgo.lto.thin import fat_module, thin_link
+from mlgo.lto.thin import back_end_module, fat_module, thin_link
 from mlgo.policy.policy import Policy
 from mlgo.problems.llvm.task import HEURISTIC
 from mlgo.rollout.compiles import CompileHost
@@ -79,7 +78,7 @@ def _thin_linked(
     ):
         module = by_name[name]
         path = folder / f"{number}.back-end.bc"
-        data = with_options(imported.read_bytes(), options_of(bitcode[module.key]), index.read_bytes())
+        data = back_end_module(imported.read_bytes(), index, bitcode[module.key])
         path.write_bytes(data)
         modules.append(replace(module, sha256=hashlib.sha256(data).hexdigest()))
         files[module.key] = path

@@ -57,10 +57,10 @@ def test_wrappers_that_make_no_sense(tmp_path, offset):
 
 def test_an_index_that_is_cut_short(tmp_path):
     whole = with_options(b"BC", [], bytes(range(1, 33)))
-    # Offset of the bitcode: 20 bytes of header, NUL, size, 32 bytes of index, filled to a multiple of 16.
-    assert struct.unpack_from("<I", whole, 8) == (64,)
-    (tmp_path / "cut.bc").write_bytes(whole[:50])
-    with pytest.raises(ObjectError, match=r"cut.bc: an index of 32 bytes that is cut short"):
+    # Offset of the bitcode: 20 bytes of header, NUL, 17 of the option, size, 32 of the index, filled to 16 bytes.
+    assert struct.unpack_from("<I", whole, 8) == (80,)
+    (tmp_path / "cut.bc").write_bytes(whole[:60])
+    with pytest.raises(ObjectError, match=r"cut.bc: the file for -fthinlto-index= is cut short"):
         options_of(tmp_path / "cut.bc")
 
 
