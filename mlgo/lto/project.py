@@ -45,12 +45,10 @@ class Sources:
     Attributes:
         rows: of ``artifacts.PROJECT``, by name of the module; those with bitcode.
         paths: file of each.
-        folder: for other files.
     """
 
     rows: Mapping[str, Row]
     paths: Mapping[str, Path]
-    folder: Path
 
     def named_as(self, name: str, members: Sequence[str]) -> Row:
         """Columns of a module that is made of others, without its code."""
@@ -67,7 +65,7 @@ def sources_of(rows: Sequence[Row]) -> Iterator[Sources]:
         paths = {name: folder / f"{number}.bc" for number, name in enumerate(kept)}
         for name, path in paths.items():
             path.write_bytes(kept[name]["bitcode"])
-        yield Sources(kept, paths, folder)
+        yield Sources(kept, paths)
 
 
 Made = tuple[Row, list[Row]]

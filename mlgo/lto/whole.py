@@ -9,6 +9,7 @@ from mlgo.compiler.linked import NOTHING_LEFT, LinkedFile
 from mlgo.compiler.module_file import generation_of, with_options
 from mlgo.core.errors import LinkError
 from mlgo.core.measures.elf import global_symbols
+from mlgo.core.scratch import scratch_directory
 from mlgo.lto.groups import cut
 from mlgo.lto.merging import merge, stand_in
 from mlgo.lto.project import Row, Sources, Tools, finished_row, remade, sources_of
@@ -30,8 +31,11 @@ def whole_programs(rows: Sequence[Row], programs: Sequence[Row], tools: Tools) -
 
 
 def _modules_of(file: LinkedFile, sources: Sources, tools: Tools, pool: ThreadPoolExecutor) -> list[Row]:
-    folder = sources.folder / f"{file.name.replace('/', '%')}.d"
-    folder.mkdir()
+    with scratch_directory() as folder:
+        return _merged_in(folder, file, sources, tools, pool)
+
+
+def _merged_in(folder: Path, file: LinkedFile, sources: Sources, tools: Tools, pool: ThreadPoolExecutor) -> list[Row]:
     taken = merge(tools.linker, file, sources.paths, folder / "all.bc", tools.timeout_s)
     names = [name for name in file.modules if name in taken]
     lengths = [_lengths(sources.rows[name]) for name in names]
