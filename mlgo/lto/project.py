@@ -11,7 +11,7 @@ from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.linked import LinkedFile
 from mlgo.core.errors import CompileError
 from mlgo.core.scratch import scratch_directory
-from mlgo.corpus.build import columns_of, columns_without
+from mlgo.corpus.build import columns_without
 
 Row = dict[str, Any]
 
@@ -107,11 +107,3 @@ def remade(
     ]
     modules = left + [row for _, made in done for row in made]
     return sorted(modules, key=lambda row: str(row["module"])), [program for program, _ in done]
-
-
-def finished_row(row: Row, tools: Tools, bitcode: Path) -> Row:
-    """A new module's row with its code, or with the reason why it has none."""
-    try:
-        return row | columns_of(tools.front_end, bitcode)
-    except CompileError as error:
-        return row | columns_without(f"{error.kind}: {error}")

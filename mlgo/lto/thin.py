@@ -17,7 +17,8 @@ from mlgo.compiler.module_file import bitcode_of, generation_of, with_options
 from mlgo.compiler.session import compile_plain
 from mlgo.core.errors import CompileError, ConfigError
 from mlgo.core.scratch import scratch_directory
-from mlgo.lto.project import Row, Sources, Tools, finished_row, remade, sources_of
+from mlgo.corpus.build import columns_of, columns_without
+from mlgo.lto.project import Row, Sources, Tools, remade, sources_of
 
 FAT_OBJECT = ("-flto=thin", "-ffat-lto-objects")
 """Options of a pre-link compile."""
@@ -123,8 +124,11 @@ def _modules_of(file: LinkedFile, sources: Sources, objects: Mapping[str, Path],
     made = []
     with scratch_directory() as folder:
         for name, (bitcode, index) in thin_link(tools.linker, file, objects, folder, tools.timeout_s).items():
-            row = finished_row(sources.named_as(f"{file.name}:{name}", [name]), tools, bitcode)
-            if not row["skip_reason"]:
-                row["bitcode"] = back_end_module(row["bitcode"], index, sources.paths[name])
-            made.append(row)
+            row = sources.named_as(f"{file.name}:{name}", [name])
+            try:
+                columns = columns_of(tools.front_end, bitcode)
+                columns["bitcode"] = back_end_module(columns["bitcode"], index, sources.paths[name])
+            except CompileError as error:
+                columns = columns_without(f"{error.kind}: {error}")
+            made.append(row | columns)
     return made

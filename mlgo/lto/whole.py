@@ -7,12 +7,15 @@ from pathlib import Path
 
 from mlgo.compiler.linked import NOTHING_LEFT, LinkedFile
 from mlgo.compiler.module_file import generation_of, with_options
-from mlgo.core.errors import LinkError
-from mlgo.core.measures.elf import global_symbols
+from mlgo.core.errors import CompileError, LinkError
+from mlgo.core.measures.elf import global_symbols, read_sections, section_name
 from mlgo.core.scratch import scratch_directory
+from mlgo.corpus.build import columns_of, columns_without
 from mlgo.lto.groups import cut
 from mlgo.lto.merging import merge, stand_in
-from mlgo.lto.project import Row, Sources, Tools, finished_row, remade, sources_of
+from mlgo.lto.project import Row, Sources, Tools, remade, sources_of
+
+_RUNS_AT_START = (b".init_array", b".ctors", b".preinit_array")
 
 
 def whole_programs(rows: Sequence[Row], programs: Sequence[Row], tools: Tools) -> tuple[list[Row], list[Row]]:
@@ -40,7 +43,6 @@ def _merged_in(folder: Path, file: LinkedFile, sources: Sources, tools: Tools, p
     names = [name for name in file.modules if name in taken]
     lengths = [_lengths(sources.rows[name]) for name in names]
     if sum({body: length for of in lengths for body, length in of.items()}.values()) <= tools.max_instructions:
-        _check_left(folder / "all.bc", tools)
         return [_merged_row(file.name, names, sources, tools, folder / "all.bc")]
     objects = _stand_ins(names, sources, folder, tools, pool)
     symbols = [frozenset.union(*global_symbols(objects[name].read_bytes())) for name in names]
@@ -56,10 +58,17 @@ def _merged_in(folder: Path, file: LinkedFile, sources: Sources, tools: Tools, p
 
 
 def _check_left(bitcode: Path, tools: Tools) -> None:
-    """Refuse a merged module in which all is internal: every function goes when it is optimized."""
+    """Refuse a merged module of which nothing stays when it is optimized: all is internal, and nothing runs at start.
+
+    Raises:
+        CompileError: it does not compile, or nothing is left.
+    """
     symbols = bitcode.with_suffix(".o")
     stand_in(tools.front_end.toolchain, bitcode, symbols, tools.front_end.settings)
-    if not global_symbols(symbols.read_bytes())[0]:
+    data = symbols.read_bytes()
+    sections = read_sections(data)
+    names = [section_name(data, sections, number) for number in range(len(sections))]
+    if not global_symbols(data)[0] and not any(name.startswith(_RUNS_AT_START) for name in names):
         raise LinkError(NOTHING_LEFT)
 
 
@@ -83,9 +92,12 @@ def _lengths(row: Row) -> dict[int, int]:
 
 def _merged_row(name: str, members: Sequence[str], sources: Sources, tools: Tools, bitcode: Path) -> Row:
     """The row of a merged module. Its code is generated with what all of its members have in common."""
-    row = finished_row(sources.named_as(name, members), tools, bitcode)
-    if row["skip_reason"]:
-        return row
+    row = sources.named_as(name, members)
+    try:
+        _check_left(bitcode, tools)
+        row |= columns_of(tools.front_end, bitcode)
+    except CompileError as error:
+        return row | columns_without(f"{error.kind}: {error}")
     own = [generation_of(sources.paths[member]) for member in members]
     options = [option for option in own[0].options if all(option in one.options for one in own)]
     profile = own[0].profile if all(one.profile == own[0].profile for one in own) else None

@@ -115,6 +115,14 @@ def test_programs_that_cannot_be_merged_are_rows_with_a_reason(rows, tools):
     assert [program["parts"] for program in programs] == [[], []]
 
 
+def test_what_runs_at_start_stays_though_nothing_is_exported(bitcode, rows, tools, front_end):
+    text = "extern int seen; struct Plugin { Plugin() { seen = 1; } }; static Plugin plugin;"
+    rows.append({**rows[0], "module": "plugin.cpp", "language": "c++", **columns_of(front_end, bitcode(text, "c++"))})
+    plugin = program_row("plugin.so", "shared", [("object", ["plugin.cpp"])], version_script="{ local: *; };")
+    merged, _ = whole_programs(rows, [plugin], tools)
+    assert {row["module"]: row["skip_reason"] for row in merged}["plugin.so"] == ""
+
+
 def test_the_same_bytes_on_any_number_of_threads(rows, tools):
     programs = [PROGRAM, LIBRARY]
     once, again = (whole_programs(rows, programs, replace(tools, num_threads=number)) for number in (1, 4))
