@@ -168,9 +168,6 @@ class Recompiler:
         """Kind and text of the most likely reason why the sizes differ."""
         if not self.is_same(row):
             return f"compiler: built by {row['compiler']}, so only the sizes can be compared"
-        profile = profile_of(row["options"], Path(row["folder"]))
-        if profile is not None and not profile[1].is_file():
-            return f"profile: {profile[1].name}, which {profile[0]} names, is no longer there"
         if self._uses_the_time(row):
             return "time: it has __DATE__ or __TIME__ in it"
         dropped = as_built(row["options"]).dropped
@@ -203,6 +200,9 @@ def _source_is_other(row: Mapping[str, Any]) -> str:
         return f"gone: {row['source']} is no longer there"
     if file_sha256(source) != row["source_sha256"]:
         return f"changed: {row['source']} is another one since the capture"
+    profile = profile_of(row["options"], folder)
+    if profile is not None and not profile[1].is_file():
+        return f"profile: {profile[1].name}, which {profile[0]} names, is no longer there"
     return ""
 
 

@@ -75,15 +75,17 @@ def test_every_level_of_the_same_clang_gives_the_same_code_and_data(built, verif
 
 
 def test_reasons(built, verified, tmp_path):
-    rows = built(ZIG, same=["-O1"], changed=[], deleted=[], unused=[], date=["-Wno-error=date-time"])
+    rows = built(ZIG, same=["-O1"], changed=[], deleted=[], unused=[], guided=[], date=["-Wno-error=date-time"])
     by_name = {row["module"]: row for row in rows}
     (tmp_path / "changed.c").write_text("int other;\n")
     (tmp_path / "deleted.c").unlink()
     by_name["unused.c"]["missing"] = "gone: the build deleted its object"
+    by_name["guided.c"]["options"] = ["-fprofile-use=gone.profdata"]
     (tmp_path / "date.c").write_text("const char *when(void) { return __DATE__; }\n")
     by_name["date.c"]["source_sha256"] = file_sha256(tmp_path / "date.c")
     found = {name: row["message"].split(" ")[0] for name, row in verified(rows).items()}
-    assert found == {"same": "", "changed": "changed:", "deleted": "gone:", "unused": "gone:", "date": "time:"}
+    reasons = {"changed": "changed:", "deleted": "gone:", "unused": "gone:", "guided": "profile:", "date": "time:"}
+    assert found == {"same": "", **reasons}
 
 
 def test_options_that_are_not_repeated(built, verified):

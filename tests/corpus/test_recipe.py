@@ -103,10 +103,15 @@ def test_not_a_recipe_at_all(tmp_path):
         load_recipe(tmp_path / "none.yaml")
 
 
-@pytest.mark.parametrize("path", sorted((REPOSITORY / "config" / "corpora").glob("*.yaml")), ids=lambda p: p.stem)
+CORPORA = REPOSITORY / "config" / "corpora"
+RECIPES = [path for place in ("*.yaml", "wheels/*.yaml") for path in sorted(CORPORA.glob(place))]
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_the_recipes_of_this_repository(path):
     recipe = load_recipe(path)
     assert recipe.license
+    assert (recipe.wheel is not None) == (path.parent.name == "wheels")
     assert recipe.path is not None or recipe.name.lower().replace("_", "-") == path.stem.lower().replace("_", "-")
 
 
