@@ -11,7 +11,7 @@ from typing import Literal
 
 from mlgo.capture.bitcode import BitcodeUnit
 from mlgo.capture.calls import Call
-from mlgo.capture.commands import Archive, Compile, Link, Step, is_shared, steps_of
+from mlgo.capture.commands import Archive, Compile, Extract, Link, Step, is_shared, steps_of
 
 _PROBES = ("CompilerId", "_CMakeLTOTest")
 """Beginnings of folders in which CMake tries a compiler, and leaves what it made."""
@@ -105,6 +105,9 @@ def read_build(calls: Iterable[Call | Step], root: Path) -> Build:
                 again = {compiles[number].output for number in added}
                 held[step.output] = [n for n in before if compiles[n].output not in again] + list(dict.fromkeys(added))
                 archives.add(step.output)
+            elif isinstance(step, Extract):
+                for number in held.get(step.archive, []):
+                    held[step.folder / compiles[number].output.name] = [number]
             elif step.kind == "relocatable":
                 held[step.output] = [number for path in step.inputs for number in held.get(path, [])]
                 archives.discard(step.output)

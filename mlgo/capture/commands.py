@@ -97,6 +97,19 @@ class Archive:
 
 
 @dataclass(frozen=True)
+class Extract:
+    """Members of an archive become files, as libtool does to put archives together.
+
+    Attributes:
+        archive: absolute.
+        folder: where the files come to lie.
+    """
+
+    archive: Path
+    folder: Path
+
+
+@dataclass(frozen=True)
 class Link:
     """Objects, archives and libraries become a program or a shared object.
 
@@ -129,7 +142,7 @@ class Link:
     problem: str = ""
 
 
-Step = Compile | Archive | Link
+Step = Compile | Archive | Extract | Link
 
 
 def steps_of(call: Call) -> Iterator[Step]:
@@ -139,7 +152,7 @@ def steps_of(call: Call) -> Iterator[Step]:
         yield from _archive(call.folder, arguments)
         return
     for step in _linker(call.folder, arguments) if call.tool == "ld" else _compiler(call, arguments):
-        yield replace(step, problem=call.problem) if call.problem and not isinstance(step, Archive) else step
+        yield replace(step, problem=call.problem) if call.problem and not isinstance(step, Archive | Extract) else step
 
 
 def expanded(call: Call) -> list[str]:
@@ -334,6 +347,8 @@ def _archive(folder: Path, arguments: Sequence[str]) -> Iterator[Step]:
         return
     operation, *words = words
     operation = operation.lstrip("-")
+    if "x" in operation and words:
+        yield Extract(_absolute(folder, words[0]), folder)
     if not set(operation) & set("rq"):
         return
     if set(operation) & set("abi"):  # a member stands before the archive's name

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mlgo.capture.builds import Build, original_archive
 from mlgo.capture.calls import Call, tool_and_options
-from mlgo.capture.commands import Archive, Compile, Link, expanded, steps_of
+from mlgo.capture.commands import Archive, Compile, Extract, Link, expanded, steps_of
 from mlgo.compiler.linker import run_linker
 from mlgo.compiler.toolchain import find_linker, zig_environment
 
@@ -31,6 +31,7 @@ class Relink:
     timeout_s: float
     _made: dict[Path, Path] = field(default_factory=dict)  # by path in the build
     _archives: set[Path] = field(default_factory=set)
+    _members: dict[Path, list[Path]] = field(default_factory=dict)
 
     def run(self, calls: Iterable[Call], build: Build) -> dict[str, Path]:
         """Link the programs of a build.
@@ -56,6 +57,9 @@ class Relink:
                         self._made[step.output] = self.objects[str(name)]
                 elif isinstance(step, Archive):
                     self._archive(step)
+                elif isinstance(step, Extract):
+                    for member in self._members.get(step.archive, []):
+                        self._made[step.folder / member.name] = self._made.get(member, member)
                 elif step.kind == "relocatable" or step in programs:
                     self._link(call, step)
         return {name: self._made[link.output] for link, name in programs.items() if link.output in self._made}
@@ -65,6 +69,7 @@ class Relink:
         target = self._made[step.output] if step.output in self._archives else self._place(step.output)
         self._run([str(find_linker()), "ar", "rcs", str(target), *members], self.folder)
         self._archives.add(step.output)
+        self._members.setdefault(step.output, []).extend(step.members)
         self._made[step.output] = target
 
     def _link(self, call: Call, step: Link) -> None:

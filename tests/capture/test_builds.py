@@ -63,6 +63,14 @@ def test_an_archive_that_was_installed_is_that_of_the_build(tmp_path):
     assert program("cc main.o ../other/libx.a -o prog").foreign == ("other/libx.a",)
 
 
+def test_members_that_are_taken_out_of_an_archive_are_known():
+    # What libtool does with its convenience archives.
+    lines = ("cc -c sub/a.c -o sub/.libs/a.o", "ar cr sub/.libs/libsub.a sub/.libs/a.o", "cc -c main.c")
+    out = ("cd .libs/all.lax/libsub.a && ar x /build/sub/.libs/libsub.a", "ar cr liball.a .libs/all.lax/libsub.a/a.o")
+    found = build(*lines, *out, "cc main.o liball.a -o prog")
+    assert parts(found.programs[0]) == [("object", ("main.c",)), ("archive", ("sub/a.c",))]
+
+
 def test_foreign_objects_are_named():
     found = build("cc -c a.c", "cc a.o other.o /usr/lib/libz.a -o prog")
     assert found.programs[0].foreign == ("other.o", "/usr/lib/libz.a")
