@@ -32,6 +32,7 @@ ROOT = Path(__file__).parents[1]
 _TIMEOUT_S = 3600.0
 _COPIED = ("Snakefile", "config", "data/sample", "mlgo", "requirements.lock", "scripts", "workflow")
 _MODULES_TO_TRAIN_ON = 12
+_MOST_QUESTIONS = 100_000  # of a module: one that Cython has generated asks thousands
 
 
 @dataclass(frozen=True)
@@ -169,7 +170,8 @@ def _train(project: Path, folder: Path) -> str:
         "splits": {"train": ["own"], "validation": ["codec", "graph"], "test": ["calc", "geometry"]},
         "max_modules_per_project": _MODULES_TO_TRAIN_ON,
     }
-    (folder / "own.yaml").write_text(yaml.safe_dump({"corpus": corpus}))
+    learners = {name: {"max_questions": _MOST_QUESTIONS} for name in ("es", "marginal")}
+    (folder / "own.yaml").write_text(yaml.safe_dump({"corpus": corpus, **learners}))
     presets = ("config/presets/tiny.yaml", "own.yaml")
     profile = ("--workflow-profile", "workflow/profiles/default")
     _run(["snakemake", *profile, "--cores", "2", "--configfile", *presets], folder, PYTHONPATH=str(folder))
