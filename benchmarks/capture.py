@@ -6,6 +6,7 @@ Example:
 """
 
 import argparse
+import resource
 import shutil
 import statistics
 import subprocess
@@ -57,27 +58,34 @@ def main() -> None:
 
 
 def measure_wrappers(args: argparse.Namespace) -> dict[str, Any]:
-    """Seconds of a build alone and under ``mlgo capture``'s wrappers, in turn; each configures and builds anew."""
-    plain, wrapped = list[float](), list[float]()
+    """Seconds of a build alone and under ``mlgo capture``'s wrappers, in turn; each configures and builds anew.
+
+    Seconds of processors say more than those of the clock where other programs run.
+    """
+    found: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
     with scratch_directory() as folder:
         for round_number in range(args.rounds):
-            for seconds, is_wrapped in ((plain, False), (wrapped, True))[:: 1 if round_number % 2 else -1]:
+            for is_wrapped in (False, True)[:: -1 if round_number % 2 else 1]:
                 build = folder / "build"
                 shutil.rmtree(build, ignore_errors=True)
-                seconds.append(_seconds_of_build(args, build, folder / "records", is_wrapped))
-    return {
-        "plain_s": [round(one, 2) for one in plain],
-        "wrapped_s": [round(one, 2) for one in wrapped],
-        "median_cost": round(statistics.median(wrapped) / statistics.median(plain) - 1.0, 4),
-    }
+                found[is_wrapped].append(_seconds_of_build(args, build, folder / "records", is_wrapped))
+    plain, wrapped = (np.array(found[kind]) for kind in (False, True))
+    record: dict[str, Any] = {}
+    for number, kind in enumerate(("clock", "cpu")):
+        record[f"{kind}_plain_s"] = plain[:, number].round(2).tolist()
+        record[f"{kind}_wrapped_s"] = wrapped[:, number].round(2).tolist()
+        cost = np.median(wrapped[:, number]) / np.median(plain[:, number]) - 1.0
+        record[f"{kind}_cost_percent"] = round(100.0 * float(cost), 2)
+    return record
 
 
-def _seconds_of_build(args: argparse.Namespace, build: Path, records: Path, is_wrapped: bool) -> float:
+def _seconds_of_build(args: argparse.Namespace, build: Path, records: Path, is_wrapped: bool) -> tuple[float, float]:
+    options = ["-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF"]
     steps = [
-        ["cmake", "-G", "Ninja", "-S", str(args.sources), "-B", str(build), "-DCMAKE_BUILD_TYPE=Release"],
+        ["cmake", "-G", "Ninja", "-S", str(args.sources), "-B", str(build), *options],
         ["ninja", "-C", str(build), f"-j{args.jobs}"],
     ]
-    start = time.perf_counter()
+    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     for step in steps:
         wrapper = "import sys; from mlgo.capture.wrappers import run_build; from pathlib import Path; "
         wrapper += "sys.exit(run_build(sys.argv[2:], Path(sys.argv[1])))"
@@ -85,7 +93,9 @@ def _seconds_of_build(args: argparse.Namespace, build: Path, records: Path, is_w
         run = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         if run.returncode:
             raise ToolchainError(f"{step[0]} ended with status {run.returncode}: {run.stderr.strip()[-300:]}")
-    return time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return time.perf_counter() - start, cpu
 
 
 def measure_scale(args: argparse.Namespace) -> dict[str, Any]:

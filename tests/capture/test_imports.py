@@ -221,3 +221,58 @@ def test_what_is_nothing_of_all_this(tmp_path, name):
 def test_bitcode_in_a_wrapper_is_the_same_module(clang, tmp_path):
     data = module(clang, tmp_path / "bitcode")
     assert bitcode_of(with_options(data, ["-fPIC"])) == data
+
+
+def write_reply(folder, fragment):
+    """A build folder of CMake with one source."""
+    reply = folder / ".cmake/api/v1/reply"
+    reply.mkdir(parents=True)
+    paths = {"source": str(folder.parent), "build": str(folder)}
+    group = {"language": "C", "sourceIndexes": [0], "compileCommandFragments": [{"fragment": fragment}]}
+    target = {"name": "t", "type": "OBJECT_LIBRARY", "paths": {"source": ".", "build": "."}}
+    files = {
+        "index-1.json": {"objects": [{"kind": "codemodel", "jsonFile": "model.json"}]},
+        "model.json": {
+            "paths": paths,
+            "configurations": [{"name": "", "targets": [{"name": "t", "jsonFile": "t.json"}]}],
+        },
+        "t.json": {**target, "sources": [{"path": "a.c"}], "compileGroups": [group]},
+    }
+    for name, content in files.items():
+        (reply / name).write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize("way", ["database", "compdb", "aquery", "cmake", "corpus", "override", "object"])
+@pytest.mark.parametrize(
+    "word", ["-fplugin=./evil.so", "-fpass-plugin=./evil.so", "-B./evil", "-specs=evil", "@/etc/hostname"]
+)
+def test_nothing_runs_on_any_way_in(clang, rows, tmp_path, way, word):
+    path = tmp_path / "in"
+    path.mkdir()
+    entry = {"directory": str(tmp_path), "file": "a.c"}
+    if way == "database":
+        (path / "compile_commands.json").write_text(json.dumps([{**entry, "arguments": ["cc", word, "-c", "a.c"]}]))
+    elif way == "compdb":
+        (path / "compile_commands.json").write_text(json.dumps([{**entry, "command": f"ccache cc {word} -c a.c && :"}]))
+    elif way == "aquery":
+        actions = [{"mnemonic": "CppCompile", "arguments": ["gcc", word, "-c", str(tmp_path / "a.c"), "-o", "a.o"]}]
+        (path / "compile_commands.json").write_text(json.dumps({"actions": actions}))
+    elif way == "cmake":
+        write_reply(path, word)
+    elif way in ("corpus", "override"):
+        data = module(clang, tmp_path / "bitcode")
+        words = (None, (word,)) if way == "override" else (("-cc1", word), None)
+        write_llvm_corpus(path, [("a", data, words[0], None)], words[1])
+    else:
+        clang("-Oz", "-Xclang", "-fembed-bitcode=all", "-c", "a.c", "-o", path / "a.o")
+        (tmp_path / "command").write_bytes(b"-cc1\0" + word.encode() + b"\0")
+        update = f"--update-section=.llvmcmd={tmp_path / 'command'}"
+        subprocess.run(["objcopy", update, path / "a.o"], check=True)
+    if way == "override":
+        with pytest.raises(CorpusError, match=f"compiled with {word}, which another compiler cannot repeat"):
+            rows(path)
+        return
+    (reason,) = reasons(rows(path)).values()
+    outside = f"response: {word}, a file with further arguments, lies outside of the build's folder"
+    refused = f"options: compiled with {word}, which another compiler cannot repeat"
+    assert reason == (outside if word.startswith("@") and way not in ("corpus", "object") else refused)
