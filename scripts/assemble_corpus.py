@@ -13,7 +13,6 @@ from mlgo.core.artifacts import (
     MODULES,
     PROGRAMS_OF_CORPUS,
     PROGRAMS_OF_PROJECT,
-    PROJECT,
     provenance,
     read_provenance,
     read_table,
@@ -21,7 +20,7 @@ from mlgo.core.artifacts import (
 )
 from mlgo.core.config import Splits
 from mlgo.core.files import write_json
-from mlgo.corpus.assemble import assemble, assemble_programs, shared_bodies
+from mlgo.corpus.assemble import assemble, assemble_programs, read_sources, shared_bodies
 
 
 def main() -> None:
@@ -33,7 +32,7 @@ def main() -> None:
 
     splits = settings_of(args).section("corpus.splits", Splits).model_dump()
     shards = {name: args.corpus / "projects" / f"{name}.parquet" for names in splits.values() for name in names}
-    projects = {name: read_table(path, PROJECT) for name, path in shards.items()}
+    projects = {name: read_sources(path) for name, path in shards.items()}
     rows = assemble(projects, splits)
     origin = provenance(splits=splits, projects={name: read_provenance(path) for name, path in sorted(shards.items())})
     write_rows(args.corpus / "modules.parquet", rows, MODULES, origin)

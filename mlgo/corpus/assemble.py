@@ -2,28 +2,52 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from mlgo.core.artifacts import PROJECT, table_rows
 from mlgo.core.errors import CorpusError
+
+Source = Mapping[str, Any]
+"""A row of ``artifacts.PROJECT`` with hash and size of the bitcode instead of the bitcode, see `without_bitcode`."""
 
 SPLITS = ("train", "validation", "test")
 
 _DUPLICATE = "duplicate:"
 
 
-def assemble(projects: Mapping[str, pa.Table], splits: Mapping[str, list[str]]) -> list[dict[str, Any]]:
+def read_sources(path: Path) -> list[Source]:
+    """What a project's table tells of its sources; bitcode is read a row group at a time, and not kept.
+
+    Raises:
+        ArtifactError: missing, or no such table.
+    """
+    return [without_bitcode(row) for row in table_rows(path, PROJECT, PROJECT.names)]
+
+
+def without_bitcode(row: Mapping[str, Any]) -> Source:
+    """A row of ``artifacts.PROJECT`` with ``bitcode_sha256`` and ``bitcode_bytes`` instead of the bitcode itself."""
+    bitcode = row["bitcode"]
+    told = {"bitcode_sha256": "", "bitcode_bytes": 0}
+    if bitcode is not None:
+        told = {"bitcode_sha256": hashlib.sha256(bitcode).hexdigest(), "bitcode_bytes": len(bitcode)}
+    hashes, sizes = np.array(row["function_hashes"], np.uint64), np.array(row["function_sizes"], np.int32)
+    kept = {name: value for name, value in row.items() if name != "bitcode"}
+    return kept | told | {"function_hashes": hashes, "function_sizes": sizes}
+
+
+def assemble(projects: Mapping[str, Sequence[Source]], splits: Mapping[str, list[str]]) -> list[dict[str, Any]]:
     """Make the manifest of a corpus.
 
     A module whose IR equals that of an earlier one (splits in the order train, validation, test, then by name) is
     skipped as a duplicate. Functions are shared when a body occurs in more than one split.
 
     Args:
-        projects: rows of ``artifacts.PROJECT`` by project.
+        projects: sources by project.
         splits: projects of each split.
 
     Returns:
@@ -32,14 +56,14 @@ def assemble(projects: Mapping[str, pa.Table], splits: Mapping[str, list[str]]) 
     Raises:
         CorpusError: no module is left in some split.
     """
-    rows: list[tuple[str, dict[str, Any]]] = []
+    rows: list[tuple[str, Source]] = []
     seen: dict[str, str] = {}
     for split in SPLITS:
         for project in sorted(splits[split]):
-            for source in projects[project].to_pylist():
+            for source in projects[project]:
                 key = source["ir_sha256"]
                 if not source["skip_reason"] and key in seen:
-                    source["skip_reason"] = f"{_DUPLICATE} same code as {seen[key]}"
+                    source = {**source, "skip_reason": f"{_DUPLICATE} same code as {seen[key]}"}
                 elif not source["skip_reason"]:
                     seen[key] = f"{project}/{source['module']}"
                 rows.append((split, source))
@@ -49,12 +73,12 @@ def assemble(projects: Mapping[str, pa.Table], splits: Mapping[str, list[str]]) 
 
 
 def assemble_programs(
-    projects: Mapping[str, pa.Table], programs: Mapping[str, pa.Table], manifest: list[dict[str, Any]]
+    projects: Mapping[str, Sequence[Source]], programs: Mapping[str, pa.Table], manifest: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """List the linked files of a corpus.
 
     Args:
-        projects: rows of ``artifacts.PROJECT`` by project.
+        projects: sources by project.
         programs: rows of ``artifacts.PROGRAMS_OF_PROJECT`` by project.
         manifest: what `assemble` made of the projects.
 
@@ -75,22 +99,15 @@ def assemble_programs(
     return rows
 
 
-def _duplicates(project: pa.Table, names: set[str]) -> dict[str, dict[str, str]]:
+def _duplicates(project: Sequence[Source], names: set[str]) -> dict[str, dict[str, str]]:
     """What ``artifacts.PROGRAMS_OF_CORPUS`` tells of some sources of a project, by name."""
-    if not names:
-        return {}
-    chosen = project.filter(pc.field("module").isin(sorted(names))).select(["module", "language", "bitcode"])
-    return {
-        row["module"]: {
-            "module": row["module"],
-            "language": row["language"],
-            "bitcode_sha256": hashlib.sha256(row["bitcode"]).hexdigest(),
-        }
-        for row in chosen.to_pylist()
-    }
+    told = ("module", "language", "bitcode_sha256")
+    return {source["module"]: {name: source[name] for name in told} for source in project if source["module"] in names}
 
 
-def shared_bodies(projects: Mapping[str, pa.Table], manifest: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
+def shared_bodies(
+    projects: Mapping[str, Sequence[Source]], manifest: list[dict[str, Any]]
+) -> dict[str, dict[str, int]]:
     """Count the distinct function bodies that two splits share, for each pair of splits.
 
     Returns:
@@ -98,11 +115,11 @@ def shared_bodies(projects: Mapping[str, pa.Table], manifest: list[dict[str, Any
     """
     taken = {(row["project"], row["module"]): row["split"] for row in manifest if not row["skip_reason"]}
     bodies: dict[str, dict[int, int]] = {split: {} for split in SPLITS}
-    for table in projects.values():
-        for row in table.select(["project", "module", "function_hashes", "function_sizes"]).to_pylist():
+    for sources in projects.values():
+        for row in sources:
             split = taken.get((row["project"], row["module"]))
             if split is not None:
-                bodies[split].update(zip(row["function_hashes"], row["function_sizes"], strict=True))
+                bodies[split].update(_bodies(row))
     pairs = [(a, b) for i, a in enumerate(SPLITS) for b in SPLITS[i + 1 :]]
     shared = {f"{a}/{b}": bodies[a].keys() & bodies[b].keys() for a, b in pairs}
     return {
@@ -111,7 +128,12 @@ def shared_bodies(projects: Mapping[str, pa.Table], manifest: list[dict[str, Any
     }
 
 
-def _check_every_split_has_modules(rows: list[tuple[str, dict[str, Any]]]) -> None:
+def _bodies(source: Source) -> Iterator[tuple[int, int]]:
+    """Hash and length of each function body."""
+    return zip(source["function_hashes"].tolist(), source["function_sizes"].tolist(), strict=True)
+
+
+def _check_every_split_has_modules(rows: list[tuple[str, Source]]) -> None:
     counts = Counter(split for split, source in rows if not source["skip_reason"])
     for split in SPLITS:
         if not counts[split]:
@@ -122,30 +144,29 @@ def _check_every_split_has_modules(rows: list[tuple[str, dict[str, Any]]]) -> No
             )
 
 
-def _splits_of_bodies(rows: list[tuple[str, dict[str, Any]]]) -> dict[int, int]:
+def _splits_of_bodies(rows: list[tuple[str, Source]]) -> dict[int, int]:
     """Map each body to a bit set of the splits it occurs in."""
     homes: dict[int, int] = {}
     for split, source in rows:
         if not source["skip_reason"]:
             bit = 1 << SPLITS.index(split)
-            for body in source["function_hashes"]:
+            for body, _ in _bodies(source):
                 homes[body] = homes.get(body, 0) | bit
     return homes
 
 
-def _manifest_row(split: str, source: dict[str, Any], homes: Mapping[int, int]) -> dict[str, Any]:
+def _manifest_row(split: str, source: Source, homes: Mapping[int, int]) -> dict[str, Any]:
     used = not source["skip_reason"]
-    bitcode = source["bitcode"] if used else None
     sizes = np.array(source["function_sizes"] if used else [], np.int64)
-    shared = np.array([homes[body].bit_count() > 1 for body in source["function_hashes"]] if used else [], bool)
+    shared = np.array([homes[body].bit_count() > 1 for body, _ in _bodies(source)] if used else [], bool)
     return {
         "project": source["project"],
         "module": source["module"],
         "language": source["language"],
         "licence": source["licence"],
         "split": split,
-        "bitcode_sha256": hashlib.sha256(bitcode).hexdigest() if bitcode is not None else "",
-        "bitcode_bytes": len(bitcode) if bitcode is not None else 0,
+        "bitcode_sha256": source["bitcode_sha256"] if used else "",
+        "bitcode_bytes": source["bitcode_bytes"] if used else 0,
         "num_functions": len(sizes),
         "num_instructions": int(sizes.sum()),
         "shared_functions": int(shared.sum()),

@@ -3,12 +3,13 @@
 import hashlib
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from mlgo.core.artifacts import MODULES, PROGRAMS_OF_CORPUS, PROGRAMS_OF_PROJECT, PROJECT, write_rows
 from mlgo.core.errors import ArtifactError, CorpusError
-from mlgo.corpus.assemble import assemble, assemble_programs, shared_bodies
+from mlgo.corpus.assemble import assemble, assemble_programs, read_sources, shared_bodies, without_bitcode
 from mlgo.corpus.programs import program_of_all
 from mlgo.corpus.store import load_modules, load_programs, unpack_bitcode
 from tests.conftest import almost
@@ -44,7 +45,7 @@ SPLITS = {"train": ["alpha"], "validation": ["beta"], "test": ["gamma"]}
 
 @pytest.fixture
 def projects():
-    return {name: pa.Table.from_pylist(rows, PROJECT.remove_metadata()) for name, rows in PROJECTS.items()}
+    return {name: [without_bitcode(row) for row in rows] for name, rows in PROJECTS.items()}
 
 
 def test_the_manifest_by_hand(projects):
@@ -95,13 +96,13 @@ def test_the_order_of_the_configuration_does_not_matter(projects):
 
 def test_an_empty_split(projects):
     splits = {"train": ["alpha"], "validation": ["beta"], "test": ["gone"]}
-    projects["gone"] = pa.Table.from_pylist([row("gone", "g.c", "", {}, "exit: x")], PROJECT.remove_metadata())
+    projects["gone"] = [without_bitcode(row("gone", "g.c", "", {}, "exit: x"))]
     with pytest.raises(CorpusError, match=r"no test module.*'exit': 1.*corpus\.splits\.test"):
         assemble(projects, splits)
-    projects["gone"] = pa.Table.from_pylist([row("gone", "g.c", "A", {1: 10})], PROJECT.remove_metadata())
+    projects["gone"] = [without_bitcode(row("gone", "g.c", "A", {1: 10}))]
     with pytest.raises(CorpusError, match=r"no test module.*'duplicate': 1"):
         assemble(projects, splits)
-    projects["gone"] = PROJECT.remove_metadata().empty_table()
+    projects["gone"] = []
     with pytest.raises(CorpusError, match="none found"):
         assemble(projects, splits)
 
@@ -209,3 +210,11 @@ def test_a_program_of_unknown_modules_is_refused(corpus):
     write_rows(corpus / "programs.parquet", rows, PROGRAMS_OF_CORPUS, {})
     with pytest.raises(CorpusError, match=r"alpha: alpha\.so is linked of gone\.c, which is no module"):
         load_programs(corpus)
+
+
+def test_sources_are_read_without_their_bitcode(projects, corpus):
+    for name in ("alpha", "beta", "gamma"):
+        for told, expected in zip(read_sources(corpus / f"projects/{name}.parquet"), projects[name], strict=True):
+            assert told.keys() == expected.keys()
+            assert "bitcode" not in told
+            assert all(np.array_equal(told[key], expected[key]) for key in told)
