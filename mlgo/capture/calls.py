@@ -19,6 +19,8 @@ _NAMES: Mapping[Tool, str] = {
 }
 _PATTERNS = {tool: re.compile(rf"(?:[\w.]+-)*(?:{names})(?:-[\d.]+)?") for tool, names in _NAMES.items()}
 _FIELDS = 4
+_END = b"\0end\0"
+"""Last word of a record. To rename a finished one would cost as much as all the rest of a wrapper."""
 
 
 def tool_called(name: str) -> Tool | None:
@@ -57,23 +59,26 @@ class Call:
 
 
 def read_calls(records: Path) -> list[Call]:
-    """Read what wrappers have written, in the order of time.
+    """Read what wrappers have written, in the order of time; one that a kill has cut off is passed over.
 
     Raises:
         ArtifactError: a record that no wrapper wrote.
     """
-    calls = [_read_call(path) for path in records.iterdir() if path.suffix != ".part"]
+    calls = [call for path in records.iterdir() if (call := _read_call(path)) is not None]
     return sorted(calls, key=lambda call: (call.began_ns, call.arguments))
 
 
-def _read_call(path: Path) -> Call:
+def _read_call(path: Path) -> Call | None:
+    data = path.read_bytes()
+    if not data.endswith(_END):
+        return None
     # Paths may hold any bytes but NUL; Python keeps those that are no UTF-8 as surrogates.
-    fields = [os.fsdecode(part) for part in path.read_bytes().split(b"\0")]
+    fields = [os.fsdecode(part) for part in data.removesuffix(_END).split(b"\0")]
     try:
         tool, program, folder, count = fields[:_FIELDS]
         if tool not in _NAMES:
             raise ValueError(f"no tool {tool}")
-        arguments, rest = fields[_FIELDS:][: int(count)], fields[_FIELDS + int(count) : -1]
+        arguments, rest = fields[_FIELDS:][: int(count)], fields[_FIELDS + int(count) :]
         responses = dict(zip(rest[::2], rest[1::2], strict=True))
     except ValueError as error:
         raise ArtifactError(f"{path} is no record of a call; delete its folder and capture the build again") from error

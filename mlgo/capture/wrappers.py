@@ -38,7 +38,8 @@ if [ -d "$records" ]; then
         @?*) if [ -f "${{argument#@}}" ]; then printf '%s\\0' "$argument"; cat "${{argument#@}}"; printf '\\0'; fi ;;
       esac
     done
-  }} > "$records/$$-$number.part" && mv "$records/$$-$number.part" "$records/$$-$number"
+    printf 'end\\0'
+  }} > "$records/$$-$number"
 fi
 exec {program_words} "$@"
 """

@@ -100,7 +100,14 @@ def test_a_compiler_that_is_not_there(tmp_path):
 
 
 def test_a_record_that_no_wrapper_wrote(tmp_path):
-    (tmp_path / "1-0").write_bytes(b"cc\0cc\0/\0three\0")
+    (tmp_path / "1-0").write_bytes(b"cc\0cc\0/\0three\0end\0")
     with pytest.raises(ArtifactError, match="1-0 is no record of a call"):
         read_calls(tmp_path)
     assert Path(tmp_path / "1-0").exists()
+
+
+def test_a_record_that_was_cut_off(tmp_path):
+    (tmp_path / "1-0").write_bytes(b"cc\0cc\0/\x002\0-c\0a")
+    (tmp_path / "2-0").write_bytes(b"cc\0cc\0/\x002\0-c\0a.c\0end\0")
+    (tmp_path / "3-0").write_bytes(b"")
+    assert [call.arguments for call in read_calls(tmp_path)] == [("-c", "a.c")]
