@@ -1,14 +1,16 @@
 """Everything that `mlgo capture --from` takes: what it is shows in its content, never in an option."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from mlgo.capture import archives
 from mlgo.capture.bitcode import BitcodeUnit, Piece, find_modules, is_bitcode
 from mlgo.capture.builds import Build, as_text, read_build, unique_names
+from mlgo.capture.calls import Call
 from mlgo.capture.cmake import is_cmake, read_cmake
+from mlgo.capture.commands import Compile, Link, Step, steps_of
 from mlgo.capture.databases import read_database
 from mlgo.capture.embedded import find_embedded, is_object
 from mlgo.capture.llvm_corpora import DESCRIPTION, read_llvm_corpus
@@ -54,12 +56,26 @@ def import_build(path: Path, root: Path | None = None, options: Sequence[str] = 
         cmake = read_cmake(path)
         return replace(read_build(cmake.calls, (root or cmake.source).absolute()), notes=cmake.notes)
     if is_database:
-        return read_build(read_database(database, root), (root or Path()).absolute())
+        return read_build(_in_order(read_database(database, root)), (root or Path()).absolute())
     modules = tuple(_units(path, tuple(options)))
     if not modules:
         raise CorpusError(f"{path} is none of these: {KINDS}")
     names = unique_names(one.name for one in modules)
     return Build((), (), modules=tuple(replace(one, name=name) for one, name in zip(modules, names, strict=True)))
+
+
+def _in_order(calls: Iterable[Call | Step]) -> list[Step]:
+    """Steps of a database as a build could do them, one after another: ninja lists links before their archives."""
+    steps = [step for one in calls for step in (steps_of(one) if isinstance(one, Call) else [one])]
+    return sorted(steps, key=_turn)
+
+
+def _turn(step: Step) -> int:
+    if isinstance(step, Compile):
+        return 0
+    if isinstance(step, Link):
+        return 1 if step.kind == "relocatable" else 3
+    return 2
 
 
 def _corpus(folder: Path) -> Build:

@@ -209,6 +209,15 @@ def test_a_folder_with_a_compilation_database(tmp_path):
         assert [unit.name for unit in import_build(path, tmp_path).units] == ["a.c"]
 
 
+def test_a_database_may_list_a_link_before_its_archive(tmp_path):
+    commands = ("c++ a.o lib.a -o prog", "ar qc lib.a b.o", "cc -c a.c", "cc -c b.c")  # as ninja -t compdb does
+    entries = [{"directory": ".", "command": command, "file": "x"} for command in commands]
+    (tmp_path / "db.json").write_text(json.dumps(entries))
+    (program,) = import_build(tmp_path / "db.json", tmp_path).programs
+    assert [(part.kind, part.units) for part in program.parts] == [("object", ("a.c",)), ("archive", ("b.c",))]
+    assert program.foreign == ()
+
+
 @pytest.mark.parametrize("name", ["missing", "text", "empty", "folder"])
 def test_what_is_nothing_of_all_this(tmp_path, name):
     (tmp_path / "text").write_text("int x;")
