@@ -75,7 +75,11 @@ BUILDS = {
     "contourpy": RealBuild(
         "wheel: Meson and pybind11, C++",
         _sdist("contourpy", "1.3.3", "083e12155b210502d0bca491432bb04d56dc3432f95a979b429f2848c3dbe880"),
-        tests=["tests", "-k", "not image and not renderer and not text and not codebase and not typecheck"],
+        tests=[
+            "tests",
+            "-k",
+            "not image and not renderer and not text and not codebase and not typecheck and not cache",
+        ],
     ),
     "pyclipper": RealBuild(
         "wheel: Cython, C++",
@@ -197,8 +201,11 @@ def _test(build: RealBuild, project: Path, source: Path, folder: Path) -> str:
         raise MlgoError(f"{build.package}: no linked file of the wheel was replaced")
     path = f"{installed / 'bin'}{os.pathsep}{os.environ['PATH']}"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *build.tests]
-    said = _run(command, source, PYTHONPATH=str(installed), PATH=path)
-    return said.strip().splitlines()[-1]
+    environment = {**os.environ, "PYTHONPATH": str(installed), "PATH": path}
+    run = subprocess.run(
+        command, cwd=source, env=environment, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+    )
+    return run.stdout.strip().splitlines()[-1].strip("= ")
 
 
 def _run_programs(source: Path, folder: Path, place: str) -> str:
