@@ -209,15 +209,12 @@ def _test(build: RealBuild, project: Path, source: Path, folder: Path) -> str:
 
 
 def _run_programs(source: Path, folder: Path, place: str) -> str:
-    """Run each test program that was linked again: it compares what it prints with a file of the project."""
+    """Run each test program that was linked again: it compares what it prints with a file of its folder."""
     tests, files = source / place, sorted((folder / "again" / place).iterdir())
     programs = [path for path in files if (tests / f"{path.name}.exp").exists()]
     failed = []
     for program in programs:
-        environment = {**os.environ, "srcdir": str(tests)}
-        run = subprocess.run(
-            [program], cwd=folder, env=environment, capture_output=True, timeout=_TIMEOUT_S, check=False
-        )
+        run = subprocess.run([program], cwd=tests, capture_output=True, timeout=_TIMEOUT_S, check=False)
         failed += [program.name] if run.returncode else []
     which = f", not {', '.join(failed)}" if failed else ""
     return f"{len(programs) - len(failed)} of {len(programs)} programs passed{which}"
