@@ -113,6 +113,8 @@ def run_verify(args: argparse.Namespace) -> int:
     }
     objects = read_table(args.project / OBJECTS_NAME, OBJECTS_OF_BUILD).to_pylist()
     chosen = [row for row in objects if row["module"] in modules]
+    if modules and not objects:
+        raise CorpusError(f"{args.project} was taken from bitcode, so there is no object of a build to compare with")
     if not chosen:
         raise CorpusError(f"{args.project} holds no module; every source of the project was left out")
     with scratch_directory() as folder, tqdm(total=len(chosen), desc="compiled", disable=None) as bar:

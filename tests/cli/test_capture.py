@@ -163,5 +163,8 @@ def test_what_is_exported_is_captured_again_as_it_was(captured, tmp_path, mlgo):
     assert json.loads(run.stdout)["modules"] == 4
     before, again = (dict(project_modules(folder / "project.parquet")) for folder in (captured, tmp_path / "again"))
     assert again == before
+    run = mlgo("corpus", "verify", "--project", tmp_path / "again")
+    assert (run.returncode, run.stderr.count("\n")) == (1, 1)
+    assert "was taken from bitcode, so there is no object of a build to compare with" in run.stderr
     run = mlgo("corpus", "export", "--project", captured, "-o", tmp_path / "corpus")
     assert (run.returncode, run.stderr) == (1, f"error: {tmp_path}/corpus is not empty; name another folder\n")
