@@ -89,7 +89,8 @@ def _capture_build(args: argparse.Namespace, command: list[str]) -> tuple[Captur
         print(f"note: {note}", file=sys.stderr)
     if not build.units and not build.modules:
         raise CorpusError(
-            "no compile was seen; a folder that was configured earlier calls its compilers by their paths: configure "
+            "no compile was seen; set compilers in the environment (CC=... mlgo capture ... -- make), not behind make; "
+            "a folder that was configured earlier calls its compilers by their paths: configure "
             "it anew with mlgo capture -o DIR -- cmake ..., or give its compile_commands.json with --from"
             if command
             else f"{args.source} names no compile"

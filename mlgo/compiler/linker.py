@@ -122,6 +122,8 @@ def run_linker(
         raise CompileTimeout(f"the linker did not end within {timeout_s:g} s")
     if "No space left on device" in run.stderr or "NoSpaceLeft" in run.stderr:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    if "unknown file type" in run.stderr:
+        raise LinkError("the linker does not know these files; linked files are measured for ELF targets alone")
     if run.returncode != 0:
         errors = [line for line in run.stderr.splitlines() if "error:" in line][:3]
         raise LinkError(without_folders(f"the linker ended with status {run.returncode}: {' | '.join(errors)[:500]}"))

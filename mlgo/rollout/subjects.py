@@ -110,6 +110,9 @@ def merged_programs(subject: Subject, tools: Tools, bitcode_dir: Path) -> Subjec
     chosen = {module.name for module in [*subject.modules, *other_modules(subject.modules, subject.programs)]}
     rows = [row for row in table_rows(subject.table, PROJECT, PROJECT.names) if row["module"] in chosen]
     merged, programs = whole_programs(rows, [dict(program.row) for program in subject.programs], tools)
+    if all(row["skip_reason"] for row in merged):
+        reasons = [f"{row['module']}: {row['skip_reason']}" for row in merged if row["module"] not in chosen]
+        raise CorpusError(f"{subject.project}: nothing can be merged; {(reasons or ['it has no linked file'])[0]}")
     with scratch_directory() as folder:
         write_rows(folder / "projects" / CAPTURED_NAME, merged, PROJECT, read_provenance(subject.table))
         write_rows(folder / "programs" / CAPTURED_NAME, programs, PROGRAMS_OF_PROJECT, {})

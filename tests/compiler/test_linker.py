@@ -87,3 +87,9 @@ def test_what_the_linker_refuses(objects, tmp_path, leaves_nothing):
     assert str(tmp_path) not in str(caught.value)
     with leaves_nothing(), pytest.raises(CompileTimeout, match="the linker did not end within 0 s"):
         linked_text(find_linker(), objects, 0.0)
+
+
+def test_files_of_other_formats_are_refused(tmp_path):
+    (tmp_path / "a.o").write_bytes(b"\xcf\xfa\xed\xfe" + bytes(100))
+    with pytest.raises(LinkError, match="linked files are measured for ELF targets alone"):
+        linked_text(find_linker(), [tmp_path / "a.o"], 60.0)
