@@ -89,7 +89,8 @@ def test_what_the_linker_refuses(objects, tmp_path, leaves_nothing):
         linked_text(find_linker(), objects, 0.0)
 
 
-def test_files_of_other_formats_are_refused(tmp_path):
-    (tmp_path / "a.o").write_bytes(b"\xcf\xfa\xed\xfe" + bytes(100))
+def test_files_of_other_formats_are_refused(bitcode, toolchain, settings, tmp_path):
+    apple = type(toolchain)(toolchain.binary, True, toolchain.version, "aarch64-macos-none")
+    compile_plain(apple, bitcode("int f(void) { return 1; }"), settings, object_path=tmp_path / "a.o")
     with pytest.raises(LinkError, match="linked files are measured for ELF targets alone"):
         linked_text(find_linker(), [tmp_path / "a.o"], 60.0)
