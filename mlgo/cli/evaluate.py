@@ -150,4 +150,6 @@ def _write_page(output: Path, task: str, policy: str, values: Settings) -> str:
     failed = [
         f"{row['program']} under {row['contender']}: not measured, {row['message']}" for row in tried.ships.failures
     ]
+    if not shipped.num_rows:
+        return "no linked file is known, so what ships was not measured; the page has the modules"
     return "\n".join([tried.ships.table.aligned(), *failed])

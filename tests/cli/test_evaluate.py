@@ -68,6 +68,7 @@ def test_linked_files_by_hand(evaluated):
     assert sizes(rows, "prog", "heuristic")["num_modules"] == 3
 
 
+@pytest.mark.slow
 def test_relinked_files_run(captured, policies, project, mlgo, tmp_path):
     options = ("--project", captured, "--policy", policies / "never-s0", "-o", tmp_path / "again", "--json")
     before = (project / "prog").read_bytes()
@@ -162,6 +163,18 @@ def test_a_module_that_fails_is_a_row(captured, policies, tmp_path, mlgo):
     assert (sizes(rows, "prog", "never-s0")["failure"], sizes(rows, "prog", "never-s0")["text"]) == ("compile", None)
     assert sizes(rows, "lib.so", "never-s0")["text"] == 8
     assert "Programs without a size" in (tmp_path / "out/report.html").read_text()
+
+
+def test_a_project_without_linked_files(captured, policies, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(REPOSITORY)
+    folder = shutil.copytree(captured, tmp_path / "library", ignore=shutil.ignore_patterns("evaluation"))
+    none = pa.Table.from_pylist([], PROGRAMS_OF_PROJECT.remove_metadata())
+    write(folder / "programs.parquet", none, PROGRAMS_OF_PROJECT, {})
+    words = ["evaluate", "--policy", policies / "never-s0", "--project", folder, "--workers", "1"]
+    args = build_parser(["evaluate"]).parse_args(list(map(str, words)))
+    args.run(args)
+    assert "no linked file is known, so what ships was not measured" in capsys.readouterr().out
+    assert "Modules that stand out" in (folder / "evaluation/never-s0/report.html").read_text()
 
 
 def test_nothing_compiles(captured, policies, tmp_path, mlgo):
