@@ -6,14 +6,13 @@ so a corpus that is read again gives the same bytes.
 """
 
 import os
-import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from mlgo.capture.builds import free_name
 from mlgo.capture.llvm_corpora import write_llvm_corpus
-from mlgo.capture.objects import front_end_words
+from mlgo.capture.objects import driver_plan, front_end_words
 from mlgo.compiler.module_file import bitcode_of, generation_of, with_options
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.core.errors import CorpusError, ToolchainError
@@ -82,19 +81,11 @@ class Exporter:
 
         Raises:
             ToolchainError: the compiler does not tell them.
+            CompileTimeout: it did not end.
         """
         files = ("-x", "ir", "-c", os.devnull, "-o", "module.o", "-###")
         question = [*self.toolchain.back_end, self.optimization, *options, *files]
-        run = subprocess.run(
-            question,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="surrogateescape",
-            timeout=self.timeout_s,
-            check=False,
-        )
-        words = front_end_words(run.stderr)
+        words = front_end_words(driver_plan(question, self.timeout_s))
         if words is None:
             raise ToolchainError(f"{self.toolchain.name} does not say how it compiles with {' '.join(options)}")
         return tuple(_kept(words[words.index("-cc1") : -1]))

@@ -7,14 +7,14 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from mlgo.capture.builds import Unit, as_text
 from mlgo.capture.options import portable
-from mlgo.core.errors import ConfigError, ObjectError
+from mlgo.core.errors import CompileTimeout, ConfigError, ObjectError
 from mlgo.core.files import file_sha256
 from mlgo.core.measures.elf import SHF_ALLOC, read_sections, section_name, text_size
 
@@ -78,18 +78,42 @@ def identify(program: str) -> Compiler:
     """Ask a compiler what it is; ``program`` is one or several words for a shell."""
     command = [*shlex.split(program), "-###", "-x", "c", "-c", os.devnull, "-o", os.devnull]
     try:
-        run = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_S, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        plan = driver_plan(command, _TIMEOUT_S)
+    except (OSError, CompileTimeout):
         return Compiler(program)
-    found = _VERSION.search(run.stderr)
+    found = _VERSION.search(plan)
     version = found[0].strip() if found else program
-    words = front_end_words(run.stderr)
+    words = front_end_words(plan)
     if words is None or not Path(words[0]).is_file():
         binary = shutil.which(command[0])
         return Compiler(version, file_sha256(Path(binary)) if binary and found else "")
     return Compiler(version, file_sha256(Path(words[0])), "zig" if "-nostdsysteminc" in words else "clang")
+
+
+def driver_plan(
+    command: Sequence[str], timeout_s: float, *, cwd: str | None = None, env: Mapping[str, str] | None = None
+) -> str:
+    """What a compiler's driver prints for a command with ``-###``; bytes that are no UTF-8 are kept as surrogates.
+
+    Raises:
+        CompileTimeout: it did not end.
+        OSError: it cannot be started.
+    """
+    try:
+        run = subprocess.run(
+            command,
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise CompileTimeout(f"no end within {timeout_s:g} s") from error
+    return run.stderr
 
 
 def front_end_words(plan: str) -> list[str] | None:

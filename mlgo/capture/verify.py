@@ -6,14 +6,14 @@ asked of the driver itself (``-###``), so what ``zig cc`` adds is there, too.
 """
 
 import hashlib
-import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlgo.capture.objects import front_end_words, measured_object
+from mlgo.capture.builds import as_text
+from mlgo.capture.objects import driver_plan, front_end_words, measured_object
 from mlgo.capture.options import as_built, portable, profile_of, without_unknown
 from mlgo.compiler.process import run_bounded, without_folders
 from mlgo.compiler.toolchain import Toolchain
@@ -133,23 +133,11 @@ class Recompiler:
         return [binary, *(["clang"] if self.toolchain.is_zig else []), *(["--driver-mode=g++"] if is_cxx else [])]
 
     def _plan(self, command: Sequence[str], folder: str) -> str:
-        try:
-            run = subprocess.run(
-                command,
-                cwd=folder,
-                env=self.toolchain.front_end_environment(self.cache_dir),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=self.timeout_s,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise CompileTimeout(f"no end within {self.timeout_s:g} s") from error
-        if front_end_words(run.stderr) is None:
-            raise CompilerExit(_first_error(run.stderr))
-        return run.stderr
+        environment = self.toolchain.front_end_environment(self.cache_dir)
+        plan = driver_plan(command, self.timeout_s, cwd=folder, env=environment)
+        if front_end_words(plan) is None:
+            raise CompilerExit(as_text(_first_error(plan)))
+        return plan
 
     def _run(self, row: Mapping[str, Any], arguments: Sequence[str]) -> str:
         clang = [str(self.toolchain.binary), *(["clang"] if self.toolchain.is_zig else [])]
