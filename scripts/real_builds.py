@@ -144,7 +144,7 @@ def capture(build: RealBuild, folder: Path) -> tuple[Path, Path]:
     if not build.build:
         _mlgo("capture", "-o", project, "--sdist", str(package).replace(" ", "=="), "--sha256", package.sha256)
         return project, project / "source"
-    archive = fetch_package(package, shared_folder(Path("data/work")) / "sdists")
+    archive = fetch_package(package, shared_folder() / "sdists")
     source = unpack(archive, folder / "sources") / build.folder
     zig = shlex.quote(str(find_linker()))
     command = ("sh", "-c", f"cd {shlex.quote(str(source))} && {build.build}")

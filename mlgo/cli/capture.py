@@ -114,7 +114,7 @@ def _capture_sdist(args: argparse.Namespace) -> Captured:
     package = Package(name, version, args.sha256, "sdist") if args.sha256 else pin_package(name, version, "sdist")
     if not args.sha256:
         print(f"{package} has sha256 {package.sha256}", file=sys.stderr)
-    shared = shared_folder(Path("data/work"))
+    shared = shared_folder()
     archive = fetch_package(package, shared / "sdists")
     with scratch_directory() as folder:
         extraction = _extraction(args, args.name or name, folder)
@@ -160,7 +160,7 @@ def _name(args: argparse.Namespace) -> str:
 def _extraction(args: argparse.Namespace, name: str, folder: Path) -> Extraction:
     config = read_config(args)
     toolchain = find_toolchain(config.toolchain, config.target)
-    cache = shared_folder(Path("data/work")) / "zig-cache"
+    cache = shared_folder() / "zig-cache"
     return Extraction(
         name, args.licence, FrontEnd(toolchain, config.compile, cache, get_task(config.task)), folder, args.jobs
     )

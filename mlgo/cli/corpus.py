@@ -17,7 +17,7 @@ from mlgo.capture.relink import Relink
 from mlgo.capture.verify import Recompiler
 from mlgo.capture.wrappers import RECORDS
 from mlgo.cli.options import add_command, add_config_options, examples_of, positive, read_config, say
-from mlgo.compiler.toolchain import find_linker, find_toolchain
+from mlgo.compiler.toolchain import find_toolchain
 from mlgo.core.artifacts import (
     OBJECTS_OF_BUILD,
     PROJECT,
@@ -36,9 +36,8 @@ from mlgo.corpus.assemble import SPLITS
 from mlgo.corpus.store import CAPTURED_NAME, OBJECTS_NAME, VERIFIED_NAME, corpus_modules, project_modules
 from mlgo.execution.cores import usable_cores
 from mlgo.policy.stored import load_policy
-from mlgo.rollout import CompileHost
-from mlgo.rollout.linking import Linking, object_paths
-from mlgo.rollout.shipped import evaluate_project
+from mlgo.rollout import CompileHost, CompileJob
+from mlgo.rollout.linking import object_paths
 from mlgo.rollout.subjects import one_project
 
 _EXAMPLES = {
@@ -118,7 +117,7 @@ def run_verify(args: argparse.Namespace) -> int:
     if not chosen:
         raise CorpusError(f"{args.project} holds no module; every source of the project was left out")
     with scratch_directory() as folder, tqdm(total=len(chosen), desc="compiled", disable=None) as bar:
-        cache = shared_folder(Path("data/work")) / "zig-cache"
+        cache = shared_folder() / "zig-cache"
         recompiler = Recompiler(toolchain, config.compile.compile_timeout_s, cache, folder, args.jobs)
         rows = list(recompiler.verify(chosen, bar.update))
     origin = provenance(compiler=toolchain.name, compiler_sha256=toolchain.sha256)
@@ -148,7 +147,7 @@ def run_relink(args: argparse.Namespace) -> None:
     """Compile each module under the policy, link with the build's own tools, print what was made."""
     config, name = read_config(args), PolicyName.of(args.policy.resolve().name)
     toolchain, policy = find_toolchain(config.toolchain, config.target), load_policy(args.policy)
-    shared = shared_folder(Path("data/work"))
+    shared = shared_folder()
     subject = one_project(args.project, shared / "bitcode")
     subject.check(policy.task, config.compile.optimization)
     root = read_provenance(args.project / OBJECTS_NAME).get("root")
@@ -158,15 +157,16 @@ def run_relink(args: argparse.Namespace) -> None:
     build = read_build(calls, Path(root))
     known = {program.row["program"] for program in subject.programs}
     build = replace(build, programs=tuple(one for one in build.programs if one.name in known))
-    linking = Linking(find_linker(), config.compile.compile_timeout_s, args.workers)
     with (
         scratch_directory() as folder,
         CompileHost(toolchain, policy.task, config.compile, args.workers, workers=config.workers) as host,
     ):
-        evaluate_project(host, policy, name, subject.modules, [], subject.unpack(), linking, folder)
-        places = object_paths(subject.modules, folder / "policy")
+        bitcode, places = subject.unpack(), object_paths(subject.modules, folder)
+        host.compile_all(
+            [CompileJob(key, bitcode[key], policy, object_path=path) for key, path in places.items()], str(name)
+        )
         objects = {one.name: places[one.key] for one in subject.modules if places[one.key].exists()}
-        again = Relink(objects, folder / "linked", (shared / "zig-cache").absolute(), linking.timeout_s)
+        again = Relink(objects, folder / "linked", (shared / "zig-cache").absolute(), config.compile.compile_timeout_s)
         files = again.run(calls, build)
         for program, file in files.items():
             (args.output / program).parent.mkdir(parents=True, exist_ok=True)

@@ -20,6 +20,7 @@ from mlgo.core.files import file_sha256, write_text
 from mlgo.core.names import PolicyName
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.work import shared_folder
+from mlgo.corpus.assemble import SPLITS
 from mlgo.execution.cores import usable_cores
 from mlgo.experiments.compare import Bootstrap
 from mlgo.lto.project import Tools
@@ -30,8 +31,6 @@ from mlgo.rollout.linking import Linking
 from mlgo.rollout.shipped import Shipped, evaluate_project
 from mlgo.rollout.subjects import Subject, corpus_projects, evaluate_subjects, merged_programs, one_project
 from mlgo.rollout.thin import evaluate_thin
-
-_WORK = Path("data/work")
 
 _EXAMPLES = """
 mlgo evaluate --policy data/policies/marginal-s0 --project captured/zlib
@@ -46,7 +45,7 @@ def add_parser(commands: Any) -> None:
     parser = add_command(commands, "evaluate", "try a finished policy on a project or a corpus", _EXAMPLES)
     parser.add_argument("--policy", type=Path, required=True, metavar="DIR", help="folder of the policy")
     parser.add_argument("--corpus", type=Path, metavar="DIR", help="folder with modules.parquet, projects/, programs/")
-    parser.add_argument("--split", choices=["train", "validation", "test"], help="only this split of the corpus")
+    parser.add_argument("--split", choices=SPLITS, help="only this split of the corpus")
     parser.add_argument(
         "--project",
         metavar="DIR",
@@ -77,9 +76,9 @@ def run(args: argparse.Namespace) -> None:
     toolchain = find_toolchain(args.toolchain or values.value("toolchain"), values.value("target"))
     linking = Linking(find_linker(), compiling.compile_timeout_s, args.workers)
     if args.form == "whole":
-        front_end = FrontEnd(toolchain, compiling, shared_folder(_WORK) / "zig-cache", get_task(policy.task))
+        front_end = FrontEnd(toolchain, compiling, shared_folder() / "zig-cache", get_task(policy.task))
         tools = Tools(front_end, linking.linker, values.value("corpus.max_merged_instructions"), args.workers)
-        subjects = [merged_programs(one, tools, shared_folder(_WORK) / "bitcode") for one in subjects]
+        subjects = [merged_programs(one, tools, shared_folder() / "bitcode") for one in subjects]
     origin = provenance(
         task=policy.task,
         compiler=toolchain.name,
@@ -119,7 +118,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _subjects(args: argparse.Namespace, name: PolicyName) -> tuple[list[Subject], Path]:
     """What is evaluated, and where the results go."""
-    bitcode, folder = shared_folder(_WORK) / "bitcode", "-".join(filter(None, (str(name), args.form)))
+    bitcode, folder = shared_folder() / "bitcode", "-".join(filter(None, (str(name), args.form)))
     if args.corpus is not None:
         subjects = corpus_projects(args.corpus, bitcode, args.split, args.project)
         where = args.project or args.split or "all"

@@ -56,7 +56,7 @@ def add_folder_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--work",
         type=Path,
-        default=shared_folder(Path("data/work")),
+        default=shared_folder(),
         help="folder with replay/, checkpoints/ and bitcode/ (default: %(default)s)",
     )
 

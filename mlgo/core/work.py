@@ -14,7 +14,7 @@ _EXPERIMENTS = (".dvc", "tmp", "exps")
 _WORK = Path("data", "work")
 
 
-def shared_folder(work: Path) -> Path:
+def shared_folder(work: Path = _WORK) -> Path:
     """Folder of what working copies share.
 
     That is the one `SHARED` names; in a copy that DVC has made for an experiment, and deletes after it, ``data/work``
