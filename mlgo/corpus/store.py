@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from mlgo.core.artifacts import (
     MODULES,
     PROGRAMS_OF_CORPUS,
-    PROGRAMS_OF_PROJECT,
     PROJECT,
     read_table,
     rows_where,
@@ -148,20 +147,19 @@ def _program(row: Mapping[str, Any], split: str, modules: Mapping[str, Module]) 
     return Program(row, split, tuple(modules[f"{row['project']}/{name}"] for name in names))
 
 
-def project_programs(path: Path, modules: Iterable[Module]) -> list[Program]:
+def project_programs(rows: Iterable[Mapping[str, Any]], modules: Iterable[Module]) -> list[Program]:
     """Linked files of one project, of the split of its modules.
 
     Args:
-        path: table of ``artifacts.PROGRAMS_OF_PROJECT``.
+        rows: of ``artifacts.PROGRAMS_OF_PROJECT``.
         modules: of the project, at least one.
 
     Raises:
-        ArtifactError: missing, or no such table.
         CorpusError: a program is made of a module that is not there.
     """
     by_key = {module.key: module for module in modules}
     split = next(iter(by_key.values())).split
-    return [_program(row, split, by_key) for row in read_table(path, PROGRAMS_OF_PROJECT).to_pylist()]
+    return [_program(row, split, by_key) for row in rows]
 
 
 def unpack_project(path: Path, bitcode_dir: Path) -> tuple[list[Module], dict[str, Path]]:
@@ -178,17 +176,26 @@ def unpack_project(path: Path, bitcode_dir: Path) -> tuple[list[Module], dict[st
         ArtifactError: missing, or no such table.
         CorpusError: it holds no module.
     """
+    columns = ["project", "module", "language", "skip_reason", "bitcode"]
+    modules, files = unpack_rows(table_rows(path, PROJECT, columns), "test", bitcode_dir)
+    if not modules:
+        raise CorpusError(f"{path} holds no module; every source of the project was left out")
+    return modules, files
+
+
+def unpack_rows(
+    rows: Iterable[Mapping[str, Any]], split: str, bitcode_dir: Path
+) -> tuple[list[Module], dict[str, Path]]:
+    """The same for rows of such a table, which may hold no module."""
     modules, files = [], {}
-    for row in table_rows(path, PROJECT, ["project", "module", "language", "skip_reason", "bitcode"]):
+    for row in rows:
         if row["bitcode"] is not None and not row["skip_reason"]:
             digest = hashlib.sha256(row["bitcode"]).hexdigest()
-            module = Module(row["project"], row["module"], row["language"], "test", digest)
+            module = Module(row["project"], row["module"], row["language"], split, digest)
             files[module.key] = bitcode_dir / f"{digest}.bc"
             if not files[module.key].exists():
                 write_bytes(files[module.key], row["bitcode"])
             modules.append(module)
-    if not modules:
-        raise CorpusError(f"{path} holds no module; every source of the project was left out")
     return modules, files
 
 

@@ -102,10 +102,15 @@ def measured(objects: Mapping[str, Path], measure: Callable[[], Size]) -> tuple[
     Returns:
         What was measured, or None, and kind and message of the failure, empty without one.
     """
-    missing = [name for name, path in objects.items() if not path.exists()]
-    if missing:
-        return None, "compile", f"{len(missing)} of {len(objects)} modules did not compile; the first is {missing[0]}"
+    if missing := not_compiled(objects):
+        return None, "compile", missing
     try:
         return measure(), "", ""
     except CompileError as error:
         return None, error.kind, str(error)
+
+
+def not_compiled(objects: Mapping[str, Path]) -> str:
+    """That some objects are missing, for a message; empty if all are there."""
+    missing = [name for name, path in objects.items() if not path.exists()]
+    return f"{len(missing)} of {len(objects)} modules did not compile; the first is {missing[0]}" if missing else ""

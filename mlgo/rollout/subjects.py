@@ -20,7 +20,6 @@ from mlgo.core.artifacts import (
 )
 from mlgo.core.errors import ArtifactError, CorpusError
 from mlgo.core.files import canonical_json, content_hash
-from mlgo.core.scratch import scratch_directory
 from mlgo.corpus.store import (
     CAPTURED_NAME,
     PROGRAMS_NAME,
@@ -31,6 +30,7 @@ from mlgo.corpus.store import (
     project_programs,
     unpack_bitcode,
     unpack_project,
+    unpack_rows,
 )
 from mlgo.lto.project import Tools
 from mlgo.lto.whole import whole_programs
@@ -93,7 +93,8 @@ def one_project(path: Path, bitcode_dir: Path) -> Subject:
         folder = path.parent if path.name == CAPTURED_NAME else path
         table, programs = folder / CAPTURED_NAME, folder / PROGRAMS_NAME
     modules, files = unpack_project(table, bitcode_dir)
-    return Subject(modules[0].project, table, modules, project_programs(programs, modules), lambda: files)
+    linked = project_programs(read_table(programs, PROGRAMS_OF_PROJECT).to_pylist(), modules)
+    return Subject(modules[0].project, table, modules, linked, lambda: files)
 
 
 def merged_programs(subject: Subject, tools: Tools, bitcode_dir: Path) -> Subject:
@@ -113,14 +114,8 @@ def merged_programs(subject: Subject, tools: Tools, bitcode_dir: Path) -> Subjec
     if all(row["skip_reason"] for row in merged):
         reasons = [f"{row['module']}: {row['skip_reason']}" for row in merged if row["module"] not in chosen]
         raise CorpusError(f"{subject.project}: nothing can be merged; {(reasons or ['it has no linked file'])[0]}")
-    with scratch_directory() as folder:
-        write_rows(folder / "projects" / CAPTURED_NAME, merged, PROJECT, read_provenance(subject.table))
-        write_rows(folder / "programs" / CAPTURED_NAME, programs, PROGRAMS_OF_PROJECT, {})
-        found = one_project(folder / "projects" / CAPTURED_NAME, bitcode_dir)
-    split = subject.modules[0].split
-    modules = [replace(module, split=split) for module in found.modules]
-    linked = [replace(program, split=split) for program in found.programs]
-    return replace(found, table=subject.table, modules=modules, programs=linked)
+    modules, files = unpack_rows(merged, subject.modules[0].split, bitcode_dir)
+    return replace(subject, modules=modules, programs=project_programs(programs, modules), unpack=lambda: files)
 
 
 def corpus_projects(corpus_dir: Path, bitcode_dir: Path, split: str | None, project: str | None) -> list[Subject]:

@@ -14,7 +14,7 @@ from mlgo.policy.policy import Policy
 from mlgo.problems.llvm.task import HEURISTIC
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.jobs import CompileJob
-from mlgo.rollout.linking import Linking, object_paths
+from mlgo.rollout.linking import Linking, not_compiled, object_paths
 from mlgo.rollout.shipped import Shipped, compile_both, measure_programs, not_measured, other_modules
 
 
@@ -67,11 +67,10 @@ def _thin_linked(
         CompileError: it cannot be linked, or a pre-link compile had failed.
     """
     by_name = {module.name: module for module in program.modules}
-    missing = [name for name, module in by_name.items() if not objects[module.key].exists()]
-    if missing:
-        raise CompilerExit(f"{len(missing)} of {len(by_name)} modules did not compile; the first is {missing[0]}")
-    file = LinkedFile.of_row(program.row)
     fat = {name: objects[module.key] for name, module in by_name.items()}
+    if missing := not_compiled(fat):
+        raise CompilerExit(missing)
+    file = LinkedFile.of_row(program.row)
     modules, files = [], {}
     for number, (name, (imported, index)) in enumerate(
         thin_link(linking.linker, file, fat, folder, linking.timeout_s).items()
