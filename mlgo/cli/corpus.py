@@ -5,9 +5,11 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from tqdm import tqdm
 
 from mlgo.capture.builds import read_build
@@ -17,6 +19,7 @@ from mlgo.capture.relink import Relink
 from mlgo.capture.verify import Recompiler
 from mlgo.capture.wrappers import RECORDS
 from mlgo.cli.options import add_command, add_config_options, examples_of, positive, read_config, say
+from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import find_toolchain
 from mlgo.core.artifacts import (
     OBJECTS_OF_BUILD,
@@ -33,9 +36,21 @@ from mlgo.core.names import PolicyName
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.work import shared_folder
 from mlgo.corpus.assemble import SPLITS
-from mlgo.corpus.store import CAPTURED_NAME, OBJECTS_NAME, VERIFIED_NAME, corpus_modules, project_modules
+from mlgo.corpus.bodies import project_bodies
+from mlgo.corpus.seen import KINDS, SeenBodies, seen_share, shares
+from mlgo.corpus.store import (
+    CAPTURED_NAME,
+    OBJECTS_NAME,
+    VERIFIED_NAME,
+    corpus_modules,
+    project_modules,
+    table_of,
+    unpack_corpus,
+    unpack_project,
+)
 from mlgo.execution.cores import usable_cores
 from mlgo.policy.stored import load_policy
+from mlgo.report.pages import Table, count_column, text_column
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.linking import object_paths
 from mlgo.rollout.subjects import one_project
@@ -51,6 +66,10 @@ _EXAMPLES = {
         """,
     "relink": """
         mlgo corpus relink --project captured/zlib --policy data/policies/marginal-s0 -o relinked
+        """,
+    "seen": """
+        mlgo corpus seen --project captured/zlib --corpus data/corpus
+        mlgo corpus seen --project captured/zlib --project captured/ninja --against captured/app --list 10
         """,
 }
 
@@ -99,6 +118,19 @@ def add_parser(commands: Any) -> None:
     relink.add_argument("--json", action="store_true", help="print JSON")
     add_config_options(relink)
     relink.set_defaults(run=run_relink)
+    seen = add_command(
+        actions, "seen", "tell how much of a project's code occurs in what a policy is trained on", _EXAMPLES["seen"]
+    )
+    told = "what mlgo capture has written, or a table projects/NAME.parquet; may be repeated"
+    seen.add_argument("--project", type=Path, action="append", required=True, metavar="DIR", help=told)
+    seen.add_argument("--corpus", type=Path, metavar="DIR", help="corpus whose projects of split train are trained on")
+    seen.add_argument("--against", type=Path, action="append", default=[], metavar="DIR", help="a project trained on")
+    seen.add_argument("--most", type=float, default=1.0, metavar="SHARE", help="fail if more of its own code was seen")
+    seen.add_argument("--list", type=int, default=0, metavar="N", help="print the N longest functions that were seen")
+    seen.add_argument("--jobs", type=positive, default=usable_cores(), help="(default: %(default)s)")
+    seen.add_argument("--json", action="store_true", help="print JSON")
+    add_config_options(seen)
+    seen.set_defaults(run=run_seen)
 
 
 def run_verify(args: argparse.Namespace) -> int:
@@ -176,6 +208,65 @@ def run_relink(args: argparse.Namespace) -> None:
         {"modules": len(objects), "programs": [str(args.output / program) for program in files]},
         "\n".join([f"{len(objects)} modules compiled under {name}", *(str(args.output / one) for one in files)]),
     )
+
+
+def run_seen(args: argparse.Namespace) -> int:
+    """Compare function bodies, print shares; 1 if more of a project was seen than may be."""
+    if args.corpus is None and not args.against:
+        raise ConfigError("name what is trained on: --corpus DIR, or --against DIR for single projects")
+    config, shared = read_config(args), shared_folder()
+    front_end = FrontEnd(find_toolchain(config.toolchain, config.target), config.compile, shared / "zig-cache")
+    unpacked = [unpack_project(table_of(path), shared / "bitcode") for path in [*args.project, *args.against]]
+    if args.corpus is not None:
+        unpacked += unpack_corpus(args.corpus, shared / "bitcode", "train")
+    tables = [
+        project_bodies(front_end.print_ir, modules, files, shared / "bodies", args.jobs)
+        for modules, files in tqdm(unpacked, "read", unit="project", disable=None)
+    ]
+    names = [modules[0].project for modules, _ in unpacked]
+    number = len(args.project)
+    seen = SeenBodies.of(pa.concat_tables(tables[number:]))
+    found = [
+        {"project": name, **shares_of(seen, bodies, args.list)}
+        for name, bodies in zip(names[:number], tables[:number], strict=True)
+    ]
+    record = {"projects": found, "trained_on": names[number:]}
+    say(args, record, _seen_text(found))
+    return int(any(one["seen"] > args.most for one in found))
+
+
+def shares_of(seen: SeenBodies, bodies: pa.Table, most: int) -> dict[str, Any]:
+    """How much of a project was seen, and its longest functions that were."""
+    kinds = seen.kinds(bodies)
+    instructions = shares(bodies, kinds)
+    return {
+        "instructions": instructions,
+        "seen": seen_share(instructions),
+        "longest": seen.longest(bodies, kinds, most),
+    }
+
+
+def _seen_text(found: list[dict[str, Any]]) -> str:
+    table = Table(
+        [
+            text_column("project", lambda row: row["project"]),
+            count_column("instructions", lambda row: sum(row["instructions"].values())),
+            *(text_column(kind, partial(_percent, kind=kind)) for kind in KINDS),
+            text_column("seen of its own code", lambda row: f"{100.0 * row['seen']:.2f} %"),
+        ],
+        found,
+    )
+    longest = [
+        f"{row['project']}: {one['function']} ({one['instructions']:,} instructions, {one['kind']}) is {one['like']}"
+        for row in found
+        for one in row["longest"]
+    ]
+    return "\n".join([table.aligned(), *longest])
+
+
+def _percent(row: Mapping[str, Any], kind: str) -> str:
+    parts = row["instructions"]
+    return f"{100.0 * parts[kind] / max(sum(parts.values()), 1):.2f} %"
 
 
 def summary_of(rows: list[dict[str, Any]]) -> dict[str, Any]:

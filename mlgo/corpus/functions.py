@@ -1,23 +1,53 @@
-"""Hashes of modules and of function bodies, from textual IR.
+"""Function bodies of a module, from textual IR: an exact hash, and a sketch that nearly equal bodies share.
 
-Two bodies count as the same when their instructions are the same up to what numbering within a module decides:
-metadata and attribute-group numbers, numbered private constants and numbered type names.
+Two bodies have the same hash when their instructions are the same up to what naming and numbering decide: registers
+and labels (numbered here by their first use), metadata and attribute groups, numbered private constants, and numbers
+that the linker of modules or the front end appends to names. So names of callees, types and constants count.
+
+The sketch folds these, too. Each line of a body becomes a word without identifiers and constants: opcode, types and
+kinds of operands (register, global name, constant), attributes, and where blocks begin. A body is the set of its
+sequences of `WORDS` words. MinHash (A. Broder, On the resemblance and containment of documents, 1997) keeps `SKETCH`
+minima of hashes of this set: the share of minima that two sketches have in common estimates the sets' Jaccard index,
+their intersection over their union.
 """
 
 import hashlib
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-_DEFINITION = re.compile(rb"^define [^\n]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+WORDS = 3
+"""Length of a sequence of lines that sketches compare."""
+
+SKETCH = 63
+"""Numbers of a sketch."""
+
+LEAST_INSTRUCTIONS = 16
+"""Shorter bodies have no sketch: when constants and names are folded, most of them are equal to some other one."""
+
+_DEFINITION = re.compile(rb'^define [^\n@]*@("[^"\n]*"|[\w.$-]+)[^\n]*\{\n(.*?)^\}', re.MULTILINE | re.DOTALL)
+_INSTRUCTION = re.compile(rb"  [^ \]]")
+_MOST_METADATA = re.compile(rb", ![\w.]+ !\d+| #\d+")
+_METADATA = re.compile(rb"(?:, )?![\w.]+ !\d+|![0-9]+| #\d+")
+_LABEL = re.compile(rb'^("[^"\n]*"|[\w.$-]+):[^\n]*', re.MULTILINE)
+_REGISTER = re.compile(rb"%(?!(?:struct|class|union)\.)[\w.$-]+")
+_MODULE_NAME = re.compile(rb"^(?:; ModuleID = |source_filename = )[^\n]*\n", re.MULTILINE)
+
 _PRIVATE = re.compile(rb"@(\.str|__const|switch\.table|constinit|anon)(?:\.[\w.]*)?(?![\w.$-])")
+_NUMBERED_GLOBAL = re.compile(rb"(@[\w.$-]*?)(?:\.llvm)?(?:\.\d+)+(?![\w.$-])")
 _TYPE_NUMBER = re.compile(
     rb'(%(?:"(?:struct|class|union)\.[^"\n]*?|(?:struct|class|union)\.[\w.$]*?))\.\d+(?="|[^\w.$"])'
 )
-_INSTRUCTION = re.compile(rb"^  [^ \]]", re.MULTILINE)
-_METADATA = re.compile(rb"(?:, )?![\w.]+ !\d+|![0-9]+| #\d+")
-_MODULE_NAME = re.compile(rb"^(?:; ModuleID = |source_filename = )[^\n]*\n", re.MULTILINE)
+_NAME = re.compile(rb'[%@](?:"[^"\n]*"|[\w.$-]+)')
+_TEXT = re.compile(rb'c?"[^"\n]*"')
+_CONSTANT = re.compile(
+    rb"(?<![\w.])-?(?:0x[0-9A-Fa-f]+|\d[\w.+-]*)|\b(?:true|false|null|undef|poison|zeroinitializer|none)\b"
+)
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_KEYS = np.random.default_rng(20_26).integers(0, 1 << 63, (2, SKETCH), np.uint64) | np.uint64(1)
 
 
 @dataclass(frozen=True)
@@ -35,23 +65,90 @@ class FunctionBodies:
     sizes: np.ndarray
 
 
+@dataclass(frozen=True)
+class Function:
+    """A function of a module.
+
+    Attributes:
+        name: its symbol.
+        body: exact hash of its body, 64 bits.
+        size: instructions.
+        words: a number for each line, uint64 [num_lines].
+    """
+
+    name: str
+    body: int
+    size: int
+    words: np.ndarray
+
+
+_LINE = np.dtype([("exact", "<u8"), ("word", "<u8"), ("instructions", "u1")])
+
+
+@dataclass
+class Reader:
+    """Reads function bodies; remembers lines, of which modules of a project have many in common."""
+
+    _lines: dict[bytes, bytes] = field(default_factory=dict)
+
+    def functions(self, ir: bytes) -> Iterator[Function]:
+        """Functions of a module printed as textual IR, in its order."""
+        for name, body in _DEFINITION.findall(ir):
+            yield self._function(name.strip(b'"').decode(errors="replace"), body)
+
+    def _function(self, name: str, body: bytes) -> Function:
+        body = _LABEL.sub(rb"%\1", _MOST_METADATA.sub(b"", body))
+        seen: dict[bytes, int] = {}
+        registers = [seen.setdefault(one, len(seen)) for one in _REGISTER.findall(body)]
+        folded = _REGISTER.sub(b"%", body).split(b"\n")
+        lines = np.frombuffer(b"".join([self._lines.get(line) or self._line(line) for line in folded if line]), _LINE)
+        told = lines["exact"].tobytes() + np.array(registers, np.uint32).tobytes()
+        digest = hashlib.blake2b(told, digest_size=8).digest()
+        size = int(lines["instructions"].sum())
+        return Function(name, int.from_bytes(digest, "little"), size, lines["word"].astype(np.uint64))
+
+    def _line(self, line: bytes) -> bytes:
+        """Numbers of a line with names and constants, and without; and whether an instruction begins there."""
+        plain = _METADATA.sub(b"", line)
+        exact = _TYPE_NUMBER.sub(rb"\1", _NUMBERED_GLOBAL.sub(rb"\1", _PRIVATE.sub(rb"@\1", plain)))
+        word = _CONSTANT.sub(b"#", _TEXT.sub(b"S", _NAME.sub(b"N", plain)))
+        self._lines[line] = told = _digest(exact) + _digest(word) + bytes([bool(_INSTRUCTION.match(line))])
+        return told
+
+
 def hash_functions(ir: bytes) -> FunctionBodies:
     """Hash a module printed as textual IR before optimization."""
-    hashes, sizes = [], []
-    for match in _DEFINITION.finditer(ir):
-        body = normalise_body(match[1])
-        hashes.append(int.from_bytes(hashlib.blake2b(body, digest_size=8).digest(), "little"))
-        sizes.append(len(_INSTRUCTION.findall(body)))
-    order = np.argsort(np.array(hashes, np.uint64), kind="stable")
-    return FunctionBodies(
-        hashlib.sha256(_MODULE_NAME.sub(b"", ir)).hexdigest(),
-        np.array(hashes, np.uint64)[order],
-        np.array(sizes, np.int32)[order],
-    )
+    functions = list(Reader().functions(ir))
+    hashes = np.array([one.body for one in functions], np.uint64)
+    order = np.argsort(hashes, kind="stable")
+    sizes = np.array([one.size for one in functions], np.int32)
+    return FunctionBodies(hashlib.sha256(_MODULE_NAME.sub(b"", ir)).hexdigest(), hashes[order], sizes[order])
 
 
-def normalise_body(body: bytes) -> bytes:
-    """Remove from a function body what only numbering within the module decides."""
-    body = _METADATA.sub(b"", body)
-    body = _PRIVATE.sub(rb"@\1", body)
-    return _TYPE_NUMBER.sub(rb"\1", body)
+def sketches(functions: Sequence[Function]) -> np.ndarray:
+    """Sketches of functions that have `LEAST_INSTRUCTIONS` or more.
+
+    Returns:
+        uint32 [num_functions, `SKETCH`].
+    """
+    if not functions:
+        return np.zeros((0, SKETCH), np.uint32)
+    sequences = [_sequences(one.words) for one in functions]
+    starts = np.cumsum([0, *map(len, sequences)])[:-1]
+    every = np.concatenate(sequences)
+    minima = [np.minimum.reduceat((every * factor + term) >> np.uint64(32), starts) for factor, term in _KEYS.T]
+    return np.stack(minima, axis=1).astype(np.uint32)
+
+
+def _sequences(words: np.ndarray) -> np.ndarray:
+    """A hash of each sequence of `WORDS` words, uint64; of all words where there are fewer."""
+    length = min(WORDS, len(words))
+    hashes = np.zeros(len(words) - length + 1, np.uint64)
+    for place in range(length):
+        at = words[place : len(words) - length + 1 + place]
+        hashes = hashes * _ODD + (at ^ (at >> np.uint64(29)))
+    return hashes ^ (hashes >> np.uint64(31))
+
+
+def _digest(line: bytes) -> bytes:
+    return hashlib.blake2b(line, digest_size=8).digest()

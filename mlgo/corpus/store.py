@@ -183,6 +183,24 @@ def unpack_project(path: Path, bitcode_dir: Path) -> tuple[list[Module], dict[st
     return modules, files
 
 
+def table_of(path: Path) -> Path:
+    """Table of the sources of a project: of a captured one by its folder, else the table itself."""
+    return path if path.suffix == ".parquet" else path / CAPTURED_NAME
+
+
+def unpack_corpus(corpus_dir: Path, bitcode_dir: Path, split: str) -> list[tuple[list[Module], dict[str, Path]]]:
+    """Modules of each project of a split, as its manifest lists them, and their files; see `unpack_project`.
+
+    Raises:
+        ArtifactError: no usable manifest or shard.
+        CorpusError: a shard does not hold what the manifest says.
+    """
+    projects: dict[str, list[Module]] = {}
+    for module in load_modules(corpus_dir, splits=[split]):
+        projects.setdefault(module.project, []).append(module)
+    return [(modules, unpack_bitcode(corpus_dir, modules, bitcode_dir)) for modules in projects.values()]
+
+
 def unpack_rows(
     rows: Iterable[Mapping[str, Any]], split: str, bitcode_dir: Path
 ) -> tuple[list[Module], dict[str, Path]]:

@@ -242,3 +242,25 @@ def test_link_time_optimization_by_hand(captured, policies, tmp_path, mlgo, form
     assert read_provenance(tmp_path / form / "shipped.parquet")["form"] == form
     modules = read_table(tmp_path / form / "results.parquet", RESULTS)["module"].to_pylist()
     assert modules == (["lib.so", "prog"] if form == "whole" else ["main.c", "used.c", "unused.c", "api.cpp"])
+
+
+def test_how_much_of_a_project_was_seen(captured, mlgo, tmp_path):
+    run = mlgo("corpus", "seen", "--project", captured, "--against", captured, "--list", "1", "--json")
+    assert run.returncode == 0, run.stderr
+    record = json.loads(run.stdout)
+    (own,) = record["projects"]
+    assert (own["project"], own["seen"], record["trained_on"]) == ("thing", 1.0, ["thing"])
+    assert own["instructions"]["exact"] == sum(own["instructions"].values()) > 0
+    assert own["longest"][0]["kind"] == "exact"
+    run = mlgo("corpus", "seen", "--project", captured, "--against", captured, "--most", "0.5")
+    assert run.returncode == 1
+    assert "100.00 %" in run.stdout
+
+
+def test_what_is_trained_on_must_be_named(captured, mlgo):
+    run = mlgo("corpus", "seen", "--project", captured)
+    assert run.returncode == 1
+    assert run.stderr == "error: name what is trained on: --corpus DIR, or --against DIR for single projects\n"
+    run = mlgo("corpus", "seen", "--project", captured, "--corpus", captured / "nowhere")
+    assert run.returncode == 1
+    assert "modules.parquet is missing" in run.stderr

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mlgo.corpus.functions import hash_functions
+from mlgo.corpus.functions import SKETCH, Function, Reader, hash_functions, sketches
 
 MODULE = b"""; ModuleID = 'a.bc'
 source_filename = "a.c"
@@ -146,3 +148,146 @@ def test_hashing_twice_gives_the_same(hashes):
     first, second = (hashes("int f(int x) { return x + 1; }") for _ in range(2))
     assert first.module_hash == second.module_hash
     assert first.hashes.tolist() == second.hashes.tolist()
+
+
+REGISTERS = [f"%{number}" for number in range(4)]
+VALUES = [*REGISTERS, *map(str, range(-2, 40))]
+INSTRUCTIONS = st.sampled_from(
+    ["add nsw i32", "mul i32", "xor i32", "icmp eq i32", "store i32", "sdiv i32", "and i32", "shl i32", "or i32"]
+)
+OPERANDS = st.tuples(st.sampled_from(VALUES), st.sampled_from(VALUES))
+BODIES = st.lists(st.tuples(INSTRUCTIONS, OPERANDS, st.integers(1, 9)), min_size=1, max_size=60)
+
+
+def text_of(bodies, register=lambda name: name, constant=lambda text: text, metadata=lambda number: number):
+    """Functions in textual IR; each value of each operand by itself."""
+    text = []
+    for number, body in enumerate(bodies):
+        lines = [
+            f"  {register(f'%{at + 4}')} = {what} "
+            + ", ".join(register(one) if one.startswith("%") else constant(one) for one in operands)
+            + f", !tbaa !{metadata(tag)}"
+            for at, (what, operands, tag) in enumerate(body)
+        ]
+        text += [f"define i32 @f{number}() #0 {{", *lines, f"  ret i32 {constant('0')}", "}", ""]
+    return "\n".join(text).encode()
+
+
+def read(ir: bytes):
+    return {one.name: one for one in Reader().functions(ir)}
+
+
+@given(st.lists(BODIES, min_size=1, max_size=4), st.randoms(use_true_random=False))
+def test_names_of_registers_and_numbers_of_metadata_change_nothing(bodies, random):
+    names = {f"%{number}": f"%v{number}.{random.randrange(1000)}" for number in range(100)}
+    before, after = read(text_of(bodies)), read(text_of(bodies, names.get, metadata=lambda tag: 7 * tag + 300))
+    for name, one in before.items():
+        assert (one.body, one.size) == (after[name].body, after[name].size)
+        assert np.array_equal(one.words, after[name].words)
+
+
+@given(st.lists(BODIES, min_size=1, max_size=4), st.integers(1, 1000))
+def test_constants_change_the_hash_but_not_the_words(bodies, added):
+    before, after = read(text_of(bodies)), read(text_of(bodies, constant=lambda text: str(int(text) + added)))
+    for name, one in before.items():
+        assert one.body != after[name].body  # at least the returned constant is another one
+        assert np.array_equal(one.words, after[name].words)
+
+
+@given(st.lists(BODIES, min_size=2, max_size=5), st.randoms(use_true_random=False))
+def test_the_order_of_functions_changes_nothing(bodies, random):
+    parts = text_of(bodies).split(b"define")[1:]
+    random.shuffle(parts)
+    shuffled, plain = b"define" + b"define".join(parts), text_of(bodies)
+    assert {name: one.body for name, one in read(shuffled).items()} == {
+        name: one.body for name, one in read(plain).items()
+    }
+    assert body_hashes(shuffled) == body_hashes(plain)
+
+
+@given(BODIES, st.data())
+def test_another_opcode_is_another_hash(body, data):
+    at = data.draw(st.integers(0, len(body) - 1))
+    what, operands, tag = body[at]
+    other = data.draw(INSTRUCTIONS.filter(lambda one: one != what))
+    changed = [*body[:at], (other, operands, tag), *body[at + 1 :]]
+    (one,), (two,) = read(text_of([body])).values(), read(text_of([changed])).values()
+    assert one.body != two.body
+    assert not np.array_equal(one.words, two.words)
+
+
+@given(BODIES, st.data())
+def test_another_flow_of_values_is_another_hash(body, data):
+    """Swapping the operands of an instruction changes the hash, although each register keeps its place in the text."""
+    at = data.draw(st.integers(0, len(body) - 1))
+    what, (left, right), tag = body[at]
+    changed = [*body[:at], (what, (right, left), tag), *body[at + 1 :]]
+    (one,), (two,) = read(text_of([body])).values(), read(text_of([changed])).values()
+    renamed = left.startswith("%") and right.startswith("%")  # both first used here: the same up to their names
+    assert (one.body == two.body) == (left == right) or renamed
+    if left.startswith("%") == right.startswith("%"):
+        assert np.array_equal(one.words, two.words)
+
+
+def test_words_of_a_body_by_hand():
+    one = b"  %2 = load i32, ptr %0, align 4\n  store i32 7, ptr @x, align 4\n  ret void\n"
+    same = b"  %b = load i32, ptr %a, align 16\n  store i32 -1, ptr @table, align 4\n  ret void\n"
+    other = b"  %2 = load i64, ptr %0, align 4\n  store i32 7, ptr @x, align 4\n  ret void\n"
+    first, second, third = (
+        read(b"define void @f(ptr %0) {\n" + body + b"}\n")["f"].words.tolist() for body in (one, same, other)
+    )
+    assert len(first) == 3
+    assert first == second
+    assert [a == b for a, b in zip(first, third, strict=True)] == [False, True, True]
+
+
+def test_labels_are_registers():
+    blocks = b"A:  ; preds = %1\n  ret void\n\nB:\n  ret void\n}\n"
+    ir = b"define void @f(i1 %0) {\n  br i1 %0, label %A, label %B\n\n" + blocks
+    numbered = ir.replace(b"A", b"2").replace(b"B", b"3").replace(b"%1", b"%7")
+    assert body_hashes(ir) == body_hashes(numbered)
+    assert body_hashes(ir) != body_hashes(ir.replace(b"label %A, label %B", b"label %B, label %B"))
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.integers(1, 60))
+def test_sketches_estimate_the_share_of_common_sequences(before, after, common):
+    """Bodies of lines that are all different: their sequences of three lines are known."""
+
+    def function(words):
+        return Function("f", 0, len(words), np.array(words, np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+
+    middle = range(1000, 1000 + common + 20)
+    one = function([*range(before), *middle])
+    two = function([*middle, *range(2000, 2000 + after)])
+    sets = [{tuple(words[at : at + 3]) for at in range(len(words) - 2)} for words in (one.words, two.words)]
+    jaccard = len(sets[0] & sets[1]) / len(sets[0] | sets[1])
+    first, second = sketches([one, two])
+    assert abs((first == second).mean() - jaccard) < 5 * 0.5 / SKETCH**0.5  # five standard errors at the most
+
+
+def test_a_real_function_under_other_names(bitcode, front_end, tmp_path):
+    text = """int puts(const char *);
+    struct point { int x; long y; };
+    long walk(struct point *p, int n) {
+      long sum = 3;
+      for (int i = 0; i < n; i++) { if (p[i].x > 17) puts("far"); sum += p[i].y * 5; }
+      return sum;
+    }"""
+    other = """int print(const char *);
+    struct place { int a; long b; };
+    long go(struct place *at, int count) {
+      long total = 8;
+      for (int k = 0; k < count; k++) { if (at[k].a > 99) print("there"); total += at[k].b * 6; }
+      return total;
+    }"""
+
+    def only(source):
+        front_end.print_ir(bitcode(source), tmp_path / "m.ll")
+        (one,) = Reader().functions((tmp_path / "m.ll").read_bytes())
+        return one
+
+    one, two, three = only(text), only(other), only(text.replace("> 17", "> n"))
+    assert (one.name, two.name) == ("walk", "go")
+    assert one.body != two.body
+    assert (sketches([one]) == sketches([two])).all()
+    assert (sketches([one]) == sketches([three])).mean() < 1.0

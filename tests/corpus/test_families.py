@@ -1,0 +1,47 @@
+"""Families of functions by their symbols; the mangled names are those of real objects, read with ``c++filt``."""
+
+import pytest
+
+from mlgo.corpus.families import BINDINGS, OWN, STANDARD, family_of
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("main", OWN),
+        ("_ZN4Node4StatEP13DiskInterface", OWN),  # Node::Stat(DiskInterface*)
+        ("_ZNSt3__16vectorIP4NodeNS_9allocatorIS2_EEE5clearB9nie220108Ev", STANDARD),  # std::__1::vector<Node*>::clear
+        ("_ZNKSt3__15dequeIP4NodeNS_9allocatorIS2_EEE5emptyB9nie220108Ev", STANDARD),
+        ("_ZSt4swapIiEvRT_S1_", STANDARD),  # std::swap<int>, of libstdc++
+        ("_ZNSaIcEC2Ev", STANDARD),  # std::allocator<char>::allocator
+        ("_ZN9__gnu_cxx13new_allocatorIcEC2Ev", STANDARD),
+        ("_ZnwmPv", STANDARD),  # operator new(unsigned long, void*)
+        ("_ZdlPvS_", STANDARD),
+        ("_ZdlPvm", OWN),  # a program may replace this one
+        ("__clang_call_terminate", STANDARD),
+        ("_mm_add_ps", STANDARD),
+        ("__bswap_32", STANDARD),
+        ("_ZThn16_NSt3__114basic_iostreamIcNS_11char_traitsIcEEED0Ev", STANDARD),  # a thunk to a destructor
+        ("_ZZNSt3__14sortIPiEEvT_S2_ENKUlvE_clEv", STANDARD),  # a lambda in std::sort
+        ("_ZZN4Node4StatEvENKUlvE_clEv", OWN),  # a lambda in a function of the project
+        ("_Z4showRKNSt3__16vectorIiNS_9allocatorIiEEEE", OWN),  # show(std::vector<int> const&)
+        ("_ZN4showENSt3__16vectorIiNS_9allocatorIiEEEE", OWN),
+        ("_ZThn8_N4NodeD1Ev", OWN),
+        ("_ZN5StateC2Ev", OWN),  # the length 5 is no abbreviation of std
+        ("_ZN8pybind116handleC2Ev", BINDINGS),
+        ("_ZN8pybind11L10initializeEv", BINDINGS),
+        ("_ZNK8pybind116handle7inc_refEv", BINDINGS),
+        ("__Pyx_PyObject_Call", BINDINGS),
+        ("__pyx_pw_6uvloop_4loop_4Loop_1run", OWN),  # what the project's .pyx file says
+        ("_cffi_to_c_i32", BINDINGS),
+        ("_cffi_f_ZSTD_compress", OWN),  # calls what the project declares
+        ("Py_INCREF", BINDINGS),
+        ("_Py_NewRef", BINDINGS),
+        ("PyTuple_SET_ITEM", BINDINGS),
+        ("PyUnicode_GET_LENGTH", BINDINGS),
+        ("PyInit_thing", OWN),
+        ("PyScs_solve", OWN),
+    ],
+)
+def test_families(name, family):
+    assert family_of(name) == family
