@@ -1,4 +1,6 @@
-"""Compile held-out modules under the heuristic: sizes of their projects once linked, and of the test programs.
+"""Compile held-out modules without a policy: sizes of their projects once linked, and of the test programs.
+
+Programs are also linked of what other levels of the compiler make, and of what is made without inlining.
 
 Example:
     python scripts/evaluate_heuristic.py --workers 2 --linked data/evaluation/parts/heuristic.linked.parquet \
@@ -17,6 +19,7 @@ from mlgo.cli.arguments import (
     workers_of,
 )
 from mlgo.cli.program import run_program
+from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import find_linker
 from mlgo.core.artifacts import LINKED, SHIPPED_SIZES, provenance, write_rows
 from mlgo.core.config import EvaluateConfig
@@ -24,10 +27,11 @@ from mlgo.core.files import file_sha256
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.work import shared_folder
 from mlgo.corpus.store import load_programs, unpack_bitcode
-from mlgo.problems.llvm.task import HEURISTIC
+from mlgo.problems.llvm.task import HEURISTIC, get_task
 from mlgo.rollout import CompileHost, check_failures
 from mlgo.rollout.evaluation import compile_plain_all, evaluated_modules
 from mlgo.rollout.linking import Linking, measure_projects, object_paths
+from mlgo.rollout.references import measure_references
 from mlgo.rollout.shipped import measure_programs, other_modules
 
 
@@ -51,9 +55,12 @@ def main() -> None:
         task, where = values.value("task"), workers_of(values)
         with CompileHost(toolchain, task, settings, args.workers, workers=where) as host:
             outcomes = compile_plain_all(host, every, bitcode, objects)[: len(modules)]
-        check_failures([one.key for one in modules], outcomes, config.max_failed_share, "evaluate.max_failed_share")
-        linked = measure_projects(linking, HEURISTIC, modules, objects)
-        shipped = measure_programs(linking, HEURISTIC, programs, objects)
+            keys = [one.key for one in modules]
+            check_failures(keys, outcomes, config.max_failed_share, "evaluate.max_failed_share")
+            linked = measure_projects(linking, HEURISTIC, modules, objects)
+            shipped = measure_programs(linking, HEURISTIC, programs, objects)
+            front_end = FrontEnd(toolchain, settings, shared_folder(args.work) / "zig-cache", get_task(task))
+            shipped += measure_references(host, front_end, task, linking, programs, bitcode, folder / "references")
     origin = provenance(
         compiler=toolchain.name,
         compiler_sha256=toolchain.sha256,

@@ -15,7 +15,8 @@ from typing import Any
 
 from mlgo.capture.bitcode import BitcodeUnit, made_by, same_machine, triple_of
 from mlgo.capture.builds import Unit, as_text
-from mlgo.capture.ir_text import is_of_level, language_of, level_of, with_level
+from mlgo.capture.ir_text import is_of_level, language_of, level_of
+from mlgo.capture.levels import mark_anew
 from mlgo.capture.options import compile_portably, portable, profile_of
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.module_file import bitcode_of, generation_of, with_options
@@ -162,12 +163,7 @@ def _taken(unit: BitcodeUnit, extraction: Extraction, bitcode: Path) -> dict[str
         )
     edited = {}
     if not is_of_level(level, wanted):
-        text = bitcode.with_suffix(".level.ll")
-        try:
-            text.write_bytes(with_level(ir, wanted))
-            front_end.assemble_ir(text, bitcode)
-        finally:
-            text.unlink(missing_ok=True)
+        mark_anew(front_end, ir, wanted, bitcode)
         ir, edited = ir_of(front_end, bitcode), {EDITED: level}
     columns = columns_from(front_end, bitcode, ir)
     return {"language": language} | columns | edited | {"bitcode": with_options(columns["bitcode"], options, index)}

@@ -3,6 +3,7 @@
 import argparse
 import shutil
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from mlgo.policy.stored import load_policy
 from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost
 from mlgo.rollout.linking import Linking
+from mlgo.rollout.references import measure_references
 from mlgo.rollout.shipped import Shipped, evaluate_project
 from mlgo.rollout.subjects import Subject, corpus_projects, evaluate_subjects, merged_programs, one_project
 from mlgo.rollout.thin import evaluate_thin
@@ -57,6 +59,13 @@ def add_parser(commands: Any) -> None:
         help="merge each linked file to one module, or build with ThinLTO (default: modules as they are)",
     )
     parser.add_argument(
+        "--no-references",
+        dest="references",
+        action="store_false",
+        help="compare with the heuristic alone, not with other levels and with no inlining (half as many compiles; "
+        "with --form thin this is so always)",
+    )
+    parser.add_argument(
         "--output", type=Path, metavar="DIR", help="for page and tables (default: evaluation/POLICY beside the project)"
     )
     parser.add_argument("--workers", type=positive, default=usable_cores(), help="(default: %(default)s)")
@@ -75,6 +84,7 @@ def run(args: argparse.Namespace) -> None:
         subject.check(policy.task, compiling.optimization)
     toolchain = find_toolchain(args.toolchain or values.value("toolchain"), values.value("target"))
     linking = Linking(find_linker(), compiling.compile_timeout_s, args.workers)
+    with_references = args.references and args.form != "thin"
     if args.form == "whole":
         front_end = FrontEnd(toolchain, compiling, shared_folder() / "zig-cache", get_task(policy.task))
         tools = Tools(front_end, linking.linker, values.value("corpus.max_merged_instructions"), args.workers)
@@ -89,13 +99,22 @@ def run(args: argparse.Namespace) -> None:
         policy_sha256=file_sha256(args.policy / "weights.npy"),
         linker_sha256=file_sha256(linking.linker),
         **({"form": args.form} if args.form else {}),
+        references=with_references,
     )
     measure = evaluate_thin if args.form == "thin" else evaluate_project
     with CompileHost(toolchain, policy.task, compiling, args.workers, workers=workers_of(values)) as host:
 
         def evaluate(one: Subject) -> Shipped:
             with scratch_directory() as folder:
-                return measure(host, policy, name, one.modules, one.programs, one.unpack(), linking, folder)
+                bitcode = one.unpack()
+                found = measure(host, policy, name, one.modules, one.programs, bitcode, linking, folder)
+                if not with_references:
+                    return found
+                front_end = FrontEnd(toolchain, compiling, shared_folder() / "zig-cache")
+                others = measure_references(
+                    host, front_end, policy.task, linking, one.programs, bitcode, folder / "references"
+                )
+                return replace(found, sizes=[*found.sizes, *others])
 
         told = partial(tqdm.write, file=sys.stderr)
         results, shipped = evaluate_subjects(subjects, evaluate, output / "parts", origin, told)

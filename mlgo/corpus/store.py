@@ -98,6 +98,11 @@ class Program:
     modules: tuple[Module, ...]
 
     @property
+    def language(self) -> str:
+        """``c++`` if any of its modules is of that, else ``c``."""
+        return "c++" if any(module.language == "c++" for module in self.modules) else "c"
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Names of its modules."""
         return tuple(module.name for module in self.modules)

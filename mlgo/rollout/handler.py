@@ -119,13 +119,15 @@ class JobCompiler:
         how = self._how
         remark = self._task.done_remark if job.count_done else None
         num_copies = how.copies.of(job.module) if how.copies else None
+        level = {"optimization": job.optimization} if job.optimization else {}
+        settings = how.settings.model_copy(update=level)
         try:
             if job.advisor is None:
                 return CompileOutcome(
                     compile_plain(
                         how.toolchain,
                         job.bitcode,
-                        how.settings,
+                        settings,
                         task=self._task,
                         remark=remark,
                         object_path=job.object_path,
@@ -138,7 +140,7 @@ class JobCompiler:
                     self._task,
                     job.bitcode,
                     job.advisor,
-                    how.settings,
+                    settings,
                     with_default=job.with_default,
                     record=job.record,
                     remark=remark,

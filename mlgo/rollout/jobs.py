@@ -21,6 +21,7 @@ class CompileJob:
         sha256: hash of the bitcode; with it, the compile may be found in, and is added to, the module's tree.
         known: first questions of each context, answered without waiting for them.
         object_path: where to keep the object file; such a job is always compiled.
+        optimization: another level than the configured one; empty for that.
         costs_only: of the outcome, only what functions cost is wanted. Their trees tell that of compiles that were
             never done, but no sizes.
     """
@@ -34,4 +35,5 @@ class CompileJob:
     sha256: str = ""
     known: KnownPath | None = None
     object_path: Path | None = None
+    optimization: str = ""
     costs_only: bool = False

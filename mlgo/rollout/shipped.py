@@ -151,6 +151,7 @@ def _row(
         "split": program.split,
         "program": program.row["program"],
         "kind": program.row["kind"],
+        "language": program.language,
         "contender": contender,
         "folded": fold,
         **(sizes or dict.fromkeys(SHIPPED)),

@@ -52,14 +52,18 @@ def sizes(rows, program, contender, folded=False):
 
 def test_linked_files_by_hand(evaluated):
     rows = evaluated["shipped"]
-    assert len(rows) == 2 * 2 * 2  # files, contenders, foldings
+    assert len(rows) == 2 * 5 * 2  # files, contenders, foldings
     assert {(row["failure"], row["message"], row["split"], row["project"]) for row in rows} == {
         ("", "", "test", "thing")
     }
     # main: push, call, add, pop, ret of 11 bytes. used: lea, ret of 4 once twice is inlined; else a jump of 5 to its 4.
     # never_called has no caller, and unused.o is not taken from its archive.
     assert sizes(rows, "prog", "heuristic")["text"] == 11 + 4
-    assert sizes(rows, "prog", "never-s0")["text"] == 11 + 5 + 4
+    assert sizes(rows, "prog", "never-s0")["text"] == sizes(rows, "prog", "never")["text"] == 11 + 5 + 4
+    # Both are the same at the other levels; at -O2 they begin at multiples of 16.
+    assert (sizes(rows, "prog", "-Os")["text"], sizes(rows, "prog", "-O2")["text"]) == (11 + 4, 16 + 4)
+    assert {row["language"] for row in rows if row["program"] == "prog"} == {"c"}
+    assert {row["language"] for row in rows if row["program"] == "lib.so"} == {"c++"}
     # Both functions of 4 bytes: only one is exported, but this link does not drop the other.
     assert sizes(rows, "lib.so", "heuristic")["text"] == sizes(rows, "lib.so", "never-s0")["text"] == 4 + 4
     for row in rows:

@@ -175,7 +175,8 @@ def shipped_rows(project: str, program: str, contender: str, text: int | None, s
             own = text - 100 * folded
             sizes = {"text": own, "read_only": 1_000, "unwind": own // 10, "compressed": own // 2}
             sizes["total"] = own + 1_000 + own // 10
-        told = {"project": project, "split": split, "program": program, "kind": "program", "contender": contender}
+        told = {"project": project, "split": split, "program": program, "kind": "program", "language": "c"}
+        told["contender"] = contender
         failed = {"failure": "", "message": ""} if text is not None else {"failure": "link", "message": "no: /a/b/x.o"}
         rows.append({**told, "folded": folded, **sizes, "num_modules": 4, "num_foreign": 1, **failed})
     return rows

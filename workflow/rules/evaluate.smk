@@ -17,6 +17,7 @@ rule evaluate_heuristic:
         baseline_at(""),
         script="scripts/evaluate_heuristic.py",
         code=code(
+            "capture",
             "compiler",
             "corpus",
             "wire",

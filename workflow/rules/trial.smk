@@ -10,6 +10,7 @@ wildcard_constraints:
 rule try_policy:
     input:
         code=code(
+            "capture",
             "compiler",
             "corpus",
             "lto",
