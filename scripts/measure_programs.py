@@ -1,10 +1,13 @@
 """Build runnable programs under references and policies, run them, and count what they execute.
 
+Without valgrind nothing runs, and the table says so; ``--needs-valgrind`` makes that an error.
+
 Example:
     python scripts/measure_programs.py --preset config/presets/regalloc.yaml --recipes config/programs \
         --policies data/policies/es-s0 --workers 2 --output data/execution/programs.parquet
 """
 
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -30,6 +33,7 @@ from mlgo.policy.stored import load_policy
 from mlgo.problems.llvm.task import HEURISTIC, Advisor, Setting, get_task
 from mlgo.rollout import CompileHost
 from mlgo.rollout.programs import MakeAdvisor, Running, build_programs, measure_programs
+from mlgo.rollout.references import NEVER, reference_names
 
 RANDOM_CONTENDERS = 4
 """Random answers are tried with so many seeds: careless allocations to see how cost and execution go together."""
@@ -41,6 +45,7 @@ def main() -> None:
     parser.add_argument("--policies", type=Path, nargs="*", default=[], help="folders")
     add_work_argument(parser)
     add_workers_arguments(parser)
+    parser.add_argument("--needs-valgrind", action="store_true", help="fail where valgrind is missing")
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
 
@@ -57,22 +62,27 @@ def main() -> None:
             raise PolicyError(f"{folder} was trained for task {policy.task}, not {task.name}")
         contenders[folder.name] = partial(_same, policy)
     cache = shared_folder(args.work) / "zig-cache"
+    valgrind = find_valgrind() if args.needs_valgrind or shutil.which("valgrind") else None
     running = Running(
-        find_linker(), find_valgrind(), toolchain.target, cache.absolute(), settings.compile_timeout_s, args.workers
+        find_linker(), valgrind, toolchain.target, cache.absolute(), settings.compile_timeout_s, args.workers
     )
     with (
         scratch_directory() as folder,
         CompileHost(toolchain, task.name, settings, args.workers, workers=where) as host,
     ):
         programs = build_programs(recipes, FrontEnd(toolchain, settings, cache, task), folder, args.workers)
-        rows = measure_programs(host, running, programs, contenders, folder)
+        levels = {}
+        for level in (name for name in reference_names(task, settings.optimization) if name != NEVER):
+            there = FrontEnd(toolchain, settings.model_copy(update={"optimization": level}), cache, task)
+            levels[level] = build_programs(recipes, there, folder / level, args.workers)
+        rows = measure_programs(host, running, programs, contenders, folder, levels)
     origin = provenance(
         compiler=toolchain.name,
         compiler_sha256=toolchain.sha256,
         target=toolchain.target,
         task=task.name,
         compile=settings.model_dump(),
-        counted_by=running.valgrind.version,
+        counted_by=valgrind.version if valgrind else "",
         seed=seed,
         policies_sha256={folder.name: file_sha256(folder / "weights.npy") for folder in args.policies},
     )
@@ -80,12 +90,17 @@ def main() -> None:
 
 
 def _references(quirks: Quirks, task: str, seed: int, inline_share: float) -> dict[str, MakeAdvisor]:
-    """The heuristic, and each reference whose answers are not the heuristic's own; random ones several times."""
-    references = get_task(task).references
+    """The heuristic, and each reference whose answers are not the heuristic's own.
+
+    Random ones are there several times in register allocation: do its costs rank them as execution does?
+    """
+    references, sizes = get_task(task).references, not get_task(task).in_code_generation
     contenders: dict[str, MakeAdvisor] = {HEURISTIC: lambda program: None}
     for name, make in references.advisors.items():
         if references.is_heuristic and name == references.traced:
             continue  # needs to be told the default, and does what the heuristic does
+        if name == "random" and sizes:
+            continue
         if name == "random":
             for number in range(RANDOM_CONTENDERS):
                 contenders[f"{name}-{number}"] = partial(_drawn, make, quirks, seed + number, inline_share)

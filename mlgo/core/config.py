@@ -212,6 +212,9 @@ class EvaluateConfig(Section):
     """Splits to compile; the headline always comes from test."""
     max_train_modules: Positive
     """Training modules evaluated at most, sampled reproducibly."""
+    programs: str | None
+    """Folder of recipes of programs that are built under every policy and run under valgrind, so that executed
+    instructions stand beside sizes. Null: none run, unless ``make programs`` is called, which takes config/programs."""
     resamples: Annotated[int, Field(ge=100)]
     """Bootstrap resamples."""
     confidence: Annotated[float, Field(gt=0.5, lt=1.0)]

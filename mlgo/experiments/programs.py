@@ -56,6 +56,12 @@ def change(row: Row, figure: str) -> float | None:
     return None if gain is None else 0.0 - gain
 
 
+def find_programs(data: Path) -> Path:
+    """Table of programs that ran: of the evaluation, or else of ``make programs``."""
+    part_of_the_run = data / "evaluation" / "programs.parquet"
+    return part_of_the_run if part_of_the_run.exists() else data / "execution" / "programs.parquet"
+
+
 def read_programs(path: Path) -> Programs:
     """Read and compare what ran.
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from mlgo.experiments.measured import Row
-from mlgo.experiments.programs import FIGURES, PAIRS, Programs, change, read_programs
+from mlgo.experiments.programs import FIGURES, PAIRS, Programs, change, find_programs, read_programs
 from mlgo.experiments.projects import RankCorrelation
 from mlgo.report.pages import Column, Shown, Style, Table, count_column, gain_column, text_column
 
@@ -86,7 +86,7 @@ def cost_ranks(programs: Programs) -> Table:
 
 def show(args: argparse.Namespace) -> Shown:
     """Changes and rank correlations."""
-    found = read_programs(args.data / "execution" / "programs.parquet")
+    found = read_programs(find_programs(args.data))
     together, ranks = program_table(found.changes(together=True)), cost_ranks(found)
     text = [
         "Gain over the heuristic, geometric mean over the programs; positive is less.",

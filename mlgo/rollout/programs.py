@@ -23,6 +23,9 @@ from mlgo.rollout.outcome import CompileOutcome
 EXPECTED = "expected.txt"
 """File beside a program's sources that holds what it prints."""
 
+NO_VALGRIND = "valgrind, which counts what programs execute, is missing; install the package valgrind and run again"
+"""Why programs did not run."""
+
 _FIRST_LINK_S = 600.0
 """Deadline of a link, in seconds: the first one builds the C library."""
 
@@ -51,7 +54,7 @@ class Running:
 
     Attributes:
         linker: what `toolchain.find_linker` gives.
-        valgrind: what `counting.find_valgrind` gives.
+        valgrind: what `counting.find_valgrind` gives; None where there is none, so that nothing runs.
         target: triple of the objects.
         cache_dir: folder for the linker's caches.
         timeout_s: deadline of a run under valgrind, in seconds.
@@ -59,7 +62,7 @@ class Running:
     """
 
     linker: Path
-    valgrind: Valgrind
+    valgrind: Valgrind | None
     target: str
     cache_dir: Path
     timeout_s: float
@@ -78,6 +81,7 @@ def build_programs(recipes: Sequence[Path], compiler: SourceCompiler, folder: Pa
     Raises:
         CorpusError: a recipe without a path or an expected output, or a source that does not compile.
     """
+    folder.mkdir(parents=True, exist_ok=True)
     programs = []
     for path in sorted(recipes):
         recipe = load_recipe(path)
@@ -99,6 +103,7 @@ def measure_programs(
     programs: Sequence[Program],
     contenders: Mapping[str, MakeAdvisor],
     folder: Path,
+    levels: Mapping[str, Sequence[Program]] | None = None,
 ) -> list[dict[str, Any]]:
     """Build every program under every contender, run it, and count.
 
@@ -108,13 +113,21 @@ def measure_programs(
         programs: what to build.
         contenders: ways of answering, by name.
         folder: for objects and programs.
+        levels: the same programs as other levels want them, by level; these are compiled plainly.
 
     Returns:
         Rows of ``artifacts.PROGRAMS``, by program and contender. What cannot be built or run is a row, too.
     """
-    pairs = [(program, name) for program in programs for name in contenders]
+    built: dict[str, Sequence[Program]] = {**dict.fromkeys(contenders, programs), **(levels or {})}
+    pairs = [(of_contender[number], name) for number in range(len(programs)) for name, of_contender in built.items()]
     jobs = [
-        CompileJob(f"{program.name}/{module.stem}", module, contenders[name](program.name), object_path=path)
+        CompileJob(
+            f"{program.name}/{module.stem}",
+            module,
+            contenders[name](program.name) if name in contenders else None,
+            optimization="" if name in contenders else name,
+            object_path=path,
+        )
         for program, name in pairs
         for module, path in zip(program.modules, _objects(program, name, folder), strict=True)
     ]
@@ -141,8 +154,10 @@ def _row(
     for name in (name for name, measure in MEASURES.items() if measure.of_program):
         scores = [result.scores[name] for result in results]
         row[name] = None if None in scores else sum(score for score in scores if score is not None)
+    if running.valgrind is None:
+        return row | {"failure": "valgrind", "message": NO_VALGRIND}
     try:
-        run = _run(running, program, contender, folder)
+        run = _run(running, running.valgrind, program, contender, folder)
     except CompileError as error:
         return row | {"failure": error.kind, "message": str(error)}
     return row | {
@@ -153,8 +168,8 @@ def _row(
     }
 
 
-def _run(running: Running, program: Program, contender: str, folder: Path) -> CountedRun:
+def _run(running: Running, valgrind: Valgrind, program: Program, contender: str, folder: Path) -> CountedRun:
     executable = folder / f"{program.name}.{contender}"
     objects = _objects(program, contender, folder)
     link_program(running.linker, objects, executable, running.cache_dir, _FIRST_LINK_S, running.target)
-    return count_run(running.valgrind, executable, running.timeout_s)
+    return count_run(valgrind, executable, running.timeout_s)

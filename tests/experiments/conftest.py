@@ -86,6 +86,7 @@ class World:
         evaluate = {
             "splits": ["test", "train"],
             "max_train_modules": 10,
+            "programs": None,
             "resamples": 200,
             "confidence": 0.95,
             "max_failed_share": 0.1,

@@ -6,12 +6,13 @@ import pytest
 
 from mlgo.compiler.counting import find_valgrind
 from mlgo.compiler.frontend import FrontEnd
+from mlgo.compiler.session import compile_plain
 from mlgo.compiler.toolchain import find_linker
 from mlgo.core.errors import CorpusError, ToolchainError
 from mlgo.problems.llvm.evict import FIRST_LEGAL, LIGHTEST
 from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost
-from mlgo.rollout.programs import Running, build_programs, measure_programs
+from mlgo.rollout.programs import NO_VALGRIND, Running, build_programs, measure_programs
 from tests.conftest import REPOSITORY
 
 TASK = get_task("regalloc-evict")
@@ -63,3 +64,23 @@ def test_what_is_no_program(front_end, tmp_path):
     recipe.write_text((REPOSITORY / "config/corpora/sample/lz.yaml").read_text())
     with pytest.raises(CorpusError, match=r"lz\.yaml is no program: there is no data/sample/lz/expected\.txt"):
         build_programs([recipe], front_end, tmp_path, 1)
+
+
+def test_levels_stand_beside_contenders_and_without_valgrind_nothing_runs(toolchain, settings, tmp_path, monkeypatch):
+    monkeypatch.chdir(REPOSITORY)
+    there = settings.model_copy(update={"optimization": "-O2"})
+    recipes = [REPOSITORY / "config/programs/hash.yaml"]
+    programs, faster = (
+        build_programs(recipes, FrontEnd(toolchain, how, tmp_path / "cache"), tmp_path / how.optimization, 1)
+        for how in (settings, there)
+    )
+    never = get_task("inline-size").references.passive
+    contenders = {"heuristic": lambda name: None, "never": lambda name: never}
+    running = Running(find_linker(), None, toolchain.target, tmp_path / "cache", 120.0, 1)
+    with CompileHost(toolchain, "inline-size", settings, 1) as host:
+        rows = measure_programs(host, running, programs, contenders, tmp_path, {"-O2": faster})
+    assert [(row["program"], row["contender"]) for row in rows] == [("hash", one) for one in (*contenders, "-O2")]
+    assert {(row["failure"], row["message"]) for row in rows} == {("valgrind", NO_VALGRIND)}
+    plain, _, at_o2 = (row["text_bytes"] for row in rows)
+    objects = [compile_plain(toolchain, module, there).scores["text_bytes"] for module in faster[0].modules]
+    assert at_o2 == sum(objects) > plain

@@ -1,6 +1,7 @@
 # Configuration and names that all stages share. Included by every rules file, so that each of them runs alone.
 import json
 import os
+import shutil
 import sys
 from functools import cache
 from pathlib import Path
@@ -45,6 +46,14 @@ POLICIES = [
     for seed in config["train"]["seeds"]
 ]
 
+# Programs that run, and what became of them: part of every evaluation, or on request.
+PROGRAM_RECIPES = config["evaluate"]["programs"] or "config/programs"
+PROGRAMS_TABLE = (
+    "data/evaluation/programs.parquet"
+    if config["evaluate"]["programs"]
+    else "data/execution/programs.parquet"
+)
+
 # What programs read of a policy.
 POLICY = ["policy.json", "weights.npy"]
 
@@ -84,9 +93,9 @@ def code(*packages):
 
 
 def programs_sha256(wildcards):
-    """Hash of what make programs left; empty where it left nothing. It is no input, as nobody has to run programs for
-    a report, but the report is made anew when it changes."""
-    return sha256_of("data/execution/programs.parquet")
+    """Hash of what make programs left; empty where it left nothing. Then it is no input, as nobody has to run programs
+    for a report, but the report is made anew when it changes."""
+    return sha256_of(PROGRAMS_TABLE)
 
 
 def policy_sha256(wildcards):

@@ -1,9 +1,11 @@
 # Policies on held-out projects -> sizes beside the heuristic's; those of generalisation and of a sweep by the same rule.
 include: "policies.smk"
+include: "programs.smk"
 
 
 rule evaluate:
     input:
+        [PROGRAMS_TABLE] if config["evaluate"]["programs"] else [],
         "data/evaluation/results.parquet",
         "data/evaluation/functions.parquet",
         "data/evaluation/linked.parquet",

@@ -1,16 +1,18 @@
-# Runnable programs -> what is executed under each policy. Not part of the default run: make programs. Needs valgrind.
+# Runnable programs -> what is executed under each policy. With evaluate.programs it is part of every evaluation, else it is on
+# request: make programs. Needs valgrind.
 include: "common.smk"
 
 
 rule programs:
     input:
-        "data/execution/programs.parquet",
+        PROGRAMS_TABLE,
 
 
 rule measure_programs:
     input:
         script="scripts/measure_programs.py",
         code=code(
+            "capture",
             "compiler",
             "corpus",
             "wire",
@@ -19,11 +21,11 @@ rule measure_programs:
             "policy",
             "rollout",
         ),
-        recipes=sorted(str(path) for path in Path("config/programs").glob("*.yaml")),
+        recipes=sorted(str(path) for path in Path(PROGRAM_RECIPES).glob("*.yaml")),
         sources=sorted(str(path) for path in Path("data/programs").rglob("*.*")),
         policies=expand("data/policies/{policy}/{file}", policy=POLICIES, file=POLICY),
     output:
-        "data/execution/programs.parquet",
+        PROGRAMS_TABLE,
     log:
         "data/work/logs/measure_programs.log",
     threads: MANY_CORES
@@ -33,6 +35,10 @@ rule measure_programs:
     params:
         config=settings(*COMPILER, "task", "seed", "baseline.random_inline_share"),
         policies=expand("data/policies/{policy}", policy=POLICIES),
+        recipes=PROGRAM_RECIPES,
+        # Where it is missing, the table says so; it is made anew once it is there.
+        valgrind=shutil.which("valgrind") is not None,
+        needed="" if config["evaluate"]["programs"] else "--needs-valgrind",
     shell:
-        "MLGO_LOG={log} exec python {input.script} --config {params.config} --recipes config/programs "
-        "--policies {params.policies} --workers {threads} --output {output}"
+        "MLGO_LOG={log} exec python {input.script} --config {params.config} --recipes {params.recipes} "
+        "--policies {params.policies} --workers {threads} {params.needed} --output {output}"

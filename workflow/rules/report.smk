@@ -31,6 +31,7 @@ rule make_report:
         functions="data/evaluation/functions.parquet",
         linked="data/evaluation/linked.parquet",
         shipped="data/evaluation/shipped.parquet",
+        programs=[PROGRAMS_TABLE] if config["evaluate"]["programs"] else [],
         scores="data/baseline/scores.parquet",
         referred="data/baseline/functions.parquet",
         trace="data/baseline/trace.parquet",
@@ -62,8 +63,9 @@ rule make_report:
         runtime=minutes(30),
     params:
         programs=programs_sha256,
+        table=PROGRAMS_TABLE,
         config=settings("task", "evaluate", "seed", "compile.objective"),
     shell:
         "MLGO_LOG={log} exec python {input.script} --config {params.config} --corpus data/corpus --baseline data/baseline "
-        "--policies data/policies --evaluation data/evaluation --programs data/execution/programs.parquet "
+        "--policies data/policies --evaluation data/evaluation --programs {params.table} "
         "--work data/work --output data/report"
