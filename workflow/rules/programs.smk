@@ -35,7 +35,7 @@ rule measure_programs:
     params:
         config=settings(*COMPILER, "task", "seed", "baseline.random_inline_share"),
         policies=expand("data/policies/{policy}", policy=POLICIES),
-        recipes=PROGRAM_RECIPES,
+        recipes=lambda wildcards: PROGRAM_RECIPES,
         # Where it is missing, the table says so; it is made anew once it is there.
         valgrind=shutil.which("valgrind") is not None,
         needed="" if config["evaluate"]["programs"] else "--needs-valgrind",

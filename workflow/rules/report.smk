@@ -63,7 +63,7 @@ rule make_report:
         runtime=minutes(30),
     params:
         programs=programs_sha256,
-        table=PROGRAMS_TABLE,
+        table=lambda wildcards: PROGRAMS_TABLE,
         config=settings("task", "evaluate", "seed", "compile.objective"),
     shell:
         "MLGO_LOG={log} exec python {input.script} --config {params.config} --corpus data/corpus --baseline data/baseline "
