@@ -118,8 +118,8 @@ def measure_programs(
     Returns:
         Rows of ``artifacts.PROGRAMS``, by program and contender. What cannot be built or run is a row, too.
     """
-    built: dict[str, Sequence[Program]] = {**dict.fromkeys(contenders, programs), **(levels or {})}
-    pairs = [(of_contender[number], name) for number in range(len(programs)) for name, of_contender in built.items()]
+    ways: dict[str, Sequence[Program]] = {**dict.fromkeys(contenders, programs), **(levels or {})}
+    pairs = [(built[number], name) for number in range(len(programs)) for name, built in ways.items()]
     jobs = [
         CompileJob(
             f"{program.name}/{module.stem}",
