@@ -111,7 +111,7 @@ class Splits(Section):
     validation: list[str] = Field(min_length=1)
     """Projects that choose between policies."""
     test: list[str] = Field(min_length=1)
-    """Projects that nothing is ever tuned on."""
+    """Projects that results are reported on; nothing may be tuned on them."""
 
     @property
     def projects(self) -> list[str]:

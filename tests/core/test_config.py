@@ -249,6 +249,18 @@ def test_sections_are_frozen():
         config.es.pairs = 9
 
 
+def named_in(title: str) -> set[str]:
+    """Names in the first column of the table under a title of config/README.md."""
+    _, _, part = (REPOSITORY / "config/README.md").read_text().partition(f"\n## {title}\n")
+    rows = [line for line in part.partition("\n## ")[0].splitlines() if line.startswith("| `")]
+    return {name for row in rows for name in re.findall(r"`([\w-]+)`", row.split("|")[1])}
+
+
+def test_every_section_and_every_preset_is_named_in_the_readme():
+    assert named_in("Sections") == set(yaml.safe_load(PATH.read_text()))
+    assert named_in("Presets") == {path.stem for path in (REPOSITORY / "config/presets").glob("*.yaml")}
+
+
 def test_every_setting_is_explained():
     schema = json_schema()
     for definition in schema["$defs"].values():
