@@ -13,11 +13,11 @@ from mlgo.cli.program import run_program
 from mlgo.core.artifacts import FUNCTIONS, LINKED, MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_provenance, read_table
 from mlgo.core.config import EvaluateConfig, Settings
 from mlgo.core.files import read_json, write_json, write_text
-from mlgo.experiments.compare import Bootstrap
 from mlgo.experiments.curves import read_curves
-from mlgo.experiments.evaluation import compare_by_project, count_truncated, measured_modules, module_scopes
+from mlgo.experiments.evaluation import count_truncated, measured_modules, module_scopes
 from mlgo.experiments.functions import function_measure, function_rows, measured_functions
-from mlgo.experiments.measured import Row, by_contender, compare_all
+from mlgo.experiments.inference import POINTS_ONLY, Bootstrap
+from mlgo.experiments.measured import ALL, Row, by_contender, compare_all
 from mlgo.experiments.programs import read_matching_programs
 from mlgo.experiments.projects import link_failures, measured_projects, project_rows, rank_correlations, total_rows
 from mlgo.report.compile_time import read_timings, write_compile_times
@@ -53,10 +53,10 @@ def main() -> None:
 
     settings = settings_of(args)
     objective = settings.value("compile.objective")
-    report, totals, by_project = _collect(args, settings)
+    report, totals = _collect(args, settings)
     shipped = report.ships.totals
     write_text(args.output / "report.html", render_page(report))
-    comparisons = metrics(report.rows, totals, by_project)
+    comparisons = metrics(report.rows, totals)
     comparisons["rank_correlations"] = correlation_metrics(report.correlations)
     if shipped:
         comparisons["shipped"] = shipped_metrics(shipped)
@@ -70,8 +70,8 @@ def main() -> None:
     write_compile_times(args.work / "report", read_timings(args.work / "timings"))
 
 
-def _collect(args: argparse.Namespace, settings: Settings) -> tuple[Report, list[Row], list[Row]]:
-    """The report, the comparisons of whole projects, and those of modules with intervals over projects."""
+def _collect(args: argparse.Namespace, settings: Settings) -> tuple[Report, list[Row]]:
+    """The report, and the comparisons of whole projects."""
     config, seed = settings.section("evaluate", EvaluateConfig), settings.value("seed")
     inputs = {
         "evaluation/results.parquet": args.evaluation / "results.parquet",
@@ -102,8 +102,12 @@ def _collect(args: argparse.Namespace, settings: Settings) -> tuple[Report, list
         task=settings.value("task"),
         measure=settings.value("compile.objective"),
         modules=modules,
-        rows=by_contender(compare_all(modules, scopes, bootstrap, count=count_truncated)),
-        project_rows=compare_all(modules.only(policies), modules.places(modules.by_project), bootstrap, together=False),
+        rows=by_contender(
+            compare_all(modules, scopes, bootstrap, count_truncated, family=lambda row: (row.split, row.scope == ALL))
+        ),
+        project_rows=compare_all(
+            modules.only(policies), modules.places(modules.by_project), POINTS_ONLY, together=False
+        ),
         size_rows=by_contender([*project_rows(projects, "test"), *(row for row in totals if row.split == "test")]),
         correlations=rank_correlations(projects),
         link_failures=link_failures(linked),
@@ -127,7 +131,7 @@ def _collect(args: argparse.Namespace, settings: Settings) -> tuple[Report, list
             }
         ),
     )
-    return report, totals, compare_by_project(modules.only(policies), bootstrap)
+    return report, totals
 
 
 if __name__ == "__main__":

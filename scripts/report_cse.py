@@ -14,8 +14,8 @@ from mlgo.core.artifacts import read_provenance
 from mlgo.core.config import EvaluateConfig
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import write_json, write_text
-from mlgo.experiments.compare import Bootstrap
 from mlgo.experiments.curves import Curve, read_curves
+from mlgo.experiments.inference import Bootstrap
 from mlgo.experiments.units import read_units, unit_rows
 from mlgo.report.choices import choice_comparisons, choice_metrics, choice_ratios_csv, render_choices
 from mlgo.report.origin import input_hashes, measurement_facts, policy_facts

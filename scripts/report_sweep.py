@@ -15,9 +15,9 @@ from mlgo.cli.program import run_program
 from mlgo.core.config import EvaluateConfig
 from mlgo.core.files import write_json, write_text
 from mlgo.core.names import PolicyName
-from mlgo.experiments.compare import Bootstrap
 from mlgo.experiments.costs import cost_of_seeds
 from mlgo.experiments.curves import read_curves
+from mlgo.experiments.inference import Bootstrap
 from mlgo.experiments.matrix import expand
 from mlgo.experiments.points import read_points
 from mlgo.report.sweep import point_records, render_costs, render_sweep

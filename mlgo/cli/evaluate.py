@@ -23,7 +23,7 @@ from mlgo.core.scratch import scratch_directory
 from mlgo.core.work import shared_folder
 from mlgo.corpus.assemble import SPLITS
 from mlgo.execution.cores import usable_cores
-from mlgo.experiments.compare import Bootstrap
+from mlgo.experiments.inference import Bootstrap
 from mlgo.lto.project import Tools
 from mlgo.policy.stored import load_policy
 from mlgo.problems.llvm.task import get_task

@@ -1,7 +1,7 @@
 """Modules under every policy and reference advisor beside the heuristic, and those that stand out."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from mlgo.core import measures
 from mlgo.core.errors import ArtifactError
-from mlgo.experiments.compare import Bootstrap
-from mlgo.experiments.measured import ALL, Contender, Measured, Place, Row, compare_all, gather
+from mlgo.experiments.measured import ALL, Contender, Measured, gather
 from mlgo.problems.llvm.task import HEURISTIC, all_tasks
 
 SCOPES = {ALL: "all modules", "c": "C", "c++": "C++", "unshared": "nothing shared"}
@@ -92,22 +91,6 @@ def module_scopes(measured: Measured, split: str) -> Iterator[tuple[str, np.ndar
     for language in ("c", "c++"):
         yield language, measured.where(language=language)
     yield "unshared", measured.where(unshared=True)
-
-
-def whole_projects(measured: Measured) -> list[Place]:
-    """A place for each split and language in which whole projects are resampled, since modules of one are alike."""
-    projects = np.unique(measured.items["project"].astype(str), return_inverse=True)[1]
-    places = measured.places(lambda split: module_scopes(measured, split))
-    return [replace(place, groups=projects) for place in places if place.scope != "unshared"]
-
-
-def compare_by_project(measured: Measured, bootstrap: Bootstrap) -> list[Row]:
-    """As the comparison of modules, but the intervals are over resampled projects."""
-
-    def draws(name: str, place: Place, measure: str) -> tuple[str, ...]:
-        return name, place.split, place.scope, measure, "by project"
-
-    return compare_all(measured, whole_projects(measured), bootstrap, draws, together=False)
 
 
 def count_truncated(measured: Measured, members: Sequence[int], items: np.ndarray) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mlgo.core.measures import Measure, get_measure
-from mlgo.experiments.compare import Bootstrap
+from mlgo.experiments.inference import Bootstrap
 from mlgo.experiments.measured import ALL, Contender, Measured, Place, Row, compare_all
 from mlgo.problems.llvm.task import HEURISTIC
 from mlgo.rollout.functions import function_costs
@@ -35,8 +35,8 @@ def measured_functions(modules: Measured, measure: Measure, baseline: pa.Table, 
         evaluation: ``artifacts.FUNCTIONS`` of the policies.
 
     Returns:
-        Functions as items, with attributes ``number`` of the module and ``cost`` under the heuristic; costs without the
-        offset as detail ``cost``. `BEST` is the last contender.
+        Functions as items, with their project, ``number`` of the module and ``cost`` under the heuristic; costs without
+        the offset as detail ``cost``. `BEST` is the last contender.
     """
     test = np.flatnonzero(modules.where(split="test") & np.isfinite(modules.baseline[measure.name])).tolist()
     here = pc.field("project").isin(pa.array(sorted(set(modules.items["project"][test])), pa.string()))
@@ -66,7 +66,12 @@ def measured_functions(modules: Measured, measure: Measure, baseline: pa.Table, 
     return Measured(
         [*modules.contenders, Contender(BEST)],
         [f"{modules.keys[module]}: {function}" for module, function in found],
-        {"split": np.full(len(found), "test", object), "number": number, "cost": plain},
+        {
+            "split": np.full(len(found), "test", object),
+            "project": modules.items["project"][number],
+            "number": number,
+            "cost": plain,
+        },
         {measure.name: under + measure.offset},
         {measure.name: plain + measure.offset},
         np.ones(under.shape, bool),
@@ -78,7 +83,7 @@ def measured_functions(modules: Measured, measure: Measure, baseline: pa.Table, 
 def function_rows(
     functions: Measured, modules: Measured, measure: Measure, bootstrap: Bootstrap
 ) -> list[tuple[Row, Row]]:
-    """Compare each contender by function, with intervals over modules, and by module, with costs summed over functions.
+    """Compare each contender by function, and by module, with costs summed over functions.
 
     Args:
         functions: as of `measured_functions`.
@@ -97,13 +102,12 @@ def function_rows(
     by_module = replace(
         functions,
         keys=modules.keys,
+        items={"project": modules.items["project"]},
         scores={name: np.where(compiled, np.array([summed(costs) for costs in under]), np.nan)},
         baseline={name: summed(functions.items["cost"])},
         asked=np.ones(compiled.shape, bool),
         best={name: summed(under[-1])},
     )
-    one_by_one = compare_all(
-        functions, [Place("test", "functions", functions.where(), number)], bootstrap, together=False
-    )
-    whole = compare_all(by_module, [Place("test", ALL, test)], bootstrap, together=False)
+    one_by_one = compare_all(functions, [Place("test", "functions", functions.where())], bootstrap)
+    whole = compare_all(by_module, [Place("test", ALL, test)], bootstrap)
     return list(zip(one_by_one, whole, strict=True))

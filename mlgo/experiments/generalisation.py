@@ -12,9 +12,9 @@ from mlgo.core.errors import ArtifactError
 from mlgo.core.files import read_json
 from mlgo.core.measures import get_measure
 from mlgo.core.names import Lineage, PolicyName
-from mlgo.experiments.compare import Bootstrap
 from mlgo.experiments.curves import count_evaluations
-from mlgo.experiments.measured import ALL, Contender, Row, gather
+from mlgo.experiments.inference import Bootstrap, compare
+from mlgo.experiments.measured import ALL, Contender, Row, corrected, gather
 
 _TITLES = {ALL: "all modules", "c": "C", "c++": "C++"}
 
@@ -83,7 +83,7 @@ def read_matrices(path: Path, split: str, measure: str) -> list[Matrix]:
         pairs = [(one, other) for one in _distinct(modules, row) for other in _distinct(modules, column)]
         cells = [_where(modules, **{row: one, column: other}) for one, other in pairs]
         found = (_cell(cell, *pair, split, measure, bootstrap, title) for cell, pair in zip(cells, pairs, strict=True))
-        return Matrix(title, tuple(found))
+        return Matrix(title, tuple(corrected(list(found), lambda row: title)))
 
     main = _distinct(results, "trained_with")[0]
     carried = _distinct(results.filter(pc.field("tested_with") != main), "train_set")
@@ -155,6 +155,6 @@ def _cell(cell: pa.Table, trained: str, tested: str, split: str, measure: str, b
             "data/generalisation/results.parquet and run: make generalisation"
         )
     seeds = tuple(one.seeds[0] for one in measured.contenders)
-    # The same draws for every cell, so that a cell has one interval, in whichever matrix it stands.
-    comparison = bootstrap.compare(measured.scores[measure], measured.baseline[measure], "generalisation")
-    return Row(Contender(trained, trained, seeds), split, tested, {measure: comparison})
+    scores, baseline = measured.scores[measure], measured.baseline[measure]
+    comparison = compare(scores, baseline, measured.projects, bootstrap, measured.keys)
+    return Row(Contender(trained, trained, seeds), split, tested, {measure: comparison}, claim=True)

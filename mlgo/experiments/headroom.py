@@ -8,15 +8,13 @@ import pyarrow as pa
 
 from mlgo.core.artifacts import HEADROOM, RESULTS, read_table
 from mlgo.core.errors import ArtifactError
-from mlgo.experiments.compare import Bootstrap
 from mlgo.experiments.evaluation import policy_rows
+from mlgo.experiments.inference import POINTS_ONLY
 from mlgo.experiments.measured import ALL, Contender, Place, Row, compare_all, gather
 from mlgo.problems.llvm.task import HEURISTIC
 
 BEST = "best known"
 """The smallest size of each module: under the heuristic, any variant of the search, or any evaluated policy."""
-
-_NO_INTERVALS = Bootstrap(0, 0.0, 0)
 
 
 def read_headroom(headroom_path: Path, results_path: Path, measure: str) -> list[Row]:
@@ -70,5 +68,5 @@ def headroom_rows(headroom: pa.Table, results: pa.Table, measure: str) -> list[R
     scopes = [(ALL, measured.where())]
     for column in ("language", "project"):
         scopes += [(name, measured.where(**{column: name})) for name in sorted(set(measured.items[column]))]
-    found = compare_all(measured, [Place(ALL, scope, items) for scope, items in scopes], _NO_INTERVALS, together=False)
+    found = compare_all(measured, [Place(ALL, scope, items) for scope, items in scopes], POINTS_ONLY, together=False)
     return [row for row in found if row.name != HEURISTIC and row.by(measure).baseline_sum]

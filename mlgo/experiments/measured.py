@@ -1,13 +1,13 @@
 """Scores of the same items under several contenders, and the one table of their comparisons."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from mlgo.core.names import PolicyName
-from mlgo.experiments.compare import Bootstrap, Comparison
+from mlgo.experiments.inference import Bootstrap, Comparison, compare, correct
 
 SPLITS = ("test", "validation", "train")
 """Splits in the order in which they are shown."""
@@ -55,13 +55,11 @@ class Place:
         split: train, validation or test.
         scope: which of the split's items, `ALL` or a name of the part.
         items: bool [num_items].
-        groups: int64 [num_items], whole groups are resampled, see `compare.compare`; None for single items.
     """
 
     split: str
     scope: str
     items: np.ndarray
-    groups: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -102,6 +100,12 @@ class Measured:
     def references(self) -> list[str]:
         """Names of the others."""
         return [one.name for one in self.contenders if not one.is_policy]
+
+    @property
+    def projects(self) -> np.ndarray:
+        """Project of each item, [num_items]; where items belong to none, each is one by itself."""
+        known = self.items.get("project")
+        return np.array(self.keys, object) if known is None or not any(known) else known
 
     @property
     def splits(self) -> list[str]:
@@ -154,6 +158,7 @@ class Row:
         scope: which of its items.
         comparisons: by measure.
         counts: other figures by name, of all items and seeds together.
+        claim: whether this is a policy over all seeds of its learner: that alone is tested.
     """
 
     contender: Contender
@@ -161,6 +166,7 @@ class Row:
     scope: str
     comparisons: Mapping[str, Comparison]
     counts: Mapping[str, Any] = field(default_factory=dict)
+    claim: bool = False
 
     @property
     def name(self) -> str:
@@ -191,48 +197,73 @@ def compare_all(
     measured: Measured,
     places: Iterable[Place],
     bootstrap: Bootstrap,
-    draws: Callable[[str, Place, str], Sequence[str]] = lambda name, place, measure: (
-        *(name, place.split, place.scope),
-        measure,
-    ),
     count: Count = lambda measured, members, items: {},
     together: bool = True,
+    family: Callable[[Row], Hashable] = lambda row: row.split,
 ) -> list[Row]:
     """The table of comparisons: each contender, and each learner over its seeds, at each place, by every measure.
 
     Args:
         measured: what is compared.
         places: where.
-        bootstrap: makes the intervals.
-        draws: names of the draws, by contender, place and measure.
+        bootstrap: makes intervals and tests.
         count: counts other figures of a row.
         together: whether learners with several seeds have a row over all of them, too.
+        family: names the table that shows a row; p-values of one table and measure are corrected together.
 
     Returns:
         By place, then contender, a learner's seeds together after the last of them. A contender that was tried on no
-        item of a place is left out there, unless the place has none.
+        item of a place is left out there, unless the place has none. References and single ones of several seeds are
+        not tested: nothing is claimed about them.
     """
-    return [
+    projects, keys = measured.projects, np.array(measured.keys, object)
+    rows = [
         Row(
             one,
             place.split,
             place.scope,
             {
-                measure: bootstrap.compare(
-                    measured.scores[measure][members if len(members) > 1 else members[0]][..., items],
+                measure: compare(
+                    measured.scores[measure][members][:, items],
                     measured.baseline[measure][items],
-                    *draws(one.name, place, measure),
-                    groups=None if place.groups is None else place.groups[items],
-                    best=measured.best[measure][items] if measure in measured.best else None,
+                    projects[items],
+                    bootstrap,
+                    keys[items].tolist(),
+                    measured.best[measure][items] if measure in measured.best else None,
                 )
                 for measure in measured.measures
             },
             count(measured, members, items),
+            claim and together,
         )
         for place in places
-        for one, members, items in _teams(measured, place.items)
+        for one, members, items, claim in _teams(measured, place.items)
         if together or len(members) == 1
     ]
+    return corrected(rows, family)
+
+
+def corrected(rows: Sequence[Row], family: Callable[[Row], Hashable]) -> list[Row]:
+    """Correct the p-values of what is claimed, by family and measure; nothing else is tested.
+
+    Args:
+        rows: in any order.
+        family: names the table that shows a row.
+    """
+    found = [{name: one.untested for name, one in row.comparisons.items()} for row in rows]
+    parts: dict[tuple[Hashable, str], list[int]] = {}
+    for i, row in enumerate(rows):
+        for measure in row.comparisons if row.claim else ():
+            parts.setdefault((family(row), measure), []).append(i)
+    for (_, measure), members in parts.items():
+        for i, one in zip(members, correct([rows[i].by(measure) for i in members]), strict=True):
+            found[i][measure] = one
+    return [replace(row, comparisons=one) for row, one in zip(rows, found, strict=True)]
+
+
+def claims(rows: Iterable[Row]) -> list[Row]:
+    """Rows of policies over all seeds of their learner."""
+    return [row for row in rows if row.claim]
 
 
 def by_contender(rows: Iterable[Row]) -> list[Row]:
@@ -294,14 +325,20 @@ def gather(
     )
 
 
-def _teams(measured: Measured, items: np.ndarray) -> Iterator[tuple[Contender, list[int], np.ndarray]]:
-    """Contenders that were tried on some of these items, with their numbers and the items: single ones, then seeds."""
+def _teams(measured: Measured, items: np.ndarray) -> Iterator[tuple[Contender, list[int], np.ndarray, bool]]:
+    """Contenders that were tried on some of these items: their numbers, the items, and whether they are all seeds.
+
+    Single ones come first, then the seeds of a learner together.
+    """
     by_learner: dict[str, list[int]] = {}
     for i, one in enumerate(measured.contenders):
         if (items & measured.asked[i]).any() or not items.any():
             by_learner.setdefault(one.learner or one.name, []).append(i)
     for learner, members in by_learner.items():
-        yield from ((measured.contenders[i], [i], items & measured.asked[i]) for i in members)
+        for i in members:
+            one = measured.contenders[i]
+            yield one, [i], items & measured.asked[i], one.is_policy and len(members) == 1
         if len(members) > 1:
             seeds = tuple(seed for i in members for seed in measured.contenders[i].seeds)
-            yield Contender(f"{learner}-mean", learner, seeds), members, items & measured.asked[members].any(axis=0)
+            whole = items & measured.asked[members].any(axis=0)
+            yield Contender(f"{learner}-mean", learner, seeds), members, whole, True

@@ -11,12 +11,12 @@ from mlgo.core.errors import ArtifactError
 from mlgo.core.files import read_json
 from mlgo.core.measures import get_measure
 from mlgo.core.names import PolicyName
-from mlgo.experiments.compare import Bootstrap, Comparison
 from mlgo.experiments.curves import count_evaluations
 from mlgo.experiments.evaluation import gather_modules, policy_rows
+from mlgo.experiments.inference import Bootstrap, Comparison
 from mlgo.experiments.matrix import Sweep, Training
-from mlgo.experiments.measured import ALL, Measured, Place, Row, compare_all
-from mlgo.experiments.units import groups_of, read_units
+from mlgo.experiments.measured import ALL, Measured, Place, Row, compare_all, corrected
+from mlgo.experiments.units import read_units
 from mlgo.policy.stored import FAILURE
 from mlgo.problems.subset.problem import choice_problem
 
@@ -34,7 +34,7 @@ class Point:
         title: what that is, in words.
         failures: why there is no result, by seed.
         evaluations: compiles that one training asked for, mean over the seeds that did not fail; None if all did.
-        rows: by split, over all seeds that did not fail; empty if all did.
+        rows: by split, over all seeds that did not fail, corrected for all points; empty if all did.
         by_seed: by split, for each of these seeds.
         best: greatest gain on the validation split among the points of its task.
     """
@@ -76,12 +76,20 @@ def read_points(folder: Path, sweep: Sweep, bootstrap: Bootstrap) -> list[Point]
     Raises:
         ArtifactError: a training or an evaluation has not been done, or a file is damaged.
     """
-    found = [_point(folder, training, sweep.seeds, bootstrap) for training in sweep.points]
+    found = _corrected([_point(folder, training, sweep.seeds, bootstrap) for training in sweep.points])
     best: dict[str, Point] = {}
     for one in found:
         if one.gain("validation") is not None:
             best[one.training.task] = max(best.get(one.training.task, one), one, key=_validation_gain)
     return [replace(one, best=best.get(one.training.task) is one) for one in found]
+
+
+def _corrected(points: Sequence[Point]) -> list[Point]:
+    """Correct what is said of all points of a split together: they stand in one table."""
+    places = [(i, split) for i, point in enumerate(points) for split in point.rows]
+    rows = corrected([points[i].rows[split] for i, split in places], lambda row: row.split)
+    fixed = dict(zip(places, rows, strict=True))
+    return [replace(one, rows={split: fixed[i, split] for split in one.rows}) for i, one in enumerate(points)]
 
 
 def _point(folder: Path, training: Training, seeds: Sequence[int], bootstrap: Bootstrap) -> Point:
@@ -95,16 +103,15 @@ def _point(folder: Path, training: Training, seeds: Sequence[int], bootstrap: Bo
     point = Point(training, *_score(training), failures, None, {}, {})
     if not policies:
         return point
-    measured, groups = _measured(folder, point, policies)
+    measured = _measured(folder, point, policies)
     splits = measured.items["split"]
     if not measured.asked[:, np.isin(splits.astype(str), SPLITS)].all():
         raise ArtifactError(
             f"the seeds of {training.name} were not evaluated on the same modules; delete data/sweep/results and run: "
             "make sweep"
         )
-    places = [Place(split, ALL, measured.where(split=split), groups) for split in SPLITS]
-    # The same draws for every point: points of one task are compared on the same modules.
-    rows = compare_all(measured, places, bootstrap, lambda name, place, measure: ("sweep", place.split))
+    places = [Place(split, ALL, measured.where(split=split)) for split in SPLITS]
+    rows = compare_all(measured, places, bootstrap)
     of_split = {split: [row for row in rows if row.split == split] for split in SPLITS}
     return replace(
         point,
@@ -123,16 +130,16 @@ def _score(training: Training) -> tuple[str, str]:
     return objective, get_measure(objective).words.title
 
 
-def _measured(folder: Path, point: Point, policies: Sequence[str]) -> tuple[Measured, np.ndarray | None]:
-    """Scores under the policies of a point, and what the intervals resample, see `Place`."""
+def _measured(folder: Path, point: Point, policies: Sequence[str]) -> Measured:
+    """Scores under the policies of a point."""
     training, tables = point.training, [folder / "results" / policy / "results.parquet" for policy in policies]
     if training.kind == "choices":
         home = (folder / "homes" / training.home if training.home else folder.parent) / "cse"
         units = read_units(training.config["task"], home / "baseline", home / "labels" / "labels.parquet", tables)
         measured = units.measured.only(policies)
-        return replace(measured, scores={point.measure: measured.scores[point.measure]}), groups_of(measured)
+        return replace(measured, scores={point.measure: measured.scores[point.measure]})
     rows = [row for table in tables for row in read_table(table, RESULTS).to_pylist()]
-    return gather_modules(list(policy_rows(rows)), names=[point.measure]), None
+    return gather_modules(list(policy_rows(rows)), names=[point.measure])
 
 
 def _failure(folder: Path) -> str | None:

@@ -10,7 +10,7 @@ import numpy as np
 from mlgo.core import measures
 from mlgo.core.artifacts import PROGRAMS, read_provenance, read_table
 from mlgo.core.errors import ArtifactError
-from mlgo.experiments.compare import Bootstrap
+from mlgo.experiments.inference import POINTS_ONLY
 from mlgo.experiments.measured import ALL, Contender, Measured, Place, Row, compare_all, gather
 from mlgo.experiments.projects import RankCorrelation, spearman
 from mlgo.problems.llvm.task import HEURISTIC
@@ -24,7 +24,6 @@ PAIRS = tuple((_COSTS[0].name, executed) for executed in ("instructions", "acces
 """Does the cost in front rank contenders as what is executed does?"""
 
 _SETTINGS = ("task", "compiler_sha256", "target", "compile")
-_NO_INTERVALS = Bootstrap(0, 0.0, 0)
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def read_programs(path: Path) -> Programs:
     correlations = [_correlation(program, [row for row in rows if row["program"] == program]) for program in plain]
     mean = {pair: _mean([one.by_pair[pair] for one in correlations]) for pair in PAIRS}
     return Programs(
-        compare_all(measured, [Place(ALL, ALL, measured.where()), *places], _NO_INTERVALS, together=False),
+        compare_all(measured, [Place(ALL, ALL, measured.where()), *places], POINTS_ONLY, together=False),
         [RankCorrelation("mean", max(one.number for one in correlations), mean), *correlations],
         [
             (row["program"], row["contender"], row["message"] or "printed something else")

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.core.artifacts import PROJECT_MEASURES
-from mlgo.experiments.compare import Bootstrap
+from mlgo.experiments.inference import POINTS_ONLY, Bootstrap
 from mlgo.experiments.measured import Contender, Measured, Place, Row, compare_all, gather
 from mlgo.problems.llvm.task import HEURISTIC
 
@@ -70,7 +70,7 @@ def project_gains(measured: Measured) -> dict[str, np.ndarray]:
 
 
 def total_rows(measured: Measured, bootstrap: Bootstrap) -> list[Row]:
-    """Compare each policy over the projects of each split whose sizes are all known; intervals are over projects.
+    """Compare each policy, and each learner over its seeds, over the projects of each split whose sizes are all known.
 
     Args:
         measured: as of `measured_projects`.
@@ -79,13 +79,13 @@ def total_rows(measured: Measured, bootstrap: Bootstrap) -> list[Row]:
     whole = complete(measured)
     known = {name: np.where(whole, scores, np.nan) for name, scores in measured.scores.items()}
     places = [Place(split, "projects", measured.where(split=split)) for split in measured.splits]
-    return compare_all(replace(measured, scores=known), places, bootstrap, together=False)
+    return compare_all(replace(measured, scores=known), places, bootstrap)
 
 
 def project_rows(measured: Measured, split: str) -> list[Row]:
     """Compare each policy on each project of a split, the number of its evaluated modules as count ``modules``."""
     places = [place for place in measured.places(measured.by_project) if place.split == split]
-    return compare_all(measured, places, Bootstrap(0, 0.0, 0), count=_count_modules, together=False)
+    return compare_all(measured, places, POINTS_ONLY, count=_count_modules, together=False)
 
 
 def _count_modules(measured: Measured, members: Sequence[int], items: np.ndarray) -> dict[str, Any]:

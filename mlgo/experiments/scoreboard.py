@@ -11,12 +11,12 @@ from mlgo.core.config import EvaluateConfig, Settings
 from mlgo.core.errors import ArtifactError
 from mlgo.core.names import PolicyName
 from mlgo.core.problems import PROBLEMS, Kind
-from mlgo.experiments.compare import Bootstrap, Comparison, Gain
 from mlgo.experiments.curves import count_evaluations
 from mlgo.experiments.evaluation import measured_modules, module_scopes
-from mlgo.experiments.measured import ALL, Measured, Place, Row, compare_all
+from mlgo.experiments.inference import Bootstrap, Comparison, Gain
+from mlgo.experiments.measured import ALL, Measured, Place, Row, claims, compare_all
 from mlgo.experiments.projects import measured_projects, total_rows
-from mlgo.experiments.units import groups_of, read_units, unit_draws
+from mlgo.experiments.units import read_units
 from mlgo.learn.cost import PREFIXES, TrainingCost, cost_path, read_cost
 
 HOMES: Mapping[Kind, str] = {"modules": "", "choices": "cse"}
@@ -35,8 +35,8 @@ class Entry:
         seconds: wall time of one training.
         cores: workers of a training, each with its compiler on a core of its own.
         complete: whether compiles, seconds and cores are known of all sessions; else they are lower bounds.
-        comparisons: over all seeds, by scope: all, c++, c.
-        linked: means of the seeds' gains in the sum of linked projects; None where no project was linked.
+        comparisons: over all seeds, by scope: all, c++, c; corrected for the learners of the table, scope by scope.
+        linked: gain in the sum of linked projects, over all seeds; None where no project was linked.
     """
 
     learner: str
@@ -77,13 +77,11 @@ def read_scoreboard(data: Path, settings: Settings, split: str, measure: str) ->
     bootstrap = Bootstrap(evaluate.resamples, evaluate.confidence, settings.value("seed"))
     read = _module_rows if kind == "modules" else _unit_rows
     rows, totals = read(data / HOMES[kind], settings.value("task"), split, measure, bootstrap)
+    linked = {row.contender.learner: row.by("linked").total for row in totals}
     by_learner: dict[str, list[Row]] = {}
-    for row in rows:
+    for row in claims(rows):
         by_learner.setdefault(row.contender.learner, []).append(row)
-    entries = [
-        _entry(data, kind, of_learner, [row.by("linked").total for row in totals if row.contender.learner == learner])
-        for learner, of_learner in by_learner.items()
-    ]
+    entries = [_entry(data, kind, rows, linked.get(learner)) for learner, rows in by_learner.items()]
     return sorted(entries, key=lambda one: (-_or_lowest(one.whole.geomean.value), one.learner))
 
 
@@ -97,7 +95,7 @@ def training_command(entry: Entry, kind: Kind, preset: Path) -> str:
 def _module_rows(
     folder: Path, task: str, split: str, measure: str, bootstrap: Bootstrap
 ) -> tuple[list[Row], list[Row]]:
-    """Comparisons of modules, and those of linked projects of single policies."""
+    """Comparisons of modules, and those of linked projects over all seeds of a learner."""
     path = folder / "evaluation" / "results.parquet"
     if not path.exists():
         raise ArtifactError(f"{path} is missing; make it with: make scoreboard")
@@ -108,7 +106,8 @@ def _module_rows(
     projects = measured_projects(read_table(folder / "evaluation" / "linked.parquet", LINKED), policies.contenders)
     places = policies.places(lambda part: [one for one in module_scopes(policies, part) if one[0] != "unshared"])
     places = [place for place in places if place.split == split]
-    return compare_all(policies, places, bootstrap), [r for r in total_rows(projects, bootstrap) if r.split == split]
+    totals = [row for row in claims(total_rows(projects, bootstrap)) if row.split == split]
+    return compare_all(policies, places, bootstrap, family=lambda row: row.scope), totals
 
 
 def _unit_rows(folder: Path, task: str, split: str, measure: str, bootstrap: Bootstrap) -> tuple[list[Row], list[Row]]:
@@ -118,8 +117,7 @@ def _unit_rows(folder: Path, task: str, split: str, measure: str, bootstrap: Boo
         raise ArtifactError(f"{folder / 'evaluation'} holds no results; run the pipeline: make")
     units = read_units(task, folder / "baseline", folder / "labels" / "labels.parquet", tables)
     measured = _on_split(units.measured, split, "score")
-    place = Place(split, ALL, measured.where(split=split), groups_of(measured))
-    return compare_all(measured, [place], bootstrap, unit_draws), []
+    return compare_all(measured, [Place(split, ALL, measured.where(split=split))], bootstrap), []
 
 
 def _on_split(measured: Measured, split: str, measure: str) -> Measured:
@@ -132,14 +130,13 @@ def _on_split(measured: Measured, split: str, measure: str) -> Measured:
     return replace(policies, scores={measure: policies.scores[measure]})
 
 
-def _entry(data: Path, kind: Kind, rows: Sequence[Row], linked: Sequence[Gain]) -> Entry:
-    """What the rows of a learner say; where there are several seeds, the last of a scope is over all of them."""
+def _entry(data: Path, kind: Kind, rows: Sequence[Row], linked: Gain | None) -> Entry:
+    """What the rows of a learner over all its seeds say, scope by scope."""
     comparisons = {row.scope: next(iter(row.comparisons.values())) for row in rows}
-    seeds = tuple(sorted(next(row for row in reversed(rows) if row.scope == ALL).contender.seeds))
+    seeds = tuple(sorted(next(row for row in rows if row.scope == ALL).contender.seeds))
     policies = [PolicyName(rows[0].contender.learner, seed) for seed in seeds]
     costs = [_cost(data / "work", policy, PREFIXES[kind]) for policy in policies]
     folder = data / HOMES[kind] / "policies"
-    ends = [[end for end in one if end is not None] for one in zip(*linked, strict=True)]
     return Entry(
         learner=rows[0].contender.learner,
         seeds=seeds,
@@ -149,7 +146,7 @@ def _entry(data: Path, kind: Kind, rows: Sequence[Row], linked: Sequence[Gain]) 
         cores=max(cost.workers for cost in costs),
         complete=all(cost.complete for cost in costs),
         comparisons=comparisons,
-        linked=Gain(*(_mean(known) if len(known) == len(linked) else None for known in ends)) if linked else None,
+        linked=linked,
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.compiler.linked import SHIPPED
-from mlgo.experiments.compare import Bootstrap
+from mlgo.experiments.inference import POINTS_ONLY, Bootstrap
 from mlgo.experiments.measured import Contender, Measured, Place, Row, compare_all, gather
 from mlgo.problems.llvm.task import HEURISTIC
 
@@ -19,7 +19,6 @@ PROGRAMS = "programs"
 """Scope of all programs of a split."""
 
 _ATTRIBUTES = ("project", "program", "split", "kind", "num_modules", "num_foreign")
-_ONE_BY_ONE = Bootstrap(0, 0.0, 0)
 
 
 def measured_programs(shipped: pa.Table, policies: Sequence[Contender]) -> Measured:
@@ -50,19 +49,15 @@ def measured_programs(shipped: pa.Table, policies: Sequence[Contender]) -> Measu
 def program_rows(measured: Measured) -> list[Row]:
     """Compare each policy on each program; counts tell project, program, kind and modules."""
     places = measured.places(lambda split: _one_by_one(measured, split))
-    return compare_all(measured, places, _ONE_BY_ONE, count=_attributes, together=False)
+    return compare_all(measured, places, POINTS_ONLY, count=_attributes, together=False)
 
 
 def shipped_totals(measured: Measured, bootstrap: Bootstrap) -> list[Row]:
-    """Compare each policy over the programs of each split whose sizes are all known.
-
-    Intervals are over resampled projects, since programs of a project share modules.
-    """
+    """Compare policies, and learners over their seeds, over the programs of each split whose sizes are all known."""
     known = np.all([np.isfinite(scores) for scores in measured.scores.values()], axis=0)
     whole = {name: np.where(known, scores, np.nan) for name, scores in measured.scores.items()}
-    projects = np.unique(measured.items["project"].astype(str), return_inverse=True)[1]
-    places = [Place(split, PROGRAMS, measured.where(split=split), projects) for split in measured.splits]
-    return compare_all(replace(measured, scores=whole), places, bootstrap, together=False)
+    places = [Place(split, PROGRAMS, measured.where(split=split)) for split in measured.splits]
+    return compare_all(replace(measured, scores=whole), places, bootstrap)
 
 
 def ship_failures(shipped: pa.Table) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from mlgo.core.artifacts import CSE_COMPILES, CSE_LABELS, CSE_RESULTS, read_provenance, read_table
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import file_sha256
-from mlgo.experiments.compare import Bootstrap, Comparison
+from mlgo.experiments.inference import Bootstrap, Comparison
 from mlgo.experiments.measured import ALL, Contender, Measured, Place, Row, compare_all
 from mlgo.problems.subset.problem import choice_problem
 from mlgo.problems.subset.stored import EligibleUnit, eligible_units
@@ -100,8 +100,7 @@ def read_units(task: str, baseline: Path, labels: Path, evaluations: Sequence[Pa
 def unit_rows(measured: Measured, bootstrap: Bootstrap) -> list[Row]:
     """Compare every contender, and every learner over its seeds, on each split and each of its projects.
 
-    Intervals are over resampled units, or whole projects where units belong to some: units of one project resemble each
-    other.
+    Units that belong to no project are projects by themselves.
 
     Args:
         measured: what is compared.
@@ -109,28 +108,17 @@ def unit_rows(measured: Measured, bootstrap: Bootstrap) -> list[Row]:
 
     Returns:
         By split (test first), scope (`ALL` first) and contender; counts are ``failures``, compiles by kind, `OK` first,
-        and ``eliminations`` in the units compared, mean over the seeds.
+        and ``eliminations`` in the units compared, mean over the seeds. What is said of whole splits is corrected
+        together, split by split.
     """
-    groups = groups_of(measured)
-    whole = [Place(split, ALL, measured.where(split=split), groups) for split in measured.splits]
+    whole = [Place(split, ALL, measured.where(split=split)) for split in measured.splits]
     parts = measured.places(measured.by_project)
     places = [place for one in whole for place in (one, *(part for part in parts if part.split == one.split))]
-    return compare_all(measured, places, bootstrap, unit_draws, _count)
-
-
-def unit_draws(name: str, place: Place, measure: str) -> tuple[str, ...]:
-    """Names of the draws of comparisons of units, for `compare_all`."""
-    return "cse", name, place.split, place.scope, measure
-
-
-def groups_of(measured: Measured) -> np.ndarray | None:
-    """Number of each unit's project, int64 [num_units], since units of one resemble each other; None without any."""
-    projects = measured.items["project"]
-    return np.unique(projects.astype(str), return_inverse=True)[1] if any(projects) else None
+    return compare_all(measured, places, bootstrap, _count, family=lambda row: (row.split, row.scope == ALL))
 
 
 def unit_record(row: Row) -> dict[str, Any]:
-    """What is said of a row: geometric means and intervals as ratios to the other score, below 1 is better."""
+    """What is said of a row: means and intervals as ratios to the other score, below 1 is better."""
     score = row.by("score")
     return {
         "learner": row.contender.learner or row.name,
@@ -145,6 +133,8 @@ def unit_record(row: Row) -> dict[str, Any]:
         "eliminations": row.counts["eliminations"],
         "headroom_share": score.total_share,
         "verdict": score.verdict,
+        "finding": score.finding,
+        "p": score.corrected_p,
     }
 
 
@@ -242,12 +232,17 @@ def _beside(one: Comparison) -> dict[str, Any]:
     geomean, high, low = (None if gain is None else 1.0 - gain for gain in one.geomean)
     return {
         "num_units": one.num_compared,
-        "better": one.wins,
-        "worse": one.losses,
-        "same": one.ties,
-        "over_2_percent": one.worse_than_2_percent,
+        "num_projects": one.num_projects,
+        "projects_better": one.projects.smaller,
+        "projects_worse": one.projects.larger,
+        "better": one.items.smaller,
+        "worse": one.items.larger,
+        "same": one.items.equal,
+        "much_worse": one.much_larger,
         "mean_change": one.mean_change,
         "geomean": geomean,
         "low": low,
         "high": high,
+        "total": None if one.total.value is None else 1.0 - one.total.value,
+        "median": None if one.median.value is None else 1.0 - one.median.value,
     }

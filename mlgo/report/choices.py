@@ -10,15 +10,15 @@ import plotly.graph_objects as go
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import read_json
 from mlgo.core.seeding import sample
-from mlgo.experiments.compare import Bootstrap, Gain, Verdict
 from mlgo.experiments.curves import Curve
-from mlgo.experiments.measured import ALL, Measured, Row
+from mlgo.experiments.inference import Bootstrap, Gain, Verdict
+from mlgo.experiments.measured import ALL, Measured, Row, claims
 from mlgo.experiments.units import BEST, HEURISTIC, NONE, OK, Units, num_failed, ratios, unit_record
 from mlgo.problems.subset.problem import choice_problem
 from mlgo.report.figures import Series, central_range, chart, style_of, to_html
 from mlgo.report.metrics import write_csv
 from mlgo.report.origin import Facts
-from mlgo.report.pages import Column, Shown, Style, Table, count_column, gain_column, mean, render, text_column
+from mlgo.report.pages import TONES, Column, Shown, Style, Table, count_column, gain_column, render, text_column
 from mlgo.report.training import losses, rewards
 
 _DIGITS = 6
@@ -27,13 +27,11 @@ _DIGITS = 6
 _NUM_UNITS = 4000  # points that a figure holds, of all contenders together
 _MOST_VIABLE = 16  # candidates of a unit; units with more share a bar
 
-_TONES: dict[Verdict, str] = {"smaller": "good", "larger": "bad", "no difference shown": "plain"}
 _SENTENCES: dict[Verdict, str] = {
     "smaller": "scores lower, so better, than the built-in heuristic",
     "larger": "scores higher, so worse, than the built-in heuristic",
     "no difference shown": "no difference shown against the built-in heuristic",
 }
-_VERDICTS: dict[Verdict, str] = {"smaller": "better", "larger": "worse", "no difference shown": "none shown"}
 
 
 def choice_comparisons(units: Units, rows: Sequence[Row]) -> dict[str, Any]:
@@ -60,25 +58,23 @@ def choice_comparisons(units: Units, rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def choice_metrics(rows: Sequence[Row]) -> dict[str, dict[str, dict[str, float]]]:
-    """The few numbers to compare experiments by: means of the figures of each learner's policies, over their seeds.
+    """The few numbers to compare experiments by: of each learner, over all its seeds.
 
     Returns:
         ``{"test": {"es": {"geomean": ..., "low": ..., "high": ..., "size_geomean": ..., "better": ..., "worse": ...,
-        "failed": ..., "headroom_share": ...}}}``; a figure that a seed lacks is left out. Below 1 is better.
+        "failed": ..., "headroom_share": ...}}}``; what is not known is left out. Below 1 is better.
     """
-    by_learner: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in rows:
-        if len(row.contender.seeds) == 1 and row.scope == ALL:
-            by_learner.setdefault((row.split, row.contender.learner), []).append(unit_record(row))
     found: dict[str, dict[str, dict[str, float]]] = {}
-    for (split, learner), of_seeds in by_learner.items():
-        figures = {name: [one["heuristic"][name] for one in of_seeds] for name in ("geomean", "low", "high")}
-        figures["size_geomean"] = [one["size"]["geomean"] for one in of_seeds]
-        figures |= {name: [one["heuristic"][name] for one in of_seeds] for name in ("better", "worse")}
-        figures["failed"] = [num_failed(one) for one in of_seeds]
-        figures["headroom_share"] = [one["headroom_share"] for one in of_seeds]
-        means = {name: mean(values, _DIGITS) for name, values in figures.items()}
-        found.setdefault(split, {})[learner] = {name: value for name, value in means.items() if value is not None}
+    for row in claims(rows):
+        if row.scope == ALL:
+            record = unit_record(row)
+            names = ("geomean", "low", "high", "total", "better", "worse", "projects_better", "projects_worse")
+            figures = {name: record["heuristic"][name] for name in names}
+            figures["size_geomean"] = record["size"]["geomean"]
+            figures["failed"] = num_failed(record)
+            figures["headroom_share"] = record["headroom_share"]
+            known = {name: value for name, value in figures.items() if value is not None}
+            found.setdefault(row.split, {})[row.contender.learner] = _rounded(known)
     return found
 
 
@@ -114,9 +110,7 @@ def render_choices(
     """
     measured, split = units.measured, units.measured.splits[0]
     whole = [row for row in rows if row.scope == ALL]
-    policies = [row for row in whole if row.split == split and row.contender.is_policy]
-    several = {row.contender.learner for row in policies if len(row.contender.seeds) > 1}
-    cards = [row for row in policies if len(row.contender.seeds) > 1 or row.contender.learner not in several]
+    cards = [row for row in claims(whole) if row.split == split]
     counts = {name: units.counts(name) for name in measured.splits}
     return render(
         "choices.html.jinja",
@@ -124,9 +118,7 @@ def render_choices(
         split=split,
         problem=choice_problem(units.task),
         is_size=units.measure.startswith("bytes"),
-        cards=[(row.name, unit_record(row)) for row in cards],
-        tones=_TONES,
-        sentences=_SENTENCES,
+        cards=[(TONES[row.by("score").verdict], _sentence(row), unit_record(row)) for row in cards],
         counts=counts,
         tables={name: _choice_table([_told(row) for row in whole if row.split == name]) for name in measured.splits},
         headroom=_headroom_table([row for row in whole if row.name == BEST], counts),
@@ -170,12 +162,17 @@ def show(args: argparse.Namespace) -> Shown:
     where = f"{split} units" if project is None else f"{split} units of {project}"
     text = (
         f"Task {found['task']}, {where}. Score: {found['measure']}, lower is better.\n"
-        "G: geometric mean of score / score under the heuristic, below 1 is better.\n"
+        "G: geometric mean by project of score / score under the heuristic, below 1 is better.\n"
         f"Of {part['units']} {split} units {part['labels']} have a best known choice, "
         f"{part['exhaustive_labels']} of them by trying all.\n\n"
     )
     rows = [(name, record, "", "") for name, record in contenders.items()]
     return Shown(text + _choice_table(rows).aligned(), part if project is None else contenders)
+
+
+def _sentence(row: Row) -> str:
+    one = row.by("score")
+    return f"{row.name}: {_SENTENCES.get(one.verdict, one.finding)}"
 
 
 def _told(row: Row) -> tuple[str, dict[str, Any], str, str]:
@@ -189,6 +186,10 @@ def _interval(beside: Mapping[str, Any]) -> Gain:
 
 def _counts(beside: Mapping[str, Any], style: Style) -> str:
     return style.counts(beside["better"], beside["worse"], beside["same"])
+
+
+def _projects(beside: Mapping[str, Any], style: Style) -> str:
+    return style.counts(beside["projects_better"], beside["projects_worse"])
 
 
 def _choice_table(rows: Sequence[tuple[str, Mapping[str, Any], str, str]], with_place: bool = False) -> Table:
@@ -210,15 +211,19 @@ def _choice_table(rows: Sequence[tuple[str, Mapping[str, Any], str, str]], with_
             count_column("units", lambda row: row[1]["heuristic"]["num_units"]),
             Column("failed", lambda row, style: failed(row[1], style)),
             Column("G of scores", lambda row, style: style.ratio(_interval(row[1]["heuristic"]))),
-            text_column("verdict", lambda row: "" if row[0] == HEURISTIC else _VERDICTS[row[1]["verdict"]]),
-            Column("better / worse / same", lambda row, style: _counts(row[1]["heuristic"], style)),
+            Column("median project", lambda row, style: style.ratio(row[1]["heuristic"]["median"])),
+            Column("in total", lambda row, style: style.ratio(row[1]["heuristic"]["total"])),
+            text_column("verdict", lambda row: row[1]["finding"] if row[1]["is_policy"] else "", wrap=True),
+            Column("corrected p", lambda row, style: style.probability(row[1]["p"])),
+            Column("projects better / worse", lambda row, style: _projects(row[1]["heuristic"], style)),
+            Column("units better / worse / same", lambda row, style: _counts(row[1]["heuristic"], style)),
             gain_column("mean change", lambda row: row[1]["heuristic"]["mean_change"]),
             Column("G of code sizes", lambda row, style: style.ratio(_interval(row[1]["size"]))),
             gain_column("share of the headroom", lambda row: row[1]["headroom_share"]),
             Column("eliminations per unit", lambda row, style: per_unit(row[1], style)),
             count_column("sum of scores", lambda row: row[1]["score_sum"]),
             Column("G beside none", lambda row, style: style.ratio(row[1]["none"]["geomean"])),
-            Column("better / worse / same", lambda row, style: _counts(row[1]["none"], style)),
+            Column("units better / worse / same", lambda row, style: _counts(row[1]["none"], style)),
         ],
         rows,
     )
@@ -231,7 +236,7 @@ def _headroom_table(rows: Sequence[Row], counts: Mapping[str, Mapping[str, int]]
             count_column("units", lambda row: counts[row.split]["units"]),
             count_column("with a label", lambda row: counts[row.split]["labels"]),
             count_column("all subsets tried", lambda row: counts[row.split]["exhaustive_labels"]),
-            count_column("better than the heuristic", lambda row: row.by("score").wins),
+            count_column("better than the heuristic", lambda row: row.by("score").items.smaller),
             Column("G of the best known", lambda row, style: style.ratio(_interval(unit_record(row)["heuristic"]))),
         ],
         rows,

@@ -6,7 +6,7 @@ from functools import partial
 
 from mlgo.experiments.generalisation import Matrix, read_matrices, read_trainings
 from mlgo.experiments.measured import Row
-from mlgo.report.pages import PLAIN, Column, Shown, Table, count_column, gain_column, sign_column, text_column
+from mlgo.report.pages import PLAIN, Column, Shown, Table, count_column, gain_column, text_column, verdict_columns
 
 _PAGE = """\
 # Generalisation
@@ -14,9 +14,10 @@ _PAGE = """\
 What policies of the learner `marginal` gain on languages and under compilers that they were not trained with, written
 by `make generalisation` ([how it is made and how to read it](../generalisation.md)).
 
-A cell: gain in {measure} of the {split} modules against `-Oz` of the compiler that tests, geometric mean, averaged over
-the seeds; positive is smaller code. In brackets its interval, a bootstrap over modules and seeds. Below: modules that
-get smaller : larger of all modules, and the p-value of the exact sign test.
+A cell: gain in {measure} of the {split} modules against `-Oz` of the compiler that tests, geometric mean by project and
+over the seeds; positive is smaller code. In brackets its interval over projects and seeds. Below: projects that get
+smaller : larger of all projects, and the verdict. P-values of a matrix are corrected together
+([statistics](../statistics.md)).
 
 {matrices}
 
@@ -34,9 +35,10 @@ def show(args: argparse.Namespace) -> Shown:
         text_column("trained", lambda row: row.name),
         text_column("tested", lambda row: row.scope),
         gain_column("gain (interval)", lambda row: row.by(measure).geomean),
-        Column("smaller : larger", lambda row, style: f"{row.by(measure).wins} : {row.by(measure).losses}"),
+        gain_column("in total", lambda row: row.by(measure).total),
+        Column("projects smaller / larger / equal", lambda row, style: style.tally(row.by(measure).projects)),
         count_column("modules", lambda row: row.by(measure).num_compared),
-        sign_column(lambda row: row.by(measure)),
+        *verdict_columns(lambda row: row.by(measure)),
     ]
     text = "\n\n".join(f"{one.title}\n{Table(columns, one.rows).aligned()}" for one in matrices)
     record = [{"title": one.title, "cells": [cell for row in one.rows for cell in row.records()]} for one in matrices]
@@ -62,8 +64,10 @@ def _square(matrix: Matrix, measure: str) -> Table:
 
     def cell(row: Row) -> str:
         one = row.by(measure)
-        p = PLAIN.probability(one.sign_p)
-        return f"{PLAIN.gain(one.geomean)}<br>{one.wins} : {one.losses} of {one.num_compared}, p = {p}"
+        told = one.finding if one.corrected_p is None else f"{one.finding}, p = {PLAIN.probability(one.corrected_p)}"
+        return (
+            f"{PLAIN.gain(one.geomean)}<br>{one.projects.smaller} : {one.projects.larger} of {one.num_projects}, {told}"
+        )
 
     def at(line: Sequence[Row], number: int) -> str:
         return cell(line[number])

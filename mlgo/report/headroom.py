@@ -44,8 +44,8 @@ def _tables(rows: Sequence[Row], measure: str) -> dict[str, Table]:
         count_column("modules", lambda row: row.by(measure).num_compared),
         count_column("bytes under the heuristic", lambda row: row.by(measure).baseline_sum),
         count_column("bytes", lambda row: row.by(measure).policy_sum),
-        gain_column("gain in total", lambda row: row.by(measure).total.value),
-        gain_column("gain per module", lambda row: row.by(measure).geomean.value),
+        gain_column("gain in total", lambda row: row.by(measure).total),
+        gain_column("gain per project", lambda row: row.by(measure).geomean),
         gain_column(
             "share of the known headroom", lambda row: row.by(measure).total_share if row.contender.is_policy else None
         ),

@@ -5,13 +5,12 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mlgo.experiments.compare import Comparison, Gain
 from mlgo.experiments.curves import Curve
 from mlgo.experiments.evaluation import ratios
-from mlgo.experiments.measured import ALL, Measured, Row
+from mlgo.experiments.inference import Comparison, Gain
+from mlgo.experiments.measured import ALL, Measured, Row, claims
 from mlgo.experiments.projects import RankCorrelation
-from mlgo.experiments.shipped import PROGRAMS
-from mlgo.report.pages import mean, percent
+from mlgo.report.pages import percent
 
 _DIGITS = 4
 """Decimals of percentages; what lies beyond is noise and may differ between machines."""
@@ -25,40 +24,41 @@ _ENDS = {"gain": "value", "low": "low", "high": "high"}
 def headline_metrics(
     rows: Iterable[Row], measure: str, totals: Iterable[Row], shipped: Iterable[Row] = ()
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    """The few numbers to compare experiments by: gain of each learner, averaged over its seeds.
+    """The few numbers to compare experiments by: of each learner, over all its seeds.
 
     Named by learner, not by seed, so that experiments with other seeds fall into the same columns.
 
     Args:
-        rows: comparisons of modules; only those of single policies on whole splits and single languages are taken.
+        rows: comparisons of modules; only those of whole splits and single languages are taken.
         measure: what is compared.
         totals: comparisons of whole projects.
         shipped: comparisons of programs in total.
 
     Returns:
-        ``{"test": {"es": {"gain_percent": ..., "low_percent": ..., "high_percent": ..., "wins": ..., "losses": ...,
-        "linked_gain_percent": ..., "shipped_gain_percent": ...}, "es c++": ...}}``; the ends are means of the seeds'
-        interval ends.
+        ``{"test": {"es": {"gain_percent": ..., "low_percent": ..., "high_percent": ..., "total_gain_percent": ...,
+        "projects": ..., "projects_smaller": ..., "projects_larger": ..., "linked_gain_percent": ...,
+        "shipped_gain_percent": ...}, "es c++": ...}}``; intervals are over projects and seeds.
     """
     found: dict[str, dict[str, dict[str, Any]]] = {}
-    for (split, name), of_seeds in _by_learner(rows, measure).items():
-        figures = {
-            **_mean_ends("", [c.geomean for c in of_seeds]),
-            "total_gain_percent": mean([c.total.value for c in of_seeds], _DIGITS, 100.0),
-            "wins": mean([c.wins for c in of_seeds], _DIGITS),
-            "losses": mean([c.losses for c in of_seeds], _DIGITS),
-        }
-        found.setdefault(split, {})[name] = _known(figures)
+    for row in claims(rows):
+        if row.scope in PARTS:
+            one = row.by(measure)
+            figures = {
+                **percents("", one.geomean),
+                **percents("total_", one.total),
+                "projects": one.num_projects,
+                "projects_smaller": one.projects.smaller,
+                "projects_larger": one.projects.larger,
+            }
+            found.setdefault(row.split, {})[f"{row.contender.learner}{PARTS[row.scope]}"] = _known(figures)
     for prefix, whole, figure in (("linked_", totals, "linked"), ("shipped_", shipped, "total")):
-        for (split, name), of_seeds in _by_learner(whole, figure).items():
-            ends = _mean_ends(prefix, [c.total for c in of_seeds])
-            found.setdefault(split, {}).setdefault(name, {}).update(_known(ends))
+        for row in claims(whole):
+            ends = _known(percents(prefix, row.by(figure).total))
+            found.setdefault(row.split, {}).setdefault(row.contender.learner, {}).update(ends)
     return found
 
 
-def metrics(
-    rows: Iterable[Row], totals: Iterable[Row], by_project: Iterable[Row] = ()
-) -> dict[str, dict[str, dict[str, float | str]]]:
+def metrics(rows: Iterable[Row], totals: Iterable[Row]) -> dict[str, dict[str, dict[str, float | str]]]:
     """Metrics by split and contender, for example ``{"test": {"es-s0": {"text_geomean_gain_percent": 1.5, ...}}}``.
 
     The modules of one language stand under the contender's name with the language, ``"es-s0 c++"``.
@@ -66,10 +66,9 @@ def metrics(
     Args:
         rows: comparisons of modules; only those of whole splits and single languages are taken.
         totals: comparisons of whole projects, which stand beside those of all modules.
-        by_project: comparisons of modules with intervals over projects, whose ends are named after them.
 
     Returns:
-        Numbers and verdicts; a gain without modules or an interval with fewer than two is left out.
+        Numbers and verdicts; a gain without modules or an interval with fewer than two projects is left out.
     """
     found: dict[str, dict[str, dict[str, float | str]]] = {}
     for row in rows:
@@ -84,14 +83,6 @@ def metrics(
                 "projects_failed": one.num_failed,
             }
         found.setdefault(row.split, {}).setdefault(row.name, {}).update(numbers)
-    for row in by_project:
-        ends = {
-            f"{prefix_of(measure)}{kind}_by_project_{end}_percent": percent(getattr(getattr(one, kind), end))
-            for measure, one in row.comparisons.items()
-            for kind in ("geomean", "total")
-            for end in ("low", "high")
-        }
-        found[row.split][f"{row.name}{PARTS[row.scope]}"].update(_known(ends))
     return found
 
 
@@ -111,7 +102,10 @@ def shipped_metrics(totals: Iterable[Row]) -> dict[str, dict[str, dict[str, floa
         numbers: dict[str, float | int] = {
             "programs": one.num_compared,
             "programs_failed": one.num_failed,
-            "projects": one.num_resampled,
+            "projects": one.num_projects,
+            **{f"projects_{name}": number for name, number in one.projects._asdict().items()},
+            **{f"programs_{name}": number for name, number in one.items._asdict().items()},
+            "programs_much_larger": one.much_larger,
         }
         for figure, sizes in row.comparisons.items():
             summed = {f"{figure}_bytes": sizes.policy_sum, f"{figure}_baseline_bytes": sizes.baseline_sum}
@@ -128,23 +122,20 @@ def function_metrics(rows: Iterable[tuple[Row, Row]]) -> dict[str, dict[str, flo
         rows: by function, and by module, see `functions.function_rows`.
 
     Returns:
-        For example ``{"es-s0": {"function_geomean_gain_percent": 1.2, "module_geomean_gain_percent": 1.5, ...,
-        "best_geomean_share_percent": 15.4, "best_total_share_percent": 91.7}}``; without the total over functions and
-        without verdicts.
+        For example ``{"es-s0": {"functions_smaller": 12, "module_geomean_gain_percent": 1.5, ...,
+        "best_geomean_share_percent": 15.4, "best_total_share_percent": 91.7}}``.
     """
     found = {}
     for by_function, by_module in rows:
         ((measure, whole),) = by_module.comparisons.items()
-        numbers = {**_numbers(by_function.by(measure), "function"), **_numbers(whole, "module")}
+        one = by_function.by(measure)
+        functions = {"functions": one.num_compared, "functions_failed": one.num_failed}
+        functions |= {f"functions_{name}": number for name, number in one.items._asdict().items()}
         shares = {
             "best_geomean_share_percent": percent(whole.geomean_share),
             "best_total_share_percent": percent(whole.total_share),
         }
-        found[by_function.name] = {
-            name: value
-            for name, value in (numbers | _known(shares)).items()
-            if not name.startswith("function_total") and "verdict" not in name
-        }
+        found[by_function.name] = functions | _numbers(whole, "module") | _known(shares)
     return found
 
 
@@ -165,9 +156,13 @@ def prefix_of(measure: str) -> str:
 
 
 def projects_csv(rows: Iterable[Row], measure: str) -> str:
-    """Gain of the geometric mean by policy and project, in percent, as CSV."""
-    records = [[row.name, row.split, row.scope, *map(percent, row.by(measure).geomean)] for row in rows]
-    return write_csv(["policy", "split", "project", "gain_percent", "low", "high"], records)
+    """Gain in total and modules that changed by policy and project, as CSV; one project has no interval."""
+    records = [
+        [row.name, row.split, row.scope, percent(one.total.value), *one.items]
+        for row in rows
+        if (one := row.by(measure))
+    ]
+    return write_csv(["policy", "split", "project", "gain_percent", "smaller", "equal", "larger"], records)
 
 
 def learning_csv(curves: Iterable[Curve]) -> str:
@@ -205,35 +200,28 @@ def write_csv(header: Sequence[str], records: Iterable[Sequence[Any]]) -> str:
     return buffer.getvalue()
 
 
-def _by_learner(rows: Iterable[Row], measure: str) -> dict[tuple[str, str], list[Comparison]]:
-    """Comparisons of single policies, by split and learner with the part of the split."""
-    found: dict[tuple[str, str], list[Comparison]] = {}
-    for row in rows:
-        if len(row.contender.seeds) == 1 and row.scope in (*PARTS, "projects", PROGRAMS):
-            name = f"{row.contender.learner}{PARTS.get(row.scope, '')}"
-            found.setdefault((row.split, name), []).append(row.by(measure))
-    return found
-
-
-def _mean_ends(prefix: str, gains: Sequence[Gain]) -> dict[str, float | None]:
-    """Means of gains and of the ends of their intervals, in percent."""
-    means = [mean(values, _DIGITS, 100.0) for values in zip(*gains, strict=True)]
-    return {f"{prefix}{end}_percent": value for end, value in zip(_ENDS, means, strict=True)}
-
-
 def _numbers(one: Comparison, measure: str) -> dict[str, float | str]:
-    prefix = prefix_of(measure)
-    percentages = percents("geomean_", one.geomean) | percents("total_", one.total)
-    shares = {"worse_share_percent": percent(one.worse_share), "sign_p": _significant(one.sign_p)}
+    gains = {"geomean_": one.geomean, "total_": one.total, "median_": one.median}
+    percentages = {name: value for kind, gain in gains.items() for name, value in percents(kind, gain).items()}
+    shares = {
+        "much_larger_share_percent": percent(one.much_larger_share),
+        "worst_project_percent": one.worst_project and percent(one.worst_project.share),
+        "sign_p": _significant(one.sign_p),
+        "p": _significant(one.p),
+        "corrected_p": _significant(one.corrected_p),
+    }
     counts = {
         "modules": one.num_compared,
         "failed": one.num_failed,
-        "wins": one.wins,
-        "losses": one.losses,
-        "ties": one.ties,
-        "worse_than_2_percent": one.worse_than_2_percent,
+        **{f"modules_{name}": number for name, number in one.items._asdict().items()},
+        "much_larger": one.much_larger,
+        "projects": one.num_projects,
+        **{f"projects_{name}": number for name, number in one.projects._asdict().items()},
+        "worst_project": one.worst_project.name if one.worst_project else "",
+        "num_tests": one.num_tests,
         "verdict": one.verdict,
     }
+    prefix = prefix_of(measure)
     return {f"{prefix}{name}": value for name, value in {**_known(percentages | shares), **counts}.items()}
 
 

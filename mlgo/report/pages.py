@@ -1,6 +1,6 @@
 """What pages are made of: formats of numbers, tables with one definition for HTML, terminal and Markdown, templates."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from mlgo.experiments.compare import Comparison, Gain
+from mlgo.experiments.inference import Change, Comparison, Gain, Tally, Verdict
+
+TONES: dict[Verdict, str] = {
+    "smaller": "good",
+    "larger": "bad",
+    "no difference shown": "plain",
+    "no verdict": "plain",
+}
+"""How cards look, by what may be said."""
 
 _FOLDER = Path(__file__).parent
 _MINUS = "\N{MINUS SIGN}"
@@ -77,10 +85,18 @@ class Style:
             return self.none
         return "<0.0001" if probability < 1e-4 else f"{probability:.2g}"
 
-    def worse(self, one: Comparison) -> str:
-        """How many items grow by more than 2 percent, and their share."""
-        share = "" if one.worse_share is None else self.share(one.worse_share)
-        return self._with_ends(self.count(one.worse_than_2_percent), share)
+    def tally(self, tally: Tally) -> str:
+        """How many are smaller, larger and equal, for example ``6 / 2 / 1``."""
+        return self.counts(tally.smaller, tally.larger, tally.equal)
+
+    def much_larger(self, one: Comparison) -> str:
+        """How many items grow by more than half a percent, and their share."""
+        share = "" if one.much_larger_share is None else self.share(one.much_larger_share)
+        return self._with_ends(self.count(one.much_larger), share)
+
+    def change(self, change: Change | None) -> str:
+        """Who changed, and by how much, for example ``zopfli (+0.50 %)``; positive is more; a dash for None."""
+        return self.none if change is None else f"{change.name} ({self._percent(self._signed(change.share))})"
 
     def _with_ends(self, text: str, ends: str, always: bool = False) -> str:
         if not self.html:
@@ -197,29 +213,40 @@ def gain_column(title: str, read: Callable[[Any], Gain | float | None]) -> Colum
     return Column(title, lambda row, style: style.gain(read(row)))
 
 
-def gain_columns(of: Of, what: str = "", item: str = "module") -> list[Column]:
-    """Both gains of a comparison, with intervals."""
+def gain_columns(of: Of, what: str = "", median: bool = False) -> list[Column]:
+    """The gains of a comparison, with intervals: in total, per project, and that of the median project."""
     ending = f", {what}" if what else ""
     return [
-        gain_column(f"gain per {item}{ending}", lambda row: of(row).geomean),
         gain_column(f"gain in total{ending}", lambda row: of(row).total),
+        gain_column(f"gain per project{ending}", lambda row: of(row).geomean),
+        *([gain_column(f"median project{ending}", lambda row: of(row).median)] if median else []),
     ]
 
 
-def tally_column(of: Of, unit: str) -> Column:
-    """How many items take less, more and equally much."""
-    title = f"less / more / equal {unit}".rstrip()
-    return Column(title, lambda row, style: style.counts(of(row).wins, of(row).losses, of(row).ties))
+def tally_columns(of: Of, unit: str, item: str = "modules") -> list[Column]:
+    """How many projects, and how many items, take less, more and equally much."""
+    ending = f"less / more / equal {unit}".rstrip()
+    return [
+        Column(f"projects, {ending}", lambda row, style: style.tally(of(row).projects)),
+        Column(f"{item}, {ending}", lambda row, style: style.tally(of(row).items)),
+    ]
 
 
-def sign_column(of: Of) -> Column:
-    """The sign test."""
-    return Column("sign test p", lambda row, style: style.probability(of(row).sign_p))
+def verdict_columns(of: Of) -> list[Column]:
+    """The sign test, the sign-flip test by Holm's correction, and what may be said."""
+    return [
+        Column("sign test p", lambda row, style: style.probability(of(row).sign_p)),
+        Column("corrected p", lambda row, style: style.probability(of(row).corrected_p)),
+        text_column("verdict", lambda row: of(row).finding, wrap=True),
+    ]
 
 
-def worse_column(of: Of) -> Column:
-    """Items that grow by more than 2 percent."""
-    return Column("over 2 % more", lambda row, style: style.worse(of(row)))
+def worst_columns(of: Of) -> list[Column]:
+    """Items that grow by more than half a percent, and the project that fares worst."""
+    return [
+        Column("over 0.5 % more", lambda row, style: style.much_larger(of(row))),
+        Column("worst project", lambda row, style: style.change(of(row).worst_project), left=True),
+    ]
 
 
 def render(template: str, *, folder: Path = _FOLDER, **values: Any) -> str:
@@ -247,11 +274,3 @@ def _plotly_script() -> Markup:
 def percent(share: float | None, digits: int = 4) -> float | None:
     """A share in percent, for JSON and CSV; what lies beyond the digits is noise and may differ between machines."""
     return None if share is None else round(100.0 * share, digits) + 0.0  # + 0.0 turns a negative zero into 0
-
-
-def mean(values: Iterable[float | None], digits: int, factor: float = 1.0) -> float | None:
-    """Mean of some figures, rounded; None if any of them is unknown."""
-    known = list(values)
-    if not known or None in known:
-        return None
-    return round(factor * sum(value for value in known if value is not None) / len(known), digits) + 0.0

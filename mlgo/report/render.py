@@ -11,10 +11,10 @@ import plotly.graph_objects as go
 
 from mlgo.core.measures import Measure, get_measure
 from mlgo.core.seeding import sample
-from mlgo.experiments.compare import Bootstrap, Comparison, Verdict
 from mlgo.experiments.curves import Curve
 from mlgo.experiments.evaluation import SCOPES, Standout, failures, ratios, standouts
-from mlgo.experiments.measured import ALL, Measured, Row
+from mlgo.experiments.inference import Bootstrap, Comparison
+from mlgo.experiments.measured import ALL, Measured, Row, claims
 from mlgo.experiments.programs import Programs
 from mlgo.experiments.projects import PAIRS, RankCorrelation
 from mlgo.policy.importance import Importance
@@ -24,16 +24,17 @@ from mlgo.report.figures import LOG_TICKS, Series, central_range, chart, panels,
 from mlgo.report.origin import Facts, without_folders
 from mlgo.report.pages import (
     HTML,
+    TONES,
     Column,
     Table,
     count_column,
     gain_column,
     gain_columns,
     render,
-    sign_column,
-    tally_column,
+    tally_columns,
     text_column,
-    worse_column,
+    verdict_columns,
+    worst_columns,
 )
 from mlgo.report.programs import cost_ranks, program_table, rank_table
 from mlgo.report.selftest import SelfTest
@@ -52,9 +53,6 @@ PROJECT_TITLES = {
     "folded": "linked, identical code folded",
 }
 """How pages call the sizes of whole projects."""
-
-TONES: dict[Verdict, str] = {"smaller": "good", "larger": "bad", "no difference shown": "plain"}
-"""How cards look, by what may be said."""
 
 
 @dataclass(frozen=True)
@@ -110,10 +108,12 @@ class Report:
 
 def sentence(row: Row, measure: Measure) -> str:
     """The verdict on a policy in words; a direction is named only as `Comparison.verdict` allows."""
-    word = row.by(measure.name).verdict
-    if word == "no difference shown":
-        return f"{row.name}: {word} against the built-in heuristic"
-    what = measure.words.smaller if word == "smaller" else measure.words.larger
+    one = row.by(measure.name)
+    if one.verdict == "no verdict":
+        return f"{row.name}: {one.finding}"
+    if one.verdict == "no difference shown":
+        return f"{row.name}: {one.verdict} against the built-in heuristic"
+    what = measure.words.smaller if one.verdict == "smaller" else measure.words.larger
     return f"{row.name} makes {what} than the built-in heuristic does"
 
 
@@ -124,7 +124,7 @@ def render_page(report: Report) -> str:
     measures = [main, *(get_measure(name) for name in modules.measures if name != main.name)]
     policies = [row for row in report.rows if row.contender.is_policy]
     references = [row for row in report.rows if not row.contender.is_policy and row.scope == ALL]
-    cards = [row for row in policies if (row.split, row.scope) == ("test", ALL) and len(row.contender.seeds) == 1]
+    cards = [row for row in claims(policies) if (row.split, row.scope) == ("test", ALL)]
     inlining = task.actions.yes_or_no
     split, policy = text_column("split", lambda row: row.split), text_column("policy", lambda row: row.name)
     scope = text_column("modules", lambda row: f"{row.split}, {SCOPES[row.scope]}")
@@ -144,9 +144,7 @@ def render_page(report: Report) -> str:
         whole=comparison_table([policy, split], whole, measures),
         parts=comparison_table([policy, scope], [row for row in policies if row.scope != ALL], measures),
         references=comparison_table([text_column("advisor", lambda row: row.name), split], references, measures),
-        by_project=comparison_table(
-            [text_column("project", lambda row: row.scope), split, policy], report.project_rows, measures
-        ),
+        by_project=project_table([split, policy], report.project_rows, measures),
         truncated=[row for row in (*whole, *references) if row.counts["truncated"]],
         functions=_function_table(report.function_rows),
         programs=_program_tables(report.programs),
@@ -174,7 +172,7 @@ def render_page(report: Report) -> str:
 
 
 def comparison_table(leading: Sequence[Column], rows: Sequence[Row], measures: Sequence[Measure]) -> Table:
-    """Contenders on modules: gains by all measures, counts by the first.
+    """Contenders on modules of several projects: gains by all measures, counts and tests by the first.
 
     Args:
         leading: columns that tell the rows apart.
@@ -185,17 +183,47 @@ def comparison_table(leading: Sequence[Column], rows: Sequence[Row], measures: S
     def main(row: Row) -> Comparison:
         return row.by(measures[0].name)
 
-    first, *others = (gain_columns(methodcaller("by", one.name), one.words.title) for one in measures)
     return Table(
         [
             *leading,
+            count_column("projects", lambda row: main(row).num_projects),
             count_column("modules", lambda row: main(row).num_compared),
-            *first,
-            tally_column(main, measures[0].words.unit),
-            sign_column(main),
-            worse_column(main),
+            *gain_columns(main, measures[0].words.title, median=True),
+            *tally_columns(main, measures[0].words.unit),
+            *verdict_columns(main),
+            *worst_columns(main),
             count_column("failed", lambda row: main(row).num_failed),
-            *(column for columns in others for column in columns),
+            *(column for one in measures[1:] for column in gain_columns(methodcaller("by", one.name), one.words.title)),
+        ],
+        rows,
+    )
+
+
+def project_table(leading: Sequence[Column], rows: Sequence[Row], measures: Sequence[Measure]) -> Table:
+    """Contenders on the modules of single projects; the scope of a row is its project.
+
+    Args:
+        leading: further columns that tell the rows apart.
+        rows: what is shown.
+        measures: the main one first.
+    """
+
+    def total(row: Row, measure: str) -> float | None:
+        return row.by(measure).total.value
+
+    def main(row: Row) -> Comparison:
+        return row.by(measures[0].name)
+
+    _, modules = tally_columns(main, measures[0].words.unit)
+    return Table(
+        [
+            text_column("project", lambda row: row.scope),
+            *leading,
+            *(gain_column(f"gain in total, {one.words.title}", partial(total, measure=one.name)) for one in measures),
+            modules,
+            worst_columns(main)[0],
+            Column("worst module", lambda row, style: style.change(main(row).worst_item), left=True, wrap=True),
+            count_column("failed", lambda row: main(row).num_failed),
         ],
         rows,
     )
@@ -212,10 +240,9 @@ def _function_table(rows: Sequence[tuple[Row, Row]]) -> Table:
         [
             text_column("policy or advisor", lambda row: row[0].name),
             count_column("functions", lambda row: one_by_one(row).num_compared),
-            tally_column(one_by_one, "cost"),
-            gain_column("gain per function", lambda row: one_by_one(row).geomean),
+            tally_columns(one_by_one, "cost", "functions")[1],
             *gain_columns(whole),
-            gain_column("share of the best, per module", lambda row: whole(row).geomean_share),
+            gain_column("share of the best, per project", lambda row: whole(row).geomean_share),
             gain_column("share of the best, in total", lambda row: whole(row).total_share),
         ],
         rows,
@@ -344,13 +371,13 @@ def _function_scatter(functions: Measured | None, policies: Sequence[str], seed:
 
 
 def project_bars(rows: Sequence[Row], measure: Measure, policies: Sequence[str]) -> go.Figure:
-    """Gain of each project with its interval, one panel per policy, colour by split."""
+    """Gain of each project in total, one panel per policy, colour by split."""
     splits = dict.fromkeys(row.split for row in rows)
     return panels(
         {
             policy: {
                 split: [
-                    (row.scope, row.by(measure.name).geomean, f"{row.by(measure.name).num_compared} modules")
+                    (row.scope, row.by(measure.name).total, f"{row.by(measure.name).num_compared} modules")
                     for row in rows
                     if (row.name, row.split) == (policy, split)
                 ]

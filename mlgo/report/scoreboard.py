@@ -12,7 +12,7 @@ from mlgo.core.files import read_json
 from mlgo.core.learners import LEARNERS
 from mlgo.core.problems import PROBLEMS, Kind
 from mlgo.experiments.scoreboard import HOMES, Entry, read_scoreboard, training_command
-from mlgo.report.pages import Column, Shown, Style, Table, count_column, gain_column, text_column
+from mlgo.report.pages import Column, Shown, Table, count_column, gain_column, text_column, verdict_columns
 
 _CONFIG = Path("config/config.yaml")
 
@@ -23,11 +23,13 @@ All learners at about equal compile budgets, written by `make scoreboard`. Best 
 
 {table}
 
-- **gain**: in {measure} of the {split} split against the built-in heuristic, geometric mean, mean over the seeds; the
-  interval is a bootstrap over modules and seeds. **total**: the same for the sum of all modules. **C++**, **C**:
-  geometric means by language. **linked**: whole projects, linked, sum of all; mean over the seeds.
-- **over 2 % larger**: share of the modules; **sign test**: wins against losses, two-sided. For both, and for wins and
-  losses, each module's change is averaged over the seeds.
+- **gain**: in {measure} of the {split} split against the built-in heuristic, geometric mean by project, over all
+  seeds; intervals are over projects and seeds. **total**: the same for the sum of all. **C++**, **C**: by language.
+  **linked**: whole projects, linked, sum of all.
+- **projects**: how many get smaller, larger and stay equal. **corrected p**: of the sign-flip test over projects, by
+  Holm's correction for the learners of this table. **verdict**: six projects are needed for one.
+  [How it is computed](../statistics.md).
+- **over 0.5 % larger**: share of the modules by the mean of their changes over the seeds.
 - **evaluations**: compiles that one training asked for, validations included, mean over the seeds. Learners that start
   from the policy of another one do not count that one's.
 - **compiles**: those of them that were done; the others stood in response trees, which all trainings share. So this and
@@ -89,14 +91,10 @@ def _table(entries: Sequence[Entry]) -> Table:
     def language(one: Entry, scope: str) -> float | None:
         return one.comparisons[scope].geomean.value if scope in one.comparisons else None
 
-    def sign(one: Entry, style: Style) -> str:
-        p = one.whole.sign_p
-        return style.none if p is None else f"{style.probability(p)} ({one.whole.wins} : {one.whole.losses})"
-
     of_modules = [
         gain_column("C++", partial(language, scope="c++")),
         gain_column("C", partial(language, scope="c")),
-        gain_column("linked", lambda one: one.linked and one.linked.value),
+        gain_column("linked", lambda one: one.linked),
     ]
     return Table(
         [
@@ -107,10 +105,11 @@ def _table(entries: Sequence[Entry]) -> Table:
             Column("minutes", lambda one, style: least(one, one.seconds / 60, 1)),
             Column("cores", lambda one, style: str(one.cores)),
             gain_column("gain (interval)", lambda one: one.whole.geomean),
-            gain_column("total", lambda one: one.whole.total.value),
+            gain_column("total (interval)", lambda one: one.whole.total),
             *(of_modules if any(one.linked for one in entries) else []),
-            Column("over 2 % larger", lambda one, style: style.share(one.whole.worse_share)),
-            Column("sign test p", sign),
+            Column("over 0.5 % larger", lambda one, style: style.share(one.whole.much_larger_share)),
+            Column("projects", lambda one, style: style.tally(one.whole.projects)),
+            *verdict_columns(lambda one: one.whole)[1:],
         ],
         entries,
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from mlgo.experiments.compare import Bootstrap
+from mlgo.experiments.inference import Bootstrap
 from mlgo.experiments.measured import Contender, Row, by_contender
 from mlgo.experiments.shipped import PROGRAMS, measured_programs, program_rows, ship_failures, shipped_totals
 from mlgo.report.origin import without_folders
@@ -85,7 +85,7 @@ def _program(row: Row, style: Style) -> str:
         return str(row.counts["program"])
     one = row.by("total")
     programs = f"{style.count(one.num_compared)} program{'' if one.num_compared == 1 else 's'}"
-    return f"{programs} of {style.count(one.num_resampled)} project{'' if one.num_resampled == 1 else 's'}"
+    return f"{programs} of {style.count(one.num_projects)} project{'' if one.num_projects == 1 else 's'}"
 
 
 def _count(row: Row, style: Style, name: str) -> str:

@@ -11,9 +11,9 @@ import plotly.graph_objects as go
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import read_json
 from mlgo.core.names import PolicyName
-from mlgo.experiments.compare import Bootstrap, Gain
 from mlgo.experiments.costs import Cost, cost_of_seeds, experiment_costs
 from mlgo.experiments.curves import Curve
+from mlgo.experiments.inference import Bootstrap, Gain
 from mlgo.experiments.matrix import Sweep
 from mlgo.experiments.points import SPLITS, Point
 from mlgo.report import figures
@@ -106,15 +106,18 @@ def _figures(point: Point, split: str, digits: int) -> dict[str, Any]:
     return {
         "modules": one.num_compared,
         "failed": one.num_failed,
+        "projects": one.num_projects,
         **percents("", one.geomean, digits),
         **percents("total_", one.total, digits),
         "gain_percent_by_seed": {
             str(row.contender.seeds[0]): percent(row.by(point.measure).geomean.value, digits)
             for row in point.by_seed[split]
         },
-        "wins": one.wins,
-        "losses": one.losses,
+        "projects_smaller": one.projects.smaller,
+        "projects_larger": one.projects.larger,
+        "p": one.corrected_p,
         "verdict": one.verdict,
+        "finding": one.finding,
     }
 
 
@@ -145,7 +148,8 @@ def _columns(records: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> list
         return style.gain(Gain(*(None if end is None else end / 100.0 for end in ends)))
 
     def tally(one: Mapping[str, Any], style: Style) -> str:
-        return style.counts(one["test"]["wins"], one["test"]["losses"]) if "test" in one else "failed"
+        test = one.get("test")
+        return style.counts(test["projects_smaller"], test["projects_larger"]) if test else "failed"
 
     several = any(one["task"] for one in records)
     return [
@@ -157,9 +161,10 @@ def _columns(records: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> list
         *(
             Column(f"{title}, {split}", partial(gain, split=split, kind=kind))
             for split in SPLITS
-            for title, kind in (("gain", ""), ("in total", "total_"))
+            for title, kind in (("gain per project", ""), ("in total", "total_"))
         ),
-        Column("less / more on test", tally),
+        Column("test projects with less / more", tally),
+        text_column("verdict, test", lambda one: one["test"]["finding"] if "test" in one else "failed"),
         count_column("compiles asked for", lambda one: one["evaluations"]),
     ]
 

@@ -7,18 +7,18 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.core.measures import get_measure
-from mlgo.experiments.compare import Bootstrap
 from mlgo.experiments.evaluation import SCOPES, gather_modules, policy_rows
+from mlgo.experiments.inference import POINTS_ONLY, Bootstrap
 from mlgo.experiments.measured import ALL, Measured, compare_all
 from mlgo.problems.llvm.task import get_task
 from mlgo.report.figures import to_html
 from mlgo.report.origin import Facts
-from mlgo.report.pages import render, text_column
+from mlgo.report.pages import TONES, render, text_column
 from mlgo.report.render import (
-    TONES,
     comparison_table,
     distribution,
     project_bars,
+    project_table,
     sentence,
     standout_tables,
     told_failures,
@@ -74,7 +74,7 @@ def render_tried(
     measures = [main, *(get_measure(name) for name in modules.measures if name != main.name)]
     split = "test" if "test" in modules.splits else modules.splits[0]
     rows = compare_all(modules, modules.places(lambda one: _scopes(modules, one)), bootstrap)
-    by_project = compare_all(modules, modules.places(modules.by_project), bootstrap)
+    by_project = compare_all(modules, modules.places(modules.by_project), POINTS_ONLY)
     scope = text_column("modules of", lambda row: f"{row.split}, {SCOPES[row.scope]}")
     (whole,) = (row for row in rows if (row.split, row.scope) == (split, ALL))
     return render(
@@ -90,7 +90,7 @@ def render_tried(
         ships=tried.ships,
         shipped=[row.by("total") for row in tried.ships.totals if row.split == split and row.by("total").num_compared],
         parts=comparison_table([scope], rows, measures),
-        by_project=comparison_table([text_column("project", lambda row: row.scope)], by_project, measures),
+        by_project=project_table([], by_project, measures),
         standouts=standout_tables(modules, main, task.actions.yes_or_no, split),
         failures=told_failures(modules),
         bootstrap=bootstrap,

@@ -5,7 +5,6 @@ import pytest
 
 from mlgo.core.artifacts import MODULES, RESULTS, SCORES
 from mlgo.core.errors import ArtifactError
-from mlgo.experiments.compare import Bootstrap
 from mlgo.experiments.evaluation import (
     compare_by_project,
     count_truncated,
@@ -16,6 +15,7 @@ from mlgo.experiments.evaluation import (
     ratios,
     standouts,
 )
+from mlgo.experiments.inference import Bootstrap
 from mlgo.experiments.measured import Contender, Measured, Row, by_contender, compare_all
 from mlgo.report.metrics import metrics
 

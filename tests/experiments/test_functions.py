@@ -8,9 +8,9 @@ import pytest
 from mlgo.core.artifacts import FUNCTIONS
 from mlgo.core.measures.remarks import SpillCosts
 from mlgo.core.measures.spills import SPILL_COST
-from mlgo.experiments.compare import Bootstrap
 from mlgo.experiments.evaluation import gather_modules
 from mlgo.experiments.functions import BEST, function_rows, measured_functions
+from mlgo.experiments.inference import Bootstrap
 from mlgo.experiments.measured import Contender
 from mlgo.report.render import _function_scatter
 

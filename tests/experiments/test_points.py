@@ -13,8 +13,8 @@ from mlgo.core.config import read_yaml
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import read_json, write_json, write_text
 from mlgo.core.names import PolicyName
-from mlgo.experiments.compare import Bootstrap
 from mlgo.experiments.curves import read_curves
+from mlgo.experiments.inference import Bootstrap
 from mlgo.experiments.matrix import expand
 from mlgo.experiments.points import read_points
 from mlgo.learn.cost import TrainingCost, cost_path

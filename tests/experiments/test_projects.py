@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from mlgo.core.artifacts import LINKED, PROJECT_MEASURES
-from mlgo.experiments.compare import Bootstrap
+from mlgo.experiments.inference import Bootstrap
 from mlgo.experiments.measured import Contender, Measured
 from mlgo.experiments.projects import (
     link_failures,

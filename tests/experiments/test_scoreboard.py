@@ -10,7 +10,7 @@ from mlgo.core.artifacts import LINKED, MODULES, PROJECT_MEASURES, RESULTS, SCOR
 from mlgo.core.config import Settings, read_settings
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import read_json, write_json, write_text
-from mlgo.experiments.compare import Gain
+from mlgo.experiments.inference import Gain
 from mlgo.experiments.scoreboard import read_scoreboard, training_command
 from mlgo.learn.cost import TrainingCost, cost_path
 from tests.conftest import REPOSITORY

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from mlgo.core.artifacts import SHIPPED_SIZES
-from mlgo.experiments.compare import Bootstrap
+from mlgo.experiments.inference import Bootstrap
 from mlgo.experiments.measured import Contender
 from mlgo.experiments.shipped import FIGURES, measured_programs, program_rows, ship_failures, shipped_totals
 from mlgo.report.metrics import headline_metrics, shipped_metrics

@@ -13,7 +13,7 @@ from mlgo.core.artifacts import CSE_COMPILES, CSE_LABELS, CSE_RESULTS, CSE_UNITS
 from mlgo.core.config import read_yaml
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import file_sha256, read_json, write_json, write_text
-from mlgo.experiments.compare import Bootstrap
+from mlgo.experiments.inference import Bootstrap
 from mlgo.experiments.units import BEST, num_failed, read_units, unit_record, unit_rows
 from mlgo.report.choices import choice_comparisons, choice_metrics
 from tests.conftest import REPOSITORY

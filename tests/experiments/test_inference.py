@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.experiments.compare import Bootstrap, Comparison, Gain, compare, percentile_interval
+from mlgo.experiments.inference import Bootstrap, Comparison, Gain, compare, percentile_interval
 
 SIZES = st.lists(st.tuples(st.integers(1, 10**6), st.integers(1, 10**6)), min_size=1, max_size=25)
 
@@ -40,9 +40,9 @@ def test_scores_below_one_have_ratios():
 @pytest.mark.parametrize("elements", [8, 1 << 20])
 def test_as_many_resamples_as_are_asked_for(monkeypatch, elements):
     drawn = []
-    monkeypatch.setattr("mlgo.experiments.compare._BATCH_ELEMENTS", elements)
+    monkeypatch.setattr("mlgo.experiments.inference._BATCH_ELEMENTS", elements)
     monkeypatch.setattr(
-        "mlgo.experiments.compare.percentile_interval",
+        "mlgo.experiments.inference.percentile_interval",
         lambda found, confidence: drawn.append(found.shape) or percentile_interval(found, confidence),
     )
     compared([90, 100, 110], [100, 100, 100], resamples=151)
@@ -148,7 +148,7 @@ def test_interval_has_the_width_of_the_normal_one():
 def test_memory_batches_do_not_change_the_draws(monkeypatch):
     policy, baseline = [90, 120, 100, 70], [100, 100, 100, 80]
     whole = compared(policy, baseline)
-    monkeypatch.setattr("mlgo.experiments.compare._BATCH_ELEMENTS", 8)
+    monkeypatch.setattr("mlgo.experiments.inference._BATCH_ELEMENTS", 8)
     assert compared(policy, baseline) == whole
 
 
@@ -272,7 +272,7 @@ def test_groups_under_several_seeds_by_hand():
 def test_memory_batches_do_not_change_the_draws_of_seeds(monkeypatch):
     policies, baseline = [[90, 120, 100, 70], [95, 110, 100, 60]], [100, 100, 100, 80]
     whole = over_seeds(policies, baseline)
-    monkeypatch.setattr("mlgo.experiments.compare._BATCH_ELEMENTS", 1600)
+    monkeypatch.setattr("mlgo.experiments.inference._BATCH_ELEMENTS", 1600)
     assert over_seeds(policies, baseline) == whole
 
 
