@@ -20,6 +20,7 @@ from mlgo.experiments.inference import POINTS_ONLY, Bootstrap
 from mlgo.experiments.measured import ALL, Row, by_contender, compare_all
 from mlgo.experiments.programs import read_matching_programs
 from mlgo.experiments.projects import link_failures, measured_projects, project_rows, rank_correlations, total_rows
+from mlgo.experiments.seeds import check_seeds
 from mlgo.report.compile_time import read_timings, write_compile_times
 from mlgo.report.corpus import describe_corpus
 from mlgo.report.importance import feature_importances
@@ -88,6 +89,7 @@ def _collect(args: argparse.Namespace, settings: Settings) -> tuple[Report, list
     )
     modules = measured_modules(results, scores, manifest)
     policies = modules.policies
+    check_seeds(args.policies / name for name in policies)
     contenders = [one for one in modules.contenders if one.is_policy]
     projects = measured_projects(linked, contenders)
     bootstrap = Bootstrap(config.resamples, config.confidence, seed)

@@ -16,6 +16,7 @@ from mlgo.core.errors import ConfigError
 from mlgo.core.files import write_json, write_text
 from mlgo.experiments.curves import Curve, read_curves
 from mlgo.experiments.inference import Bootstrap
+from mlgo.experiments.seeds import check_seeds
 from mlgo.experiments.units import read_units, unit_rows
 from mlgo.report.choices import choice_comparisons, choice_metrics, choice_ratios_csv, render_choices
 from mlgo.report.origin import input_hashes, measurement_facts, policy_facts
@@ -36,6 +37,7 @@ def main() -> None:
     named, evaluated = (", ".join(sorted(names)) for names in (folders, units.measured.policies))
     if named != evaluated:
         raise ConfigError(f"--policies names {named}, --evaluation holds {evaluated}; name the same policies")
+    check_seeds(folders[name] for name in units.measured.policies)
     inputs = {
         "baseline/units.parquet": args.baseline / "units.parquet",
         "baseline/compiles.parquet": args.baseline / "compiles.parquet",

@@ -15,6 +15,7 @@ from mlgo.core.names import Lineage, PolicyName
 from mlgo.experiments.curves import count_evaluations
 from mlgo.experiments.inference import Bootstrap, compare
 from mlgo.experiments.measured import ALL, Contender, Row, corrected, gather
+from mlgo.experiments.seeds import check_seeds
 
 _TITLES = {ALL: "all modules", "c": "C", "c++": "C++"}
 
@@ -68,7 +69,8 @@ def read_matrices(path: Path, split: str, measure: str) -> list[Matrix]:
         measure: what is compared.
 
     Raises:
-        ArtifactError: the file is missing, of another version, or lacks modules that it should hold.
+        ArtifactError: the file is missing, of another version, or lacks modules that it should hold; or seeds were
+            trained on different inputs.
     """
     if not path.exists():
         raise ArtifactError(f"{path} is missing; make it with: make generalisation")
@@ -76,6 +78,7 @@ def read_matrices(path: Path, split: str, measure: str) -> list[Matrix]:
     if not results.num_rows:
         raise ArtifactError(f"{path} holds nothing about the {split} projects; add {split} to evaluate.splits")
     origin = read_provenance(path)
+    check_seeds(path.parent / "policies" / name for name in dict.fromkeys(part["policy"] for part in origin["parts"]))
     settings = EvaluateConfig.model_validate(origin["evaluate"])
     bootstrap = Bootstrap(settings.resamples, settings.confidence, origin["seed"])
 

@@ -16,6 +16,7 @@ from mlgo.experiments.evaluation import gather_modules, policy_rows
 from mlgo.experiments.inference import Bootstrap, Comparison
 from mlgo.experiments.matrix import Sweep, Training
 from mlgo.experiments.measured import ALL, Measured, Place, Row, compare_all, corrected
+from mlgo.experiments.seeds import check_seeds
 from mlgo.experiments.units import read_units
 from mlgo.policy.stored import FAILURE
 from mlgo.problems.subset.problem import choice_problem
@@ -74,7 +75,8 @@ def read_points(folder: Path, sweep: Sweep, bootstrap: Bootstrap) -> list[Point]
         bootstrap: makes the intervals.
 
     Raises:
-        ArtifactError: a training or an evaluation has not been done, or a file is damaged.
+        ArtifactError: a training or an evaluation has not been done, a file is damaged, or seeds were trained on
+            different inputs.
     """
     found = _corrected([_point(folder, training, sweep.seeds, bootstrap) for training in sweep.points])
     best: dict[str, Point] = {}
@@ -100,6 +102,7 @@ def _point(folder: Path, training: Training, seeds: Sequence[int], bootstrap: Bo
         if message is not None:
             failures[seed] = message
     policies = [str(PolicyName(training.name, seed)) for seed in seeds if seed not in failures]
+    check_seeds(folder / "policies" / policy for policy in policies)
     point = Point(training, *_score(training), failures, None, {}, {})
     if not policies:
         return point

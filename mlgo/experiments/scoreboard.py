@@ -16,6 +16,7 @@ from mlgo.experiments.evaluation import measured_modules, module_scopes
 from mlgo.experiments.inference import Bootstrap, Comparison, Gain
 from mlgo.experiments.measured import ALL, Measured, Place, Row, claims, compare_all
 from mlgo.experiments.projects import measured_projects, total_rows
+from mlgo.experiments.seeds import check_seeds
 from mlgo.experiments.units import read_units
 from mlgo.learn.cost import PREFIXES, TrainingCost, cost_path, read_cost
 
@@ -70,13 +71,16 @@ def read_scoreboard(data: Path, settings: Settings, split: str, measure: str) ->
         measure: what is compared of modules; of choices it is their score.
 
     Raises:
-        ArtifactError: a file is missing, or not of this version; names it and what makes it.
+        ArtifactError: a file is missing, or not of this version; names it and what makes it. Or seeds were trained on
+            different inputs.
     """
     kind = PROBLEMS.get(settings.value("task")).kind
     evaluate = settings.section("evaluate", EvaluateConfig)
     bootstrap = Bootstrap(evaluate.resamples, evaluate.confidence, settings.value("seed"))
     read = _module_rows if kind == "modules" else _unit_rows
     rows, totals = read(data / HOMES[kind], settings.value("task"), split, measure, bootstrap)
+    policies = dict.fromkeys(row.name for row in rows if len(row.contender.seeds) == 1)
+    check_seeds(data / HOMES[kind] / "policies" / policy for policy in policies)
     linked = {row.contender.learner: row.by("linked").total for row in totals}
     by_learner: dict[str, list[Row]] = {}
     for row in claims(rows):

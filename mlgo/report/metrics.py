@@ -220,6 +220,7 @@ def _numbers(one: Comparison, measure: str) -> dict[str, float | str]:
         "worst_project": one.worst_project.name if one.worst_project else "",
         "num_tests": one.num_tests,
         "verdict": one.verdict,
+        "finding": one.finding,
     }
     prefix = prefix_of(measure)
     return {f"{prefix}{name}": value for name, value in {**_known(percentages | shares), **counts}.items()}

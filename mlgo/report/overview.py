@@ -8,6 +8,7 @@ from mlgo.core import measures
 from mlgo.core.artifacts import read_provenance
 from mlgo.core.files import read_json
 from mlgo.core.names import PolicyName
+from mlgo.experiments.inference import Tally
 from mlgo.report.metrics import PARTS, prefix_of
 from mlgo.report.pages import Shown
 
@@ -16,14 +17,14 @@ _PAGES = {"report": "report/report.html", "compile times": "work/report/compile_
 
 
 def show(args: argparse.Namespace) -> Shown:
-    """A line for each policy, and the pages."""
+    """A line for each learner over its seeds, and the pages."""
     found = read_json(args.data / "report" / "comparisons.json")
     scores = args.data / "baseline" / "scores.parquet"
     objective = read_provenance(scores)["compile"]["objective"] if scores.exists() else measures.DEFAULT.name
     measure, test = measures.get_measure(args.measure or objective), found["test"]
     lines = []
-    for name in filter(PolicyName.find, test):
-        lines += [f"{name}, {title}: {text}" for title, text in whole_projects(test[name], measure).items()]
+    for name in _claimed(test):
+        lines += [f"{name}, linked projects: {text}"] if (text := linked_projects(test[name])) else []
         lines += [
             f"{name}, {title}: {summarise(test[f'{name}{PARTS[part]}'], measure)}"
             for part, title in _PARTS.items()
@@ -34,31 +35,36 @@ def show(args: argparse.Namespace) -> Shown:
     return Shown("\n".join(lines), found)
 
 
-def whole_projects(figures: Mapping[str, Any], measure: measures.Measure) -> dict[str, str]:
-    """What ships comes first: linked projects, then modules with an interval over projects; a line each, by title."""
-    number, prefix = figures.get("projects"), prefix_of(measure.name)
-    shown = {
-        "linked projects": ("linked_total", "linked_total", "in total"),
-        f"{measure.words.title} by project": (f"{prefix}geomean", f"{prefix}geomean_by_project", "geometric mean"),
-    }
-    lines = {}
-    for title, (gain, ends, how) in shown.items():
-        value, low, high = (figures.get(f"{name}_percent") for name in (f"{gain}_gain", f"{ends}_low", f"{ends}_high"))
-        if value is not None and low is not None and high is not None:
-            lines[title] = f"gain {value:+.2f} % {how} ({low:+.2f} to {high:+.2f} % over {number} projects)"
-    return lines
+def _claimed(test: Mapping[str, Any]) -> list[str]:
+    """Each learner over its seeds, or its one policy."""
+    policies = {name: PolicyName.of(name).learner for name in filter(PolicyName.find, test)}
+    means = {name: f"{learner}-mean" for name, learner in policies.items()}
+    return list(dict.fromkeys(mean if mean in test else name for name, mean in means.items()))
+
+
+def linked_projects(figures: Mapping[str, Any]) -> str:
+    """One line about whole projects, linked; empty if they have no interval."""
+    value, low, high = (figures.get(f"linked_total_{end}_percent") for end in ("gain", "low", "high"))
+    if value is None or low is None or high is None:
+        return ""
+    return f"gain {value:+.2f} % in total ({low:+.2f} to {high:+.2f} % over {figures.get('projects')} projects)"
 
 
 def summarise(figures: Mapping[str, Any], measure: measures.Measure) -> str:
-    """One line about one policy; it names a direction only when the interval excludes zero."""
+    """One line about one policy: the verdict, gains with their intervals, and how many projects went which way."""
     prefix = prefix_of(measure.name)
-    gain, low, high = (figures.get(f"{prefix}geomean_{end}_percent") for end in ("gain", "low", "high"))
-    wins, losses, ties, verdict = (figures.get(f"{prefix}{name}") for name in ("wins", "losses", "ties", "verdict"))
-    counts = f"{wins} smaller, {losses} larger, {ties} equal"
-    if gain is None or low is None or high is None:
-        return f"no interval can be given ({counts})"
-    name = measure.words.title
-    interval = f"interval of the gain {low:+.2f} to {high:+.2f} %"
-    if verdict == "no difference shown":
-        return f"no difference shown in {name} (geometric mean {gain:+.2f} %, {interval}; modules: {counts})"
-    return f"{name} {abs(gain):.2f} % {verdict} than the heuristic's (geometric mean; {interval}; modules: {counts})"
+    told = {name: figures.get(f"{prefix}{name}") for name in ("finding", *(f"projects_{way}" for way in Tally._fields))}
+    gains = [
+        f"{text} {how}"
+        for kind, how in (("geomean", "per project"), ("total", "in total"))
+        if (text := _gain(figures, f"{prefix}{kind}"))
+    ]
+    counts = f"{told['projects_smaller']} smaller, {told['projects_larger']} larger, {told['projects_equal']} equal"
+    return f"{told['finding']}; {measure.words.title}: {'; '.join([*gains, f'projects: {counts}'])}"
+
+
+def _gain(figures: Mapping[str, Any], name: str) -> str:
+    value, low, high = (figures.get(f"{name}_{end}_percent") for end in ("gain", "low", "high"))
+    if value is None:
+        return ""
+    return f"{value:+.2f} %" if low is None or high is None else f"{value:+.2f} % ({low:+.2f} to {high:+.2f} %)"

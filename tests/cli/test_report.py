@@ -13,15 +13,15 @@ from tests.experiments.test_programs import ROWS
 
 def figures(kind, low, high, gain=2.5):
     ends = {f"{kind}_geomean_{name}_percent": value for name, value in (("gain", gain), ("low", low), ("high", high))}
-    counts = {f"{kind}_{name}": number for name, number in (("wins", 6), ("losses", 1), ("ties", 2))}
-    return {**ends, **counts, f"{kind}_verdict": "smaller" if low and low > 0 else "no difference shown"}
+    counts = {f"{kind}_projects_{name}": number for name, number in (("smaller", 6), ("larger", 1), ("equal", 2))}
+    return {**ends, **counts, f"{kind}_finding": "smaller" if low and low > 0 else "no difference shown"}
 
 
 @pytest.fixture
 def data(tmp_path):
-    """A finished run that was trained on executable sections, which gain; text does not."""
+    """A finished run that was trained on executable sections, which gain; text does not. es has two seeds."""
     both = figures("text", -1.0, 3.0, 1.0) | figures("exec", 2.0, 3.0)
-    test = {"es-s0": both, "es-s0 c++": both, "es-mean": both, "never": both}
+    test = {"es-s0": both, "es-s0 c++": both, "es-s1": both, "es-mean": both, "es-mean c++": both, "never": both}
     write_json(tmp_path / "report/comparisons.json", {"test": test})
     origin = {"compile": {"objective": "exec_bytes"}}
     write_rows(tmp_path / "baseline/scores.parquet", [], SCORES, origin)
@@ -33,45 +33,45 @@ def test_the_overview_speaks_of_what_was_trained_for(mlgo, data):
     run = mlgo("report", "--data", data)
     assert (run.returncode, run.stderr) == (0, "")
     gain = (
-        "executable sections 2.50 % smaller than the heuristic's (geometric mean; interval of the gain +2.00 to "
-        "+3.00 %; modules: 6 smaller, 1 larger, 2 equal)"
+        "smaller; executable sections: +2.50 % (+2.00 to +3.00 %) per project; projects: 6 smaller, 1 larger, 2 equal"
     )
     assert run.stdout.splitlines() == [
-        f"es-s0, test projects: {gain}",
-        f"es-s0, their C++ modules: {gain}",
+        f"es-mean, test projects: {gain}",
+        f"es-mean, their C++ modules: {gain}",
         f"report: {data}/report/report.html",
     ]
 
 
 def test_the_overview_by_another_measure(mlgo, data):
     lines = mlgo("report", "--data", data, "--measure", "text_bytes").stdout.splitlines()
-    assert lines[0].startswith("es-s0, test projects: no difference shown in text (geometric mean +1.00 %, interval")
-    assert json.loads(mlgo("report", "--data", data, "--json").stdout)["test"]["never"]["exec_wins"] == 6
+    assert lines[0].startswith("es-mean, test projects: no difference shown; text: +1.00 % (-1.00 to +3.00 %) per")
+    assert json.loads(mlgo("report", "--data", data, "--json").stdout)["test"]["never"]["exec_projects_smaller"] == 6
 
 
 def test_without_a_page_it_is_that_of_the_task(mlgo, data):
     run = mlgo("report", "--data", data, "--preset", "config/presets/gcc-pre.yaml")
     assert run.returncode == 1
     assert "cse/report/comparisons.json is missing" in run.stderr
-    assert mlgo("report", "--data", data, "--preset", "config/presets/tiny.yaml").stdout.startswith("es-s0, test")
+    assert mlgo("report", "--data", data, "--preset", "config/presets/tiny.yaml").stdout.startswith("es-mean, test")
 
 
 def test_what_ships_comes_first(mlgo, data):
     path = data / "report/comparisons.json"
     found = json.loads(path.read_text())
     linked = {f"linked_total_{end}_percent": value for end, value in (("gain", 2.0), ("low", 0.5), ("high", 4.0))}
-    ends = {"exec_geomean_by_project_low_percent": -1.0, "exec_geomean_by_project_high_percent": 5.0}
-    found["test"]["es-s0"] |= {**linked, **ends, "projects": 4}
+    total = {"exec_total_gain_percent": 3.0, "exec_finding": "no verdict: 4 projects, six are needed"}
+    found["test"]["es-mean"] |= {**linked, **total, "projects": 4}
     path.write_text(json.dumps(found))
     assert mlgo("report", "--data", data).stdout.splitlines()[:2] == [
-        "es-s0, linked projects: gain +2.00 % in total (+0.50 to +4.00 % over 4 projects)",
-        "es-s0, executable sections by project: gain +2.50 % geometric mean (-1.00 to +5.00 % over 4 projects)",
+        "es-mean, linked projects: gain +2.00 % in total (+0.50 to +4.00 % over 4 projects)",
+        "es-mean, test projects: no verdict: 4 projects, six are needed; executable sections: "
+        "+2.50 % (+2.00 to +3.00 %) per project; +3.00 % in total; projects: 6 smaller, 1 larger, 2 equal",
     ]
 
 
 def test_a_gain_without_interval():
-    counts = "6 smaller, 1 larger, 2 equal"
-    assert summarise(figures("text", None, None), get_measure("text_bytes")) == f"no interval can be given ({counts})"
+    told = "no difference shown; text: +2.50 % per project; projects: 6 smaller, 1 larger, 2 equal"
+    assert summarise(figures("text", None, None), get_measure("text_bytes")) == told
 
 
 @pytest.mark.parametrize(

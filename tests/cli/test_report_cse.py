@@ -39,16 +39,17 @@ def test_table(mlgo, data):
     one = rows["es-s0"]
     assert one[1:3] == ["4", "0"]
     assert one[3].startswith("0.8409 (")
-    assert one[4:7] == ["none shown", "2 / 1 / 1", "0.00 %"]
-    assert one[7].startswith("1.0241 (")
-    assert one[8:] == ["+88.52 %", "1.00", "158", "0.5000", "2 / 0 / 2"]
+    assert one[4:6] == ["0.7071", "0.7738"]  # median of 1/2, 1/2, 1 and 2; 158.25 / 204.5
+    assert one[6:11] == ["no verdict: 4 projects, six are needed", "-", "2 / 1", "2 / 1 / 1", "0.00 %"]
+    assert one[11].startswith("1.0241 (")
+    assert one[12:] == ["+88.52 %", "1.00", "158", "0.5000", "2 / 0 / 2"]
     assert rows["es-s1"][1:3] == ["3", "1 (timeout 1)"]
 
 
 def test_validation_has_no_label(mlgo, data):
     lines = mlgo("report", "cse", "--data", data, "--split", "validation").stdout.splitlines()
     (best,) = [cells(line) for line in lines if line.startswith("best known")]
-    assert best[1:9] == ["0", "1 (no_label 1)", "-", "none shown", "0 / 0 / 0", "-", "-", "-"]
+    assert best[1:12] == ["0", "1 (no_label 1)", "-", "-", "-", "-", "0 / 0", "0 / 0 / 0", "-", "-", "-"]
 
 
 def test_json(mlgo, data):

@@ -23,11 +23,14 @@ def test_tables(mlgo, data):
         "Compilers, all modules",
     ]
     head, *lines = [[cell.strip() for cell in line.split("  ") if cell] for line in tables[2].splitlines()[1:]]
-    assert head == ["trained", "tested", "gain (interval)", "smaller : larger", "modules", "sign test p"]
+    tests = ["sign test p", "corrected p", "verdict"]
+    gains = ["gain (interval)", "in total"]
+    assert head == ["trained", "tested", *gains, "projects smaller / larger / equal", "modules", *tests]
     assert [line[:2] for line in lines] == [[NEW, NEW], [NEW, OLD], [OLD, NEW], [OLD, OLD]]
-    assert lines[1][2:] == ["-25.00 % (-25.00 to -25.00)", "0 : 7", "7", "0.016"]
-    assert lines[3][2:] == ["+30.00 % (+30.00 to +30.00)", "7 : 0", "7", "0.016"]
-    assert "+30.00 %  " in tables[4].splitlines()[-1]  # a single module has no interval
+    told = ["7", "0.016", "0.062", "no difference shown"]
+    assert lines[1][2:] == [*["-25.00 % (-25.00 to -25.00)"] * 2, "0 / 7 / 0", *told]
+    assert lines[3][2:] == [*["+30.00 % (+30.00 to +30.00)"] * 2, "7 / 0 / 0", *told]
+    assert "+30.00 %  " in tables[4].splitlines()[-1]  # a single project has no interval
 
 
 def test_json(mlgo, data):
@@ -36,7 +39,8 @@ def test_json(mlgo, data):
     found = languages["cells"][4]
     assert (found["contender"], found["scope"], found["seeds"]) == ("c", "c", [0, 1])
     assert found["geomean"]["value"] == pytest.approx(0.1)
-    assert (found["sign_p"], found["verdict"]) == (pytest.approx(2 / 2**6), "smaller")
+    assert (found["sign_p"], found["p"], found["num_tests"]) == (pytest.approx(2 / 2**6), 2 / 2**6, 4)
+    assert (found["corrected_p"], found["verdict"]) == (3 * 2 / 2**6, "no difference shown")
 
 
 def test_page(mlgo, data, tmp_path):
@@ -52,7 +56,7 @@ def test_page(mlgo, data, tmp_path):
         "## Compilers, C++",
         "## Trainings",
     ]
-    assert f"| {OLD} | +20.00 % (+20.00 to +20.00)<br>8 : 0 of 8, p = 0.0078 | " in page.read_text()
+    assert f"| {OLD} | +20.00 % (+20.00 to +20.00)<br>7 : 0 of 7, no difference shown, p = 0.062 | " in page.read_text()
     assert lines[-1] == f"| {OLD} | both | c, c++ | 0, 1 | 104 |"
 
 

@@ -30,18 +30,21 @@ def test_table(mlgo, data):
     assert head[:3] == ["learner", "seeds", "evaluations"]
     costs, gains = (
         ["es", "0, 1", "305", "150", "2.0", "2"],
-        ["+3.00 %", "+6.50 %", "-0.50 %", "+1.50 %"],
+        ["+6.51 %", "-0.50 %", "+1.50 % (+1.00 to +2.00 %)"],
     )
-    assert (es[:6], es[7:]) == (costs, [*gains, "0.0 %", "1 (4 : 4)"])
-    assert es[6].startswith("+3.07 % (")  # the mean of 1 - sqrt(1.005 * 0.95) and 1 - sqrt(1.005 * 0.92)
+    told = ["0.0 %", "1 / 1 / 0", "-", "no verdict: 2 projects, six are needed"]
+    assert (es[:6], es[8:]) == (costs, [*gains, *told])
+    assert es[6].startswith("+3.07 % (")  # 1 - (1.005 * 0.95 * 1.005 * 0.92) ** 0.25
+    assert es[7].startswith("+3.00 % (")
     assert bc[:6] == ["bc", "0", "0", "0", "0.2", "1"]
-    assert bc[7:11] == ["+0.50 %", "+1.00 %", "0.00 %", "+0.25 %"]
+    assert bc[8:11] == ["+1.00 %", "0.00 %", "+0.25 % (+0.25 to +0.25 %)"]
 
 
 def test_json(mlgo, data):
     es, bc = json.loads(mlgo("report", "scoreboard", "--data", data, "--json").stdout)
-    assert es["linked"] == pytest.approx([0.015, 0.015, 0.015])
-    assert (es["comparisons"]["all"]["wins"], es["comparisons"]["c++"]["verdict"]) == (4, "no difference shown")
+    assert es["linked"] == pytest.approx([0.015, 0.01, 0.02])
+    assert es["comparisons"]["all"]["items"] == {"smaller": 4, "equal": 0, "larger": 4}
+    assert es["comparisons"]["c++"]["verdict"] == "no verdict"
     assert (es["learner"], es["seeds"], bc["learner"]) == ("es", [0, 1], "bc")
 
 
@@ -51,7 +54,7 @@ def test_page(mlgo, data, tmp_path):
     assert (run.returncode, run.stderr) == (0, "")
     lines = page.read_text().splitlines()
     assert [line.split(" | ")[0] for line in lines if line.startswith("| ")] == ["| learner", "| ---", "| es", "| bc"]
-    assert {line.count("|") for line in lines if line.startswith("| ")} == {14}
+    assert {line.count("|") for line in lines if line.startswith("| ")} == {16}
     es = "data/policies/es-s0/weights.npy data/policies/es-s1/weights.npy"
     assert [line.strip() for line in lines if line.startswith("    ")] == [
         f"snakemake --cores 2 {es} --configfile {PRESET}",

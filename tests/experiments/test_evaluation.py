@@ -1,12 +1,13 @@
 """From Parquet rows to comparisons."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 from mlgo.core.artifacts import MODULES, RESULTS, SCORES
 from mlgo.core.errors import ArtifactError
 from mlgo.experiments.evaluation import (
-    compare_by_project,
     count_truncated,
     failures,
     gather_modules,
@@ -15,8 +16,8 @@ from mlgo.experiments.evaluation import (
     ratios,
     standouts,
 )
-from mlgo.experiments.inference import Bootstrap
-from mlgo.experiments.measured import Contender, Measured, Row, by_contender, compare_all
+from mlgo.experiments.inference import Bootstrap, Tally
+from mlgo.experiments.measured import Contender, Measured, Row, by_contender, compare_all, corrected
 from mlgo.report.metrics import metrics
 
 BOOTSTRAP = Bootstrap(200, 0.95, 0)
@@ -75,16 +76,33 @@ def test_a_learner_with_several_seeds_has_a_row_of_its_own(world):
         ("es-mean", split, scope) for split in ("test", "train") for scope in ("all", "c", "c++", "unshared")
     ]
     found = rows[0].by("text_bytes")
-    assert found.geomean.value == pytest.approx(0.025, abs=1e-3)  # half of 5 percent
-    assert (found.num_compared, found.wins) == (12, 12)
+    assert found.geomean.value == pytest.approx(1 - 0.95**0.5, abs=1e-3)
+    assert (found.num_compared, found.items, found.projects) == (12, (12, 0, 0), (2, 0, 0))
     assert (found.geomean.low, found.geomean.high) == (0.0, pytest.approx(0.05, abs=1e-3))
+
+
+def test_what_is_claimed_is_tested_and_nothing_else(world):
+    world.results += [{**row, "seed": 1} for row in world.results if row["policy"] == "es"]
+    rows = split_rows(table(world), ["bc-s0", "es-s0", "es-s1", "never"])
+    whole = {row.name: row for row in rows if (row.split, row.scope) == ("test", "all")}
+    assert {name for name, row in whole.items() if row.claim} == {"bc-s0", "es-mean"}
+    rows = corrected([six_projects(row) for row in whole.values()], lambda row: row.split)
+    tests = {row.name: (one.num_tests, one.corrected_p) for row in rows if (one := row.by("text_bytes"))}
+    assert tests == {"bc-s0": (2, 0.5), "es-mean": (2, 0.5), "es-s0": (0, None), "es-s1": (0, None), "never": (0, None)}
+
+
+def six_projects(row: Row) -> Row:
+    """The same row as if it were about six projects, with a p-value of a quarter."""
+    one = replace(row.by("text_bytes"), projects=Tally(6, 0, 0), p=0.25, corrected_p=0.25)
+    return replace(row, comparisons={"text_bytes": one})
 
 
 def test_project_rows_start_with_test(world):
     rows = project_rows(table(world), ["bc-s0", "es-s0"])
     assert [row.scope for row in rows][::2] == ["drill", "easel", "anvil", "bellows"]
     assert [row.name for row in rows[:2]] == ["bc-s0", "es-s0"]
-    assert (rows[0].by("text_bytes").wins, rows[0].by("text_bytes").losses) == (3, 3)
+    assert rows[0].by("text_bytes").items == (3, 0, 3)
+    assert rows[0].by("text_bytes").finding == "no verdict: 1 project, six are needed"
 
 
 def test_failures_are_counted_and_listed(world):
@@ -163,11 +181,12 @@ def test_an_interval_over_projects_knows_that_modules_of_one_project_are_alike()
         }
         for i, project in enumerate("aaab")
     ]
-    (whole, of_c) = compare_by_project(gather_modules(rows, names=["text_bytes"]), Bootstrap(1000, 0.95, 0))
-    assert (whole.scope, of_c.scope) == ("all", "c")
+    measured = gather_modules(rows, names=["text_bytes"])
+    whole, *_ = compare_all(measured, measured.places(lambda split: module_scopes(measured, split)), BOOTSTRAP)
     one = whole.by("text_bytes")
-    assert (one.num_compared, one.num_resampled) == (4, 2)
+    assert (one.num_compared, one.num_projects, one.projects, one.items) == (4, 2, (1, 1, 0), (3, 1, 0))
     assert one.total == pytest.approx((0.075, 0.0, 0.1))
-    assert one.geomean == pytest.approx((1 - 0.9**0.75, 0.0, 0.1))
-    known = metrics([whole], [], [whole])["test"]["es-s0"]
-    assert (known["text_geomean_by_project_low_percent"], known["text_total_by_project_high_percent"]) == (0.0, 10.0)
+    assert one.geomean == pytest.approx((1 - 0.9**0.5, 0.0, 0.1))
+    known = metrics([whole], [])["test"]["es-s0"]
+    assert (known["text_geomean_low_percent"], known["text_total_high_percent"]) == (0.0, 10.0)
+    assert (known["text_projects"], known["text_worst_project"], known["text_worst_project_percent"]) == (2, "b", 0.0)

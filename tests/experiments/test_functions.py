@@ -74,7 +74,7 @@ def by_name(rows):
 
 def counts(row):
     one, _ = row
-    return one.num_compared, one.num_failed, one.wins, one.losses, one.ties
+    return one.num_compared, one.num_failed, one.items.smaller, one.items.larger, one.items.equal
 
 
 def test_functions_that_anybody_knows(functions):
@@ -94,23 +94,21 @@ def test_policy_by_hand(rows):
     row = rows["p-s0"]
     assert counts(row) == (3, 1, 1, 1, 1)
     # Functions, with 1 added: 4 / 8, 2 / 1, 4 / 4. Modules: 5 / 8 with f and g, 4 / 4, and 1 / 1 for the one without.
-    assert row[0].geomean.value == pytest.approx(0.0)
-    assert row[1].num_compared == 3
-    assert row[1].geomean.value == pytest.approx(1 - (5 / 8) ** (1 / 3))
+    assert row[0].total.value == pytest.approx(1 - 10 / 13)
+    assert (row[1].num_compared, row[1].num_projects) == (3, 1)
+    assert row[1].geomean.value == pytest.approx(1 - 10 / 13)  # of a single project it is the total
     assert row[1].total.value == pytest.approx(1 - 10 / 13)
-    # The best has 3 and 0 in a, 1 in b: 4 / 8 and 2 / 4. It saves 4 and 2, the policy 3.
-    assert row[1].geomean_share == pytest.approx(math.log(5 / 8) / math.log(1 / 4))
+    # The best has 3 and 0 in a, 1 in b: 4 / 8, 2 / 4 and 1 / 1. It saves 4 and 2, the policy 3.
+    assert row[1].geomean_share == pytest.approx(math.log(10 / 13) / math.log(7 / 13))
     assert row[1].total_share == pytest.approx(3 / 6)
 
 
 def test_reference_by_hand(rows):
     row = rows["lightest"]
     assert counts(row) == (4, 0, 2, 1, 1)
-    # 16 / 8, 1 / 1, 2 / 4, 1 / 2.
-    assert row[0].geomean.value == pytest.approx(1 - 0.5 ** (1 / 4))
-    # Doubles one module, halves two of four; the best halves three.
-    assert row[1].geomean.value == pytest.approx(1 - 0.5 ** (1 / 4))
-    assert row[1].geomean_share == pytest.approx(1 / 3)
+    # 16 / 8, 1 / 1, 2 / 4, 1 / 2: doubles one module, halves two of four; the best halves three.
+    assert row[0].total.value == row[1].total.value - (20 / 15 - 20 / 15) == pytest.approx(1 - 20 / 15)
+    assert row[1].geomean_share == pytest.approx(math.log(20 / 15) / math.log(8 / 15))
     assert row[1].total_share == pytest.approx((-8 + 2 + 1) / (4 + 2 + 1))
 
 
@@ -118,8 +116,7 @@ def test_best_of_all_by_hand(rows):
     assert list(rows)[-1] == BEST
     row = rows[BEST]
     assert counts(row) == (4, 0, 3, 0, 1)
-    assert row[0].geomean.value == pytest.approx(1 - 0.5 ** (3 / 4))
-    assert row[1].geomean.value == pytest.approx(1 - 0.5 ** (3 / 4))
+    assert row[0].total.value == pytest.approx(1 - 8 / 15)
     assert row[1].total.value == pytest.approx(1 - 8 / 15)
     assert (row[1].geomean_share, row[1].total_share) == (1.0, 1.0)
 

@@ -14,7 +14,8 @@ from mlgo.experiments.generalisation import Training, read_matrices, read_traini
 from tests.conftest import REPOSITORY
 
 NEW, OLD = "ziglang clang 22.1.8", "ziglang clang 19.1.7"
-MODULES = [("lib", f"{number}.c", "c") for number in range(6)] + [("app", f"{number}.cc", "c++") for number in range(2)]
+LIBRARIES = [f"lib{number}" for number in range(6)]
+MODULES = [(name, "0.c", "c") for name in LIBRARIES] + [("app", f"{number}.cc", "c++") for number in range(2)]
 
 
 def row(module: tuple[str, str, str], trained: str, train_set: str, seed: int, tested: str, ratio: float) -> dict:
@@ -80,7 +81,7 @@ def test_what_the_matrices_show(matrices):
     found = [(one.title, [[(c.name, c.scope) for c in line] for line in one.lines]) for one in matrices]
     assert found == [
         (f"Languages, {NEW}", [[(a, b) for b in ("all", "c", "c++")] for a in ("both", "c")]),
-        (f"Projects, {NEW}", [[(a, b) for b in ("lib", "app")] for a in ("both", "c")]),
+        (f"Projects, {NEW}", [[(a, b) for b in (*LIBRARIES, "app")] for a in ("both", "c")]),
         *(
             (f"Compilers, {part}", [[(a, b) for b in (NEW, OLD)] for a in (NEW, OLD)])
             for part in ("all modules", "C", "C++")
@@ -90,36 +91,41 @@ def test_what_the_matrices_show(matrices):
 
 def test_gains_by_hand(matrices):
     languages, projects, compilers, only_c, only_cpp = matrices
-    # Seed 0 shrinks six modules to 0.9 and two to 0.5, seed 1 none; the cell is the mean of the seeds' gains.
+    # Seed 0 shrinks six projects to 0.9 and one of two modules to 0.5, seed 1 none.
     both = cell(languages, "both", "all")
-    assert both.by("text_bytes").geomean.value == pytest.approx((1 - (0.9**6 * 0.5**2) ** (1 / 8)) / 2)
+    assert both.by("text_bytes").geomean.value == pytest.approx(1 - (0.9**6 * 0.5) ** (1 / 14))
     assert (both.contender.seeds, both.by("text_bytes").num_compared) == ((0, 1), 8)
-    assert cell(languages, "both", "c++").by("text_bytes").geomean.value == pytest.approx(0.25)
+    assert cell(languages, "both", "c++").by("text_bytes").geomean.value == pytest.approx(1 - 0.5**0.5)
     assert cell(languages, "c", "c++").by("text_bytes").geomean.value == pytest.approx(-0.1)
-    assert cell(projects, "c", "lib").by("text_bytes").geomean.value == pytest.approx(0.1)
+    assert cell(projects, "c", "lib0").by("text_bytes").geomean.value == pytest.approx(0.1)
     assert cell(compilers, NEW, OLD).by("text_bytes").geomean.value == pytest.approx(-0.25)
     assert cell(compilers, NEW, OLD).by("text_bytes").num_compared == 7
     assert cell(compilers, OLD, NEW).by("text_bytes").geomean.value == pytest.approx(0.2)
-    assert cell(only_c, NEW, NEW).by("text_bytes").geomean.value == pytest.approx(0.05)
+    assert cell(only_c, NEW, NEW).by("text_bytes").geomean.value == pytest.approx(1 - 0.9**0.5)
     assert cell(only_cpp, OLD, OLD).by("text_bytes").num_compared == 1
 
 
 def test_intervals_and_sign_tests_by_hand(matrices):
     languages, _, compilers, *_ = matrices
-    # All C modules change alike, so the interval is that of two drawn seeds: 0 or 10 % in a quarter of the cases each.
+    # All C projects change alike, so the interval is that of two drawn seeds: 0 or 10 % in a quarter of the cases each.
     both = cell(languages, "both", "c").by("text_bytes")
     assert (both.geomean.low, both.geomean.high) == (pytest.approx(0.0), pytest.approx(0.1))
-    assert both.geomean.value == pytest.approx(0.05)
-    # Where neither seeds nor modules differ, nothing is left to draw.
+    assert both.geomean.value == pytest.approx(1 - 0.9**0.5)
+    # Where neither seeds nor projects differ, nothing is left to draw.
     carried = cell(compilers, NEW, OLD).by("text_bytes")
     assert (carried.geomean.low, carried.geomean.high) == (pytest.approx(-0.25), pytest.approx(-0.25))
-    # The same cell in another matrix has the same interval.
-    assert cell(compilers, NEW, NEW).by("text_bytes") == cell(languages, "both", "all").by("text_bytes")
-    # Six C modules shrink, two C++ modules grow: 2 * (1 + 8 + 28) / 2 ** 8.
+    # The same cell in another matrix has the same interval, and stands among other p-values.
+    one, other = cell(compilers, NEW, NEW).by("text_bytes"), cell(languages, "both", "all").by("text_bytes")
+    assert (one.untested, one.num_tests, other.num_tests) == (other.untested, 4, 4)
+    # Six C projects shrink, one of C++ grows: 2 * (1 + 7) / 2 ** 7.
     mixed = cell(languages, "c", "all").by("text_bytes")
-    assert (mixed.wins, mixed.losses, mixed.sign_p) == (6, 2, pytest.approx(2 * 37 / 256))
-    assert mixed.geomean.value == pytest.approx(1 - math.exp((6 * math.log(0.9) + 2 * math.log(1.1)) / 8))
-    assert (carried.wins, carried.losses, carried.sign_p) == (0, 7, pytest.approx(2 / 2**7))
+    assert (mixed.projects, mixed.items, mixed.sign_p) == ((6, 0, 1), (6, 0, 2), pytest.approx(2 * 8 / 128))
+    assert mixed.geomean.value == pytest.approx(1 - math.exp((6 * math.log(0.9) + math.log(1.1)) / 7))
+    # Signs that leave the sum as far from 0: all as they are, all alike, and both turned round.
+    assert mixed.p == 4 / 128
+    assert (carried.projects, carried.sign_p, carried.p) == ((0, 0, 7), pytest.approx(2 / 2**7), 2 / 2**7)
+    assert (carried.corrected_p, carried.verdict) == (4 * 2 / 2**7, "no difference shown")
+    assert cell(languages, "both", "c++").by("text_bytes").finding == "no verdict: 1 project, six are needed"
 
 
 def test_the_other_measure(folder):
@@ -134,6 +140,13 @@ def test_trainings_in_the_order_of_the_run(folder):
         Training(NEW, "c", ("c",), (0, 1), 102.5),
         Training(OLD, "both", ("c", "c++"), (0, 1), 104.5),
     ]
+
+
+def test_seeds_of_different_corpora_are_refused(folder):
+    record = {"provenance": {"compiler": NEW, "languages": ["c"], "seed": 1, "corpus_sha256": "ab"}}
+    write_json(folder / "policies/main-c-s1/policy.json", record)
+    with pytest.raises(ArtifactError, match="main-c-s0 and main-c-s1 were trained on different inputs: another corpus"):
+        read_matrices(folder / "results.parquet", "test", "text_bytes")
 
 
 def test_seeds_must_have_the_same_modules(tmp_path):

@@ -74,11 +74,11 @@ def test_shares_by_hand():
     best, policy = found["all", BEST].by("text_bytes"), found["all", "es-s0"].by("text_bytes")
     assert (best.baseline_sum, best.policy_sum, best.total_share) == (3400, 2800, 1.0)
     assert best.total.value == pytest.approx(600 / 3400)
-    assert best.geomean.value == pytest.approx(1 - (0.9 * 0.75 * 1.0) ** (1 / 3))
+    assert best.geomean.value == pytest.approx(1 - (2400 / 3000 * 1.0) ** (1 / 2))  # p and q
     assert (policy.policy_sum, policy.best_sum, found["all", "es-s0"].contender.is_policy) == (3250, 2800, True)
     assert policy.total_share == pytest.approx(150 / 600)
     assert policy.total.value == pytest.approx(150 / 3400)
-    assert policy.geomean.value == pytest.approx(1 - (1.0 * 0.875 * 1.25) ** (1 / 3))
+    assert policy.geomean.value == pytest.approx(1 - (2750 / 3000 * 1.25) ** (1 / 2))
     assert found["c", "es-s0"].by("text_bytes").total_share == 0.0
     assert found["c++", "es-s0"].by("text_bytes").total_share == pytest.approx((2400 - 2250) / (2400 - 1900))
     assert found["p", "es-s0"].by("text_bytes").total_share == pytest.approx(250 / 600)

@@ -21,7 +21,7 @@ from mlgo.learn.cost import TrainingCost, cost_path
 from mlgo.report.sweep import point_records, render_sweep
 
 BOOTSTRAP = Bootstrap(200, 0.95, 0)
-NUM_MODULES = 8
+NUM_MODULES, NUM_PROJECTS = 12, 6
 
 
 def grid(**sweep):
@@ -34,9 +34,10 @@ def write_point(folder, name, seed, validation, test, evaluations=100):
     policy = f"{name}-s{seed}"
     text = f"generation,evaluations,validation_reward\n0,10,0.0\n1,{evaluations},{validation}\n"
     write_text(folder / "policies" / policy / "history.csv", text)
+    write_json(folder / "policies" / policy / "policy.json", {"provenance": {"corpus_sha256": "aa"}})
     rows = [
         {
-            "project": split,
+            "project": f"{split}{i % NUM_PROJECTS}",
             "module": f"{i}.c",
             "language": "c",
             "split": split,
@@ -84,18 +85,25 @@ def folder(tmp_path):
 
 def test_gains_are_means_over_the_seeds_that_did_not_fail(folder, sweep):
     low, middle, high = point_records(read_points(folder, sweep, BOOTSTRAP))
-    assert low["validation"]["gain_percent"] == 2.0
-    assert low["test"]["gain_percent"] == 6.0
+    assert low["validation"]["gain_percent"] == pytest.approx(100 * (1 - (0.99 * 0.97) ** 0.5), abs=1e-4)
+    assert low["test"]["gain_percent"] == pytest.approx(100 * (1 - (0.95 * 0.93) ** 0.5), abs=1e-4)
+    assert low["validation"]["total_gain_percent"] == 2.0
     assert low["test"]["gain_percent_by_seed"] == {"0": 5.0, "1": 7.0}
-    assert (low["validation"]["low_percent"], low["validation"]["high_percent"]) == (
-        1.0,
-        3.0,
-    )  # seeds differ, modules not
-    assert (low["test"]["modules"], low["test"]["wins"], low["evaluations"]) == (NUM_MODULES, NUM_MODULES, 110)
+    assert (low["validation"]["low_percent"], low["validation"]["high_percent"]) == (1.0, 3.0)  # seeds, not projects
+    assert (low["test"]["modules"], low["test"]["projects"], low["evaluations"]) == (NUM_MODULES, NUM_PROJECTS, 110)
+    assert (low["test"]["projects_smaller"], low["test"]["projects_larger"]) == (NUM_PROJECTS, 0)
+    # All six projects go one way, of two points: 2 / 2 ** 6, twice.
+    assert (low["test"]["p"], low["test"]["verdict"]) == (0.0625, "no difference shown")
     assert (middle["validation"]["gain_percent"], middle["test"]["gain_percent"]) == (4.0, -10.0)
     assert middle["failures"] == {"1": "the mean policy has left the range of numbers"}
     assert (high["evaluations"], list(high["failures"])) == (None, ["0", "1"])
     assert "test" not in high
+
+
+def test_seeds_of_different_corpora_are_refused(folder, sweep):
+    write_json(folder / "policies/es,es.step_size=0.1-s1/policy.json", {"provenance": {"corpus_sha256": "bb"}})
+    with pytest.raises(ArtifactError, match="another corpus"):
+        read_points(folder, sweep, BOOTSTRAP)
 
 
 def test_the_best_is_chosen_on_validation_alone(folder, sweep):
@@ -111,7 +119,7 @@ def test_the_page_says_all_of_it(folder, sweep):
     text = page[page.index("<main>") :]
     assert "3 points, seeds 0, 1." in text
     assert re.search(r"★</td>\s*<td class=\"left\">es</td>\s*<td>0.2</td>\s*<td>1 of 2</td>", text)
-    assert "+6.00\N{NO-BREAK SPACE}%" in text
+    assert "+6.01\N{NO-BREAK SPACE}%" in text
     assert text.count("the mean policy has left the range of numbers") == 3
     assert "figure-gains" in text
     assert "figure-curves" in text
@@ -169,19 +177,21 @@ def test_the_table_with_costs(folder, sweep, capsys):
         write_json(cost_path(data / "work", f"es,es.step_size=0.1-s{seed}"), asdict(cost))
     run("--data", str(data))
     head, first, second, third, *failures = capsys.readouterr().out.splitlines()
-    gains = [word for split in ("validation", "test") for word in ("gain,", split, "in", "total,", split)]
+    gains = [
+        word for split in ("validation", "test") for word in ("gain", "per", "project,", split, "in", "total,", split)
+    ]
     assert head.split() == [
         "learner",
         "es.step_size",
         "seeds",
-        *[*gains, "less", "/", "more", "on", "test"],
+        *[*gains, "test", "projects", "with", "less", "/", "more", "verdict,", "test"],
         *["compiles", "asked", "for"],
         "compiles",
         "by",
         "trees",
         "minutes",
     ]
-    assert first.split()[:5] == ["es", "0.1", "2", "+2.00", "%"]
+    assert first.split()[:5] == ["es", "0.1", "2", "+2.01", "%"]
     assert first.split()[-5:] == ["110", "30", "70.0", "%", "1.5"]  # of one training: 100, 30, 90 seconds
     assert second.split()[:3] == ["*", "es", "0.2"]
     assert "failed" in third

@@ -102,7 +102,7 @@ def test_totals_by_hand():
     linked = total.by("linked")
     # Of two projects a quarter of the resamples holds only one or only the other: the interval spans both gains.
     assert (linked.total.low, linked.total.high) == (0.0, pytest.approx(0.01))
-    assert linked.verdict == "no difference shown"
+    assert linked.finding == "no verdict: 2 projects, six are needed"
     found = metrics([], [total])["test"]["es-s0"]
     assert found["object_total_gain_percent"] == 2.5
     assert found["folded_total_gain_percent"] == -1.5

@@ -102,17 +102,18 @@ def read(data, split="test", measure="text_bytes"):
 def test_means_over_seeds_best_first(data):
     es, bc = read(data)
     assert (es.learner, es.seeds, es.evaluations, es.compiles, es.seconds, es.cores) == ("es", (0, 1), 305, 150, 120, 2)
-    by_seed = [1 - sqrt(1.005 * 0.95), 1 - sqrt(1.005 * 0.92)]
-    assert es.whole.geomean.value == pytest.approx(sum(by_seed) / 2)
+    assert es.whole.geomean.value == pytest.approx(1 - (1.005 * 0.95 * 1.005 * 0.92) ** 0.25)
     assert es.whole.total.value == pytest.approx((0.0225 + 0.0375) / 2)
-    assert es.comparisons["c++"].geomean == pytest.approx(Gain(0.065, 0.05, 0.08))  # seeds differ, modules do not
-    assert es.comparisons["c"].geomean == pytest.approx(Gain(-0.005, -0.005, -0.005))
-    assert es.linked == pytest.approx(Gain(0.015, 0.015, 0.015))
+    # The one project of each language has no interval.
+    assert es.comparisons["c++"].geomean == pytest.approx(Gain(1 - sqrt(0.95 * 0.92), None, None))
+    assert es.comparisons["c"].geomean == pytest.approx(Gain(-0.005, None, None))
+    assert es.linked == pytest.approx(Gain(0.015, 0.01, 0.02))  # seeds differ, projects do not
     one = es.whole
-    assert (one.worse_share, one.wins, one.losses, one.sign_p, one.verdict) == (0.0, 4, 4, 1.0, "smaller")
+    assert (one.much_larger_share, one.projects, one.items, one.sign_p) == (0.0, (1, 0, 1), (4, 0, 4), 1.0)
+    assert one.finding == "no verdict: 2 projects, six are needed"
     assert (bc.learner, bc.seeds, bc.evaluations, bc.compiles, bc.seconds, bc.cores) == ("bc", (0,), 0, 0, 12, 1)
     assert bc.whole.geomean.value == pytest.approx(1 - sqrt(0.99))
-    assert bc.comparisons["c"].geomean == Gain(0.0, 0.0, 0.0)
+    assert bc.comparisons["c"].geomean == Gain(0.0, None, None)
     assert bc.linked == pytest.approx(Gain(0.0025, 0.0025, 0.0025))
     assert es.complete
     assert bc.complete
@@ -120,8 +121,8 @@ def test_means_over_seeds_best_first(data):
 
 def test_the_other_measure(data):
     es, _ = read(data, measure="exec_bytes")
-    assert es.comparisons["c++"].geomean.value == pytest.approx(0.0065)
-    assert es.linked == pytest.approx(Gain(0.015, 0.015, 0.015))
+    assert es.comparisons["c++"].geomean.value == pytest.approx(1 - sqrt(0.995 * 0.992))
+    assert es.linked == pytest.approx(Gain(0.015, 0.01, 0.02))
 
 
 def test_tasks_that_choose_among_candidates(data):
@@ -131,13 +132,20 @@ def test_tasks_that_choose_among_candidates(data):
     (data / "cse/labels.parquet").rename(data / "cse/labels/labels.parquet")
     for policy in ("bc-s0", "es-s0", "es-s1"):
         write_text(data / f"cse/policies/{policy}/history.csv", "epoch,evaluations\n1,7\n")
+        write_json(data / f"cse/policies/{policy}/policy.json", {"provenance": {}})
         write_json(cost_path(data / "work", f"cse-{policy}"), asdict(TrainingCost("x", 1, 1, 60.0, 7, 5)))
     bc, es = read_scoreboard(data, Settings({**SETTINGS.values, "task": "jit-cse"}), "test", "text_bytes")
     assert (es.learner, es.seeds, es.evaluations, es.compiles, es.linked) == ("es", (0, 1), 7, 5, None)
     assert bc.whole.geomean == Gain(0.0, 0.0, 0.0)
-    # Units a, b, c; d failed under es-s1. Ratios 1/2, 1, 2 and 1, 2, 1: the gains are 0 and 1 - 2 ** (1 / 3).
+    # Units a, b, c; d failed under es-s1. Ratios 1/2, 1, 2 and 1, 2, 1.
     assert (es.whole.num_compared, es.whole.num_failed) == (3, 1)
-    assert es.whole.geomean.value == pytest.approx((1 - 2 ** (1 / 3)) / 2)
+    assert es.whole.geomean.value == pytest.approx(1 - 2 ** (1 / 6))
+
+
+def test_seeds_of_different_compilers_are_refused(data):
+    write_json(data / "policies/es-s1/policy.json", {"provenance": {"compiler_sha256": "ab"}})
+    with pytest.raises(ArtifactError, match="es-s0 and es-s1 were trained on different inputs: another compiler"):
+        read(data)
 
 
 def test_a_killed_session_is_told(data):

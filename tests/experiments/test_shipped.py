@@ -58,7 +58,7 @@ def test_each_program_by_hand(shipped):
 def test_totals_resample_projects(shipped):
     (row,) = shipped_totals(measured_programs(shipped, [ES]), BOOTSTRAP)
     text = row.by("text")
-    assert (text.num_compared, text.num_resampled) == (3, 2)
+    assert (text.num_compared, text.num_projects) == (3, 2)
     assert text.total.value == pytest.approx(1 - 4_100 / 4_000)
     # Both programs of a, or that of b twice: 1 - 1,900 / 2,000 and 1 - 2,200 / 2,000.
     assert (text.total.low, text.total.high) == pytest.approx((-0.1, 0.05))

@@ -129,7 +129,7 @@ def found(tmp_path):
 def test_a_policy_by_hand(found):
     one = found["test", "all", "es-s0"]
     beside = one.heuristic  # 1/2, 1, 2, 1/2
-    assert (beside.num_units, beside.better, beside.worse, beside.same, beside.over_2_percent) == (4, 2, 1, 1, 1)
+    assert (beside.num_units, beside.better, beside.worse, beside.same, beside.much_worse) == (4, 2, 1, 1, 1)
     assert beside.geomean == pytest.approx(0.5**0.25)
     assert beside.mean_change == pytest.approx(0.0)
     assert 0.5 <= beside.low < beside.geomean < beside.high <= 2.0
@@ -142,7 +142,8 @@ def test_a_policy_by_hand(found):
     assert none.geomean == pytest.approx(0.5)
     assert one.size.geomean == pytest.approx(1.1**0.25)
     assert (one.size.better, one.size.worse, one.size.same) == (0, 1, 3)
-    assert one.verdict == "no difference shown"  # four units never show any
+    assert (beside.num_projects, one.finding) == (4, "no verdict: 4 projects, six are needed")
+    assert (beside.median, beside.total) == (pytest.approx(0.5**0.5), pytest.approx(158.25 / 204.5))
 
 
 def test_a_unit_on_which_a_policy_fails_is_left_out_on_both_sides(found):
@@ -157,7 +158,7 @@ def test_a_unit_on_which_a_policy_fails_is_left_out_on_both_sides(found):
 def test_seeds_together_by_hand(found):
     one = found["test", "all", "es-mean"]
     assert (one.num_seeds, one.heuristic.num_units) == (2, 3)  # d has no score under the other seed
-    assert one.heuristic.geomean == pytest.approx((1.0 + 2 ** (1 / 3)) / 2)
+    assert one.heuristic.geomean == pytest.approx(2 ** (1 / 6))  # 1 and 2 ** (1 / 3)
     assert (one.heuristic.better, one.heuristic.worse, one.heuristic.same) == (1, 2, 0)
     assert one.heuristic.mean_change == pytest.approx((-0.5 + 0 + 1 + 0 + 1 + 0) / 6)
     assert one.failures == {"OK": 7, "timeout": 1}
@@ -195,34 +196,34 @@ def test_splits_without_units_are_left_out(tmp_path):
     assert test["contenders"]["es-s0"]["heuristic"]["geomean"] == 0.840896
 
 
-def test_metrics_are_means_over_seeds(tmp_path):
+def test_metrics_are_over_all_seeds(tmp_path):
     metrics = choice_metrics(unit_rows(read(write_run(tmp_path)).measured, BOOTSTRAP))
     es = metrics["test"]["es"]
-    assert es["geomean"] == pytest.approx((0.5**0.25 + 2 ** (1 / 3)) / 2, abs=1e-6)
-    assert (es["better"], es["worse"], es["failed"]) == (1.0, 1.0, 0.5)
-    assert es["headroom_share"] == pytest.approx((46.25 / 52.25 - 100 / 52) / 2, abs=1e-6)
+    assert es["geomean"] == pytest.approx(2 ** (1 / 6), abs=1e-6)
+    assert (es["better"], es["worse"], es["failed"]) == (1, 2, 1)
+    assert es["headroom_share"] == pytest.approx((204 - 231) / 52, abs=1e-6)
     assert metrics["validation"]["es"]["geomean"] == 0.5
     assert "low" not in metrics["validation"]["es"]
 
 
 def test_whole_projects_are_resampled(tmp_path):
     found = rows_of(read(write_run(tmp_path, "gcc-pre"), "gcc-pre"))
-    one = found["test", "all", "es-s0"].heuristic  # p: 1/2, 1; q: 2, 1/2; twice one of them, or both
-    assert one.geomean == pytest.approx(0.5**0.25)
-    assert (one.low, one.high) == (pytest.approx(0.5**0.5), pytest.approx(1.0))
-    assert found["test", "p", "es-s0"].heuristic.geomean == pytest.approx(0.5**0.5)
+    one = found["test", "all", "es-s0"].heuristic  # p: 150 / 200; q: 8.25 / 4.5; twice one of them, or both
+    assert one.geomean == pytest.approx((0.75 * 8.25 / 4.5) ** 0.5)
+    assert (one.low, one.high) == (pytest.approx(0.75), pytest.approx(8.25 / 4.5))
+    assert (found["test", "p", "es-s0"].heuristic.geomean, one.num_projects) == (pytest.approx(0.75), 2)
     assert found["test", "q", "es-s1"].failures == {"OK": 1, "timeout": 1}
     assert found["test", "q", "es-mean"].heuristic.num_units == 1
-    both = found["test", "all", "es-mean"].heuristic  # p, q: 2^-1/2 and 2 for s0; 2^1/2 and 1 for s1
-    assert (both.low, both.high) == (pytest.approx(0.5**0.5), pytest.approx(2.0))
+    both = found["test", "all", "es-mean"].heuristic  # p, q: 150 / 200 and 8 / 4 for s0; 300 / 200 and 1 for s1
+    assert (both.low, both.high) == (pytest.approx(0.75), pytest.approx(2.0))
     assert [scope for split, scope, name in found if (split, name) == ("test", "none")] == ["all", "p", "q"]
 
 
 @pytest.mark.parametrize(
     ("task", "num_projects", "expected"),
-    [("jit-cse", 0, "smaller"), ("gcc-pre", 5, "no difference shown"), ("gcc-pre", 6, "smaller")],
+    [("jit-cse", 0, "smaller"), ("gcc-pre", 5, "no verdict"), ("gcc-pre", 6, "smaller")],
 )
-def test_a_verdict_needs_six_resampled_units_or_projects(tmp_path, task, num_projects, expected):
+def test_a_verdict_needs_six_projects(tmp_path, task, num_projects, expected):
     projects = {f"unit{i}": f"p{min(i, num_projects - 1)}" for i in range(8)}
     ones, halves = dict.fromkeys(projects, 1.0), dict.fromkeys(projects, 0.5)
     write_run(tmp_path, task, {"es-s0": halves}, halves, ones, ones, projects=projects)
@@ -339,7 +340,7 @@ def test_a_page_about_translation_units(tmp_path):
     body = (tmp_path / "report/report.html").read_text().split("<main>")[1]
     assert "size, in bytes of text" in body
     assert 'id="projects"' in body
-    assert "over resampled projects" in body
+    assert "over projects, each with all of its units" in body
     assert list(read_json(tmp_path / "report/comparisons.json")["splits"]["test"]["projects"]) == ["p", "q"]
 
 
