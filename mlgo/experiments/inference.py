@@ -246,7 +246,7 @@ def compare(
         p=p,
         corrected_p=p if len(before) >= MIN_PROJECTS else None,
         num_tests=int(tested and len(before) >= MIN_PROJECTS),
-        level=1.0 - bootstrap.confidence,
+        level=round(1.0 - bootstrap.confidence, 12),  # 0.05, as 0.95 is no fraction of twos
     )
 
 

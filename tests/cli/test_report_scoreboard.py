@@ -30,14 +30,14 @@ def test_table(mlgo, data):
     assert head[:3] == ["learner", "seeds", "evaluations"]
     costs, gains = (
         ["es", "0, 1", "305", "150", "2.0", "2"],
-        ["+6.51 %", "-0.50 %", "+1.50 % (+1.00 to +2.00 %)"],
+        ["+6.51 %", "-0.50 %", "+1.50 % (+1.00 to +2.00)"],
     )
     told = ["0.0 %", "1 / 1 / 0", "-", "no verdict: 2 projects, six are needed"]
     assert (es[:6], es[8:]) == (costs, [*gains, *told])
     assert es[6].startswith("+3.07 % (")  # 1 - (1.005 * 0.95 * 1.005 * 0.92) ** 0.25
     assert es[7].startswith("+3.00 % (")
     assert bc[:6] == ["bc", "0", "0", "0", "0.2", "1"]
-    assert bc[8:11] == ["+1.00 %", "0.00 %", "+0.25 % (+0.25 to +0.25 %)"]
+    assert bc[8:11] == ["+1.00 %", "0.00 %", "+0.25 % (+0.25 to +0.25)"]
 
 
 def test_json(mlgo, data):

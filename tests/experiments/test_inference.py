@@ -270,7 +270,7 @@ def test_sign_flip_test_by_hand():
     assert sign_flip_test(np.zeros(7), BOOTSTRAP) == 1.0
 
 
-@pytest.mark.parametrize("num", [1, 2, 5, 6, 12])
+@pytest.mark.parametrize("num", [2, 5, 6, 12])
 def test_against_the_permutation_test_of_scipy(num):
     rng = np.random.default_rng(num)
     for shift in (0.0, 0.5):
