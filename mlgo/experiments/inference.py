@@ -214,18 +214,12 @@ def compare(
     after, before = by_project(policies, number), by_project(baseline[None], number)[0]
     of_projects = np.round(log_ratios(after, before).mean(axis=0), _DIGITS)
     of_items = np.round(log_ratios(policies, baseline).mean(axis=0), _DIGITS)
-    num = len(baseline)
-    points = _gains(after.mean(axis=0)[None], before[None], log_ratios(after, before).mean(axis=0)[None])[:, 0]
-    ends = _intervals(after, before, bootstrap) if bootstrap.resamples and len(before) > 1 else [(None, None)] * 3
-    total, geomean, median = (
-        Gain(float(point), *_around(float(point), *both)) if num else Gain()
-        for point, both in zip(points, ends, strict=True)
-    )
+    total, geomean, median = gains(after, before, bootstrap)
     tested = bool(bootstrap.resamples) and len(before) > 0
     p = sign_flip_test(of_projects, bootstrap) if tested else None
-    shares = _shares(policies, baseline, number, None if best is None else best[usable])
+    total_share, geomean_share = _shares(policies, baseline, number, None if best is None else best[usable])
     return Comparison(
-        num_compared=num,
+        num_compared=len(baseline),
         num_failed=int((~usable).sum()),
         num_seeds=len(policies),
         projects=_tally(of_projects),
@@ -236,17 +230,17 @@ def compare(
         policy_sum=_mean_sum(policies),
         baseline_sum=math.fsum(baseline),
         best_sum=None if best is None else math.fsum(best[usable][np.isfinite(best[usable])]),
-        mean_change=float(np.mean(_ratios(policies, baseline) - 1.0)) if num else None,
+        mean_change=float(np.mean(_ratios(policies, baseline) - 1.0)) if len(baseline) else None,
         total=total,
         geomean=geomean,
         median=median,
-        total_share=shares[0],
-        geomean_share=shares[1],
+        total_share=total_share,
+        geomean_share=geomean_share,
         sign_p=sign_test(of_projects) if tested else None,
         p=p,
         corrected_p=p if len(before) >= MIN_PROJECTS else None,
         num_tests=int(tested and len(before) >= MIN_PROJECTS),
-        level=round(1.0 - bootstrap.confidence, 12),  # 0.05, as 0.95 is no fraction of twos
+        level=round(1.0 - bootstrap.confidence, 12),  # 1 - 0.95 is a little more than 0.05
     )
 
 
@@ -331,6 +325,49 @@ def interval(drawn: np.ndarray, confidence: float, num_projects: int) -> tuple[n
     return low, high
 
 
+def resampled(after: np.ndarray, before: np.ndarray, bootstrap: Bootstrap) -> np.ndarray:
+    """Total, geometric mean and median over resampled projects and seeds, float64 [3, num_resamples].
+
+    All drawn seeds see the same drawn projects, since they were evaluated on the same ones (Owen, "The pigeonhole
+    bootstrap", Annals of Applied Statistics 1, 2007).
+
+    Args:
+        after: float64 [num_seeds, num_projects], scores.
+        before: float64 [num_projects], scores of the baseline.
+        bootstrap: number and seed of the draws.
+    """
+    (num_seeds, num), logs = after.shape, log_ratios(after, before)
+    rng = generator(bootstrap.seed, *STREAM)
+    seeds = rng.integers(0, num_seeds, (bootstrap.resamples, num_seeds))
+    weights = np.stack([(seeds == seed).mean(axis=1) for seed in range(num_seeds)], axis=1)
+    found, batch = [], max(1, _BATCH_ELEMENTS // num)
+    for start in range(0, bootstrap.resamples, batch):
+        part = weights[start : start + batch]
+        drawn = rng.integers(0, num, (len(part), num))
+        of_drawn = [np.take_along_axis(part @ values, drawn, axis=1) for values in (after, logs)]
+        found.append(_points(of_drawn[0], before[drawn], of_drawn[1]))
+    return np.concatenate(found, axis=1)
+
+
+def gains(after: np.ndarray, before: np.ndarray, bootstrap: Bootstrap) -> list[Gain]:
+    """Total, geometric mean and median with their intervals, whose ends lie on their own sides of the gain.
+
+    Args:
+        after: float64 [num_seeds, num_projects], scores.
+        before: float64 [num_projects], scores of the baseline.
+        bootstrap: number and seed of the draws, coverage of the intervals.
+    """
+    if not len(before):
+        return [Gain()] * 3
+    logs = log_ratios(after, before).mean(axis=0)
+    points = _points(after.mean(axis=0)[None], before[None], logs[None])[:, 0].tolist()
+    if not bootstrap.resamples or len(before) < 2:
+        return [Gain(point) for point in points]
+    low, high = interval(resampled(after, before, bootstrap), bootstrap.confidence, len(before))
+    ends = zip(points, low.tolist(), high.tolist(), strict=True)
+    return [Gain(point, min(below, point), max(above, point)) for point, below, above in ends]
+
+
 def by_project(scores: np.ndarray, number: np.ndarray) -> np.ndarray:
     """Sums over the items of each project, float64 [num_seeds, num_projects].
 
@@ -350,7 +387,7 @@ def _ratios(policy: np.ndarray, baseline: np.ndarray) -> np.ndarray:
     return np.where(policy > 0, policy, 1.0) / np.where(baseline > 0, baseline, 1.0)
 
 
-def _gains(after: np.ndarray, before: np.ndarray, logs: np.ndarray) -> np.ndarray:
+def _points(after: np.ndarray, before: np.ndarray, logs: np.ndarray) -> np.ndarray:
     """Total, geometric mean and median of samples of projects, float64 [3, num_samples].
 
     Args:
@@ -358,42 +395,9 @@ def _gains(after: np.ndarray, before: np.ndarray, logs: np.ndarray) -> np.ndarra
         before: float64 [num_samples, num_projects], scores of the baseline.
         logs: float64 [num_samples, num_projects], log ratios, mean over the seeds.
     """
-    if not logs.shape[1]:
-        return np.full((3, len(logs)), np.nan)
     ratio = np.log(_ratios(after.sum(axis=1), before.sum(axis=1)))
     # 0 - x, as -x would make a negative zero
     return 0.0 - np.expm1(np.stack([ratio, logs.mean(axis=1), np.median(logs, axis=1)]))
-
-
-def _intervals(after: np.ndarray, before: np.ndarray, bootstrap: Bootstrap) -> list[tuple[float, float]]:
-    """Ends of total, geometric mean and median over resampled projects and seeds.
-
-    All drawn seeds see the same drawn projects, since they were evaluated on the same ones (Owen, "The pigeonhole
-    bootstrap", Annals of Applied Statistics 1, 2007).
-
-    Args:
-        after: float64 [num_seeds, num_projects], scores.
-        before: float64 [num_projects], scores of the baseline.
-        bootstrap: number and seed of the draws.
-    """
-    (num_seeds, num), logs = after.shape, log_ratios(after, before)
-    rng = generator(bootstrap.seed, *STREAM)
-    seeds = rng.integers(0, num_seeds, (bootstrap.resamples, num_seeds))
-    weights = np.stack([(seeds == seed).mean(axis=1) for seed in range(num_seeds)], axis=1)
-    found, batch = [], max(1, _BATCH_ELEMENTS // num)
-    for start in range(0, bootstrap.resamples, batch):
-        part = weights[start : start + batch]
-        drawn = rng.integers(0, num, (len(part), num))
-        resampled = (np.take_along_axis(part @ values, drawn, axis=1) for values in (after, logs))
-        after_drawn, logs_drawn = resampled
-        found.append(_gains(after_drawn, before[drawn], logs_drawn))
-    low, high = interval(np.concatenate(found, axis=1), bootstrap.confidence, num)
-    return list(zip(low.tolist(), high.tolist(), strict=True))
-
-
-def _around(point: float, low: float | None, high: float | None) -> tuple[float | None, float | None]:
-    """An interval whose ends lie on their own sides of the gain."""
-    return (None, None) if low is None or high is None else (min(low, point), max(high, point))
 
 
 def _all_sums(values: np.ndarray) -> np.ndarray:

@@ -46,6 +46,7 @@ def _tables(rows: Sequence[Row], measure: str) -> dict[str, Table]:
         count_column("bytes", lambda row: row.by(measure).policy_sum),
         gain_column("gain in total", lambda row: row.by(measure).total),
         gain_column("gain per project", lambda row: row.by(measure).geomean),
+        text_column("verdict", lambda row: row.by(measure).finding if row.claim else ""),
         gain_column(
             "share of the known headroom", lambda row: row.by(measure).total_share if row.contender.is_policy else None
         ),
