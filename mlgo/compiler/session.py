@@ -7,8 +7,10 @@ import select
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from mlgo.compiler.known import KnownContext, KnownPath, KnownQuestions
 from mlgo.compiler.module_file import generation_flags
@@ -28,11 +30,33 @@ from mlgo.core.errors import (
 )
 from mlgo.core.files import write_bytes
 from mlgo.core.measures import Compiled, Scores, known_score, read_scores
-from mlgo.core.measures.remarks import REMARK_OPTIONS, SpillCosts, read_spill_costs
+from mlgo.core.measures.elf import ELF
+from mlgo.core.measures.functions import bytes_by_function
+from mlgo.core.measures.remarks import CALL_OPTIONS, REMARK_OPTIONS, SpillCosts, read_calls, read_spill_costs
 from mlgo.core.scratch import scratch_directory
 from mlgo.problems.llvm.task import Advisor, Guard, Remark, Responder, Task
 from mlgo.wire.channel import Channel
 from mlgo.wire.log import Context, Header, LogParser, Observation
+
+
+@dataclass(frozen=True)
+class Credit:
+    """Which functions a compile's decisions were about, and what became of each function of the module.
+
+    Functions are numbered by their names, in alphabetical order.
+
+    Attributes:
+        names: uint64 [num_functions], hash of each function's symbol.
+        sizes: int32 [num_functions], bytes of code and unwind entry, see `bytes_by_function`; -1 where the object does
+            not have the function.
+        callers: int32 [num_questions], number of the function that has the call.
+        callees: int32 [num_questions], number of the function that is called.
+    """
+
+    names: np.ndarray
+    sizes: np.ndarray
+    callers: np.ndarray
+    callees: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -52,6 +76,7 @@ class CompileResult:
         num_repaired_answers: illegal answers that were replaced, see `llvm.Guard`.
         num_repaired_observations: observations with values that are no numbers.
         spills: what register allocation cost each function; None where the task's decisions come before it.
+        credit: functions of the decisions, and their sizes; None unless it was asked for, and the object is ELF.
     """
 
     scores: Scores
@@ -66,6 +91,7 @@ class CompileResult:
     num_repaired_answers: int = 0
     num_repaired_observations: int = 0
     spills: tuple[SpillCosts, ...] | None = None
+    credit: Credit | None = None
 
     def score(self, measure: str) -> float:
         """What it came to by one measure.
@@ -155,6 +181,7 @@ def compile_under_advice(
     object_path: Path | None = None,
     num_copies: Mapping[bytes, int] | None = None,
     entered: Callable[[str], None] = lambda context: None,
+    with_credit: bool = False,
 ) -> CompileResult:
     """Compile a module while an advisor makes the task's decisions.
 
@@ -171,6 +198,8 @@ def compile_under_advice(
         object_path: where to keep the object file.
         num_copies: modules of the project that carry a COMDAT group, by signature; see `comdat.shared_text`.
         entered: called with the name of each context, before its questions.
+        with_credit: tell the functions of the decisions, and their sizes; for inlining, and where the object is ELF.
+            The code stays the same.
 
     Raises:
         CompileError: the compile failed, took too long, or broke the protocol.
@@ -179,10 +208,10 @@ def compile_under_advice(
     """
     with scratch_directory() as directory, Channel(directory) as channel:
         output = directory / "module.o"
-        costs = _costs_file(task, directory)
+        costs, calls = _costs_file(task, directory), directory / "calls.yaml" if with_credit else None
         watched = remark or (task.growth_stop.remark if task.growth_stop else _NO_REMARK)
         asking = task.flags(channel.base, settings.size_stop_factor, with_default=with_default)
-        flags = [*asking, *_cost_flags(costs), *watched.flags]
+        flags = [*asking, *_cost_flags(costs), *_call_flags(calls), *watched.flags]
         start = time.monotonic()
         with _start(toolchain, module, settings, output, flags, watched.marker) as child:
             talk = _Conversation(channel, child, task, advisor, settings, start, record, known or KnownPath(), entered)
@@ -200,6 +229,7 @@ def compile_under_advice(
             object_path,
             num_copies,
             seconds,
+            calls,
             truncated=remark is None and child.num_matches > 0,
             num_remarks=child.num_matches,
             header=talk.header,
@@ -393,6 +423,30 @@ def _cost_flags(costs: Path | None) -> tuple[str, ...]:
     return () if costs is None else (*REMARK_OPTIONS, f"-foptimization-record-file={costs}")
 
 
+def _call_flags(calls: Path | None) -> tuple[str, ...]:
+    return () if calls is None else (*CALL_OPTIONS, f"-foptimization-record-file={calls}")
+
+
+def _read_credit(calls: Path, data: bytes, num_questions: int) -> Credit:
+    named = read_calls(calls.read_bytes() if calls.exists() else b"")
+    if len(named) != num_questions:
+        raise RemarkError(f"the compiler asked {num_questions} questions and reported {len(named)} calls")
+    sizes = bytes_by_function(data)
+    functions = sorted({*sizes, *(name for call in named for name in call)})
+    numbers = {name: number for number, name in enumerate(functions)}
+    callers, callees = np.array([[numbers[name] for name in call] for call in named], np.int32).reshape(-1, 2).T
+    return Credit(
+        np.array([_hash(name) for name in functions], np.uint64),
+        np.array([sizes.get(name, -1) for name in functions], np.int32),
+        callers,
+        callees,
+    )
+
+
+def _hash(name: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "little")
+
+
 def _read_costs(costs: Path | None) -> tuple[SpillCosts, ...] | None:
     if costs is None:
         return None
@@ -408,6 +462,7 @@ def _measured(
     object_path: Path | None,
     num_copies: Mapping[bytes, int] | None,
     seconds: float,
+    calls: Path | None = None,
     **talk: object,
 ) -> CompileResult:
     try:
@@ -419,4 +474,7 @@ def _measured(
     if object_path is not None:
         write_bytes(object_path, data)
     digest = hashlib.sha256(data).hexdigest()
-    return CompileResult(scores, digest, seconds, spills=compiled.functions, **talk)  # type: ignore[arg-type]
+    result = CompileResult(scores, digest, seconds, spills=compiled.functions, **talk)  # type: ignore[arg-type]
+    if calls is None or not data.startswith(ELF):  # names of functions are read of ELF alone
+        return result
+    return replace(result, credit=_read_credit(calls, data, result.num_questions))

@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 from tqdm import tqdm
 
-from mlgo.compiler.session import CompileResult
+from mlgo.compiler.session import CompileResult, Credit
 from mlgo.core.measures import Measure, relative_reward
 from mlgo.policy.policy import Policy
 from mlgo.rollout.compiles import CompileHost
@@ -27,6 +27,7 @@ class Episode:
         score: by the objective; of a function, what the module costs if all others stay as the heuristic leaves them.
         object_sha256: hash of the object file.
         function: symbol; empty for a whole module.
+        credit: functions of the decisions and their sizes, where the job asked for them.
     """
 
     module: str
@@ -35,6 +36,7 @@ class Episode:
     score: float
     object_sha256: str
     function: str = ""
+    credit: Credit | None = None
 
     def reward(self, baseline: float, offset: float = 0.0) -> float:
         """Relative reward, given the module's score under the heuristic; see `relative_reward`."""
@@ -87,7 +89,8 @@ def episode(module: str, result: CompileResult, policy: Policy, objective: str) 
     Raises:
         PolicyError: the compiler does not offer a feature.
     """
-    return Episode(module, *_questions(result, policy), result.score(objective), result.object_sha256)
+    inputs, answers = _questions(result, policy)
+    return Episode(module, inputs, answers, result.score(objective), result.object_sha256, credit=result.credit)
 
 
 def function_episodes(

@@ -22,6 +22,7 @@ def exploring_jobs(
     temperature: float,
     seed: int,
     *names: str | int,
+    with_credit: bool = False,
 ) -> list[CompileJob]:
     """Plan recorded compiles of each module: the first under the policy, the others exploring around its variants.
 
@@ -37,6 +38,7 @@ def exploring_jobs(
         temperature: the logits' temperature is drawn from [0, temperature] for each compile.
         seed: root seed of all draws.
         *names: purpose, for example learner and round.
+        with_credit: see `CompileJob.with_credit`.
     """
     jobs = []
     for one in modules:
@@ -47,5 +49,7 @@ def exploring_jobs(
             flips = max(rng.uniform(0.0, flip_share), min(0.5, min_flips / one.num_questions))
             warmth, luck = rng.uniform(0.0, temperature), int(rng.integers(2**62))
             advisor = ExploringAdvisor(variants[i % len(variants)], warmth, flips, luck) if i else policy
-            jobs.append(CompileJob(key, bitcode[key], advisor, record=True, sha256=one.module.sha256))
+            jobs.append(
+                CompileJob(key, bitcode[key], advisor, record=True, sha256=one.module.sha256, with_credit=with_credit)
+            )
     return jobs

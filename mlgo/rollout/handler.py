@@ -147,6 +147,7 @@ class JobCompiler:
                     known=job.known,
                     object_path=job.object_path,
                     num_copies=num_copies,
+                    with_credit=job.with_credit,
                 )
             )
         except CompileError as error:

@@ -24,6 +24,8 @@ class CompileJob:
         optimization: another level than the configured one; empty for that.
         costs_only: of the outcome, only what functions cost is wanted. Their trees tell that of compiles that were
             never done, but no sizes.
+        with_credit: tell the functions of the decisions, and their sizes; such a job is always compiled, as trees do
+            not hold that.
     """
 
     module: str
@@ -37,3 +39,4 @@ class CompileJob:
     object_path: Path | None = None
     optimization: str = ""
     costs_only: bool = False
+    with_credit: bool = False

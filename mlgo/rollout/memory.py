@@ -77,7 +77,7 @@ class TreeMemory:
         header, trees = loaded
         walks = trees.walk(job.advisor.decide_for(header))
         result = trees.result_of(header, walks, job.record)
-        if result is not None and (trees.whole is not None or job.costs_only):
+        if result is not None and not job.with_credit and (trees.whole is not None or job.costs_only):
             return Recollection(job, result)
         guard = self._task.guard(header) if self._task.guard else None
         if guard is not None:

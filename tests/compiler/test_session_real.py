@@ -422,3 +422,33 @@ def test_a_full_disk_in_a_worker_is_told_to_the_caller(bitcode, toolchain, setti
         assert caught.value.errno == errno.ENOSPC
         (good,) = host.compile_all(jobs[:1])
     assert good.result is not None
+
+
+CALLS = """
+static int g(int x) { return 3 * x; }
+static int f(int x) { return g(x) * x - 7; }
+int first(int x) { return f(x) + 1; }
+int second(int x) { return f(x) * f(x + 1); }
+"""
+
+
+def test_credit_names_caller_and_callee_and_leaves_the_code_as_it_is(bitcode, toolchain, task, settings):
+    """Bottom-up: g in f, then f in each of its callers. What is inlined everywhere is gone."""
+    source = bitcode(CALLS)
+
+    def name(function):
+        return int.from_bytes(hashlib.blake2b(function.encode(), digest_size=8).digest(), "little")
+
+    for answer, left in ((0, {"f", "first", "g", "second"}), (1, {"first", "second"})):
+        advised = (toolchain, task, source, ConstantAdvisor(answer), settings)
+        told, plain = compile_under_advice(*advised, with_credit=True), compile_under_advice(*advised)
+        assert plain.credit is None
+        assert told.object_sha256 == plain.object_sha256
+        credit = told.credit
+        assert credit.names.tolist() == [name(one) for one in ("f", "first", "g", "second")]
+        assert credit.callers.tolist()[:2] == [0, 1]  # g in f, f in first
+        assert credit.callees.tolist()[:2] == [2, 0]
+        assert sorted(zip(credit.callers.tolist()[2:], credit.callees.tolist()[2:], strict=True)) == [(3, 0)] * 2
+        sizes = dict(zip(("f", "first", "g", "second"), credit.sizes.tolist(), strict=True))
+        assert {function for function, size in sizes.items() if size >= 0} == left
+        assert sum(size for size in sizes.values() if size > 0) <= told.scores["text_bytes"]

@@ -1,17 +1,19 @@
 """Marginal costs: equations by hand, and fits of costs that are known. TensorFlow runs in a process of its own."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from mlgo.compiler.session import Credit
 from mlgo.core.config import load_config
 from mlgo.core.errors import ArtifactError, NothingCompiled, TrainingError
 from mlgo.corpus.store import Module
 from mlgo.learn.bc import CloneData
 from mlgo.learn.checkpoint import load_state, save_state
-from mlgo.learn.marginal import Evidence, MarginalState, equations, fit_costs, heuristic_evidence, learn_costs
+from mlgo.learn.marginal import Evidence, MarginalState, equations, fit_costs, heuristic_evidence, join, learn_costs
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.rollout.episodes import Episode
@@ -26,23 +28,64 @@ def episode(module, inputs, answers, score):
     return Episode(module, np.array(inputs, np.float16), np.array(answers, np.uint8), score, "")
 
 
-def test_equations_by_hand():
+def test_equations_of_modules_by_hand():
     first = episode("a", [[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]], [1, 0, 1], 90.0)
     second = episode("a", [[4.0, 0.0]], [0], 100.0)
     third = episode("b", [[5.0, 1.0]], [1], 250.0)
-    batch = equations([(100.0, [first, second]), (200.0, [third])], 2)
+    batch = join([equations(100.0, [first, second], 2), equations(200.0, [third], 2)])
     assert batch.inputs.tolist() == [[1.0, 0.0], [3.0, 0.0], [5.0, 1.0]]  # inlined questions only
-    assert batch.compile_of.tolist() == [0, 0, 2]
-    assert batch.module_of.tolist() == [0, 0, 1]
-    assert batch.sizes.tolist() == [90.0, 100.0, 125.0]
+    assert batch.modules.of.tolist() == [0, 0, 2]
+    assert batch.modules.group.tolist() == [0, 0, 1]
+    assert batch.modules.values.tolist() == [90.0, 100.0, 250.0]
     assert batch.percent_per_byte.tolist() == [1.0, 1.0, 0.5]
-    assert batch.num_modules == 2
+    assert batch.callers.of.tolist() == batch.callees.of.tolist() == [-1, -1, -1]  # no compile told its functions
 
 
 def test_nothing_inlined_is_an_equation_too():
-    batch = equations([(100.0, [episode("a", [[1.0]], [0], 100.0)])], 1)
+    batch = equations(100.0, [episode("a", [[1.0]], [0], 100.0)], 1)
     assert batch.inputs.shape == (0, 1)
-    assert batch.sizes.tolist() == [100.0]
+    assert batch.modules.values.tolist() == [100.0]
+
+
+def telling(answers, score, sizes):
+    """Two calls, of f and of g, in main; g is called in f, too. Functions are main (1), f (2) and g (3)."""
+    names = np.array([1, 2, 3], np.uint64)
+    calls = np.array([1, 0, 0], np.int32), np.array([2, 1, 2], np.int32)
+    one = episode("a", [[1.0], [2.0], [3.0]], answers, score)
+    return replace(one, credit=Credit(names, np.array(sizes, np.int32), *calls))
+
+
+def test_equations_of_functions_by_hand():
+    nothing = telling([0, 0, 0], 60.0, [30, 20, 10])
+    into_f = telling([1, 0, 0], 66.0, [30, 26, 10])
+    gone = telling([1, 0, 1], 62.0, [36, 26, -1])
+    batch = equations(60.0, [nothing, into_f, gone], 1)
+    assert batch.inputs.tolist() == [[1.0], [1.0], [3.0]]
+    # Callers whose size or calls differ: main and f in all three compiles; g calls nothing and has one size.
+    assert batch.callers.values.tolist() == [30.0, 20.0, 30.0, 26.0, 36.0, 26.0]
+    assert batch.callers.group.tolist() == [0, 1, 0, 1, 0, 1]
+    assert batch.callers.of.tolist() == [3, 5, 4]  # f in the second and the third compile, main in the third
+    # Callees: g alone was inlined, and it is gone in the third compile; 10 is its mean size where it is known.
+    assert batch.callees.values.tolist() == [0.0, 0.0, -10.0]
+    assert batch.callees.group.tolist() == [0, 0, 0]
+    assert batch.callees.of.tolist() == [1, 2, 2]
+
+
+def test_functions_of_joined_modules_are_their_own():
+    part = equations(60.0, [telling([0, 0, 0], 60.0, [30, 20, 10]), telling([1, 0, 1], 62.0, [36, 26, -1])], 1)
+    both = join([part, part])
+    for side, twice in ((part.callers, both.callers), (part.callees, both.callees)):
+        num = len(side.values)
+        assert twice.values.tolist() == 2 * side.values.tolist()
+        assert twice.of.tolist() == [*side.of.tolist(), *(side.of + num).tolist()]
+        assert twice.group.tolist() == [*side.group.tolist(), *(side.group + side.group.max() + 1).tolist()]
+
+
+def test_the_same_answers_with_functions_replace_those_without():
+    silent, told = episode("a", [[1.0], [2.0], [3.0]], [0, 0, 0], 60.0), telling([0, 0, 0], 60.0, [30, 20, 10])
+    known = Evidence(60.0, (silent,)).add(told)
+    assert known.episodes == (told,)
+    assert known.add(silent) is known
 
 
 def test_the_same_answers_again_are_no_evidence():
@@ -116,7 +159,7 @@ import numpy as np
 from mlgo.core.config import load_config
 from mlgo.core.errors import TrainingError
 from mlgo.learn.bc import CloneData
-from mlgo.learn.marginal import Evidence, equations, fit_costs, learn_costs
+from mlgo.learn.marginal import Evidence, equations, fit_costs, join, learn_costs
 from mlgo.learn.marginal.fit import _CostNetwork
 from mlgo.policy.network import Architecture, logits
 from mlgo.rollout.episodes import Episode
@@ -181,7 +224,7 @@ predicted = -config.unit_bytes * logits(SHAPE.unflatten(whole.members[-1][0]), u
 evidence = list(known.values())
 rich = [one.add(compiled(name, 1 - one.episodes[0].answers)) for name, one in known.items()]
 
-silent = equations([(one.baseline, one.episodes) for one in known.values()], 2)  # one compile each: no error to mend
+silent = join([equations(one.baseline, one.episodes, 2) for one in known.values()])  # no error to mend
 network = _CostNetwork(start[0], SHAPE, config)
 for _ in range(300):
     equation_loss = network.step(silent, heuristic, np.arange(len(heuristic.answers)), 1.0)

@@ -25,6 +25,9 @@ _STB_GLOBAL, _STB_WEAK = 1, 2
 _FOR_THE_DYNAMIC_LINKER = (3, 4, 5, 9, 11, 19, 0x6FFFFFF6, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF)
 """SHT_STRTAB, RELA, HASH, REL, DYNSYM, RELR, GNU_HASH, GNU_verdef, GNU_verneed, GNU_versym."""
 
+ELF = b"\x7fELF"
+"""How such a file begins."""
+
 SECTION = np.dtype(
     [
         ("name", "<u4"),
@@ -112,17 +115,29 @@ def function_sizes(data: bytes) -> dict[str, int]:
     Raises:
         ObjectError: other format, or cut short.
     """
-    sections = read_sections(data)
     sizes: dict[str, int] = {}
+    for name, symbol in function_symbols(data):
+        owner = re.sub(r"\.cold(\.\d+)?$", "", name.decode(errors="replace"))
+        sizes[owner] = sizes.get(owner, 0) + int(symbol["size"])
+    return sizes
+
+
+def function_symbols(data: bytes) -> list[tuple[bytes, np.void]]:
+    """Name and symbol (`SYMBOL64`) of each function that a little-endian ELF object defines, in the order of the file.
+
+    Raises:
+        ObjectError: other format, or cut short.
+    """
+    sections = read_sections(data)
+    found = []
     for table in sections[sections["type"] == _SHT_SYMTAB]:
         strings = sections[int(table["link"])]
-        names = data[int(strings["offset"]) : int(strings["offset"]) + int(strings["size"])]
-        for symbol in read_symbols(data, table):
-            if symbol["info"] & 15 in (_STT_FUNC, _STT_GNU_IFUNC) and symbol["shndx"]:
-                name = names[int(symbol["name"]) :].partition(b"\0")[0].decode(errors="replace")
-                owner = re.sub(r"\.cold(\.\d+)?$", "", name)
-                sizes[owner] = sizes.get(owner, 0) + int(symbol["size"])
-    return sizes
+        start, end = int(strings["offset"]), int(strings["offset"]) + int(strings["size"])
+        symbols = read_symbols(data, table)
+        for symbol in symbols[np.isin(symbols["info"] & 15, (_STT_FUNC, _STT_GNU_IFUNC)) & (symbols["shndx"] != 0)]:
+            name = start + int(symbol["name"])
+            found.append((data[name : data.find(b"\0", name, end)], symbol))
+    return found
 
 
 def global_symbols(data: bytes, *, dynamic: bool = False) -> tuple[frozenset[bytes], frozenset[bytes]]:
@@ -166,7 +181,7 @@ def read_sections(data: bytes) -> np.ndarray:
     Raises:
         ObjectError: other format, or cut short.
     """
-    if data[:4] != b"\x7fELF":
+    if not data.startswith(ELF):
         raise ObjectError("this is not an ELF file; choose an ELF target")
     if data[4:6] not in (b"\x01\x01", b"\x02\x01"):
         raise ObjectError("the object is not little-endian ELF; choose such a target")

@@ -1,4 +1,6 @@
-"""What register allocation cost each function: spills, reloads and copies, from the compiler's own remarks.
+"""What the compiler's own remarks tell: what register allocation cost each function, and which calls were asked about.
+
+**Costs of functions**: spills, reloads and copies.
 
 With ``-fsave-optimization-record`` LLVM writes a stream of YAML documents, one for each function with any such cost
 (``SpillReloadCopies``, loops included) and one for each of its loops (``LoopSpillReloadCopies``, counted again there)::
@@ -16,6 +18,17 @@ With ``-fsave-optimization-record`` LLVM writes a stream of YAML documents, one 
 A cost is a sum over the blocks of a function: block frequency relative to the entry, times the number of instructions.
 Source: ``computeStats`` and ``reportStats`` in llvm/lib/CodeGen/RegAllocGreedy.cpp. The stream is always written by
 the same code of LLVM, so it is read here as text: a YAML parser takes some hundred times as long.
+
+**Calls.** The inliner's advisor writes one document for each question, in the order of the questions, however it was
+answered (``MLInlineAdvice`` in llvm/lib/Analysis/MLInlineAdvisor.cpp). It names the caller and the callee::
+
+    --- !Passed
+    Pass:            inline-ml
+    Name:            InliningSuccess
+    Function:        caller
+    Args:
+      - Callee:          callee
+    ...
 """
 
 import re
@@ -25,6 +38,10 @@ from mlgo.core.errors import RemarkError
 
 REMARK_OPTIONS = ("-fsave-optimization-record=yaml", "-foptimization-record-passes=regalloc")
 """Options of clang that make it write the stream; ``-foptimization-record-file=`` says where."""
+
+
+CALL_OPTIONS = ("-fsave-optimization-record=yaml", "-foptimization-record-passes=inline-ml")
+"""The same for the calls that the inliner asks about."""
 
 
 class SpillCosts(NamedTuple):
@@ -62,6 +79,8 @@ _FIELDS = {
 }
 _START, _END = b"--- !", b"\n...\n"
 _FUNCTION_REMARK = re.compile(rb"\nName: +SpillReloadCopies\n(?:DebugLoc: .*\n)?Function: +(.+)\n")
+_CALLER = re.compile(rb"^Function: +(.+)$", re.MULTILINE)
+_CALLEE = re.compile(rb"^  - Callee: +(.+)$", re.MULTILINE)
 _ARGUMENT = re.compile(rb"\n  - (Num\w+|Total\w+): +'([^'\n]*)'")
 
 
@@ -82,6 +101,30 @@ def read_spill_costs(data: bytes) -> list[SpillCosts]:
     if not data.startswith(_START) or not data.endswith(_END):
         raise RemarkError("the compiler's remarks are cut short or not YAML")
     return [_costs(match[1], document) for document in data.split(_END) if (match := _FUNCTION_REMARK.search(document))]
+
+
+def read_calls(data: bytes) -> list[tuple[bytes, bytes]]:
+    """Read caller and callee of each question about inlining, in the order of the questions.
+
+    Args:
+        data: the whole file; empty when nothing was asked.
+
+    Raises:
+        RemarkError: cut short, or not such a stream.
+    """
+    if not data:
+        return []
+    if not data.startswith(_START) or not data.endswith(_END):
+        raise RemarkError("the compiler's remarks are cut short or not YAML")
+    callers, callees = _CALLER.findall(data), _CALLEE.findall(data)
+    if not len(callers) == len(callees) == data.count(_END):
+        raise RemarkError("a remark of the inliner names no caller or no callee")
+    return [(_bare(caller), _bare(callee)) for caller, callee in zip(callers, callees, strict=True)]
+
+
+def _bare(scalar: bytes) -> bytes:
+    """A YAML scalar as LLVM writes function names, as bytes; see `_unquoted`."""
+    return scalar[1:-1].replace(b"''", b"'") if scalar.startswith(b"'") else scalar
 
 
 def _costs(function: bytes, document: bytes) -> SpillCosts:

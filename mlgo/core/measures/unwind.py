@@ -38,16 +38,37 @@ def unwind_bytes(data: bytes) -> np.ndarray:
     Raises:
         ObjectError: not such an object, cut short, or its unwind table or relocations are not well-formed.
     """
+    entries = unwind_entries(data)
+    found = np.zeros(len(read_sections(data)), np.int64)
+    np.add.at(found, entries["section"], entries["bytes"])
+    return found
+
+
+ENTRY = np.dtype([("section", np.int64), ("offset", np.int64), ("bytes", np.int64)])
+"""An unwind entry of a function: where in the object the function begins, and how long the entry is."""
+
+
+def unwind_entries(data: bytes) -> np.ndarray:
+    """Unwind entries whose functions are known, structured [num_entries], see `ENTRY`.
+
+    Args:
+        data: a little-endian ELF object.
+
+    Raises:
+        ObjectError: see `unwind_bytes`.
+    """
     sections = read_sections(data)
-    found = np.zeros(len(sections), np.int64)
+    found = [np.zeros(0, ENTRY)]
     kinds = [of for bits, of in _RELOCATIONS if bits == data[4]]
     for number in np.flatnonzero(np.isin(sections["type"], kinds)).tolist():
         table = int(sections["info"][number])
         if _is_unwind_table(data, sections, table):
             starts, sizes = _entries(data, sections[table])
-            owners = _owners(data, sections, number, starts + _ADDRESS_AT)
-            np.add.at(found, owners[owners > 0], sizes[owners > 0])
-    return found
+            entries = np.zeros(len(starts), ENTRY)
+            entries["section"], entries["offset"] = _places(data, sections, number, starts + _ADDRESS_AT)
+            entries["bytes"] = sizes
+            found.append(entries[entries["section"] > 0])
+    return np.concatenate(found)
 
 
 def _is_unwind_table(data: bytes, sections: np.ndarray, number: int) -> bool:
@@ -74,8 +95,12 @@ def _entries(data: bytes, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return offsets, sizes
 
 
-def _owners(data: bytes, sections: np.ndarray, number: int, offsets: np.ndarray) -> np.ndarray:
-    """Section that the relocation at each offset leads to, int64 [num_offsets]; 0 where there is none."""
+def _places(data: bytes, sections: np.ndarray, number: int, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the relocation at each offset leads to: section, 0 where there is none, and offset in it.
+
+    Both are int64 [num_offsets]. Objects for which the addend stands in the table itself (``SHT_REL``) name the
+    function's symbol, so that it is 0 there.
+    """
     kind = _RELOCATIONS[data[4], int(sections["type"][number])]
     relocations = section_entries(data, sections[number], kind)
     named = relocations["symbol"] if "symbol" in (kind.names or ()) else relocations["info"] >> 8
@@ -87,11 +112,15 @@ def _owners(data: bytes, sections: np.ndarray, number: int, offsets: np.ndarray)
         raise ObjectError("a relocation of the object's unwind table names a symbol that is not there")
     target = symbols["shndx"][named].astype(np.int64)
     target[(target >= _LORESERVE) | (target >= len(sections))] = 0
+    place = symbols["value"][named].astype(np.int64)
+    if "addend" in (kind.names or ()):
+        place += relocations["addend"]
     order = np.argsort(relocations["offset"], kind="stable")
     places = relocations["offset"][order].astype(np.int64)
     position = np.searchsorted(places, offsets)
     hit = position < len(places)
     hit[hit] = places[position[hit]] == offsets[hit]
-    owners = np.zeros(len(offsets), np.int64)
+    owners, starts = np.zeros((2, len(offsets)), np.int64)
     owners[hit] = target[order][position[hit]]
-    return owners
+    starts[hit] = place[order][position[hit]]
+    return owners, starts

@@ -1,6 +1,6 @@
 """Marginal costs: what inlining one call adds to the size, learned from the sizes of whole compiles."""
 
-from mlgo.learn.marginal.equations import Equations, Evidence, equations
+from mlgo.learn.marginal.equations import Equations, Evidence, equations, join
 from mlgo.learn.marginal.fit import FitResult, fit_costs
 from mlgo.learn.marginal.loop import MarginalState, learn_costs
 from mlgo.learn.marginal.start import heuristic_evidence, linear_clone, sure_clones
@@ -13,6 +13,7 @@ __all__ = [
     "equations",
     "fit_costs",
     "heuristic_evidence",
+    "join",
     "learn_costs",
     "linear_clone",
     "sure_clones",

@@ -44,6 +44,10 @@ class MarginalConfig(Section):
     """Pull towards the heuristic's answers in the fits of each round; the last one holds for all further rounds."""
     huber_percent: PositiveFloat
     """Error of an equation, in percent of a module's size, from which on the loss is linear."""
+    function_weight: Annotated[float, Field(ge=0.0)]
+    """Weight of the equations of functions beside those of modules. With 0, compiles do not tell their functions."""
+    huber_bytes: PositiveFloat
+    """Error of an equation of a function, in bytes, from which on the loss is linear."""
     learning_rate: PositiveFloat
     """Adam step size."""
     max_epochs: Positive

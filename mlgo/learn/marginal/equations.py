@@ -1,15 +1,23 @@
 """From compiles to equations about single decisions.
 
-For compile k of module m, with d(x) the change in size when the call with features x is inlined:
+A call with features x that is inlined makes its caller grow by g(x), and changes the size by s(x) through its share in
+the disappearance of the callee. For compile k of module m
 
-    size(m, k) = c(m) + sum of d(x) over the inlined questions of k
+    size(m, k) = c(m) + sum of g(x) + s(x) over the inlined questions of k
 
-c(m) is unknown and cancels when both sides are centred within the module. One compile says something about hundreds of
-decisions, where a candidate's reward says one thing about a vector of weights.
+c(m) is unknown and cancels when both sides are centred within the module. Where a compile tells its functions, each
+function gives two equations more. For a function f that the object has, and one that any compile of the module has:
+
+    size(f, k) = c(f) + sum of g(x) over the inlined questions of k whose caller is f
+    -size(f) if f is gone in k, else 0  =  d(f) + sum of s(x) over the inlined questions of k whose callee is f
+
+with the mean of f's known sizes as size(f). So one compile says something about each function, where a candidate's
+reward says one thing about a vector of weights. A function that no compile's object has is left out. One that the
+optimizer has renamed or split off (``f.llvm.123``, ``f.part.0``) has a name, and so equations, of its own.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -29,48 +37,138 @@ class Evidence:
     episodes: tuple[Episode, ...]
 
     def add(self, episode: Episode) -> "Evidence":
-        """The evidence with one more compile; the same answers again add nothing."""
-        if any(np.array_equal(episode.answers, known.answers) for known in self.episodes):
-            return self
+        """The evidence with one more compile; the same answers again add nothing, unless they tell functions anew."""
+        for number, known in enumerate(self.episodes):
+            if np.array_equal(episode.answers, known.answers):
+                if known.credit is not None or episode.credit is None:
+                    return self
+                others = (*self.episodes[:number], *self.episodes[number + 1 :])
+                return Evidence(self.baseline, (*others, episode))
         return Evidence(self.baseline, (*self.episodes, episode))
 
 
 @dataclass(frozen=True)
+class Terms:
+    """Sums of one output of the network, each with what it should be but for a constant of its group.
+
+    Attributes:
+        of: int32 [num_inlined], the sum that each inlined question belongs to; -1 for none.
+        values: float32 [num_sums], what is known, in bytes.
+        group: int32 [num_sums], sums that share a constant.
+    """
+
+    of: np.ndarray
+    values: np.ndarray
+    group: np.ndarray
+
+
+@dataclass(frozen=True)
 class Equations:
-    """A batch of equations, flat: one row per inlined question, one entry per compile.
+    """Equations of some modules, flat: one row per inlined question.
 
     Attributes:
         inputs: float16 [num_inlined, num_features], normalised features of the inlined questions.
-        compile_of: int32 [num_inlined], the compile each belongs to.
-        module_of: int32 [num_compiles], the module of each compile, counted from 0.
-        sizes: float32 [num_compiles], size in percent of the heuristic's.
+        modules: a sum for each compile: its size. Groups are modules.
+        callers: a sum for each compile and function: its size.
+        callees: a sum for each compile and function: minus its size where it is gone, else 0.
         percent_per_byte: float32 [num_compiles], what one byte is in percent of the heuristic's size.
-        num_modules: how many modules.
     """
 
     inputs: np.ndarray
-    compile_of: np.ndarray
-    module_of: np.ndarray
-    sizes: np.ndarray
+    modules: Terms
+    callers: Terms
+    callees: Terms
     percent_per_byte: np.ndarray
-    num_modules: int
 
 
-def equations(chosen: Sequence[tuple[float, Sequence[Episode]]], num_features: int) -> Equations:
-    """Lay out compiles of some modules.
+def equations(baseline: float, episodes: Sequence[Episode], num_features: int) -> Equations:
+    """Equations of one module.
 
     Args:
-        chosen: baseline size in bytes and compiles of each module.
+        baseline: size under the heuristic, in bytes.
+        episodes: its compiles.
         num_features: width of the inputs, for the case that nothing was inlined.
     """
-    compiles = [(m, baseline, one) for m, (baseline, episodes) in enumerate(chosen) for one in episodes]
-    inlined = [one.inputs[one.answers == 1] for _, _, one in compiles]
-    counts = [len(rows) for rows in inlined]
+    inlined = [one.inputs[one.answers == 1] for one in episodes]
+    compile_of = np.repeat(np.arange(len(episodes), dtype=np.int32), [len(rows) for rows in inlined])
+    scores = np.array([one.score for one in episodes], np.float32)
+    callers, callees = _of_functions(episodes, compile_of)
     return Equations(
         np.concatenate([np.zeros((0, num_features), np.float16), *inlined]),
-        np.repeat(np.arange(len(compiles), dtype=np.int32), counts),
-        np.array([m for m, _, _ in compiles], np.int32),
-        np.array([100.0 * one.score / baseline for _, baseline, one in compiles], np.float32),
-        np.array([100.0 / baseline for _, baseline, _ in compiles], np.float32),
-        len(chosen),
+        Terms(compile_of, scores, np.zeros(len(episodes), np.int32)),
+        callers,
+        callees,
+        np.full(len(episodes), 100.0 / baseline, np.float32),
     )
+
+
+def join(parts: Sequence[Equations]) -> Equations:
+    """Equations of several modules."""
+    return Equations(
+        np.concatenate([part.inputs for part in parts]),
+        *(_joined([getattr(part, name) for part in parts]) for name in ("modules", "callers", "callees")),
+        np.concatenate([part.percent_per_byte for part in parts]),
+    )
+
+
+def _of_functions(episodes: Sequence[Episode], compile_of: np.ndarray) -> tuple[Terms, Terms]:
+    """Sums over callers and over callees."""
+    told = [one.credit for one in episodes]
+    names = np.unique(np.concatenate([np.zeros(0, np.uint64), *(one.names for one in told if one is not None)]))
+    shape = len(episodes), len(names)
+    sizes, known = np.full(shape, -1, np.int64), np.array([one is not None for one in told], bool)
+    sides = np.full((2, len(compile_of)), -1, np.int64)
+    for number, (one, episode) in enumerate(zip(told, episodes, strict=True)):
+        if one is not None:
+            places, yes = np.searchsorted(names, one.names), episode.answers == 1
+            sizes[number, places] = one.sizes
+            sides[:, compile_of == number] = places[one.callers[yes]], places[one.callees[yes]]
+    present = sizes >= 0
+    num_present = present.sum(axis=0)
+    mean = np.where(present, sizes, 0).sum(axis=0) / np.maximum(num_present, 1)
+    gone = np.where(present, 0.0, -mean)
+    asked = (num_present > 0) & known[:, None]
+    return _terms(sides[0], compile_of, sizes, present), _terms(sides[1], compile_of, gone, asked)
+
+
+def _terms(function: np.ndarray, compile_of: np.ndarray, values: np.ndarray, holds: np.ndarray) -> Terms:
+    """Sums by compile and function, for the functions about which two compiles say different things.
+
+    Args:
+        function: int64 [num_inlined], -1 where it is not known.
+        compile_of: int32 [num_inlined].
+        values: [num_compiles, num_functions].
+        holds: bool [num_compiles, num_functions], where there is an equation.
+    """
+    counts, known = np.zeros(values.shape, np.int64), function >= 0
+    np.add.at(counts, (compile_of[known], function[known]), 1)
+    used = holds & (_differs(values, holds) | _differs(counts, holds))
+    numbers = np.full(values.shape, -1, np.int32)
+    numbers[used] = np.arange(np.count_nonzero(used))
+    of = np.where(known, numbers[compile_of, function] if numbers.size else -1, -1).astype(np.int32)
+    group = np.unique(np.nonzero(used)[1], return_inverse=True)[1]
+    return Terms(of, values[used].astype(np.float32), group.astype(np.int32))
+
+
+def _differs(values: np.ndarray, where: np.ndarray) -> np.ndarray:
+    """Which columns have two values, bool [num_columns]."""
+    least, most = np.where(where, values, np.inf), np.where(where, values, -np.inf)
+    found: np.ndarray = least.min(axis=0, initial=np.inf) < most.max(axis=0, initial=-np.inf)
+    return found
+
+
+def _joined(parts: Sequence[Terms]) -> Terms:
+    sums = np.cumsum([0, *(len(part.values) for part in parts[:-1])])
+    groups = np.cumsum([0, *(int(part.group.max(initial=-1)) + 1 for part in parts[:-1])])
+    return Terms(
+        np.concatenate([np.where(part.of >= 0, part.of + start, -1) for part, start in zip(parts, sums, strict=True)]),
+        np.concatenate([part.values for part in parts]),
+        np.concatenate([part.group + start for part, start in zip(parts, groups, strict=True)]),
+    )
+
+
+def flat(batch: Equations) -> tuple[np.ndarray, ...]:
+    """All arrays, in the order of the fields, as one tuple for a compiled function; integers are int32."""
+    terms = [getattr(one, field.name) for one in (batch.modules, batch.callers, batch.callees) for field in fields(one)]
+    plain = [batch.inputs, *terms, batch.percent_per_byte]
+    return tuple(array.astype(np.int32) if array.dtype.kind == "i" else array for array in plain)

@@ -10,15 +10,16 @@ from mlgo.core.errors import TrainingError
 from mlgo.core.seeding import generator
 from mlgo.learn.bc import CloneData
 from mlgo.learn.marginal.config import MarginalConfig
-from mlgo.learn.marginal.equations import Equations, Evidence, equations
+from mlgo.learn.marginal.equations import Equations, Evidence, equations, flat, join
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture, flatten
 
 _ANCHOR_BATCH = 2048
 _LABEL_SMOOTHING = 0.1
 _MIN_COMPILES = 2
-_MAX_COMPILES = 16
-"""Compiles of one module in one step, so that modules with much evidence do not rule."""
+_MAX_COMPILES = 32
+"""Compiles of one module in a fit, so that modules with much evidence do not rule."""
+_HELD_BATCH = 16
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,10 @@ def fit_costs(
 ) -> FitResult:
     """Fit the network from a start.
 
-    The network's output g is the policy's logit; the change in size by inlining is ``-config.unit_bytes * g``. The
-    loss is Huber's on the centred equations, in percent of each module's size, plus ``anchor`` times the cross-entropy
-    towards the heuristic's answers.
+    The network has two outputs, growth g of the caller and saving s by the callee, both in units of
+    ``config.unit_bytes``; -(g + s) is the policy's logit. The loss is Huber's on the centred equations of modules, in
+    percent of each module's size, plus ``config.function_weight`` times that on those of functions, in units, plus
+    ``anchor`` times the cross-entropy towards the heuristic's answers.
 
     Args:
         start: float32 [num_params].
@@ -75,11 +77,8 @@ def fit_costs(
     if not held:
         held = train
     network, draw_rows = _CostNetwork(start, shape, config), _row_sampler(heuristic)
-    width = shape.widths[0]
-    held_batches = [
-        equations([(one.baseline, one.episodes[-2 * _MAX_COMPILES :]) for one in held[i : i + 16]], width)
-        for i in range(0, len(held), 16)
-    ]
+    held_sums, train_sums = ([_drawn(one, rng, shape.widths[0]) for one in part] for part in (held, train))
+    held_batches = [join(held_sums[i : i + _HELD_BATCH]) for i in range(0, len(held), _HELD_BATCH)]
     best, best_loss = start, network.mean_loss(held_batches)
     record = {"start_loss": best_loss, "loss": best_loss, "held_out_loss": best_loss, "epochs": 0.0}
     since_best = 0
@@ -87,9 +86,8 @@ def fit_costs(
         losses = []
         permuted = rng.permutation(len(train))
         for i in range(0, len(train), config.batch_modules):
-            batch = [train[int(j)] for j in permuted[i : i + config.batch_modules]]
-            rows = draw_rows(rng)
-            losses.append(network.step(equations([_drawn(one, rng) for one in batch], width), heuristic, rows, anchor))
+            batch = join([train_sums[int(j)] for j in permuted[i : i + config.batch_modules]])
+            losses.append(network.step(batch, heuristic, draw_rows(rng), anchor))
         held_loss = network.mean_loss(held_batches)
         record = {**record, "loss": float(np.mean(losses)), "epochs": float(epoch)}
         if not np.isfinite([record["loss"], held_loss]).all():
@@ -102,11 +100,9 @@ def fit_costs(
     return FitResult(best, {**record, "held_out_loss": best_loss})
 
 
-def _drawn(one: Evidence, rng: np.random.Generator) -> tuple[float, Sequence[Any]]:
-    if len(one.episodes) <= _MAX_COMPILES:
-        return one.baseline, one.episodes
-    chosen = rng.choice(len(one.episodes), _MAX_COMPILES, replace=False)
-    return one.baseline, [one.episodes[int(i)] for i in chosen]
+def _drawn(one: Evidence, rng: np.random.Generator, width: int) -> Equations:
+    chosen = rng.permutation(len(one.episodes))[:_MAX_COMPILES]
+    return equations(one.baseline, [one.episodes[int(i)] for i in np.sort(chosen)], width)
 
 
 def _row_sampler(heuristic: CloneData) -> Callable[[np.random.Generator], np.ndarray]:
@@ -124,18 +120,15 @@ class _CostNetwork:
     def __init__(self, start: np.ndarray, shape: Architecture, config: MarginalConfig) -> None:
         tf = import_tensorflow()
         self._tf, self._config = tf, config
-        self._variables = [tf.Variable(part) for layer in shape.unflatten(start) for part in layer]
+        *hidden, (matrix, bias) = shape.unflatten(start)
+        # Growth is all that the start knows of; what a callee saves is learnt from nothing.
+        outputs = (np.concatenate([-matrix, 0.0 * matrix], axis=1), np.concatenate([-bias, 0.0 * bias]))
+        self._variables = [tf.Variable(part) for layer in (*hidden, outputs) for part in layer]
         self._optimizer = tf.keras.optimizers.Adam(config.learning_rate)
         self._optimizer.build(self._variables)
         spec, width = tf.TensorSpec, shape.widths[0]
-        batch = [
-            spec((None, width), tf.float16),
-            spec((None,), tf.int32),
-            spec((None,), tf.int32),
-            spec((None,), tf.float32),
-            spec((None,), tf.float32),
-            spec((), tf.int32),
-        ]
+        sums = [spec((None,), tf.int32), spec((None,), tf.float32), spec((None,), tf.int32)]
+        batch = [spec((None, width), tf.float16), *(3 * sums), spec((None,), tf.float32)]
         anchor = [spec((None, width), tf.float32), spec((None,), tf.float32), spec((), tf.float32)]
         self._loss = tf.function(self._equation_loss, input_signature=batch)
         self._step = tf.function(self._descend, input_signature=[*batch, *anchor])
@@ -143,35 +136,49 @@ class _CostNetwork:
     def step(self, batch: Equations, heuristic: CloneData, rows: np.ndarray, anchor: float) -> float:
         """One gradient step; returns the loss of the equations."""
         weight = np.float32(anchor)
-        return float(self._step(*_fields(batch), heuristic.inputs[rows], heuristic.answers[rows], weight))
+        return float(self._step(*flat(batch), heuristic.inputs[rows], heuristic.answers[rows], weight))
 
     def mean_loss(self, batches: Sequence[Equations]) -> float:
         """Loss per compile."""
-        counts = [len(batch.sizes) for batch in batches]
-        return float(np.average([float(self._loss(*_fields(batch))) for batch in batches], weights=counts))
+        counts = [len(batch.modules.values) for batch in batches]
+        return float(np.average([float(self._loss(*flat(batch))) for batch in batches], weights=counts))
 
     def weights(self) -> np.ndarray:
-        """float32 [num_params]."""
+        """Of the policy, whose logit is what both outputs save together; float32 [num_params]."""
         parts = [variable.numpy() for variable in self._variables]
-        return flatten(list(zip(parts[::2], parts[1::2], strict=True)))
+        *hidden, (matrix, bias) = zip(parts[::2], parts[1::2], strict=True)
+        return flatten([*hidden, (-matrix.sum(axis=1, keepdims=True), -bias.sum(keepdims=True))])
 
-    def _logits(self, inputs: Any) -> Any:
+    def _outputs(self, inputs: Any) -> Any:
+        """Growth and saving, float32 [num_questions, 2], in units."""
         tf, layers = self._tf, list(zip(self._variables[::2], self._variables[1::2], strict=True))
         for matrix, bias in layers[:-1]:
             inputs = tf.nn.relu(inputs @ matrix + bias)
         matrix, bias = layers[-1]
-        return (inputs @ matrix + bias)[:, 0]
+        return inputs @ matrix + bias
 
-    def _equation_loss(
-        self, inputs: Any, compile_of: Any, module_of: Any, sizes: Any, percent_per_byte: Any, num_modules: Any
-    ) -> Any:
-        tf, huber = self._tf, self._config.huber_percent
-        gains = self._config.unit_bytes * self._logits(tf.cast(inputs, tf.float32))
-        predicted = -percent_per_byte * tf.math.unsorted_segment_sum(gains, compile_of, tf.size(sizes))
-        difference = predicted - sizes
-        centre = tf.math.unsorted_segment_mean(difference, module_of, num_modules)
-        error = tf.abs(difference - tf.gather(centre, module_of))
-        return tf.reduce_mean(tf.where(error < huber, 0.5 * error**2, huber * (error - 0.5 * huber)))
+    def _equation_loss(self, inputs: Any, *terms: Any) -> Any:
+        tf, config = self._tf, self._config
+        *terms, percent_per_byte = terms
+        modules, callers, callees = terms[:3], terms[3:6], terms[6:]
+        outputs = self._outputs(tf.cast(inputs, tf.float32))
+        percent = percent_per_byte * config.unit_bytes * self._errors(outputs[:, 0] + outputs[:, 1], *modules)
+        loss = tf.reduce_mean(_huber(tf, percent, config.huber_percent))
+        huber_units = config.huber_bytes / config.unit_bytes
+        functions = sum(
+            tf.reduce_sum(_huber(tf, self._errors(outputs[:, column], *side), huber_units))
+            for column, side in enumerate((callers, callees))
+        )
+        return loss + config.function_weight * functions / tf.cast(tf.size(percent), tf.float32)
+
+    def _errors(self, outputs: Any, of: Any, values: Any, group: Any) -> Any:
+        """Predicted minus known sums, centred within their groups, float32 [num_sums], in units."""
+        tf = self._tf
+        num_sums = tf.size(values)
+        sums = tf.math.unsorted_segment_sum(outputs, of, tf.maximum(num_sums, 1))  # negative ones belong to none
+        difference = sums[:num_sums] - values / self._config.unit_bytes  # gradients of no sums at all would fail
+        num_groups = tf.reduce_max(tf.concat([group, [-1]], axis=0)) + 1
+        return difference - tf.gather(tf.math.unsorted_segment_mean(difference, group, num_groups), group)
 
     def _descend(self, *args: Any) -> Any:
         tf = self._tf
@@ -179,18 +186,13 @@ class _CostNetwork:
         with tf.GradientTape() as tape:
             loss = self._equation_loss(*batch)
             smooth = (1.0 - _LABEL_SMOOTHING) * answers + 0.5 * _LABEL_SMOOTHING
-            entropy = tf.nn.sigmoid_cross_entropy_with_logits(labels=smooth, logits=self._logits(inputs))
+            logits = -tf.reduce_sum(self._outputs(inputs), axis=1)
+            entropy = tf.nn.sigmoid_cross_entropy_with_logits(labels=smooth, logits=logits)
             total = loss + anchor * tf.reduce_mean(entropy)
         self._optimizer.apply_gradients(zip(tape.gradient(total, self._variables), self._variables, strict=True))
         return loss
 
 
-def _fields(batch: Equations) -> tuple[Any, ...]:
-    return (
-        batch.inputs,
-        batch.compile_of,
-        batch.module_of,
-        batch.sizes,
-        batch.percent_per_byte,
-        np.int32(batch.num_modules),
-    )
+def _huber(tf: Any, error: Any, limit: float) -> Any:
+    size = tf.abs(error)
+    return tf.where(size < limit, 0.5 * size**2, limit * (size - 0.5 * limit))

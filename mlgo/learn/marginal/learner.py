@@ -94,6 +94,7 @@ def _of_modules(context: ModuleContext) -> Trained:
                 seed,
                 "marginal",
                 round_,
+                with_credit=config.function_weight > 0.0,
             )
             read = partial(episode, policy=joint(start), objective=context.objective)
             return compiles.recorded(jobs, read, f"{context.label} round {round_ + 1}")

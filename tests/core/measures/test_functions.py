@@ -1,0 +1,55 @@
+"""Bytes by function against the symbol table and the unwind table that readelf shows, and calls that clang reports."""
+
+import re
+import subprocess
+
+import pytest
+
+from mlgo.core.errors import RemarkError
+from mlgo.core.measures.elf import function_sizes, read_sections, text_size
+from mlgo.core.measures.functions import bytes_by_function
+from mlgo.core.measures.remarks import read_calls
+
+SOURCE = """
+static int twice(int x) { return 2 * x + 1; }
+__attribute__((noinline)) int far(int x) { return twice(x) * x; }
+int same(int x) __attribute__((alias("far")));
+int main(int argc, char **argv) { return far(argc) + twice(argc); }
+"""
+
+
+@pytest.fixture
+def compiled(tmp_path):
+    (tmp_path / "a.c").write_text(SOURCE)
+
+    def compile_with(*options):
+        command = ["python", "-m", "ziglang", "cc", "-target", "x86_64-linux-gnu", "-Oz", "-g0", "-c", "a.c"]
+        subprocess.run([*command, "-o", "a.o", *options], cwd=tmp_path, check=True, timeout=300)
+        return (tmp_path / "a.o").read_bytes()
+
+    return compile_with
+
+
+@pytest.mark.parametrize("options", [(), ("-ffunction-sections",)])
+def test_code_and_unwind_entries_add_up(compiled, tmp_path, options):
+    data = compiled("-fno-sanitize=all", *options)
+    found, code = bytes_by_function(data), function_sizes(data)
+    assert set(found) == {name.encode() for name in code} == {b"far", b"main", b"same"}
+    assert found[b"same"] == 0  # another name of far's place
+    shown = subprocess.run(["readelf", "--debug-dump=frames", "a.o"], cwd=tmp_path, capture_output=True, text=True)
+    entries = [int(length, 16) + 4 for length in re.findall(r"^\w+ (\w{16}) \w+ FDE", shown.stdout, re.MULTILINE)]
+    assert len(entries) == 2
+    assert sum(found.values()) == code["far"] + code["main"] + sum(entries)
+    assert sum(found.values()) <= text_size(read_sections(data))
+
+
+def test_a_stream_by_hand():
+    one = "--- !Passed\nPass:            inline-ml\nName:            InliningSuccess\nFunction:        {}\nArgs:\n"
+    one += "  - Callee:          {}\n  - ShouldInline:    'true'\n...\n"
+    data = (one.format("main", "f") + one.format("'a''b'", "_ZN1aD2Ev")).encode()
+    assert read_calls(data) == [(b"main", b"f"), (b"a'b", b"_ZN1aD2Ev")]
+    assert read_calls(b"") == []
+    with pytest.raises(RemarkError, match="cut short"):
+        read_calls(data[:-10])
+    with pytest.raises(RemarkError, match="no callee"):
+        read_calls(data.replace(b"Callee:          f", b"Other:           f"))
