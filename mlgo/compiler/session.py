@@ -47,8 +47,8 @@ class Credit:
 
     Attributes:
         names: uint64 [num_functions], hash of each function's symbol.
-        sizes: int32 [num_functions], bytes of code and unwind entry, see `bytes_by_function`; -1 where the object does
-            not have the function.
+        sizes: float32 [num_functions], bytes of code and unwind entry, see `bytes_by_function`, by shares if those are
+            known; -1 where the object does not have the function.
         callers: int32 [num_questions], number of the function that has the call.
         callees: int32 [num_questions], number of the function that is called.
     """
@@ -427,17 +427,17 @@ def _call_flags(calls: Path | None) -> tuple[str, ...]:
     return () if calls is None else (*CALL_OPTIONS, f"-foptimization-record-file={calls}")
 
 
-def _read_credit(calls: Path, data: bytes, num_questions: int) -> Credit:
+def _read_credit(calls: Path, data: bytes, num_questions: int, num_copies: Mapping[bytes, int] | None) -> Credit:
     named = read_calls(calls.read_bytes() if calls.exists() else b"")
     if len(named) != num_questions:
         raise RemarkError(f"the compiler asked {num_questions} questions and reported {len(named)} calls")
-    sizes = bytes_by_function(data)
+    sizes = bytes_by_function(data, num_copies)
     functions = sorted({*sizes, *(name for call in named for name in call)})
     numbers = {name: number for number, name in enumerate(functions)}
     callers, callees = np.array([[numbers[name] for name in call] for call in named], np.int32).reshape(-1, 2).T
     return Credit(
         np.array([_hash(name) for name in functions], np.uint64),
-        np.array([sizes.get(name, -1) for name in functions], np.int32),
+        np.array([sizes.get(name, -1.0) for name in functions], np.float32),
         callers,
         callees,
     )
@@ -477,4 +477,4 @@ def _measured(
     result = CompileResult(scores, digest, seconds, spills=compiled.functions, **talk)  # type: ignore[arg-type]
     if calls is None or not data.startswith(ELF):  # names of functions are read of ELF alone
         return result
-    return replace(result, credit=_read_credit(calls, data, result.num_questions))
+    return replace(result, credit=_read_credit(calls, data, result.num_questions, num_copies))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from mlgo.core.errors import ObjectError
-from mlgo.core.measures.elf import is_text, read_symbols
+from mlgo.core.measures.elf import ELF, is_text, read_symbols
 from mlgo.core.measures.sections import read_sections
 from mlgo.core.measures.unwind import unwind_bytes
 
@@ -29,8 +29,31 @@ def comdat_groups(data: bytes) -> list[tuple[bytes, int]]:
         ObjectError: ELF of another byte order, cut short, or a group or unwind table is not well-formed.
     """
     sections = read_sections(data)
-    if not data.startswith(b"\x7fELF"):
+    if not data.startswith(ELF):
         return []
+    text = np.where(is_text(sections), sections["size"], 0).astype(np.int64) + unwind_bytes(data)
+    return [(signature, int(text[members].sum())) for signature, members in _comdats(data, sections)]
+
+
+def carriers_by_section(data: bytes, num_copies: Mapping[bytes, int]) -> np.ndarray:
+    """How many objects carry each section of an ELF object, int64 [num_sections]; 1 for those outside of groups.
+
+    Args:
+        data: the object.
+        num_copies: objects that carry a group, by signature; 1 for those it does not name.
+
+    Raises:
+        ObjectError: see `comdat_groups`.
+    """
+    sections = read_sections(data)
+    found = np.ones(len(sections), np.int64)
+    for signature, members in _comdats(data, sections):
+        found[members] = num_copies.get(signature, 1)
+    return found
+
+
+def _comdats(data: bytes, sections: np.ndarray) -> list[tuple[bytes, np.ndarray]]:
+    """Signature and numbers of the member sections of each group of which a linker keeps one."""
     groups = sections[sections["type"] == _SHT_GROUP]
     if not len(groups):
         return []
@@ -44,9 +67,9 @@ def comdat_groups(data: bytes) -> list[tuple[bytes, int]]:
     words[starts] = 0  # from here on the empty first section, in place of the flags
     if np.any(words >= len(sections)):
         raise ObjectError("a section group of the object names a section that is not there")
-    text = np.where(is_text(sections), sections["size"], 0).astype(np.int64) + unwind_bytes(data)
-    sizes = np.add.reduceat(text[words], starts)
-    return list(zip(_signatures(data, sections, groups[is_comdat]), sizes[is_comdat].tolist(), strict=True))
+    members = [part[1:] for part in np.split(words, starts[1:])]
+    kept = [members[number] for number in np.flatnonzero(is_comdat)]
+    return list(zip(_signatures(data, sections, groups[is_comdat]), kept, strict=True))
 
 
 def deduplicated_text(objects: Iterable[tuple[int, list[tuple[bytes, int]]]]) -> int:

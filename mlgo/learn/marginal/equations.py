@@ -116,7 +116,7 @@ def _of_functions(episodes: Sequence[Episode], compile_of: np.ndarray) -> tuple[
     told = [one.credit for one in episodes]
     names = np.unique(np.concatenate([np.zeros(0, np.uint64), *(one.names for one in told if one is not None)]))
     shape = len(episodes), len(names)
-    sizes, known = np.full(shape, -1, np.int64), np.array([one is not None for one in told], bool)
+    sizes, known = np.full(shape, -1.0), np.array([one is not None for one in told], bool)
     sides = np.full((2, len(compile_of)), -1, np.int64)
     for number, (one, episode) in enumerate(zip(told, episodes, strict=True)):
         if one is not None:

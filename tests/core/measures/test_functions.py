@@ -53,3 +53,18 @@ def test_a_stream_by_hand():
         read_calls(data[:-10])
     with pytest.raises(RemarkError, match="no callee"):
         read_calls(data.replace(b"Callee:          f", b"Other:           f"))
+
+
+INLINE = """
+inline int twice(int x) { static int calls; return 2 * x + ++calls; }
+int (*taken)(int) = twice;
+"""
+
+
+def test_a_function_that_several_objects_carry_counts_by_its_share(compiled, tmp_path):
+    (tmp_path / "a.c").write_text(INLINE)
+    data = compiled("-fno-sanitize=all", "-xc++")
+    whole, shared = bytes_by_function(data), bytes_by_function(data, {b"_Z5twicei": 4})
+    assert shared == {name: size / 4 for name, size in whole.items()}
+    assert list(whole) == [b"_Z5twicei"]
+    assert bytes_by_function(data, {}) == whole
