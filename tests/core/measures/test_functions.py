@@ -20,10 +20,9 @@ int main(int argc, char **argv) { return far(argc) + twice(argc); }
 
 @pytest.fixture
 def compiled(tmp_path):
-    (tmp_path / "a.c").write_text(SOURCE)
-
-    def compile_with(*options):
-        command = ["python", "-m", "ziglang", "cc", "-target", "x86_64-linux-gnu", "-Oz", "-g0", "-c", "a.c"]
+    def compile_with(*options, text=SOURCE, name="a.c"):
+        (tmp_path / name).write_text(text)
+        command = ["python", "-m", "ziglang", "cc", "-target", "x86_64-linux-gnu", "-Oz", "-g0", "-c", name]
         subprocess.run([*command, "-o", "a.o", *options], cwd=tmp_path, check=True, timeout=300)
         return (tmp_path / "a.o").read_bytes()
 
@@ -61,9 +60,8 @@ int (*taken)(int) = twice;
 """
 
 
-def test_a_function_that_several_objects_carry_counts_by_its_share(compiled, tmp_path):
-    (tmp_path / "a.c").write_text(INLINE)
-    data = compiled("-fno-sanitize=all", "-xc++")
+def test_a_function_that_several_objects_carry_counts_by_its_share(compiled):
+    data = compiled("-fno-sanitize=all", text=INLINE, name="a.cpp")
     whole, shared = bytes_by_function(data), bytes_by_function(data, {b"_Z5twicei": 4})
     assert shared == {name: size / 4 for name, size in whole.items()}
     assert list(whole) == [b"_Z5twicei"]
