@@ -106,7 +106,9 @@ def join(parts: Sequence[Equations]) -> Equations:
     """Equations of several modules."""
     return Equations(
         np.concatenate([part.inputs for part in parts]),
-        *(_joined([getattr(part, name) for part in parts]) for name in ("modules", "callers", "callees")),
+        _joined([part.modules for part in parts]),
+        _joined([part.callers for part in parts]),
+        _joined([part.callees for part in parts]),
         np.concatenate([part.percent_per_byte for part in parts]),
     )
 

@@ -157,9 +157,9 @@ class _CostNetwork:
         matrix, bias = layers[-1]
         return inputs @ matrix + bias
 
-    def _equation_loss(self, inputs: Any, *terms: Any) -> Any:
+    def _equation_loss(self, inputs: Any, *others: Any) -> Any:
         tf, config = self._tf, self._config
-        *terms, percent_per_byte = terms
+        *terms, percent_per_byte = others
         modules, callers, callees = terms[:3], terms[3:6], terms[6:]
         outputs = self._outputs(tf.cast(inputs, tf.float32))
         percent = percent_per_byte * config.unit_bytes * self._errors(outputs[:, 0] + outputs[:, 1], *modules)
