@@ -50,6 +50,13 @@ _LINKER_SEPARATE = frozenset(
 )
 """The same of linkers."""
 
+_TOLERATED = re.compile(
+    r"-Wno-(error=)?(narrowing|c\+\+11-narrowing(-const-reference)?|implicit-function-declaration|"
+    r"implicit-int|int-conversion|incompatible(-function)?-pointer-types|return-type|return-mismatch|register|"
+    r"reserved-user-defined-literal|enum-constexpr-conversion)"
+)
+"""Options about warnings that are errors in clang unless an option says otherwise: a source may not compile without."""
+
 _DEPENDENCIES = frozenset(("-MD", "-MMD", "-MP", "-MG", "-MF", "-MT", "-MQ"))
 _NOT_COMPILING = frozenset(
     ("-E", "-M", "-MM", "-fsyntax-only", "-S", "-###", "--version", "-dumpversion", "-dumpmachine")
@@ -223,6 +230,8 @@ def _read_words(call: Call, arguments: Sequence[str]) -> _Words:
             found.link += [word] if value is None else [word, value]
         elif word.startswith("-Wp,"):
             found.options += word.split(",")[1:]
+        elif _TOLERATED.fullmatch(word):
+            found.options.append(word)
         elif word.startswith("-W") or word in ("-w", "-pipe", "-v", "-pedantic", "-pedantic-errors"):
             continue
         elif word.startswith("-") and word != "-":

@@ -44,6 +44,11 @@ def test_a_compile_without_what_concerns_dependencies_and_warnings():
     assert one == Compile(FOLDER, "src/a.c", "c", options, Path("/build/obj/a.o"), program="cc")
 
 
+def test_a_warning_that_is_an_error_unless_told_otherwise_stays_told():
+    (one,) = steps("c++ -Wno-narrowing -Wno-error=int-conversion -Wno-unused -Wno-error -c a.cc")
+    assert one.options == ("-Wno-narrowing", "-Wno-error=int-conversion")
+
+
 def test_a_macro_for_the_preprocessor_alone_is_a_macro():
     (one,) = steps("gcc -Wp,-D_FORTIFY_SOURCE=2 -c a.c")
     assert one.options == ("-D_FORTIFY_SOURCE=2",)
