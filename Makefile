@@ -4,6 +4,9 @@
 PYTHON ?= python3
 CORES ?= all
 PRESET ?=
+POLICY ?=
+REASON ?=
+FORMS ?=
 EXTRA ?=
 TORCH ?= torch==2.13.0
 
@@ -15,7 +18,7 @@ SNAKEMAKE := $(RUN) snakemake --workflow-profile workflow/profiles/default --cor
 PYTEST := $(RUN) pytest -n auto --dist loadfile
 
 .DEFAULT_GOAL := main
-.PHONY: main setup test test-slow check format tiny headroom programs scoreboard generalisation sweep dry-run clean help
+.PHONY: main setup test test-slow check format tiny headroom programs scoreboard generalisation sweep sealed sealed-corpus dry-run clean help
 
 main: setup  ## set up everything, run the main job, print what it found
 	$(SNAKEMAKE)
@@ -82,6 +85,14 @@ generalisation: setup  ## train and test across languages and compilers, write d
 sweep: setup  ## train under settings that vary, print what each point gains; PRESET names the sweep, else six step sizes
 	$(SNAKEMAKE) $(if $(PRESET),,--configfile config/presets/sweep.yaml) -- sweep
 	@$(RUN) mlgo report sweep
+
+sealed: export MLGO_REASON = $(REASON)
+sealed: setup  ## look at the sealed test set: POLICY=marginal-s0 REASON="..." [FORMS="objects whole"]; the log keeps the reason
+	@$(if $(and $(POLICY),$(REASON)),,echo 'error: give POLICY=<name in data/policies> and REASON="..."; docs/sealed-looks.md keeps the reason' >&2; exit 1)
+	$(SNAKEMAKE) --config "look=$(POLICY)" "forms=$(FORMS)" -- sealed
+
+sealed-corpus: setup  ## build the sealed test set, without a look at it
+	$(SNAKEMAKE) -- sealed_corpus
 
 dry-run: setup  ## what the main job would do
 	$(SNAKEMAKE) --dry-run

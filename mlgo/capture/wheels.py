@@ -28,6 +28,7 @@ from mlgo.compiler.toolchain import find_linker, zig_environment
 from mlgo.core.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
 from mlgo.core.errors import CorpusError, ObjectError
 from mlgo.core.measures.elf import global_symbols
+from mlgo.core.packages import canonical_name
 from mlgo.corpus.fetch import unpack
 from mlgo.corpus.store import OBJECTS_NAME
 
@@ -172,7 +173,7 @@ def _requirements(source: Path) -> set[str]:
     try:
         table = tomllib.loads((source / "pyproject.toml").read_text(errors="replace"))
         words = table["build-system"]["requires"]
-        return {re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", word.strip(), maxsplit=1)[0]).lower() for word in words}
+        return {canonical_name(re.split(r"[^\w.-]", word.strip(), maxsplit=1)[0]) for word in words}
     except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError):
         return set()
 

@@ -11,6 +11,7 @@ from mlgo.cli.options import DEFAULT_CONFIG, add_command, add_config_options, ex
 from mlgo.core.config import json_schema, load_config, merge, read_yaml
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import write_json, write_text
+from mlgo.core.sealed import check_corpus
 
 SCHEMA_PATH = Path("workflow/schemas/config.schema.json")
 PRESETS = Path("config/presets")
@@ -63,7 +64,7 @@ def _use(args: argparse.Namespace) -> None:
         raise ConfigError("name a preset; mlgo config use --list shows them")
     path = presets.get(args.preset, Path(args.preset))
     default = PRESETS / "laptop.yaml"
-    load_config(default, path)  # refuses what does not fit before anything is written
+    check_corpus(load_config(default, path))  # refuses what does not fit before anything is written
     values = merge(read_yaml(default), read_yaml(path))
     text = default.read_text() if path == default else yaml.safe_dump(values, sort_keys=False, width=120)
     write_text(args.config, text)

@@ -3,6 +3,8 @@
 import argparse
 import shutil
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,11 +22,14 @@ from mlgo.core.errors import ConfigError, MlgoError
 from mlgo.core.files import file_sha256, write_text
 from mlgo.core.names import PolicyName
 from mlgo.core.scratch import scratch_directory
+from mlgo.core.sealed import load_sealed
 from mlgo.core.work import shared_folder
 from mlgo.corpus.assemble import SPLITS
 from mlgo.execution.cores import usable_cores
 from mlgo.experiments.inference import Bootstrap
+from mlgo.experiments.looks import LOG, Look, look_of, write_look
 from mlgo.lto.project import Tools
+from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost
@@ -50,8 +55,15 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--split", choices=SPLITS, help="only this split of the corpus")
     parser.add_argument(
         "--project",
+        action="extend",
+        nargs="+",
+        default=[],
         metavar="DIR",
-        help="what mlgo capture has written, or a table projects/NAME.parquet; with --corpus, the name of a project",
+        help="what mlgo capture has written, or a table projects/NAME.parquet; with --corpus, the name of a project; "
+        "several need --output",
+    )
+    parser.add_argument(
+        "--reason", default="", metavar="TEXT", help=f"to look at the sealed test set; kept in {LOG} with the result"
     )
     parser.add_argument(
         "--form",
@@ -82,6 +94,7 @@ def run(args: argparse.Namespace) -> None:
     policy, compiling = load_policy(args.policy), values.section("compile", CompileConfig)
     for subject in subjects:
         subject.check(policy.task, compiling.optimization)
+    look = _look(args, policy, subjects)
     toolchain = find_toolchain(args.toolchain or values.value("toolchain"), values.value("target"))
     linking = Linking(find_linker(), compiling.compile_timeout_s, args.workers)
     with_references = args.references and args.form != "thin"
@@ -129,7 +142,9 @@ def run(args: argparse.Namespace) -> None:
             f"no module compiles; the first, {first['project']}/{first['module']}: {first['failure']}: "
             f"{first['message']}; {output / 'results.parquet'} tells of all"
         )
-    text, failed = _write_page(output, policy.task, str(name), values), len(failures)
+    (text, headline), failed = _write_page(output, policy.task, str(name), values), len(failures)
+    if look:
+        write_look(replace(look, headline=headline))
     record = {"modules": results.num_rows, "failed": failed, "shipped": shipped.to_pylist()}
     head = f"{results.num_rows} modules, {failed} failed; gains of linked files over the heuristic, more is better"
     say(args, {**record, "page": str(output / "report.html")}, f"{head}\n{text}\npage: {output / 'report.html'}")
@@ -139,19 +154,41 @@ def _subjects(args: argparse.Namespace, name: PolicyName) -> tuple[list[Subject]
     """What is evaluated, and where the results go."""
     bitcode, folder = shared_folder() / "bitcode", "-".join(filter(None, (str(name), args.form)))
     if args.corpus is not None:
-        subjects = corpus_projects(args.corpus, bitcode, args.split, args.project)
-        where = args.project or args.split or "all"
+        named = args.project or [None]
+        subjects = [one for name in named for one in corpus_projects(args.corpus, bitcode, args.split, name)]
+        where = "-".join(args.project) or args.split or "all"
         return subjects, args.output or args.corpus.parent / "evaluated" / where / folder
-    if args.project is None or args.split is not None:
+    if not args.project or args.split is not None:
         raise ConfigError("give --project DIR, or --corpus DIR with or without --split and --project NAME")
-    path = Path(args.project)
-    if args.output is None and path.suffix == ".parquet":
+    paths = [Path(project) for project in args.project]
+    if args.output is None and paths[0].suffix == ".parquet":
         raise ConfigError("give --output DIR, too: beside a table of a corpus is no place for results")
-    return [one_project(path, bitcode)], args.output or path / "evaluation" / folder
+    if args.output is None and len(paths) > 1:
+        raise ConfigError("give --output DIR, too: results of several projects belong to none of them")
+    subjects = [one_project(path, bitcode) for path in paths]
+    if twice := [name for name, count in Counter(one.project for one in subjects).items() if count > 1]:
+        raise ConfigError(f"--project names {twice[0]} more than once")
+    return subjects, args.output or paths[0] / "evaluation" / folder
 
 
-def _write_page(output: Path, task: str, policy: str, values: Settings) -> str:
-    """Write the page from the tables; the table of linked files as text."""
+def _look(args: argparse.Namespace, policy: Policy, subjects: Sequence[Subject]) -> Look | None:
+    """Write down that somebody looks at the sealed test set; None if no project is of it.
+
+    Raises:
+        ConfigError: there is no reason for the look.
+        ArtifactError: the log cannot be written.
+    """
+    sealed = load_sealed()
+    contents = {one.project: one.content for one in subjects if sealed.holds(one.project)}
+    if not contents:
+        return None
+    look = look_of(policy, args.policy, args.form or "objects", contents, args.reason)
+    write_look(look)
+    return look
+
+
+def _write_page(output: Path, task: str, policy: str, values: Settings) -> tuple[str, str]:
+    """Write the page from the tables; the table of linked files and the headline as text."""
     from mlgo.report.origin import flatten, input_hashes  # here, since they load plotly
     from mlgo.report.tried import compare_tried, render_tried
 
@@ -169,5 +206,6 @@ def _write_page(output: Path, task: str, policy: str, values: Settings) -> str:
         f"{row['program']} under {row['contender']}: not measured, {row['message']}" for row in tried.ships.failures
     ]
     if not shipped.num_rows:
-        return "no linked file is known, so what ships was not measured; the page has the modules"
-    return "\n".join([tried.ships.table.aligned(), *failed])
+        unknown = "no linked file is known, so what ships was not measured"
+        return f"{unknown}; the page has the modules", unknown
+    return "\n".join([tried.ships.table.aligned(), *failed]), tried.ships.headline

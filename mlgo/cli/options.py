@@ -9,6 +9,7 @@ from textwrap import dedent, indent
 from typing import Any
 
 from mlgo.core.config import Config, load_config
+from mlgo.core.sealed import check_corpus
 from mlgo.core.work import shared_folder
 
 SETTINGS = Path("config")
@@ -65,9 +66,10 @@ def read_config(args: argparse.Namespace) -> Config:
     """Load the configuration that the options name.
 
     Raises:
-        ConfigError: unreadable or invalid.
+        ConfigError: unreadable or invalid, or its corpus mixes splits or takes from the sealed test set.
     """
     config = load_config(args.config, *args.preset)
+    check_corpus(config)
     return config.model_copy(update={"toolchain": args.toolchain}) if args.toolchain else config
 
 

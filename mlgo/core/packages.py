@@ -1,6 +1,7 @@
 """Files of the Python package index: pinned, verified, kept for offline work."""
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -35,6 +36,11 @@ class Package:
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
+
+
+def canonical_name(name: str) -> str:
+    """The one spelling of a project's name that PEP 503 takes all others for."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def fetch_package(package: Package, cache_dir: Path) -> Path:

@@ -13,6 +13,7 @@ from mlgo.core.files import content_hash
 from mlgo.core.learners import LEARNERS, training_chain
 from mlgo.core.names import PolicyName
 from mlgo.core.problems import PROBLEMS, Kind
+from mlgo.core.sealed import check_corpus
 from mlgo.problems.llvm.task import get_task
 
 BASELINE_KEYS: Mapping[Kind, tuple[str, ...]] = {
@@ -151,7 +152,7 @@ def _checked(base: Mapping[str, Any], chosen: Mapping[str, Any]) -> Mapping[str,
     """The configuration with some settings changed.
 
     Raises:
-        ConfigError: a value that its setting cannot have; names the point.
+        ConfigError: a value that its setting cannot have, which names the point; or a corpus that cannot be.
     """
     values: Any = base
     for key, value in chosen.items():
@@ -162,6 +163,7 @@ def _checked(base: Mapping[str, Any], chosen: Mapping[str, Any]) -> Mapping[str,
     label = ", ".join(f"{key}={value}" for key, value in chosen.items())
     config = parse_config(values, f"sweep point {label}" if label else "configuration")
     _check_task(config)
+    check_corpus(config)
     return values
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from mlgo.experiments.inference import Bootstrap
+from mlgo.experiments.inference import Bootstrap, Comparison
 from mlgo.experiments.measured import Contender, Row, by_contender
 from mlgo.experiments.shipped import PROGRAMS, measured_programs, program_rows, ship_failures, shipped_totals
 from mlgo.report.origin import without_folders
@@ -40,6 +40,17 @@ class Ships:
     def totals(self) -> list[Row]:
         """Each policy over all programs of a split."""
         return [row for row in self.rows if row.scope == PROGRAMS]
+
+    @property
+    def headline(self) -> str:
+        """The totals in a line: what each policy gains, over how many files of how many projects, and what is missing."""
+        style = Style(html=False)
+        several = len(self.totals) > 1
+        return "; ".join(
+            f"{f'{row.name}: ' if several else ''}{style.gain(one.total)} in total, {_programs(one, style)}, "
+            f"{style.count(one.num_failed)} not measured"
+            for row, one in ((row, row.by("total")) for row in self.totals)
+        )
 
     @property
     def table(self) -> Table:
@@ -83,7 +94,10 @@ def _all_programs(row: Row) -> int:
 def _program(row: Row, style: Style) -> str:
     if row.scope != PROGRAMS:
         return str(row.counts["program"])
-    one = row.by("total")
+    return _programs(row.by("total"), style)
+
+
+def _programs(one: Comparison, style: Style) -> str:
     programs = f"{style.count(one.num_compared)} program{'' if one.num_compared == 1 else 's'}"
     return f"{programs} of {style.count(one.num_projects)} project{'' if one.num_projects == 1 else 's'}"
 

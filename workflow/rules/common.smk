@@ -18,15 +18,22 @@ from mlgo.core.errors import ConfigError
 from mlgo.core.files import file_sha256
 from mlgo.core.learners import LEARNERS
 from mlgo.core.problems import PROBLEMS
+from mlgo.core.sealed import check_corpus
 from mlgo.problems.llvm.task import get_task
 
 
 configfile: "config/config.yaml"
 
 
+# What --config says of a look at the sealed test set (sealed.smk): the policy, the reason, the forms. No setting of the pipeline.
+LOOK = {key: config.pop(key, None) or "" for key in ("look", "reason", "forms")}
+LOOK["reason"] = LOOK["reason"] or os.getenv("MLGO_REASON", "")
+
 try:
     # With the defaults of learners of other packages, which may leave their section out.
-    config.update(parse_config(config).model_dump())
+    parsed = parse_config(config)
+    check_corpus(parsed)
+    config.update(parsed.model_dump())
     # What the default run learns on: modules, with the stages of corpus.smk and baseline.smk, or choices, with those of cse.smk.
     KIND = PROBLEMS.get(config["task"]).kind
     if KIND == "modules":

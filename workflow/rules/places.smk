@@ -1,10 +1,21 @@
 # Places of a corpus and its baseline: data/ of the default run, data/generalisation/<compiler>/ of each further compiler,
-# data/sweep/homes/<home>/ of each point of a sweep that needs its own, data/trial/ of single projects (trial.smk). The rules
-# that fill them are the same. What belongs to choices lies in the folder cse/ of a place.
+# data/sweep/homes/<home>/ of each point of a sweep that needs its own, data/trial/ of single projects (trial.smk), data/sealed/
+# of the sealed test set (sealed.smk). The rules that fill them are the same. What belongs to choices lies in the folder cse/
+# of a place.
 include: "common.smk"
 
 
+from mlgo.core.sealed import SEALED, load_sealed
 from mlgo.experiments.matrix import expand as expand_sweep
+
+# The sealed test set is built whole, of sources, whatever the configuration says of the corpus.
+SEALED_NAMES = load_sealed().names
+SEALED_CORPUS = {
+    "recipes": str(SEALED.with_suffix("")),
+    "splits": {"test": SEALED_NAMES},
+    "max_modules_per_project": 1_000_000,
+    "form": "objects",
+}
 
 # Further compilers by name, and all; main is that of the default run.
 WHEELS = config["generalisation"]["compilers"]
@@ -21,7 +32,7 @@ CHOICE_CODE = code(
 
 
 wildcard_constraints:
-    place=r"(generalisation/llvm\d+/|sweep/homes/[\w.+=,-]+/|trial/)?",
+    place=r"(generalisation/llvm\d+/|sweep/homes/[\w.+=,-]+/|trial/|sealed/)?",
     wheel=r"llvm\d+",
     learnt=r"main|llvm\d+",
     tested=r"main|llvm\d+",
@@ -59,6 +70,8 @@ def config_at(place):
     *area, name = Path(place.removesuffix("cse/")).parts or ("",)
     if area == ["sweep", "homes"]:
         return swept().homes[name]
+    if (*area, name) == ("sealed",):
+        return config | {"corpus": config["corpus"] | SEALED_CORPUS}
     return config | {"toolchain": zig(name)} if area == ["generalisation"] else config
 
 
@@ -118,6 +131,23 @@ def tried_tables(wildcards):
         f"data/trial/corpus/{kind}/{folder.name}.parquet"
         for kind in ("projects", "programs")
     ]
+
+
+def looks(wildcards):
+    """Pages of a look at a policy, one for each form."""
+    if not SEALED_NAMES:
+        raise WorkflowError(f"{SEALED} names no project")
+    if not all(isinstance(LOOK[key], str) and LOOK[key] for key in ("look", "reason")):
+        raise WorkflowError(
+            "a look at the sealed test set needs a policy and a reason in words, without a colon; docs/sealed-looks.md "
+            'keeps it: snakemake sealed --config look=marginal-s0 reason="..."'
+        )
+    forms = LOOK["forms"].replace(",", " ").split() or [config["corpus"]["form"]]
+    return expand(
+        "data/sealed/evaluation/{policy}/{form}/report.html",
+        policy=LOOK["look"],
+        form=forms,
+    )
 
 
 def choices_at(place):

@@ -1,0 +1,123 @@
+"""The sealed test set: no training recipe may take from it, and no project may be in two splits."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mlgo.cli.main import main
+from mlgo.core.config import load_config, read_yaml
+from mlgo.core.errors import ConfigError
+from mlgo.core.sealed import check_corpus, check_projects, load_sealed
+
+CONFIG = Path("config/config.yaml")
+A, B = "a" * 64, "b" * 64
+
+
+@pytest.fixture
+def sealed(tmp_path):
+    """A set of one project, PyThing 1.0, and a folder of other recipes."""
+    write(tmp_path / "sealed/thing.yaml", name="Py_Thing", version="1.0", sha256=A)
+    project = {"name": "thing", "language": "c", "domain": "text", "holds": "libthing"}
+    write(tmp_path / "sealed.yaml", date="2026-01-01", criteria=["good"], projects=[project])
+    write(tmp_path / "recipes/other.yaml", name="other", version="1.0", sha256=B)
+    return tmp_path / "sealed.yaml"
+
+
+def write(path, **values):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(values))
+
+
+def check(sealed, **splits):
+    check_projects(sealed.parent / "recipes", splits, sealed)
+
+
+def test_other_projects_pass(sealed):
+    check(sealed, train=["other"], validation=["nowhere"], test=[])
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        {"name": "py.thing", "version": "2.0", "sha256": B},
+        {"name": "PY-THING", "version": "1.0", "sha256": A},
+        {"name": "renamed", "version": "1.0", "sha256": A},
+    ],
+    ids=["name", "both", "hash"],
+)
+@pytest.mark.parametrize("split", ["train", "validation", "test"])
+def test_a_sealed_project_in_a_split_names_both_recipes(sealed, recipe, split):
+    path = sealed.parent / "recipes/mine.yaml"
+    write(path, **recipe)
+    with pytest.raises(ConfigError) as caught:
+        check(sealed, **{split: ["mine"]})
+    said = str(caught.value)
+    assert str(path) in said
+    assert str(sealed.parent / "sealed/thing.yaml") in said
+    assert f"corpus.splits.{split}" in said
+    assert "\n" not in said
+
+
+def test_the_name_of_the_file_counts(sealed):
+    with pytest.raises(ConfigError, match="project thing of the sealed test set"):
+        check(sealed, train=["Thing"])
+
+
+def test_a_captured_wheel_counts(sealed, tmp_path):
+    (tmp_path / "captured/wheel").mkdir(parents=True)
+    (tmp_path / "captured/wheel/py_thing-1.0-cp311-cp311-linux_x86_64.whl").touch()
+    write(tmp_path / "recipes/app.yaml", name="app", license="MIT", captured=str(tmp_path / "captured"))
+    with pytest.raises(ConfigError, match="project py-thing of the sealed test set"):
+        check(sealed, train=["app"])
+
+
+@pytest.mark.parametrize(
+    ("again", "common"),
+    [({"name": "Other", "sha256": "c" * 64}, "project other"), ({"name": "new", "sha256": B}, "source distribution bbbbbbbbbbbb")],
+)
+def test_a_project_in_two_splits_under_two_recipes(sealed, again, common):
+    write(sealed.parent / "recipes/again.yaml", **again)
+    with pytest.raises(ConfigError, match=r"other\.yaml \(corpus\.splits\.train\) and .*again\.yaml") as caught:
+        check(sealed, train=["other"], test=["again"])
+    assert f"the same {common}; a project is in one split" in str(caught.value)
+    check(sealed, train=["other", "again"])
+
+
+def test_a_sealed_project_without_a_recipe(sealed):
+    (sealed.parent / "sealed/thing.yaml").unlink()
+    with pytest.raises(ConfigError, match=r"sealed\.yaml names thing, but there is no .*thing\.yaml"):
+        load_sealed(sealed)
+
+
+def test_no_list_is_an_empty_set(tmp_path):
+    assert load_sealed(tmp_path / "none.yaml").names == []
+
+
+def test_a_list_that_is_none_is_one_line(tmp_path):
+    (tmp_path / "sealed.yaml").write_text("projects: [thing]")
+    with pytest.raises(ConfigError, match=r"sealed\.yaml: .*date"):
+        load_sealed(tmp_path / "sealed.yaml")
+
+
+@pytest.mark.parametrize("preset", sorted(Path("config/presets").glob("*.yaml")), ids=lambda path: path.stem)
+def test_no_preset_takes_from_the_sealed_set(preset):
+    check_corpus(load_config(CONFIG, preset))
+
+
+def test_no_recipe_is_of_a_sealed_project():
+    for folder in (Path("config/corpora"), Path("config/corpora/wheels"), Path("config/corpora/sample")):
+        check_projects(folder, {"train": [path.stem for path in folder.glob("*.yaml")]})
+
+
+def test_a_command_refuses_it_in_one_line(tmp_path, capsys):
+    name = load_sealed().names[0]
+    recipe = read_yaml(Path(f"config/sealed/{name}.yaml"))
+    write(tmp_path / "recipes/mine.yaml", **recipe)
+    splits = {"train": ["mine"], "validation": ["v"], "test": ["t"]}
+    write(tmp_path / "preset.yaml", corpus={"recipes": str(tmp_path / "recipes"), "splits": splits})
+    assert main(["config", "show", "--preset", str(tmp_path / "preset.yaml")]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert f"config/sealed/{name}.yaml" in said
+    assert said.count("\n") == 1

@@ -1,0 +1,91 @@
+"""The sealed test set under Snakemake: built without a look, and looked at with a reason alone."""
+
+import shutil
+
+import pytest
+import yaml
+
+from mlgo.core.artifacts import RESULTS, read_table
+from tests.pipeline.test_trial import jobs
+
+LOOK = ("look=es-s0", "reason=to test the target")
+PAGE = "data/sealed/evaluation/es-s0/objects/report.html"
+
+
+@pytest.fixture(scope="module")
+def sealed(finished):
+    """The finished copy with a sealed test set of one project, which no recipe of it names."""
+    root = finished.root
+    shutil.copytree(root / "data/sample/calc", root / "data/sample/unseen")
+    was = (root / "config/sealed.yaml").read_text()
+    project = {"name": "unseen", "language": "c", "domain": "test", "holds": "a parser"}
+    values = {"date": "2026-01-01", "criteria": ["any"], "projects": [project]}
+    (root / "config/sealed.yaml").write_text(yaml.safe_dump(values))
+    recipe = yaml.safe_load((root / "config/corpora/sample/calc.yaml").read_text())
+    recipe |= {"name": "unseen", "path": "data/sample/unseen"}
+    (root / "config/sealed/unseen.yaml").write_text(yaml.safe_dump(recipe))
+    yield finished
+    (root / "config/sealed.yaml").write_text(was)
+    (root / "config/sealed/unseen.yaml").unlink()
+    shutil.rmtree(root / "data/sample/unseen")
+
+
+def snakemake(copy, *options):
+    return copy.run(*copy.snakemake(*options))
+
+
+def test_a_look_is_two_jobs_and_trains_nothing(sealed):
+    run = snakemake(sealed, "--dry-run", "--config", "seed=9", *LOOK, "--", "sealed")
+    assert run.returncode == 0, run.stderr
+    assert jobs(run.stdout + run.stderr) == {"build_project": "1", "look": "1", "sealed": "1", "total": "3"}
+
+
+@pytest.mark.parametrize("missing", range(2))
+def test_no_look_without_a_policy_and_a_reason(sealed, missing):
+    run = snakemake(sealed, "--dry-run", "--config", LOOK[missing], "--", "sealed")
+    assert run.returncode == 1
+    assert "needs a policy and a reason" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_a_training_recipe_is_refused(sealed):
+    recipe = sealed.root / "config/corpora/sample/mine.yaml"
+    recipe.write_text("{name: UnSeen, path: data/sample/unseen, license: MIT, units: []}")
+    splits = "corpus={splits: {train: [lz, mine], validation: [codec], test: [calc]}}"
+    try:
+        run = snakemake(sealed, "--dry-run", "--config", splits)
+    finally:
+        recipe.unlink()
+    assert run.returncode == 1
+    assert "config/corpora/sample/mine.yaml (corpus.splits.train) is project unseen of the sealed test set" in run.stderr
+    assert "config/sealed/unseen.yaml" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+@pytest.mark.slow
+def test_a_look_is_logged_and_made_once(sealed):
+    run = snakemake(sealed, "--", "sealed_corpus")
+    assert run.returncode == 0, run.stderr[-2000:]
+    log = sealed.root / "docs/sealed-looks.md"
+    before = log.read_text()
+    assert not (sealed.root / PAGE).exists()
+    run = snakemake(sealed, "--config", *LOOK, "--", "sealed")
+    assert run.returncode == 0, run.stderr[-2000:]
+    assert "es-s0 on unseen" in (sealed.root / PAGE).read_text()
+    rows = read_table((sealed.root / PAGE).with_name("results.parquet"), RESULTS).to_pylist()
+    assert {row["project"] for row in rows} == {"unseen"}
+    (row,) = log.read_text().removeprefix(before).strip().splitlines()
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert (cells[2], cells[5], cells[7]) == ("es-s0", "objects", "to test the target")
+    assert "1 program of 1 project" in cells[8]
+    again = snakemake(sealed, "--dry-run", "--config", *LOOK, "--", "sealed")
+    assert "look" not in jobs(again.stdout + again.stderr)
+
+
+@pytest.mark.slow
+def test_a_page_that_is_asked_for_without_a_reason_is_one_line(sealed):
+    run = snakemake(sealed, "--", PAGE.replace("es-s0", "bc-s0"))
+    assert run.returncode == 1
+    said = (sealed.root / "data/work/logs/look/bc-s0.objects.log").read_text()
+    assert said.startswith("error: unseen: of the sealed test set; give --reason TEXT")
+    assert said.count("\n") == 1

@@ -1,0 +1,66 @@
+# The sealed test set -> its corpus; a finished policy on all of it -> tables, a page, a row in the log of looks.
+# The policy is no input: nothing is trained, and nothing else is compiled.
+include: "places.smk"
+
+
+wildcard_constraints:
+    form="objects|whole|thin",
+
+
+rule sealed:
+    input:
+        looks,
+
+
+rule sealed_corpus:
+    input:
+        expand(
+            "data/sealed/corpus/{kind}/{project}.parquet",
+            kind=["projects", "programs"],
+            project=SEALED_NAMES,
+        ),
+
+
+rule look:
+    input:
+        rules.sealed_corpus.input,
+        code=code(
+            "capture",
+            "compiler",
+            "corpus",
+            "lto",
+            "wire",
+            "problems/llvm",
+            "actions",
+            "policy",
+            "rollout",
+            "experiments",
+            "report",
+        ),
+        templates=TEMPLATES,
+        projects=expand(
+            "data/sealed/corpus/projects/{project}.parquet", project=SEALED_NAMES
+        ),
+    output:
+        "data/sealed/evaluation/{policy}/{form}/report.html",
+        "data/sealed/evaluation/{policy}/{form}/results.parquet",
+        "data/sealed/evaluation/{policy}/{form}/shipped.parquet",
+    log:
+        "data/work/logs/look/{policy}.{form}.log",
+    threads: MANY_CORES
+    resources:
+        mem_mb=memory(1000, 300),
+        runtime=minutes(600),
+        disk_mb=4000,
+    params:
+        config=settings(*COMPILER, "seed", "evaluate", "corpus.max_merged_instructions"),
+        policy="data/policies/{policy}",
+        sha256=policy_sha256,
+        reason=LOOK["reason"],
+        form=lambda wildcards: (
+            "" if wildcards.form == "objects" else f"--form {wildcards.form}"
+        ),
+    shell:
+        "MLGO_LOG={log:q} exec mlgo evaluate --config {params.config} --policy {params.policy} {params.form} "
+        "--project {input.projects:q} --workers {threads} --reason {params.reason:q} "
+        "--output data/sealed/evaluation/{wildcards.policy}/{wildcards.form}"
