@@ -118,7 +118,37 @@ def capture_wheel(source: Path, folder: Path, how: WheelBuild) -> Build:
         reason = f"no end within {how.timeout_s:g} s" if run.returncode is None else _reason(log)
         raise CorpusError(f"{source.name} cannot be built as a wheel: {reason}; all it said is in {log}")
     build = without_probes(read_build(read_calls(folder / RECORDS), source.absolute()))
-    return installed(build, sorted((folder / "wheel").glob("*.whl"))[0], folder)
+    named = without_chance(build, temporary_folders(source.absolute(), folder.absolute()))
+    return installed(named, sorted((folder / "wheel").glob("*.whl"))[0], folder)
+
+
+def without_chance(build: Build, folders: Sequence[Path]) -> Build:
+    """The build with names that are the same in every build of it.
+
+    Sources that a build requirement brings lie in a temporary folder, and so may objects and linked files.
+
+    Args:
+        build: units and programs are named by their full paths where they lie outside of its root.
+        folders: whose names are by chance, or of this machine; the longest first.
+    """
+
+    def name(given: str) -> str:
+        for folder in folders:
+            given = given.replace(f"{folder}/", "tmp/")
+        return given
+
+    units = tuple(replace(one, name=name(one.name)) for one in build.units)
+    programs = tuple(
+        replace(
+            one,
+            name=name(one.name),
+            parts=tuple(replace(part, units=tuple(map(name, part.units))) for part in one.parts),
+            foreign=tuple(map(name, one.foreign)),
+        )
+        for one in build.programs
+    )
+    left_out = {name(given): reason for given, reason in build.left_out.items()}
+    return replace(build, units=units, programs=programs, left_out=left_out)
 
 
 def installed(build: Build, wheel: Path, folder: Path) -> Build:

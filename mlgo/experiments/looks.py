@@ -69,7 +69,8 @@ def look_of(policy: Policy, folder: Path, form: str, contents: dict[str, str], r
     """
     if not reason.strip():
         raise ConfigError(
-            f"{', '.join(sorted(contents))}: of the sealed test set; give --reason TEXT, which {LOG} keeps with the result"
+            f"{', '.join(sorted(contents))}: of the sealed test set; give --reason TEXT, which {LOG} keeps with the "
+            "result"
         )
     origin = policy.origin
     told = [str(origin.get("algorithm", "unknown")), f"seed {origin.get('seed', 'unknown')}"]
@@ -130,7 +131,9 @@ def _commit() -> str:
     """The commit of the working copy."""
     try:
         head, changed = (
-            subprocess.run(["git", *words], capture_output=True, text=True, timeout=_TO_GIT_S, check=True).stdout.strip()
+            subprocess.run(
+                ["git", *words], capture_output=True, text=True, timeout=_TO_GIT_S, check=True
+            ).stdout.strip()
             for words in (["rev-parse", "--short=12", "HEAD"], ["status", "--porcelain", "--untracked-files=no"])
         )
     except (OSError, subprocess.SubprocessError):

@@ -43,7 +43,7 @@ class Ships:
 
     @property
     def headline(self) -> str:
-        """The totals in a line: what each policy gains, over how many files of how many projects, and what is missing."""
+        """The totals in a line: what each policy gains, over how many files, and how many are missing."""
         style = Style(html=False)
         several = len(self.totals) > 1
         return "; ".join(

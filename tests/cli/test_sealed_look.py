@@ -50,7 +50,9 @@ def test_a_look_is_a_row_with_what_was_seen(copy, captured, policies, tmp_path):
     words = ("--policy", policies / "never-s0", "--project", captured, "--output", tmp_path / "out")
     run = evaluate(copy, *words, "--reason", "a test")
     assert run.returncode == 0, run.stderr
-    shipped = {(row["program"], row["contender"]): row for row in json.loads(run.stdout)["shipped"] if not row["folded"]}
+    shipped = {
+        (row["program"], row["contender"]): row for row in json.loads(run.stdout)["shipped"] if not row["folded"]
+    }
     before, after = (
         sum(row["total"] for (_, name), row in shipped.items() if name == contender)
         for contender in ("heuristic", "never-s0")

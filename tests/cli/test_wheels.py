@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from mlgo.capture.builds import read_build
 from mlgo.capture.calls import read_calls, tool_and_options
-from mlgo.capture.wheels import WheelBuild, wheel_project
+from mlgo.capture.databases import shell_calls
+from mlgo.capture.wheels import WheelBuild, wheel_project, without_chance
 from mlgo.compiler.linked import LinkedFile
 from mlgo.core.artifacts import OBJECTS_OF_BUILD, PROGRAMS_OF_PROJECT, PROJECT, read_table
 from mlgo.core.errors import CorpusError
@@ -160,6 +162,22 @@ def test_a_build_that_does_not_work(tmp_path, shared, changes, message):
     how = WheelBuild("x86_64-linux-gnu", shared / "zig-cache")
     with pytest.raises(CorpusError, match=message):
         wheel_project(sdist, tmp_path / "out", how, None)
+
+
+def test_no_name_is_by_chance():
+    # A build requirement's source and all objects lie in pip's temporary folders.
+    lines = ["c++ -c /w/tmp/env-x7/lib/nb.cpp -o /w/tmp/t9/nb.o", "cc -c a.c -o /w/tmp/t9/a.o"]
+    lines += [
+        "cc -DB -c a.c -o /w/tmp/t9/b.o",
+        "c++ -shared -o m.so /w/tmp/t9/nb.o /w/tmp/t9/a.o /w/tmp/t9/b.o /w/tmp/q.o",
+    ]
+    calls = [call for line in lines for call in shell_calls(line, Path("/w/source"))]
+    build = without_chance(read_build(calls, Path("/w/source")), [Path("/w/tmp/env-x7"), Path("/w/tmp/t9"), Path("/w")])
+    names = ("tmp/lib/nb.cpp", "a.c@tmp/a.o", "a.c@tmp/b.o")
+    assert tuple(one.name for one in build.units) == names
+    (program,) = build.programs
+    assert [part.units for part in program.parts] == [(name,) for name in names]
+    assert program.foreign == ("tmp/tmp/q.o",)
 
 
 @pytest.mark.parametrize("words", [["--sdist", "thing"], ["--sdist", "thing==1", "--", "make"]])

@@ -74,7 +74,10 @@ def test_a_captured_wheel_counts(sealed, tmp_path):
 
 @pytest.mark.parametrize(
     ("again", "common"),
-    [({"name": "Other", "sha256": "c" * 64}, "project other"), ({"name": "new", "sha256": B}, "source distribution bbbbbbbbbbbb")],
+    [
+        ({"name": "Other", "sha256": "c" * 64}, "project other"),
+        ({"name": "new", "sha256": B}, "source distribution bbbbbbbbbbbb"),
+    ],
 )
 def test_a_project_in_two_splits_under_two_recipes(sealed, again, common):
     write(sealed.parent / "recipes/again.yaml", **again)

@@ -45,7 +45,7 @@ def test_no_look_without_a_policy_and_a_reason(sealed, missing):
     run = snakemake(sealed, "--dry-run", "--config", LOOK[missing], "--", "sealed")
     assert run.returncode == 1
     assert "needs a policy and a reason" in run.stderr
-    assert "Traceback" not in run.stderr
+    assert "Traceback (most" not in run.stderr
 
 
 def test_a_training_recipe_is_refused(sealed):
@@ -57,9 +57,11 @@ def test_a_training_recipe_is_refused(sealed):
     finally:
         recipe.unlink()
     assert run.returncode == 1
-    assert "config/corpora/sample/mine.yaml (corpus.splits.train) is project unseen of the sealed test set" in run.stderr
+    assert (
+        "config/corpora/sample/mine.yaml (corpus.splits.train) is project unseen of the sealed test set" in run.stderr
+    )
     assert "config/sealed/unseen.yaml" in run.stderr
-    assert "Traceback" not in run.stderr
+    assert "Traceback (most" not in run.stderr
 
 
 @pytest.mark.slow
