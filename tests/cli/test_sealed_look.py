@@ -8,6 +8,7 @@ import subprocess
 import pytest
 import yaml
 
+from mlgo.core.sealed import SEALED, load_sealed
 from tests.cli.conftest import MLGO
 from tests.cli.test_capture import captured, project
 from tests.cli.test_evaluate import policies
@@ -69,3 +70,15 @@ def test_other_projects_need_no_reason_and_leave_no_row(captured, policies, tmp_
     assert run.returncode == 1
     assert run.stderr == "error: --project names thing more than once\n"
     assert not (tmp_path / "docs").exists()
+
+
+def test_a_configuration_with_a_sealed_project_is_refused_in_one_line(mlgo, tmp_path):
+    name = load_sealed(REPOSITORY / SEALED).names[0]
+    (tmp_path / "mine.yaml").write_text((REPOSITORY / f"config/sealed/{name}.yaml").read_text())
+    splits = {"train": ["mine"], "validation": ["v"], "test": ["t"]}
+    (tmp_path / "preset").write_text(yaml.safe_dump({"corpus": {"recipes": str(tmp_path), "splits": splits}}))
+    run = mlgo("config", "show", "--preset", tmp_path / "preset")
+    assert run.returncode == 1
+    assert run.stderr.startswith(f"error: {tmp_path}/mine.yaml (corpus.splits.train) is project ")
+    assert f"config/sealed/{name}.yaml" in run.stderr
+    assert run.stderr.count("\n") == 1

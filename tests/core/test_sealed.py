@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mlgo.cli.main import main
-from mlgo.core.config import load_config, read_yaml
+from mlgo.core.config import load_config
 from mlgo.core.errors import ConfigError
 from mlgo.core.sealed import check_corpus, check_projects, load_sealed
 
@@ -111,16 +110,3 @@ def test_no_preset_takes_from_the_sealed_set(preset):
 def test_no_recipe_is_of_a_sealed_project():
     for folder in (Path("config/corpora"), Path("config/corpora/wheels"), Path("config/corpora/sample")):
         check_projects(folder, {"train": [path.stem for path in folder.glob("*.yaml")]})
-
-
-def test_a_command_refuses_it_in_one_line(tmp_path, capsys):
-    name = load_sealed().names[0]
-    recipe = read_yaml(Path(f"config/sealed/{name}.yaml"))
-    write(tmp_path / "recipes/mine.yaml", **recipe)
-    splits = {"train": ["mine"], "validation": ["v"], "test": ["t"]}
-    write(tmp_path / "preset.yaml", corpus={"recipes": str(tmp_path / "recipes"), "splits": splits})
-    assert main(["config", "show", "--preset", str(tmp_path / "preset.yaml")]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("error: ")
-    assert f"config/sealed/{name}.yaml" in said
-    assert said.count("\n") == 1
