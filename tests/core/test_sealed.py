@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mlgo.core.config import load_config
+from mlgo.core.config import load_config, read_yaml
 from mlgo.core.errors import ConfigError
 from mlgo.core.sealed import check_corpus, check_projects, load_sealed
 
@@ -110,3 +110,15 @@ def test_no_preset_takes_from_the_sealed_set(preset):
 def test_no_recipe_is_of_a_sealed_project():
     for folder in (Path("config/corpora"), Path("config/corpora/wheels"), Path("config/corpora/sample")):
         check_projects(folder, {"train": [path.stem for path in folder.glob("*.yaml")]})
+
+
+def test_the_page_lists_the_set():
+    lines = Path("docs/sealed.md").read_text().splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+    told = {tuple(row[:1] + row[4:5]) for row in cells if len(row) == 11 and row[0] not in ("project", "---")}
+    found = load_sealed()
+    versions = {name: read_yaml(Path(f"config/sealed/{name}.yaml"))["version"] for name in found.names}
+    assert told == {(f"{one.name} {versions[one.name]}", one.language) for one in found.projects}
+    cplusplus = [one for one in found.projects if one.language == "c++"]
+    assert len(found.projects) >= 24
+    assert len(cplusplus) >= max(12, len(found.projects) // 2)
