@@ -56,11 +56,11 @@ rule look:
         config=settings(*COMPILER, "seed", "evaluate", "corpus.max_merged_instructions"),
         policy="data/policies/{policy}",
         sha256=policy_sha256,
-        reason=LOOK["reason"],
+        reason=f"--reason={LOOK['reason']}",
         form=lambda wildcards: (
             "" if wildcards.form == "objects" else f"--form {wildcards.form}"
         ),
     shell:
         "MLGO_LOG={log:q} exec mlgo evaluate --config {params.config} --policy {params.policy} {params.form} "
-        "--project {input.projects:q} --workers {threads} --reason {params.reason:q} "
+        "--project {input.projects:q} --workers {threads} {params.reason:q} "
         "--output data/sealed/evaluation/{wildcards.policy}/{wildcards.form}"
