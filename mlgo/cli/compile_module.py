@@ -25,7 +25,7 @@ _EXAMPLES = """
 mlgo compile data/sample/json/parser.cpp
 mlgo compile data/sample/json/parser.cpp --policy never --json
 mlgo compile data/sample/matrix/lu.cpp --preset config/presets/regalloc.yaml --policy lightest
-mlgo compile lupa/third-party/lua54/lapi.c --policy data/policies/es-s0 -o lapi.o
+mlgo compile lupa/third-party/lua54/lapi.c --policy data/policies/marginal-s0 -o lapi.o
 mlgo compile data/sample/json/parser.cpp --log parser.episode       then: mlgo replay episode parser.episode
 mlgo compile data/sample/json/parser.cpp --log parser.log --log-format llvm
 """

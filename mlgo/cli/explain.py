@@ -20,9 +20,9 @@ from mlgo.rollout.explanation import SHOWN_FEATURES, Explanation, Flip, explain_
 from mlgo.rollout.training import needed_copies
 
 _EXAMPLES = """
-mlgo explain --policy data/policies/es-s0                 the five test modules that grew most, and why
-mlgo explain --policy data/policies/es-s0 --modules 2 --flips 50 --json
-mlgo explain --policy data/policies/es-s0 --importance    the features that its answers hang on
+mlgo explain --policy data/policies/marginal-s0                 the five test modules that grew most, and why
+mlgo explain --policy data/policies/marginal-s0 --modules 2 --flips 50 --json
+mlgo explain --policy data/policies/marginal-s0 --importance    the features that its answers hang on
 """
 _WORDS = {0: "call", 1: "inline"}
 _TITLES = {

@@ -14,9 +14,9 @@ from mlgo.problems.llvm.task import Advisor, get_task
 from mlgo.rollout.logged import LoggedEpisode, check_compiler, find_logged_bitcode, read_episode, replay_episode
 
 EXAMPLES = """
-mlgo compile lupa/third-party/lua54/lapi.c --policy data/policies/es-s0 --log lapi.episode
+mlgo compile lupa/third-party/lua54/lapi.c --policy data/policies/marginal-s0 --log lapi.episode
 mlgo replay episode lapi.episode
-mlgo replay episode lapi.episode --policy data/policies/es-s0 --json
+mlgo replay episode lapi.episode --policy data/policies/marginal-s0 --json
 """
 _STATUS = "\n\nexit status: 0 when questions, answers and object file are those of the log, 1 when not"
 
