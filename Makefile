@@ -18,7 +18,7 @@ SNAKEMAKE := $(RUN) snakemake --workflow-profile workflow/profiles/default --cor
 PYTEST := $(RUN) pytest -n auto --dist loadfile
 
 .DEFAULT_GOAL := main
-.PHONY: main setup test test-slow check format tiny headroom programs scoreboard generalisation sweep sealed sealed-corpus dry-run clean help
+.PHONY: main setup test test-slow check format tiny truth readme headroom programs scoreboard generalisation sweep sealed sealed-corpus dry-run clean help
 
 main: setup  ## set up everything, run the main job, print what it found
 	$(SNAKEMAKE)
@@ -65,6 +65,13 @@ format: setup  ## format everything
 
 tiny:  ## the main job on the sample corpus, in about a minute
 	$(MAKE) main PRESET=tiny
+
+truth: setup  ## what the last run shows to a strict reader: what ships, over projects, against what, at what cost
+	@$(RUN) mlgo report truth $(if $(PRESET),--preset config/presets/$(PRESET).yaml)
+
+readme: setup  ## keep the small tables of the last run in docs/results/run, and write the tables of README.md from them
+	$(RUN) python scripts/keep_results.py
+	$(RUN) mlgo report truth --data docs/results/run --into README.md
 
 headroom: setup  ## search for smaller code, then print what share of it the policies captured
 	$(SNAKEMAKE) -- headroom

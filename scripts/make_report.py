@@ -8,6 +8,8 @@ Example:
 import argparse
 from pathlib import Path
 
+import pyarrow.compute as pc
+
 from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.core.artifacts import FUNCTIONS, LINKED, MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_provenance, read_table
@@ -21,6 +23,8 @@ from mlgo.experiments.measured import ALL, Row, by_contender, compare_all
 from mlgo.experiments.programs import read_matching_programs
 from mlgo.experiments.projects import link_failures, measured_projects, project_rows, rank_correlations, total_rows
 from mlgo.experiments.seeds import check_seeds
+from mlgo.experiments.truth import tell_truth
+from mlgo.problems.llvm.task import get_task
 from mlgo.report.compile_time import read_timings, write_compile_times
 from mlgo.report.corpus import describe_corpus
 from mlgo.report.importance import feature_importances
@@ -33,6 +37,7 @@ from mlgo.report.metrics import (
     projects_csv,
     ratios_csv,
     shipped_metrics,
+    truth_metrics,
 )
 from mlgo.report.origin import input_hashes, measurement_facts, policy_facts
 from mlgo.report.render import Report, render_page
@@ -61,6 +66,8 @@ def main() -> None:
     comparisons["rank_correlations"] = correlation_metrics(report.correlations)
     if shipped:
         comparisons["shipped"] = shipped_metrics(shipped)
+    if report.truth:
+        comparisons["truth"] = truth_metrics(report.truth)
     if report.function_rows:
         comparisons["functions"] = function_metrics(report.function_rows)
     write_json(args.output / "comparisons.json", comparisons)
@@ -98,7 +105,9 @@ def _collect(args: argparse.Namespace, settings: Settings) -> tuple[Report, list
     evaluation = read_provenance(inputs["evaluation/results.parquet"])
     measure = function_measure(modules)
     functions = measured_functions(modules, measure, referred, evaluated) if measure else None
-    programs = read_matching_programs(args.programs, baseline, evaluation) if measure else None
+    programs = read_matching_programs(args.programs, baseline, evaluation)
+    by_size = not get_task(settings.value("task")).in_code_generation
+    sizes = set(shipped.filter((pc.field("split") == "test") & (pc.field("failure") == ""))["contender"].to_pylist())
     scopes = modules.places(lambda split: module_scopes(modules, split))
     report = Report(
         task=settings.value("task"),
@@ -114,6 +123,7 @@ def _collect(args: argparse.Namespace, settings: Settings) -> tuple[Report, list
         correlations=rank_correlations(projects),
         link_failures=link_failures(linked),
         ships=compare_shipped(shipped, contenders, bootstrap),
+        truth=tell_truth(shipped, results, programs, bootstrap) if by_size and sizes & set(policies) else None,
         functions=functions,
         function_rows=function_rows(functions, modules, measure, bootstrap) if functions and measure else [],
         programs=programs,

@@ -15,6 +15,8 @@ from mlgo.core.problems import PROBLEMS
 
 _EXAMPLES = """\
 mlgo report                                          what the last run found, and where its page is
+mlgo report truth                                    what ships, of how many projects, against what, at what cost
+mlgo report truth --data docs/results/run --into README.md    the table of README.md again
 mlgo report scoreboard --split validation --json     all learners of: make scoreboard
 mlgo report scoreboard --markdown docs/results/scoreboard.md
 mlgo report generalisation --measure exec_bytes      of: make generalisation
@@ -35,7 +37,10 @@ class _Page(NamedTuple):
 
 
 PAGES = {
-    "overview": _Page("overview", ("measure",), "what the last run found, and where its pages are"),
+    "overview": _Page("overview", ("measure", "preset", "learner"), "what the last run found, and where its pages are"),
+    "truth": _Page(
+        "truth", ("learner", "preset", "markdown", "into"), "what ships, over projects, against what, at what cost"
+    ),
     "scoreboard": _Page(
         "scoreboard", ("split", "measure", "markdown", "preset"), "what each learner gains, and at what cost"
     ),
@@ -50,6 +55,9 @@ PAGES = {
 """By name."""
 
 _OF_KIND = {"modules": "overview", "choices": "cse"}
+_OF_ONE_RUN = ("overview", "truth")
+"""Pages whose settings are those of the run."""
+
 _DEFAULTS = {"split": "test", "measure": measures.DEFAULT.name, "preset": PRESETS / "scoreboard.yaml"}
 
 
@@ -65,8 +73,10 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--project", help="only the units of one project")
     parser.add_argument("--preset", type=Path, help="of the run; for a scoreboard, what its policies were trained with")
     parser.add_argument("--experiments", action="store_true", default=None, help="tell of DVC's experiments instead")
+    parser.add_argument("--learner", help="whose policies (default: the last that was trained)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the page as Markdown as well")
+    parser.add_argument("--into", type=Path, metavar="FILE", help="write the page into its place in a Markdown file")
     parser.set_defaults(run=run)
 
 
@@ -77,18 +87,39 @@ def run(args: argparse.Namespace) -> int:
         ConfigError: an option that the page does not take.
     """
     if args.page is None:
-        args.page, args.preset = _page_of_the_task(args.preset), None
+        args.page = _page_of_the_task(args.preset)
+        args.preset = args.preset if "preset" in PAGES[args.page].options else None
     page = PAGES[args.page]
-    for name in ("split", "measure", "project", "preset", "experiments", "markdown"):
+    for name in ("split", "measure", "project", "learner", "preset", "experiments", "markdown", "into"):
         if getattr(args, name) is not None and name not in page.options:
             raise ConfigError(f"mlgo report {args.page} takes no --{name}; see mlgo report --help")
-        if getattr(args, name) is None and args.page != "overview":
+        if getattr(args, name) is None and args.page not in _OF_ONE_RUN:
             setattr(args, name, _DEFAULTS.get(name))
     shown = import_module(f"mlgo.report.{page.module}").show(args)
     if args.markdown:
         write_text(args.markdown, shown.markdown)
+    if args.into:
+        write_text(args.into, with_block(args.into, args.page, shown.markdown))
     say(args, shown.record, shown.text)
     return 0 if shown.is_good else 1
+
+
+def with_block(path: Path, page: str, markdown: str) -> str:
+    """Text of a file with a page in its place, between the lines ``<!-- mlgo report PAGE -->`` and ``<!-- end -->``.
+
+    Raises:
+        ConfigError: there is no such file, or no such place in it.
+    """
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+    start, end = f"<!-- mlgo report {page} -->\n", "<!-- end -->\n"
+    before, found, rest = text.partition(start)
+    _, ended, after = rest.partition(end)
+    if not found or not ended:
+        raise ConfigError(f"{path} has no place for the page: lines {start.strip()} and {end.strip()}")
+    return f"{before}{start}\n{markdown.strip()}\n\n{end}{after}"
 
 
 def _page_of_the_task(preset: Path | None) -> str:

@@ -23,6 +23,9 @@ FIGURES = {**{one.name: one.words.title for one in _COSTS}, "instructions": "ins
 PAIRS = tuple((_COSTS[0].name, executed) for executed in ("instructions", "accesses"))
 """Does the cost in front rank contenders as what is executed does?"""
 
+_NOT_RUN = "valgrind"
+"""Kind of failure where nothing could run, see `mlgo.rollout.programs`."""
+
 _SETTINGS = ("task", "compiler_sha256", "target", "compile")
 
 
@@ -34,11 +37,15 @@ class Programs:
         rows: each contender over all programs, then on each of them; measures are the `FIGURES`.
         correlations: of the contenders of each program, by `PAIRS`; the mean first.
         wrong: programs that printed something else or failed, with the contender and the reason.
+        measured: what was compared; items are programs.
+        not_run: why none ran; empty if they did.
     """
 
     rows: Sequence[Row]
     correlations: Sequence[RankCorrelation]
     wrong: Sequence[tuple[str, str, str]]
+    measured: Measured
+    not_run: str = ""
 
     def changes(self, together: bool) -> list[Row]:
         """Rows over all programs, or those of single ones."""
@@ -86,8 +93,10 @@ def read_programs(path: Path) -> Programs:
         [
             (row["program"], row["contender"], row["message"] or "printed something else")
             for row in rows
-            if row["failure"] or not row["right"]
+            if row["failure"] != _NOT_RUN and (row["failure"] or not row["right"])
         ],
+        measured,
+        next((row["message"] for row in rows if row["failure"] == _NOT_RUN), ""),
     )
 
 

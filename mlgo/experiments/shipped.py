@@ -18,7 +18,11 @@ FIGURES = (*SHIPPED, "folded")
 PROGRAMS = "programs"
 """Scope of all programs of a split."""
 
-_ATTRIBUTES = ("project", "program", "split", "kind", "num_modules", "num_foreign")
+BEST_LEVEL = "best of -Os and -Oz"
+"""What ships if each program is built at the level at which it is smaller."""
+
+_SIZE_LEVELS = ("-Oz", "-Os")
+_ATTRIBUTES = ("project", "program", "split", "kind", "language", "num_modules", "num_foreign")
 
 
 def measured_programs(shipped: pa.Table, policies: Sequence[Contender]) -> Measured:
@@ -44,6 +48,53 @@ def measured_programs(shipped: pa.Table, policies: Sequence[Contender]) -> Measu
         if contender == policy.name and program in plain
     ]
     return gather(rows, ("project", "program"), dict.fromkeys(FIGURES, 0.0), _ATTRIBUTES)
+
+
+def ship_references(shipped: pa.Table) -> list[Contender]:
+    """Contenders beside the heuristic and the policies: other levels, and other ways to answer; in table order."""
+    names = dict.fromkeys(shipped["contender"].to_pylist())
+    return [one for one in map(Contender.named, names) if not one.is_policy and one.name != HEURISTIC]
+
+
+def complete_programs(measured: Measured) -> Measured:
+    """The same without sizes of programs that are not known in full, so that all figures are of the same programs."""
+    known = np.all([np.isfinite(scores) for scores in measured.scores.values()], axis=0)
+    return replace(measured, scores={name: np.where(known, one, np.nan) for name, one in measured.scores.items()})
+
+
+def best_level(measured: Measured) -> dict[str, np.ndarray] | None:
+    """Sizes of each program at the level for size at which its total is smaller, float64 [num_items] by figure.
+
+    The baseline is one of these levels unless both are among the contenders. None where the other was not measured.
+    """
+    there = [measured.index(level) for level in _SIZE_LEVELS if level in measured.references]
+    if not there:
+        return None
+    ways = [{name: scores[number] for name, scores in measured.scores.items()} for number in there]
+    if len(there) < len(_SIZE_LEVELS):
+        ways.insert(0, dict(measured.baseline))
+    totals = np.array([way["total"] for way in ways])
+    best = np.argmin(np.where(np.isfinite(totals), totals, np.inf), axis=0)
+    return {name: np.choose(best, [way[name] for way in ways]) for name in measured.measures}
+
+
+def against_best_level(measured: Measured) -> Measured | None:
+    """The same contenders, held against `best_level`; None where that is not known."""
+    best = best_level(measured)
+    return None if best is None else replace(measured, baseline=best)
+
+
+def with_best_level(measured: Measured) -> Measured:
+    """The same with `best_level` as one more contender, where it is known."""
+    best = best_level(measured)
+    if best is None:
+        return measured
+    return replace(
+        measured,
+        contenders=[*measured.contenders, Contender(BEST_LEVEL)],
+        scores={name: np.vstack([scores, best[name]]) for name, scores in measured.scores.items()},
+        asked=np.vstack([measured.asked, np.ones(len(measured.keys), bool)]),
+    )
 
 
 def program_rows(measured: Measured) -> list[Row]:

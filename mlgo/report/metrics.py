@@ -10,6 +10,7 @@ from mlgo.experiments.evaluation import ratios
 from mlgo.experiments.inference import Comparison, Gain
 from mlgo.experiments.measured import ALL, Measured, Row, claims
 from mlgo.experiments.projects import RankCorrelation
+from mlgo.experiments.truth import Answer, Truth
 from mlgo.report.pages import percent
 
 _DIGITS = 4
@@ -17,6 +18,9 @@ _DIGITS = 4
 
 PARTS = {ALL: "", "c++": " c++", "c": " c"}
 """Parts of a split, with what ``comparisons.json`` adds to the name of a policy."""
+
+_SHIPPED = ("text", "read_only", "unwind", "folded", "compressed")
+"""Sizes of linked files that stand beside their total."""
 
 _ENDS = {"gain": "value", "low": "low", "high": "high"}
 
@@ -35,11 +39,22 @@ def headline_metrics(
         shipped: comparisons of programs in total.
 
     Returns:
-        ``{"test": {"es": {"gain_percent": ..., "low_percent": ..., "high_percent": ..., "total_gain_percent": ...,
-        "projects": ..., "projects_smaller": ..., "projects_larger": ..., "linked_gain_percent": ...,
-        "shipped_gain_percent": ...}, "es c++": ...}}``; intervals are over projects and seeds.
+        ``{"test": {"es": {"shipped_gain_percent": ..., "shipped_low_percent": ..., "shipped_high_percent": ...,
+        "shipped_folded_gain_percent": ..., "programs": ..., "programs_much_larger": ..., "linked_gain_percent": ...,
+        "gain_percent": ..., "total_gain_percent": ..., "projects": ..., "projects_smaller": ...}, "es c++": ...}}``;
+        what ships comes first, objects follow; intervals are over projects and seeds.
     """
     found: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in claims(shipped):
+        one = row.by("total")
+        told = percents("shipped_", one.total) | {
+            f"shipped_{figure}_gain_percent": percent(row.by(figure).total.value, _DIGITS) for figure in _SHIPPED
+        }
+        counts = {"programs": one.num_compared, "programs_much_larger": one.much_larger}
+        found.setdefault(row.split, {})[row.contender.learner] = _known(told) | counts
+    for row in claims(totals):
+        ends = _known(percents("linked_", row.by("linked").total))
+        found.setdefault(row.split, {}).setdefault(row.contender.learner, {}).update(ends)
     for row in claims(rows):
         if row.scope in PARTS:
             one = row.by(measure)
@@ -50,11 +65,8 @@ def headline_metrics(
                 "projects_smaller": one.projects.smaller,
                 "projects_larger": one.projects.larger,
             }
-            found.setdefault(row.split, {})[f"{row.contender.learner}{PARTS[row.scope]}"] = _known(figures)
-    for prefix, whole, figure in (("linked_", totals, "linked"), ("shipped_", shipped, "total")):
-        for row in claims(whole):
-            ends = _known(percents(prefix, row.by(figure).total))
-            found.setdefault(row.split, {}).setdefault(row.contender.learner, {}).update(ends)
+            name = f"{row.contender.learner}{PARTS[row.scope]}"
+            found.setdefault(row.split, {}).setdefault(name, {}).update(_known(figures))
     return found
 
 
@@ -113,6 +125,22 @@ def shipped_metrics(totals: Iterable[Row]) -> dict[str, dict[str, dict[str, floa
             numbers |= _known(percents(f"{figure}_", sizes.total))
         found.setdefault(row.split, {})[row.name] = numbers
     return found
+
+
+def truth_metrics(truth: Truth) -> dict[str, Any]:
+    """What a strict reader asks, with gains in percent: answers by question, and other levels by name."""
+
+    def told(one: Answer) -> dict[str, Any]:
+        counts = {"projects": one.comparison.num_projects, **one.comparison.items._asdict()}
+        verdict = {"finding": one.comparison.finding} if one.claimed else {}
+        return {**_known(percents("", one.gain)), **counts, **verdict}
+
+    return {
+        "contender": truth.contender.name,
+        "seeds": {str(seed): percent(gain) for seed, gain in truth.by_seed.items()},
+        "answers": {one.asked: told(one) for one in truth.answers},
+        "instead": {one.asked: told(one) for one in truth.references},
+    }
 
 
 def function_metrics(rows: Iterable[tuple[Row, Row]]) -> dict[str, dict[str, float | str]]:

@@ -9,6 +9,7 @@ from mlgo.core.artifacts import read_provenance
 from mlgo.core.files import read_json
 from mlgo.core.names import PolicyName
 from mlgo.experiments.inference import Tally
+from mlgo.report import truth
 from mlgo.report.metrics import PARTS, prefix_of
 from mlgo.report.pages import Shown
 
@@ -17,17 +18,19 @@ _PAGES = {"report": "report/report.html", "compile times": "work/report/compile_
 
 
 def show(args: argparse.Namespace) -> Shown:
-    """A line for each learner over its seeds, and the pages."""
+    """What ships, if that was measured and is what policies are made for; a line for each learner; the pages."""
     found = read_json(args.data / "report" / "comparisons.json")
     scores = args.data / "baseline" / "scores.parquet"
     objective = read_provenance(scores)["compile"]["objective"] if scores.exists() else measures.DEFAULT.name
     measure, test = measures.get_measure(args.measure or objective), found["test"]
-    lines = []
+    ships = found.get("truth") and (args.data / "evaluation" / "shipped.parquet").exists()
+    lines = [truth.show(args).text, ""] if ships else []
     for name in _claimed(test):
-        lines += [f"{name}, linked projects: {text}"] if (text := linked_projects(test[name])) else []
+        linked = "" if ships else linked_projects(test[name])
+        lines += [f"{name}, linked projects: {linked}"] if linked else []
         lines += [
             f"{name}, {title}: {summarise(test[f'{name}{PARTS[part]}'], measure)}"
-            for part, title in _PARTS.items()
+            for part, title in ({"all": "objects of test projects"} if ships else _PARTS).items()
             if f"{name}{PARTS[part]}" in test
         ]
     pages = {what: args.data / path for what, path in _PAGES.items()}

@@ -44,9 +44,9 @@ class Style:
         text = f"{number:,.0f}"
         return text.replace(",", "\N{NARROW NO-BREAK SPACE}") if self.html else text
 
-    def share(self, share: float | None) -> str:
-        """A share as an unsigned percentage with one decimal; a dash for None."""
-        return self.none if share is None else self._percent(f"{100.0 * share:.1f}")
+    def share(self, share: float | None, digits: int = 1) -> str:
+        """A share as an unsigned percentage with so many decimals; a dash for None."""
+        return self.none if share is None else self._percent(f"{100.0 * share:.{digits}f}")
 
     def gain(self, gain: Gain | float | None) -> str:
         """A share as a signed percentage with its interval, if there is one; a dash for None."""

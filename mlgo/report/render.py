@@ -17,6 +17,7 @@ from mlgo.experiments.inference import Bootstrap, Comparison
 from mlgo.experiments.measured import ALL, Measured, Row, claims
 from mlgo.experiments.programs import Programs
 from mlgo.experiments.projects import PAIRS, RankCorrelation
+from mlgo.experiments.truth import Truth
 from mlgo.policy.importance import Importance
 from mlgo.problems.llvm.task import get_task
 from mlgo.report.corpus import Corpus
@@ -40,6 +41,7 @@ from mlgo.report.programs import cost_ranks, program_table, rank_table
 from mlgo.report.selftest import SelfTest
 from mlgo.report.ships import Ships
 from mlgo.report.training import losses, rewards
+from mlgo.report.truth import tell
 
 _NUM_STANDOUTS = 10
 _NUM_FEATURES = 10
@@ -69,6 +71,7 @@ class Report:
         correlations: agreement of the measures of whole projects.
         link_failures: rows of ``artifacts.LINKED`` without a size.
         ships: linked files of the test projects.
+        truth: what a strict reader asks about what ships; None where it is no size that policies are made for.
         functions: costs of the test functions; None for measures that are no sums over functions.
         function_rows: comparisons by function, with those by module; empty likewise.
         programs: what running programs showed; None where they did not run under these policies.
@@ -92,6 +95,7 @@ class Report:
     correlations: Sequence[RankCorrelation]
     link_failures: Sequence[Mapping[str, Any]]
     ships: Ships
+    truth: Truth | None
     functions: Measured | None
     function_rows: Sequence[tuple[Row, Row]]
     programs: Programs | None
@@ -149,6 +153,7 @@ def render_page(report: Report) -> str:
         functions=_function_table(report.function_rows),
         programs=_program_tables(report.programs),
         ships=report.ships,
+        told=report.truth and tell(report.truth, report.measurement.get("compile.optimization", ""), HTML),
         sizes=_size_table(report.size_rows),
         correlations=rank_table(report.correlations, PAIRS, PROJECT_TITLES, ("gains of", "number")),
         link_failures=[

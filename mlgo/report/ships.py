@@ -9,7 +9,15 @@ import pyarrow as pa
 
 from mlgo.experiments.inference import Bootstrap, Comparison
 from mlgo.experiments.measured import Contender, Row, by_contender
-from mlgo.experiments.shipped import PROGRAMS, measured_programs, program_rows, ship_failures, shipped_totals
+from mlgo.experiments.shipped import (
+    PROGRAMS,
+    measured_programs,
+    program_rows,
+    ship_failures,
+    ship_references,
+    shipped_totals,
+    with_best_level,
+)
 from mlgo.report.origin import without_folders
 from mlgo.report.pages import Column, Style, Table, count_column, gain_column, text_column
 
@@ -29,7 +37,7 @@ class Ships:
     """Linked files beside the heuristic's.
 
     Attributes:
-        rows: each policy on each program, then over all of a split; by contender.
+        rows: each policy and reference on each program, then over all of a split; by contender, policies first.
         failures: rows of ``artifacts.SHIPPED_SIZES`` without sizes.
     """
 
@@ -38,7 +46,7 @@ class Ships:
 
     @property
     def totals(self) -> list[Row]:
-        """Each policy over all programs of a split."""
+        """Each policy and reference over all programs of a split."""
         return [row for row in self.rows if row.scope == PROGRAMS]
 
     @property
@@ -58,7 +66,7 @@ class Ships:
         several = len({row.split for row in self.rows}) > 1
         return Table(
             [
-                text_column("policy", lambda row: row.name),
+                text_column("policy or level", lambda row: row.name),
                 *([text_column("split", lambda row: row.split)] if several else []),
                 text_column("project", lambda row: row.counts.get("project", "in total")),
                 Column("program", _program, left=True),
@@ -66,21 +74,21 @@ class Ships:
                 Column("left out", lambda row, style: _count(row, style, "num_foreign")),
                 *(gain_column(f"gain, {title}", partial(_gain, figure=name)) for name, title in TITLES.items()),
                 count_column("total under the heuristic (bytes)", lambda row: row.by("total").baseline_sum),
-                count_column("under the policy (bytes)", lambda row: row.by("total").policy_sum),
+                count_column("under this one (bytes)", lambda row: row.by("total").policy_sum),
             ],
             [row for row in self.rows if row.scope != PROGRAMS or _all_programs(row) > 1],
         )
 
 
 def compare_shipped(shipped: pa.Table, policies: Sequence[Contender], bootstrap: Bootstrap) -> Ships:
-    """Compare linked files under policies with those under the heuristic.
+    """Compare linked files under policies, and at other levels, with those under the heuristic.
 
     Args:
         shipped: ``artifacts.SHIPPED_SIZES``.
         policies: who is compared.
         bootstrap: makes the intervals, which are over projects.
     """
-    measured = measured_programs(shipped, policies)
+    measured = with_best_level(measured_programs(shipped, [*policies, *ship_references(shipped)]))
     rows = [row for row in program_rows(measured) if row.by("total").num_compared]
     failures = [{**row, "message": without_folders(row["message"])} for row in ship_failures(shipped)]
     return Ships(by_contender([*rows, *shipped_totals(measured, bootstrap)]), failures)

@@ -10,10 +10,11 @@ from mlgo.core.measures import get_measure
 from mlgo.experiments.evaluation import SCOPES, gather_modules, policy_rows
 from mlgo.experiments.inference import POINTS_ONLY, Bootstrap
 from mlgo.experiments.measured import ALL, Measured, compare_all
+from mlgo.experiments.truth import Truth, tell_truth
 from mlgo.problems.llvm.task import get_task
 from mlgo.report.figures import to_html
 from mlgo.report.origin import Facts
-from mlgo.report.pages import TONES, render, text_column
+from mlgo.report.pages import HTML, TONES, render, text_column
 from mlgo.report.render import (
     comparison_table,
     distribution,
@@ -24,6 +25,7 @@ from mlgo.report.render import (
     told_failures,
 )
 from mlgo.report.ships import Ships, compare_shipped
+from mlgo.report.truth import tell
 
 
 @dataclass(frozen=True)
@@ -35,12 +37,14 @@ class Tried:
         task: decision problem.
         modules: scores of modules.
         ships: linked files.
+        truth: what a strict reader asks; None where nothing is linked.
     """
 
     policy: str
     task: str
     modules: Measured
     ships: Ships
+    truth: Truth | None
 
 
 def compare_tried(policy: str, task: str, results: pa.Table, shipped: pa.Table, bootstrap: Bootstrap) -> Tried:
@@ -54,7 +58,11 @@ def compare_tried(policy: str, task: str, results: pa.Table, shipped: pa.Table, 
         bootstrap: makes the intervals.
     """
     modules = gather_modules(list(policy_rows(results.to_pylist())))
-    return Tried(policy, task, modules, compare_shipped(shipped, modules.contenders, bootstrap))
+    ships = compare_shipped(shipped, modules.contenders, bootstrap)
+    split = _main_split(modules)
+    linked = any(row.split == split and row.by("total").num_compared for row in ships.totals if row.contender.is_policy)
+    truth = tell_truth(shipped, results, None, bootstrap, split=split) if linked else None
+    return Tried(policy, task, modules, ships, truth)
 
 
 def render_tried(
@@ -72,7 +80,7 @@ def render_tried(
     modules, task = tried.modules, get_task(tried.task)
     main = get_measure(objective)
     measures = [main, *(get_measure(name) for name in modules.measures if name != main.name)]
-    split = "test" if "test" in modules.splits else modules.splits[0]
+    split = _main_split(modules)
     rows = compare_all(modules, modules.places(lambda one: _scopes(modules, one)), bootstrap)
     by_project = compare_all(modules, modules.places(modules.by_project), POINTS_ONLY)
     scope = text_column("modules of", lambda row: f"{row.split}, {SCOPES[row.scope]}")
@@ -88,7 +96,12 @@ def render_tried(
         projects=list(dict.fromkeys(modules.items["project"].tolist())),
         whole=(TONES[whole.by(main.name).verdict], sentence(whole, main), whole.by(main.name)),
         ships=tried.ships,
-        shipped=[row.by("total") for row in tried.ships.totals if row.split == split and row.by("total").num_compared],
+        told=tried.truth and tell(tried.truth, measurement.get("compile.optimization", ""), HTML),
+        shipped=[
+            row.by("total")
+            for row in tried.ships.totals
+            if row.split == split and row.contender.is_policy and row.by("total").num_compared
+        ],
         parts=comparison_table([scope], rows, measures),
         by_project=project_table([], by_project, measures),
         standouts=standout_tables(modules, main, task.actions.yes_or_no, split),
@@ -104,6 +117,11 @@ def render_tried(
             }
         ),
     )
+
+
+def _main_split(modules: Measured) -> str:
+    """The split that the page is about."""
+    return "test" if "test" in modules.splits else modules.splits[0]
 
 
 def _scopes(modules: Measured, split: str) -> Iterator[tuple[str, np.ndarray]]:

@@ -97,8 +97,10 @@ def test_report_is_said(finished):
     run = finished.run("mlgo", "report")
     assert run.returncode == 0
     assert "data/report/report.html" in run.stdout
-    assert "es-s0, test projects:" in run.stdout
-    assert "marginal-s0, test projects:" in run.stdout
+    assert run.stdout.startswith("What ships is ")
+    assert "in total under marginal-s0 than under -Oz" in run.stdout
+    assert "instead: -Os" in run.stdout
+    assert "es-s0, objects of test projects:" in run.stdout
 
 
 def test_scoreboard_counts_what_the_compile_host_counted(finished):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from mlgo.core.artifacts import FAILURES, PROGRAMS, write_rows
-from tests.experiments.conftest import make_world
+from tests.experiments.conftest import make_world, shipped_rows
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "make_report.py"
 OUTPUTS = ("report.html", "comparisons.json", "metrics.json", "learning.csv", "projects.csv", "ratios.csv")
@@ -84,7 +84,7 @@ def test_page_tells_nothing_about_the_machine(plain):
 def test_fewer_than_six_projects_allow_no_verdict(plain):
     root, page = plain
     assert headline(page) == [f"{name}: no verdict: 2 projects, six are needed" for name in ("bc-s0", "es-s0")]
-    assert "smaller" not in page
+    assert "makes the code smaller" not in page
     figures = json.loads((root / "report/comparisons.json").read_text())["test"]["es-s0"]
     assert (figures["text_verdict"], figures["text_num_tests"]) == ("no verdict", 0)
     assert "text_corrected_p" not in figures
@@ -209,7 +209,7 @@ def test_three_sizes(plain):
 
 def test_what_ships(plain):
     root, page = plain
-    ships = section(page, "ships", "sizes")
+    ships = section(page, "ships", "gains")
     # 2 % of 10,000 and 20,000 bytes of text, and of a tenth of that: 660 of 35,000.
     (total,) = re.findall(r'"left">es-s0</td><td class="left">in total</td>(.*?)</tr>', ships.replace("\n", ""))
     assert "2 programs of 2 projects" in total
@@ -223,6 +223,54 @@ def test_what_ships(plain):
     assert figures["text_gain_percent"] == 2.0
     metrics = json.loads((root / "report/metrics.json").read_text())
     assert metrics["test"]["es"]["shipped_gain_percent"] == figures["total_gain_percent"] == 1.8857
+    assert next(iter(metrics["test"]["es"])) == "shipped_gain_percent"
+
+
+def test_the_page_begins_with_what_ships(plain):
+    root, page = plain
+    words = re.sub(r"<.*?>", "", page[page.index('class="verdict"') :]).replace("\N{NO-BREAK SPACE}", " ")
+    said = " ".join(words.partition(">")[2].split())
+    assert said.startswith("What ships is 1.89 % smaller in total under es-s0 than under -Oz (95 % interval +1.8")
+    assert "over 2 projects). No verdict: 2 projects, six are needed. Of 2 programs, 2 are smaller and 0 larger" in said
+    assert (
+        page.index('class="verdict"')
+        < page.index('class="cards"')
+        < page.index('id="ships"')
+        < page.index('id="gains"')
+    )
+    told = json.loads((root / "report/comparisons.json").read_text())["truth"]
+    assert told["answers"]["what ships, in total"]["gain_percent"] == 1.8857
+    assert told["answers"]["C programs, in total"]["finding"] == "no verdict: 2 projects, six are needed"
+    assert told["instead"] == {}
+
+
+def test_reference_rows_and_what_is_executed(world):
+    for number, project in enumerate(("drill", "easel"), start=1):
+        world.shipped += shipped_rows(project, f"bin/{project}", "-Os", number * 9_900)
+    known = {"program": "p", "reads": 5, "writes": 5, "text_bytes": 9, "right": True, "failure": "", "message": ""}
+    rows = [{**known, "contender": name, "instructions": n} for name, n in (("heuristic", 100), ("es-s0", 110))]
+    origin = {**world.origin, "policies_sha256": {"bc-s0": "cd" * 32, "es-s0": "cd" * 32}}
+    write_rows(world.root / "execution/programs.parquet", rows, PROGRAMS, origin)
+    page = made(world)
+    ships = section(page, "ships", "gains")
+    for name in ("instead: -Os", "instead: best of -Os and -Oz", "against the best of -Os and -Oz for each program"):
+        assert name in ships
+    assert "Does smaller code run slower?" in section(page, "programs", "sizes")
+    told = json.loads((world.root / "report/comparisons.json").read_text())["truth"]
+    assert told["answers"]["executed instructions, geometric mean"]["gain_percent"] == -10.0
+    assert told["instead"]["-Os"]["gain_percent"] == pytest.approx(100 * 330 / 35_000, abs=1e-4)
+
+
+def test_without_valgrind_the_page_says_so(world):
+    rows = [
+        {"program": "p", "contender": name, "failure": "valgrind", "message": "valgrind is missing"}
+        for name in ("heuristic", "es-s0")
+    ]
+    origin = {**world.origin, "policies_sha256": {"bc-s0": "cd" * 32, "es-s0": "cd" * 32}}
+    write_rows(world.root / "execution/programs.parquet", rows, PROGRAMS, origin)
+    page = made(world)
+    assert "No program ran: valgrind is missing." in page
+    assert "What programs execute was not counted: valgrind is missing." in page
 
 
 def test_a_program_that_does_not_link_is_shown_without_paths(world):
@@ -230,7 +278,7 @@ def test_a_program_that_does_not_link_is_shown_without_paths(world):
     row.update(dict.fromkeys(("text", "read_only", "unwind", "total", "compressed")))
     row.update(failure="link", message="ended with status 1: /tmp/secret/place/x.o is bad")
     page = made(world)
-    assert "ended with status 1: x.o is bad" in section(page, "ships", "sizes")
+    assert "ended with status 1: x.o is bad" in section(page, "ships", "gains")
     assert "1 program of 1 project" in page
 
 

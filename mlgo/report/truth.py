@@ -1,0 +1,221 @@
+"""The page that a strict reader asks for: what ships, of how many projects, against what, at what cost in time."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mlgo.core.artifacts import RESULTS, SHIPPED_SIZES, read_provenance, read_table
+from mlgo.core.config import EvaluateConfig, read_settings
+from mlgo.experiments.inference import Bootstrap, Comparison
+from mlgo.experiments.programs import find_programs, read_programs
+from mlgo.experiments.truth import Answer, Truth, tell_truth
+from mlgo.report.pages import PLAIN, Column, Shown, Style, Table, gain_column, text_column
+
+_DEFAULT_LEVEL = "-Oz"
+_EXECUTED = "executed"
+_CONFIG = Path("config/config.yaml")
+_SETTINGS = Bootstrap(10_000, 0.95, 0)
+
+
+class Told(NamedTuple):
+    """What a page says first.
+
+    Attributes:
+        sentences: the verdict, in plain English.
+        answers: table of what a strict reader asks.
+        notes: what to know about it.
+    """
+
+    sentences: Sequence[str]
+    answers: Table
+    notes: Sequence[str]
+
+    @property
+    def text(self) -> str:
+        """For a terminal."""
+        return "\n".join([*self.sentences, "", self.answers.aligned(), "", *self.notes])
+
+    @property
+    def markdown(self) -> str:
+        """For Markdown."""
+        notes = "\n".join(f"- {note}" for note in self.notes)
+        return f"{' '.join(self.sentences)}\n\n{self.answers.markdown()}\n\n{notes}\n"
+
+
+def show(args: argparse.Namespace) -> Shown:
+    """Verdict, table and notes; the same as Markdown."""
+    truth = read_truth(args.data, bootstrap_of(args.preset), args.learner or "")
+    told = tell(truth, level_of(args.data))
+    return Shown(told.text, record_of(truth), told.markdown)
+
+
+def tell(truth: Truth, level: str, style: Style = PLAIN) -> Told:
+    """Put answers into words and tables; arguments are those of `sentences`."""
+    return Told(sentences(truth, level, style), answer_table(truth), notes_of(truth))
+
+
+def bootstrap_of(preset: Path | None) -> Bootstrap:
+    """How intervals are made: as the configuration says, if there is one here."""
+    if not _CONFIG.exists():
+        return _SETTINGS
+    values = read_settings(_CONFIG, *filter(None, [preset]))
+    config = values.section("evaluate", EvaluateConfig)
+    return Bootstrap(config.resamples, config.confidence, values.value("seed"))
+
+
+def read_truth(data: Path, bootstrap: Bootstrap, learner: str = "") -> Truth:
+    """Answers from the tables of an evaluation.
+
+    Args:
+        data: folder of the results.
+        bootstrap: makes intervals and tests.
+        learner: whose policies; empty for the last that was trained.
+
+    Raises:
+        ArtifactError: a table is missing or damaged, or nothing that ships was measured.
+    """
+    shipped, results = (
+        read_table(data / "evaluation" / name, schema)
+        for name, schema in (("shipped.parquet", SHIPPED_SIZES), ("results.parquet", RESULTS))
+    )
+    ran = find_programs(data)
+    return tell_truth(shipped, results, read_programs(ran) if ran.exists() else None, bootstrap, learner)
+
+
+def level_of(data: Path) -> str:
+    """Optimization level of an evaluation."""
+    contenders = read_provenance(data / "evaluation" / "shipped.parquet").get("contenders", {})
+    found: Mapping[str, Any] = next(iter(contenders.values())) if contenders else {}
+    return str(found.get("compile", {}).get("optimization", _DEFAULT_LEVEL))
+
+
+def sentences(truth: Truth, level: str, style: Style = PLAIN) -> list[str]:
+    """The verdict in plain English: what ships, in total, how sure, how many are larger, which is the worst.
+
+    Args:
+        truth: what was found.
+        level: optimization level of both sides.
+        style: how numbers are written.
+    """
+    one, who = truth.headline, truth.contender
+    seeds = f"{who.learner} ({len(who.seeds)} seeds)" if len(who.seeds) > 1 else who.name
+    return [
+        f"What ships is {_amount(one.total.value, style)} in total under {seeds} than under {level} "
+        f"({_interval(one, style)}). {_verdict(one)}.",
+        f"Of {_number(one.num_compared, 'program', style)}, {_tally(one, style)}{_worst(one, style)}.",
+        *([f"{_number(one.num_failed, 'program', style)} could not be measured."] if one.num_failed else []),
+        *([text] if (text := _executed(truth, style)) else []),
+    ]
+
+
+def answer_table(truth: Truth) -> Table:
+    """What is asked, line by line, then what would ship otherwise."""
+    return Table(
+        [
+            text_column("asked", _asked),
+            gain_column("gain", lambda row: row.gain),
+            Column("of", _of, left=True),
+            Column("less / more / equal", lambda row, style: style.tally(row.comparison.items)),
+            text_column("verdict", lambda row: row.comparison.finding if row.claimed else ""),
+        ],
+        [*truth.answers, *truth.references],
+    )
+
+
+def notes_of(truth: Truth) -> list[str]:
+    """What to know about the table."""
+    totals = sorted(truth.by_seed.values())
+    several = len(totals) > 1
+    return [
+        f"Positive is smaller or fewer. Intervals resample projects{' and seeds' if several else ''}.",
+        "Verdicts are about the geometric mean of projects, corrected for all that stand here (Holm).",
+        f"Seeds: {len(totals)} from {PLAIN.gain(totals[0])} to {PLAIN.gain(totals[-1])}."
+        if several
+        else "Seeds: 1. One seed says nothing about another training.",
+    ]
+
+
+def record_of(truth: Truth) -> dict[str, Any]:
+    """All of it as plain values, for JSON."""
+
+    def plain(one: Answer) -> dict[str, Any]:
+        return {
+            "asked": one.asked,
+            "contender": one.contender.name,
+            "gain": one.kind,
+            "claimed": one.claimed,
+            **one.comparison.record(),
+        }
+
+    return {
+        "contender": truth.contender.name,
+        "seeds": list(truth.contender.seeds),
+        "by_seed": {str(seed): gain for seed, gain in truth.by_seed.items()},
+        "answers": [plain(one) for one in truth.answers],
+        "references": [plain(one) for one in truth.references],
+        "not_run": truth.not_run,
+        "wrong": truth.wrong,
+    }
+
+
+def _asked(row: Answer) -> str:
+    return row.asked if row.contender.is_policy else f"instead: {row.asked}"
+
+
+def _of(row: Answer, style: Style) -> str:
+    one = row.comparison
+    projects = "" if row.asked.startswith(_EXECUTED) else f" of {_number(one.num_projects, 'project', style)}"
+    return f"{style.count(one.num_compared)} {row.items}{projects}"
+
+
+def _amount(share: float | None, style: Style) -> str:
+    if share is None:
+        return "not known to be smaller"
+    return f"{style.share(abs(share), 2)} {'smaller' if share >= 0 else 'larger'}"
+
+
+def _interval(one: Comparison, style: Style) -> str:
+    projects = _number(one.num_projects, "project", style)
+    if one.total.low is None:
+        return f"no interval over {projects}"
+    confidence = f"{100.0 * (1.0 - one.level):g} % interval"
+    return f"{confidence} {style.ends(one.total)} over {projects}"
+
+
+def _verdict(one: Comparison) -> str:
+    if one.verdict == "no verdict":
+        return one.finding[0].upper() + one.finding[1:]
+    return f"Verdict by project: {one.verdict}"
+
+
+def _tally(one: Comparison, style: Style) -> str:
+    counts = one.items
+    return (
+        f"{style.count(counts.smaller)} {'is' if counts.smaller == 1 else 'are'} smaller and "
+        f"{style.count(counts.larger)} larger, {style.count(one.much_larger)} by more than 0.5 %"
+    )
+
+
+def _worst(one: Comparison, style: Style) -> str:
+    if one.worst_item is None:
+        return ""
+    what = "the worst is" if one.worst_item.share > 0 else "the one that gains least is"
+    return f"; {what} {style.change(one.worst_item)}"
+
+
+def _executed(truth: Truth, style: Style) -> str:
+    ran = [one for one in truth.answers if one.asked.startswith(_EXECUTED)]
+    if truth.not_run:
+        return f"What programs execute was not counted: {truth.not_run}."
+    if not ran or (share := ran[0].gain.value) is None:
+        return ""
+    (one,) = ran
+    wrong = f"; {_number(truth.wrong, 'run', style)} went wrong" if truth.wrong else ""
+    programs = _number(one.comparison.num_compared, "program", style)
+    amount = f"{style.share(abs(share), 2)} {'fewer' if share >= 0 else 'more'}"
+    return f"Executed instructions of {programs}: {amount} (geometric mean{wrong})."
+
+
+def _number(number: int, what: str, style: Style) -> str:
+    return f"{style.count(number)} {what}{'' if number == 1 else 's'}"
