@@ -191,6 +191,7 @@ def _write_page(output: Path, task: str, policy: str, values: Settings) -> tuple
     """Write the page from the tables; the table of linked files and the headline as text."""
     from mlgo.report.origin import flatten, input_hashes  # here, since they load plotly
     from mlgo.report.tried import compare_tried, render_tried
+    from mlgo.report.truth import sentences
 
     paths = {name: output / name for name in ("results.parquet", "shipped.parquet")}
     results, shipped = (
@@ -208,4 +209,5 @@ def _write_page(output: Path, task: str, policy: str, values: Settings) -> tuple
     if not shipped.num_rows:
         unknown = "no linked file is known, so what ships was not measured"
         return f"{unknown}; the page has the modules", unknown
-    return "\n".join([tried.ships.table.aligned(), *failed]), tried.ships.headline
+    said = sentences(tried.truth, values.value("compile.optimization")) if tried.truth else []
+    return "\n".join([*said, tried.ships.table.aligned(), *failed]), tried.ships.headline

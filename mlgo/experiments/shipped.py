@@ -22,7 +22,8 @@ BEST_LEVEL = "best of -Os and -Oz"
 """What ships if each program is built at the level at which it is smaller."""
 
 _SIZE_LEVELS = ("-Oz", "-Os")
-_ATTRIBUTES = ("project", "program", "split", "kind", "language", "num_modules", "num_foreign")
+ATTRIBUTES = ("project", "program", "split", "kind", "language", "num_modules", "num_foreign")
+"""What is known of a linked file."""
 
 
 def measured_programs(shipped: pa.Table, policies: Sequence[Contender]) -> Measured:
@@ -47,7 +48,7 @@ def measured_programs(shipped: pa.Table, policies: Sequence[Contender]) -> Measu
         for (contender, program), one in sizes.items()
         if contender == policy.name and program in plain
     ]
-    return gather(rows, ("project", "program"), dict.fromkeys(FIGURES, 0.0), _ATTRIBUTES)
+    return gather(rows, ("project", "program"), dict.fromkeys(FIGURES, 0.0), ATTRIBUTES)
 
 
 def ship_references(shipped: pa.Table) -> list[Contender]:
@@ -124,4 +125,4 @@ def _one_by_one(measured: Measured, split: str) -> Iterator[tuple[str, np.ndarra
 
 def _attributes(measured: Measured, members: Sequence[int], items: np.ndarray) -> Mapping[str, Any]:
     (number,) = np.flatnonzero(items)
-    return {name: measured.items[name][number] for name in _ATTRIBUTES}
+    return {name: measured.items[name][number] for name in ATTRIBUTES}

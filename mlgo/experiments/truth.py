@@ -6,6 +6,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from mlgo.compiler.linked import SHIPPED
 from mlgo.core import measures
 from mlgo.core.errors import ArtifactError
 from mlgo.experiments.evaluation import gather_modules, policy_rows
@@ -13,6 +14,7 @@ from mlgo.experiments.inference import Bootstrap, Comparison, Gain
 from mlgo.experiments.measured import Contender, Measured, Place, Row, compare_all, corrected
 from mlgo.experiments.programs import Programs
 from mlgo.experiments.shipped import (
+    ATTRIBUTES,
     BEST_LEVEL,
     PROGRAMS,
     against_best_level,
@@ -24,6 +26,9 @@ from mlgo.experiments.shipped import (
 
 Kind = Literal["total", "geomean", "median"]
 """Which gain of a comparison answers."""
+
+SHIP_COLUMNS = (*ATTRIBUTES, *SHIPPED, "contender", "folded")
+"""Columns of ``artifacts.SHIPPED_SIZES`` that answers come from; tables that lack others will do."""
 
 _CLONE = "bc"
 

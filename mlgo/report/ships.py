@@ -53,11 +53,12 @@ class Ships:
     def headline(self) -> str:
         """The totals in a line: what each policy gains, over how many files, and how many are missing."""
         style = Style(html=False)
-        several = len(self.totals) > 1
+        policies = [row for row in self.totals if row.contender.is_policy]
+        several = len(policies) > 1
         return "; ".join(
             f"{f'{row.name}: ' if several else ''}{style.gain(one.total)} in total, {_programs(one, style)}, "
             f"{style.count(one.num_failed)} not measured"
-            for row, one in ((row, row.by("total")) for row in self.totals)
+            for row, one in ((row, row.by("total")) for row in policies)
         )
 
     @property

@@ -9,7 +9,7 @@ from mlgo.core.artifacts import RESULTS, SHIPPED_SIZES, read_provenance, read_ta
 from mlgo.core.config import EvaluateConfig, read_settings
 from mlgo.experiments.inference import Bootstrap, Comparison
 from mlgo.experiments.programs import find_programs, read_programs
-from mlgo.experiments.truth import Answer, Truth, tell_truth
+from mlgo.experiments.truth import SHIP_COLUMNS, Answer, Truth, tell_truth
 from mlgo.report.pages import PLAIN, Column, Shown, Style, Table, gain_column, text_column
 
 _DEFAULT_LEVEL = "-Oz"
@@ -75,10 +75,8 @@ def read_truth(data: Path, bootstrap: Bootstrap, learner: str = "") -> Truth:
     Raises:
         ArtifactError: a table is missing or damaged, or nothing that ships was measured.
     """
-    shipped, results = (
-        read_table(data / "evaluation" / name, schema)
-        for name, schema in (("shipped.parquet", SHIPPED_SIZES), ("results.parquet", RESULTS))
-    )
+    shipped = read_table(data / "evaluation" / "shipped.parquet", SHIPPED_SIZES, list(SHIP_COLUMNS))
+    results = read_table(data / "evaluation" / "results.parquet", RESULTS)
     ran = find_programs(data)
     return tell_truth(shipped, results, read_programs(ran) if ran.exists() else None, bootstrap, learner)
 
@@ -172,6 +170,8 @@ def _of(row: Answer, style: Style) -> str:
 def _amount(share: float | None, style: Style) -> str:
     if share is None:
         return "not known to be smaller"
+    if round(share, 4) == 0.0:
+        return "no smaller"
     return f"{style.share(abs(share), 2)} {'smaller' if share >= 0 else 'larger'}"
 
 

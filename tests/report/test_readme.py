@@ -1,0 +1,37 @@
+"""The tables of README.md are those that the kept results give."""
+
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from mlgo.cli.show_report import with_block
+from mlgo.core.errors import ConfigError
+from mlgo.report import truth
+from tests.conftest import REPOSITORY
+
+KEPT = REPOSITORY / "docs/results/run"
+
+
+def test_the_table_of_the_readme_is_made_from_the_kept_results(monkeypatch):
+    monkeypatch.chdir(REPOSITORY)
+    shown = truth.show(Namespace(data=Path("docs/results/run"), preset=None, learner=None))
+    readme = REPOSITORY / "README.md"
+    assert with_block(readme, "truth", shown.markdown) == readme.read_text(), (
+        "run make readme, or the command in README.md"
+    )
+
+
+def test_the_kept_results_are_small():
+    assert sum(path.stat().st_size for path in KEPT.rglob("*.parquet")) < 500_000
+
+
+def test_a_page_goes_to_its_place_and_nowhere_else(tmp_path):
+    path = tmp_path / "page.md"
+    path.write_text("before\n<!-- mlgo report truth -->\nold\n<!-- end -->\nafter\n")
+    assert with_block(path, "truth", "new\n") == ("before\n<!-- mlgo report truth -->\n\nnew\n\n<!-- end -->\nafter\n")
+    path.write_text("no place\n")
+    with pytest.raises(ConfigError, match=r"page\.md has no place for the page: lines <!-- mlgo report truth -->"):
+        with_block(path, "truth", "new")
+    with pytest.raises(ConfigError, match=r"cannot read .*none\.md"):
+        with_block(tmp_path / "none.md", "truth", "new")
