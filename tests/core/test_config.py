@@ -70,10 +70,9 @@ def test_the_scoreboard_gives_all_learners_the_same_number_of_compiles():
     config = load_config(PATH, REPOSITORY / "config/presets/scoreboard.yaml")
     assert sorted(config.train.algorithms) == ["bc", "bcmax", "es", "marginal", "ppo"]
     marginal, es, ppo, bcmax = config.marginal, config.es, config.ppo, config.bcmax
-    per_module = 14.2  # marginal: mean of 1000 / questions, 4 to 20, over training modules of the default corpus
-    assert (marginal.compiles, marginal.max_compiles, marginal.questions) == (4, 20, 1000)
-    budgets = {  # validations of 54 modules, 57 for marginal
-        "marginal": marginal.rounds * marginal.modules * per_module + (1 + marginal.rounds) * 57,
+    assert marginal.compiles == marginal.max_compiles
+    budgets = {  # validations of 54 modules, 60 for marginal
+        "marginal": marginal.rounds * marginal.modules * marginal.compiles + (1 + marginal.rounds) * 60,
         "es": es.generations * 2 * es.pairs * es.modules + len({*range(0, 7, es.validate_every), 6}) * 54,
         "ppo": ppo.iterations * ppo.modules * ppo.episodes + len({*range(0, 21, ppo.validate_every), 20}) * 54,
         "bcmax": bcmax.modules * (1 + len(bcmax.references) + bcmax.rounds * (1 + bcmax.flipped + bcmax.perturbed))
