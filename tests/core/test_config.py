@@ -79,19 +79,14 @@ def test_the_scoreboard_gives_all_learners_the_same_number_of_compiles():
         + (1 + bcmax.rounds) * 54,
     }
     assert (es.start, es.estimator, es.generations, ppo.iterations) == ("bc", "antithetic", 6, 20)
-    assert budgets == pytest.approx({"marginal": 3011.4, "es": 3042, "ppo": 2992, "bcmax": 2988})
+    assert budgets == pytest.approx({"marginal": 3020, "es": 3042, "ppo": 2992, "bcmax": 2988})
 
 
 def test_all_train_sets_get_the_same_number_of_compiles():
     config = load_config(PATH, REPOSITORY / "config/presets/generalisation.yaml")
     marginal, sets = config.marginal, config.generalisation.train_sets
-    # Mean of 1000 / questions, 4 to 20, over training modules of the default corpus; its validation modules.
-    known = {"both": (14.36, 57), "c": (17.96, 34), "c++": (8.99, 23)}
-    assert (marginal.compiles, marginal.max_compiles, marginal.questions) == (4, 20, 1000)
-    assert {
-        name: round(marginal.rounds * sets[name].modules * per_module + (1 + marginal.rounds) * validation, -1)
-        for name, (per_module, validation) in known.items()
-    } == {"both": 2980, "c": 2970, "c++": 2990}
+    assert marginal.compiles == marginal.max_compiles
+    assert {one.modules for one in sets.values()} == {170}
 
 
 @pytest.mark.parametrize(
