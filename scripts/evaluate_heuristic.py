@@ -26,6 +26,7 @@ from mlgo.core.config import EvaluateConfig
 from mlgo.core.files import file_sha256
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.work import shared_folder
+from mlgo.corpus.seen import load_kinds
 from mlgo.corpus.store import load_programs, unpack_bitcode
 from mlgo.problems.llvm.task import HEURISTIC, get_task
 from mlgo.rollout import CompileHost, check_failures
@@ -49,7 +50,7 @@ def main() -> None:
     programs = load_programs(corpus, splits=["test"])
     every = [*modules, *other_modules(modules, programs)]
     bitcode = unpack_bitcode(corpus, every, shared_folder(args.work) / "bitcode")
-    linking = Linking(find_linker(), settings.compile_timeout_s, args.workers)
+    linking = Linking(find_linker(), settings.compile_timeout_s, args.workers, load_kinds(corpus))
     with scratch_directory() as folder:
         objects = object_paths(every, folder)
         task, where = values.value("task"), workers_of(values)

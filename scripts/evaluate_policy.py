@@ -26,6 +26,7 @@ from mlgo.core.files import file_sha256
 from mlgo.core.names import PolicyName
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.work import shared_folder
+from mlgo.corpus.seen import load_kinds
 from mlgo.corpus.store import load_programs, unpack_bitcode
 from mlgo.policy.stored import load_policy
 from mlgo.rollout import CompileHost
@@ -55,7 +56,9 @@ def main() -> None:
     others = other_modules(modules, programs)
     bitcode = unpack_bitcode(corpus, [*modules, *others], shared_folder(args.work) / "bitcode")
     name = PolicyName.of(args.policy.name)
-    linking = Linking(find_linker(), settings.compile_timeout_s, args.workers)
+    linking = Linking(
+        find_linker(), settings.compile_timeout_s, args.workers, load_kinds(corpus) if args.shipped else {}
+    )
     with scratch_directory() as folder:
         objects = object_paths([*modules, *others], folder) if args.linked or args.shipped else None
         with CompileHost(

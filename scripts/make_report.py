@@ -41,6 +41,7 @@ from mlgo.report.metrics import (
 )
 from mlgo.report.origin import input_hashes, measurement_facts, policy_facts
 from mlgo.report.render import Report, render_page
+from mlgo.report.seen import compare_seen
 from mlgo.report.selftest import read_self_test
 from mlgo.report.ships import compare_shipped
 from mlgo.report.training import read_training_failures
@@ -68,6 +69,8 @@ def main() -> None:
         comparisons["shipped"] = shipped_metrics(shipped)
     if report.truth:
         comparisons["truth"] = truth_metrics(report.truth)
+    if report.seen.kinds:
+        comparisons["seen"] = report.seen.metrics()
     if report.function_rows:
         comparisons["functions"] = function_metrics(report.function_rows)
     write_json(args.output / "comparisons.json", comparisons)
@@ -124,6 +127,7 @@ def _collect(args: argparse.Namespace, settings: Settings) -> tuple[Report, list
         link_failures=link_failures(linked),
         ships=compare_shipped(shipped, contenders, bootstrap),
         truth=tell_truth(shipped, results, programs, bootstrap) if by_size and sizes & set(policies) else None,
+        seen=compare_seen(shipped, [one for one in contenders if one.is_policy], bootstrap),
         functions=functions,
         function_rows=function_rows(functions, modules, measure, bootstrap) if functions and measure else [],
         programs=programs,

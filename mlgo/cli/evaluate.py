@@ -4,7 +4,7 @@ import argparse
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from mlgo.cli.arguments import workers_of
 from mlgo.cli.options import add_command, add_config_options, positive, say
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import find_linker, find_toolchain
-from mlgo.core.artifacts import RESULTS, SHIPPED_SIZES, provenance, read_provenance, read_table, write_table
+from mlgo.core.artifacts import BODIES, RESULTS, SHIPPED_SIZES, provenance, read_provenance, read_table, write_table
 from mlgo.core.config import CompileConfig, EvaluateConfig, Settings, read_settings
 from mlgo.core.errors import ConfigError, MlgoError
 from mlgo.core.files import file_sha256, write_text
@@ -25,6 +25,8 @@ from mlgo.core.scratch import scratch_directory
 from mlgo.core.sealed import load_sealed
 from mlgo.core.work import shared_folder
 from mlgo.corpus.assemble import SPLITS
+from mlgo.corpus.bodies import project_bodies
+from mlgo.corpus.seen import TRAINED_NAME, Kinds, SeenBodies, kinds_by_name, seen_table
 from mlgo.execution.cores import usable_cores
 from mlgo.experiments.inference import Bootstrap
 from mlgo.experiments.looks import LOG, Look, look_of, write_look
@@ -35,7 +37,7 @@ from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost
 from mlgo.rollout.linking import Linking
 from mlgo.rollout.references import measure_references
-from mlgo.rollout.shipped import Shipped, evaluate_project
+from mlgo.rollout.shipped import Shipped, evaluate_project, other_modules
 from mlgo.rollout.subjects import Subject, corpus_projects, evaluate_subjects, merged_programs, one_project
 from mlgo.rollout.thin import evaluate_thin
 
@@ -78,6 +80,13 @@ def add_parser(commands: Any) -> None:
         "with --form thin this is so always)",
     )
     parser.add_argument(
+        "--trained-on",
+        type=Path,
+        metavar="FILE",
+        help="bodies that the policy was trained on, so that what ships is told apart by them (default: "
+        f"corpus/{TRAINED_NAME} beside the folder of policies, if it is there)",
+    )
+    parser.add_argument(
         "--output", type=Path, metavar="DIR", help="for page and tables (default: evaluation/POLICY beside the project)"
     )
     parser.add_argument("--workers", type=positive, default=usable_cores(), help="(default: %(default)s)")
@@ -98,8 +107,8 @@ def run(args: argparse.Namespace) -> None:
     toolchain = find_toolchain(args.toolchain or values.value("toolchain"), values.value("target"))
     linking = Linking(find_linker(), compiling.compile_timeout_s, args.workers)
     with_references = args.references and args.form != "thin"
+    front_end = FrontEnd(toolchain, compiling, shared_folder() / "zig-cache", get_task(policy.task))
     if args.form == "whole":
-        front_end = FrontEnd(toolchain, compiling, shared_folder() / "zig-cache", get_task(policy.task))
         tools = Tools(front_end, linking.linker, values.value("corpus.max_merged_instructions"), args.workers)
         subjects = [merged_programs(one, tools, shared_folder() / "bitcode") for one in subjects]
     origin = provenance(
@@ -114,18 +123,21 @@ def run(args: argparse.Namespace) -> None:
         **({"form": args.form} if args.form else {}),
         references=with_references,
     )
+    trained = _trained_on(args)
+    origin["trained_sha256"] = file_sha256(trained) if trained else ""
+    kinds_of = _reader_of_kinds(trained, front_end, args.workers)
     measure = evaluate_thin if args.form == "thin" else evaluate_project
     with CompileHost(toolchain, policy.task, compiling, args.workers, workers=workers_of(values)) as host:
 
         def evaluate(one: Subject) -> Shipped:
             with scratch_directory() as folder:
                 bitcode = one.unpack()
-                found = measure(host, policy, name, one.modules, one.programs, bitcode, linking, folder)
+                how = replace(linking, kinds=kinds_of(one, bitcode))
+                found = measure(host, policy, name, one.modules, one.programs, bitcode, how, folder)
                 if not with_references:
                     return found
-                front_end = FrontEnd(toolchain, compiling, shared_folder() / "zig-cache")
                 others = measure_references(
-                    host, front_end, policy.task, linking, one.programs, bitcode, folder / "references"
+                    host, front_end, policy.task, how, one.programs, bitcode, folder / "references"
                 )
                 return replace(found, sizes=[*found.sizes, *others])
 
@@ -148,6 +160,30 @@ def run(args: argparse.Namespace) -> None:
     record = {"modules": results.num_rows, "failed": failed, "shipped": shipped.to_pylist()}
     head = f"{results.num_rows} modules, {failed} failed; gains of linked files over the heuristic, more is better"
     say(args, {**record, "page": str(output / "report.html")}, f"{head}\n{text}\npage: {output / 'report.html'}")
+
+
+def _trained_on(args: argparse.Namespace) -> Path | None:
+    """Table of the bodies that the policy was trained on; None where there is none."""
+    if args.trained_on is not None:
+        return Path(args.trained_on)
+    beside = args.policy.resolve().parent.parent / "corpus" / TRAINED_NAME
+    return beside if beside.exists() else None
+
+
+def _reader_of_kinds(
+    trained: Path | None, front_end: FrontEnd, num_threads: int
+) -> Callable[[Subject, Mapping[str, Path]], Kinds]:
+    """What tells of a project and its bitcode which functions were seen in training; nothing if that is not known."""
+    if trained is None:
+        return lambda subject, bitcode: {}
+    seen = SeenBodies.of(read_table(trained, BODIES))
+
+    def kinds_of(subject: Subject, bitcode: Mapping[str, Path]) -> Kinds:
+        every = [*subject.modules, *other_modules(subject.modules, subject.programs)]
+        bodies = project_bodies(front_end.print_ir, every, bitcode, shared_folder() / "bodies", num_threads)
+        return kinds_by_name(seen_table(bodies, seen.kinds(bodies)))
+
+    return kinds_of
 
 
 def _subjects(args: argparse.Namespace, name: PolicyName) -> tuple[list[Subject], Path]:

@@ -5,7 +5,7 @@ the build did not compile are left out, their symbols stay open. So what is meas
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.compiler.linker import link
+from mlgo.compiler.placed import Placed, placed_functions
 from mlgo.core.errors import LinkError
 from mlgo.core.measures.elf import SHF_EXECINSTR, is_text, read_sections, section_name
 from mlgo.core.scratch import scratch_directory
@@ -79,6 +80,19 @@ class LinkedFile:
         return tuple(dict.fromkeys(name for _, names in self.parts for name in names))
 
 
+@dataclass(frozen=True)
+class Linked:
+    """A linked file.
+
+    Attributes:
+        sizes: bytes by measure, see `SHIPPED`.
+        functions: what is in it, by address; their inputs are names of modules.
+    """
+
+    sizes: dict[str, int]
+    functions: list[Placed]
+
+
 def shipped_sizes(
     linker: Path, file: LinkedFile, objects: Mapping[str, Path], timeout_s: float, *, fold: bool = False
 ) -> dict[str, int]:
@@ -101,7 +115,21 @@ def shipped_sizes(
     """
     with scratch_directory() as folder:
         arguments = [*link_options(file, folder), *link_inputs(file, objects)]
-        sizes = measure_file(link(linker, arguments, timeout_s, fold=fold))
+        return _measured(link(linker, arguments, timeout_s, fold=fold))
+
+
+def link_and_place(linker: Path, file: LinkedFile, objects: Mapping[str, Path], timeout_s: float) -> Linked:
+    """Link a file, measure it, and tell its functions. Arguments and errors are those of `shipped_sizes`."""
+    names = {str(path): name for name, path in objects.items()}
+    with scratch_directory() as folder:
+        arguments = [*link_options(file, folder), *link_inputs(file, objects)]
+        data = link(linker, arguments, timeout_s, link_map=folder / "map")
+        placed = placed_functions(data, (folder / "map").read_text(errors="replace"))
+    return Linked(_measured(data), [replace(one, input=names[one.input]) for one in placed if one.input in names])
+
+
+def _measured(data: bytes) -> dict[str, int]:
+    sizes = measure_file(data)
     if not sizes["text"]:
         raise LinkError(NOTHING_LEFT)
     return sizes

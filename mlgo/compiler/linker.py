@@ -57,7 +57,9 @@ def linked_text(linker: Path, objects: Sequence[Path], timeout_s: float, *, fold
     return text_size(read_sections(link(linker, [*_SHARED, *map(str, objects)], timeout_s, fold=fold)))
 
 
-def link(linker: Path, arguments: Sequence[str], timeout_s: float, *, fold: bool = False) -> bytes:
+def link(
+    linker: Path, arguments: Sequence[str], timeout_s: float, *, fold: bool = False, link_map: Path | None = None
+) -> bytes:
     """Link parts of a project, whatever is missing, and return the file.
 
     Args:
@@ -65,14 +67,16 @@ def link(linker: Path, arguments: Sequence[str], timeout_s: float, *, fold: bool
         arguments: options and inputs.
         timeout_s: deadline of the link.
         fold: fold functions with identical code into one (``--icf=all``).
+        link_map: file that gets a map of the linked file, see mlgo/compiler/placed.py.
 
     Raises:
         LinkError: the linker refuses.
         CompileTimeout: it took too long.
     """
+    told = [] if link_map is None else [f"-Map={link_map}", "--no-demangle"]
     with scratch_directory() as directory:
         output = directory / "linked"
-        link_to(output, linker, [*arguments, *(["--icf=all"] if fold else [])], timeout_s)
+        link_to(output, linker, [*arguments, *told, *(["--icf=all"] if fold else [])], timeout_s)
         return output.read_bytes()
 
 

@@ -154,6 +154,13 @@ SHIPPED_SIZES = pa.schema(
         _field("unwind", pa.int64(), "its unwind tables", "bytes", nullable=True),
         _field("total", pa.int64(), "all three", "bytes", nullable=True),
         _field("compressed", pa.int64(), "the stripped file, compressed by zstd", "bytes", nullable=True),
+        _field(
+            "kinds",
+            pa.list_(pa.struct([("kind", pa.string()), ("text", pa.int64()), ("unwind", pa.int64())])),
+            "code and unwind entries of its functions by what training has seen of them, see mlgo/corpus/seen.py",
+            "bytes",
+            nullable=True,
+        ),
         _field("num_modules", pa.int64(), "modules of the project in it"),
         _field(
             "num_foreign", pa.int64(), "further inputs of the build's link that are not in it, see PROGRAMS_OF_PROJECT"
@@ -192,6 +199,14 @@ BODIES = pa.schema(
     ]
 )
 """The functions of a project's modules before optimization: one row for each function of each module."""
+
+SEEN = pa.schema(
+    [
+        *(BODIES.field(name) for name in BODIES.names if name not in ("family", "sketch")),
+        _field("kind", pa.string(), "unseen, near, exact, standard or bindings, see mlgo/corpus/seen.py"),
+    ]
+)
+"""What training has seen of the functions of other projects: one row for each function of each module."""
 
 SCORES = pa.schema(
     [

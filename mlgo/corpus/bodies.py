@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +71,11 @@ def read_bodies(
             printer(path.absolute(), folder / f"{number}.ll")
             return module, folder / f"{number}.ll"
 
-        for module, text in pool.map(printed, enumerate(modules)):
-            yield module, list(reader.functions(text.read_bytes()))
-            text.unlink()
+        todo = enumerate(modules)
+        while some := list(islice(todo, 4 * num_threads)):  # a few at a time: printed IR is ten times as long
+            for module, text in pool.map(printed, some):
+                yield module, list(reader.functions(text.read_bytes()))
+                text.unlink()
 
 
 def body_table(modules: Iterable[tuple[Module, Sequence[Function]]]) -> pa.Table:

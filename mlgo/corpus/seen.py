@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from mlgo.core.artifacts import SEEN, read_table
 from mlgo.corpus.bodies import sketch_array
 from mlgo.corpus.families import BINDINGS, STANDARD
 from mlgo.corpus.functions import SKETCH
@@ -20,6 +22,14 @@ KINDS = (UNSEEN, NEAR, EXACT, STANDARD, BINDINGS)
 LEAST_SIMILARITY = 0.6
 """Share of the numbers of two sketches that are equal, from which bodies count as nearly the same. Measured in
 docs/decisions/0039-seen-in-training.md."""
+
+Kinds = Mapping[str, Mapping[str, str]]
+"""Kind of each function, by module key and symbol."""
+
+SEEN_NAME = "seen.parquet"
+"""Table of ``artifacts.SEEN`` in the folder of a corpus: functions of all projects that are not trained on."""
+TRAINED_NAME = "trained.parquet"
+"""Table of ``artifacts.BODIES`` there: bodies of the projects that are, each once."""
 
 _ROWS = 3
 _BANDS = SKETCH // _ROWS
@@ -114,6 +124,53 @@ def shares(bodies: pa.Table, kinds: np.ndarray) -> dict[str, int]:
     sizes = bodies["instructions"].to_numpy()[once]
     totals = np.bincount(kinds[once], weights=sizes, minlength=len(KINDS))
     return {kind: int(total) for kind, total in zip(KINDS, totals, strict=True)}
+
+
+def seen_table(bodies: pa.Table, kinds: np.ndarray) -> pa.Table:
+    """Rows of ``artifacts.SEEN``; arguments are those of `shares`."""
+    names = pa.array([KINDS[kind] for kind in kinds], pa.string())
+    return bodies.append_column("kind", names).select(SEEN.names)
+
+
+def kinds_by_name(seen: pa.Table) -> dict[str, dict[str, str]]:
+    """Kind of each function, by module key and symbol.
+
+    Args:
+        seen: ``artifacts.SEEN``.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for row in seen.select(["project", "module", "function", "kind"]).to_pylist():
+        found.setdefault(f"{row['project']}/{row['module']}", {})[row["function"]] = row["kind"]
+    return found
+
+
+def load_kinds(corpus_dir: Path) -> dict[str, dict[str, str]]:
+    """The same of a corpus.
+
+    Raises:
+        ArtifactError: it has no such table.
+    """
+    return kinds_by_name(read_table(corpus_dir / SEEN_NAME, SEEN))
+
+
+def kind_of(symbol: str, kinds: Mapping[str, str]) -> str:
+    """Kind of a function of an object; empty for one that the compiler has made up.
+
+    Args:
+        symbol: its name. The compiler makes parts and copies of functions, whose names go on after a dot.
+        kinds: of the functions of its module before optimization, by symbol.
+    """
+    while symbol not in kinds and "." in symbol:
+        symbol = symbol.rpartition(".")[0]
+    return kinds.get(symbol, "")
+
+
+def each_once(bodies: pa.Table) -> pa.Table:
+    """The rows of a table, ``artifacts.BODIES``, with one for each body: the first, if possible with a sketch."""
+    sketched = bodies["sketch"].is_valid().to_numpy()
+    order = np.concatenate([np.flatnonzero(sketched), np.flatnonzero(~sketched)])
+    first = np.unique(bodies["body"].to_numpy()[order], return_index=True)[1]
+    return bodies.take(np.sort(order[first]))
 
 
 def seen_share(instructions: Mapping[str, int]) -> float:

@@ -38,6 +38,7 @@ from mlgo.report.pages import (
     worst_columns,
 )
 from mlgo.report.programs import cost_ranks, program_table, rank_table
+from mlgo.report.seen import Seen
 from mlgo.report.selftest import SelfTest
 from mlgo.report.ships import Ships
 from mlgo.report.training import losses, rewards
@@ -71,6 +72,7 @@ class Report:
         correlations: agreement of the measures of whole projects.
         link_failures: rows of ``artifacts.LINKED`` without a size.
         ships: linked files of the test projects.
+        seen: the same by what training has seen of them.
         truth: what a strict reader asks about what ships; None where it is no size that policies are made for.
         functions: costs of the test functions; None for measures that are no sums over functions.
         function_rows: comparisons by function, with those by module; empty likewise.
@@ -95,6 +97,7 @@ class Report:
     correlations: Sequence[RankCorrelation]
     link_failures: Sequence[Mapping[str, Any]]
     ships: Ships
+    seen: Seen
     truth: Truth | None
     functions: Measured | None
     function_rows: Sequence[tuple[Row, Row]]

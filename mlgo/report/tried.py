@@ -24,6 +24,7 @@ from mlgo.report.render import (
     standout_tables,
     told_failures,
 )
+from mlgo.report.seen import Seen, compare_seen
 from mlgo.report.ships import Ships, compare_shipped
 from mlgo.report.truth import tell
 
@@ -37,6 +38,7 @@ class Tried:
         task: decision problem.
         modules: scores of modules.
         ships: linked files.
+        seen: the same by what training has seen of them.
         truth: what a strict reader asks; None where nothing is linked.
     """
 
@@ -44,6 +46,7 @@ class Tried:
     task: str
     modules: Measured
     ships: Ships
+    seen: Seen
     truth: Truth | None
 
 
@@ -62,7 +65,7 @@ def compare_tried(policy: str, task: str, results: pa.Table, shipped: pa.Table, 
     split = _main_split(modules)
     linked = any(row.split == split and row.by("total").num_compared for row in ships.totals if row.contender.is_policy)
     truth = tell_truth(shipped, results, None, bootstrap, split=split) if linked else None
-    return Tried(policy, task, modules, ships, truth)
+    return Tried(policy, task, modules, ships, compare_seen(shipped, modules.contenders, bootstrap), truth)
 
 
 def render_tried(
@@ -96,6 +99,7 @@ def render_tried(
         projects=list(dict.fromkeys(modules.items["project"].tolist())),
         whole=(TONES[whole.by(main.name).verdict], sentence(whole, main), whole.by(main.name)),
         ships=tried.ships,
+        seen=tried.seen,
         told=tried.truth and tell(tried.truth, measurement.get("compile.optimization", ""), HTML),
         shipped=[
             row.by("total")

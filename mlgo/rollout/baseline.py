@@ -13,6 +13,7 @@ from mlgo.compiler.toolchain import Quirks
 from mlgo.core.artifacts import feature_array, trace_schema
 from mlgo.core.errors import ArtifactError
 from mlgo.core.measures import DEFAULT, Compiled, read_scores, scores_of
+from mlgo.core.measures.elf import function_code
 from mlgo.corpus.store import Module
 from mlgo.problems.llvm.advisors import EchoAdvisor, RecordedAdvisor
 from mlgo.problems.llvm.task import HEURISTIC, Setting, Task
@@ -86,7 +87,11 @@ def score_references(
     )
     explanations: dict[str, str] = {}
     if references.is_heuristic:
+        places = {(module.key, advisor): path for (module, advisor), path in zip(pairs, objects, strict=True)}
         explanations = _explain_differences(host, quirks, bitcode, plain, traced)
+        for key, words in explanations.items():
+            both = (places[key, advisor].read_bytes() for advisor in (HEURISTIC, references.traced))
+            explanations[key] = f"{words}; {differing_code(*both)}"
         if quirks.default_hides_a_feature:
             traced = _trace_without_default(host, modules, bitcode, traced)
 
@@ -159,6 +164,22 @@ def self_test_failures(scores: pa.Table) -> list[dict[str, str]]:
     return found
 
 
+def differing_code(plain: bytes, echo: bytes) -> str:
+    """Which functions of two objects differ, in words.
+
+    Args:
+        plain: object of the plain compile.
+        echo: object under the echo.
+    """
+    one, two = function_code(plain), function_code(echo)
+    names = [name for name in {**one, **two} if one.get(name) != two.get(name)]
+    if not names:
+        return f"the code of all {len(one)} functions is the same, what is around it differs"
+    first = names[0]
+    sizes = " and ".join(f"{len(code[first])} bytes" if first in code else "none" for code in (one, two))
+    return f"the code of {len(names)} of {len({**one, **two})} functions differs, first of {first} ({sizes})"
+
+
 def _explain_differences(
     host: CompileHost,
     quirks: Quirks,
@@ -169,8 +190,9 @@ def _explain_differences(
     """Say why echoing the default did not reproduce the plain object, by module key.
 
     LLVM's own inliner also works on calls that earlier inlining has made unreachable (a landing pad whose invoke
-    cannot throw any more); the advisor is not asked about those. They vanish later, but use counts and the order of
-    functions may differ. Recognised by counting: the plain compile then inlines more calls than the echo.
+    cannot throw any more); the advisor is not asked about those. They vanish later, but what they use may by then have
+    been simplified in another way. Recognised by counting: the plain compile then inlines more calls than the echo.
+    ``python -m benchmarks.echo`` shows where these calls are.
     """
     pairs = {key: (plain[key].result, echoes[key].result) for key in plain}
     differing = [key for key, (a, b) in pairs.items() if a and b and a.object_sha256 != b.object_sha256]
@@ -187,7 +209,8 @@ def _explain_differences(
         if result is not None and result.truncated:
             explanations[key] = "the size stop ended the questions; raise compile.size_stop_factor"
         elif inlined > by_echo:
-            explanations[key] = f"the heuristic also inlined {inlined - by_echo} calls in unreachable code, unasked"
+            more = inlined - by_echo
+            explanations[key] = f"the heuristic inlined {more} more call{'' if more == 1 else 's'}, unasked"
         else:
             explanations[key] = f"unexplained: {inlined} calls inlined plain, {by_echo} by echo"
     return explanations

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ from mlgo.core.errors import CompileError
 from mlgo.core.measures.comdat import comdat_groups, deduplicated_text
 from mlgo.core.measures.elf import text_size
 from mlgo.core.measures.sections import read_sections
+from mlgo.corpus.seen import Kinds
 from mlgo.corpus.store import Module
 
 Size = TypeVar("Size")
@@ -25,11 +26,13 @@ class Linking:
         linker: what `compiler.toolchain.find_linker` gives.
         timeout_s: deadline of one link.
         num_threads: projects at a time.
+        kinds: kind of each function by module key and symbol, see mlgo/corpus/seen.py; empty where it is not known.
     """
 
     linker: Path
     timeout_s: float
     num_threads: int
+    kinds: Kinds = field(default_factory=dict)
 
 
 def object_paths(modules: Sequence[Module], folder: Path) -> dict[str, Path]:

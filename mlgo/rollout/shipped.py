@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlgo.compiler.linked import SHIPPED, LinkedFile, shipped_sizes
+from mlgo.compiler.linked import SHIPPED, LinkedFile, link_and_place, shipped_sizes
+from mlgo.compiler.placed import Placed
 from mlgo.core.errors import CompileError
 from mlgo.core.measures import scores_of
 from mlgo.core.names import PolicyName
+from mlgo.corpus.seen import KINDS, Kinds, kind_of
 from mlgo.corpus.store import Module, Program
 from mlgo.policy.policy import Policy
 from mlgo.problems.llvm.task import HEURISTIC
@@ -18,6 +20,9 @@ from mlgo.rollout.evaluation import compile_plain_all, evaluate_policy, result_r
 from mlgo.rollout.linking import Linking, measured, object_paths
 from mlgo.rollout.outcome import CompileOutcome
 from mlgo.rollout.scored import ScoredModule
+
+Sizes = tuple[Mapping[str, int], list[dict[str, Any]] | None]
+"""Bytes of a linked file by measure, and by kind of its functions; None where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -132,10 +137,36 @@ def _sizes_row(
     linking: Linking, contender: str, program: Program, objects: Mapping[str, Path], fold: bool
 ) -> dict[str, Any]:
     file = LinkedFile.of_row(program.row)
-    sizes, failure, message = measured(
-        objects, lambda: shipped_sizes(linking.linker, file, objects, linking.timeout_s, fold=fold)
-    )
+
+    def measure() -> Sizes:
+        if fold or not linking.kinds:
+            return shipped_sizes(linking.linker, file, objects, linking.timeout_s, fold=fold), None
+        linked = link_and_place(linking.linker, file, objects, linking.timeout_s)
+        return linked.sizes, bytes_by_kind(linked.functions, program, linking.kinds)
+
+    sizes, failure, message = measured(objects, measure)
     return _row(contender, program, fold, sizes, failure, message)
+
+
+def bytes_by_kind(functions: Sequence[Placed], program: Program, kinds: Kinds) -> list[dict[str, Any]]:
+    """Add up code and unwind entries of a linked file by kinds of its functions.
+
+    Args:
+        functions: what is in it; their inputs are names of modules.
+        program: the linked file.
+        kinds: of functions, by module key and symbol.
+
+    Returns:
+        ``{"kind", "text", "unwind"}`` for each of `KINDS`. What is of no known function is in none of them.
+    """
+    known = {module.name: kinds.get(module.key, {}) for module in program.modules}
+    found = {kind: [0, 0] for kind in KINDS}
+    for one in functions:
+        kind = next(filter(None, (kind_of(symbol, known[one.input]) for symbol in one.symbols)), "")
+        if kind:
+            found[kind][0] += one.text
+            found[kind][1] += one.unwind
+    return [{"kind": kind, "text": text, "unwind": unwind} for kind, (text, unwind) in found.items()]
 
 
 def not_measured(contender: str, program: Program, error: CompileError) -> list[dict[str, Any]]:
@@ -144,8 +175,9 @@ def not_measured(contender: str, program: Program, error: CompileError) -> list[
 
 
 def _row(
-    contender: str, program: Program, fold: bool, sizes: Mapping[str, int] | None, failure: str, message: str
+    contender: str, program: Program, fold: bool, sizes: Sizes | None, failure: str, message: str
 ) -> dict[str, Any]:
+    total, kinds = sizes or (dict.fromkeys(SHIPPED), None)
     return {
         "project": program.row["project"],
         "split": program.split,
@@ -154,7 +186,8 @@ def _row(
         "language": program.language,
         "contender": contender,
         "folded": fold,
-        **(sizes or dict.fromkeys(SHIPPED)),
+        **total,
+        "kinds": kinds,
         "num_modules": len(program.modules),
         "num_foreign": len(program.row["foreign"]),
         "failure": failure,

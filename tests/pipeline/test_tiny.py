@@ -48,6 +48,8 @@ def test_every_test_program_is_linked_under_everyone(finished):
     }
     for row in (row for row in shipped if row["contender"] not in others):
         assert row["total"] == linked[row["contender"], row["project"], "folded" if row["folded"] else "linked"]
+        told = sum(kind["text"] + kind["unwind"] for kind in row["kinds"] or ())
+        assert told == 0 if row["folded"] else 0 < told <= row["text"] + row["unwind"]
     assert 'id="ships"' in (data / "report/report.html").read_text()
 
 

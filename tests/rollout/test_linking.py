@@ -2,16 +2,20 @@
 
 import dataclasses
 
+import pyarrow.compute as pc
 import pytest
 
+from mlgo.compiler.placed import Placed
 from mlgo.compiler.session import compile_plain
 from mlgo.compiler.toolchain import find_linker
-from mlgo.core.artifacts import LINKED, PROJECT_MEASURES, write_rows
+from mlgo.core.artifacts import LINKED, PROJECT_MEASURES, SHIPPED_SIZES, write_rows
+from mlgo.corpus.bodies import project_bodies
 from mlgo.corpus.programs import program_of_all
+from mlgo.corpus.seen import SeenBodies, kinds_by_name, seen_table
 from mlgo.corpus.store import Module, Program
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.linking import Linking, measure_projects, object_paths
-from mlgo.rollout.shipped import measure_programs
+from mlgo.rollout.shipped import bytes_by_kind, measure_programs
 from tests.compiler.test_linker import FIRST
 
 MODULES = [
@@ -101,3 +105,48 @@ def test_only_the_folded_size_has_identical_code_once(linking, toolchain, settin
     compile_plain(toolchain, bitcode(FIRST, "c++"), settings, object_path=tmp_path / "first.o")
     found = by_project(measure_projects(linking, "heuristic", [module], {module.key: tmp_path / "first.o"}))
     assert 0 < found["twins", "folded"] < found["twins", "linked"]
+
+
+def test_bytes_by_kind_by_hand():
+    """Names of real symbols: parts and copies go on after a dot, a constructor may have two names."""
+    program = Program({"project": "p"}, "test", tuple(Module("p", name, "c++", "test", "") for name in "ab"))
+    kinds = {
+        "p/a": {"run": "unseen", "_ZNSt3__14swapIiEEvRT_S2_": "standard", "helper": "near"},
+        "p/b": {"helper": "exact", "_ZN3BoxC2Ev": "unseen"},
+    }
+    functions = [
+        Placed("a", ("run",), 100, 24),
+        Placed("a", ("run.cold.1",), 10, 4),
+        Placed("a", ("helper",), 7, 1),
+        Placed("b", ("helper",), 30, 2),  # another function of the same name
+        Placed("b", ("helper.llvm.123",), 5, 0),
+        Placed("b", ("_ZN3BoxC1Ev", "_ZN3BoxC2Ev"), 16, 8),
+        Placed("a", ("_ZNSt3__14swapIiEEvRT_S2_",), 11, 3),
+        Placed("a", ("OUTLINED_FUNCTION_0",), 64, 9),  # the compiler's own: of no kind
+    ]
+    assert bytes_by_kind(functions, program, kinds) == [
+        {"kind": "unseen", "text": 126, "unwind": 36},
+        {"kind": "near", "text": 7, "unwind": 1},
+        {"kind": "exact", "text": 35, "unwind": 2},
+        {"kind": "standard", "text": 11, "unwind": 3},
+        {"kind": "bindings", "text": 0, "unwind": 0},
+    ]
+
+
+def test_kinds_add_up_to_no_more_than_what_ships(linking, compiled, sample, front_end, tmp_path):
+    objects, _ = compiled
+    graph = MODULES[1:]
+    (linked,) = program_of_all("graph", [{"module": one.name, "skip_reason": ""} for one in graph])
+    program = Program(linked, "test", tuple(graph))
+    bodies = project_bodies(front_end.print_ir, graph, {one.key: sample(one.key) for one in graph}, tmp_path)
+    paths = bodies.filter(pc.equal(bodies["module"], "paths.cpp"))
+    kinds = kinds_by_name(seen_table(bodies, SeenBodies.of(paths).kinds(bodies)))
+    row, folded = measure_programs(dataclasses.replace(linking, kinds=kinds), "heuristic", [program], objects)
+    plain, _ = measure_programs(linking, "heuristic", [program], objects)
+    found = {one["kind"]: one for one in row["kinds"]}
+    assert found["exact"]["text"] > 0 < found["unseen"]["text"]
+    assert 0 < sum(one["text"] for one in found.values()) <= row["text"]
+    assert 0 < sum(one["unwind"] for one in found.values()) <= row["unwind"]
+    assert (folded["kinds"], plain["kinds"]) == (None, None)
+    assert {**row, "kinds": None} == plain
+    write_rows(tmp_path / "shipped.parquet", [row, folded], SHIPPED_SIZES, {})

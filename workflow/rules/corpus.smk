@@ -7,6 +7,7 @@ rule corpus:
         "data/corpus/modules.parquet",
         "data/corpus/programs.parquet",
         "data/corpus/summary.json",
+        *seen_at(""),
 
 
 rule build_project:
@@ -68,3 +69,25 @@ rule assemble_corpus:
         ),
     shell:
         "MLGO_LOG={log:q} exec python {input.script} --config {params.config} --corpus data/{wildcards.place:q}corpus"
+
+
+rule find_seen:
+    input:
+        script="scripts/find_seen.py",
+        code=code("corpus", "compiler"),
+        corpus=lambda wildcards: corpus_at(wildcards.place),
+        programs=lambda wildcards: programs_at(wildcards.place),
+    output:
+        "data/{place}corpus/seen.parquet",
+        "data/{place}corpus/trained.parquet",
+    log:
+        "data/work/logs/{place}find_seen.log",
+    threads: MANY_CORES
+    resources:
+        mem_mb=memory(1000, 100),
+        runtime=minutes(60),
+    params:
+        config=lambda wildcards: settings(*COMPILER, values=config_at(wildcards.place)),
+    shell:
+        "MLGO_LOG={log:q} exec python {input.script} --config {params.config} --corpus data/{wildcards.place:q}corpus "
+        "--threads {threads}"

@@ -16,6 +16,7 @@ rule evaluate_heuristic:
     input:
         corpus_at(""),
         programs_at(""),
+        seen_at(""),
         baseline_at(""),
         script="scripts/evaluate_heuristic.py",
         code=code(

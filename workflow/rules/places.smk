@@ -122,6 +122,13 @@ def programs_at(place):
     return [f"data/{place}corpus/programs.parquet"]
 
 
+def seen_at(place):
+    """What of the functions that are not trained on was seen in training, and what is trained on."""
+    return expand(
+        "data/{place}corpus/{table}.parquet", place=place, table=["seen", "trained"]
+    )
+
+
 def tried_tables(wildcards):
     """Tables of a captured project, which lie in its folder, or of one that a recipe makes."""
     folder = Path(wildcards.tried)

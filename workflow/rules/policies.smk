@@ -139,6 +139,7 @@ def evaluation_input(wildcards):
         *compiler_at(place),
         *corpus_at(place),
         *programs_at(place),
+        *(seen_at(place) if "policy" in wildcards.keys() else []),
         *baseline_at(place),
     ]
 

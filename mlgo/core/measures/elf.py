@@ -140,6 +140,25 @@ def function_symbols(data: bytes) -> list[tuple[bytes, np.void]]:
     return found
 
 
+def function_code(data: bytes) -> dict[str, bytes]:
+    """Code of each function of a little-endian ELF object by symbol, as it stands there before the link.
+
+    Raises:
+        ObjectError: other format, or cut short.
+    """
+    sections = read_sections(data)
+    found: dict[str, bytes] = {}
+    for table in sections[sections["type"] == _SHT_SYMTAB]:
+        strings = sections[int(table["link"])]
+        names = data[int(strings["offset"]) : int(strings["offset"]) + int(strings["size"])]
+        for symbol in read_symbols(data, table):
+            if symbol["info"] & 15 in (_STT_FUNC, _STT_GNU_IFUNC) and 0 < symbol["shndx"] < len(sections):
+                name = names[int(symbol["name"]) :].partition(b"\0")[0].decode(errors="replace")
+                start = int(sections["offset"][symbol["shndx"]]) + int(symbol["value"])
+                found[name] = data[start : start + int(symbol["size"])]
+    return found
+
+
 def global_symbols(data: bytes, *, dynamic: bool = False) -> tuple[frozenset[bytes], frozenset[bytes]]:
     """Names that an object shares with others: those that it defines, and those that it needs.
 
