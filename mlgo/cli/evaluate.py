@@ -18,7 +18,7 @@ from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import find_linker, find_toolchain
 from mlgo.core.artifacts import BODIES, RESULTS, SHIPPED_SIZES, provenance, read_provenance, read_table, write_table
 from mlgo.core.config import CompileConfig, EvaluateConfig, Settings, read_settings
-from mlgo.core.errors import ConfigError, MlgoError
+from mlgo.core.errors import CompileError, ConfigError, MlgoError
 from mlgo.core.files import file_sha256, write_text
 from mlgo.core.names import PolicyName
 from mlgo.core.scratch import scratch_directory
@@ -180,7 +180,10 @@ def _reader_of_kinds(
 
     def kinds_of(subject: Subject, bitcode: Mapping[str, Path]) -> Kinds:
         every = [*subject.modules, *other_modules(subject.modules, subject.programs)]
-        bodies = project_bodies(front_end.print_ir, every, bitcode, shared_folder() / "bodies", num_threads)
+        try:
+            bodies = project_bodies(front_end.print_ir, every, bitcode, shared_folder() / "bodies", num_threads)
+        except CompileError:  # a module that cannot be read is a failed row of the evaluation
+            return {}
         return kinds_by_name(seen_table(bodies, seen.kinds(bodies)))
 
     return kinds_of
