@@ -1,4 +1,4 @@
-"""Compile held-out modules without a policy: sizes of their projects once linked, and of the test programs.
+"""Compile held-out modules without a policy: sizes of their projects once linked, and of their programs.
 
 Programs are also linked of what other levels of the compiler make, and of what is made without inlining.
 
@@ -22,7 +22,7 @@ from mlgo.cli.program import run_program
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import find_linker
 from mlgo.core.artifacts import LINKED, SHIPPED_SIZES, provenance, write_rows
-from mlgo.core.config import EvaluateConfig
+from mlgo.core.config import EvaluateConfig, judged_split
 from mlgo.core.files import file_sha256
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.work import shared_folder
@@ -47,7 +47,7 @@ def main() -> None:
     values, (corpus, baseline) = settings_of(args), corpus_and_baseline(args)
     config, (toolchain, settings) = values.section("evaluate", EvaluateConfig), compiler_of(values)
     modules = [one.module for one in evaluated_modules(config, corpus, baseline, values.value("seed"))]
-    programs = load_programs(corpus, splits=["test"])
+    programs = load_programs(corpus, splits=[judged_split(one.split for one in modules)])
     every = [*modules, *other_modules(modules, programs)]
     bitcode = unpack_bitcode(corpus, every, shared_folder(args.work) / "bitcode")
     linking = Linking(find_linker(), settings.compile_timeout_s, args.workers, load_kinds(corpus))

@@ -21,7 +21,7 @@ from mlgo.cli.arguments import (
 from mlgo.cli.program import run_program
 from mlgo.compiler.toolchain import find_linker
 from mlgo.core.artifacts import FUNCTIONS, LINKED, RESULTS, SHIPPED_SIZES, TIMINGS, provenance, write_rows
-from mlgo.core.config import EvaluateConfig
+from mlgo.core.config import EvaluateConfig, judged_split
 from mlgo.core.files import file_sha256
 from mlgo.core.names import PolicyName
 from mlgo.core.scratch import scratch_directory
@@ -43,7 +43,7 @@ def main() -> None:
     add_workers_arguments(parser)
     parser.add_argument("--output", type=Path, required=True, help="table of modules")
     parser.add_argument("--linked", type=Path, help="table of projects; they are not linked without it")
-    parser.add_argument("--shipped", type=Path, help="table of the test programs; they are not linked without it")
+    parser.add_argument("--shipped", type=Path, help="table of the judged programs; they are not linked without it")
     parser.add_argument("--functions", type=Path, help="table of functions; not written without it")
     args = parser.parse_args()
 
@@ -52,7 +52,7 @@ def main() -> None:
     policy = load_policy(args.policy)
     scored = evaluated_modules(config, corpus, baseline, values.value("seed"))
     modules = [one.module for one in scored]
-    programs = load_programs(corpus, splits=["test"]) if args.shipped else []
+    programs = load_programs(corpus, splits=[judged_split(one.split for one in modules)]) if args.shipped else []
     others = other_modules(modules, programs)
     bitcode = unpack_bitcode(corpus, [*modules, *others], shared_folder(args.work) / "bitcode")
     name = PolicyName.of(args.policy.name)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from mlgo.cli.program import run_program
 from mlgo.core.artifacts import PROGRAMS, RESULTS, SHIPPED_SIZES, read_provenance, read_table, write_table
+from mlgo.core.config import judged_split
 from mlgo.experiments.programs import find_programs
 
 
@@ -30,7 +31,7 @@ def main() -> None:
             continue
         table, origin = read_table(path, schema), read_provenance(path)
         if schema is RESULTS:
-            table = table.filter(pc.field("split") == "test")
+            table = table.filter(pc.field("split") == judged_split(table["split"].to_pylist()))
         write_table(args.output / "evaluation" / path.name, table, schema, origin)
 
 

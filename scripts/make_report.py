@@ -98,7 +98,7 @@ def _collect(args: argparse.Namespace, settings: Settings) -> tuple[Report, list
         read_table(path, schema) for path, schema in zip(inputs.values(), schemas, strict=True)
     )
     modules = measured_modules(results, scores, manifest)
-    policies = modules.policies
+    policies, judged = modules.policies, modules.judged
     check_seeds(args.policies / name for name in policies)
     contenders = [one for one in modules.contenders if one.is_policy]
     projects = measured_projects(linked, contenders)
@@ -110,7 +110,7 @@ def _collect(args: argparse.Namespace, settings: Settings) -> tuple[Report, list
     functions = measured_functions(modules, measure, referred, evaluated) if measure else None
     programs = read_matching_programs(args.programs, baseline, evaluation)
     by_size = not get_task(settings.value("task")).in_code_generation
-    sizes = set(shipped.filter((pc.field("split") == "test") & (pc.field("failure") == ""))["contender"].to_pylist())
+    sizes = set(shipped.filter((pc.field("split") == judged) & (pc.field("failure") == ""))["contender"].to_pylist())
     scopes = modules.places(lambda split: module_scopes(modules, split))
     report = Report(
         task=settings.value("task"),
@@ -122,7 +122,7 @@ def _collect(args: argparse.Namespace, settings: Settings) -> tuple[Report, list
         project_rows=compare_all(
             modules.only(policies), modules.places(modules.by_project), POINTS_ONLY, together=False
         ),
-        size_rows=by_contender([*project_rows(projects, "test"), *(row for row in totals if row.split == "test")]),
+        size_rows=by_contender([*project_rows(projects, judged), *(row for row in totals if row.split == judged)]),
         correlations=rank_correlations(projects),
         link_failures=link_failures(linked),
         ships=compare_shipped(shipped, contenders, bootstrap),
@@ -138,7 +138,9 @@ def _collect(args: argparse.Namespace, settings: Settings) -> tuple[Report, list
         training_failures=read_training_failures(args.policies, policies),
         measurement=measurement_facts(inputs["baseline/scores.parquet"]),
         policies=policy_facts(args.policies, policies, evaluation),
-        importances=feature_importances(args.policies, policies, args.baseline / "trace.parquet", manifest, seed),
+        importances=feature_importances(
+            args.policies, policies, args.baseline / "trace.parquet", manifest, judged, seed
+        ),
         hashes=input_hashes(
             {
                 **inputs,

@@ -6,10 +6,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+
 from mlgo.actions import Binary
 from mlgo.cli.options import add_command, add_config_options, positive, read_config, say
 from mlgo.compiler.toolchain import find_toolchain
 from mlgo.core.artifacts import MODULES, RESULTS, read_table
+from mlgo.core.config import judged_split
 from mlgo.core.scratch import scratch_directory
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.policy.stored import load_policy
@@ -20,7 +23,7 @@ from mlgo.rollout.explanation import SHOWN_FEATURES, Explanation, Flip, explain_
 from mlgo.rollout.training import needed_copies
 
 _EXAMPLES = """
-mlgo explain --policy data/policies/marginal-s0                 the five test modules that grew most, and why
+mlgo explain --policy data/policies/marginal-s0                 the five modules that grew most, and why
 mlgo explain --policy data/policies/marginal-s0 --modules 2 --flips 50 --json
 mlgo explain --policy data/policies/marginal-s0 --importance    the features that its answers hang on
 """
@@ -42,7 +45,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the results (default: %(default)s)")
     parser.add_argument("--modules", type=positive, default=5, help="explain at most so many (default: %(default)s)")
     parser.add_argument(
-        "--split", choices=("test", "validation", "train"), default="test", help="where to look (default: %(default)s)"
+        "--split", choices=("test", "validation", "train"), help="where to look (default: the split that was judged)"
     )
     parser.add_argument(
         "--flips", type=positive, default=20, help="decisions taken back per module (default: %(default)s)"
@@ -69,8 +72,9 @@ def _importance(args: argparse.Namespace) -> None:
     name, folder = _name(args.policy), args.policy.resolve().parent
     modules = read_table(args.data / "corpus" / "modules.parquet", MODULES)
     trace = args.data / "baseline" / "trace.parquet"
-    top = feature_importances(folder, [name], trace, modules, read_config(args).seed)[name][: args.top]
-    head = f"{name}: share of its answers on the test projects that change when a feature is permuted"
+    split = args.split or judged_split(pc.unique(modules["split"]).to_pylist())
+    top = feature_importances(folder, [name], trace, modules, split, read_config(args).seed)[name][: args.top]
+    head = f"{name}: share of its answers on the {split} projects that change when a feature is permuted"
     lines = (f"  {one.feature:<40} {100 * one.changed_share:>6.2f} %" for one in top)
     say(args, [asdict(one) for one in top], "\n".join([head, *lines]))
 
@@ -81,7 +85,8 @@ def _regressions(args: argparse.Namespace) -> None:
     corpus, objective = args.data / "corpus", config.compile.objective
     results = read_table(args.data / "evaluation" / "results.parquet", RESULTS)
     copies = needed_copies(config.compile, args.data / "baseline")
-    worst = worst_regressions(results, load_modules(corpus), _name(args.policy), args.split, objective, args.modules)
+    split = args.split or judged_split(pc.unique(results["split"]).to_pylist())
+    worst = worst_regressions(results, load_modules(corpus), _name(args.policy), split, objective, args.modules)
     with scratch_directory() as folder:
         bitcode = unpack_bitcode(corpus, [one.module for one in worst], folder)
         with CompileHost(toolchain, task.name, config.compile, args.jobs, copies=copies) as host:
@@ -89,7 +94,7 @@ def _regressions(args: argparse.Namespace) -> None:
                 host, task, toolchain.quirks, policy, worst, bitcode, objective, args.flips
             )
     text = "\n\n".join(_text(one, objective) for one in explanations)
-    none = f"{_name(args.policy)} makes no {args.split} module larger."
+    none = f"{_name(args.policy)} makes no {split} module larger."
     say(args, [_record(one) for one in explanations], text or none)
 
 

@@ -58,7 +58,7 @@ _OF_KIND = {"modules": "overview", "choices": "cse"}
 _OF_ONE_RUN = ("overview", "truth")
 """Pages whose settings are those of the run."""
 
-_DEFAULTS = {"split": "test", "measure": measures.DEFAULT.name, "preset": PRESETS / "scoreboard.yaml"}
+_DEFAULTS = {"measure": measures.DEFAULT.name, "preset": PRESETS / "scoreboard.yaml"}
 
 
 def add_parser(commands: Any) -> None:
@@ -68,7 +68,11 @@ def add_parser(commands: Any) -> None:
     parser.epilog = f"pages:\n{pages}\n\n{parser.epilog}"
     parser.add_argument("page", nargs="?", choices=PAGES, metavar="PAGE", help="see below (default: that of the task)")
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the results (default: %(default)s)")
-    parser.add_argument("--split", choices=("test", "validation", "train"), help="modules that count (default: test)")
+    parser.add_argument(
+        "--split",
+        choices=("test", "validation", "train"),
+        help="modules that count (default: the split that is judged)",
+    )
     parser.add_argument("--measure", choices=measures.names(), help="what is compared")
     parser.add_argument("--project", help="only the units of one project")
     parser.add_argument("--preset", type=Path, help="of the run; for a scoreboard, what its policies were trained with")

@@ -6,7 +6,7 @@
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin
 
@@ -35,9 +35,18 @@ def unique(values: list[Any]) -> list[Any]:
     return values
 
 
-def _has_test(values: list[Any]) -> list[Any]:
-    if "test" not in values:
-        raise ValueError("must contain test, where the headline comes from")
+def judged_split(splits: Iterable[str]) -> str:
+    """The split that a run is judged on: test if anything of it is there, else validation.
+
+    Args:
+        splits: of what is there.
+    """
+    return "test" if "test" in splits else "validation"
+
+
+def _can_judge(values: list[Any]) -> list[Any]:
+    if judged_split(values) not in values:
+        raise ValueError("must contain test or validation, where the headline comes from")
     return values
 
 
@@ -114,13 +123,19 @@ class Splits(Section):
     """Projects that policies learn from."""
     validation: list[str] = Field(min_length=1)
     """Projects that choose between policies."""
-    test: list[str] = Field(min_length=1)
-    """Projects that results are reported on; nothing may be tuned on them."""
+    test: list[str]
+    """Projects that results are reported on; nothing may be tuned on them. Where there are none, a run is judged on
+    validation: for decisions, not for claims."""
 
     @property
     def projects(self) -> list[str]:
         """All projects, sorted."""
         return sorted([*self.train, *self.validation, *self.test])
+
+    @property
+    def judged(self) -> str:
+        """The split that a run is judged on."""
+        return "test" if self.test else "validation"
 
 
 Form = Literal["objects", "whole", "thin"]
@@ -212,8 +227,8 @@ LOCAL_WORKERS = WorkersConfig(kind="local", num_workers=0, address="", files="se
 class EvaluateConfig(Section):
     """How policies are judged."""
 
-    splits: Annotated[list[Literal["train", "validation", "test"]], AfterValidator(unique), AfterValidator(_has_test)]
-    """Splits to compile; the headline always comes from test."""
+    splits: Annotated[list[Literal["train", "validation", "test"]], AfterValidator(unique), AfterValidator(_can_judge)]
+    """Splits to compile; the headline comes from test, or from validation if test is not among them."""
     max_train_modules: Positive
     """Training modules evaluated at most, sampled reproducibly."""
     programs: str | None

@@ -54,7 +54,7 @@ def assemble(projects: Mapping[str, Sequence[Source]], splits: Mapping[str, list
         Rows of ``artifacts.MODULES``, one per source, by split, project and path.
 
     Raises:
-        CorpusError: no module is left in some split.
+        CorpusError: no module is left in a split that names projects.
     """
     rows: list[tuple[str, Source]] = []
     seen: dict[str, str] = {}
@@ -67,7 +67,7 @@ def assemble(projects: Mapping[str, Sequence[Source]], splits: Mapping[str, list
                 elif not source["skip_reason"]:
                     seen[key] = f"{project}/{source['module']}"
                 rows.append((split, source))
-    _check_every_split_has_modules(rows)
+    _check_every_split_has_modules(rows, splits)
     homes = _splits_of_bodies(rows)
     return [_manifest_row(split, source, homes) for split, source in rows]
 
@@ -133,10 +133,10 @@ def _bodies(source: Source) -> Iterator[tuple[int, int]]:
     return zip(source["function_hashes"].tolist(), source["function_sizes"].tolist(), strict=True)
 
 
-def _check_every_split_has_modules(rows: list[tuple[str, Source]]) -> None:
+def _check_every_split_has_modules(rows: list[tuple[str, Source]], splits: Mapping[str, list[str]]) -> None:
     counts = Counter(split for split, source in rows if not source["skip_reason"])
     for split in SPLITS:
-        if not counts[split]:
+        if splits[split] and not counts[split]:
             reasons = Counter(source["skip_reason"].split(":")[0] for s, source in rows if s == split)
             raise CorpusError(
                 f"the corpus has no {split} module (sources left out: {dict(reasons) or 'none found'}); "

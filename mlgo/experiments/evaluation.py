@@ -55,12 +55,13 @@ def measured_modules(results: pa.Table, scores: pa.Table, modules: pa.Table) -> 
         bodies also occurs in another split.
 
     Raises:
-        ArtifactError: no results, none of the test split, or modules the corpus does not hold.
+        ArtifactError: no results, none of the split that is judged, or modules the corpus does not hold.
     """
     rows = results.to_pylist()
-    if not any(row["split"] == "test" for row in rows):
+    if not any(row["split"] in ("test", "validation") for row in rows):
         raise ArtifactError(
-            f"the evaluation holds no test module ({len(rows)} rows); add test to evaluate.splits and evaluate again"
+            f"the evaluation holds no test module and no validation module ({len(rows)} rows); name one of them in "
+            "evaluate.splits that has projects, and evaluate again"
         )
     unshared = {_key(row): not row["shared_functions"] for row in modules.to_pylist()}
     missing = next((key for row in rows if (key := _key(row)) not in unshared), None)

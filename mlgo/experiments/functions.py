@@ -26,10 +26,10 @@ def function_measure(modules: Measured) -> Measure | None:
 
 
 def measured_functions(modules: Measured, measure: Measure, baseline: pa.Table, evaluation: pa.Table) -> Measured:
-    """Bring functions of the test modules together that anybody was asked about, or that cost anything under anybody.
+    """Bring functions of the judged modules together that anybody was asked about, or that cost anything under anybody.
 
     Args:
-        modules: as of `evaluation.measured_modules`; tells the test modules, and which compiles failed.
+        modules: as of `evaluation.measured_modules`; tells the judged split's modules, and which compiles failed.
         measure: what functions cost.
         baseline: ``artifacts.FUNCTIONS`` of the references.
         evaluation: ``artifacts.FUNCTIONS`` of the policies.
@@ -38,13 +38,13 @@ def measured_functions(modules: Measured, measure: Measure, baseline: pa.Table, 
         Functions as items, with their project, ``number`` of the module and ``cost`` under the heuristic; costs without
         the offset as detail ``cost``. `BEST` is the last contender.
     """
-    test = np.flatnonzero(modules.where(split="test") & np.isfinite(modules.baseline[measure.name])).tolist()
-    here = pc.field("project").isin(pa.array(sorted(set(modules.items["project"][test])), pa.string()))
+    judged = np.flatnonzero(modules.where(split=modules.judged) & np.isfinite(modules.baseline[measure.name])).tolist()
+    here = pc.field("project").isin(pa.array(sorted(set(modules.items["project"][judged])), pa.string()))
     known = function_costs(baseline.filter(here), measure) | function_costs(evaluation.filter(here), measure)
     names = [one.name for one in modules.contenders]
     found = [
         (module, function)
-        for module in test
+        for module in judged
         for function in dict.fromkeys(
             function for name in (HEURISTIC, *names) for function in known.get(name, {}).get(modules.keys[module], {})
         )
@@ -67,7 +67,7 @@ def measured_functions(modules: Measured, measure: Measure, baseline: pa.Table, 
         [*modules.contenders, Contender(BEST)],
         [f"{modules.keys[module]}: {function}" for module, function in found],
         {
-            "split": np.full(len(found), "test", object),
+            "split": np.full(len(found), modules.judged, object),
             "project": modules.items["project"][number],
             "number": number,
             "cost": plain,
@@ -92,13 +92,13 @@ def function_rows(
         bootstrap: makes the intervals.
     """
     number, name = functions.items["number"], measure.name
-    test = modules.where(split="test") & np.isfinite(modules.baseline[name])
+    judged = modules.where(split=modules.judged) & np.isfinite(modules.baseline[name])
 
     def summed(costs: np.ndarray) -> np.ndarray:
-        return measure.offset + np.bincount(number, costs, len(test))
+        return measure.offset + np.bincount(number, costs, len(judged))
 
     under = functions.details["cost"]
-    compiled = np.vstack([np.isfinite(modules.scores[name]), test])
+    compiled = np.vstack([np.isfinite(modules.scores[name]), judged])
     by_module = replace(
         functions,
         keys=modules.keys,
@@ -108,6 +108,6 @@ def function_rows(
         asked=np.ones(compiled.shape, bool),
         best={name: summed(under[-1])},
     )
-    one_by_one = compare_all(functions, [Place("test", "functions", functions.where())], bootstrap)
-    whole = compare_all(by_module, [Place("test", ALL, test)], bootstrap)
+    one_by_one = compare_all(functions, [Place(modules.judged, "functions", functions.where())], bootstrap)
+    whole = compare_all(by_module, [Place(modules.judged, ALL, judged)], bootstrap)
     return list(zip(one_by_one, whole, strict=True))

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mlgo.core.artifacts import GENERALISATION, read_provenance, read_table
-from mlgo.core.config import EvaluateConfig
+from mlgo.core.config import EvaluateConfig, judged_split
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import read_json
 from mlgo.core.measures import get_measure
@@ -57,7 +57,7 @@ class Training:
     evaluations: float
 
 
-def read_matrices(path: Path, split: str, measure: str) -> list[Matrix]:
+def read_matrices(path: Path, split: str | None, measure: str) -> list[Matrix]:
     """Make the matrices of a finished run: by language, by project, then by compiler, for each language too.
 
     Policies of one training are taken together over their seeds, with the resamples and the confidence of the run, and
@@ -65,7 +65,7 @@ def read_matrices(path: Path, split: str, measure: str) -> list[Matrix]:
 
     Args:
         path: ``results.parquet``.
-        split: where the gain is measured, one of ``evaluate.splits``.
+        split: where the gain is measured, one of ``evaluate.splits``; None for the one that is judged.
         measure: what is compared.
 
     Raises:
@@ -74,7 +74,9 @@ def read_matrices(path: Path, split: str, measure: str) -> list[Matrix]:
     """
     if not path.exists():
         raise ArtifactError(f"{path} is missing; make it with: make generalisation")
-    results = read_table(path, GENERALISATION).filter(pc.field("split") == split)
+    results = read_table(path, GENERALISATION)
+    split = split or judged_split(pc.unique(results["split"]).to_pylist())
+    results = results.filter(pc.field("split") == split)
     if not results.num_rows:
         raise ArtifactError(f"{path} holds nothing about the {split} projects; add {split} to evaluate.splits")
     origin = read_provenance(path)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mlgo.core.config import judged_split
 from mlgo.core.names import PolicyName
 from mlgo.experiments.inference import Bootstrap, Comparison, compare, correct
 
@@ -111,6 +112,11 @@ class Measured:
     def splits(self) -> list[str]:
         """Splits that have items, as they are shown."""
         return [split for split in SPLITS if (self.items["split"] == split).any()]
+
+    @property
+    def judged(self) -> str:
+        """The split that decides."""
+        return judged_split(self.splits)
 
     def index(self, name: str) -> int:
         """Number of the contender of this name."""

@@ -22,7 +22,7 @@ from mlgo.policy.stored import FAILURE
 from mlgo.problems.subset.problem import choice_problem
 
 SPLITS = ("validation", "test")
-"""Splits that points are compared on, in the order in which they are shown."""
+"""Splits that points are compared on where they have units, in the order in which they are shown."""
 
 
 @dataclass(frozen=True)
@@ -113,14 +113,15 @@ def _point(folder: Path, training: Training, seeds: Sequence[int], bootstrap: Bo
             f"the seeds of {training.name} were not evaluated on the same modules; delete data/sweep/results and run: "
             "make sweep"
         )
-    places = [Place(split, ALL, measured.where(split=split)) for split in SPLITS]
+    compared = [split for split in SPLITS if split in measured.splits]
+    places = [Place(split, ALL, measured.where(split=split)) for split in compared]
     rows = compare_all(measured, places, bootstrap)
-    of_split = {split: [row for row in rows if row.split == split] for split in SPLITS}
+    of_split = {split: [row for row in rows if row.split == split] for split in compared}
     return replace(
         point,
         evaluations=sum(count_evaluations(folder / "policies", policy) for policy in policies) / len(policies),
-        rows={split: of_split[split][-1] for split in SPLITS},
-        by_seed={split: of_split[split][: len(policies)] for split in SPLITS},
+        rows={split: rows[-1] for split, rows in of_split.items()},
+        by_seed={split: rows[: len(policies)] for split, rows in of_split.items()},
     )
 
 

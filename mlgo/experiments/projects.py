@@ -98,10 +98,10 @@ def complete(measured: Measured) -> np.ndarray:
 
 
 def rank_correlations(measured: Measured) -> list[RankCorrelation]:
-    """Correlate gains over the test projects and over all projects: of each policy, and of all policies together."""
+    """Correlate gains over the judged projects and over all: of each policy, and of all policies together."""
     gains, usable, found = project_gains(measured), complete(measured), []
     for title, items in (
-        ("test projects", measured.where(split="test")),
+        (f"{measured.judged} projects", measured.where(split=measured.judged)),
         ("all evaluated projects", measured.where()),
     ):
         part = usable & items

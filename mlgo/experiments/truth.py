@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from mlgo.compiler.linked import SHIPPED
 from mlgo.core import measures
+from mlgo.core.config import judged_split
 from mlgo.core.errors import ArtifactError
 from mlgo.experiments.evaluation import gather_modules, policy_rows
 from mlgo.experiments.inference import Bootstrap, Comparison, Gain
@@ -104,7 +105,7 @@ def tell_truth(
     programs: Programs | None,
     bootstrap: Bootstrap,
     learner: str = "",
-    split: str = "test",
+    split: str = "",
 ) -> Truth:
     """Answer what a strict reader asks of a split.
 
@@ -114,11 +115,12 @@ def tell_truth(
         programs: what running programs showed, if any ran.
         bootstrap: makes intervals and tests.
         learner: whose policies; empty for `main_learner`.
-        split: whose projects count.
+        split: whose projects count; empty for the one that is judged.
 
     Raises:
         ArtifactError: nothing that ships was measured, or not under such a policy.
     """
+    split = split or judged_split(shipped["split"].to_pylist())
     contenders = [Contender.named(name) for name in dict.fromkeys(shipped["contender"].to_pylist())]
     learner = learner or main_learner(contenders)
     seeds = [one for one in contenders if one.learner == learner]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from mlgo.core.config import judged_split
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import read_json
 from mlgo.core.seeding import sample
@@ -151,7 +152,8 @@ def show(args: argparse.Namespace) -> Shown:
     if not path.exists():
         raise ArtifactError(f"{path} is missing; name a task that chooses among candidates and run the pipeline: make")
     found = read_json(path)
-    splits, split, project = found["splits"], args.split, args.project
+    splits, project = found["splits"], args.project
+    split = args.split or judged_split(splits)
     if split not in splits:
         raise ArtifactError(f"{path} holds no {split} unit; it has {', '.join(splits)}")
     part = splits[split]

@@ -55,7 +55,9 @@ def show(args: argparse.Namespace) -> Shown:
             read_trainings(folder),
         )
         squares = "\n\n".join(f"## {one.title}\n\n{_square(one, measure).markdown()}" for one in matrices)
-        page = _PAGE.format(measure=f"`{measure}`", split=args.split, matrices=squares, trainings=trainings.markdown())
+        page = _PAGE.format(
+            measure=f"`{measure}`", split=matrices[0].rows[0].split, matrices=squares, trainings=trainings.markdown()
+        )
     return Shown(text, record, page)
 
 

@@ -1,4 +1,4 @@
-"""Permutation importance of each policy's features, on recorded questions of the test projects."""
+"""Permutation importance of each policy's features, on recorded questions of a split."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from mlgo.policy.stored import load_policy
 
 
 def feature_importances(
-    folder: Path, policies: Sequence[str], trace_path: Path, modules: pa.Table, seed: int
+    folder: Path, policies: Sequence[str], trace_path: Path, modules: pa.Table, split: str, seed: int
 ) -> dict[str, list[Importance]]:
     """Importances by policy; policies with the same features see the same questions.
 
@@ -20,14 +20,15 @@ def feature_importances(
         folder: holds a folder per policy.
         policies: policies with their seeds.
         trace_path: the heuristic's recorded questions.
-        modules: ``artifacts.MODULES``; tells which projects are for testing.
+        modules: ``artifacts.MODULES``; tells which projects are in the split.
+        split: whose questions are taken.
         seed: root seed of the run.
 
     Raises:
         ArtifactError: trace or policy are missing or damaged.
         PolicyError: the trace lacks a feature of a policy.
     """
-    projects = set(modules.filter(pc.field("split") == "test")["project"].to_pylist())
+    projects = set(modules.filter(pc.field("split") == split)["project"].to_pylist())
     trace = read_table(trace_path)
     found = {}
     for name in policies:

@@ -6,6 +6,7 @@ from typing import Any
 
 from mlgo.core import measures
 from mlgo.core.artifacts import read_provenance
+from mlgo.core.config import judged_split
 from mlgo.core.files import read_json
 from mlgo.core.names import PolicyName
 from mlgo.experiments.inference import Tally
@@ -13,7 +14,7 @@ from mlgo.report import truth
 from mlgo.report.metrics import PARTS, prefix_of
 from mlgo.report.pages import Shown
 
-_PARTS = {"all": "test projects", "c++": "their C++ modules", "c": "their C modules"}
+_PARTS = {"all": "{split} projects", "c++": "their C++ modules", "c": "their C modules"}
 _PAGES = {"report": "report/report.html", "compile times": "work/report/compile_time.html"}
 
 
@@ -22,27 +23,28 @@ def show(args: argparse.Namespace) -> Shown:
     found = read_json(args.data / "report" / "comparisons.json")
     scores = args.data / "baseline" / "scores.parquet"
     objective = read_provenance(scores)["compile"]["objective"] if scores.exists() else measures.DEFAULT.name
-    measure, test = measures.get_measure(args.measure or objective), found["test"]
+    measure, split = measures.get_measure(args.measure or objective), judged_split(found)
+    judged = found[split]
     ships = found.get("truth") and (args.data / "evaluation" / "shipped.parquet").exists()
     lines = [truth.show(args).text, ""] if ships else []
-    for name in _claimed(test):
-        linked = "" if ships else linked_projects(test[name])
+    for name in _claimed(judged):
+        linked = "" if ships else linked_projects(judged[name])
         lines += [f"{name}, linked projects: {linked}"] if linked else []
         lines += [
-            f"{name}, {title}: {summarise(test[f'{name}{PARTS[part]}'], measure)}"
-            for part, title in ({"all": "objects of test projects"} if ships else _PARTS).items()
-            if f"{name}{PARTS[part]}" in test
+            f"{name}, {title.format(split=split)}: {summarise(judged[f'{name}{PARTS[part]}'], measure)}"
+            for part, title in ({"all": "objects of {split} projects"} if ships else _PARTS).items()
+            if f"{name}{PARTS[part]}" in judged
         ]
     pages = {what: args.data / path for what, path in _PAGES.items()}
     lines += [f"{what}: {path}" for what, path in pages.items() if path.exists()]
     return Shown("\n".join(lines), found)
 
 
-def _claimed(test: Mapping[str, Any]) -> list[str]:
+def _claimed(judged: Mapping[str, Any]) -> list[str]:
     """Each learner over its seeds, or its one policy."""
-    policies = {name: PolicyName.of(name).learner for name in filter(PolicyName.find, test)}
+    policies = {name: PolicyName.of(name).learner for name in filter(PolicyName.find, judged)}
     means = {name: f"{learner}-mean" for name, learner in policies.items()}
-    return list(dict.fromkeys(mean if mean in test else name for name, mean in means.items()))
+    return list(dict.fromkeys(mean if mean in judged else name for name, mean in means.items()))
 
 
 def linked_projects(figures: Mapping[str, Any]) -> str:

@@ -68,13 +68,13 @@ class Report:
         modules: scores of modules.
         rows: comparisons by split and scope, by contender, learners over several seeds last.
         project_rows: comparisons of policies by project.
-        size_rows: sizes of whole projects: of each policy on each test project, then on all of them together.
+        size_rows: sizes of whole projects: of each policy on each project that is judged, then on all of them together.
         correlations: agreement of the measures of whole projects.
         link_failures: rows of ``artifacts.LINKED`` without a size.
-        ships: linked files of the test projects.
+        ships: linked files of the projects that are judged.
         seen: the same by what training has seen of them.
         truth: what a strict reader asks about what ships; None where it is no size that policies are made for.
-        functions: costs of the test functions; None for measures that are no sums over functions.
+        functions: costs of the judged functions; None for measures that are no sums over functions.
         function_rows: comparisons by function, with those by module; empty likewise.
         programs: what running programs showed; None where they did not run under these policies.
         bootstrap: how the intervals were made.
@@ -131,7 +131,7 @@ def render_page(report: Report) -> str:
     measures = [main, *(get_measure(name) for name in modules.measures if name != main.name)]
     policies = [row for row in report.rows if row.contender.is_policy]
     references = [row for row in report.rows if not row.contender.is_policy and row.scope == ALL]
-    cards = [row for row in claims(policies) if (row.split, row.scope) == ("test", ALL)]
+    cards = [row for row in claims(policies) if (row.split, row.scope) == (modules.judged, ALL)]
     inlining = task.actions.yes_or_no
     split, policy = text_column("split", lambda row: row.split), text_column("policy", lambda row: row.name)
     scope = text_column("modules", lambda row: f"{row.split}, {SCOPES[row.scope]}")
@@ -146,7 +146,8 @@ def render_page(report: Report) -> str:
         inlining=inlining,
         coverage=f"{100.0 * report.bootstrap.confidence:g}\N{NO-BREAK SPACE}%",
         cards=[(TONES[row.by(main.name).verdict], sentence(row, main), row.by(main.name)) for row in cards],
-        test_projects=[project for project, _ in modules.by_project("test")],
+        judged=modules.judged,
+        judged_projects=[project for project, _ in modules.by_project(modules.judged)],
         imitated="the heuristic" if task.references.is_heuristic else task.references.traced,
         whole=comparison_table([policy, split], whole, measures),
         parts=comparison_table([policy, scope], [row for row in policies if row.scope != ALL], measures),
@@ -163,11 +164,11 @@ def render_page(report: Report) -> str:
             {**row, "message": without_folders(row["message"]), "size": PROJECT_TITLES[row["measure"]]}
             for row in report.link_failures
         ],
-        standouts=standout_tables(modules, main, inlining),
+        standouts=standout_tables(modules, main, inlining, modules.judged),
         failures=told_failures(modules),
         figures=to_html(
             {
-                "distribution": distribution(modules, main),
+                "distribution": distribution(modules, main, modules.judged),
                 "scores": _score_scatter(modules, main),
                 "functions": _function_scatter(report.functions, modules.policies, report.bootstrap.seed),
                 "projects": project_bars(report.project_rows, main, modules.policies),
@@ -287,7 +288,7 @@ def _size_table(rows: Sequence[Row]) -> Table:
     )
 
 
-def standout_tables(modules: Measured, measure: Measure, inlining: bool, split: str = "test") -> dict[str, list[Table]]:
+def standout_tables(modules: Measured, measure: Measure, inlining: bool, split: str) -> dict[str, list[Table]]:
     """By policy, the modules of a split that grew most and those that shrank most."""
     return {
         name: [
@@ -319,7 +320,7 @@ def _standout_table(modules: Sequence[Standout], measure: Measure, inlining: boo
     )
 
 
-def distribution(modules: Measured, measure: Measure, split: str = "test") -> go.Figure:
+def distribution(modules: Measured, measure: Measure, split: str) -> go.Figure:
     """Share of the modules of a split up to each change in score, one line per policy."""
     series, changes = [], []
     for i, name in enumerate(modules.policies):
@@ -337,12 +338,12 @@ def distribution(modules: Measured, measure: Measure, split: str = "test") -> go
 
 
 def _score_scatter(modules: Measured, measure: Measure) -> go.Figure:
-    """Change in score of each test module over its score under the heuristic."""
+    """Change in score of each judged module over its score under the heuristic."""
     what = _with_offset(f"{measure.words.title} under the heuristic", measure)
     series, changes = [], []
     for i, name in enumerate(modules.policies):
         score, baseline = modules.scores[measure.name][modules.index(name)], modules.baseline[measure.name]
-        shown = np.flatnonzero(modules.where(split="test") & (score > 0) & (baseline > 0))
+        shown = np.flatnonzero(modules.where(split=modules.judged) & (score > 0) & (baseline > 0))
         change = 100.0 * (score[shown] / baseline[shown] - 1.0)
         changes.append(change)
         keys = [modules.keys[item] for item in shown.tolist()]

@@ -147,9 +147,12 @@ def _columns(records: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> list
         ends = (one[split][f"{kind}{end}_percent"] for end in ("gain", "low", "high"))
         return style.gain(Gain(*(None if end is None else end / 100.0 for end in ends)))
 
+    splits = [split for split in SPLITS if any(split in one for one in records)] or list(SPLITS)
+    last = splits[-1]
+
     def tally(one: Mapping[str, Any], style: Style) -> str:
-        test = one.get("test")
-        return style.counts(test["projects_smaller"], test["projects_larger"]) if test else "failed"
+        judged = one.get(last)
+        return style.counts(judged["projects_smaller"], judged["projects_larger"]) if judged else "failed"
 
     several = any(one["task"] for one in records)
     return [
@@ -160,11 +163,11 @@ def _columns(records: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> list
         Column("seeds", lambda one, style: num_seeds(one)),
         *(
             Column(f"{title}, {split}", partial(gain, split=split, kind=kind))
-            for split in SPLITS
+            for split in splits
             for title, kind in (("gain per project", ""), ("in total", "total_"))
         ),
-        Column("test projects with less / more", tally),
-        text_column("verdict, test", lambda one: one["test"]["finding"] if "test" in one else "failed"),
+        Column(f"{last} projects with less / more", tally),
+        text_column(f"verdict, {last}", lambda one: one[last]["finding"] if last in one else "failed"),
         count_column("compiles asked for", lambda one: one["evaluations"]),
     ]
 
@@ -205,7 +208,8 @@ def _gains(points: Sequence[Point], keys: Sequence[str]) -> go.Figure | None:
             "learner": [point.training.learner for point in shown],
             **{key: [_place(point, key) for point in shown] for key in keys},
         }
-        gains = {f"gain, {split} (%)": [100.0 * (point.gain(split) or 0.0) for point in shown] for split in SPLITS}
+        splits = [split for split in SPLITS if any(split in point.rows for point in shown)]
+        gains = {f"gain, {split} (%)": [100.0 * (point.gain(split) or 0.0) for point in shown] for split in splits}
         return figures.parallel({**columns, **gains}, "gain, validation (%)")
     key = keys[0] if keys else ""
     numbers = [value for point in shown for value in point.training.settings.values()]
@@ -216,6 +220,8 @@ def _gains(points: Sequence[Point], keys: Sequence[str]) -> go.Figure | None:
     series, everywhere = [], []
     for i, (name, members) in enumerate(groups.items()):
         for split, (dash, symbol) in _MARKS.items():
+            if all(split not in point.rows for point in members):
+                continue
             line = {"color": figures.style_of(i)["color"], "dash": dash}
             if key and key not in members[0].training.settings:  # the same whatever was swept
                 everywhere.append((f"{name}, {split}", 100.0 * (members[0].gain(split) or 0.0), line))

@@ -62,7 +62,7 @@ def compare_tried(policy: str, task: str, results: pa.Table, shipped: pa.Table, 
     """
     modules = gather_modules(list(policy_rows(results.to_pylist())))
     ships = compare_shipped(shipped, modules.contenders, bootstrap)
-    split = _main_split(modules)
+    split = modules.splits[0]
     linked = any(row.split == split and row.by("total").num_compared for row in ships.totals if row.contender.is_policy)
     truth = tell_truth(shipped, results, None, bootstrap, split=split) if linked else None
     return Tried(policy, task, modules, ships, compare_seen(shipped, modules.contenders, bootstrap), truth)
@@ -83,7 +83,7 @@ def render_tried(
     modules, task = tried.modules, get_task(tried.task)
     main = get_measure(objective)
     measures = [main, *(get_measure(name) for name in modules.measures if name != main.name)]
-    split = _main_split(modules)
+    split = modules.splits[0]
     rows = compare_all(modules, modules.places(lambda one: _scopes(modules, one)), bootstrap)
     by_project = compare_all(modules, modules.places(modules.by_project), POINTS_ONLY)
     scope = text_column("modules of", lambda row: f"{row.split}, {SCOPES[row.scope]}")
@@ -121,11 +121,6 @@ def render_tried(
             }
         ),
     )
-
-
-def _main_split(modules: Measured) -> str:
-    """The split that the page is about."""
-    return "test" if "test" in modules.splits else modules.splits[0]
 
 
 def _scopes(modules: Measured, split: str) -> Iterator[tuple[str, np.ndarray]]:

@@ -55,4 +55,4 @@ def test_table():
 
 
 def test_help_has_an_example(mlgo):
-    assert "mlgo explain --policy data/policies/es-s0 --importance" in mlgo("explain", "--help").stdout
+    assert "mlgo explain --policy data/policies/marginal-s0 --importance" in mlgo("explain", "--help").stdout

@@ -20,6 +20,7 @@ from mlgo.core.config import (
     write_settings,
 )
 from mlgo.core.errors import ConfigError
+from mlgo.corpus.recipe import load_recipe
 from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.es.config import ESConfig
 from tests.conftest import REPOSITORY
@@ -136,7 +137,6 @@ def test_all_train_sets_get_the_same_number_of_compiles():
         ("policy.hidden", [32, 0], r"policy\.hidden\.1: "),
         ("evaluate.confidence", 1.0, r"evaluate\.confidence: "),
         ("evaluate.splits", ["tset"], r"evaluate\.splits\.0: "),
-        ("corpus.splits.test", [], r"corpus\.splits\.test: "),
         ("corpus", 3, r"corpus: "),
         (
             "generalisation.compilers.llvm19.versoin",
@@ -275,7 +275,7 @@ def test_a_program_gets_the_settings_of_its_rule_and_no_others(tmp_path, values)
     assert json.loads(path.read_text()) == {
         "seed": 0,
         "compile": {"objective": "text_bytes"},
-        "evaluate": {"splits": ["test", "train"]},
+        "evaluate": {"splits": ["test", "validation", "train"]},
     }
     settings = read_settings(path)
     assert settings.value("compile.objective") == "text_bytes"
@@ -309,6 +309,17 @@ def test_splits_of_the_evaluation_are_checked(splits, message):
     values = load_config(REPOSITORY / "config/config.yaml").evaluate.model_dump() | {"splits": splits}
     with pytest.raises(ConfigError, match=message):
         parse_section(EvaluateConfig, values)
+
+
+def test_the_default_corpus_is_large_enough_to_learn_from_and_to_decide_by():
+    corpus = load_config(PATH).corpus
+    assert len(corpus.splits.train) >= 40
+    assert len(corpus.splits.validation) >= 10
+    assert len(set(corpus.splits.projects)) == len(corpus.splits.projects)
+    recipes = {name: load_recipe(REPOSITORY / corpus.recipes / f"{name}.yaml") for name in corpus.splits.projects}
+    decide = [any(unit.language == "c++" for unit in recipes[name].units) for name in corpus.splits.validation]
+    assert 2 * sum(decide) >= len(decide)
+    assert corpus.splits.judged == "validation"
 
 
 def test_what_runs_without_the_file_compiles_as_the_file_says():

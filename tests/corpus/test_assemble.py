@@ -107,6 +107,12 @@ def test_an_empty_split(projects):
         assemble(projects, splits)
 
 
+def test_a_split_that_names_no_project_has_no_modules(projects):
+    rows = assemble(projects, {"train": ["alpha"], "validation": ["beta"], "test": []})
+    assert {row["split"] for row in rows} == {"train", "validation"}
+    assert shared_bodies(projects, rows)["train/test"] == {"bodies": 0, "instructions": 0}
+
+
 @pytest.fixture
 def stored(projects, tmp_path):
     write_rows(tmp_path / "modules.parquet", assemble(projects, SPLITS), MODULES, {})

@@ -417,6 +417,18 @@ def test_damaged_input_is_one_line(world, path, content, message):
     fails_with(world, "", message)
 
 
+def test_without_test_projects_validation_decides_and_the_page_says_so(world):
+    for rows in (world.modules, world.results, world.linked, world.shipped):
+        rows[:] = [{**row, "split": "validation" if row["split"] == "test" else row["split"]} for row in rows]
+    page = made(world)
+    assert "2 validation projects, which no policy was trained on (drill, easel)" in page
+    assert "choose by them" in page
+    assert len(headline(page)) == 2
+    told = json.loads((world.root / "report/comparisons.json").read_text())
+    assert "es-s0, validation projects" in told["rank_correlations"]
+    assert "test" not in told
+
+
 def test_empty_results_are_one_line(world):
     world.results = []
     world.write()
