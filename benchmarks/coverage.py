@@ -9,6 +9,7 @@ Example:
     python -m benchmarks.coverage --trials 2000
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -140,10 +141,15 @@ def main() -> None:
     parser.add_argument("--trials", type=positive, default=1000, help="samples of each kind")
     parser.add_argument("--resamples", type=positive, default=1000, help="resamples of an interval")
     parser.add_argument("--quick", action="store_true", help="100 samples of each kind")
+    parser.add_argument("--json", action="store_true", help="print a line of JSON for each kind")
     args = parser.parse_args()
     head = ["population", "projects", "seeds"]
     for number, kind in enumerate(product(POPULATIONS, (6, 10, 24), (1, 5))):
         found = coverage(*kind, 100 if args.quick else args.trials, args.resamples)
+        if args.json:
+            shares = {f"{method}, {figure}": share for (method, figure), share in found.items()}
+            print(json.dumps(dict(zip(head, kind, strict=True)) | shares), flush=True)
+            continue
         if not number:
             print(_line([*head, *(f"{method}, {figure}" for method, figure in found)]))
             print(_line(["---"] * (len(head) + len(found))))

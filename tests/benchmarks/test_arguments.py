@@ -12,6 +12,8 @@ def test_all_are_found():
     assert BENCHMARKS == [
         "capture",
         "cores",
+        "coverage",
+        "echo",
         "env",
         "host",
         "log",
@@ -19,6 +21,7 @@ def test_all_are_found():
         "pools",
         "replay",
         "save",
+        "seen",
         "soak",
         "planning",
     ]

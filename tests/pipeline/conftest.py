@@ -62,7 +62,7 @@ class WorkingCopy:
 
     def run(self, *command: str) -> subprocess.CompletedProcess:
         return subprocess.run(
-            command, cwd=self.root, env=self.environment, capture_output=True, text=True, timeout=280, check=False
+            command, cwd=self.root, env=self.environment, capture_output=True, text=True, timeout=580, check=False
         )
 
     def training(self, learner: str, name: str, *options: str, preset: str = "tiny", **changes) -> list[str]:

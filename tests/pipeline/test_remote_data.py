@@ -107,7 +107,7 @@ def with_corpus(tmp_path_factory) -> Clone:
     copy.change_settings(lambda settings: settings["corpus"].update(splits=SPLITS))
     run = copy.shell("dvc repro corpus")
     assert run.returncode == 0, run.stderr[-3000:]
-    manifests = ("modules.parquet", "programs.parquet", "summary.json")
+    manifests = ("modules.parquet", "programs.parquet", "seen.parquet", "summary.json", "trained.parquet")
     assert len(copy.hashes()) == len(manifests) + 2 * 3  # and modules and programs of each project
     return copy
 
