@@ -27,6 +27,7 @@ from mlgo.compiler.session import CompileResult, compile_plain, compile_under_ad
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.core.artifacts import SCORES, read_table
 from mlgo.core.config import CompileConfig, load_config
+from mlgo.core.errors import CompileError
 from mlgo.core.measures.elf import function_sizes
 from mlgo.core.scratch import scratch_directory
 from mlgo.corpus.store import load_modules, unpack_bitcode
@@ -87,14 +88,17 @@ def examine_all(args: argparse.Namespace) -> dict[str, Any]:
     chosen = [one for one in load_modules(args.corpus) if one.key in (set(args.module or differing))]
     with scratch_directory() as folder:
         files = unpack_bitcode(args.corpus, chosen, folder)
-        found = [
-            examine(one.key, files[one.key], toolchain, config.compile, show=args.show)
-            for one in tqdm(chosen, disable=None)
-        ]
+        found, failed = [], {}
+        for one in tqdm(chosen, disable=None):
+            try:
+                found.append(examine(one.key, files[one.key], toolchain, config.compile, show=args.show))
+            except CompileError as error:
+                failed[one.key] = f"{error.kind}: {error}"
     names = ("calls_only_plain", "calls_only_echo", "unreachable", "functions", "differing_functions", "unexplained")
     return {
         "modules": len(hashes),
         "examined": len(found),
+        "failed": failed,
         "all_calls_unreachable": sum(one["calls_only_plain"] == one["unreachable"] for one in found),
         **{f"sum_of_{name}": sum(one[name] for one in found) for name in names},
         "each": found,
