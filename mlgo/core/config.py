@@ -132,11 +132,6 @@ class Splits(Section):
         """All projects, sorted."""
         return sorted([*self.train, *self.validation, *self.test])
 
-    @property
-    def judged(self) -> str:
-        """The split that a run is judged on."""
-        return "test" if self.test else "validation"
-
 
 Form = Literal["objects", "whole", "thin"]
 """What a module of a corpus is."""

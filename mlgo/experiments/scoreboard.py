@@ -38,6 +38,7 @@ class Entry:
         complete: whether compiles, seconds and cores are known of all sessions; else they are lower bounds.
         comparisons: over all seeds, by scope: all, c++, c; corrected for the learners of the table, scope by scope.
         linked: gain in the sum of linked projects, over all seeds; None where no project was linked.
+        split: where all this was measured.
     """
 
     learner: str
@@ -49,6 +50,7 @@ class Entry:
     complete: bool
     comparisons: Mapping[str, Comparison]
     linked: Gain | None = None
+    split: str = ""
 
     @property
     def policies(self) -> list[str]:
@@ -61,13 +63,13 @@ class Entry:
         return self.comparisons[ALL]
 
 
-def read_scoreboard(data: Path, settings: Settings, split: str, measure: str) -> list[Entry]:
+def read_scoreboard(data: Path, settings: Settings, split: str | None, measure: str) -> list[Entry]:
     """All learners of a finished run, the greatest gain first.
 
     Args:
         data: folder of the results.
         settings: configuration of the run; tells the task and how intervals are made.
-        split: where the gain is measured, one of ``evaluate.splits``.
+        split: where the gain is measured, one of ``evaluate.splits``; None for the one that is judged.
         measure: what is compared of modules; of choices it is their score.
 
     Raises:
@@ -97,7 +99,7 @@ def training_command(entry: Entry, kind: Kind, preset: Path) -> str:
 
 
 def _module_rows(
-    folder: Path, task: str, split: str, measure: str, bootstrap: Bootstrap
+    folder: Path, task: str, split: str | None, measure: str, bootstrap: Bootstrap
 ) -> tuple[list[Row], list[Row]]:
     """Comparisons of modules, and those of linked projects over all seeds of a learner."""
     path = folder / "evaluation" / "results.parquet"
@@ -106,6 +108,7 @@ def _module_rows(
     results = read_table(path, RESULTS)
     scores = read_table(folder / "baseline" / "scores.parquet", SCORES)
     measured = measured_modules(results, scores, read_table(folder / "corpus" / "modules.parquet", MODULES))
+    split = split or measured.judged
     policies = _on_split(measured, split, measure)
     projects = measured_projects(read_table(folder / "evaluation" / "linked.parquet", LINKED), policies.contenders)
     places = policies.places(lambda part: [one for one in module_scopes(policies, part) if one[0] != "unshared"])
@@ -114,12 +117,15 @@ def _module_rows(
     return compare_all(policies, places, bootstrap, family=lambda row: row.scope), totals
 
 
-def _unit_rows(folder: Path, task: str, split: str, measure: str, bootstrap: Bootstrap) -> tuple[list[Row], list[Row]]:
+def _unit_rows(
+    folder: Path, task: str, split: str | None, measure: str, bootstrap: Bootstrap
+) -> tuple[list[Row], list[Row]]:
     """Comparisons of units; nothing is linked."""
     tables = sorted((folder / "evaluation").glob("*.parquet"))
     if not tables:
         raise ArtifactError(f"{folder / 'evaluation'} holds no results; run the pipeline: make")
     units = read_units(task, folder / "baseline", folder / "labels" / "labels.parquet", tables)
+    split = split or units.measured.judged
     measured = _on_split(units.measured, split, "score")
     return compare_all(measured, [Place(split, ALL, measured.where(split=split))], bootstrap), []
 
@@ -151,6 +157,7 @@ def _entry(data: Path, kind: Kind, rows: Sequence[Row], linked: Gain | None) -> 
         complete=all(cost.complete for cost in costs),
         comparisons=comparisons,
         linked=linked,
+        split=rows[0].split,
     )
 
 

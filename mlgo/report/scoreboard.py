@@ -6,7 +6,7 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from mlgo.core.config import CorpusConfig, load_config, read_settings
+from mlgo.core.config import load_config, read_settings
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import read_json
 from mlgo.core.learners import LEARNERS
@@ -45,8 +45,7 @@ def show(args: argparse.Namespace) -> Shown:
     """The table; as a page with the commands that train each row."""
     settings = read_settings(_CONFIG, args.preset)
     problem = PROBLEMS.get(settings.value("task"))
-    split = args.split or settings.section("corpus", CorpusConfig).splits.judged
-    entries = read_scoreboard(args.data, settings, split, args.measure)
+    entries = read_scoreboard(args.data, settings, args.split, args.measure)
     table = _table(entries)
     page = ""
     if args.markdown:
@@ -54,7 +53,7 @@ def show(args: argparse.Namespace) -> Shown:
         commands = [f"{one.learner}:\n\n    {training_command(one, problem.kind, args.preset)}" for one in entries]
         page = _PAGE.format(
             table=table.markdown(),
-            split=split,
+            split=entries[0].split,
             measure=f"`{args.measure}`" if problem.kind == "modules" else "the scores",
             bounds="" if all(one.complete for one in entries) else " ≥: a training was killed, so more than this.",
             commands="\n\n".join(commands),
