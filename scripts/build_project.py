@@ -6,6 +6,7 @@ Example:
         --programs data/corpus/programs/lz.parquet
 """
 
+import platform
 import sys
 from pathlib import Path
 
@@ -72,6 +73,7 @@ def main() -> None:
         optimization=settings.optimization,
         recipe=content_hash(recipe.model_dump()),
         seed=seed,
+        **({"python": platform.python_version()} if recipe.python else {}),
         **({} if form == "objects" else {"form": form, "max_merged_instructions": tools.max_instructions}),
     )
     write_rows(args.output, rows, PROJECT, origin)

@@ -17,7 +17,7 @@ from mlgo.corpus.families import OWN, family_of
 from mlgo.corpus.functions import LEAST_INSTRUCTIONS, SKETCH, Function, Reader, sketches
 from mlgo.corpus.store import Module
 
-VERSION = 1
+VERSION = 2
 """Of the method; tables of another version cannot be compared."""
 
 Printer = Callable[[Path, Path], None]

@@ -21,14 +21,24 @@ _STANDARD = re.compile(
     r"|_mm\d*_|__bswap_\d|__uint\d+_identity$"
 )
 _BINDINGS = re.compile(
-    rf"{_SCOPE}(?:8pybind11|8nanobind)|__Pyx_|_cffi_(?!f_|d_|const_|var_)"  # the others are the project's declarations
+    rf"{_SCOPE}(?:8pybind11|8nanobind|\d+__Pyx_)"
+    # What is left out, such as __pyx_pf_ and _cffi_f_, does what the project's own declarations say.
+    r"|__Pyx_|CYTHON_|__pyx_(?![a-z]{1,2}_|[gs]etprop_|specialmethod_|fuse_)|_cffi_(?!f_|d_|const_|var_)"
     r"|_?Py(?:|Bytes|ByteArray|Cell|CFunction|DateTime|Dict|Float|List|Long|Mapping|Mem|Module|Object|Set|Tuple|Type"
     r"|Unicode|Vectorcall|Weakref)_[A-Za-z_]+$"
 )
+_SIMPLE = re.compile(r"_ZZ*L?(\d+)")  # L: internal linkage
 
 
 def family_of(name: str) -> str:
     """Family of a function by its symbol."""
+    name = _in_c(name)
     if _STANDARD.match(name):
         return STANDARD
     return BINDINGS if _BINDINGS.match(name) else OWN
+
+
+def _in_c(name: str) -> str:
+    """What C would call a function in no class and no namespace: the same helpers of a header are in both languages."""
+    simple = _SIMPLE.match(name)
+    return name[simple.end() : simple.end() + int(simple[1])] if simple else name

@@ -1,6 +1,8 @@
 """How a project's sources become modules, as data: one ``config/corpora/<project>.yaml`` each."""
 
 import re
+import shutil
+import sysconfig
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,6 +18,9 @@ def _stays_inside(path: str) -> str:
         raise ValueError("must be a relative path inside the sources")
     return path
 
+
+PYTHON_HEADERS = ".python-headers"
+"""Folder in the sources that Python's headers are copied to: so no path of a machine is in options and modules."""
 
 RelativePath = Annotated[str, AfterValidator(_stays_inside)]
 
@@ -59,6 +64,8 @@ class Unit(_Record):
     """Globs of sources to leave out."""
     include: list[RelativePath] = []
     """Folders for ``-I``."""
+    python: bool = False
+    """The sources need Python's headers, those of the Python that runs this; the modules depend on its version."""
     defines: dict[str, str | int | None] = {}
     """Macros for ``-D``; null defines without a value."""
     flags: Annotated[list[str], AfterValidator(_allowed)] = []
@@ -67,7 +74,8 @@ class Unit(_Record):
     def arguments(self) -> list[str]:
         """Front-end options of this unit."""
         defines = [f"-D{name}" if value is None else f"-D{name}={value}" for name, value in self.defines.items()]
-        return [f"-std={self.standard}", *(f"-I{folder}" for folder in self.include), *defines, *self.flags]
+        folders = [*self.include, *([PYTHON_HEADERS] if self.python else [])]
+        return [f"-std={self.standard}", *(f"-I{folder}" for folder in folders), *defines, *self.flags]
 
 
 class Wheel(_Record):
@@ -103,6 +111,11 @@ class Recipe(_Record):
     units: list[Unit] = []
     """Groups of sources; none for a captured project, and for a wheel."""
 
+    @property
+    def python(self) -> bool:
+        """Whether any of its sources need Python's headers."""
+        return any(unit.python for unit in self.units)
+
 
 def load_recipe(path: Path) -> Recipe:
     """Read a recipe.
@@ -129,11 +142,13 @@ def load_recipe(path: Path) -> Recipe:
 
 
 def write_generated_files(recipe: Recipe, root: Path) -> None:
-    """Create the recipe's generated files in a source folder.
+    """Create the recipe's generated files in a source folder, and Python's headers if its sources need them.
 
     Raises:
-        CorpusError: a template or a file to copy is missing.
+        CorpusError: a template, a file to copy, or Python's headers are missing.
     """
+    if recipe.python:
+        _copy_python_headers(recipe.name, root / PYTHON_HEADERS)
     for generated in recipe.files:
         target = root / generated.path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -147,6 +162,16 @@ def write_generated_files(recipe: Recipe, root: Path) -> None:
             target.write_bytes(original.read_bytes())
         else:
             target.write_text(fill_template(original.read_text(errors="replace"), generated.values))
+
+
+def _copy_python_headers(project: str, folder: Path) -> None:
+    headers = Path(sysconfig.get_path("include"))
+    if not (headers / "Python.h").is_file():
+        raise CorpusError(
+            f"{project}: no Python.h in {headers}; install Python's headers, such as the package python3-dev"
+        )
+    shutil.copytree(headers, folder)
+    shutil.copy(sysconfig.get_config_h_filename(), folder)  # Debian's is elsewhere, out of the front end's sight
 
 
 def fill_template(text: str, values: dict[str, str | int | bool | None]) -> str:

@@ -33,6 +33,24 @@ from mlgo.corpus.families import BINDINGS, OWN, STANDARD, family_of
         ("_ZNK8pybind116handle7inc_refEv", BINDINGS),
         ("__Pyx_PyObject_Call", BINDINGS),
         ("__pyx_pw_6uvloop_4loop_4Loop_1run", OWN),  # what the project's .pyx file says
+        ("__pyx_find_code_object", BINDINGS),
+        ("__pyx_CommonTypesMetaclass_init", BINDINGS),
+        ("__pyx_tp_dealloc_4lupa_5lua54_FastRLock", OWN),
+        ("__pyx_getprop_5kenlm_15FullScoreReturn_log_prob", OWN),
+        ("__pyx_specialmethod___pyx_pw_4lupa_5lua54_10_LuaThread_3__next__", OWN),
+        ("_ZL12__Pyx_NewRefP7_object", BINDINGS),  # the same in C++: __Pyx_NewRef(_object*)
+        ("_ZL22__pyx_find_code_objecti", BINDINGS),
+        ("_ZL18__pyx_pymod_createP7_objectP11PyModuleDef", BINDINGS),
+        ("_Z17CYTHON_UNUSED_VARIP7_objectEvRKT_", BINDINGS),
+        ("_ZN19__Pyx_FakeReferenceIP7_objectEC2Ev", BINDINGS),  # constructor of a class template of Cython
+        ("_ZL40__pyx_f_11marisa_trie_5_Trie__encode_keyP29__pyx_obj_11marisa_trie__TrieP7_object", OWN),
+        ("_ZL43__pyx_pw_5kenlm_15FullScoreReturn_3__repr__P7_object", OWN),
+        ("_ZL9Py_INCREFP7_object", BINDINGS),
+        ("_ZL16PyTuple_SET_ITEMP7_objectlS0_", BINDINGS),
+        ("_ZL10_mm_add_psDv4_fS_", STANDARD),
+        ("_ZL4showP7_object", OWN),
+        ("_ZN3lib12__Pyx_NewRefEv", OWN),  # a name in the project's namespace
+        ("_ZL99", OWN),
         ("_cffi_to_c_i32", BINDINGS),
         ("_cffi_f_ZSTD_compress", OWN),  # calls what the project declares
         ("Py_INCREF", BINDINGS),

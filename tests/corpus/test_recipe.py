@@ -55,6 +55,22 @@ def test_arguments_of_a_unit(load):
     ]
 
 
+def test_headers_of_python(load, tmp_path):
+    recipe = load(units=unit(include=["inc"], python=True))
+    assert recipe.units[0].arguments() == ["-std=c11", "-Iinc", "-I.python-headers"]
+    write_generated_files(recipe, tmp_path)
+    assert "PyObject" in (tmp_path / ".python-headers" / "object.h").read_text()
+    assert "SIZEOF_WCHAR_T" in (tmp_path / ".python-headers" / "pyconfig.h").read_text()
+
+
+def test_no_headers_of_python(load, tmp_path, monkeypatch):
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path / "nowhere"))
+    with pytest.raises(CorpusError, match=r"thing: no Python.h in .*nowhere; install"):
+        write_generated_files(load(units=unit(python=True)), tmp_path)
+    write_generated_files(load(), tmp_path)  # without need, nothing is missed
+    assert not (tmp_path / ".python-headers").exists()
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
