@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.core.artifacts import FUNCTIONS, LINKED, MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_provenance, read_table
-from mlgo.core.config import EvaluateConfig, Settings
+from mlgo.core.config import Settings
 from mlgo.core.files import read_json, write_json, write_text
 from mlgo.experiments.curves import read_curves
 from mlgo.experiments.evaluation import count_truncated, measured_modules, module_scopes
@@ -83,7 +83,6 @@ def main() -> None:
 
 def _collect(args: argparse.Namespace, settings: Settings) -> tuple[Report, list[Row]]:
     """The report, and the comparisons of whole projects."""
-    config, seed = settings.section("evaluate", EvaluateConfig), settings.value("seed")
     inputs = {
         "evaluation/results.parquet": args.evaluation / "results.parquet",
         "evaluation/linked.parquet": args.evaluation / "linked.parquet",
@@ -102,7 +101,7 @@ def _collect(args: argparse.Namespace, settings: Settings) -> tuple[Report, list
     check_seeds(args.policies / name for name in policies)
     contenders = [one for one in modules.contenders if one.is_policy]
     projects = measured_projects(linked, contenders)
-    bootstrap = Bootstrap(config.resamples, config.confidence, seed)
+    bootstrap = Bootstrap.of(settings)
     totals = total_rows(projects, bootstrap)
     baseline = read_provenance(inputs["baseline/scores.parquet"])
     evaluation = read_provenance(inputs["evaluation/results.parquet"])
@@ -139,7 +138,7 @@ def _collect(args: argparse.Namespace, settings: Settings) -> tuple[Report, list
         measurement=measurement_facts(inputs["baseline/scores.parquet"]),
         policies=policy_facts(args.policies, policies, evaluation),
         importances=feature_importances(
-            args.policies, policies, args.baseline / "trace.parquet", manifest, judged, seed
+            args.policies, policies, args.baseline / "trace.parquet", manifest, judged, bootstrap.seed
         ),
         hashes=input_hashes(
             {

@@ -11,7 +11,6 @@ from pathlib import Path
 from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.core.artifacts import read_provenance
-from mlgo.core.config import EvaluateConfig
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import write_json, write_text
 from mlgo.experiments.curves import Curve, read_curves
@@ -31,7 +30,6 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
     settings = settings_of(args)
-    evaluate = settings.section("evaluate", EvaluateConfig)
     units = read_units(settings.value("task"), args.baseline, args.labels, args.evaluation)
     folders = {folder.name: folder for folder in args.policies}
     named, evaluated = (", ".join(sorted(names)) for names in (folders, units.measured.policies))
@@ -54,7 +52,7 @@ def main() -> None:
         if one.is_policy:
             facts |= policy_facts(folders[one.name].parent, [one.name], weights)
             curves.setdefault(one.learner, []).extend(read_curves(folders[one.name].parent, [one.name]))
-    bootstrap = Bootstrap(evaluate.resamples, evaluate.confidence, settings.value("seed"))
+    bootstrap = Bootstrap.of(settings)
     rows = unit_rows(units.measured, bootstrap)
     page = render_choices(units, rows, bootstrap, curves, facts, input_hashes(inputs))
     write_text(args.output / "report.html", page)

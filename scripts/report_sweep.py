@@ -12,7 +12,6 @@ import yaml
 
 from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.core.config import EvaluateConfig
 from mlgo.core.files import write_json, write_text
 from mlgo.core.names import PolicyName
 from mlgo.experiments.costs import cost_of_seeds
@@ -30,8 +29,7 @@ def main() -> None:
     args = parser.parse_args()
 
     settings = settings_of(args)
-    sweep, evaluate = expand(settings.values), settings.section("evaluate", EvaluateConfig)
-    bootstrap = Bootstrap(evaluate.resamples, evaluate.confidence, settings.value("seed"))
+    sweep, bootstrap = expand(settings.values), Bootstrap.of(settings)
     points = read_points(args.output, sweep, bootstrap)
     done = [PolicyName(one.training.name, seed) for one in points for seed in sweep.seeds if seed not in one.failures]
     curves = dict(zip(done, read_curves(args.output / "policies", [str(name) for name in done]), strict=True))

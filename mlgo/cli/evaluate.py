@@ -17,7 +17,7 @@ from mlgo.cli.options import add_command, add_config_options, positive, say
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import find_linker, find_toolchain
 from mlgo.core.artifacts import BODIES, RESULTS, SHIPPED_SIZES, provenance, read_provenance, read_table, write_table
-from mlgo.core.config import CompileConfig, EvaluateConfig, Settings, read_settings
+from mlgo.core.config import CompileConfig, Settings, read_settings
 from mlgo.core.errors import CompileError, ConfigError, MlgoError
 from mlgo.core.files import file_sha256, write_text
 from mlgo.core.names import PolicyName
@@ -37,7 +37,7 @@ from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost
 from mlgo.rollout.linking import Linking
 from mlgo.rollout.references import measure_references
-from mlgo.rollout.shipped import Shipped, evaluate_project, other_modules
+from mlgo.rollout.shipped import ProjectRun, Shipped, evaluate_project, other_modules
 from mlgo.rollout.subjects import Subject, corpus_projects, evaluate_subjects, merged_programs, one_project
 from mlgo.rollout.thin import evaluate_thin
 
@@ -133,7 +133,7 @@ def run(args: argparse.Namespace) -> None:
             with scratch_directory() as folder:
                 bitcode = one.unpack()
                 how = replace(linking, kinds=kinds_of(one, bitcode))
-                found = measure(host, policy, name, one.modules, one.programs, bitcode, how, folder)
+                found = measure(ProjectRun(host, policy, name, one.modules, one.programs, bitcode, how, folder))
                 if not with_references:
                     return found
                 others = measure_references(
@@ -236,8 +236,7 @@ def _write_page(output: Path, task: str, policy: str, values: Settings) -> tuple
     results, shipped = (
         read_table(path, schema) for path, schema in zip(paths.values(), (RESULTS, SHIPPED_SIZES), strict=True)
     )
-    config, objective = values.section("evaluate", EvaluateConfig), values.value("compile.objective")
-    bootstrap = Bootstrap(config.resamples, config.confidence, values.value("seed"))
+    objective, bootstrap = values.value("compile.objective"), Bootstrap.of(values)
     tried = compare_tried(policy, task, results, shipped, bootstrap)
     measurement = flatten(read_provenance(paths["results.parquet"]))
     facts = {"SHA-256 of the inputs": input_hashes(paths)}

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mlgo.core.measures.elf import SHF_EXECINSTR, read_sections, section_name
+from mlgo.core.measures.elf import SHF_EXECINSTR, read_sections, section_contents, section_name
 
 _LINE = re.compile(r"^ *([0-9a-f]+) +[0-9a-f]+ +([0-9a-f]+) +\d+ ( *)(.*)$")
 _IN_COLUMN, _SYMBOL_COLUMN = 8, 16
@@ -89,12 +89,12 @@ def _unwind_by_address(data: bytes, sections: np.ndarray) -> dict[int, int]:
     if b".eh_frame_hdr" not in named or b".eh_frame" not in named:
         return {}
     header, table = sections[named[b".eh_frame_hdr"]], sections[named[b".eh_frame"]]
-    contents = _contents(data, header)
+    contents = section_contents(data, header)
     if contents[: len(_HEADER)] != _HEADER:
         return {}
     (count,) = struct.unpack_from("<I", contents, 8)
     entries = np.frombuffer(contents, _ENTRY, min(count, (len(contents) - _HEADER_BYTES) // _ENTRY.itemsize), 12)
-    frames = _Frames(_contents(data, table), int(table["addr"]))
+    frames = _Frames(section_contents(data, table), int(table["addr"]))
     base = int(header["addr"])
     found: dict[int, int] = {}
     exceptions: dict[int, int] = {}
@@ -109,10 +109,6 @@ def _unwind_by_address(data: bytes, sections: np.ndarray) -> dict[int, int]:
         for start, end in pairwise(starts):
             found[exceptions[start]] += max(end - start, 0)
     return found
-
-
-def _contents(data: bytes, section: np.ndarray) -> bytes:
-    return data[int(section["offset"]) : int(section["offset"]) + int(section["size"])]
 
 
 class _Frames:

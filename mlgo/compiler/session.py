@@ -28,7 +28,7 @@ from mlgo.core.errors import (
     RemarkError,
     TooManyQuestions,
 )
-from mlgo.core.files import write_bytes
+from mlgo.core.files import hash64, write_bytes
 from mlgo.core.measures import Compiled, Scores, known_score, read_scores
 from mlgo.core.measures.elf import ELF
 from mlgo.core.measures.functions import bytes_by_function
@@ -156,7 +156,8 @@ def compile_plain(
         output = directory / "module.o"
         costs = _costs_file(task, directory)
         start = time.monotonic()
-        flags = [*(task.module_flags if task else ()), *_cost_flags(costs), *(remark.flags if remark else ())]
+        told = _remark_flags(REMARK_OPTIONS, costs)
+        flags = [*(task.module_flags if task else ()), *told, *(remark.flags if remark else ())]
         marker = remark.marker if remark else b""
         with _start(toolchain, module, settings, output, flags, marker) as child:
             returncode = child.wait(start + settings.compile_timeout_s)
@@ -211,7 +212,8 @@ def compile_under_advice(
         costs, calls = _costs_file(task, directory), directory / "calls.yaml" if with_credit else None
         watched = remark or (task.growth_stop.remark if task.growth_stop else _NO_REMARK)
         asking = task.flags(channel.base, settings.size_stop_factor, with_default=with_default)
-        flags = [*asking, *_cost_flags(costs), *_call_flags(calls), *watched.flags]
+        told = [*_remark_flags(REMARK_OPTIONS, costs), *_remark_flags(CALL_OPTIONS, calls)]
+        flags = [*asking, *told, *watched.flags]
         start = time.monotonic()
         with _start(toolchain, module, settings, output, flags, watched.marker) as child:
             talk = _Conversation(channel, child, task, advisor, settings, start, record, known or KnownPath(), entered)
@@ -419,12 +421,9 @@ def _costs_file(task: Task | None, directory: Path) -> Path | None:
     return directory / "costs.yaml" if task is not None and task.in_code_generation else None
 
 
-def _cost_flags(costs: Path | None) -> tuple[str, ...]:
-    return () if costs is None else (*REMARK_OPTIONS, f"-foptimization-record-file={costs}")
-
-
-def _call_flags(calls: Path | None) -> tuple[str, ...]:
-    return () if calls is None else (*CALL_OPTIONS, f"-foptimization-record-file={calls}")
+def _remark_flags(options: Sequence[str], path: Path | None) -> tuple[str, ...]:
+    """What makes the compiler write a stream of remarks to a file; nothing without one."""
+    return () if path is None else (*options, f"-foptimization-record-file={path}")
 
 
 def _read_credit(calls: Path, data: bytes, num_questions: int, num_copies: Mapping[bytes, int] | None) -> Credit:
@@ -436,15 +435,11 @@ def _read_credit(calls: Path, data: bytes, num_questions: int, num_copies: Mappi
     numbers = {name: number for number, name in enumerate(functions)}
     callers, callees = np.array([[numbers[name] for name in call] for call in named], np.int32).reshape(-1, 2).T
     return Credit(
-        np.array([_hash(name) for name in functions], np.uint64),
+        np.array([hash64(name) for name in functions], np.uint64),
         np.array([sizes.get(name, -1.0) for name in functions], np.float32),
         callers,
         callees,
     )
-
-
-def _hash(name: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "little")
 
 
 def _read_costs(costs: Path | None) -> tuple[SpillCosts, ...] | None:

@@ -236,6 +236,11 @@ def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
+def hash64(data: bytes) -> int:
+    """64 bits of BLAKE2b, unsigned, for tables that compare many names or texts."""
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
+
+
 def content_hash(value: Any) -> str:
     """Short hash of a JSON value, for keys and folder names."""
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:16]

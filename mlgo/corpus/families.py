@@ -14,7 +14,7 @@ OWN, STANDARD, BINDINGS = "own", "standard", "bindings"
 """Families: a project's own code, the standard library, and code that binds C and C++ to Python."""
 
 # Thunks and local names are of the function that they name; [rVKRO]* are qualifiers of a member function. St, Sa, Ss,
-# Sb, Si, So and Sd are std and its best-known members; The operators new and delete are those that are given a place.
+# Sb, Si, So and Sd are std and its best-known members. The operators new and delete are those that are given a place.
 _SCOPE = r"_Z(?:T[hvc][\dn_hv]*_)*Z*(?:N[rVKRO]*)?"
 _STANDARD = re.compile(
     rf"{_SCOPE}(?:S[tabsiod]|9__gnu_cxx|10__cxxabiv1)|_Z(?:n[wa][mj]Pv|d[la]PvS_)$|__clang_call_terminate$"

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from mlgo.core.files import hash64
+
 WORDS = 3
 """Length of a sequence of lines that sketches compare."""
 
@@ -103,16 +105,15 @@ class Reader:
         folded = _REGISTER.sub(b"%", body).split(b"\n")
         lines = np.frombuffer(b"".join([self._lines.get(line) or self._line(line) for line in folded if line]), _LINE)
         told = lines["exact"].tobytes() + np.array(registers, np.uint32).tobytes()
-        digest = hashlib.blake2b(told, digest_size=8).digest()
-        size = int(lines["instructions"].sum())
-        return Function(name, int.from_bytes(digest, "little"), size, lines["word"].astype(np.uint64))
+        return Function(name, hash64(told), int(lines["instructions"].sum()), lines["word"].astype(np.uint64))
 
     def _line(self, line: bytes) -> bytes:
-        """Numbers of a line with names and constants, and without; and whether an instruction begins there."""
+        """A `_LINE`: hashes with names and constants, and without; and whether an instruction begins there."""
         plain = _METADATA.sub(b"", line)
         exact = _TYPE_NUMBER.sub(rb"\1", _NUMBERED_GLOBAL.sub(rb"\1", _PRIVATE.sub(rb"@\1", plain)))
         word = _CONSTANT.sub(b"#", _TEXT.sub(b"S", _NAME.sub(b"N", plain)))
-        self._lines[line] = told = _digest(exact) + _digest(word) + bytes([bool(_INSTRUCTION.match(line))])
+        hashes = b"".join(hash64(one).to_bytes(8, "little") for one in (exact, word))
+        self._lines[line] = told = hashes + bytes([bool(_INSTRUCTION.match(line))])
         return told
 
 
@@ -148,7 +149,3 @@ def _sequences(words: np.ndarray) -> np.ndarray:
         at = words[place : len(words) - length + 1 + place]
         hashes = hashes * _ODD + (at ^ (at >> np.uint64(29)))
     return hashes ^ (hashes >> np.uint64(31))
-
-
-def _digest(line: bytes) -> bytes:
-    return hashlib.blake2b(line, digest_size=8).digest()

@@ -9,12 +9,9 @@ import pyarrow as pa
 from mlgo.core.artifacts import HEADROOM, RESULTS, read_table
 from mlgo.core.errors import ArtifactError
 from mlgo.experiments.evaluation import policy_rows
-from mlgo.experiments.inference import Bootstrap
+from mlgo.experiments.inference import DEFAULT
 from mlgo.experiments.measured import ALL, Contender, Place, Row, compare_all, gather
 from mlgo.problems.llvm.task import HEURISTIC
-
-BOOTSTRAP = Bootstrap(10_000, 0.95, 0)
-"""As ``config/config.yaml`` has it: the page in the terminal reads no configuration."""
 
 BEST = "best known"
 """The smallest size of each module: under the heuristic, any variant of the search, or any evaluated policy."""
@@ -72,5 +69,5 @@ def headroom_rows(headroom: pa.Table, results: pa.Table, measure: str) -> list[R
     for column in ("language", "project"):
         scopes += [(name, measured.where(**{column: name})) for name in sorted(set(measured.items[column]))]
     places = [Place(ALL, scope, items) for scope, items in scopes]
-    found = compare_all(measured, places, BOOTSTRAP, family=lambda row: row.scope)
+    found = compare_all(measured, places, DEFAULT, family=lambda row: row.scope)
     return [row for row in found if row.name != HEURISTIC and row.by(measure).baseline_sum]

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from mlgo.core.config import EvaluateConfig, Settings
 from mlgo.core.seeding import generator
 
 Verdict = Literal["smaller", "larger", "no difference shown", "no verdict"]
@@ -78,9 +79,18 @@ class Bootstrap:
     confidence: float
     seed: int
 
+    @classmethod
+    def of(cls, settings: Settings) -> "Bootstrap":
+        """As a configuration says."""
+        evaluate = settings.section("evaluate", EvaluateConfig)
+        return cls(evaluate.resamples, evaluate.confidence, settings.value("seed"))
+
 
 POINTS_ONLY = Bootstrap(0, 0.95, 0)
 """No intervals and no tests."""
+
+DEFAULT = Bootstrap(10_000, 0.95, 0)
+"""As ``config/config.yaml`` has it, for pages that read no configuration."""
 
 
 @dataclass(frozen=True)

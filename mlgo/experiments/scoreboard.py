@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from mlgo.core.artifacts import LINKED, MODULES, RESULTS, SCORES, read_table
-from mlgo.core.config import EvaluateConfig, Settings
+from mlgo.core.config import Settings
 from mlgo.core.errors import ArtifactError
 from mlgo.core.names import PolicyName
 from mlgo.core.problems import PROBLEMS, Kind
@@ -77,8 +77,7 @@ def read_scoreboard(data: Path, settings: Settings, split: str | None, measure: 
             different inputs.
     """
     kind = PROBLEMS.get(settings.value("task")).kind
-    evaluate = settings.section("evaluate", EvaluateConfig)
-    bootstrap = Bootstrap(evaluate.resamples, evaluate.confidence, settings.value("seed"))
+    bootstrap = Bootstrap.of(settings)
     read = _module_rows if kind == "modules" else _unit_rows
     rows, totals = read(data / HOMES[kind], settings.value("task"), split, measure, bootstrap)
     policies = dict.fromkeys(row.name for row in rows if len(row.contender.seeds) == 1)

@@ -106,10 +106,8 @@ def program_rows(measured: Measured) -> list[Row]:
 
 def shipped_totals(measured: Measured, bootstrap: Bootstrap) -> list[Row]:
     """Compare policies, and learners over their seeds, over the programs of each split whose sizes are all known."""
-    known = np.all([np.isfinite(scores) for scores in measured.scores.values()], axis=0)
-    whole = {name: np.where(known, scores, np.nan) for name, scores in measured.scores.items()}
     places = [Place(split, PROGRAMS, measured.where(split=split)) for split in measured.splits]
-    return compare_all(replace(measured, scores=whole), places, bootstrap)
+    return compare_all(complete_programs(measured), places, bootstrap)
 
 
 def ship_failures(shipped: pa.Table) -> list[dict[str, Any]]:

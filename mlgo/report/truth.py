@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mlgo.core.artifacts import RESULTS, SHIPPED_SIZES, read_provenance, read_table
-from mlgo.core.config import EvaluateConfig, read_settings
-from mlgo.experiments.inference import Bootstrap, Comparison
+from mlgo.core.config import read_settings
+from mlgo.experiments.inference import DEFAULT, Bootstrap, Comparison
 from mlgo.experiments.programs import find_programs, read_programs
 from mlgo.experiments.truth import SHIP_COLUMNS, Answer, Truth, tell_truth
 from mlgo.report.pages import PLAIN, Column, Shown, Style, Table, gain_column, text_column
@@ -15,7 +15,6 @@ from mlgo.report.pages import PLAIN, Column, Shown, Style, Table, gain_column, t
 _DEFAULT_LEVEL = "-Oz"
 _EXECUTED = "executed"
 _CONFIG = Path("config/config.yaml")
-_SETTINGS = Bootstrap(10_000, 0.95, 0)
 
 
 class Told(NamedTuple):
@@ -58,10 +57,8 @@ def tell(truth: Truth, level: str, style: Style = PLAIN) -> Told:
 def bootstrap_of(preset: Path | None) -> Bootstrap:
     """How intervals are made: as the configuration says, if there is one here."""
     if not _CONFIG.exists():
-        return _SETTINGS
-    values = read_settings(_CONFIG, *filter(None, [preset]))
-    config = values.section("evaluate", EvaluateConfig)
-    return Bootstrap(config.resamples, config.confidence, values.value("seed"))
+        return DEFAULT
+    return Bootstrap.of(read_settings(_CONFIG, *filter(None, [preset])))
 
 
 def read_truth(data: Path, bootstrap: Bootstrap, learner: str = "") -> Truth:

@@ -13,7 +13,7 @@ from mlgo.compiler.toolchain import Quirks
 from mlgo.core.artifacts import feature_array, trace_schema
 from mlgo.core.errors import ArtifactError
 from mlgo.core.measures import DEFAULT, Compiled, read_scores, scores_of
-from mlgo.core.measures.elf import function_code
+from mlgo.core.measures.elf import ELF, function_code
 from mlgo.corpus.store import Module
 from mlgo.problems.llvm.advisors import EchoAdvisor, RecordedAdvisor
 from mlgo.problems.llvm.task import HEURISTIC, Setting, Task
@@ -171,6 +171,8 @@ def differing_code(plain: bytes, echo: bytes) -> str:
         plain: object of the plain compile.
         echo: object under the echo.
     """
+    if not plain.startswith(ELF):
+        return "which functions differ is told of ELF objects alone"
     one, two = function_code(plain), function_code(echo)
     names = [name for name in {**one, **two} if one.get(name) != two.get(name)]
     if not names:

@@ -66,13 +66,12 @@ def measure_references(
         place = folder / name
         place.mkdir(parents=True)
         if name == NEVER:
-            files, advisor, level = dict(bitcode), task.references.passive, ""
+            files, advisor, level = {one.key: bitcode[one.key] for one in modules}, task.references.passive, ""
         else:
             files, advisor, level = _at_level(front_end, modules, bitcode, name, place, linking.num_threads), None, name
         objects = object_paths(modules, place)
         jobs = [
-            CompileJob(one.key, files[one.key], advisor, optimization=level, object_path=objects[one.key])
-            for one in modules
+            CompileJob(key, file, advisor, optimization=level, object_path=objects[key]) for key, file in files.items()
         ]
         host.compile_all(jobs, name)
         rows += measure_programs(linking, name, programs, objects)
@@ -87,16 +86,19 @@ def _at_level(
     folder: Path,
     num_threads: int,
 ) -> dict[str, Path]:
-    """Files of modules as another level wants them, by key; one that cannot be read stays, and its compile says why."""
+    """Files of modules as another level wants them, by key.
 
-    def write(number: int) -> Path:
-        before, after = bitcode[modules[number].key], folder / f"{number:06d}.bc"
+    One that cannot be written is left out, and so its programs have no size: as it is, it is of the configured level.
+    """
+
+    def write(number: int) -> Path | None:
+        file = folder / f"{number:06d}.bc"
         try:
-            module_at_level(front_end, before, level, after)
+            module_at_level(front_end, bitcode[modules[number].key], level, file)
         except CompileError:
-            return before
-        return after
+            return None
+        return file
 
     with ThreadPoolExecutor(num_threads) as pool:
         files = pool.map(write, range(len(modules)))
-        return {module.key: file for module, file in zip(modules, files, strict=True)}
+        return {module.key: file for module, file in zip(modules, files, strict=True) if file is not None}

@@ -26,6 +26,36 @@ Sizes = tuple[Mapping[str, int], list[dict[str, Any]] | None]
 
 
 @dataclass(frozen=True)
+class ProjectRun:
+    """A project that is compiled under the heuristic and under a policy, then linked.
+
+    Attributes:
+        host: runs the compiles.
+        policy: makes the decisions.
+        name: learner and seed, for the rows.
+        modules: of the project.
+        programs: what is linked of them, and perhaps of others.
+        bitcode: file by module key.
+        linking: how.
+        folder: for objects.
+    """
+
+    host: CompileHost
+    policy: Policy
+    name: PolicyName
+    modules: Sequence[Module]
+    programs: Sequence[Program]
+    bitcode: Mapping[str, Path]
+    linking: Linking
+    folder: Path
+
+    @property
+    def others(self) -> list[Module]:
+        """Modules that the programs need besides."""
+        return other_modules(self.modules, self.programs)
+
+
+@dataclass(frozen=True)
 class Shipped:
     """A project under the heuristic and under a policy.
 
@@ -68,63 +98,34 @@ def measure_programs(
         return list(pool.map(measure, [(program, fold) for program in programs for fold in (False, True)]))
 
 
-def evaluate_project(
-    host: CompileHost,
-    policy: Policy,
-    name: PolicyName,
-    modules: Sequence[Module],
-    programs: Sequence[Program],
-    bitcode: Mapping[str, Path],
-    linking: Linking,
-    folder: Path,
-) -> Shipped:
-    """Compile a project under the heuristic and under a policy, link its programs, and measure.
-
-    Args:
-        host: runs the compiles.
-        policy: makes the decisions.
-        name: learner and seed, for the rows.
-        modules: of the project.
-        programs: what is linked of them, and perhaps of others.
-        bitcode: file by module key.
-        linking: how.
-        folder: for objects.
-    """
-    results, objects = compile_both(host, policy, name, modules, programs, bitcode, folder)
-    sizes = [row for who, of in objects.items() for row in measure_programs(linking, who, programs, of)]
+def evaluate_project(run: ProjectRun) -> Shipped:
+    """Compile a project under the heuristic and under a policy, link its programs, and measure."""
+    results, objects = compile_both(run)
+    sizes = [row for who, of in objects.items() for row in measure_programs(run.linking, who, run.programs, of)]
     return Shipped(results, sizes)
 
 
-def compile_both(
-    host: CompileHost,
-    policy: Policy,
-    name: PolicyName,
-    modules: Sequence[Module],
-    programs: Sequence[Program],
-    bitcode: Mapping[str, Path],
-    folder: Path,
-) -> tuple[list[dict[str, Any]], dict[str, dict[str, Path]]]:
-    """Compile a project under the heuristic and under a policy. Arguments are those of `evaluate_project`.
+def compile_both(run: ProjectRun) -> tuple[list[dict[str, Any]], dict[str, dict[str, Path]]]:
+    """Compile a project under the heuristic and under a policy.
 
     Returns:
         Rows of ``artifacts.RESULTS``, and object files by contender and module key; none where a compile failed.
     """
-    others = other_modules(modules, programs)
-    every = [*modules, *others]
-    plain, advised = (object_paths(every, folder / who) for who in ("heuristic", "policy"))
-    outcomes = compile_plain_all(host, every, bitcode, plain)[: len(modules)]
+    every = [*run.modules, *run.others]
+    plain, advised = (object_paths(every, run.folder / who) for who in ("heuristic", "policy"))
+    outcomes = compile_plain_all(run.host, every, run.bitcode, plain)[: len(run.modules)]
     compiled = [
         ScoredModule(module, outcome.result.scores, 0)
-        for module, outcome in zip(modules, outcomes, strict=True)
+        for module, outcome in zip(run.modules, outcomes, strict=True)
         if outcome.result is not None
     ]
-    found = evaluate_policy(host, policy, name, compiled, bitcode, 1.0, advised, others)
+    found = evaluate_policy(run.host, run.policy, run.name, compiled, run.bitcode, 1.0, advised, run.others)
     rows = {(row["project"], row["module"]): row for row in found.results}
     results = [
-        rows.get((module.project, module.name)) or _without_baseline(module, outcome, name)
-        for module, outcome in zip(modules, outcomes, strict=True)
+        rows.get((module.project, module.name)) or _without_baseline(module, outcome, run.name)
+        for module, outcome in zip(run.modules, outcomes, strict=True)
     ]
-    return results, {HEURISTIC: plain, str(name): advised}
+    return results, {HEURISTIC: plain, str(run.name): advised}
 
 
 def _without_baseline(module: Module, outcome: CompileOutcome, name: PolicyName) -> dict[str, Any]:

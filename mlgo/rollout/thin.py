@@ -1,60 +1,46 @@
 """A policy under ThinLTO. It gives advice in both compiles, since most inlining happens in the first."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from mlgo.compiler.linked import LinkedFile
 from mlgo.core.errors import CompileError, CompilerExit
-from mlgo.core.names import PolicyName
-from mlgo.corpus.store import Module, Program
+from mlgo.corpus.store import Program
 from mlgo.lto.thin import back_end_module, fat_module, thin_link
-from mlgo.policy.policy import Policy
 from mlgo.problems.llvm.task import HEURISTIC
-from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.linking import Linking, not_compiled, object_paths
-from mlgo.rollout.shipped import Shipped, compile_both, measure_programs, not_measured, other_modules
+from mlgo.rollout.shipped import ProjectRun, Shipped, compile_both, measure_programs, not_measured
 
 
-def evaluate_thin(
-    host: CompileHost,
-    policy: Policy,
-    name: PolicyName,
-    modules: Sequence[Module],
-    programs: Sequence[Program],
-    bitcode: Mapping[str, Path],
-    linking: Linking,
-    folder: Path,
-) -> Shipped:
+def evaluate_thin(run: ProjectRun) -> Shipped:
     """Build a project with ThinLTO under the heuristic and under a policy, and measure its programs.
-
-    The arguments are those of `evaluate_project`.
 
     Returns:
         Results are those of the pre-link compiles, whose objects are those of ordinary ones.
     """
-    (folder / "fat").mkdir(parents=True)
+    (run.folder / "fat").mkdir(parents=True)
     fat = {}
-    for number, module in enumerate([*modules, *other_modules(modules, programs)]):
-        fat[module.key] = folder / "fat" / f"{number}.bc"
-        fat[module.key].write_bytes(fat_module(bitcode[module.key]))
-    results, objects = compile_both(host, policy, name, modules, programs, fat, folder)
+    for number, module in enumerate([*run.modules, *run.others]):
+        fat[module.key] = run.folder / "fat" / f"{number}.bc"
+        fat[module.key].write_bytes(fat_module(run.bitcode[module.key]))
+    results, objects = compile_both(replace(run, bitcode=fat))
     sizes = []
-    for who, advisor in ((HEURISTIC, None), (str(name), policy)):
-        for number, program in enumerate(programs):
-            place = folder / f"{who}-{number}"
+    for who, advisor in ((HEURISTIC, None), (str(run.name), run.policy)):
+        for number, program in enumerate(run.programs):
+            place = run.folder / f"{who}-{number}"
             place.mkdir()
             try:
-                linked, back_ends = _thin_linked(program, bitcode, objects[who], linking, place)
+                linked, back_ends = _thin_linked(program, run.bitcode, objects[who], run.linking, place)
             except CompileError as error:
                 sizes += not_measured(who, program, error)
                 continue
             made = object_paths(linked.modules, place)
             jobs = [CompileJob(key, back_ends[key], advisor, object_path=path) for key, path in made.items()]
-            host.compile_all(jobs, f"{program.row['program']} {who}")
-            sizes += measure_programs(linking, who, [linked], made)
+            run.host.compile_all(jobs, f"{program.row['program']} {who}")
+            sizes += measure_programs(run.linking, who, [linked], made)
     return Shipped(results, sizes)
 
 

@@ -64,12 +64,11 @@ def test_a_look_is_a_row_with_what_was_seen(copy, captured, policies, tmp_path):
     assert "2 programs of 1 project, 0 not measured" in row
 
 
-def test_other_projects_need_no_reason_and_leave_no_row(captured, policies, tmp_path):
+def test_a_project_that_is_named_twice_is_refused(captured, policies, tmp_path):
     shutil.copytree(REPOSITORY / "config", tmp_path / "config")
     run = evaluate(tmp_path, "--policy", policies / "never-s0", "--project", captured, captured, "--output", tmp_path)
     assert run.returncode == 1
     assert run.stderr == "error: --project names thing more than once\n"
-    assert not (tmp_path / "docs").exists()
 
 
 def test_a_configuration_with_a_sealed_project_is_refused_in_one_line(mlgo, tmp_path):

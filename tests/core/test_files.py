@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from mlgo.core.errors import PolicyError
-from mlgo.core.files import write_folder
+from mlgo.core.files import hash64, write_folder
 from tests.conftest import REPOSITORY
 
 PROGRAM = "from mlgo.core.files import source_hash; print(source_hash())"
@@ -70,3 +70,8 @@ def test_a_folder_that_a_kill_left_behind_is_removed(tmp_path):
     (left / "half").write_text("")
     write_folder(target, lambda folder: None)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_hash_of_64_bits():
+    """As ``printf abc | b2sum -l 64`` has it, the first byte lowest."""
+    assert hash64(b"abc").to_bytes(8, "little").hex() == "d8bb14d833d59559"

@@ -107,7 +107,7 @@ def test_reference_by_hand(rows):
     row = rows["lightest"]
     assert counts(row) == (4, 0, 2, 1, 1)
     # 16 / 8, 1 / 1, 2 / 4, 1 / 2: doubles one module, halves two of four; the best halves three.
-    assert row[0].total.value == row[1].total.value - (20 / 15 - 20 / 15) == pytest.approx(1 - 20 / 15)
+    assert row[0].total.value == row[1].total.value == pytest.approx(1 - 20 / 15)
     assert row[1].geomean_share == pytest.approx(math.log(20 / 15) / math.log(8 / 15))
     assert row[1].total_share == pytest.approx((-8 + 2 + 1) / (4 + 2 + 1))
 

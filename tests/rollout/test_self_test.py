@@ -4,10 +4,11 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.echo import examine, unreachable_calls
+from mlgo.compiler.session import compile_plain
 from mlgo.core.artifacts import SCORES
 from mlgo.corpus.store import Module
 from mlgo.rollout import CompileHost
-from mlgo.rollout.baseline import score_references, self_test_failures
+from mlgo.rollout.baseline import differing_code, score_references, self_test_failures
 from tests.conftest import FLAGS
 
 UNREACHABLE = """
@@ -43,6 +44,13 @@ def test_the_self_test_tells_what_differs(unreachable, toolchain, settings, task
         "the heuristic inlined 1 more call, unasked; the code of 1 of 1 functions differs, first of _Z3addR3rowRK4item "
         "(35 bytes and 32 bytes); text "
     )
+
+
+def test_objects_of_other_formats_are_not_told_apart(bitcode, toolchain, settings, tmp_path):
+    apple = type(toolchain)(toolchain.binary, True, toolchain.version, "aarch64-macos-none")
+    compile_plain(apple, bitcode("int f(void) { return 1; }"), settings, object_path=tmp_path / "a.o")
+    data = (tmp_path / "a.o").read_bytes()
+    assert differing_code(data, data) == "which functions differ is told of ELF objects alone"
 
 
 def test_what_the_heuristic_inlined_unasked_is_unreachable(unreachable, toolchain, settings):

@@ -100,8 +100,9 @@ def code(*packages):
 
 
 def programs_sha256(wildcards):
-    """Hash of what make programs left; empty where it left nothing. Then it is no input, as nobody has to run programs
-    for a report, but the report is made anew when it changes."""
+    """Hash of the table of programs that ran; empty where there is none. Without evaluate.programs it is no input, as
+    nobody has to run programs for a report, but the report is made anew when it changes.
+    """
     return sha256_of(PROGRAMS_TABLE)
 
 

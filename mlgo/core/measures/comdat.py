@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from mlgo.core.errors import ObjectError
-from mlgo.core.measures.elf import ELF, is_text, read_symbols
+from mlgo.core.measures.elf import ELF, is_text, read_symbols, section_contents, symbol_names
 from mlgo.core.measures.sections import read_sections
 from mlgo.core.measures.unwind import unwind_bytes
 
@@ -115,12 +115,11 @@ def _signatures(data: bytes, sections: np.ndarray, groups: np.ndarray) -> list[b
     link = int(groups["link"][0])
     if np.any(groups["link"] != link) or link >= len(sections) or sections["link"][link] >= len(sections):
         raise ObjectError("a section group of the object has no symbol table")
-    table, names = sections[link], sections[int(sections["link"][link])]
+    table, strings = sections[link], sections[int(sections["link"][link])]
     symbols = read_symbols(data, table)
     if np.any(groups["info"] >= len(symbols)):
         raise ObjectError("a section group of the object names a symbol that is not there")
-    strings = data[int(names["offset"]) : int(names["offset"]) + int(names["size"])]
-    found = [strings[start : strings.find(0, start)] for start in symbols["name"][groups["info"]].tolist()]
-    if not all(found) or strings[-1:] != b"\0":
+    found = symbol_names(data, sections, table, symbols[groups["info"]])
+    if not all(found) or section_contents(data, strings)[-1:] != b"\0":
         raise ObjectError("a section group of the object has no signature")
     return found

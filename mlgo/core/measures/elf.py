@@ -129,14 +129,11 @@ def function_symbols(data: bytes) -> list[tuple[bytes, np.void]]:
         ObjectError: other format, or cut short.
     """
     sections = read_sections(data)
-    found = []
+    found: list[tuple[bytes, np.void]] = []
     for table in sections[sections["type"] == _SHT_SYMTAB]:
-        strings = sections[int(table["link"])]
-        start, end = int(strings["offset"]), int(strings["offset"]) + int(strings["size"])
         symbols = read_symbols(data, table)
-        for symbol in symbols[np.isin(symbols["info"] & 15, (_STT_FUNC, _STT_GNU_IFUNC)) & (symbols["shndx"] != 0)]:
-            name = start + int(symbol["name"])
-            found.append((data[name : data.find(b"\0", name, end)], symbol))
+        functions = symbols[np.isin(symbols["info"] & 15, (_STT_FUNC, _STT_GNU_IFUNC)) & (symbols["shndx"] != 0)]
+        found += zip(symbol_names(data, sections, table, functions), functions, strict=True)
     return found
 
 
@@ -148,14 +145,10 @@ def function_code(data: bytes) -> dict[str, bytes]:
     """
     sections = read_sections(data)
     found: dict[str, bytes] = {}
-    for table in sections[sections["type"] == _SHT_SYMTAB]:
-        strings = sections[int(table["link"])]
-        names = data[int(strings["offset"]) : int(strings["offset"]) + int(strings["size"])]
-        for symbol in read_symbols(data, table):
-            if symbol["info"] & 15 in (_STT_FUNC, _STT_GNU_IFUNC) and 0 < symbol["shndx"] < len(sections):
-                name = names[int(symbol["name"]) :].partition(b"\0")[0].decode(errors="replace")
-                start = int(sections["offset"][symbol["shndx"]]) + int(symbol["value"])
-                found[name] = data[start : start + int(symbol["size"])]
+    for name, symbol in function_symbols(data):
+        if symbol["shndx"] < len(sections):
+            start = int(sections["offset"][symbol["shndx"]]) + int(symbol["value"])
+            found[name.decode(errors="replace")] = data[start : start + int(symbol["size"])]
     return found
 
 
@@ -172,13 +165,24 @@ def global_symbols(data: bytes, *, dynamic: bool = False) -> tuple[frozenset[byt
     sections = read_sections(data)
     defined, needed = set[bytes](), set[bytes]()
     for table in sections[sections["type"] == (_SHT_DYNSYM if dynamic else _SHT_SYMTAB)]:
-        strings = sections[int(table["link"])]
-        names = data[int(strings["offset"]) : int(strings["offset"]) + int(strings["size"])]
         symbols = read_symbols(data, table)
-        for symbol in symbols[np.isin(symbols["info"] >> 4, (_STB_GLOBAL, _STB_WEAK))]:
-            name = names[int(symbol["name"]) :].partition(b"\0")[0]
+        shared = symbols[np.isin(symbols["info"] >> 4, (_STB_GLOBAL, _STB_WEAK))]
+        for name, symbol in zip(symbol_names(data, sections, table, shared), shared, strict=True):
             (defined if symbol["shndx"] else needed).add(name)
     return frozenset(defined), frozenset(needed)
+
+
+def symbol_names(data: bytes, sections: np.ndarray, table: np.ndarray, symbols: np.ndarray) -> list[bytes]:
+    """Names of some symbols; one that its table of strings cuts short ends there.
+
+    Args:
+        data: the file.
+        sections: structured [num_sections], see `SECTION`.
+        table: row of the symbol table.
+        symbols: some of its symbols, structured [num_symbols], see `SYMBOL64`.
+    """
+    names = section_contents(data, sections[int(table["link"])]) + b"\0"
+    return [names[start : names.find(b"\0", start)] for start in symbols["name"].tolist()]
 
 
 def is_text(sections: np.ndarray) -> np.ndarray:
@@ -249,6 +253,17 @@ def section_entries(data: bytes, section: np.ndarray, kind: np.dtype) -> np.ndar
     return np.frombuffer(data, kind, int(section["size"]) // kind.itemsize, int(section["offset"]))
 
 
+def section_contents(data: bytes, section: np.ndarray) -> bytes:
+    """What a file holds of a section.
+
+    Args:
+        data: the file.
+        section: one row of what `read_sections` gives.
+    """
+    start = int(section["offset"])
+    return data[start : start + int(section["size"])]
+
+
 def section_name(data: bytes, sections: np.ndarray, number: int) -> bytes:
     """Name of a section of an ELF file; empty where the file names none.
 
@@ -261,6 +276,5 @@ def section_name(data: bytes, sections: np.ndarray, number: int) -> bytes:
     strings = int.from_bytes(data[at : at + 2], "little")
     if not 0 < strings < len(sections):
         return b""
-    start = int(sections["offset"][strings])
-    names = data[start : start + int(sections["size"][strings])]
+    names = section_contents(data, sections[strings])
     return names[int(sections["name"][number]) :].partition(b"\0")[0]

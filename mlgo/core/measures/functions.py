@@ -5,8 +5,6 @@ Over all functions they add up to the object's text, but for constants, padding,
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from mlgo.core.measures.comdat import carriers_by_section
 from mlgo.core.measures.elf import function_symbols
 from mlgo.core.measures.unwind import unwind_entries
@@ -28,7 +26,7 @@ def bytes_by_function(data: bytes, num_copies: Mapping[bytes, int] | None = None
     Raises:
         ObjectError: see `unwind_entries` and `comdat_groups`.
     """
-    carriers = np.ones(0) if num_copies is None else carriers_by_section(data, num_copies)
+    carriers = dict(enumerate(carriers_by_section(data, num_copies or {}).tolist()))
     unwinding: dict[tuple[int, int], int] = {}
     for section, offset, size in unwind_entries(data).tolist():
         unwinding[section, offset] = unwinding.get((section, offset), 0) + size
@@ -39,7 +37,7 @@ def bytes_by_function(data: bytes, num_copies: Mapping[bytes, int] | None = None
         first = places.setdefault(place, name)
         if name == first:
             size = int(symbol["size"]) + unwinding.get(place, 0)
-            found[name] = found.get(name, 0.0) + (size if num_copies is None else size / carriers[place[0]])
+            found[name] = found.get(name, 0.0) + size / carriers.get(place[0], 1)  # absolute ones are in no section
         else:
             found.setdefault(name, 0.0)
     return found

@@ -96,11 +96,7 @@ def read_spill_costs(data: bytes) -> list[SpillCosts]:
     Raises:
         RemarkError: cut short, or not such a stream.
     """
-    if not data:
-        return []
-    if not data.startswith(_START) or not data.endswith(_END):
-        raise RemarkError("the compiler's remarks are cut short or not YAML")
-    return [_costs(match[1], document) for document in data.split(_END) if (match := _FUNCTION_REMARK.search(document))]
+    return [_costs(match[1], one) for one in _documents(data) if (match := _FUNCTION_REMARK.search(one))]
 
 
 def read_calls(data: bytes) -> list[tuple[bytes, bytes]]:
@@ -112,19 +108,19 @@ def read_calls(data: bytes) -> list[tuple[bytes, bytes]]:
     Raises:
         RemarkError: cut short, or not such a stream.
     """
-    if not data:
-        return []
-    if not data.startswith(_START) or not data.endswith(_END):
-        raise RemarkError("the compiler's remarks are cut short or not YAML")
-    callers, callees = _CALLER.findall(data), _CALLEE.findall(data)
-    if not len(callers) == len(callees) == data.count(_END):
+    num_calls, callers, callees = len(_documents(data)), _CALLER.findall(data), _CALLEE.findall(data)
+    if not len(callers) == len(callees) == num_calls:
         raise RemarkError("a remark of the inliner names no caller or no callee")
     return [(_bare(caller), _bare(callee)) for caller, callee in zip(callers, callees, strict=True)]
 
 
-def _bare(scalar: bytes) -> bytes:
-    """A YAML scalar as LLVM writes function names, as bytes; see `_unquoted`."""
-    return scalar[1:-1].replace(b"''", b"'") if scalar.startswith(b"'") else scalar
+def _documents(data: bytes) -> list[bytes]:
+    """The documents of a stream, without their end marks; none of an empty one."""
+    if not data:
+        return []
+    if not data.startswith(_START) or not data.endswith(_END):
+        raise RemarkError("the compiler's remarks are cut short or not YAML")
+    return data.split(_END)[:-1]
 
 
 def _costs(function: bytes, document: bytes) -> SpillCosts:
@@ -136,10 +132,9 @@ def _costs(function: bytes, document: bytes) -> SpillCosts:
             values[_FIELDS[name]] = int(text) if name.startswith(b"Num") else float(text)
         except ValueError:
             raise RemarkError(f"the compiler's remarks give {text[:40]!r} as {name.decode()}") from None
-    return SpillCosts(_unquoted(function), **values)  # type: ignore[arg-type]
+    return SpillCosts(_bare(function).decode(errors="backslashreplace"), **values)  # type: ignore[arg-type]
 
 
-def _unquoted(scalar: bytes) -> str:
+def _bare(scalar: bytes) -> bytes:
     """A YAML scalar as LLVM writes function names: plain, or in single quotes that are doubled inside."""
-    text = scalar.decode(errors="backslashreplace")
-    return text[1:-1].replace("''", "'") if text.startswith("'") else text
+    return scalar[1:-1].replace(b"''", b"'") if scalar.startswith(b"'") else scalar

@@ -42,6 +42,12 @@ def test_code_and_unwind_entries_add_up(compiled, tmp_path, options):
     assert sum(found.values()) <= text_size(read_sections(data))
 
 
+def test_a_function_at_an_absolute_address_counts_in_full(compiled):
+    text = 'asm(".globl fixed; .type fixed, @function; .set fixed, 0x1000; .size fixed, 8");'
+    data = compiled(text=text, name="fixed.c")
+    assert bytes_by_function(data) == bytes_by_function(data, {b"group": 2}) == {b"fixed": 8}
+
+
 def test_a_stream_by_hand():
     one = "--- !Passed\nPass:            inline-ml\nName:            InliningSuccess\nFunction:        {}\nArgs:\n"
     one += "  - Callee:          {}\n  - ShouldInline:    'true'\n...\n"
