@@ -80,7 +80,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--learner", help="whose policies (default: the last that was trained)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the page as Markdown as well")
-    parser.add_argument("--into", type=Path, metavar="FILE", help="write the page into its place in a Markdown file")
+    parser.add_argument("--into", type=Path, metavar="FILE", help="write the short page into its place in a Markdown file")
     parser.set_defaults(run=run)
 
 
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
     if args.markdown:
         write_text(args.markdown, shown.markdown)
     if args.into:
-        write_text(args.into, with_block(args.into, args.page, shown.markdown))
+        write_text(args.into, with_block(args.into, args.page, shown.block))
     say(args, shown.record, shown.text)
     return 0 if shown.is_good else 1
 

@@ -32,6 +32,7 @@ SHIP_COLUMNS = (*ATTRIBUTES, *SHIPPED, "contender", "folded")
 """Columns of ``artifacts.SHIPPED_SIZES`` that answers come from; tables that lack others will do."""
 
 _CLONE = "bc"
+_BRIEF_LEVELS = ("-Os", "-O2")
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Answer:
         items: what was compared, in the plural.
         contender: who is compared: the policy over all seeds, or a reference.
         claimed: whether a verdict is drawn from it.
+        brief: whether a short table has it, as in README.
     """
 
     asked: str
@@ -53,6 +55,7 @@ class Answer:
     items: str
     contender: Contender
     claimed: bool = False
+    brief: bool = False
 
     @property
     def gain(self) -> Gain:
@@ -151,7 +154,10 @@ def tell_truth(
         told[PROGRAMS].contender,
         list(_answers(told)),
         {seed: row.by("total").total.value or 0.0 for seed, row in single.items()},
-        [Answer(row.name, "total", row.by("total"), "programs", row.contender) for row in others],
+        [
+            Answer(row.name, "total", row.by("total"), "programs", row.contender, brief=row.name in _BRIEF_LEVELS)
+            for row in others
+        ],
         programs.not_run if programs else "",
         sum(contender in names for _, contender, _ in programs.wrong) if programs else 0,
     )
@@ -168,9 +174,17 @@ def _rows(
 
 
 def _answers(told: dict[str, Row]) -> Iterator[Answer]:
-    def answer(scope: str, measure: str, asked: str, items: str, kind: Kind = "total", claimed: bool = False) -> Answer:
+    def answer(
+        scope: str,
+        measure: str,
+        asked: str,
+        items: str,
+        kind: Kind = "total",
+        claimed: bool = False,
+        brief: bool | None = None,
+    ) -> Answer:
         row = told[scope]
-        return Answer(asked, kind, row.by(measure), items, row.contender, claimed)
+        return Answer(asked, kind, row.by(measure), items, row.contender, claimed, claimed if brief is None else brief)
 
     yield answer(PROGRAMS, "total", "what ships, in total", "programs", claimed=True)
     yield answer(PROGRAMS, "total", "what ships, geometric mean of projects", "programs", "geomean")
@@ -187,7 +201,7 @@ def _answers(told: dict[str, Row]) -> Iterator[Answer]:
         ("read_only", "constants alone"),
         ("unwind", "unwind tables alone"),
     ):
-        yield answer(PROGRAMS, figure, f"what ships, {title}", "programs")
+        yield answer(PROGRAMS, figure, f"what ships, {title}", "programs", brief=figure == "compressed")
     if "modules" in told:
         size = measures.DEFAULT.name
         yield answer("modules", size, "objects, in total", "modules", claimed=True)
@@ -195,4 +209,4 @@ def _answers(told: dict[str, Row]) -> Iterator[Answer]:
             if f"modules {language}" in told:
                 yield answer(f"modules {language}", size, f"{title} objects, in total", "modules")
     if "executed" in told:
-        yield answer("executed", "instructions", "executed instructions, geometric mean", "programs", "geomean")
+        yield answer("executed", "instructions", "executed instructions, geometric mean", "programs", "geomean", brief=True)

@@ -126,12 +126,14 @@ class Shown(NamedTuple):
         record: the same as plain values, for JSON.
         markdown: the same as a page; empty where there is none.
         is_good: whether all that was looked at did what it should.
+        block: a short page, for a place in another file; empty where there is none.
     """
 
     text: str
     record: Any
     markdown: str = ""
     is_good: bool = True
+    block: str = ""
 
 
 class Column(NamedTuple):

@@ -23,11 +23,13 @@ class Told(NamedTuple):
     Attributes:
         sentences: the verdict, in plain English.
         answers: table of what a strict reader asks.
+        brief: the lines of it that a short page has.
         notes: what to know about it.
     """
 
     sentences: Sequence[str]
     answers: Table
+    brief: Table
     notes: Sequence[str]
 
     @property
@@ -38,20 +40,30 @@ class Told(NamedTuple):
     @property
     def markdown(self) -> str:
         """For Markdown."""
+        return self._page(self.answers)
+
+    @property
+    def block(self) -> str:
+        """Short, for a place in another page."""
+        return self._page(self.brief)
+
+    def _page(self, answers: Table) -> str:
         notes = "\n".join(f"- {note}" for note in self.notes)
-        return f"{' '.join(self.sentences)}\n\n{self.answers.markdown()}\n\n{notes}\n"
+        return f"{' '.join(self.sentences)}\n\n{answers.markdown()}\n\n{notes}\n"
 
 
 def show(args: argparse.Namespace) -> Shown:
     """Verdict, table and notes; the same as Markdown."""
     truth = read_truth(args.data, bootstrap_of(args.preset), args.learner or "")
     told = tell(truth, level_of(args.data))
-    return Shown(told.text, record_of(truth), told.markdown)
+    return Shown(told.text, record_of(truth), told.markdown, block=told.block)
 
 
 def tell(truth: Truth, level: str, style: Style = PLAIN) -> Told:
     """Put answers into words and tables; arguments are those of `sentences`."""
-    return Told(sentences(truth, level, style), answer_table(truth), notes_of(truth))
+    rows = [*truth.answers, *truth.references]
+    brief = [row for row in rows if row.brief]
+    return Told(sentences(truth, level, style), answer_table(rows), answer_table(brief), notes_of(truth))
 
 
 def bootstrap_of(preset: Path | None) -> Bootstrap:
@@ -104,8 +116,8 @@ def sentences(truth: Truth, level: str, style: Style = PLAIN) -> list[str]:
     ]
 
 
-def answer_table(truth: Truth) -> Table:
-    """What is asked, line by line, then what would ship otherwise."""
+def answer_table(rows: Sequence[Answer]) -> Table:
+    """What is asked, line by line."""
     return Table(
         [
             text_column("asked", _asked),
@@ -114,7 +126,7 @@ def answer_table(truth: Truth) -> Table:
             Column("less / more / equal", lambda row, style: style.tally(row.comparison.items)),
             text_column("verdict", lambda row: row.comparison.finding if row.claimed else ""),
         ],
-        [*truth.answers, *truth.references],
+        rows,
     )
 
 

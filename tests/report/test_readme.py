@@ -17,7 +17,7 @@ def test_the_table_of_the_readme_is_made_from_the_kept_results(monkeypatch):
     monkeypatch.chdir(REPOSITORY)
     shown = truth.show(Namespace(data=Path("docs/results/run"), preset=None, learner=None))
     readme = REPOSITORY / "README.md"
-    assert with_block(readme, "truth", shown.markdown) == readme.read_text(), (
+    assert with_block(readme, "truth", shown.block) == readme.read_text(), (
         "run make readme, or the command in README.md"
     )
 
