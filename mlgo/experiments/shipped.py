@@ -21,6 +21,9 @@ PROGRAMS = "programs"
 BEST_LEVEL = "best of -Os and -Oz"
 """What ships if each program is built at the level at which it is smaller."""
 
+GUARDED = "smaller of both"
+"""What ships if each program is linked under the policy and under the heuristic, and the smaller file is kept."""
+
 _SIZE_LEVELS = ("-Oz", "-Os")
 ATTRIBUTES = ("project", "program", "split", "kind", "language", "num_modules", "num_foreign")
 """What is known of a linked file."""
@@ -95,6 +98,18 @@ def with_best_level(measured: Measured) -> Measured:
         contenders=[*measured.contenders, Contender(BEST_LEVEL)],
         scores={name: np.vstack([scores, best[name]]) for name, scores in measured.scores.items()},
         asked=np.vstack([measured.asked, np.ones(len(measured.keys), bool)]),
+    )
+
+
+def guarded(measured: Measured) -> Measured:
+    """The same contenders with a guard: sizes of the heuristic's program where its total is not larger, or alone known.
+
+    A build with the guard compiles twice. It never ships a larger program.
+    """
+    totals, baseline = measured.scores["total"], measured.baseline["total"]
+    kept = totals < baseline
+    return replace(
+        measured, scores={name: np.where(kept, one, measured.baseline[name]) for name, one in measured.scores.items()}
     )
 
 

@@ -17,9 +17,11 @@ from mlgo.experiments.programs import Programs
 from mlgo.experiments.shipped import (
     ATTRIBUTES,
     BEST_LEVEL,
+    GUARDED,
     PROGRAMS,
     against_best_level,
     complete_programs,
+    guarded,
     measured_programs,
     ship_references,
     with_best_level,
@@ -134,6 +136,7 @@ def tell_truth(
         raise ArtifactError(f"no linked file of a {split} project was measured; run make again")
     names = [one.name for one in seeds]
     rows = list(_rows(ships.only(names), split, ("c++", "c"), bootstrap))
+    rows += _rows(guarded(ships).only(names), split, (), bootstrap, GUARDED)
     against = against_best_level(ships)
     if against is not None:
         rows += _rows(against.only(names), split, (), bootstrap, BEST_LEVEL)
@@ -192,6 +195,7 @@ def _answers(told: dict[str, Row]) -> Iterator[Answer]:
     for language, title in (("c++", "C++"), ("c", "C")):
         if f"{PROGRAMS} {language}" in told:
             yield answer(f"{PROGRAMS} {language}", "total", f"{title} programs, in total", "programs", claimed=True)
+    yield answer(GUARDED, "total", f"what ships with a guard, {GUARDED} for each program", "programs", brief=True)
     if BEST_LEVEL in told:
         yield answer(BEST_LEVEL, "total", f"against the {BEST_LEVEL} for each program", "programs", claimed=True)
     for figure, title in (

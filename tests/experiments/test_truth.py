@@ -13,6 +13,7 @@ from mlgo.experiments.shipped import (
     BEST_LEVEL,
     against_best_level,
     best_level,
+    guarded,
     measured_programs,
     ship_references,
     with_best_level,
@@ -103,6 +104,15 @@ def test_a_level_that_does_not_link_is_not_the_best():
     assert best_level(measured)["text"].tolist() == [10_000.0]
 
 
+def test_a_guard_keeps_what_links():
+    rows = table(
+        *(one(name, "heuristic", 10_000) for name in ("ant", "bee", "cat")),
+        *(one(name, "es-s0", text) for name, text in (("ant", 9_000), ("bee", 11_000), ("cat", None))),
+    )
+    kept = guarded(measured_programs(rows, [Contender.policy("es", 0)]))
+    assert kept.scores["text"].tolist() == [[9_000.0, 10_000.0, 10_000.0]]
+
+
 def test_answers_by_hand():
     truth = tell_truth(shipped(), results(), None, BOOTSTRAP)
     assert (truth.contender.name, truth.contender.seeds) == ("es-mean", (0, 1))
@@ -119,6 +129,10 @@ def test_answers_by_hand():
     best = 5 * total(10_000) + total(9_500)
     against = [1 - (others * total(text) + total(10_100)) / best for text in (9_000, 8_000)]
     assert answers["against the best of -Os and -Oz for each program"].gain.value == pytest.approx(np.mean(against))
+    kept = answers["what ships with a guard, smaller of both for each program"]
+    smaller = [1 - (others * total(text) + total(10_000)) / before for text in (9_000, 8_000)]
+    assert kept.gain.value == pytest.approx(np.mean(smaller))
+    assert kept.comparison.items == (5, 1, 0)
     of_cpp = [1 - (total(text) + total(10_100)) / (2 * total(10_000)) for text in (9_000, 8_000)]
     assert answers["C++ programs, in total"].gain.value == pytest.approx(np.mean(of_cpp))
     assert answers["C++ programs, in total"].comparison.finding == "no verdict: 2 projects, six are needed"
