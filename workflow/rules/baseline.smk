@@ -30,7 +30,7 @@ rule score_project:
         copies=temp("data/{place}baseline/parts/{project}.copies.parquet"),
     log:
         "data/work/logs/{place}score_project/{project}.log",
-    threads: 8
+    threads: PROJECT_CORES
     resources:
         mem_mb=memory(500, 300),
         runtime=minutes(60),

@@ -119,6 +119,10 @@ def sha256_of(path):
 # compile, the job itself only hands out work.
 MANY_CORES = 1 if config["workers"]["kind"] in ("ray", "nested") else 32
 
+# Threads of a job for one project, at most: on few cores, projects side by side leave no core idle while the last large
+# module of one of them compiles.
+PROJECT_CORES = min(8, max(1, (workflow.cores or 64) // 8))
+
 
 def memory(program, per_thread=0):
     """Resource mem_mb: of the program itself, and of each worker with its compiler; more with each attempt.

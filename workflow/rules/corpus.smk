@@ -22,7 +22,7 @@ rule build_project:
         programs="data/{place}corpus/programs/{project}.parquet",
     log:
         "data/work/logs/{place}build_project/{project}.log",
-    threads: 8
+    threads: PROJECT_CORES
     resources:
         mem_mb=memory(300, 200),
         runtime=minutes(30),
