@@ -248,9 +248,9 @@ def test_members_start_from_clones_of_their_own_and_are_fitted_from_them(tmp_pat
 
 
 def _members(toy: Toy) -> tuple[np.ndarray, np.ndarray]:
-    """Before and after the first round, float32 [num_members, num_params]."""
+    """Before and after the first round, float32 [num_members, num_params of their costs]."""
     (path,) = (toy.context.shared / "checkpoints").iterdir()
-    return load_state(path, MarginalState)[0].members
+    return load_state(path, MarginalState)[0].costs
 
 
 @pytest.mark.parametrize("asks_again", [False, True])

@@ -108,10 +108,10 @@ def test_answers_of_a_rule_do_not_belong_to_the_sizes_of_the_heuristic():
 
 def test_without_differing_compiles_there_is_nothing_to_fit():
     shape = Architecture((1, 1))
-    only = [Evidence(100.0, (episode("a", [[1.0]], [0], 100.0),))]
+    only = {"a": Evidence(100.0, (episode("a", [[1.0]], [0], 100.0),))}
     heuristic = CloneData(np.zeros((1, 1), np.float32), np.zeros(1, np.float32))
     with pytest.raises(TrainingError, match="two compiles with different answers"):
-        fit_costs(np.zeros(2, np.float32), shape, only, heuristic, 0.0, CONFIG, 0)
+        fit_costs(np.zeros(4, np.float32), shape, only, heuristic, CONFIG, 0, 0, 0)
 
 
 def test_a_round_in_which_all_compiles_fail_ends_the_training():
@@ -139,13 +139,13 @@ def test_a_round_in_which_all_compiles_fail_ends_the_training():
 def test_checkpoint(tmp_path):
     path = tmp_path / "state.npz"
     assert load_state(path, MarginalState) == (None, None)
-    members = (np.zeros((2, 3), np.float32), np.arange(6, dtype=np.float32).reshape(2, 3))
-    state = MarginalState(members[1], 0.25, ({"round": 0}, {"round": 1, "loss": 0.1}), members)
+    costs = (np.zeros((2, 3), np.float32), np.arange(6, dtype=np.float32).reshape(2, 3))
+    state = MarginalState(costs[1], 0.25, ({"round": 0}, {"round": 1, "loss": 0.1}), costs)
     save_state(state, path, {"failures": {}})
     read, extra = load_state(path, MarginalState)
     assert extra == {"failures": {}}
-    assert [each.tolist() for each in read.members] == [each.tolist() for each in members]
-    assert read.best.tolist() == members[1].tolist()
+    assert [each.tolist() for each in read.costs] == [each.tolist() for each in costs]
+    assert read.best.tolist() == costs[1].tolist()
     assert (read.best_reward, read.history, read.done) == (0.25, state.history, 1)
     path.write_bytes(path.read_bytes()[:50])
     with pytest.raises(ArtifactError, match="delete it to start anew"):
@@ -160,13 +160,14 @@ from mlgo.core.config import load_config
 from mlgo.core.errors import TrainingError
 from mlgo.learn.bc import CloneData
 from mlgo.learn.marginal import Evidence, equations, fit_costs, join, learn_costs
+from mlgo.learn.marginal.costs import as_costs, as_policy
 from mlgo.learn.marginal.fit import _CostNetwork
 from mlgo.policy.network import Architecture, logits
 from mlgo.rollout.episodes import Episode
 from mlgo.core.seeding import generator
 
 config = load_config(Path("config/config.yaml")).marginal.model_copy(
-    update={"max_epochs": 60, "patience": 60, "learning_rate": 0.02, "rounds": 3, "anchors": [0.01]}
+    update={"max_epochs": 60, "later_epochs": 60, "patience": 60, "learning_rate": 0.02, "rounds": 3, "anchors": [0.01]}
 )
 SHAPE = Architecture((2, 16, 1))
 
@@ -220,17 +221,16 @@ states = []
 whole = learn_costs(start, SHAPE, heuristic, known, explore, validate, config, 0, None, states.append, 5)
 resumed = learn_costs(start, SHAPE, heuristic, known, explore, validate, config, 0, states[0], lambda state: None, 5, 2)
 unseen = module("unseen")
-predicted = -config.unit_bytes * logits(SHAPE.unflatten(whole.members[-1][0]), unseen.astype(np.float32))
-evidence = list(known.values())
-rich = [one.add(compiled(name, 1 - one.episodes[0].answers)) for name, one in known.items()]
+predicted = -config.unit_bytes * logits(SHAPE.unflatten(as_policy(whole.costs[-1][0], SHAPE)), unseen.astype(np.float32))
+rich = {name: one.add(compiled(name, 1 - one.episodes[0].answers)) for name, one in known.items()}
 
 silent = join([equations(one.baseline, one.episodes, 2) for one in known.values()])  # no error to mend
-network = _CostNetwork(start[0], SHAPE, config)
+network = _CostNetwork(as_costs(start[0], SHAPE), SHAPE, config)
 for _ in range(300):
     equation_loss = network.step(silent, heuristic, np.arange(len(heuristic.answers)), 1.0)
-agreement = (logits(SHAPE.unflatten(network.weights()), heuristic.inputs) > 0) == (heuristic.answers > 0)
+agreement = (logits(SHAPE.unflatten(as_policy(network.weights(), SHAPE)), heuristic.inputs) > 0) == (heuristic.answers > 0)
 try:
-    fit_costs(start[0] * np.nan, SHAPE, rich, heuristic, 0.0, config, 0)
+    fit_costs(as_costs(start[0], SHAPE) * np.nan, SHAPE, rich, heuristic, config, 0, 0, 0)
     message = ""
 except TrainingError as error:
     message = str(error)
@@ -242,7 +242,7 @@ print(json.dumps({
     "median_error": float(np.median(np.abs(predicted - cost(unseen)))),
     "best_reward": whole.best_reward,
     "ideal": float(np.mean(ideal)),
-    "same": np.array_equal(whole.members, resumed.members) and whole.history == resumed.history,
+    "same": np.array_equal(whole.costs, resumed.costs) and whole.history == resumed.history,
     "evaluations": [record["evaluations"] for record in whole.history],
     "rounds": [whole.done, len(whole.history)],
     "agreement": float(agreement.mean()),

@@ -51,13 +51,15 @@ class MarginalConfig(Section):
     learning_rate: PositiveFloat
     """Adam step size."""
     max_epochs: Positive
-    """Upper limit of passes over the equations in a fit."""
+    """Upper limit of passes over the equations in the first fit."""
+    later_epochs: Positive
+    """The same for later fits, which go on from the last one."""
     patience: Positive
     """Passes without progress on held-out modules before a fit stops."""
     batch_modules: Positive
     """Modules per gradient step."""
     held_out_share: Annotated[float, Field(ge=0.0, lt=1.0)]
-    """Training modules held out of a fit, drawn anew each round; their equations end it."""
+    """Training modules that a member never fits to; their equations end its fits."""
     quarantine_after: Positive
     """A module is left out once this many of its compiles, and half of all of them, have failed."""
     validation_modules: Positive

@@ -1,6 +1,6 @@
 """Fit a network of marginal costs to equations, held to the heuristic where the equations say little."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from mlgo.core.errors import TrainingError
 from mlgo.core.seeding import generator
 from mlgo.learn.bc import CloneData
 from mlgo.learn.marginal.config import MarginalConfig
+from mlgo.learn.marginal.costs import cost_shape
 from mlgo.learn.marginal.equations import Equations, Evidence, equations, flat, join
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture, flatten
@@ -27,62 +28,64 @@ class FitResult:
     """A fitted network.
 
     Attributes:
-        weights: float32 [num_params], from the epoch with the lowest loss on held-out modules.
+        costs: float32 [num_params of `cost_shape`], from the epoch with the lowest loss on held-out modules.
         record: ``epochs``, ``loss`` of the last one, ``held_out_loss`` of the best, ``start_loss`` (held-out, before).
     """
 
-    weights: np.ndarray
+    costs: np.ndarray
     record: dict[str, float]
 
 
 def fit_costs(
     start: np.ndarray,
     shape: Architecture,
-    evidence: Sequence[Evidence],
+    evidence: Mapping[str, Evidence],
     heuristic: CloneData,
-    anchor: float,
     config: MarginalConfig,
     seed: int,
-    *names: str | int,
+    round_: int,
+    member: int,
 ) -> FitResult:
     """Fit the network from a start.
 
     The network has two outputs, growth g of the caller and saving s by the callee, both in units of
     ``config.unit_bytes``; -(g + s) is the policy's logit. The loss is Huber's on the centred equations of modules, in
     percent of each module's size, plus ``config.function_weight`` times that on those of functions, in units, plus
-    ``anchor`` times the cross-entropy towards the heuristic's answers.
+    the round's anchor times the cross-entropy towards the heuristic's answers.
+
+    Which modules a member holds out to end its fits is the same in all rounds. So a fit may start from the last one,
+    which has never seen them.
 
     Args:
-        start: float32 [num_params].
-        shape: layer widths.
-        evidence: compiles by module; a share of the modules is held out to end the fit.
+        start: float32 [num_params of `cost_shape`].
+        shape: layer widths of the policy.
+        evidence: compiles by module.
         heuristic: its questions and answers, drawn in proportion to their weights.
-        anchor: weight of the cross-entropy.
-        config: step sizes, epochs, units.
+        config: step sizes, epochs, anchors, units.
         seed: root seed of the order of everything.
-        *names: purpose within the training, for example the round.
+        round_: from 0.
+        member: from 0.
 
     Raises:
         TrainingError: no module has compiles that differ, or a loss that is not a number.
     """
-    usable = [one for one in evidence if len(one.episodes) >= _MIN_COMPILES]
+    usable = {name: one for name, one in evidence.items() if len(one.episodes) >= _MIN_COMPILES}
     if not usable:
         raise TrainingError(
             "no training module has two compiles with different answers; raise marginal.compiles or marginal.flip_share"
         )
-    rng = generator(seed, "marginal", "fit", *names)
-    order = rng.permutation(len(usable))
-    num_held = round(config.held_out_share * len(usable)) if len(usable) > 1 else 0
-    held, train = ([usable[int(i)] for i in part] for part in (order[:num_held], order[num_held:]))
-    if not held:
-        held = train
+    draws = {name: generator(seed, "marginal", "held out", member, name).random() for name in usable}
+    held = [one for name, one in usable.items() if draws[name] < config.held_out_share] or list(usable.values())
+    train = [one for name, one in usable.items() if draws[name] >= config.held_out_share] or held
+    rng = generator(seed, "marginal", "fit", round_, member)
     network, draw_rows = _CostNetwork(start, shape, config), _row_sampler(heuristic)
     held_sums, train_sums = ([_drawn(one, rng, shape.widths[0]) for one in part] for part in (held, train))
     held_batches = [join(held_sums[i : i + _HELD_BATCH]) for i in range(0, len(held), _HELD_BATCH)]
     best, best_loss = start, network.mean_loss(held_batches)
     record = {"start_loss": best_loss, "loss": best_loss, "held_out_loss": best_loss, "epochs": 0.0}
+    anchor = config.anchors[min(round_, len(config.anchors) - 1)]
     since_best = 0
-    for epoch in range(1, config.max_epochs + 1):
+    for epoch in range(1, (config.later_epochs if round_ else config.max_epochs) + 1):
         losses = []
         permuted = rng.permutation(len(train))
         for i in range(0, len(train), config.batch_modules):
@@ -120,10 +123,7 @@ class _CostNetwork:
     def __init__(self, start: np.ndarray, shape: Architecture, config: MarginalConfig) -> None:
         tf = import_tensorflow()
         self._tf, self._config = tf, config
-        *hidden, (matrix, bias) = shape.unflatten(start)
-        # Growth is all that the start knows of; what a callee saves is learnt from nothing.
-        outputs = (np.concatenate([-matrix, 0.0 * matrix], axis=1), np.concatenate([-bias, 0.0 * bias]))
-        self._variables = [tf.Variable(part) for layer in (*hidden, outputs) for part in layer]
+        self._variables = [tf.Variable(part) for layer in cost_shape(shape).unflatten(start) for part in layer]
         self._optimizer = tf.keras.optimizers.Adam(config.learning_rate)
         self._optimizer.build(self._variables)
         spec, width = tf.TensorSpec, shape.widths[0]
@@ -144,10 +144,9 @@ class _CostNetwork:
         return float(np.average([float(self._loss(*flat(batch))) for batch in batches], weights=counts))
 
     def weights(self) -> np.ndarray:
-        """Of the policy, whose logit is what both outputs save together; float32 [num_params]."""
+        """As `FitResult.costs`."""
         parts = [variable.numpy() for variable in self._variables]
-        *hidden, (matrix, bias) = zip(parts[::2], parts[1::2], strict=True)
-        return flatten([*hidden, (-matrix.sum(axis=1, keepdims=True), -bias.sum(keepdims=True))])
+        return flatten(list(zip(parts[::2], parts[1::2], strict=True)))
 
     def _outputs(self, inputs: Any) -> Any:
         """Growth and saving, float32 [num_questions, 2], in units."""

@@ -1,6 +1,6 @@
 """Rounds of exploring and fitting."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -10,6 +10,7 @@ from mlgo.core.errors import NothingCompiled
 from mlgo.learn.base import State
 from mlgo.learn.bc import CloneData
 from mlgo.learn.marginal.config import MarginalConfig
+from mlgo.learn.marginal.costs import as_costs, as_policy
 from mlgo.learn.marginal.equations import Evidence
 from mlgo.learn.marginal.fit import FitResult, fit_costs
 from mlgo.learn.tensorflow import import_tensorflow
@@ -28,10 +29,10 @@ class MarginalState(State):
     """Everything a run needs to go on after a stop; the compiles of earlier rounds are asked for again.
 
     Attributes:
-        members: before the first round and after each round, float32 [num_members, num_params] each, as `best`.
+        costs: before the first round and after each round, float32 [num_members, num_params of `cost_shape`] each.
     """
 
-    members: tuple[np.ndarray, ...]
+    costs: tuple[np.ndarray, ...]
 
 
 def learn_costs(
@@ -68,14 +69,19 @@ def learn_costs(
         NothingCompiled: every compile of a round failed, or no module is left to compile.
         TrainingError: see `fit_costs`.
     """
+
+    def members(costs: np.ndarray) -> np.ndarray:
+        return np.stack([as_policy(one, shape) for one in costs])
+
     if state is None:
-        state = MarginalState(start, float("-inf"), ({"round": 0, "evaluations": 0},), (start,))
+        costs = np.stack([as_costs(one, shape) for one in start])
+        state = MarginalState(start, float("-inf"), ({"round": 0, "evaluations": 0},), (costs,))
         state = state.validated(start, validate(start), validation_compiles)
     evidence = dict(known)
     for past in range(state.done):  # known to the response trees, so a resumed run compiles little of this again
-        evidence = _with(evidence, _successful(explore(state.members[past], past)))
+        evidence = _with(evidence, _successful(explore(members(state.costs[past]), past)))
     while state.done < config.rounds:
-        asked = explore(state.members[-1], state.done)
+        asked = explore(members(state.costs[-1]), state.done)
         episodes = _successful(asked)
         if not asked:
             raise NothingCompiled("no training module is left to compile; raise marginal.quarantine_after")
@@ -85,39 +91,38 @@ def learn_costs(
                 "compile.max_memory_gb"
             )
         evidence = _with(evidence, episodes)
-        fits = _fit_members(start, shape, list(evidence.values()), heuristic, config, seed, state.done, threads)
-        members = np.stack([fit.weights for fit in fits])
+        fits = _fit_members(state.costs[-1], shape, evidence, heuristic, config, seed, state.done, threads)
+        costs = np.stack([fit.costs for fit in fits])
         record = {
             "round": state.done + 1,
             "evaluations": state.history[-1]["evaluations"] + len(asked),
             **_rewards(evidence, episodes),
             **{name: float(np.mean([fit.record[name] for fit in fits])) for name in fits[0].record},
         }
-        state = replace(state, members=(*state.members, members), history=(*state.history, record))
-        state = state.validated(members, validate(members), validation_compiles)
+        state = replace(state, costs=(*state.costs, costs), history=(*state.history, record))
+        state = state.validated(members(costs), validate(members(costs)), validation_compiles)
         after_round(state)
     return state
 
 
 def _fit_members(
-    start: np.ndarray,
+    costs: np.ndarray,
     shape: Architecture,
-    evidence: Sequence[Evidence],
+    evidence: Mapping[str, Evidence],
     heuristic: CloneData,
     config: MarginalConfig,
     seed: int,
     round_: int,
     threads: int,
 ) -> list[FitResult]:
-    """Each member from its own clone, not from its last fit: that one has seen what is held out now."""
-    anchor = config.anchors[min(round_, len(config.anchors) - 1)]
+    """Each member goes on from its last fit."""
 
     def fit(member: int) -> FitResult:
-        return fit_costs(start[member], shape, evidence, heuristic, anchor, config, seed, round_, member)
+        return fit_costs(costs[member], shape, evidence, heuristic, config, seed, round_, member)
 
     import_tensorflow(threads)  # once, before the threads
     with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(fit, range(len(start))))
+        return list(pool.map(fit, range(len(costs))))
 
 
 def _successful(episodes: Sequence[Episode | None]) -> list[Episode]:
