@@ -1,12 +1,16 @@
-"""Keep a run's small tables in the repository, so that the tables of README and docs can be made from them again.
+"""Keep small tables of a run, or of looks at the sealed test set, so that tables of README and docs can be made again.
 
 Example:
     python scripts/keep_results.py --data data --output docs/results/run
+    python scripts/keep_results.py --looks data/sealed/evaluation/*/objects --output docs/results/sealed
 """
 
 import argparse
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from mlgo.cli.program import run_program
@@ -15,24 +19,54 @@ from mlgo.core.config import judged_split
 from mlgo.experiments.programs import find_programs
 
 
+class Kept(NamedTuple):
+    """A table, and what it came from."""
+
+    name: str
+    table: pa.Table
+    schema: pa.Schema
+    origin: dict[str, Any]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the run (default: %(default)s)")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--data", type=Path, default=Path("data"), help="folder of the run (default: %(default)s)")
+    source.add_argument(
+        "--looks", type=Path, nargs="+", metavar="DIR", help="folders of evaluations, one for each policy"
+    )
     parser.add_argument("--output", type=Path, default=Path("docs/results/run"), help="(default: %(default)s)")
     args = parser.parse_args()
 
-    evaluation = args.data / "evaluation"
-    for path, schema in (
-        (evaluation / "shipped.parquet", SHIPPED_SIZES),
-        (evaluation / "results.parquet", RESULTS),
-        (find_programs(args.data), PROGRAMS),
-    ):
-        if schema is PROGRAMS and not path.exists():  # of presets that run none
-            continue
-        table, origin = read_table(path, schema), read_provenance(path)
-        if schema is RESULTS:
-            table = table.filter(pc.field("split") == judged_split(table["split"].to_pylist()))
-        write_table(args.output / "evaluation" / path.name, table, schema, origin)
+    for kept in list(of_looks(args.looks) if args.looks else of_run(args.data)):
+        write_table(args.output / "evaluation" / kept.name, kept.table, kept.schema, kept.origin)
+
+
+def of_run(data: Path) -> Iterator[Kept]:
+    """What ships, modules of the split that is judged, and what programs execute, if any ran."""
+    evaluation, ran = data / "evaluation", find_programs(data)
+    yield _read(evaluation / "shipped.parquet", SHIPPED_SIZES)
+    results = _read(evaluation / "results.parquet", RESULTS)
+    judged = judged_split(results.table["split"].to_pylist())
+    yield results._replace(table=results.table.filter(pc.field("split") == judged))
+    if ran.exists():
+        yield _read(ran, PROGRAMS)
+
+
+def of_looks(folders: Sequence[Path]) -> Iterator[Kept]:
+    """What ships and modules under several policies; sizes without a policy are those of the first look."""
+    for name, schema in (("shipped.parquet", SHIPPED_SIZES), ("results.parquet", RESULTS)):
+        looks = [_read(folder / name, schema) for folder in folders]
+        own = [
+            look.table.filter(pc.field("contender") == look.origin["policy"]) if schema is SHIPPED_SIZES else look.table
+            for look in looks[1:]
+        ]
+        origin = {"looks": {look.origin["policy"]: look.origin for look in looks}}
+        yield Kept(name, pa.concat_tables([looks[0].table, *own]), schema, origin)
+
+
+def _read(path: Path, schema: pa.Schema) -> Kept:
+    return Kept(path.name, read_table(path, schema), schema, read_provenance(path))
 
 
 if __name__ == "__main__":
