@@ -80,7 +80,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--learner", help="whose policies (default: the last that was trained)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the page as Markdown as well")
-    parser.add_argument("--into", type=Path, metavar="FILE", help="write the short page into its place in a Markdown file")
+    parser.add_argument("--into", type=Path, metavar="FILE", help="write the short page into a Markdown file")
     parser.set_defaults(run=run)
 
 

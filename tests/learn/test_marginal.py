@@ -221,14 +221,16 @@ states = []
 whole = learn_costs(start, SHAPE, heuristic, known, explore, validate, config, 0, None, states.append, 5)
 resumed = learn_costs(start, SHAPE, heuristic, known, explore, validate, config, 0, states[0], lambda state: None, 5, 2)
 unseen = module("unseen")
-predicted = -config.unit_bytes * logits(SHAPE.unflatten(as_policy(whole.costs[-1][0], SHAPE)), unseen.astype(np.float32))
+fitted = SHAPE.unflatten(as_policy(whole.costs[-1][0], SHAPE))
+predicted = -config.unit_bytes * logits(fitted, unseen.astype(np.float32))
 rich = {name: one.add(compiled(name, 1 - one.episodes[0].answers)) for name, one in known.items()}
 
 silent = join([equations(one.baseline, one.episodes, 2) for one in known.values()])  # no error to mend
 network = _CostNetwork(as_costs(start[0], SHAPE), SHAPE, config)
 for _ in range(300):
     equation_loss = network.step(silent, heuristic, np.arange(len(heuristic.answers)), 1.0)
-agreement = (logits(SHAPE.unflatten(as_policy(network.weights(), SHAPE)), heuristic.inputs) > 0) == (heuristic.answers > 0)
+held_to = SHAPE.unflatten(as_policy(network.weights(), SHAPE))
+agreement = (logits(held_to, heuristic.inputs) > 0) == (heuristic.answers > 0)
 try:
     fit_costs(as_costs(start[0], SHAPE) * np.nan, SHAPE, rich, heuristic, config, 0, 0, 0)
     message = ""
