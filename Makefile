@@ -69,9 +69,11 @@ tiny:  ## the main job on the sample corpus, in about a minute
 truth: setup  ## what the last run shows to a strict reader: what ships, over projects, against what, at what cost
 	@$(RUN) mlgo report truth $(if $(PRESET),--preset config/presets/$(PRESET).yaml)
 
-readme: setup  ## keep the small tables of the last run in docs/results/run, and write the tables of README.md from them
-	$(RUN) python scripts/keep_results.py
-	$(RUN) mlgo report truth --data docs/results/run --into README.md
+readme: setup  ## keep the small tables of the last run and of the looks at the sealed test set, and make README's table anew
+	$(RUN) python scripts/keep_results.py --data data --output docs/results/run
+	$(RUN) python scripts/keep_results.py --looks data/sealed/evaluation/*/objects --output docs/results/sealed
+	$(RUN) mlgo report truth --data docs/results/run --markdown docs/results/run.md > /dev/null
+	$(RUN) mlgo report truth --data docs/results/sealed --into README.md
 
 headroom: setup  ## search for smaller code, then print what share of it the policies captured
 	$(SNAKEMAKE) -- headroom

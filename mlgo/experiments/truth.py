@@ -190,7 +190,7 @@ def _answers(told: dict[str, Row]) -> Iterator[Answer]:
         return Answer(asked, kind, row.by(measure), items, row.contender, claimed, claimed if brief is None else brief)
 
     yield answer(PROGRAMS, "total", "what ships, in total", "programs", claimed=True)
-    yield answer(PROGRAMS, "total", "what ships, geometric mean of projects", "programs", "geomean")
+    yield answer(PROGRAMS, "total", "what ships, geometric mean of projects", "programs", "geomean", brief=True)
     yield answer(PROGRAMS, "total", "what ships, median project", "programs", "median")
     for language, title in (("c++", "C++"), ("c", "C")):
         if f"{PROGRAMS} {language}" in told:

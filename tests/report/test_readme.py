@@ -1,25 +1,31 @@
 """The tables of README.md are those that the kept results give."""
 
 from argparse import Namespace
-from pathlib import Path
 
 import pytest
 
 from mlgo.cli.show_report import with_block
 from mlgo.core.errors import ConfigError
 from mlgo.report import truth
+from mlgo.report.pages import Shown
 from tests.conftest import REPOSITORY
 
-KEPT = REPOSITORY / "docs/results/run"
+KEPT = REPOSITORY / "docs/results"
 
 
-def test_the_table_of_the_readme_is_made_from_the_kept_results(monkeypatch):
-    monkeypatch.chdir(REPOSITORY)
-    shown = truth.show(Namespace(data=Path("docs/results/run"), preset=None, learner=None))
+def kept(name: str) -> Shown:
+    return truth.show(Namespace(data=KEPT / name, preset=None, learner=None))
+
+
+def test_the_table_of_the_readme_is_made_from_the_kept_looks_at_the_sealed_set(monkeypatch):
+    monkeypatch.chdir(REPOSITORY)  # where the configuration is
     readme = REPOSITORY / "README.md"
-    assert with_block(readme, "truth", shown.block) == readme.read_text(), (
-        "run make readme, or the command in README.md"
-    )
+    assert with_block(readme, "truth", kept("sealed").block) == readme.read_text(), "run make readme"
+
+
+def test_the_page_of_the_default_run_is_made_from_its_kept_results(monkeypatch):
+    monkeypatch.chdir(REPOSITORY)
+    assert kept("run").markdown == (KEPT / "run.md").read_text(), "run make readme"
 
 
 def test_the_kept_results_are_small():
