@@ -171,7 +171,10 @@ def _copy_python_headers(project: str, folder: Path) -> None:
             f"{project}: no Python.h in {headers}; install Python's headers, such as the package python3-dev"
         )
     shutil.copytree(headers, folder)
-    shutil.copy(sysconfig.get_config_h_filename(), folder)  # Debian's is elsewhere, out of the front end's sight
+    # Debian's pyconfig.h includes one that lies beside this folder, where the front end does not look.
+    of_machine = Path(str(sysconfig.get_config_var("MULTIARCH"))) / headers.name
+    if (headers.parent / of_machine).is_dir():
+        shutil.copytree(headers.parent / of_machine, folder / of_machine)
 
 
 def fill_template(text: str, values: dict[str, str | int | bool | None]) -> str:

@@ -60,7 +60,24 @@ def test_headers_of_python(load, tmp_path):
     assert recipe.units[0].arguments() == ["-std=c11", "-Iinc", "-I.python-headers"]
     write_generated_files(recipe, tmp_path)
     assert "PyObject" in (tmp_path / ".python-headers" / "object.h").read_text()
-    assert "SIZEOF_WCHAR_T" in (tmp_path / ".python-headers" / "pyconfig.h").read_text()
+    configured = [path.read_text() for path in (tmp_path / ".python-headers").rglob("pyconfig.h")]
+    assert any("SIZEOF_WCHAR_T" in text for text in configured)
+
+
+def test_headers_of_python_as_debian_has_them(load, tmp_path, monkeypatch):
+    include = tmp_path / "usr/include"
+    for name, text in (
+        ("python3.11/Python.h", "#include <pyconfig.h>"),
+        ("python3.11/pyconfig.h", "#include <x86_64-linux-gnu/python3.11/pyconfig.h>"),
+        ("x86_64-linux-gnu/python3.11/pyconfig.h", "#define SIZEOF_WCHAR_T 4"),
+    ):
+        (include / name).parent.mkdir(parents=True, exist_ok=True)
+        (include / name).write_text(text)
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(include / "python3.11"))
+    monkeypatch.setattr("sysconfig.get_config_var", lambda name: "x86_64-linux-gnu")
+    write_generated_files(load(units=unit(python=True)), tmp_path / "sources")
+    copied = tmp_path / "sources/.python-headers/x86_64-linux-gnu/python3.11/pyconfig.h"
+    assert copied.read_text() == "#define SIZEOF_WCHAR_T 4"
 
 
 def test_no_headers_of_python(load, tmp_path, monkeypatch):
