@@ -184,10 +184,10 @@ def _answers(told: dict[str, Row]) -> Iterator[Answer]:
         items: str,
         kind: Kind = "total",
         claimed: bool = False,
-        brief: bool | None = None,
+        brief: bool = False,
     ) -> Answer:
         row = told[scope]
-        return Answer(asked, kind, row.by(measure), items, row.contender, claimed, claimed if brief is None else brief)
+        return Answer(asked, kind, row.by(measure), items, row.contender, claimed, claimed or brief)
 
     yield answer(PROGRAMS, "total", "what ships, in total", "programs", claimed=True)
     yield answer(PROGRAMS, "total", "what ships, geometric mean of projects", "programs", "geomean", brief=True)

@@ -100,7 +100,8 @@ def learn_costs(
             **{name: float(np.mean([fit.record[name] for fit in fits])) for name in fits[0].record},
         }
         state = replace(state, costs=(*state.costs, costs), history=(*state.history, record))
-        state = state.validated(members(costs), validate(members(costs)), validation_compiles)
+        fitted = members(costs)
+        state = state.validated(fitted, validate(fitted), validation_compiles)
         after_round(state)
     return state
 
