@@ -83,8 +83,8 @@ programs: setup  ## build and run the programs under all policies, then print wh
 	$(SNAKEMAKE) -- programs
 	@$(RUN) mlgo report programs
 
-scoreboard:  ## train all learners at equal compile budgets, write docs/results/scoreboard.md (40 minutes on 2 cores)
-	$(MAKE) main PRESET=scoreboard
+scoreboard: setup  ## train all learners at equal compile budgets and sizes, five seeds, write docs/results/scoreboard.md (4 hours on 2 cores)
+	$(SNAKEMAKE) --configfile config/presets/scoreboard.yaml -- evaluate
 	@$(RUN) mlgo report scoreboard --markdown docs/results/scoreboard.md
 
 generalisation: setup  ## train and test across languages and compilers, write docs/results/generalisation.md (2 hours on 2 cores)

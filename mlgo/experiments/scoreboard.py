@@ -6,17 +6,17 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgo.core.artifacts import LINKED, MODULES, RESULTS, SCORES, read_table
+from mlgo.core.artifacts import MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_table
 from mlgo.core.config import Settings
 from mlgo.core.errors import ArtifactError
 from mlgo.core.names import PolicyName
 from mlgo.core.problems import PROBLEMS, Kind
 from mlgo.experiments.curves import count_evaluations
 from mlgo.experiments.evaluation import measured_modules, module_scopes
-from mlgo.experiments.inference import Bootstrap, Comparison, Gain
+from mlgo.experiments.inference import Bootstrap, Comparison
 from mlgo.experiments.measured import ALL, Measured, Place, Row, claims, compare_all
-from mlgo.experiments.projects import measured_projects, total_rows
 from mlgo.experiments.seeds import check_seeds
+from mlgo.experiments.shipped import measured_programs, shipped_totals
 from mlgo.experiments.units import read_units
 from mlgo.learn.cost import PREFIXES, TrainingCost, cost_path, read_cost
 
@@ -31,25 +31,27 @@ class Entry:
     Attributes:
         learner: its name.
         seeds: of its policies, ascending.
+        weights: numbers that one policy has.
         evaluations: compiles that one training asked for, validations included, as its history counts them.
         compiles: of all that a training asked for, repetitions after a stop included, those that no decision tree held.
         seconds: wall time of one training.
         cores: workers of a training, each with its compiler on a core of its own.
         complete: whether compiles, seconds and cores are known of all sessions; else they are lower bounds.
         comparisons: over all seeds, by scope: all, c++, c; corrected for the learners of the table, scope by scope.
-        linked: gain in the sum of linked projects, over all seeds; None where no project was linked.
+        ships: the same of the totals of linked files; None where nothing was linked.
         split: where all this was measured.
     """
 
     learner: str
     seeds: tuple[int, ...]
+    weights: int
     evaluations: float
     compiles: float
     seconds: float
     cores: int
     complete: bool
     comparisons: Mapping[str, Comparison]
-    linked: Gain | None = None
+    ships: Comparison | None = None
     split: str = ""
 
     @property
@@ -62,9 +64,14 @@ class Entry:
         """Over all modules or units."""
         return self.comparisons[ALL]
 
+    @property
+    def headline(self) -> Comparison:
+        """What learners are ranked by: what ships, where something is linked."""
+        return self.ships or self.whole
+
 
 def read_scoreboard(data: Path, settings: Settings, split: str | None, measure: str) -> list[Entry]:
-    """All learners of a finished run, the greatest gain first.
+    """All learners of a finished run, the greatest gain by project first.
 
     Args:
         data: folder of the results.
@@ -79,15 +86,15 @@ def read_scoreboard(data: Path, settings: Settings, split: str | None, measure: 
     kind = PROBLEMS.get(settings.value("task")).kind
     bootstrap = Bootstrap.of(settings)
     read = _module_rows if kind == "modules" else _unit_rows
-    rows, totals = read(data / HOMES[kind], settings.value("task"), split, measure, bootstrap)
+    rows, shipped = read(data / HOMES[kind], settings.value("task"), split, measure, bootstrap)
     policies = dict.fromkeys(row.name for row in rows if len(row.contender.seeds) == 1)
     check_seeds(data / HOMES[kind] / "policies" / policy for policy in policies)
-    linked = {row.contender.learner: row.by("linked").total for row in totals}
+    ships = {row.contender.learner: row.by("total") for row in shipped}
     by_learner: dict[str, list[Row]] = {}
     for row in claims(rows):
         by_learner.setdefault(row.contender.learner, []).append(row)
-    entries = [_entry(data, kind, rows, linked.get(learner)) for learner, rows in by_learner.items()]
-    return sorted(entries, key=lambda one: (-_or_lowest(one.whole.geomean.value), one.learner))
+    entries = [_entry(data, kind, rows, ships.get(learner)) for learner, rows in by_learner.items()]
+    return sorted(entries, key=lambda one: (-_or_lowest(one.headline.geomean.value), one.learner))
 
 
 def training_command(entry: Entry, kind: Kind, preset: Path) -> str:
@@ -100,7 +107,7 @@ def training_command(entry: Entry, kind: Kind, preset: Path) -> str:
 def _module_rows(
     folder: Path, task: str, split: str | None, measure: str, bootstrap: Bootstrap
 ) -> tuple[list[Row], list[Row]]:
-    """Comparisons of modules, and those of linked projects over all seeds of a learner."""
+    """Comparisons of modules, and those of linked files over all seeds of a learner."""
     path = folder / "evaluation" / "results.parquet"
     if not path.exists():
         raise ArtifactError(f"{path} is missing; make it with: make scoreboard")
@@ -109,10 +116,11 @@ def _module_rows(
     measured = measured_modules(results, scores, read_table(folder / "corpus" / "modules.parquet", MODULES))
     split = split or measured.judged
     policies = _on_split(measured, split, measure)
-    projects = measured_projects(read_table(folder / "evaluation" / "linked.parquet", LINKED), policies.contenders)
+    shipped = read_table(folder / "evaluation" / "shipped.parquet", SHIPPED_SIZES)
+    programs = measured_programs(shipped, policies.contenders)
     places = policies.places(lambda part: [one for one in module_scopes(policies, part) if one[0] != "unshared"])
     places = [place for place in places if place.split == split]
-    totals = [row for row in claims(total_rows(projects, bootstrap)) if row.split == split]
+    totals = [row for row in claims(shipped_totals(programs, bootstrap)) if row.split == split]
     return compare_all(policies, places, bootstrap, family=lambda row: row.scope), totals
 
 
@@ -139,7 +147,7 @@ def _on_split(measured: Measured, split: str, measure: str) -> Measured:
     return replace(policies, scores={measure: policies.scores[measure]})
 
 
-def _entry(data: Path, kind: Kind, rows: Sequence[Row], linked: Gain | None) -> Entry:
+def _entry(data: Path, kind: Kind, rows: Sequence[Row], ships: Comparison | None) -> Entry:
     """What the rows of a learner over all its seeds say, scope by scope."""
     comparisons = {row.scope: next(iter(row.comparisons.values())) for row in rows}
     seeds = tuple(sorted(next(row for row in rows if row.scope == ALL).contender.seeds))
@@ -149,13 +157,14 @@ def _entry(data: Path, kind: Kind, rows: Sequence[Row], linked: Gain | None) -> 
     return Entry(
         learner=rows[0].contender.learner,
         seeds=seeds,
+        weights=max(np.load(folder / str(policy) / "weights.npy", mmap_mode="r").size for policy in policies),
         evaluations=_mean([count_evaluations(folder, str(policy)) for policy in policies]),
         compiles=_mean([cost.compiles for cost in costs]),
         seconds=_mean([cost.seconds for cost in costs]),
         cores=max(cost.workers for cost in costs),
         complete=all(cost.complete for cost in costs),
         comparisons=comparisons,
-        linked=linked,
+        ships=ships,
         split=rows[0].split,
     )
 

@@ -19,17 +19,18 @@ _CONFIG = Path("config/config.yaml")
 _PAGE = """\
 # Scoreboard
 
-All learners at about equal compile budgets, written by `make scoreboard`. Best first; positive gains are lower scores.
+All learners at about equal compile budgets and equal sizes of networks, written by `make scoreboard`. The greatest gain
+by project comes first. Positive gains are lower scores.
 
 {table}
 
-- **gain**: in {measure} of the {split} split against the built-in heuristic, geometric mean by project, over all
+{ships}- **gain**: in {measure} of the {split} split against the built-in heuristic, geometric mean by project, over all
   seeds; intervals are over projects and seeds. **total**: the same for the sum of all. **C++**, **C**: by language.
-  **linked**: whole projects, linked, sum of all.
 - **projects**: how many get smaller, larger and stay equal. **corrected p**: of the sign-flip test over projects, by
   Holm's correction for the learners of this table. **verdict**: six projects are needed for one.
   [How it is computed](../statistics.md).
-- **over 0.5 % larger**: share of the modules by the mean of their changes over the seeds.
+- **over 0.5 % larger**: share of the {items} by the mean of their changes over the seeds.
+- **weights**: numbers in one policy.
 - **evaluations**: compiles that one training asked for, validations included, mean over the seeds. Learners that start
   from the policy of another one do not count that one's.
 - **compiles**: those of them that were done; the others stood in response trees, which all trainings share. So this and
@@ -38,6 +39,11 @@ All learners at about equal compile budgets, written by `make scoreboard`. Best 
 ## How to train each row
 
 {commands}
+"""
+
+_ABOUT_SHIPS = """\
+- **ships**: totals of linked programs and shared objects: code, constants, unwind tables. Geometric mean by project,
+  and the sum of all. Projects, what is larger, and the verdict are of these, too; the gains after them are of objects.
 """
 
 
@@ -54,12 +60,18 @@ def show(args: argparse.Namespace) -> Shown:
         page = _PAGE.format(
             table=table.markdown(),
             split=entries[0].split,
+            ships=_ABOUT_SHIPS if entries[0].ships else "",
+            items="programs" if entries[0].ships else PROBLEMS.get(settings.value("task")).kind,
             measure=f"`{args.measure}`" if problem.kind == "modules" else "the scores",
             bounds="" if all(one.complete for one in entries) else " ≥: a training was killed, so more than this.",
             commands="\n\n".join(commands),
         )
     record = [
-        {**asdict(one), "comparisons": {scope: found.record() for scope, found in one.comparisons.items()}}
+        {
+            **asdict(one),
+            "comparisons": {scope: found.record() for scope, found in one.comparisons.items()},
+            "ships": one.ships.record() if one.ships else None,
+        }
         for one in entries
     ]
     return Shown(table.aligned(), record, page)
@@ -91,25 +103,28 @@ def _table(entries: Sequence[Entry]) -> Table:
     def language(one: Entry, scope: str) -> float | None:
         return one.comparisons[scope].geomean.value if scope in one.comparisons else None
 
-    of_modules = [
-        gain_column("C++", partial(language, scope="c++")),
-        gain_column("C", partial(language, scope="c")),
-        gain_column("linked", lambda one: one.linked),
+    linked = any(one.ships for one in entries)
+    ships = [
+        gain_column("ships, gain (interval)", lambda one: one.headline.geomean),
+        gain_column("ships, total (interval)", lambda one: one.headline.total),
     ]
+    by_language = [gain_column("C++", partial(language, scope="c++")), gain_column("C", partial(language, scope="c"))]
     return Table(
         [
             text_column("learner", lambda one: one.learner),
             text_column("seeds", lambda one: ", ".join(map(str, one.seeds))),
+            count_column("weights", lambda one: one.weights),
             count_column("evaluations", lambda one: one.evaluations),
             Column("compiles", lambda one, style: least(one, one.compiles, 0)),
             Column("minutes", lambda one, style: least(one, one.seconds / 60, 1)),
             Column("cores", lambda one, style: str(one.cores)),
+            *(ships if linked else []),
+            Column("projects", lambda one, style: style.tally(one.headline.projects)),
+            Column("over 0.5 % larger", lambda one, style: style.share(one.headline.much_larger_share)),
+            *verdict_columns(lambda one: one.headline)[1:],
             gain_column("gain (interval)", lambda one: one.whole.geomean),
             gain_column("total (interval)", lambda one: one.whole.total),
-            *(of_modules if any(one.linked for one in entries) else []),
-            Column("over 0.5 % larger", lambda one, style: style.share(one.whole.much_larger_share)),
-            Column("projects", lambda one, style: style.tally(one.whole.projects)),
-            *verdict_columns(lambda one: one.whole)[1:],
+            *(by_language if linked else []),
         ],
         entries,
     )

@@ -27,22 +27,21 @@ def test_table(mlgo, data):
     run = mlgo("report", "scoreboard", "--data", data)
     assert (run.returncode, run.stderr) == (0, "")
     head, es, bc = [[cell.strip() for cell in line.split("  ") if cell] for line in run.stdout.splitlines()]
-    assert head[:3] == ["learner", "seeds", "evaluations"]
-    costs, gains = (
-        ["es", "0, 1", "305", "150", "2.0", "2"],
-        ["+6.51 %", "-0.50 %", "+1.50 % (+1.00 to +2.00)"],
-    )
-    told = ["0.0 %", "1 / 1 / 0", "-", "no verdict: 2 projects, six are needed"]
-    assert (es[:6], es[8:]) == (costs, [*gains, *told])
-    assert es[6].startswith("+3.07 % (")  # 1 - (1.005 * 0.95 * 1.005 * 0.92) ** 0.25
-    assert es[7].startswith("+3.00 % (")
-    assert bc[:6] == ["bc", "0", "0", "0", "0.2", "1"]
-    assert bc[8:11] == ["+1.00 %", "0.00 %", "+0.25 % (+0.25 to +0.25)"]
+    assert head[:4] == ["learner", "seeds", "weights", "evaluations"]
+    ships = "+1.38 % (+0.92 to +1.83)"  # 165 of 12,000 bytes; the projects are alike
+    told = ["2 / 0 / 0", "0.0 %", "-", "no verdict: 2 projects, six are needed"]
+    assert es[:11] == ["es", "0, 1", "5", "305", "150", "2.0", "2", ships, ships, *told[:2]]
+    assert es[11:13] == told[2:]
+    assert es[13].startswith("+3.07 % (")  # 1 - (1.005 * 0.95 * 1.005 * 0.92) ** 0.25
+    assert es[14].startswith("+3.00 % (")
+    assert es[15:] == ["+6.51 %", "-0.50 %"]
+    assert bc[:8] == ["bc", "0", "3", "0", "0", "0.2", "1", "+0.28 % (+0.28 to +0.28)"]
+    assert bc[15:] == ["+1.00 %", "0.00 %"]
 
 
 def test_json(mlgo, data):
     es, bc = json.loads(mlgo("report", "scoreboard", "--data", data, "--json").stdout)
-    assert es["linked"] == pytest.approx([0.015, 0.01, 0.02])
+    assert es["ships"]["total"]["value"] == pytest.approx(165 / 12_000)
     assert es["comparisons"]["all"]["items"] == {"smaller": 4, "equal": 0, "larger": 4}
     assert es["comparisons"]["c++"]["verdict"] == "no verdict"
     assert (es["learner"], es["seeds"], bc["learner"]) == ("es", [0, 1], "bc")
@@ -54,7 +53,7 @@ def test_page(mlgo, data, tmp_path):
     assert (run.returncode, run.stderr) == (0, "")
     lines = page.read_text().splitlines()
     assert [line.split(" | ")[0] for line in lines if line.startswith("| ")] == ["| learner", "| ---", "| es", "| bc"]
-    assert {line.count("|") for line in lines if line.startswith("| ")} == {16}
+    assert {line.count("|") for line in lines if line.startswith("| ")} == {18}
     es = "data/policies/es-s0/weights.npy data/policies/es-s1/weights.npy"
     assert [line.strip() for line in lines if line.startswith("    ")] == [
         f"snakemake --cores 2 {es} --configfile {PRESET}",

@@ -4,9 +4,10 @@ from dataclasses import asdict
 from math import sqrt
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from mlgo.core.artifacts import LINKED, MODULES, PROJECT_MEASURES, RESULTS, SCORES, write_rows
+from mlgo.core.artifacts import MODULES, RESULTS, SCORES, SHIPPED_SIZES, write_rows
 from mlgo.core.config import Settings, read_settings
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import read_json, write_json, write_text
@@ -14,6 +15,7 @@ from mlgo.experiments.inference import Gain
 from mlgo.experiments.scoreboard import read_scoreboard, training_command
 from mlgo.learn.cost import TrainingCost, cost_path
 from tests.conftest import REPOSITORY
+from tests.experiments.conftest import shipped_rows
 from tests.experiments.test_units import write_run as write_choices
 
 SETTINGS = read_settings(REPOSITORY / "config/config.yaml")
@@ -22,7 +24,9 @@ TEXT = {  # of 1,000 bytes: modules of C, modules of C++
     "es-s0": (1005, 950),
     "es-s1": (1005, 920),
 }
-LINKED_BYTES = {"heuristic": 10_000, "bc-s0": 9_975, "es-s0": 9_900, "es-s1": 9_800}
+LINKED_TEXT = {"heuristic": 10_000, "bc-s0": 9_970, "es-s0": 9_900, "es-s1": 9_800}
+"""Of the program of each project, which has 1,000 bytes of constants and a tenth of its text as unwind tables."""
+
 PROJECTS = {"c": "bellows", "c++": "crucible"}
 
 
@@ -42,17 +46,14 @@ def result(policy, language, text, number):
     }
 
 
-def write_linked(data, linked):
+def write_shipped(data, linked):
     rows = [
-        {
-            **{"project": project, "split": "test", "contender": contender, "measure": measure, "bytes": size},
-            **{"num_modules": 4, "failure": "" if size else "timeout", "message": ""},
-        }
-        for contender, size in linked.items()
+        row
+        for contender, text in linked.items()
         for project in PROJECTS.values()
-        for measure in PROJECT_MEASURES
+        for row in shipped_rows(project, f"bin/{project}", contender, text)
     ]
-    write_rows(data / "evaluation/linked.parquet", rows, LINKED, {})
+    write_rows(data / "evaluation/shipped.parquet", rows, SHIPPED_SIZES, {})
 
 
 def write_run(data):
@@ -64,7 +65,7 @@ def write_run(data):
         for number in range(4)
     ]
     write_rows(data / "evaluation/results.parquet", rows, RESULTS, {})
-    write_linked(data, LINKED_BYTES)
+    write_shipped(data, LINKED_TEXT)
     modules = [
         {
             **{"project": row["project"], "module": row["module"], "language": row["language"], "split": "test"},
@@ -87,6 +88,7 @@ def write_run(data):
         write_json(cost_path(data / "work", policy), asdict(cost))
     for policy, sections in (("bc-s0", {"bc": {"a": 1}}), ("es-s0", {}), ("es-s1", {})):
         write_json(data / "policies" / policy / "policy.json", {"provenance": sections})
+        np.save(data / "policies" / policy / "weights.npy", np.zeros(3 if policy == "bc-s0" else 5, np.float32))
     return data
 
 
@@ -107,14 +109,17 @@ def test_means_over_seeds_best_first(data):
     # The one project of each language has no interval.
     assert es.comparisons["c++"].geomean == pytest.approx(Gain(1 - sqrt(0.95 * 0.92), None, None))
     assert es.comparisons["c"].geomean == pytest.approx(Gain(-0.005, None, None))
-    assert es.linked == pytest.approx(Gain(0.015, 0.01, 0.02))  # seeds differ, projects do not
+    # Of 12,000 bytes 110 and 220 are gone. Seeds differ, projects do not.
+    assert es.ships.total == pytest.approx(Gain(165 / 12_000, 110 / 12_000, 220 / 12_000))
+    assert es.headline is es.ships
     one = es.whole
     assert (one.much_larger_share, one.projects, one.items, one.sign_p) == (0.0, (1, 0, 1), (4, 0, 4), 1.0)
     assert one.finding == "no verdict: 2 projects, six are needed"
     assert (bc.learner, bc.seeds, bc.evaluations, bc.compiles, bc.seconds, bc.cores) == ("bc", (0,), 0, 0, 12, 1)
     assert bc.whole.geomean.value == pytest.approx(1 - sqrt(0.99))
     assert bc.comparisons["c"].geomean == Gain(0.0, None, None)
-    assert bc.linked == pytest.approx(Gain(0.0025, 0.0025, 0.0025))
+    assert bc.ships.total == pytest.approx(Gain(33 / 12_000, 33 / 12_000, 33 / 12_000))
+    assert (bc.weights, es.weights) == (3, 5)
     assert es.complete
     assert bc.complete
 
@@ -122,7 +127,12 @@ def test_means_over_seeds_best_first(data):
 def test_the_other_measure(data):
     es, _ = read(data, measure="exec_bytes")
     assert es.comparisons["c++"].geomean.value == pytest.approx(1 - sqrt(0.995 * 0.992))
-    assert es.linked == pytest.approx(Gain(0.015, 0.01, 0.02))
+    assert es.ships.total.value == pytest.approx(165 / 12_000)
+
+
+def test_what_ships_ranks_not_objects(data):
+    write_shipped(data, LINKED_TEXT | {"bc-s0": 9_700})
+    assert [one.learner for one in read(data)] == ["bc", "es"]
 
 
 def test_tasks_that_choose_among_candidates(data):
@@ -133,9 +143,10 @@ def test_tasks_that_choose_among_candidates(data):
     for policy in ("bc-s0", "es-s0", "es-s1"):
         write_text(data / f"cse/policies/{policy}/history.csv", "epoch,evaluations\n1,7\n")
         write_json(data / f"cse/policies/{policy}/policy.json", {"provenance": {}})
+        np.save(data / f"cse/policies/{policy}/weights.npy", np.zeros(2, np.float32))
         write_json(cost_path(data / "work", f"cse-{policy}"), asdict(TrainingCost("x", 1, 1, 60.0, 7, 5)))
     bc, es = read_scoreboard(data, Settings({**SETTINGS.values, "task": "jit-cse"}), "test", "text_bytes")
-    assert (es.learner, es.seeds, es.evaluations, es.compiles, es.linked) == ("es", (0, 1), 7, 5, None)
+    assert (es.learner, es.seeds, es.evaluations, es.compiles, es.ships) == ("es", (0, 1), 7, 5, None)
     assert bc.whole.geomean == Gain(0.0, 0.0, 0.0)
     # Units a, b, c; d failed under es-s1. Ratios 1/2, 1, 2 and 1, 2, 1.
     assert (es.whole.num_compared, es.whole.num_failed) == (3, 1)
@@ -155,9 +166,10 @@ def test_a_killed_session_is_told(data):
     assert (es.complete, bc.complete) == (False, True)
 
 
-def test_a_project_that_could_not_be_linked_leaves_no_mean(data):
-    write_linked(data, LINKED_BYTES | {"es-s0": None})
-    assert read(data)[0].linked == Gain(None, None, None)
+def test_programs_that_could_not_be_linked_leave_no_mean(data):
+    write_shipped(data, LINKED_TEXT | {"es-s0": None})
+    bc, es = read(data)
+    assert (bc.learner, es.ships.total) == ("bc", Gain(None, None, None))
 
 
 def test_the_command_trains_all_seeds(data):
