@@ -54,7 +54,10 @@ def score_references(
     folder: Path,
     label: str = "",
 ) -> Baseline:
-    """Compile modules under all reference advisors and record what the heuristic was asked.
+    """Compile modules under the reference advisors and record what the heuristic was asked.
+
+    Training reads of the heuristic and the traced reference alone. The others are for reports, so modules of training
+    projects are not compiled under them.
 
     Args:
         host: runs the compiles.
@@ -77,7 +80,13 @@ def score_references(
         traced = advisor == references.traced
         return replace(plain, advisor=answers, with_default=traced and task.default is not None, record=traced)
 
-    pairs = [(module, advisor) for module in modules for advisor in references.names]
+    told = (HEURISTIC, references.traced)
+    pairs = [
+        (module, advisor)
+        for module in modules
+        for advisor in references.names
+        if module.split != "train" or advisor in told
+    ]
     objects = [folder / f"{number:06d}.o" for number in range(len(pairs))]
     jobs = [job(*pair, path) for pair, path in zip(pairs, objects, strict=True)]
     outcomes, copies = _with_shares(pairs, host.compile_all(jobs, label), objects)

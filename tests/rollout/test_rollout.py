@@ -32,7 +32,7 @@ from tests.conftest import almost
 from tests.fakes.scores import scores
 
 SOURCES = ("codec/base64.c", "graph/paths.cpp")
-BROKEN = Module("bad", "broken.c", "c", "train", "")
+BROKEN = Module("bad", "broken.c", "c", "test", "")
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def host(toolchain, settings):
 
 @pytest.fixture(scope="module")
 def modules():
-    return [Module(*source.split("/"), "c", "train", "") for source in SOURCES]
+    return [Module(*source.split("/"), "c", "test", "") for source in SOURCES]
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +66,13 @@ def test_references_have_a_row_per_module_and_advisor(baseline, modules, tmp_pat
     write_rows(tmp_path / "scores.parquet", baseline.scores, SCORES, {})
     write_rows(tmp_path / "timings.parquet", baseline.timings, TIMINGS, {})
     assert len(baseline.timings) == 8
+
+
+def test_modules_of_training_projects_are_compiled_under_what_training_reads(host, task, modules, bitcode, tmp_path):
+    trained = [dataclasses.replace(modules[0], split="train")]
+    found = score_references(host, task, Quirks(), trained, bitcode, 0.5, 0, tmp_path)
+    assert [row["advisor"] for row in found.scores] == ["heuristic", "echo"]
+    assert len(found.trace) > 0
 
 
 def rows_of(baseline, name):
