@@ -17,6 +17,8 @@ SNAKEMAKE := $(RUN) snakemake --workflow-profile workflow/profiles/default --cor
 	$(if $(PRESET),--configfile config/presets/$(PRESET).yaml)
 PYTEST := $(RUN) pytest -n auto --dist loadfile
 
+LOOKS = $(wildcard data/sealed/evaluation/*/objects)
+
 .DEFAULT_GOAL := main
 .PHONY: main setup test test-slow check format tiny truth readme headroom programs scoreboard generalisation sweep sealed sealed-corpus dry-run clean help
 
@@ -63,7 +65,7 @@ format: setup  ## format everything
 	$(RUN) ruff format .
 	$(RUN) snakefmt Snakefile workflow
 
-tiny:  ## the main job on the sample corpus, in about a minute
+tiny:  ## the main job on the sample corpus, in about 3 minutes
 	$(MAKE) main PRESET=tiny
 
 truth: setup  ## what the last run shows to a strict reader: what ships, over projects, against what, at what cost
@@ -71,7 +73,7 @@ truth: setup  ## what the last run shows to a strict reader: what ships, over pr
 
 readme: setup  ## keep the small tables of the last run and of the looks at the sealed test set, and make README's table anew
 	$(RUN) python scripts/keep_results.py --data data --output docs/results/run
-	$(RUN) python scripts/keep_results.py --looks data/sealed/evaluation/*/objects --output docs/results/sealed
+	$(if $(LOOKS),$(RUN) python scripts/keep_results.py --looks $(LOOKS) --output docs/results/sealed)
 	$(RUN) mlgo report truth --data docs/results/run --markdown docs/results/run.md > /dev/null
 	$(RUN) mlgo report truth --data docs/results/sealed --into README.md
 

@@ -51,6 +51,7 @@ def main() -> None:
 
     values, (corpus, _) = settings_of(args), corpus_and_baseline(args)
     (toolchain, settings), task = compiler_of(values), get_task(values.value("task"))
+    others = values.value("baseline.references") == "all"
     inline_share, seed = values.value("baseline.random_inline_share"), values.value("seed")
     probe_channel(toolchain, task, settings)
     modules = load_modules(corpus, project=args.project)
@@ -61,7 +62,7 @@ def main() -> None:
         CompileHost(toolchain, task.name, settings, args.workers, workers=where) as host,
     ):
         baseline = score_references(
-            host, task, toolchain.quirks, modules, bitcode, inline_share, seed, folder, args.project
+            host, task, toolchain.quirks, modules, bitcode, others, inline_share, seed, folder, args.project
         )
     origin = provenance(
         compiler=toolchain.name,

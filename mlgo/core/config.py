@@ -158,6 +158,9 @@ class CorpusConfig(Section):
 class BaselineConfig(Section):
     """Reference scores and the default policy's trace."""
 
+    references: Literal["traced", "all"]
+    """``traced``: compile under the heuristic and the reference whose questions are recorded, which is what training
+    reads. ``all``: modules of validation and test projects under the other references, too, for reports."""
     random_inline_share: Share
     """Probability that the random advisor inlines."""
     num_quantiles: Annotated[int, Field(ge=2)]

@@ -49,6 +49,7 @@ def score_references(
     quirks: Quirks,
     modules: Sequence[Module],
     bitcode: Mapping[str, Path],
+    others: bool,
     random_inline_share: float,
     seed: int,
     folder: Path,
@@ -56,8 +57,8 @@ def score_references(
 ) -> Baseline:
     """Compile modules under the reference advisors and record what the heuristic was asked.
 
-    Training reads of the heuristic and the traced reference alone. The others are for reports, so modules of training
-    projects are not compiled under them.
+    Training reads of the heuristic and the traced reference alone. Other references are for reports, so modules of
+    training projects are not compiled under them.
 
     Args:
         host: runs the compiles.
@@ -65,6 +66,7 @@ def score_references(
         quirks: of the host's compiler.
         modules: what to compile, projects as a whole.
         bitcode: file by module key.
+        others: whether modules that are judged are compiled under the other references, too.
         random_inline_share: probability that the random advisor inlines.
         seed: root seed of the random advisor.
         folder: for the objects, until what they share is known.
@@ -85,7 +87,7 @@ def score_references(
         (module, advisor)
         for module in modules
         for advisor in references.names
-        if module.split != "train" or advisor in told
+        if advisor in told or (others and module.split != "train")
     ]
     objects = [folder / f"{number:06d}.o" for number in range(len(pairs))]
     jobs = [job(*pair, path) for pair, path in zip(pairs, objects, strict=True)]

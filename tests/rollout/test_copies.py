@@ -22,7 +22,7 @@ from mlgo.rollout.scored import load_copies
 from mlgo.rollout.training import needed_copies
 
 NAMES = ("paths.cpp", "order.cpp", "spanning.cpp")
-MODULES = [Module("graph", name, "c++", "train", f"{number}" * 64) for number, name in enumerate(NAMES)]
+MODULES = [Module("graph", name, "c++", "test", f"{number}" * 64) for number, name in enumerate(NAMES)]
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def bitcode(sample):
 def baseline(toolchain, settings, bitcode, tmp_path_factory):
     with CompileHost(toolchain, "inline-size", settings, 2) as host:
         task, folder = get_task("inline-size"), tmp_path_factory.mktemp("objects")
-        return score_references(host, task, Quirks(), MODULES, bitcode, 0.1, 0, folder)
+        return score_references(host, task, Quirks(), MODULES, bitcode, True, 0.1, 0, folder)
 
 
 def sizes_of(baseline, advisor: str) -> dict[str, int]:

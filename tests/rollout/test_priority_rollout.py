@@ -19,7 +19,7 @@ from mlgo.rollout.scored import ScoredModule
 from tests.conftest import FLAGS, SAMPLE
 
 TASK = get_task("regalloc-priority")
-MODULE = Module("matrix", "lu.cpp", "c++", "train", "")
+MODULE = Module("matrix", "lu.cpp", "c++", "test", "")
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def host(toolchain, fast):
 
 @pytest.fixture(scope="module")
 def baseline(host, bitcode, tmp_path_factory):
-    return score_references(host, TASK, Quirks(), [MODULE], bitcode, 0.5, 0, tmp_path_factory.mktemp("objects"))
+    return score_references(host, TASK, Quirks(), [MODULE], bitcode, True, 0.5, 0, tmp_path_factory.mktemp("objects"))
 
 
 def test_the_trace_holds_the_traced_references_answers(baseline, tmp_path):

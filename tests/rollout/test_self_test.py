@@ -38,7 +38,9 @@ def unreachable(front_end, tmp_path):
 def test_the_self_test_tells_what_differs(unreachable, toolchain, settings, task, tmp_path):
     module = Module("p", "add.cpp", "c++", "test", "")
     with CompileHost(toolchain, "inline-size", settings, 1) as host:
-        found = score_references(host, task, toolchain.quirks, [module], {module.key: unreachable}, 0.5, 0, tmp_path)
+        found = score_references(
+            host, task, toolchain.quirks, [module], {module.key: unreachable}, False, 0.5, 0, tmp_path
+        )
     (one,) = self_test_failures(pa.Table.from_pylist(found.scores, schema=SCORES.remove_metadata()))
     assert one["cause"].startswith(
         "the heuristic inlined 1 more call, unasked; the code of 1 of 1 functions differs, first of _Z3addR3rowRK4item "

@@ -39,6 +39,7 @@ rule score_project:
             *COMPILER,
             "task",
             "seed",
+            "baseline.references",
             "baseline.random_inline_share",
             values=config_at(wildcards.place),
         ),

@@ -61,7 +61,7 @@ INLINE_SIZE = Task(
     title="Inlining policies against the built-in heuristic",
     about_references="<em>echo</em> gives the heuristic's own answers, so its gain is what a perfect copy would get: "
     "where it is not 0, asking itself changes the code. <em>never</em> inlines nothing it is asked about, "
-    "<em>random</em> answers at random; both show that the questions matter.",
+    "<em>random</em> answers at random; both, where they were scored, show that the questions matter.",
     mode_flags=("-enable-ml-inliner=release",),
     channel_option="-inliner-interactive-channel-base=",
     decision="inlining_decision",
