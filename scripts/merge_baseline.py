@@ -67,7 +67,7 @@ def main() -> None:
     write_table(args.output / "trace.parquet", trace, schema_of_trace(trace), origin)
     write_table(args.output / "vocabulary.parquet", vocabulary, VOCABULARY, origin)
     differences = self_test_failures(scores) if references.is_heuristic else []
-    num_modules = scores.num_rows // len(references.names)
+    num_modules, told = _num_modules(scores), (HEURISTIC, references.traced)
     write_json(
         args.output / "summary.json",
         {
@@ -76,11 +76,11 @@ def main() -> None:
             "self_test_passed": num_modules - len(differences) if references.is_heuristic else None,
             "self_test_failed": differences,
             **{
-                measure.name: {name: _total(scores, name, measure.name) for name in references.names}
+                measure.name: {name: _total(scores, name, measure.name) for name in told}
                 for measure in MEASURES.values()
                 if measure.of_program
             },
-            "truncated": {name: _total(scores, name, "truncated") for name in references.names},
+            "truncated": {name: _total(scores, name, "truncated") for name in told},
         },
     )
 
@@ -89,12 +89,17 @@ def _check_failures(scores: pa.Table, references: References, max_share: float) 
     needed = pc.is_in(pc.field("advisor"), pa.array([HEURISTIC, references.traced]))
     failed = scores.filter((pc.field("failure") != "") & needed).to_pylist()
     num_failed = len({(row["project"], row["module"]) for row in failed})
-    if num_failed > max_share * scores.num_rows / len(references.names):
+    if num_failed > max_share * _num_modules(scores):
         first = failed[0]
         raise MlgoError(
             f"{num_failed} modules cannot be compiled, more than baseline.max_failed_share allows ({max_share:g}); "
             f"the first is {first['project']}/{first['module']}: {first['failure']}: {first['message']}"
         )
+
+
+def _num_modules(scores: pa.Table) -> int:
+    """Modules that were tried; each has a row of the heuristic."""
+    return int(pc.sum(pc.equal(scores["advisor"], HEURISTIC)).as_py() or 0)
 
 
 def _total(scores: pa.Table, advisor: str, column: str) -> float:

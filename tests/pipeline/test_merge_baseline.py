@@ -18,6 +18,7 @@ from mlgo.core.artifacts import (
     trace_schema,
     write_rows,
 )
+from mlgo.core.files import read_json
 from tests.conftest import REPOSITORY
 
 SPLITS = {"learnt": "train", "checked": "validation", "judged": "test"}
@@ -36,7 +37,7 @@ def parts(tmp_path):
     for project, split in SPLITS.items():
         key = {"project": project, "module": "m.c"}
         modules.append({**blank(MODULES), **key, "split": split, "bitcode_sha256": project})
-        names = ("heuristic", "echo", "never", "random")
+        names = ("heuristic", "echo") if split == "train" else ("heuristic", "echo", "never", "random")
         scores = [{**blank(SCORES), **key, "advisor": name, "truncated": False, "text_bytes": 10} for name in names]
         steps = [{**key, "context": "", "step": i, "f": f, "answer": 0} for i, f in enumerate(VALUES[project])]
         for kind, schema, rows in (
@@ -61,6 +62,9 @@ def test_the_vocabulary_knows_training_projects_only(parts):
     subprocess.run(program, check=True, cwd=REPOSITORY)
     vocabulary = read_table(parts / "baseline/vocabulary.parquet", VOCABULARY).to_pylist()
     assert vocabulary == [{"feature": "f", "quantiles": [1.0, 2.0, 3.0], "num_distinct": 3}]
+    summary = read_json(parts / "baseline/summary.json")
+    assert summary["modules"] == summary["self_test_passed"] == len(SPLITS)
+    assert summary["text_bytes"] == {"heuristic": 10 * len(SPLITS), "echo": 10 * len(SPLITS)}
     trace = read_table(parts / "baseline/trace.parquet")
     assert sorted(trace["f"].to_pylist()) == sorted(
         [*VALUES["learnt"], *VALUES["checked"], *VALUES["judged"]]

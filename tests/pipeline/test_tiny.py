@@ -19,7 +19,9 @@ def test_every_stage_leaves_its_artifacts(finished):
     modules = read_table(data / "corpus/modules.parquet", MODULES)
     assert modules.num_rows == 24
     scores = read_table(data / "baseline/scores.parquet", SCORES).to_pylist()
-    assert len(scores) == 4 * 24
+    judged = [row for row in modules.to_pylist() if row["split"] != "train"]
+    assert len(judged) == 12
+    assert len(scores) == 2 * 24 + 2 * 12  # heuristic and echo of all; never and random of those that are judged
     assert {row["failure"] for row in scores} == {""}
     results = read_table(data / "evaluation/results.parquet", RESULTS).to_pylist()
     assert {row["policy"] for row in results} == {"bc", "es", "marginal"}
