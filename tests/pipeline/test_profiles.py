@@ -53,11 +53,11 @@ def test_there_are_rules_and_profiles():
 @pytest.mark.parametrize("rule", RULES)
 def test_each_rule_says_how_many_cores_how_much_memory_and_how_long(rule):
     text = RULES[rule]
-    threads = r"(?m)^    threads:(?: \d+| (?:MANY|PROJECT|SIDE)_CORES| lambda wildcards: SIDE_CORES if .*)$"
+    threads = r"(?m)^    threads:(?: \d+| (?:MANY|PROJECT)_CORES|\n        lambda wildcards: \()$"
     assert len(re.findall(threads, text)) == 1
     assert len(re.findall(r"(?m)^        mem_mb=memory\(\d+(, \d+)?\),$", text)) == 1
     assert len(re.findall(r"(?m)^        runtime=minutes\(\d+\),$", text)) == 1
-    starts_workers = "{threads}" in text or "{resources.workers}" in text
+    starts_workers = "{threads}" in text
     assert starts_workers == ("threads: 1\n" not in text)
     assert starts_workers == bool(re.search(r"mem_mb=memory\(\d+, \d+\)", text))
 
@@ -70,7 +70,7 @@ def test_the_table_of_the_docs_is_what_the_rules_say():
         for name in re.findall(r"\w+", names)
     }
     figures = re.compile(r"(?s)    threads: (\w+)\n.*?memory\((\d+)(?:, (\d+))?\).*?minutes\((\d+)\)")
-    most = {"MANY_CORES": "32", "SIDE_CORES": "32", "PROJECT_CORES": "8"}
+    most = {"MANY_CORES": "32", "PROJECT_CORES": "8"}
     plain = {name: re.sub("|".join(most), lambda one: most[one[0]], text) for name, text in RULES.items()}
     found = {name: figures.search(text) for name, text in plain.items()}
     assert said == {name: one.groups("") for name, one in found.items() if one}

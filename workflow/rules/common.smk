@@ -119,19 +119,11 @@ def sha256_of(path):
 # compile, the job itself only hands out work.
 MANY_CORES = 1 if config["workers"]["kind"] in ("ray", "nested") else 32
 
-# Cores that jobs share; jobs of a cluster have cores of their own.
-SHARED_CORES = 64 if workflow.remote_exec else workflow.cores or 64
-
 # Threads of a job for one project, at most: on few cores, projects side by side leave no core idle while the last large
-# module of one of them compiles.
-PROJECT_CORES = min(8, max(1, SHARED_CORES // 8))
-
-# Threads of a training or an evaluation, at most: on few cores, these stand side by side, too.
-SIDE_CORES = min(MANY_CORES, max(1, SHARED_CORES // 2))
-
-# Workers of a training, at least. Between its compiles it fits, with fewer threads: so it has workers for cores of this
-# machine that it leaves to others.
-TRAIN_WORKERS = min(MANY_CORES, 0 if workflow.remote_exec else workflow.cores or 0)
+# module of one of them compiles. A job of a cluster has cores of its own.
+PROJECT_CORES = min(
+    8, max(1, (64 if workflow.remote_exec else workflow.cores or 64) // 8)
+)
 
 
 def memory(program, per_thread=0):

@@ -82,7 +82,7 @@ rule find_seen:
         "data/{place}corpus/trained.parquet",
     log:
         "data/work/logs/{place}find_seen.log",
-    threads: SIDE_CORES
+    threads: MANY_CORES
     resources:
         mem_mb=memory(1000, 100),
         runtime=minutes(60),

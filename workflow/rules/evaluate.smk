@@ -34,7 +34,7 @@ rule evaluate_heuristic:
         shipped=temp("data/evaluation/parts/heuristic.shipped.parquet"),
     log:
         "data/work/logs/evaluate_heuristic.log",
-    threads: SIDE_CORES
+    threads: MANY_CORES
     resources:
         mem_mb=memory(1000, 300),
         runtime=minutes(240),
@@ -98,7 +98,7 @@ for name, (folder, tables) in EVALUATIONS.items():
             ),
         log:
             f"data/work/logs/{name}/{named}.log",
-        threads: SIDE_CORES
+        threads: MANY_CORES
         resources:
             mem_mb=memory(1000, 300),
             runtime=minutes(240),

@@ -74,12 +74,6 @@ def training_options(wildcards):
     )
 
 
-def compiles(wildcards):
-    """Whether a training compiles."""
-    one = training(wildcards)
-    return kind_of(one.values) in LEARNERS.get(one.learner).compiles
-
-
 def trained(folder, learner):
     """What a training leaves; failures where it compiles modules."""
     names = [*POLICY, "history.csv"]

@@ -28,7 +28,7 @@ rule measure_programs:
         PROGRAMS_TABLE,
     log:
         "data/work/logs/measure_programs.log",
-    threads: SIDE_CORES
+    threads: MANY_CORES
     resources:
         mem_mb=memory(1000, 300),
         runtime=minutes(240),

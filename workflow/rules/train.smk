@@ -23,7 +23,6 @@ TRAININGS = {
     },
 }
 
-
 for name, (folder, learner) in TRAININGS.items():
 
     rule:
@@ -53,11 +52,14 @@ for name, (folder, learner) in TRAININGS.items():
             f"data/work/logs/{name}/{Path(folder).name}.log",
         wildcard_constraints:
             learner=learner,
-        threads: lambda wildcards: SIDE_CORES if compiles(wildcards) else 1
+        threads:
+            lambda wildcards: (
+                MANY_CORES
+                if kind_of(training(wildcards).values)
+                in LEARNERS.get(training(wildcards).learner).compiles
+                else 1
+            )
         resources:
-            workers=lambda wildcards, threads: (
-                max(threads, TRAIN_WORKERS) if compiles(wildcards) else 1
-            ),
             mem_mb=memory(3000, 300),
             runtime=minutes(720),
         params:
@@ -69,4 +71,4 @@ for name, (folder, learner) in TRAININGS.items():
             failure="" if learner else f"data/{folder}/failure.json",
         shell:
             "MLGO_LOG={log:q} MLGO_FAILURE={params.failure:q} exec python {input.script} {params.learner} --config {params.config} "
-            "--seed {wildcards.seed} --home {params.home:q} {params.options} --workers {resources.workers} --output {params.output:q}"
+            "--seed {wildcards.seed} --home {params.home:q} {params.options} --workers {threads} --output {params.output:q}"
