@@ -67,7 +67,7 @@ def main() -> None:
     write_table(args.output / "trace.parquet", trace, schema_of_trace(trace), origin)
     write_table(args.output / "vocabulary.parquet", vocabulary, VOCABULARY, origin)
     differences = self_test_failures(scores) if references.is_heuristic else []
-    num_modules, told = _num_modules(scores), (HEURISTIC, references.traced)
+    num_modules = _num_modules(scores)
     write_json(
         args.output / "summary.json",
         {
@@ -76,17 +76,17 @@ def main() -> None:
             "self_test_passed": num_modules - len(differences) if references.is_heuristic else None,
             "self_test_failed": differences,
             **{
-                measure.name: {name: _total(scores, name, measure.name) for name in told}
+                measure.name: {name: _total(scores, name, measure.name) for name in references.needed}
                 for measure in MEASURES.values()
                 if measure.of_program
             },
-            "truncated": {name: _total(scores, name, "truncated") for name in told},
+            "truncated": {name: _total(scores, name, "truncated") for name in references.needed},
         },
     )
 
 
 def _check_failures(scores: pa.Table, references: References, max_share: float) -> None:
-    needed = pc.is_in(pc.field("advisor"), pa.array([HEURISTIC, references.traced]))
+    needed = pc.is_in(pc.field("advisor"), pa.array(references.needed))
     failed = scores.filter((pc.field("failure") != "") & needed).to_pylist()
     num_failed = len({(row["project"], row["module"]) for row in failed})
     if num_failed > max_share * _num_modules(scores):

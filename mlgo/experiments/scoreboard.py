@@ -9,6 +9,7 @@ import numpy as np
 from mlgo.core.artifacts import MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_table
 from mlgo.core.config import Settings
 from mlgo.core.errors import ArtifactError
+from mlgo.core.files import read_array
 from mlgo.core.names import PolicyName
 from mlgo.core.problems import PROBLEMS, Kind
 from mlgo.experiments.curves import count_evaluations
@@ -157,7 +158,7 @@ def _entry(data: Path, kind: Kind, rows: Sequence[Row], ships: Comparison | None
     return Entry(
         learner=rows[0].contender.learner,
         seeds=seeds,
-        weights=max(np.load(folder / str(policy) / "weights.npy", mmap_mode="r").size for policy in policies),
+        weights=read_array(folder / str(policies[0]) / "weights.npy").size,
         evaluations=_mean([count_evaluations(folder, str(policy)) for policy in policies]),
         compiles=_mean([cost.compiles for cost in costs]),
         seconds=_mean([cost.seconds for cost in costs]),

@@ -61,7 +61,7 @@ def show(args: argparse.Namespace) -> Shown:
             table=table.markdown(),
             split=entries[0].split,
             ships=_ABOUT_SHIPS if entries[0].ships else "",
-            items="programs" if entries[0].ships else PROBLEMS.get(settings.value("task")).kind,
+            items="programs" if entries[0].ships else problem.kind,
             measure=f"`{args.measure}`" if problem.kind == "modules" else "the scores",
             bounds="" if all(one.complete for one in entries) else " ≥: a training was killed, so more than this.",
             commands="\n\n".join(commands),

@@ -82,26 +82,25 @@ def score_references(
         traced = advisor == references.traced
         return replace(plain, advisor=answers, with_default=traced and task.default is not None, record=traced)
 
-    told = (HEURISTIC, references.traced)
     pairs = [
         (module, advisor)
         for module in modules
         for advisor in references.names
-        if advisor in told or (others and module.split != "train")
+        if advisor in references.needed or (others and module.split != "train")
     ]
     objects = [folder / f"{number:06d}.o" for number in range(len(pairs))]
     jobs = [job(*pair, path) for pair, path in zip(pairs, objects, strict=True)]
     outcomes, copies = _with_shares(pairs, host.compile_all(jobs, label), objects)
     plain, traced = (
         {module.key: o for (module, advisor), o in zip(pairs, outcomes, strict=True) if advisor == wanted}
-        for wanted in (HEURISTIC, references.traced)
+        for wanted in references.needed
     )
     explanations: dict[str, str] = {}
     if references.is_heuristic:
         places = {(module.key, advisor): path for (module, advisor), path in zip(pairs, objects, strict=True)}
         explanations = _explain_differences(host, quirks, bitcode, plain, traced)
         for key, words in explanations.items():
-            both = (places[key, advisor].read_bytes() for advisor in (HEURISTIC, references.traced))
+            both = (places[key, advisor].read_bytes() for advisor in references.needed)
             explanations[key] = f"{words}; {differing_code(*both)}"
         if quirks.default_hides_a_feature:
             traced = _trace_without_default(host, modules, bitcode, traced)

@@ -185,6 +185,7 @@ def test_the_command_trains_all_seeds(data):
         ("work/timings/training/es-s1.json", r"delete .*checkpoints/es-s1-\* .* snakemake .*--forcerun train_es"),
         ("policies/es-s0/history.csv", "run the train stage: snakemake --cores all train"),
         ("evaluation/results.parquet", "make it with: make scoreboard"),
+        ("policies/es-s0/weights.npy", ""),
     ],
 )
 def test_every_missing_file_is_named_with_what_makes_it(data, path, remedy):

@@ -146,6 +146,11 @@ class References:
         """All references, the heuristic first."""
         return (HEURISTIC, *self.advisors)
 
+    @property
+    def needed(self) -> tuple[str, str]:
+        """Those that training reads: the heuristic and the traced one."""
+        return HEURISTIC, self.traced
+
 
 @dataclass(frozen=True)
 class Task:
