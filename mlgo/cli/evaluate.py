@@ -15,9 +15,9 @@ from tqdm import tqdm
 from mlgo.cli.arguments import workers_of
 from mlgo.cli.options import add_command, add_config_options, positive, say
 from mlgo.compiler.frontend import FrontEnd
-from mlgo.compiler.toolchain import find_linker, find_toolchain
+from mlgo.compiler.toolchain import Toolchain, find_linker, find_toolchain
 from mlgo.core.artifacts import BODIES, RESULTS, SHIPPED_SIZES, provenance, read_provenance, read_table, write_table
-from mlgo.core.config import CompileConfig, Settings, read_settings
+from mlgo.core.config import CompileConfig, HeadroomConfig, Settings, read_settings
 from mlgo.core.errors import CompileError, ConfigError, MlgoError
 from mlgo.core.files import file_sha256, write_text
 from mlgo.core.names import PolicyName
@@ -35,6 +35,7 @@ from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost
+from mlgo.rollout.linked_search import measure_search
 from mlgo.rollout.linking import Linking
 from mlgo.rollout.references import measure_references
 from mlgo.rollout.shipped import ProjectRun, Shipped, evaluate_project, other_modules
@@ -44,6 +45,7 @@ from mlgo.rollout.thin import evaluate_thin
 _EXAMPLES = """
 mlgo evaluate --policy data/policies/marginal-s0 --project captured/zlib
 mlgo evaluate --policy data/policies/marginal-s0 --project captured/zlib --form whole
+mlgo evaluate --policy data/policies/marginal-s0 --project captured/zlib --search 60
 mlgo evaluate --policy data/policies/marginal-s0 --corpus data/corpus --split test
 mlgo evaluate --policy data/policies/marginal-s0 --corpus data/corpus --project ninja --json
 """
@@ -78,6 +80,13 @@ def add_parser(commands: Any) -> None:
         action="store_false",
         help="compare with the heuristic alone, not with other levels and with no inlining (half as many compiles; "
         "with --form thin this is so always)",
+    )
+    parser.add_argument(
+        "--search",
+        type=positive,
+        metavar="N",
+        help="also look for answers that make the linked files smaller, with N compiles of each module: what a better "
+        "policy could gain (not with --form thin)",
     )
     parser.add_argument(
         "--trained-on",
@@ -123,17 +132,29 @@ def run(args: argparse.Namespace) -> None:
         **({"form": args.form} if args.form else {}),
         references=with_references,
     )
+    searching = values.section("headroom", HeadroomConfig).model_copy(update={"budget": args.search})
+    if args.search:
+        origin |= {
+            "search": searching.budget,
+            "flips_per_round": searching.flips_per_round,
+            "seed": values.value("seed"),
+        }
     trained = _trained_on(args)
     origin["trained_sha256"] = file_sha256(trained) if trained else ""
     kinds_of = _reader_of_kinds(trained, front_end, args.workers)
-    measure = evaluate_thin if args.form == "thin" else evaluate_project
+    if args.search and args.form == "thin":
+        raise ConfigError("--search looks at one compile of a module, --form thin has two; leave one of both out")
     with CompileHost(toolchain, policy.task, compiling, args.workers, workers=workers_of(values)) as host:
 
         def evaluate(one: Subject) -> Shipped:
             with scratch_directory() as folder:
                 bitcode = one.unpack()
                 how = replace(linking, kinds=kinds_of(one, bitcode))
-                found = measure(ProjectRun(host, policy, name, one.modules, one.programs, bitcode, how, folder))
+                project = ProjectRun(host, policy, name, one.modules, one.programs, bitcode, how, folder)
+                beside = (
+                    partial(_searched, project, searching, values.value("seed"), toolchain) if args.search else None
+                )
+                found = evaluate_thin(project) if args.form == "thin" else evaluate_project(project, beside)
                 if not with_references:
                     return found
                 others = measure_references(
@@ -160,6 +181,14 @@ def run(args: argparse.Namespace) -> None:
     record = {"modules": results.num_rows, "failed": failed, "shipped": shipped.to_pylist()}
     head = f"{results.num_rows} modules, {failed} failed; gains of linked files over the heuristic, more is better"
     say(args, {**record, "page": str(output / "report.html")}, f"{head}\n{text}\npage: {output / 'report.html'}")
+
+
+def _searched(
+    run: ProjectRun, config: HeadroomConfig, seed: int, toolchain: Toolchain, objects: Mapping[str, Path]
+) -> list[dict[str, Any]]:
+    """Rows of a search for smaller linked files."""
+    quirks = toolchain.quirks
+    return measure_search(run, objects, config, seed, "" if quirks.default_hides_a_feature else quirks.default_slot)
 
 
 def _trained_on(args: argparse.Namespace) -> Path | None:

@@ -1,6 +1,6 @@
 """What ships: the linked files of projects, under the heuristic and under a policy."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,11 +98,18 @@ def measure_programs(
         return list(pool.map(measure, [(program, fold) for program in programs for fold in (False, True)]))
 
 
-def evaluate_project(run: ProjectRun) -> Shipped:
-    """Compile a project under the heuristic and under a policy, link its programs, and measure."""
+def evaluate_project(
+    run: ProjectRun, beside: Callable[[Mapping[str, Path]], list[dict[str, Any]]] | None = None
+) -> Shipped:
+    """Compile a project under the heuristic and under a policy, link its programs, and measure.
+
+    Args:
+        run: the project.
+        beside: gives rows of further contenders; gets the policy's object files by module key.
+    """
     results, objects = compile_both(run)
     sizes = [row for who, of in objects.items() for row in measure_programs(run.linking, who, run.programs, of)]
-    return Shipped(results, sizes)
+    return Shipped(results, [*sizes, *(beside(objects[str(run.name)]) if beside else [])])
 
 
 def compile_both(run: ProjectRun) -> tuple[list[dict[str, Any]], dict[str, dict[str, Path]]]:

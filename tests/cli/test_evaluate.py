@@ -214,6 +214,7 @@ def test_a_program_of_unknown_modules(captured, policies, tmp_path, refused):
         (["--project", "nowhere"], "nowhere/project.parquet is missing"),
         (["--corpus", "nowhere"], "nowhere/modules.parquet is missing"),
         (["--project", "{captured}", "--preset", "config/presets/regalloc.yaml"], "was made for optimization -Oz"),
+        (["--project", "{captured}", "--form", "thin", "--search", "9"], "--form thin has two"),
     ],
 )
 def test_refusals_are_one_line(captured, policies, refused, options, message):
@@ -248,6 +249,23 @@ def test_link_time_optimization_by_hand(captured, policies, tmp_path, mlgo, form
     assert read_provenance(tmp_path / form / "shipped.parquet")["form"] == form
     modules = read_table(tmp_path / form / "results.parquet", RESULTS)["module"].to_pylist()
     assert modules == (["lib.so", "prog"] if form == "whole" else ["main.c", "used.c", "unused.c", "api.cpp"])
+
+
+def test_a_search_finds_what_the_policy_leaves(captured, policies, tmp_path, mlgo):
+    rows = {}
+    for workers in ("1", "2"):
+        run = mlgo(
+            *("evaluate", "--policy", policies / "never-s0", "--project", captured, "--search", "8", "--no-references"),
+            *("--output", tmp_path / workers, "--workers", workers, "--json"),
+        )
+        assert run.returncode == 0, run.stderr
+        rows[workers] = json.loads(run.stdout)["shipped"]
+    assert rows["1"] == rows["2"]
+    # The only question that matters: twice into used. The policy refuses it, the search begins with the heuristic, too.
+    assert sizes(rows["1"], "prog", "never-s0")["text"] == 11 + 5 + 4
+    assert sizes(rows["1"], "prog", "search")["text"] == 11 + 4
+    assert sizes(rows["1"], "lib.so", "search")["text"] == 4 + 4
+    assert read_provenance(tmp_path / "1/shipped.parquet")["search"] == 8
 
 
 def test_how_much_of_a_project_was_seen(captured, mlgo, tmp_path):

@@ -1,0 +1,159 @@
+"""How small the linked files of a project are known to be possible: a search, judged by what ships.
+
+Each module is searched by itself while all others stay as the policy compiles them. What is judged of a compile is the
+total of the linked files that hold the module. In the end all files are linked from the best objects found.
+"""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from mlgo.actions import Binary
+from mlgo.compiler.linked import LinkedFile, shipped_sizes
+from mlgo.compiler.session import CompileResult
+from mlgo.core.config import HeadroomConfig
+from mlgo.core.errors import CompileError, ConfigError
+from mlgo.core.seeding import generator
+from mlgo.corpus.store import Module
+from mlgo.policy.overrides import OverridingAdvisor
+from mlgo.problems.llvm.advisors import EchoAdvisor
+from mlgo.problems.llvm.task import PureAdvisor
+from mlgo.rollout.headroom import FIXED
+from mlgo.rollout.jobs import CompileJob
+from mlgo.rollout.outcome import CompileOutcome
+from mlgo.rollout.search import MODULE_WIDE, Search, doubt_of, search
+from mlgo.rollout.shipped import ProjectRun, measure_programs
+from mlgo.wire.log import Header
+
+SEARCH = "search"
+"""Name of the contender."""
+
+_SHIPPED = "shipped"
+"""Score of a compile: total bytes of the linked files that hold the module."""
+
+
+def measure_search(
+    run: ProjectRun, objects: Mapping[str, Path], config: HeadroomConfig, seed: int, default_feature: str
+) -> list[dict[str, Any]]:
+    """Search each module of a project for answers that make its linked files smaller, then link them.
+
+    A search begins with the heuristic's answers, the policy's, and those of `FIXED`; see `search`.
+
+    Args:
+        run: the project; objects of the search go into its folder.
+        objects: object file under the policy, by module key; modules without one are left out.
+        config: budget of a module, and flips of a round.
+        seed: root seed of the random groups.
+        default_feature: tells the heuristic's answer; empty where no other feature is left for that.
+
+    Returns:
+        Rows of ``artifacts.SHIPPED_SIZES`` of the contender `SEARCH`.
+
+    Raises:
+        ConfigError: answers of the policy's task are not yes or no.
+    """
+    if not isinstance(run.policy.actions, Binary):
+        raise ConfigError(f"a search turns answers of yes and no round, task {run.policy.task} has others")
+    heuristic = [EchoAdvisor(default_feature)] if default_feature else []
+    first: list[PureAdvisor] = [*heuristic, run.policy, *FIXED.values()]
+    starts = [OverridingAdvisor(advisor, ignored=MODULE_WIDE) for advisor in first]
+    linked = {module.key: module for program in run.programs for module in program.modules}
+    modules = [_Module(run, one, objects, bool(heuristic)) for one in linked.values() if objects[one.key].exists()]
+    for one in modules:
+        rng = generator(seed, "linked-search", one.module.key)
+        promise, budget = doubt_of(run.policy), config.budget
+        one.begin(search(starts, one.ask, promise, _SHIPPED, budget, config.flips_per_round, rng))
+    with (
+        tqdm(total=len(modules), desc=SEARCH, unit="module") as progress,
+        ThreadPoolExecutor(run.linking.num_threads) as pool,
+    ):
+        while going := [one for one in modules if one.wanted]:
+            outcomes = iter(run.host.compile_all([job for one in going for job in one.jobs()]))
+            found = [list(itertools.islice(outcomes, len(one.wanted))) for one in going]
+            list(pool.map(_Module.go_on, going, found))
+            progress.update(sum(not one.wanted for one in going))
+    best = {**objects, **{one.module.key: one.best for one in modules}}
+    return measure_programs(run.linking, SEARCH, run.programs, best)
+
+
+class _Module:
+    """The search of one module: its compiles are linked with the policy's objects of all others.
+
+    Attributes:
+        module: the module.
+        best: object of the best compile so far; the policy's where none was better.
+        wanted: advisors to compile it under next; none at the end.
+    """
+
+    def __init__(self, run: ProjectRun, module: Module, objects: Mapping[str, Path], with_default: bool) -> None:
+        self.module, self.best, self.wanted = module, objects[module.key], list[OverridingAdvisor]()
+        self._run, self._objects, self._with_default = run, objects, with_default
+        self._programs = [one for one in run.programs if module.key in {part.key for part in one.modules}]
+        self._folder = run.folder / SEARCH / self.best.stem
+        self._folder.mkdir(parents=True)
+        self._known: dict[int, CompileResult] = {}  # by identity of the advisor, which the search keeps
+        self._least, self._count = math.inf, itertools.count()
+        self._paths: list[Path] = []
+
+    def begin(self, steps: Search) -> None:
+        """Start a search that asks this module."""
+        self._steps, self.wanted = steps, next(steps)
+
+    def ask(self, advisor: OverridingAdvisor) -> tuple[Header, np.ndarray, np.ndarray]:
+        """Questions and answers of the best compile."""
+        result = self._known[id(advisor)]
+        assert result.header is not None
+        width = result.header.payload_bytes
+        payloads = np.frombuffer(result.observations, np.uint8).reshape(-1, width)
+        return result.header, payloads, np.frombuffer(result.answers, np.int64)
+
+    def jobs(self) -> list[CompileJob]:
+        """The compiles that are wanted."""
+        self._paths = [self._folder / f"{next(self._count)}.o" for _ in self.wanted]
+        key, bitcode = self.module.key, self._run.bitcode[self.module.key]
+        return [
+            CompileJob(key, bitcode, advisor, with_default=self._with_default, record=True, object_path=path)
+            for advisor, path in zip(self.wanted, self._paths, strict=True)
+        ]
+
+    def go_on(self, outcomes: Sequence[CompileOutcome]) -> None:
+        """Link the outcomes of `jobs`, and let the search choose the next."""
+        judged = [self._judge(outcome, path) for outcome, path in zip(outcomes, self._paths, strict=True)]
+        for advisor, outcome, path in zip(self.wanted, judged, self._paths, strict=True):
+            size = outcome.score(_SHIPPED)
+            if size < self._least:  # as the search does: the first of the smallest
+                self._least, self.best, self._known = size, path, {}
+                assert outcome.result is not None
+                self._known[id(advisor)] = outcome.result
+        for path in self._paths:
+            if path != self.best:
+                path.unlink(missing_ok=True)
+        try:
+            self.wanted = self._steps.send(judged)
+        except StopIteration:
+            self.wanted = []
+
+    def _judge(self, outcome: CompileOutcome, path: Path) -> CompileOutcome:
+        if outcome.result is None:
+            return outcome
+        linking, objects = self._run.linking, {**self._objects, self.module.key: path}
+        try:
+            total = sum(
+                shipped_sizes(
+                    linking.linker,
+                    LinkedFile.of_row(program.row),
+                    {one.name: objects[one.key] for one in program.modules},
+                    linking.timeout_s,
+                )["total"]
+                for program in self._programs
+            )
+        except CompileError as error:
+            return CompileOutcome(None, error.kind, str(error))
+        return replace(outcome, result=replace(outcome.result, scores={**outcome.result.scores, _SHIPPED: total}))
