@@ -20,6 +20,7 @@ def leaks(result):
     return result.leaked_processes, result.leaked_descriptors, result.leaked_files, result.leaked_threads
 
 
+@pytest.mark.slow
 def test_a_hundred_sessions_leave_nothing(sample, toolchain, task, settings, leaves_nothing):
     modules = [sample(source) for source in SOURCES]
     with leaves_nothing():

@@ -199,6 +199,7 @@ def test_a_killed_experiment_leaves_the_others_alone(server, address):
         assert sum(one["workers"] for one in status["cores"]) == 2
 
 
+@pytest.mark.slow
 def test_a_killed_server_is_an_error_that_says_what_to_do(address, leaves_nothing):
     gone = f"the workers at {address} have gone; start them with 'mlgo workers serve'"
     with served(address) as process, leaves_nothing(descriptors=False):
@@ -238,6 +239,7 @@ def run(*arguments, **options):
     return subprocess.run(command, capture_output=True, text=True, timeout=LONG_S, check=False, **options)
 
 
+@pytest.mark.slow
 def test_the_command_tells_who_uses_what_and_stops(address):
     with served(address) as process:
         with Pool(NestedBackend(address, make_square), 2) as pool:
@@ -275,6 +277,7 @@ def test_signals_end_everything(address, number, status):
     assert all_end("sleep\x00126.5")
 
 
+@pytest.mark.slow
 def test_one_machine_is_a_cluster_too(tmp_path, monkeypatch):
     """Without an address, workers of a working copy are found by those who work in it."""
     monkeypatch.chdir(tmp_path)

@@ -76,6 +76,7 @@ def test_a_pool_of_actors_is_a_pool(cluster, two_nodes, tmp_path):
             list(pool.map([1]))
 
 
+@pytest.mark.slow
 def test_a_node_that_dies_loses_nothing(cluster, two_nodes):
     with open_pool(workers_on(cluster), 1, make_misbehaving) as pool:
         assert len(dict(pool.map(["pid", "pid", "slow", "slow"]))) == 4
@@ -131,6 +132,7 @@ def test_nodes_that_freeze_are_done_without(cluster, nodes):
 
 
 @needs_namespaces
+@pytest.mark.slow
 def test_files_reach_a_node_that_does_not_see_them(cluster, tmp_path):
     data, temporary = tmp_path / "data", tmp_path / "node"
     data.mkdir()

@@ -180,7 +180,10 @@ class Exported:
         return compare_decisions(actions, self.policy.logits(actions.pack(np, questions, features)), decisions)
 
 
-@pytest.fixture(scope="module", params=CASES)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(task, marks=[] if task == "inline-size" else pytest.mark.slow) for task in CASES],
+)
 def exported(request, tmp_path_factory):
     policy, make_trace, inputs, outputs = CASES[request.param]
     root, trace = tmp_path_factory.mktemp("export"), make_trace()

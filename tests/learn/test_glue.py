@@ -214,7 +214,7 @@ def test_every_learner_compiles_training_modules_and_validates_on_all_of_validat
     assert all(len(set(batch)) == 2 for batch in others)  # as many as the setting says
 
 
-@pytest.mark.parametrize("learner", ["bc", *VALIDATING])
+@pytest.mark.parametrize("learner", ["bc", "bcmax", "es", "ppo", pytest.param("marginal", marks=pytest.mark.slow)])
 def test_nothing_of_the_test_projects_matters(on_modules, learner):
     """Features, answers and sizes of test are others: neither weights nor scales nor the history change."""
     plain, altered = on_modules(learner), on_modules(learner, "test")
@@ -225,7 +225,7 @@ def test_nothing_of_the_test_projects_matters(on_modules, learner):
     assert scales[0].scale.tolist() == scales[1].scale.tolist()
 
 
-@pytest.mark.parametrize("learner", ["bc", "marginal"])
+@pytest.mark.parametrize("learner", ["bc", pytest.param("marginal", marks=pytest.mark.slow)])
 def test_cloning_stops_by_the_validation_projects(on_modules, learner):
     """Where the heuristic answers the other way round, another epoch is the best one."""
     plain, altered = on_modules(learner), on_modules(learner, "validation")

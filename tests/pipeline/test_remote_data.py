@@ -172,6 +172,7 @@ def test_results_travel_through_a_folder(sharing, tmp_path):
     assert "changed deps" in reader.shell("dvc status corpus").stdout
 
 
+@pytest.mark.slow
 def test_results_travel_through_s3(sharing, server):
     values = at_server(server, "corpus")
     sharing.follow("S3", values)

@@ -16,6 +16,7 @@ def train(checkout, name, compiling=None, trees=True, **changes):
     return checkout.run(*checkout.training("es", name, **sections))
 
 
+@pytest.mark.slow
 def test_policies_are_kept_and_change_nothing(finished):
     run = train(finished, "saving", save_every=1)
     assert run.returncode == 0, run.stderr[-3000:]

@@ -76,8 +76,12 @@ def test_another_level_has_a_corpus_and_a_baseline_of_its_own(finished, tmp_path
     ("points", "message"),
     [
         ({"es.stepsize": [0.1]}, "unknown setting 'es.stepsize'"),
-        ({"es.step_size": [-0.1]}, "sweep point es.step_size=-0.1: es.step_size: input should be greater than 0"),
-        ({}, "the sweep holds one training, so there is nothing to compare"),
+        pytest.param(
+            {"es.step_size": [-0.1]},
+            "sweep point es.step_size=-0.1: es.step_size: input should be greater than 0",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param({}, "the sweep holds one training, so there is nothing to compare", marks=pytest.mark.slow),
     ],
 )
 def test_a_sweep_that_cannot_be_made_is_one_clear_message(finished, tmp_path, points, message):

@@ -46,6 +46,7 @@ def cluster():
 
 
 @needs_ray
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_same_bytes_on_a_cluster(finished, cluster):
     expected = {file: (finished.root / "data/policies/es-s0" / file).read_bytes() for file in FILES}

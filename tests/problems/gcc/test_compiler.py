@@ -204,7 +204,10 @@ def test_a_table_of_a_projects_units_gives_the_same_as_its_files(compiler, tmp_p
         opened.close()
 
 
-@pytest.mark.parametrize("settings", [WHOLE, FUNCTIONS], ids=["translation units", "functions"])
+@pytest.mark.parametrize(
+    "settings",
+    [pytest.param(WHOLE, id="translation units"), pytest.param(FUNCTIONS, id="functions", marks=pytest.mark.slow)],
+)
 def test_later_runs_compile_nothing_that_is_known(tmp_path, settings):
     recipe = load_recipe(Path("config/corpora/sample/lz.yaml"))
     rows = project_units("lz", recipe, find_gcc(), BuildLimits(10, 0.0, 0, 2), tmp_path)
