@@ -167,6 +167,7 @@ REGALLOC_EVICT = Task(
     mode_flags=("-regalloc-enable-advisor=release",),
     channel_option="-regalloc-evict-interactive-channel-base=",
     decision="index_to_evict",
+    model="RegAllocEvictModel",
     measure=SPILL_COST,
     probe=_probe(),
     actions=Categorical(MASK),

@@ -65,6 +65,7 @@ INLINE_SIZE = Task(
     mode_flags=("-enable-ml-inliner=release",),
     channel_option="-inliner-interactive-channel-base=",
     decision="inlining_decision",
+    model="InlinerSizeModel",
     measure=TEXT,
     probe=_PROBE,
     actions=Binary(),

@@ -134,6 +134,7 @@ REGALLOC_PRIORITY = Task(
     mode_flags=("-regalloc-enable-priority-advisor=release",),
     channel_option="-regalloc-priority-interactive-channel-base=",
     decision="priority",
+    model="RegAllocPriorityModel",
     measure=SPILL_COST,
     probe="define i64 @f(i64 %x, i64 %y) {\n  %z = mul i64 %x, %y\n  ret i64 %z\n}\n",
     actions=PRIORITIES,

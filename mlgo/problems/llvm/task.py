@@ -163,6 +163,7 @@ class Task:
         mode_flags: options that make the compiler ask, without the channel.
         channel_option: option that takes the channel's base path, ending in ``=``.
         decision: name of the answer tensor.
+        model: class that LLVM's build calls a model of this task.
         measure: what its decisions are about; other measures can be minimised, too, see `objectives`.
         probe: textual IR on which the compiler asks at least once.
         actions: what an answer may be, and how policies see a question.
@@ -186,6 +187,7 @@ class Task:
     mode_flags: tuple[str, ...]
     channel_option: str
     decision: str
+    model: str
     measure: Measure
     probe: str
     actions: ActionSpace
