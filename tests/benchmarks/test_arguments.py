@@ -15,6 +15,7 @@ def test_all_are_found():
         "coverage",
         "echo",
         "env",
+        "exported",
         "host",
         "log",
         "nested",

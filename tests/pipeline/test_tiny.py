@@ -87,8 +87,9 @@ def test_self_test_holds_for_the_samples(finished):
 def test_exported_models_decide_as_the_policies(finished):
     for name in ("bc-s0", "es-s0", "marginal-s0"):
         parity = json.loads((finished.root / f"data/export/{name}/parity.json").read_text())
-        assert parity["mismatches"] == 0
-        assert parity["questions"] == 1000
+        assert parity["mismatches"] == parity["cpp"]["mismatches"] == 0
+        assert parity["questions"] == parity["cpp"]["questions"] == 1000
+        assert set(parity["cpp"]["files"]) == {"InlinerSizeModel.cpp", "InlinerSizeModel.h"}
 
 
 def test_second_run_has_nothing_to_do(finished):

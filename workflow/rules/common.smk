@@ -78,9 +78,13 @@ def settings(*keys, values=config):
     return str(write_settings(Path("data/work/config"), values, *keys))
 
 
-TEMPLATES = sorted(
-    str(path) for path in Path("mlgo/report").glob("*.*") if path.suffix != ".py"
-)
+def templates(package):
+    """Files of a part of mlgo that are no Python."""
+    files = Path("mlgo", package).glob("*.*")
+    return sorted(str(path) for path in files if path.suffix != ".py")
+
+
+TEMPLATES = templates("report")
 
 
 def code(*packages):

@@ -10,11 +10,13 @@ rule export:
 rule export_policy:
     input:
         script="scripts/export_policy.py",
-        code=code("export", "learn", "actions", "policy", "problems/llvm"),
+        code=code("export", "learn", "actions", "policy", "problems/llvm", "compiler"),
+        templates=templates("export"),
         policy=expand("data/policies/{{policy}}/{file}", file=POLICY),
         trace="data/baseline/trace.parquet",
     output:
         model=directory("data/export/{policy}/saved_model"),
+        cpp=directory("data/export/{policy}/cpp"),
         parity="data/export/{policy}/parity.json",
     log:
         "data/work/logs/export_policy/{policy}.log",
@@ -26,4 +28,4 @@ rule export_policy:
         config=settings("seed"),
     shell:
         "MLGO_LOG={log} exec python {input.script} --config {params.config} --policy data/policies/{wildcards.policy} "
-        "--trace {input.trace} --model {output.model} --parity {output.parity}"
+        "--trace {input.trace} --model {output.model} --cpp {output.cpp} --parity {output.parity}"

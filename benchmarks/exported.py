@@ -1,0 +1,71 @@
+"""What a decision costs: of a policy as C++, and of the same policy in a process that hosts compilers.
+
+Example:
+    python -m benchmarks.exported --policy data/policies/marginal-s0
+    python -m benchmarks.exported --policy data/policies/marginal-s0 --json
+"""
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.arguments import compiling_parser, print_record, run_benchmark
+from mlgo.actions.reading import check_features
+from mlgo.core.artifacts import read_table
+from mlgo.core.errors import ArtifactError
+from mlgo.core.scratch import scratch_directory
+from mlgo.core.seeding import sample
+from mlgo.core.work import shared_folder
+from mlgo.export.cpp import export_cpp, run_cpp
+from mlgo.export.saved_model import asked_features, recorded_questions
+from mlgo.policy.network import logits
+from mlgo.policy.stored import load_policy
+from mlgo.problems.llvm.task import get_task
+
+_QUESTIONS = 1000
+
+
+def main() -> None:
+    """Run the benchmark and print."""
+    parser = compiling_parser("benchmarks.exported", __doc__)
+    parser.add_argument("--policy", type=Path, required=True, help="folder of the policy")
+    args = parser.parse_args()
+    policy, path = load_policy(args.policy), args.data / "baseline" / "trace.parquet"
+    trace = read_table(path)
+    check_features(asked_features(policy), trace.column_names, "the trace")
+    if not trace.num_rows:
+        raise ArtifactError(f"{path} holds no question")
+    questions = trace.take(sample(range(trace.num_rows), _QUESTIONS, 0, "benchmark"))
+    asked, rounds, repeats = recorded_questions(questions, policy), 3 if args.quick else 9, 10 if args.quick else 100
+    seen = policy.actions.encode(
+        np, policy.actions.pack(np, asked, policy.normalisation.features), policy.normalisation
+    )
+    with scratch_directory() as folder:
+        export_cpp(policy, questions, folder)
+        cpp = [
+            run_cpp(folder, get_task(policy.task), asked, shared_folder() / "zig-cache", repeats)[1]
+            for _ in range(rounds)
+        ]
+        source_bytes = sum(file.stat().st_size for file in folder.iterdir())
+    network = []
+    for _ in range(rounds):
+        start = time.process_time_ns()
+        for row in seen:
+            logits(policy.layers, row)
+        network.append((time.process_time_ns() - start) / len(seen))
+    record = {
+        "questions": questions.num_rows,
+        "weights": policy.weights.size,
+        "weights_not_zero": int(np.count_nonzero(policy.weights)),
+        "source_bytes": source_bytes,
+        "cpp_ns": round(float(np.median(cpp))),
+        "cpp_ns_min": round(min(cpp)),
+        "cpp_ns_max": round(max(cpp)),
+        "numpy_network_ns": round(float(np.median(network))),
+    }
+    print_record(record, as_json=args.json)
+
+
+if __name__ == "__main__":
+    run_benchmark("benchmarks.exported")

@@ -1,0 +1,199 @@
+"""A policy as C++ that needs no TensorFlow: the class that LLVM's release mode asks, and its weights as constants.
+
+Contract: llvm/include/llvm/Analysis/ReleaseModeModelRunner.h looks inputs up as ``feed_`` and the feature, the answer
+as ``fetch_`` and the decision; a negative index is an input that the model does not look at. LLVM's build takes header
+and object by ``LLVM_OVERRIDE_MODEL_HEADER_<CLASS>`` and ``LLVM_OVERRIDE_MODEL_OBJECT_<CLASS>``.
+"""
+
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from mlgo import __version__
+from mlgo.actions import Categorical, Scalar
+from mlgo.compiler.process import run_bounded
+from mlgo.compiler.toolchain import find_linker, zig_environment
+from mlgo.core.artifacts import trace_features
+from mlgo.core.errors import CompilerExit, CompileTimeout
+from mlgo.core.files import content_hash, write_text
+from mlgo.core.scratch import scratch_directory
+from mlgo.export.saved_model import asked_features
+from mlgo.policy.features import CLIP
+from mlgo.policy.policy import Policy
+from mlgo.problems.llvm.task import Task, get_task
+
+_HERE = Path(__file__).parent
+_TYPES = {"int64": "int64_t", "int32": "int32_t", "float": "float", "double": "double"}
+_TIMEOUT_S = 300.0
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input of the model.
+
+    Attributes:
+        name: feature.
+        type: of C.
+        size: numbers.
+        not_finite: literal in place of what is no finite number; empty where all is taken as it is.
+    """
+
+    name: str
+    type: str
+    size: int
+    not_finite: str = ""
+
+    @property
+    def variable(self) -> str:
+        """Member of the class."""
+        return "In_" + self.name
+
+    def value(self, index: str) -> str:
+        """Expression for one number; a single one goes to all columns."""
+        number = f"static_cast<float>({self.variable}[{index if self.size > 1 else 0}])"
+        return f"(isfinite({number}) ? {number} : {self.not_finite})" if self.not_finite else number
+
+
+def cpp_sources(policy: Policy, trace: pa.Table) -> dict[str, str]:
+    """Header and implementation, by file name; the same policy gives the same text.
+
+    Args:
+        policy: what to export.
+        trace: recorded questions; tells types and sizes of the inputs.
+    """
+    task, actions, scaling = get_task(policy.task), policy.actions, policy.normalisation
+    inputs = {one.name: one for one in _inputs(policy, task, trace)}
+    features, name = [inputs[name] for name in scaling.features], task.model
+    unit = np.ones_like(scaling.scale) if scaling.unit is None else scaling.unit
+    words: dict[str, Any] = {
+        "name": name,
+        "title": f"Policy for {task.name}: layers of {', '.join(map(str, policy.architecture.widths))}.",
+        "origin": f"SHA-256 of network and provenance: {content_hash([policy.weights.tobytes().hex(), policy.origin])}",
+        "version": __version__,
+        "decision": task.decision,
+        "answer": "float" if actions.dtype is np.float32 else "int64_t",
+        "inputs": list(inputs.values()),
+        "features": features,
+        "scaling": {
+            key: _floats(one) for key, one in (("unit", unit), ("centre", scaling.centre), ("scale", scaling.scale))
+        },
+        "clip": CLIP,
+        "layers": [_layer(matrix, bias) for matrix, bias in policy.layers],
+        "actions": type(actions).__name__.lower(),
+    }
+    if isinstance(actions, Categorical):
+        words["mask"] = inputs[actions.mask]
+    if isinstance(actions, Scalar):
+        feature, least = actions.threshold
+        words |= {
+            "num_groups": actions.num_groups,
+            "group": scaling.features.index(actions.group),
+            "threshold": scaling.features.index(feature) if feature in scaling.features else None,
+            "least": _float(least),
+            "half": _float(actions.high / np.float32(2.0)),
+        }
+    return {f"{name}.{kind}": _templates().get_template(f"model.{kind}.jinja").render(words) for kind in ("h", "cpp")}
+
+
+def export_cpp(policy: Policy, trace: pa.Table, folder: Path) -> None:
+    """Write header and implementation; raises `ArtifactError` where the folder cannot be written."""
+    for name, text in cpp_sources(policy, trace).items():
+        write_text(folder / name, text)
+
+
+def run_cpp(
+    folder: Path, task: Task, questions: Mapping[str, np.ndarray], cache_dir: Path, repeats: int = 1
+) -> tuple[np.ndarray, float]:
+    """Compile an exported model with the toolchain's own compiler, and ask it as LLVM's release mode does.
+
+    Args:
+        folder: what `export_cpp` has written.
+        task: its decision problem.
+        questions: by feature, [num_steps] or [num_steps, num_columns].
+        cache_dir: folder for zig's caches.
+        repeats: how often all questions are asked, for the time.
+
+    Returns:
+        int64 or float32 [num_steps], the decisions; and nanoseconds of processor time for one of them.
+
+    Raises:
+        CompilerExit: the model does not compile, or does not run.
+        CompileTimeout: not in time.
+    """
+    dtype = np.dtype(task.actions.dtype)
+    with scratch_directory() as scratch:
+        program, asked, told = scratch / "ask", scratch / "questions", scratch / "answers"
+        sources = [str(_HERE / "ask.cpp"), str(folder / f"{task.model}.cpp")]
+        names = [f"-DMODEL={task.model}", f'-DHEADER="{task.model}.h"', f'-DRESULT="fetch_{task.decision}"']
+        _run([str(find_linker()), "cc", *CPP_FLAGS, *names, f"-I{folder}", *sources, "-o", str(program)], cache_dir)
+        with asked.open("wb") as file:
+            file.write(struct.pack("<qq", len(questions), len(next(iter(questions.values())))))
+            for name, values in questions.items():
+                word, rows = f"feed_{name}".encode(), np.ascontiguousarray(values)
+                file.write(struct.pack("<qq", len(word), rows[:1].nbytes) + word + rows.tobytes())
+        _run([str(program), str(asked), str(told), str(dtype.itemsize), str(repeats)], cache_dir)
+        found = told.read_bytes()
+    return np.frombuffer(found[8:], dtype), struct.unpack("<d", found[:8])[0]
+
+
+CPP_FLAGS = ("-std=c++17", "-O3", "-g0", "-fPIC", "-fno-exceptions", "-fno-rtti", "-fno-sanitize=all", "-mcpu=baseline")
+"""How an object for LLVM's build is compiled: position-independent, as LLVM itself, for any processor of its kind."""
+
+
+def _inputs(policy: Policy, task: Task, trace: pa.Table) -> Iterable[Input]:
+    types = trace_features(trace)
+    for name in asked_features(policy):
+        kind, size = types[name], 1
+        if pa.types.is_fixed_size_list(kind):
+            kind, size = kind.value_type, kind.list_size
+        yield Input(name, _TYPES[str(kind)], size, _float(task.not_finite[name]) if name in task.not_finite else "")
+
+
+def _layer(matrix: np.ndarray, bias: np.ndarray) -> dict[str, object]:
+    """A matrix [inputs, outputs] without the zeros at the ends of its rows: joined networks are mostly zeros."""
+    rows: list[str] = []
+    weights: list[float] = []
+    for row in matrix:
+        columns = np.flatnonzero(row)
+        first, end = (int(columns[0]), int(columns[-1]) + 1) if columns.size else (0, 0)
+        rows.append(f"{{{len(weights)},{first},{end - first}}}")
+        weights += row[first:end].tolist()
+    return {
+        "num_inputs": matrix.shape[0],
+        "num_outputs": matrix.shape[1],
+        "rows": ",".join(rows),
+        "weights": _floats(weights or [0.0]),
+        "bias": _floats(bias),
+    }
+
+
+def _floats(values: Iterable[Any]) -> str:
+    return ",".join(map(_float, values))
+
+
+def _float(value: Any) -> str:
+    """A literal that is exactly this float32."""
+    return f"{float(np.float32(value)).hex()}f"
+
+
+def _run(command: list[str], cache_dir: Path) -> None:
+    run = run_bounded(command, _TIMEOUT_S, env=zig_environment(cache_dir))
+    if run.returncode is None:
+        raise CompileTimeout(f"no end within {_TIMEOUT_S:g} s")
+    if run.returncode != 0:
+        raise CompilerExit(f"the exported model does not compile or run: {run.stderr.strip()[:500]}")
+
+
+@cache
+def _templates() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(_HERE), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )  # fmt: skip
