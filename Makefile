@@ -85,9 +85,9 @@ programs: setup  ## build and run the programs under all policies, then print wh
 	$(SNAKEMAKE) -- programs
 	@$(RUN) mlgo report programs
 
-scoreboard: setup  ## train all learners at equal compile budgets and sizes, five seeds, write docs/results/scoreboard.md (hours on 2 cores)
+scoreboard: setup  ## train all learners at equal compile budgets and sizes, five seeds, write docs/results/scoreboard.md (2 hours on 2 cores)
 	$(SNAKEMAKE) --configfile config/presets/scoreboard.yaml -- evaluate
-	@$(RUN) mlgo report scoreboard --markdown docs/results/scoreboard.md
+	@$(RUN) mlgo report scoreboard --preset config/presets/scoreboard.yaml --markdown docs/results/scoreboard.md
 
 generalisation: setup  ## train and test across languages and compilers, write docs/results/generalisation.md (2 hours on 2 cores)
 	$(SNAKEMAKE) $(if $(PRESET),,--configfile config/presets/generalisation.yaml) -- generalisation
