@@ -35,7 +35,7 @@ from mlgo.core.work import shared_folder
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost
-from mlgo.rollout.baseline import score_references
+from mlgo.rollout.baseline import Scoring, score_references
 
 
 def main() -> None:
@@ -51,8 +51,8 @@ def main() -> None:
 
     values, (corpus, _) = settings_of(args), corpus_and_baseline(args)
     (toolchain, settings), task = compiler_of(values), get_task(values.value("task"))
-    others = values.value("baseline.references") == "all"
     inline_share, seed = values.value("baseline.random_inline_share"), values.value("seed")
+    how = Scoring(values.value("baseline.references") == "all", inline_share, seed)
     probe_channel(toolchain, task, settings)
     modules = load_modules(corpus, project=args.project)
     bitcode = unpack_bitcode(corpus, modules, shared_folder(args.work) / "bitcode")
@@ -61,9 +61,7 @@ def main() -> None:
         scratch_directory() as folder,
         CompileHost(toolchain, task.name, settings, args.workers, workers=where) as host,
     ):
-        baseline = score_references(
-            host, task, toolchain.quirks, modules, bitcode, others, inline_share, seed, folder, args.project
-        )
+        baseline = score_references(host, task, toolchain.quirks, modules, bitcode, how, folder, args.project)
     origin = provenance(
         compiler=toolchain.name,
         compiler_sha256=toolchain.sha256,

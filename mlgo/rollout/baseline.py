@@ -25,6 +25,28 @@ from mlgo.rollout.outcome import CompileOutcome
 
 
 @dataclass(frozen=True)
+class Scoring:
+    """Which references are scored, and how.
+
+    Training reads of the heuristic and the traced reference alone. Other references are for reports, so modules of
+    training projects are not compiled under them.
+
+    Attributes:
+        others: whether modules that are judged are compiled under the other references, too.
+        random_inline_share: probability that the random advisor inlines.
+        seed: root seed of the random advisor.
+    """
+
+    others: bool
+    random_inline_share: float
+    seed: int
+
+    def wants(self, task: Task, module: Module, advisor: str) -> bool:
+        """Whether a module is compiled under a reference."""
+        return advisor in task.references.needed or (self.others and module.split != "train")
+
+
+@dataclass(frozen=True)
 class Baseline:
     """References of some modules.
 
@@ -49,16 +71,11 @@ def score_references(
     quirks: Quirks,
     modules: Sequence[Module],
     bitcode: Mapping[str, Path],
-    others: bool,
-    random_inline_share: float,
-    seed: int,
+    how: Scoring,
     folder: Path,
     label: str = "",
 ) -> Baseline:
     """Compile modules under the reference advisors and record what the heuristic was asked.
-
-    Training reads of the heuristic and the traced reference alone. Other references are for reports, so modules of
-    training projects are not compiled under them.
 
     Args:
         host: runs the compiles.
@@ -66,9 +83,7 @@ def score_references(
         quirks: of the host's compiler.
         modules: what to compile, projects as a whole.
         bitcode: file by module key.
-        others: whether modules that are judged are compiled under the other references, too.
-        random_inline_share: probability that the random advisor inlines.
-        seed: root seed of the random advisor.
+        how: which references.
         folder: for the objects, until what they share is known.
         label: title of the progress bar.
     """
@@ -78,15 +93,13 @@ def score_references(
         plain = CompileJob(module.key, bitcode[module.key], None, object_path=object_path)
         if advisor == HEURISTIC:
             return plain
-        answers = references.advisors[advisor](Setting(seed, module.key, random_inline_share, quirks.default_slot))
+        setting = Setting(how.seed, module.key, how.random_inline_share, quirks.default_slot)
+        answers = references.advisors[advisor](setting)
         traced = advisor == references.traced
         return replace(plain, advisor=answers, with_default=traced and task.default is not None, record=traced)
 
     pairs = [
-        (module, advisor)
-        for module in modules
-        for advisor in references.names
-        if advisor in references.needed or (others and module.split != "train")
+        (module, advisor) for module in modules for advisor in references.names if how.wants(task, module, advisor)
     ]
     objects = [folder / f"{number:06d}.o" for number in range(len(pairs))]
     jobs = [job(*pair, path) for pair, path in zip(pairs, objects, strict=True)]

@@ -15,7 +15,7 @@ from mlgo.execution.trees import ReplayStore
 from mlgo.problems.llvm.advisors import ConstantAdvisor
 from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost, CompileJob
-from mlgo.rollout.baseline import score_references
+from mlgo.rollout.baseline import Scoring, score_references
 from mlgo.rollout.copies import Copies
 from mlgo.rollout.memory import tree_key
 from mlgo.rollout.scored import load_copies
@@ -34,7 +34,7 @@ def bitcode(sample):
 def baseline(toolchain, settings, bitcode, tmp_path_factory):
     with CompileHost(toolchain, "inline-size", settings, 2) as host:
         task, folder = get_task("inline-size"), tmp_path_factory.mktemp("objects")
-        return score_references(host, task, Quirks(), MODULES, bitcode, True, 0.1, 0, folder)
+        return score_references(host, task, Quirks(), MODULES, bitcode, Scoring(True, 0.1, 0), folder)
 
 
 def sizes_of(baseline, advisor: str) -> dict[str, int]:

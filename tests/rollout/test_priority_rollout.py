@@ -13,7 +13,7 @@ from mlgo.policy.policy import Policy
 from mlgo.policy.vocabulary import build_vocabulary, normalisation, recorded_values
 from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost
-from mlgo.rollout.baseline import score_references
+from mlgo.rollout.baseline import Scoring, score_references
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.scored import ScoredModule
 from tests.conftest import FLAGS, SAMPLE
@@ -44,7 +44,9 @@ def host(toolchain, fast):
 
 @pytest.fixture(scope="module")
 def baseline(host, bitcode, tmp_path_factory):
-    return score_references(host, TASK, Quirks(), [MODULE], bitcode, True, 0.5, 0, tmp_path_factory.mktemp("objects"))
+    return score_references(
+        host, TASK, Quirks(), [MODULE], bitcode, Scoring(True, 0.5, 0), tmp_path_factory.mktemp("objects")
+    )
 
 
 def test_the_trace_holds_the_traced_references_answers(baseline, tmp_path):

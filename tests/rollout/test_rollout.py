@@ -21,7 +21,7 @@ from mlgo.policy.policy import Policy
 from mlgo.problems.llvm.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost, CompileJob, CompileOutcome, check_failures
-from mlgo.rollout.baseline import score_references, self_test_failures
+from mlgo.rollout.baseline import Scoring, score_references, self_test_failures
 from mlgo.rollout.candidates import CandidateEvaluator
 from mlgo.rollout.episodes import Episode
 from mlgo.rollout.evaluation import evaluate_policy
@@ -56,7 +56,7 @@ def bitcode(modules, sample, tmp_path_factory):
 @pytest.fixture(scope="module")
 def baseline(host, task, modules, bitcode, tmp_path_factory):
     tmp_path = tmp_path_factory.mktemp("objects")
-    return score_references(host, task, Quirks(), [*modules, BROKEN], bitcode, True, 0.5, 0, tmp_path)
+    return score_references(host, task, Quirks(), [*modules, BROKEN], bitcode, Scoring(True, 0.5, 0), tmp_path)
 
 
 def test_references_have_a_row_per_module_and_advisor(baseline, modules, tmp_path):
@@ -70,9 +70,9 @@ def test_references_have_a_row_per_module_and_advisor(baseline, modules, tmp_pat
 
 def test_modules_of_training_projects_are_compiled_under_what_training_reads(host, task, modules, bitcode, tmp_path):
     trained = [dataclasses.replace(modules[0], split="train")]
-    found = score_references(host, task, Quirks(), trained, bitcode, True, 0.5, 0, tmp_path)
+    found = score_references(host, task, Quirks(), trained, bitcode, Scoring(True, 0.5, 0), tmp_path)
     assert [row["advisor"] for row in found.scores] == ["heuristic", "echo"]
-    found = score_references(host, task, Quirks(), modules[:1], bitcode, False, 0.5, 0, tmp_path)
+    found = score_references(host, task, Quirks(), modules[:1], bitcode, Scoring(False, 0.5, 0), tmp_path)
     assert [row["advisor"] for row in found.scores] == ["heuristic", "echo"]
     assert len(found.trace) > 0
 
@@ -123,7 +123,7 @@ def test_the_self_test_names_the_cause(baseline):
 def test_the_size_stop_explains_a_difference(toolchain, settings, task, modules, bitcode, tmp_path):
     tight = settings.model_copy(update={"size_stop_factor": 1.0001})
     with CompileHost(toolchain, "inline-size", tight, 1) as host:
-        stopped = score_references(host, task, Quirks(), modules, bitcode, True, 0.5, 0, tmp_path)
+        stopped = score_references(host, task, Quirks(), modules, bitcode, Scoring(True, 0.5, 0), tmp_path)
     found = self_test_failures(pa.Table.from_pylist(stopped.scores, schema=SCORES.remove_metadata()))
     truncated = [row for row in stopped.scores if row["advisor"] == "echo" and row["truncated"]]
     for row in truncated:
@@ -177,20 +177,20 @@ def test_a_compiler_that_hides_a_feature_is_asked_twice(baseline, host, task, mo
         default_hides_a_feature = True
 
     hiding = HidingHost(host)
-    once = score_references(hiding, task, Quirks(), modules, bitcode, True, 0.5, 0, tmp_path)
+    once = score_references(hiding, task, Quirks(), modules, bitcode, Scoring(True, 0.5, 0), tmp_path)
     assert set(once.trace[HidingHost.HIDDEN].to_pylist()) == {0, 1}  # what must not be learnt from
-    again = score_references(hiding, task, Hiding(), modules, bitcode, True, 0.5, 0, tmp_path)
+    again = score_references(hiding, task, Hiding(), modules, bitcode, Scoring(True, 0.5, 0), tmp_path)
     assert again.trace.equals(baseline.trace)
 
 
 def test_two_runs_give_the_same(baseline, host, task, modules, bitcode, tmp_path):
-    again = score_references(host, task, Quirks(), [*modules, BROKEN], bitcode, True, 0.5, 0, tmp_path)
+    again = score_references(host, task, Quirks(), [*modules, BROKEN], bitcode, Scoring(True, 0.5, 0), tmp_path)
     assert again.scores == baseline.scores
     assert again.trace.equals(baseline.trace)
 
 
 def test_nothing_to_trace(host, task, bitcode, tmp_path):
-    found = score_references(host, task, Quirks(), [BROKEN], bitcode, True, 0.5, 0, tmp_path)
+    found = score_references(host, task, Quirks(), [BROKEN], bitcode, Scoring(True, 0.5, 0), tmp_path)
     assert found.trace is None
     assert found.timings == []
 

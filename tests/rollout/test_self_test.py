@@ -8,7 +8,7 @@ from mlgo.compiler.session import compile_plain
 from mlgo.core.artifacts import SCORES
 from mlgo.corpus.store import Module
 from mlgo.rollout import CompileHost
-from mlgo.rollout.baseline import differing_code, score_references, self_test_failures
+from mlgo.rollout.baseline import Scoring, differing_code, score_references, self_test_failures
 from tests.conftest import FLAGS
 
 UNREACHABLE = """
@@ -39,7 +39,7 @@ def test_the_self_test_tells_what_differs(unreachable, toolchain, settings, task
     module = Module("p", "add.cpp", "c++", "test", "")
     with CompileHost(toolchain, "inline-size", settings, 1) as host:
         found = score_references(
-            host, task, toolchain.quirks, [module], {module.key: unreachable}, False, 0.5, 0, tmp_path
+            host, task, toolchain.quirks, [module], {module.key: unreachable}, Scoring(False, 0.5, 0), tmp_path
         )
     (one,) = self_test_failures(pa.Table.from_pylist(found.scores, schema=SCORES.remove_metadata()))
     assert one["cause"].startswith(
