@@ -11,19 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.arguments import compiling_parser, print_record, run_benchmark
-from mlgo.actions.reading import check_features
-from mlgo.core.artifacts import read_table
-from mlgo.core.errors import ArtifactError
 from mlgo.core.scratch import scratch_directory
-from mlgo.core.seeding import sample
 from mlgo.core.work import shared_folder
 from mlgo.export.cpp import export_cpp, run_cpp
-from mlgo.export.saved_model import asked_features, recorded_questions
+from mlgo.export.saved_model import recorded_questions, sampled_questions
 from mlgo.policy.network import logits
 from mlgo.policy.stored import load_policy
 from mlgo.problems.llvm.task import get_task
-
-_QUESTIONS = 1000
 
 
 def main() -> None:
@@ -31,12 +25,8 @@ def main() -> None:
     parser = compiling_parser("benchmarks.exported", __doc__)
     parser.add_argument("--policy", type=Path, required=True, help="folder of the policy")
     args = parser.parse_args()
-    policy, path = load_policy(args.policy), args.data / "baseline" / "trace.parquet"
-    trace = read_table(path)
-    check_features(asked_features(policy), trace.column_names, "the trace")
-    if not trace.num_rows:
-        raise ArtifactError(f"{path} holds no question")
-    questions = trace.take(sample(range(trace.num_rows), _QUESTIONS, 0, "benchmark"))
+    policy = load_policy(args.policy)
+    questions = sampled_questions(args.data / "baseline" / "trace.parquet", policy, 0)
     asked, rounds, repeats = recorded_questions(questions, policy), 3 if args.quick else 9, 10 if args.quick else 100
     seen = policy.actions.encode(
         np, policy.actions.pack(np, asked, policy.normalisation.features), policy.normalisation

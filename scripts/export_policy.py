@@ -9,21 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgo.actions.reading import check_features
 from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.core.artifacts import read_table
-from mlgo.core.errors import ArtifactError
 from mlgo.core.files import file_sha256, write_json
-from mlgo.core.seeding import sample
 from mlgo.core.work import shared_folder
 from mlgo.export.cpp import export_cpp, run_cpp
 from mlgo.export.parity import compare_decisions
-from mlgo.export.saved_model import asked_features, export_saved_model, recorded_questions, run_saved_model
+from mlgo.export.saved_model import export_saved_model, recorded_questions, run_saved_model, sampled_questions
 from mlgo.policy.stored import load_policy
 from mlgo.problems.llvm.task import get_task
-
-PARITY_QUESTIONS = 1000
 
 
 def main() -> None:
@@ -35,11 +29,8 @@ def main() -> None:
     parser.add_argument("--parity", type=Path, required=True, help="output file")
     args = parser.parse_args()
 
-    policy, trace = load_policy(args.policy), read_table(args.trace)
-    check_features(asked_features(policy), trace.column_names, "the trace")
-    if not trace.num_rows:
-        raise ArtifactError(f"{args.trace} holds no question; parity cannot be shown")
-    questions = trace.take(sample(range(trace.num_rows), PARITY_QUESTIONS, settings_of(args).value("seed"), "parity"))
+    policy = load_policy(args.policy)
+    questions = sampled_questions(args.trace, policy, settings_of(args).value("seed"))
     export_saved_model(policy, questions, args.model)
     asked = recorded_questions(questions, policy)
     logits = policy.logits(policy.actions.pack(np, asked, policy.normalisation.features))

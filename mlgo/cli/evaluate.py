@@ -12,12 +12,13 @@ from typing import Any
 
 from tqdm import tqdm
 
+from mlgo.actions import Binary
 from mlgo.cli.arguments import workers_of
 from mlgo.cli.options import add_command, add_config_options, positive, say
 from mlgo.compiler.frontend import FrontEnd
-from mlgo.compiler.toolchain import Toolchain, find_linker, find_toolchain
+from mlgo.compiler.toolchain import find_linker, find_toolchain
 from mlgo.core.artifacts import BODIES, RESULTS, SHIPPED_SIZES, provenance, read_provenance, read_table, write_table
-from mlgo.core.config import CompileConfig, HeadroomConfig, Settings, read_settings
+from mlgo.core.config import CompileConfig, Settings, read_settings
 from mlgo.core.errors import CompileError, ConfigError, MlgoError
 from mlgo.core.files import file_sha256, write_text
 from mlgo.core.names import PolicyName
@@ -35,7 +36,7 @@ from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost
-from mlgo.rollout.linked_search import measure_search
+from mlgo.rollout.linked_search import SearchSettings, measure_search
 from mlgo.rollout.linking import Linking
 from mlgo.rollout.references import measure_references
 from mlgo.rollout.shipped import ProjectRun, Shipped, evaluate_project, other_modules
@@ -109,7 +110,10 @@ def run(args: argparse.Namespace) -> None:
     values = read_settings(args.config, *args.preset)
     name = PolicyName.of(args.policy.resolve().name)
     subjects, output = _subjects(args, name)
-    policy, compiling = load_policy(args.policy), values.section("compile", CompileConfig)
+    if args.search and args.form == "thin":
+        raise ConfigError("--search looks at one compile of a module, --form thin has two; leave one of both out")
+    policy = load_policy(args.policy, Binary) if args.search else load_policy(args.policy)
+    compiling = values.section("compile", CompileConfig)
     for subject in subjects:
         subject.check(policy.task, compiling.optimization)
     look = _look(args, policy, subjects)
@@ -132,18 +136,13 @@ def run(args: argparse.Namespace) -> None:
         **({"form": args.form} if args.form else {}),
         references=with_references,
     )
-    searching = values.section("headroom", HeadroomConfig).model_copy(update={"budget": args.search})
+    flips, seed = values.value("headroom.flips_per_round"), values.value("seed")
     if args.search:
-        origin |= {
-            "search": searching.budget,
-            "flips_per_round": searching.flips_per_round,
-            "seed": values.value("seed"),
-        }
+        origin |= {"search": args.search, "flips_per_round": flips, "seed": seed}
+    searching = SearchSettings(args.search, flips, seed, toolchain.quirks) if args.search else None
     trained = _trained_on(args)
     origin["trained_sha256"] = file_sha256(trained) if trained else ""
     kinds_of = _reader_of_kinds(trained, front_end, args.workers)
-    if args.search and args.form == "thin":
-        raise ConfigError("--search looks at one compile of a module, --form thin has two; leave one of both out")
     with CompileHost(toolchain, policy.task, compiling, args.workers, workers=workers_of(values)) as host:
 
         def evaluate(one: Subject) -> Shipped:
@@ -151,9 +150,7 @@ def run(args: argparse.Namespace) -> None:
                 bitcode = one.unpack()
                 how = replace(linking, kinds=kinds_of(one, bitcode))
                 project = ProjectRun(host, policy, name, one.modules, one.programs, bitcode, how, folder)
-                beside = (
-                    partial(_searched, project, searching, values.value("seed"), toolchain) if args.search else None
-                )
+                beside = partial(measure_search, project, searching) if searching else None
                 found = evaluate_thin(project) if args.form == "thin" else evaluate_project(project, beside)
                 if not with_references:
                     return found
@@ -181,14 +178,6 @@ def run(args: argparse.Namespace) -> None:
     record = {"modules": results.num_rows, "failed": failed, "shipped": shipped.to_pylist()}
     head = f"{results.num_rows} modules, {failed} failed; gains of linked files over the heuristic, more is better"
     say(args, {**record, "page": str(output / "report.html")}, f"{head}\n{text}\npage: {output / 'report.html'}")
-
-
-def _searched(
-    run: ProjectRun, config: HeadroomConfig, seed: int, toolchain: Toolchain, objects: Mapping[str, Path]
-) -> list[dict[str, Any]]:
-    """Rows of a search for smaller linked files."""
-    quirks = toolchain.quirks
-    return measure_search(run, objects, config, seed, "" if quirks.default_hides_a_feature else quirks.default_slot)
 
 
 def _trained_on(args: argparse.Namespace) -> Path | None:

@@ -113,9 +113,12 @@ def shipped_sizes(
         CompileTimeout: it took too long.
         ObjectError: what it wrote is not an ELF file that can be measured.
     """
-    with scratch_directory() as folder:
-        arguments = [*link_options(file, folder), *link_inputs(file, objects)]
-        return _measured(link(linker, arguments, timeout_s, fold=fold))
+    return _not_empty(measure_file(_link(linker, file, objects, timeout_s, fold=fold)))
+
+
+def linked_total(linker: Path, file: LinkedFile, objects: Mapping[str, Path], timeout_s: float) -> int:
+    """The total of `shipped_sizes` alone, without what compressing takes; arguments and errors are the same."""
+    return _not_empty(section_sizes(_link(linker, file, objects, timeout_s)))["total"]
 
 
 def link_and_place(linker: Path, file: LinkedFile, objects: Mapping[str, Path], timeout_s: float) -> Linked:
@@ -125,11 +128,19 @@ def link_and_place(linker: Path, file: LinkedFile, objects: Mapping[str, Path], 
         arguments = [*link_options(file, folder), *link_inputs(file, objects)]
         data = link(linker, arguments, timeout_s, link_map=folder / "map")
         placed = placed_functions(data, (folder / "map").read_text(errors="replace"))
-    return Linked(_measured(data), [replace(one, input=names[one.input]) for one in placed if one.input in names])
+    sizes = _not_empty(measure_file(data))
+    return Linked(sizes, [replace(one, input=names[one.input]) for one in placed if one.input in names])
 
 
-def _measured(data: bytes) -> dict[str, int]:
-    sizes = measure_file(data)
+def _link(
+    linker: Path, file: LinkedFile, objects: Mapping[str, Path], timeout_s: float, *, fold: bool = False
+) -> bytes:
+    with scratch_directory() as folder:
+        arguments = [*link_options(file, folder), *link_inputs(file, objects)]
+        return link(linker, arguments, timeout_s, fold=fold)
+
+
+def _not_empty(sizes: dict[str, int]) -> dict[str, int]:
     if not sizes["text"]:
         raise LinkError(NOTHING_LEFT)
     return sizes
@@ -137,6 +148,16 @@ def _measured(data: bytes) -> dict[str, int]:
 
 def measure_file(data: bytes) -> dict[str, int]:
     """Sizes of a linked file, see `SHIPPED`.
+
+    Raises:
+        ObjectError: not an ELF file that can be measured.
+    """
+    compressed = pa.Codec("zstd", compression_level=_COMPRESSION_LEVEL).compress(data)
+    return section_sizes(data) | {"compressed": len(compressed)}
+
+
+def section_sizes(data: bytes) -> dict[str, int]:
+    """The same without the compressed size.
 
     Raises:
         ObjectError: not an ELF file that can be measured.
@@ -153,8 +174,7 @@ def measure_file(data: bytes) -> dict[str, int]:
         "unwind": shipped & ~code & unwind,
         "total": shipped,
     }
-    compressed = pa.Codec("zstd", compression_level=_COMPRESSION_LEVEL).compress(data)
-    return {name: int(sections["size"][mask].sum()) for name, mask in sizes.items()} | {"compressed": len(compressed)}
+    return {name: int(sections["size"][mask].sum()) for name, mask in sizes.items()}
 
 
 def link_options(file: LinkedFile, folder: Path) -> list[str]:

@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mlgo.core.artifacts import trace_features
+from mlgo.actions.reading import check_features
+from mlgo.core.artifacts import read_table, trace_features
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import write_bytes, write_folder
+from mlgo.core.seeding import sample
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import logits
 from mlgo.policy.policy import Policy
@@ -24,6 +26,7 @@ from mlgo.policy.vocabulary import values_of
 from mlgo.problems.llvm.task import get_task
 
 SIGNATURE = "action"
+PARITY_QUESTIONS = 1000
 TRAINING_INPUTS = ("discount", "reward", "step_type")
 """Inputs that LLVM's training mode feeds besides the features; the model ignores them."""
 
@@ -59,6 +62,25 @@ def export_saved_model(policy: Policy, trace: pa.Table, folder: Path) -> None:
 def asked_features(policy: Policy) -> tuple[str, ...]:
     """Features that a model is fed."""
     return (*policy.actions.needed, *policy.normalisation.features)
+
+
+def sampled_questions(path: Path, policy: Policy, seed: int) -> pa.Table:
+    """Draw rows of a trace, on which exported models are compared with the policy.
+
+    Args:
+        path: the trace.
+        policy: what was exported.
+        seed: root seed of the draw.
+
+    Raises:
+        ArtifactError: there is no readable trace, or no question in it.
+        PolicyError: it lacks a feature of the policy.
+    """
+    trace = read_table(path)
+    check_features(asked_features(policy), trace.column_names, "the trace")
+    if not trace.num_rows:
+        raise ArtifactError(f"{path} holds no question; parity cannot be shown")
+    return trace.take(sample(range(trace.num_rows), PARITY_QUESTIONS, seed, "parity"))
 
 
 def recorded_questions(trace: pa.Table, policy: Policy) -> dict[str, np.ndarray]:

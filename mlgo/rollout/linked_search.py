@@ -8,18 +8,17 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
-from mlgo.actions import Binary
-from mlgo.compiler.linked import LinkedFile, shipped_sizes
+from mlgo.compiler.linked import LinkedFile, linked_total
 from mlgo.compiler.session import CompileResult
-from mlgo.core.config import HeadroomConfig
-from mlgo.core.errors import CompileError, ConfigError
+from mlgo.compiler.toolchain import Quirks
+from mlgo.core.errors import CompileError
 from mlgo.core.seeding import generator
 from mlgo.corpus.store import Module
 from mlgo.policy.overrides import OverridingAdvisor
@@ -39,37 +38,44 @@ _SHIPPED = "shipped"
 """Score of a compile: total bytes of the linked files that hold the module."""
 
 
-def measure_search(
-    run: ProjectRun, objects: Mapping[str, Path], config: HeadroomConfig, seed: int, default_feature: str
-) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class SearchSettings:
+    """How modules are searched.
+
+    Attributes:
+        budget: compiles of each module at most.
+        flips_per_round: as of `search`.
+        seed: root seed of the random groups.
+        quirks: of the compiler. Where its own decision hides a feature, no search begins with the heuristic's answers.
+    """
+
+    budget: int
+    flips_per_round: int
+    seed: int
+    quirks: Quirks
+
+
+def measure_search(run: ProjectRun, how: SearchSettings, objects: Mapping[str, Path]) -> list[dict[str, Any]]:
     """Search each module of a project for answers that make its linked files smaller, then link them.
 
     A search begins with the heuristic's answers, the policy's, and those of `FIXED`; see `search`.
 
     Args:
         run: the project; objects of the search go into its folder.
+        how: budget, flips and seed. Answers of the policy must be yes or no.
         objects: object file under the policy, by module key; modules without one are left out.
-        config: budget of a module, and flips of a round.
-        seed: root seed of the random groups.
-        default_feature: tells the heuristic's answer; empty where no other feature is left for that.
 
     Returns:
         Rows of ``artifacts.SHIPPED_SIZES`` of the contender `SEARCH`.
-
-    Raises:
-        ConfigError: answers of the policy's task are not yes or no.
     """
-    if not isinstance(run.policy.actions, Binary):
-        raise ConfigError(f"a search turns answers of yes and no round, task {run.policy.task} has others")
-    heuristic = [EchoAdvisor(default_feature)] if default_feature else []
+    heuristic = [] if how.quirks.default_hides_a_feature else [EchoAdvisor(how.quirks.default_slot)]
     first: list[PureAdvisor] = [*heuristic, run.policy, *FIXED.values()]
     starts = [OverridingAdvisor(advisor, ignored=MODULE_WIDE) for advisor in first]
     linked = {module.key: module for program in run.programs for module in program.modules}
     modules = [_Module(run, one, objects, bool(heuristic)) for one in linked.values() if objects[one.key].exists()]
     for one in modules:
-        rng = generator(seed, "linked-search", one.module.key)
-        promise, budget = doubt_of(run.policy), config.budget
-        one.begin(search(starts, one.ask, promise, _SHIPPED, budget, config.flips_per_round, rng))
+        rng, promise = generator(how.seed, "linked-search", one.module.key), doubt_of(run.policy)
+        one.begin(search(starts, one.ask, promise, _SHIPPED, how.budget, how.flips_per_round, rng))
     with (
         tqdm(total=len(modules), desc=SEARCH, unit="module") as progress,
         ThreadPoolExecutor(run.linking.num_threads) as pool,
@@ -146,12 +152,12 @@ class _Module:
         linking, objects = self._run.linking, {**self._objects, self.module.key: path}
         try:
             total = sum(
-                shipped_sizes(
+                linked_total(
                     linking.linker,
                     LinkedFile.of_row(program.row),
                     {one.name: objects[one.key] for one in program.modules},
                     linking.timeout_s,
-                )["total"]
+                )
                 for program in self._programs
             )
         except CompileError as error:
