@@ -261,6 +261,18 @@ def processes_naming(text: str) -> set[int]:
     return found
 
 
+def begins(text: str) -> set[int]:
+    """Ids of the processes naming a text, waited for.
+
+    Whoever looks twice may see none the second time: a process that becomes another program has no command line for a
+    moment.
+    """
+    end = time.monotonic() + WITHIN_S
+    while not (found := processes_naming(text)) and time.monotonic() < end:
+        time.sleep(0.01)
+    return found
+
+
 def all_end(text: str) -> bool:
     """Whether the processes naming a text end, which a kill begins and the kernel ends when it has a core for it."""
     end = time.monotonic() + WITHIN_S

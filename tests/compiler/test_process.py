@@ -11,7 +11,7 @@ import pytest
 from mlgo.compiler import process
 from mlgo.compiler.process import Child, run_bounded, without_folders
 from mlgo.core.errors import ToolchainError
-from tests.conftest import REPOSITORY, WITHIN_S, all_end, processes_naming
+from tests.conftest import REPOSITORY, WITHIN_S, all_end, begins, processes_naming
 
 
 @pytest.fixture(autouse=True, params=["with setpriv", "without"])
@@ -145,9 +145,7 @@ def test_markers_of_one_byte_are_counted_once(leaves_nothing):
 def test_leaving_the_block_kills(leaves_nothing):
     with leaves_nothing():
         with pytest.raises(KeyboardInterrupt), Child(["sleep", "123.75"]) as child:
-            end = time.monotonic() + WITHIN_S
-            while not processes_naming("123.75"):  # it becomes what it is to run
-                assert time.monotonic() < end
+            assert begins("123.75")  # it becomes what it is to run
             raise KeyboardInterrupt
         assert child.pidfd >= 0
     assert not processes_naming("123.75")
@@ -174,10 +172,7 @@ def test_children_die_with_a_parent_killed_by_sigkill(tmp_path):
     )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:
         assert parent.stdout.readline() == b"ready\n"
-        end = time.monotonic() + WITHIN_S  # a child is its starter for a moment
-        while not processes_naming("sleep\x00124.25") and time.monotonic() < end:
-            time.sleep(0.01)
-        assert processes_naming("sleep\x00124.25")
+        assert begins("sleep\x00124.25")
         os.kill(parent.pid, signal.SIGKILL)
         parent.wait()
     assert all_end("sleep\x00124.25")
