@@ -26,6 +26,7 @@ LEVELS = [
     {"learn"},
     {"experiments"},
     {"export", "report"},
+    {"deploy"},
     {"cli"},
 ]
 ABOVE = ("benchmarks", "scripts", "examples", "tests")

@@ -21,6 +21,8 @@ COMMANDS = {
     "capture": "capture",
     "corpus": "corpus",
     "compile": "compile_module",
+    "cc": "cc",
+    "c++": "cc",
     "evaluate": "evaluate",
     "explain": "explain",
     "replay": "replay",
@@ -44,8 +46,8 @@ def build_parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     parser.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
     parser.add_argument("--version", action="version", version=f"mlgo {__version__}", help=argparse.SUPPRESS)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", prog="mlgo")
-    for name in names:
-        import_module(f"mlgo.cli.{COMMANDS[name]}").add_parser(commands)
+    for module in dict.fromkeys(COMMANDS[name] for name in names):
+        import_module(f"mlgo.cli.{module}").add_parser(commands)
     return parser
 
 

@@ -37,6 +37,12 @@ def score_type(measure: Measure) -> pa.DataType:
     return pa.int64() if measure.is_integer else pa.float64()
 
 
+def column_type(spec: TensorSpec) -> pa.DataType:
+    """Type of a feature's column: a number, or a list of fixed size."""
+    number = pa.from_numpy_dtype(spec.dtype)
+    return number if spec.num_elements == 1 else pa.list_(number, spec.num_elements)
+
+
 def feature_array(spec: TensorSpec, payloads: np.ndarray, start: int = 0) -> pa.Array:
     """One feature of many observations: numbers, or lists of them.
 

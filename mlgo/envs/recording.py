@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 from gymnasium.utils import RecordConstructorArgs
 
-from mlgo.core.artifacts import TableWriter, feature_array, provenance, steps_schema
+from mlgo.core.artifacts import TableWriter, column_type, feature_array, provenance, steps_schema
 from mlgo.core.errors import ConfigError
-from mlgo.core.types import TensorSpec
 from mlgo.envs.env import CompileEnv
 from mlgo.envs.spaces import Observation
 from mlgo.wire.log import write_header
@@ -45,7 +44,7 @@ class RecordEpisodes(gymnasium.Wrapper[Observation, Any, Observation, Any], Reco
         advice = inner.header.advice
         assert advice is not None
         self._features, self._action = inner.features, advice.dtype
-        types = {spec.name: _column_type(spec) for spec in self._features}
+        types = {spec.name: column_type(spec) for spec in self._features}
         self._schema = steps_schema(types, pa.from_numpy_dtype(self._action))
         self._writer = TableWriter(Path(path), self._schema, _origin(inner))
         self._rows: list[dict[str, Any]] = []
@@ -148,8 +147,3 @@ def _origin(env: CompileEnv) -> dict[str, Any]:
         header=write_header(env.header).decode(),
         features=[spec.name for spec in env.features],
     )
-
-
-def _column_type(spec: TensorSpec) -> pa.DataType:
-    number = pa.from_numpy_dtype(spec.dtype)
-    return number if spec.num_elements == 1 else pa.list_(number, spec.num_elements)

@@ -239,20 +239,25 @@ class Task:
         return ("-Xclang", "-disable-llvm-passes") if self.in_code_generation else ()
 
     def flags(self, channel_base: Path, size_stop_factor: float, *, with_default: bool) -> list[str]:
-        """Compiler options for one compile under advice, without remarks.
+        """Compiler options for one compile of a module under advice, without remarks.
 
         Raises:
             ConfigError: the heuristic's decision is asked for, and the compiler does not tell it for this task.
         """
         if with_default and self.default is None:
             raise ConfigError(f"the compiler does not tell its own decisions for task {self.name}")
-        options = [
-            *self.mode_flags,
-            f"{self.channel_option}{channel_base}",
-            *([f"{self.growth_stop.option}{size_stop_factor:g}"] if self.growth_stop else ()),
-            *(self.default.flags if with_default and self.default else ()),
+        told = self.default.flags if with_default and self.default else ()
+        return [
+            *self.module_flags,
+            *self.asking_flags(str(channel_base), size_stop_factor),
+            *(part for option in told for part in ("-mllvm", option)),
         ]
-        return [*self.module_flags, *(part for option in options for part in ("-mllvm", option))]
+
+    def asking_flags(self, channel_base: str, size_stop_factor: float) -> list[str]:
+        """Compiler options that make it ask over a channel, whatever it compiles."""
+        stop = [f"{self.growth_stop.option}{size_stop_factor:g}"] if self.growth_stop else []
+        options = [*self.mode_flags, f"{self.channel_option}{channel_base}", *stop]
+        return [part for option in options for part in ("-mllvm", option)]
 
 
 def get_task(name: str) -> Task:

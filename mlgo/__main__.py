@@ -1,0 +1,5 @@
+"""``python -m mlgo`` is the `mlgo` command."""
+
+from mlgo.cli.main import main
+
+main()

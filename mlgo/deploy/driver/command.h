@@ -1,0 +1,107 @@
+// What a compiler's command line asks for, as far as it decides whether its compile can be advised.
+#ifndef MLGO_COMMAND_H
+#define MLGO_COMMAND_H
+
+#include "text.h"
+
+#include <stdio.h>
+
+struct Command {
+  const char *Level = "-O0";     // the last of its options for optimization
+  const char *Source = nullptr;  // the first of its sources
+  int NumSources = 0;            // C, C++, Objective-C, IR and bitcode; no assembly
+  bool ReadsInput = false;       // a source comes from the standard input
+  bool HasCode = true;           // it does not end before code is optimized
+};
+
+namespace command {
+
+inline const char *const SourceSuffixes[] = {".c",  ".cc",  ".cp",  ".cxx", ".cpp", ".c++", ".CPP", ".C",  ".i",
+                                             ".ii", ".m",   ".mm",  ".M",   ".mi",  ".mii", ".ll",  ".bc", nullptr};
+inline const char *const SourceLanguages[] = {"c",           "c++",           "cpp-output", "c++-cpp-output",
+                                              "objective-c", "objective-c++", "ir",         nullptr};
+inline const char *const WithValue[] = {"-o",        "-I",       "-D",          "-U",         "-L",       "-l",
+                                        "-include",  "-imacros", "-isystem",    "-iquote",    "-MF",      "-MT",
+                                        "-MQ",       "-target",  "-arch",       "-Xclang",    "-Xlinker", "-mllvm",
+                                        "-T",        "-u",       "-z",          "-e",         "-G",       "-isysroot",
+                                        "--param",   "-rpath",   "-idirafter",  "-framework", "-B",       "-Xassembler",
+                                        "--sysroot", "-soname",  "-iwithprefix", "-Xpreprocessor", nullptr};
+inline const char *const Ends[] = {"-E",        "-M",           "-MM",          "-fsyntax-only", "--version", "-###",
+                                   "--analyze", "-dumpversion", "-dumpmachine", "-emit-ast",     "--help",    nullptr};
+
+inline bool hasSourceSuffix(const char *Path) {
+  const char *Dot = strrchr(Path, '.');
+  return Dot && !strchr(Dot, '/') && isAmong(Dot, SourceSuffixes);
+}
+
+// Words of a response file, which GNU tools quote as a shell does. A file that cannot be read has none.
+inline void readWords(const char *Path, List<char *> &Words) {
+  FILE *File = fopen(Path, "rb");
+  if (!File)
+    return;
+  List<char> Word;
+  bool InWord = false;
+  int Quote = 0;
+  for (int Char = getc(File);; Char = getc(File)) {
+    const bool IsSpace = Char == EOF || (!Quote && strchr(" \t\r\n\f\v", Char));
+    if (IsSpace) {
+      if (InWord) {
+        Word.add('\0');
+        Words.add(strdup(Word.data()));
+        Word.clear();
+      }
+      InWord = false;
+    } else {
+      InWord = true;
+      if (Char == Quote)
+        Quote = 0;
+      else if (!Quote && (Char == '"' || Char == '\''))
+        Quote = Char;
+      else {
+        const int Next = Char == '\\' && Quote != '\'' ? getc(File) : Char;
+        if (Next != EOF)
+          Word.add(static_cast<char>(Next));
+      }
+    }
+    if (Char == EOF)
+      break;
+  }
+  fclose(File);
+}
+
+inline void read(char *const *Words, size_t NumWords, Command &Found, const char *&Language, int Depth = 0) {
+  for (size_t I = 0; I < NumWords; ++I) {
+    const char *Word = Words[I];
+    if (Word[0] == '@' && Word[1] && Depth < 8) {
+      List<char *> Inner;
+      readWords(Word + 1, Inner);
+      read(Inner.data(), Inner.size(), Found, Language, Depth + 1); // its words live on: the process is short
+    } else if (isSame(Word, "-")) {
+      Found.ReadsInput = true;
+    } else if (startsWith(Word, "-x")) {
+      Language = Word[2] ? Word + 2 : I + 1 < NumWords ? Words[++I] : nullptr;
+      if (Language && isSame(Language, "none"))
+        Language = nullptr;
+    } else if (startsWith(Word, "-O")) {
+      Found.Level = Word;
+    } else if (isAmong(Word, Ends) || startsWith(Word, "-print-") || startsWith(Word, "--print-")) {
+      Found.HasCode = false;
+    } else if (isAmong(Word, WithValue)) {
+      ++I;
+    } else if (Word[0] != '-' && (Language ? isAmong(Language, SourceLanguages) : hasSourceSuffix(Word))) {
+      if (!Found.NumSources++)
+        Found.Source = Word;
+    }
+  }
+}
+
+} // namespace command
+
+inline Command readCommand(char *const *Words, size_t NumWords) {
+  Command Found;
+  const char *Language = nullptr;
+  command::read(Words, NumWords, Found, Language);
+  return Found;
+}
+
+#endif

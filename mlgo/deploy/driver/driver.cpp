@@ -1,0 +1,273 @@
+// A compiler that asks a policy: `driver cc|c++ [--plain] [--any-level] [--log FILE] -- ARGUMENTS`.
+//
+// It starts the real compiler with LLVM's interactive channel and answers its questions with the policy that it was made
+// with (settings.h). A command that compiles nothing, or not for size, becomes the real compiler at once. Whatever goes
+// wrong with the channel, the command runs again as a plain one: a build never fails because of a policy.
+#include "command.h"
+#include "conversation.h"
+#include "process.h"
+#include "settings.h"
+#include "text.h"
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <time.h>
+
+namespace {
+
+struct Options {
+  bool IsCxx = false, IsPlain = false, AnyLevel = false;
+  const char *Log = nullptr;
+};
+
+double now() {
+  timespec Time;
+  clock_gettime(CLOCK_MONOTONIC, &Time);
+  return Time.tv_sec + Time.tv_nsec * 1e-9;
+}
+
+void warn(const char *Reason) {
+  fprintf(stderr, "mlgo cc: warning: %s; compiled without the policy\n", Reason);
+}
+
+// What the driver was made from has not changed since.
+bool isCurrent() {
+  for (const settings::File &One : settings::MadeFrom) {
+    struct stat Found;
+    if (stat(One.Path, &Found) != 0 || Found.st_size != One.Size || Found.st_mtim.tv_sec != One.Seconds ||
+        Found.st_mtim.tv_nsec != One.Nanoseconds)
+      return false;
+  }
+  return true;
+}
+
+void quote(List<char> &Line, const char *Text) {
+  Line.add('"');
+  for (; *Text; ++Text) {
+    char Escaped[8];
+    const unsigned char Char = *Text;
+    const bool IsOdd = Char < 0x20 || Char == '"' || Char == '\\';
+    const int Length = IsOdd ? snprintf(Escaped, sizeof Escaped, "\\u%04x", Char) : 1;
+    Line.add(IsOdd ? Escaped : Text, Length);
+  }
+  Line.add('"');
+}
+
+// A line of JSON for each command; written at once, so that those of many compiles do not mix.
+void log(const Options &Asked, const Command &Given, const char *Outcome, const char *Reason, long NumQuestions,
+         long NumChanges, double Seconds) {
+  if (!Asked.Log)
+    return;
+  List<char> Line;
+  char Numbers[128];
+  const auto add = [&](const char *Text) { Line.add(Text, strlen(Text)); };
+  add("{\"source\":");
+  quote(Line, Given.Source ? Given.Source : "");
+  add(",\"outcome\":");
+  quote(Line, Outcome);
+  add(",\"reason\":");
+  quote(Line, Reason);
+  snprintf(Numbers, sizeof Numbers, ",\"questions\":%ld,\"not_zero\":%ld,\"seconds\":%.4f}\n", NumQuestions, NumChanges,
+           Seconds);
+  add(Numbers);
+  const int File = open(Asked.Log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (File < 0 || write(File, Line.data(), Line.size()) < 0)
+    fprintf(stderr, "mlgo cc: warning: cannot write %s: %s\n", Asked.Log, strerror(errno));
+  if (File >= 0)
+    close(File);
+}
+
+// The real compiler's words: its name, what makes zig's driver take -Oz, advice, the user's.
+void addWords(List<const char *> &Words, const Options &Asked, const Command &Given, const char *const *Advice,
+              size_t NumAdvice, char *const *Arguments, size_t NumArguments) {
+  for (const char *const *Word = Asked.IsCxx ? settings::Cxx : settings::C; *Word; ++Word)
+    Words.add(*Word);
+  Words.add(Advice, NumAdvice);
+  for (size_t I = 0; I < NumArguments; ++I)
+    Words.add(Arguments[I]);
+  if (settings::IsZig && isSame(Given.Level, "-Oz") && Given.NumSources) { // which takes it for -Os
+    Words.add("-Xclang");
+    Words.add("-Oz");
+  }
+  Words.add(nullptr);
+}
+
+[[noreturn]] void become(const Options &Asked, const Command &Given, char *const *Arguments, size_t NumArguments) {
+  List<const char *> Words;
+  addWords(Words, Asked, Given, nullptr, 0, Arguments, NumArguments);
+  execv(Words[0], const_cast<char *const *>(Words.data()));
+  fprintf(stderr, "mlgo cc: error: cannot start %s: %s\n", Words[0], strerror(errno));
+  _exit(127);
+}
+
+// Why a command shall not be advised; null if it shall. Most commands of a build compile nothing, or for speed.
+const char *whyNot(const Options &Asked, const Command &Given) {
+  if (Asked.IsPlain)
+    return "--plain";
+  if (!Given.HasCode || !(Given.NumSources || Given.ReadsInput))
+    return "it compiles nothing";
+  if (!Asked.AnyLevel && !isAmong(Given.Level, settings::Levels))
+    return "it compiles at another level than the policy was trained for";
+  return nullptr;
+}
+
+// Why a command that shall be advised cannot be; null if it can.
+const char *whyImpossible(const Command &Given) {
+  if (Given.ReadsInput)
+    return "the standard input could not be read again if something went wrong";
+  if (Given.NumSources > 1)
+    return "several sources in one command would ask at the same time";
+  return nullptr;
+}
+
+struct Outcome {
+  int Status = 0;               // of the compiler, as waitpid gives it
+  int Signal = 0;               // that the driver got meanwhile
+  const char *Wrong = nullptr;  // what went wrong with the channel
+};
+
+// Answers until the compiler ends. It has no deadline of its own: how long a compile may take, its build decides.
+Outcome talk(Conversation<Model> &Talk, const Folder &Place, pid_t Process, int Signals) {
+  Outcome Found;
+  pollfd Watched[] = {{openProcess(Process), POLLIN, 0}, {Place.Questions, POLLIN, 0}, {Signals, POLLIN, 0}};
+  const auto receive = [&] {
+    char Bytes[1 << 16];
+    const ssize_t Count = read(Place.Questions, Bytes, sizeof Bytes);
+    if (Count > 0 && !Found.Wrong)
+      Found.Wrong = Talk.feed(Bytes, Count, Place.Answers);
+    if (Found.Wrong)
+      kill(-Process, SIGKILL);
+    return Count > 0;
+  };
+  if (Watched[0].fd < 0) {
+    Found.Wrong = "the compiler cannot be watched";
+    kill(-Process, SIGKILL);
+  }
+  while (Watched[0].fd >= 0 && !(Watched[0].revents & POLLIN)) {
+    if (poll(Watched, 3, -1) < 0 && errno != EINTR)
+      break;
+    if (Watched[1].revents & POLLIN)
+      receive();
+    if (Watched[2].revents & POLLIN) {
+      signalfd_siginfo Info;
+      if (read(Signals, &Info, sizeof Info) == sizeof Info)
+        kill(-Process, Found.Signal = static_cast<int>(Info.ssi_signo));
+    }
+  }
+  while (!Found.Wrong && receive()) // what it wrote before it ended
+    ;
+  kill(-Process, SIGKILL); // what it left running, while its number cannot be another's
+  waitpid(Process, &Found.Status, 0);
+  if (Watched[0].fd >= 0)
+    close(Watched[0].fd);
+  return Found;
+}
+
+int compile(const Options &Asked, const Command &Given, char *const *Arguments, size_t NumArguments) {
+  const double Start = now();
+  const auto plain = [&](const char *Reason) {
+    warn(Reason);
+    log(Asked, Given, "failed", Reason, 0, 0, now() - Start);
+    become(Asked, Given, Arguments, NumArguments);
+  };
+  Folder Place;
+  if (!Place.make()) {
+    Place.clear();
+    plain("the temporary folder cannot be written (TMPDIR)");
+  }
+  sigset_t Caught, Before;
+  sigemptyset(&Caught);
+  const int Deadly[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+  for (const int Signal : Deadly)
+    sigaddset(&Caught, Signal);
+  sigprocmask(SIG_BLOCK, &Caught, &Before);
+  const int Signals = signalfd(-1, &Caught, SFD_CLOEXEC);
+  Guard Guarding;
+  List<const char *> Advice, Words;
+  List<char> Option;
+  for (const char *const *Word = settings::Advice; *Word; ++Word) {
+    if (!strchr(*Word, '@')) {
+      Advice.add(*Word);
+      continue;
+    }
+    Option.add(*Word, strlen(*Word) - 1);
+    Option.add(Place.Base, strlen(Place.Base) + 1);
+    Advice.add(Option.data());
+  }
+  addWords(Words, Asked, Given, Advice.data(), Advice.size(), Arguments, NumArguments);
+  // zig keeps every object by its command line, and no two of them name the same channel.
+  const char *Cache = getenv("ZIG_LOCAL_CACHE_DIR"), *Kept = Cache ? strdup(Cache) : nullptr;
+  setenv("ZIG_LOCAL_CACHE_DIR", Place.Path, 1);
+  const pid_t Process =
+      Signals >= 0 && Guarding.start(Place.Path) ? startGroup(Words.data(), Guarding.Pipe, Before) : -1;
+  Outcome Found;
+  Conversation<Model> Talk(settings::Result, settings::AnswerBytes, settings::InputBytes, settings::NumInputs);
+  if (Process < 0)
+    Found.Wrong = "no process can be started";
+  else
+    Found = talk(Talk, Place, Process, Signals);
+  Place.clear();
+  Guarding.dismiss();
+  sigprocmask(SIG_SETMASK, &Before, nullptr);
+  if (Found.Signal) { // end as a compiler would
+    signal(Found.Signal, SIG_DFL);
+    raise(Found.Signal);
+  }
+  if (Kept)
+    setenv("ZIG_LOCAL_CACHE_DIR", Kept, 1);
+  else
+    unsetenv("ZIG_LOCAL_CACHE_DIR");
+  const bool Failed = !WIFEXITED(Found.Status) || WEXITSTATUS(Found.Status) != 0;
+  if (Found.Wrong || (Failed && Talk.HasBegun))
+    plain(Found.Wrong ? Found.Wrong : "the compiler failed while it was advised");
+  log(Asked, Given, "advised", "", Talk.NumQuestions, Talk.NumChanges, now() - Start);
+  return WIFEXITED(Found.Status) ? WEXITSTATUS(Found.Status) : 128 + WTERMSIG(Found.Status);
+}
+
+} // namespace
+
+int main(int NumWords, char **Words) {
+  Options Asked;
+  Asked.IsCxx = NumWords > 1 && isSame(Words[1], "c++");
+  int First = 2;
+  bool IsNew = false;
+  for (; First < NumWords; ++First) {
+    if (isSame(Words[First], "--new")) // from its maker alone
+      IsNew = true;
+    else if (isSame(Words[First], "--plain"))
+      Asked.IsPlain = true;
+    else if (isSame(Words[First], "--any-level"))
+      Asked.AnyLevel = true;
+    else if (isSame(Words[First], "--log") && First + 1 < NumWords)
+      Asked.Log = Words[++First];
+    else if ((isSame(Words[First], "--policy") || isSame(Words[First], "--compiler")) && First + 1 < NumWords)
+      ++First; // by which it was found
+    else
+      break;
+  }
+  if (First >= NumWords || !isSame(Words[First], "--")) {
+    fprintf(stderr, "mlgo cc: error: the compiler's arguments come after --, for example mlgo cc -- -Oz -c file.c\n");
+    return 2;
+  }
+  ++First;
+  char *const *Arguments = Words + First;
+  const size_t NumArguments = NumWords > First ? NumWords - First : 0;
+  if (!IsNew && !isCurrent()) { // its maker makes it anew and starts it, or says what is wrong
+    List<const char *> Maker;
+    for (const char *const *Word = settings::Maker; *Word; ++Word)
+      Maker.add(*Word);
+    Maker.add(Words[1]);
+    for (int I = 2; I < NumWords; ++I)
+      Maker.add(Words[I]);
+    Maker.add(nullptr);
+    execv(Maker[0], const_cast<char *const *>(Maker.data()));
+  }
+  const Command Given = readCommand(Arguments, NumArguments);
+  const char *Reason = whyNot(Asked, Given), *const Hindrance = Reason ? nullptr : whyImpossible(Given);
+  if (Hindrance)
+    warn(Reason = Hindrance);
+  if (!Reason)
+    return compile(Asked, Given, Arguments, NumArguments);
+  log(Asked, Given, "plain", Reason, 0, 0, 0.0);
+  become(Asked, Given, Arguments, NumArguments);
+}

@@ -1,0 +1,58 @@
+// The little of text and memory that the driver needs; it is linked without C++'s library, which takes a minute to build.
+#ifndef MLGO_TEXT_H
+#define MLGO_TEXT_H
+
+#include <stdlib.h>
+#include <string.h>
+
+inline bool isSame(const char *One, const char *Other) { return strcmp(One, Other) == 0; }
+
+inline bool startsWith(const char *Text, const char *Beginning) {
+  return strncmp(Text, Beginning, strlen(Beginning)) == 0;
+}
+
+inline bool isAmong(const char *Text, const char *const *Words) {
+  for (; *Words; ++Words)
+    if (isSame(Text, *Words))
+      return true;
+  return false;
+}
+
+// A growing array of plain values.
+template <typename T> class List {
+public:
+  List() = default;
+  List(const List &) = delete;
+  List &operator=(const List &) = delete;
+  ~List() { free(Items); }
+
+  void add(const T &Item) { add(&Item, 1); }
+  void add(const T *From, size_t Count) {
+    if (!Count)
+      return;
+    if (Num + Count > Room) {
+      Room = 2 * (Num + Count);
+      Items = static_cast<T *>(realloc(Items, Room * sizeof(T)));
+      if (!Items)
+        abort();
+    }
+    memcpy(Items + Num, From, Count * sizeof(T));
+    Num += Count;
+  }
+  void dropFirst(size_t Count) {
+    Num -= Count;
+    memmove(Items, Items + Count, Num * sizeof(T));
+  }
+  void clear() { Num = 0; }
+  size_t size() const { return Num; }
+  T *data() { return Items; }
+  T &operator[](size_t Index) { return Items[Index]; }
+  T *begin() { return Items; }
+  T *end() { return Items + Num; }
+
+private:
+  T *Items = nullptr;
+  size_t Num = 0, Room = 0;
+};
+
+#endif

@@ -1,0 +1,232 @@
+"""Drivers: native programs that compile as some compiler does, and answer its questions by some policy.
+
+A build starts a compiler thousands of times, and Python takes longer to start than a small file to compile. So what
+runs in a build is native: the policy's exported class (`mlgo.export.cpp`) and ``driver/driver.cpp``, compiled once and
+kept. A driver knows the files it was made from; when one of them has changed, it has itself made anew.
+"""
+
+import fcntl
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+import mlgo
+from mlgo import __version__
+from mlgo.compiler.probe import probe_channel
+from mlgo.compiler.process import run_bounded, without_folders
+from mlgo.compiler.toolchain import Toolchain, find_linker
+from mlgo.core.artifacts import column_type
+from mlgo.core.config import DEFAULT_COMPILE
+from mlgo.core.errors import ArtifactError, CompilerExit, CompileTimeout, PolicyError
+from mlgo.core.files import Draft, write_text
+from mlgo.core.scratch import scratch_directory
+from mlgo.export.cpp import CPP_FLAGS, cpp_sources
+from mlgo.export.saved_model import asked_features
+from mlgo.policy.policy import Policy
+from mlgo.policy.stored import load_policy
+from mlgo.problems.llvm.task import get_task
+from mlgo.wire.log import Header
+
+CACHE = "MLGO_CACHE"
+"""Environment variable that names the folder in which drivers are kept."""
+
+_SOURCES = Path(__file__).parent / "driver"
+_TIMEOUT_S = 300.0
+_MODEL_FLAGS = tuple(flag for flag in CPP_FLAGS if flag != "-fPIC")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which driver the user means.
+
+    Attributes:
+        policy: folder of the policy.
+        compiler: as the user has named it: a path, or empty for that of the ziglang wheel.
+        named: whether the user has named the policy, too.
+    """
+
+    policy: Path
+    compiler: str = ""
+    named: bool = True
+
+    @property
+    def place(self) -> Path:
+        """The driver. ``bin/mlgo`` builds the same name without Python: keep both the same."""
+        policy = f"policy{self.policy.resolve()}" if self.named else "default"
+        return drivers_folder() / policy / f"@{self.compiler}" / "driver"
+
+
+def drivers_folder() -> Path:
+    """Where drivers are kept: ``$MLGO_CACHE``, else ``mlgo`` in the user's folder for caches."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    return Path(os.environ.get(CACHE) or Path(cache, "mlgo"), "drivers")
+
+
+def default_policy() -> Path:
+    """The released policy.
+
+    Raises:
+        PolicyError: none is installed.
+    """
+    released = Path(mlgo.__file__).parents[1] / "data" / "released" / "marginal-s0"
+    if not released.is_dir():
+        raise PolicyError("there is no released policy here; give --policy DIR")
+    return released
+
+
+def make_driver(choice: Choice, toolchain: Toolchain) -> Path:
+    """Make the driver of a policy and a compiler, unless another process is making it: then wait for that one.
+
+    Args:
+        choice: what the user has named.
+        toolchain: the compiler it names.
+
+    Returns:
+        The program.
+
+    Raises:
+        ArtifactError: no readable policy, or the folder for drivers cannot be written.
+        PolicyError: the policy does not fit what the compiler asks.
+        ToolchainError: the compiler does not offer the interactive channel.
+        CompileError: the driver does not compile, or not in time.
+    """
+    place, began = choice.place, time.time_ns()
+    with _locked(place.parent):
+        if not place.exists() or place.stat().st_mtime_ns < began:
+            _build(choice, toolchain, place)
+    return place
+
+
+def _build(choice: Choice, toolchain: Toolchain, place: Path) -> None:
+    policy, linker = load_policy(choice.policy), find_linker()
+    files = [choice.policy / "policy.json", choice.policy / "weights.npy", toolchain.binary, linker]
+    stamps = [_Stamp.of(path) for path in (*files, *sorted(_SOURCES.iterdir()))]
+    task = get_task(policy.task)
+    header = probe_channel(toolchain, task, DEFAULT_COMPILE)
+    policy.respond_to(header)
+    with scratch_directory() as folder:
+        for name, text in cpp_sources(policy, _no_questions(header)).items():
+            write_text(folder / name, text)
+        write_text(folder / "settings.h", _settings(choice, toolchain, policy, header, stamps))
+        sources = [str(_SOURCES / "driver.cpp"), str(folder / f"{task.model}.cpp")]
+        command = [str(linker), "cc", *CPP_FLAGS, f"-I{folder}", *sources, "-o", str(folder / "driver")]
+        run = run_bounded(command, _TIMEOUT_S, env={**os.environ, "ZIG_LOCAL_CACHE_DIR": str(folder)})
+        if run.returncode is None:
+            raise CompileTimeout(f"the driver is not made within {_TIMEOUT_S:g} s")
+        if run.returncode != 0:
+            raise CompilerExit(f"the driver does not compile: {without_folders(run.stderr.strip())[:500]}")
+        _install(folder / "driver", place)
+
+
+def _no_questions(header: Header) -> pa.Table:
+    """A trace without rows, of what a compiler sends."""
+    return pa.schema([(spec.name, column_type(spec)) for spec in header.features]).empty_table()
+
+
+def _settings(choice: Choice, toolchain: Toolchain, policy: Policy, header: Header, stamps: Iterable["_Stamp"]) -> str:
+    task = get_task(policy.task)
+    trained = {**DEFAULT_COMPILE.model_dump(), **policy.origin.get("compile", {})}
+    num_bytes = {spec.name: spec.num_bytes for spec in header.features}
+    words: dict[str, Any] = {
+        "version": __version__,
+        "model": task.model,
+        "decision": task.decision,
+        "answer_bytes": np.dtype(policy.actions.dtype).itemsize,
+        "input_bytes": [num_bytes[name] for name in dict.fromkeys(asked_features(policy))],
+        "is_zig": toolchain.is_zig,
+        "c": plain_command(toolchain, "c"),
+        "cxx": plain_command(toolchain, "c++"),
+        "advice": task.asking_flags("@", trained["size_stop_factor"]),
+        "levels": [trained["optimization"]],
+        "maker": [sys.executable, "-P", "-m", "mlgo"],
+        "made_from": stamps,
+    }
+    return _templates().get_template("settings.h.jinja").render(words)
+
+
+def plain_command(toolchain: Toolchain, language: str) -> list[str]:
+    """The compiler itself, as a build starts it; ``language`` is ``c`` or ``c++``."""
+    if toolchain.is_zig:
+        return [str(toolchain.binary), "c++" if language == "c++" else "cc"]
+    return [str(toolchain.binary), *(["--driver-mode=g++"] if language == "c++" else [])]
+
+
+@dataclass(frozen=True)
+class _Stamp:
+    """By what a driver knows that a file has not changed."""
+
+    path: str
+    size: int
+    seconds: int
+    nanoseconds: int
+
+    @classmethod
+    def of(cls, path: Path) -> "_Stamp":
+        found = path.stat()
+        return cls(str(path.absolute()), found.st_size, *divmod(found.st_mtime_ns, 10**9))
+
+
+def _install(program: Path, place: Path) -> None:
+    draft = Draft(place)
+    with draft.filling():
+        shutil.copyfile(program, draft.path)
+        draft.path.chmod(0o755)
+    draft.place()
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a driver's folder.
+
+    Raises:
+        ArtifactError: the folder cannot be written, or another process does not let go of it.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise ArtifactError(f"cannot write {folder}: {error.strerror}; set {CACHE} to a folder for drivers") from error
+    try:
+        end = time.monotonic() + 2 * _TIMEOUT_S
+        while not _take(descriptor):
+            if time.monotonic() > end:
+                raise ArtifactError(f"another process makes the driver in {folder} and does not end")
+            time.sleep(0.02)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _take(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@cache
+def _templates() -> Environment:
+    templates = Environment(
+        loader=FileSystemLoader(_SOURCES), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )  # fmt: skip
+    templates.filters["literal"] = _literal
+    return templates
+
+
+def _literal(text: str) -> str:
+    """A string of C; what is no plain text of ASCII is written byte by byte."""
+    plain = all(" " <= char <= "~" and char not in '"\\?' for char in text)
+    return f'"{text}"' if plain else '"' + "".join(f"\\{byte:03o}" for byte in os.fsencode(text)) + '"'

@@ -1,0 +1,102 @@
+"""A driver of the released policy, made once, and fake compilers that break the channel's rules."""
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from mlgo.compiler.probe import probe_channel
+from mlgo.compiler.toolchain import Toolchain
+from mlgo.core.config import DEFAULT_COMPILE
+from mlgo.deploy import drivers
+from mlgo.deploy.drivers import CACHE, Choice, default_policy, make_driver
+from mlgo.problems.llvm.task import get_task
+from tests.conftest import REPOSITORY
+
+MLGO = REPOSITORY / "bin" / "mlgo"
+
+
+@pytest.fixture(scope="session")
+def cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder for drivers, in the environment; zig's outlives the tests, as it builds a C library there."""
+    folder, kept = tmp_path_factory.mktemp("drivers"), getattr(request.config, "cache", None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(CACHE, str(folder))
+        patch.setenv("ZIG_GLOBAL_CACHE_DIR", str(kept.mkdir("zig-cache") if kept else folder / "zig"))
+        patch.delenv("ZIG_LOCAL_CACHE_DIR", raising=False)
+        yield folder
+
+
+@dataclass(frozen=True)
+class Build:
+    """Runs commands as a build does, in a folder."""
+
+    folder: Path
+
+    def run(self, *words: object, **environment: str) -> subprocess.CompletedProcess[str]:
+        command = [str(word) for word in words]
+        return subprocess.run(
+            command, cwd=self.folder, env={**os.environ, **environment}, capture_output=True, text=True, timeout=300
+        )
+
+    def cc(self, *arguments: object, options: Sequence[object] = (), tool: str = "cc", **environment: str):
+        log = self.folder / "log"
+        log.unlink(missing_ok=True)
+        return self.run(MLGO, tool, "--log", log, *options, "--", *arguments, **environment)
+
+    @property
+    def log(self) -> list[Mapping]:
+        return [json.loads(line) for line in (self.folder / "log").read_text().splitlines()]
+
+    def write(self, name: str, text: str) -> Path:
+        (self.folder / name).write_text(text)
+        return self.folder / name
+
+
+@pytest.fixture
+def build(tmp_path: Path, cache: Path) -> Build:
+    return Build(tmp_path)
+
+
+@pytest.fixture
+def faulty(cache: Path, toolchain: Toolchain, script: Callable[[str], str], monkeypatch) -> Callable[[str], list[str]]:
+    """The driver of a compiler that is a shell text.
+
+    The text has ``$base``, the channel's base, empty where the compile is plain; ``$header`` writes the real header.
+    """
+    header = probe_channel(toolchain, get_task("inline-size"), DEFAULT_COMPILE)
+    monkeypatch.setattr(drivers, "probe_channel", lambda *_: header)
+
+    def make(text: str) -> list[str]:
+        specs = ",".join(f'{{"name":"{one.name}","type":"int64_t","port":0,"shape":[1]}}' for one in header.features)
+        advice = '{"name":"inlining_decision","type":"int64_t","port":0,"shape":[1]}'
+        compiler = script(
+            'base=\nfor word in "$@"; do case $word in *channel-base=*) base=${word#*channel-base=};; esac; done\n'
+            f'header() {{ printf \'%s\\n\' \'{{"features":[{specs}],"advice":{advice}}}\' \'{{"context":""}}\'; }}\n'
+            f"question() {{ printf '{{\"observation\":0}}\\n'; head -c {8 * len(header.features)} /dev/zero; echo; }}\n"
+            + text
+        )
+        fake = replace(toolchain, binary=Path(compiler), is_zig=False)
+        driver = make_driver(Choice(default_policy(), compiler), fake)
+        return [str(driver), "cc"]
+
+    return make
+
+
+def leftovers() -> list[str]:
+    return [entry.name for entry in Path(os.environ["TMPDIR"]).glob("mlgo-cc-*")]
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays() -> Iterator[None]:
+    """Channels are gone at the end, those of killed drivers a moment later."""
+    yield
+    end = time.monotonic() + 10.0
+    while leftovers() and time.monotonic() < end:
+        time.sleep(0.02)
+    assert leftovers() == []

@@ -1,0 +1,193 @@
+"""`mlgo cc` and `mlgo c++` with the real compiler."""
+
+import os
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+from mlgo.compiler.session import compile_under_advice
+from mlgo.core.config import DEFAULT_COMPILE
+from mlgo.deploy.drivers import default_policy
+from mlgo.policy.stored import load_policy
+from tests.conftest import SAMPLE, begins, processes_naming
+from tests.deploy.conftest import MLGO, leftovers
+
+CALLS = """
+static int triple(int x) { return x * 3; }
+int use(int x) { return triple(x) + triple(x + 1); }
+"""
+
+
+@pytest.fixture
+def zig(toolchain):
+    return str(toolchain.binary)
+
+
+def test_it_decides_as_the_policy_does(build, sample, toolchain, task):
+    source = SAMPLE / "json" / "parser.cpp"
+    flags = ["-std=c++17", "-fno-exceptions", "-fno-rtti", "-nostdinc", "-nostdinc++", "-g0"]
+    expected = compile_under_advice(
+        toolchain, task, sample("json/parser.cpp"), load_policy(default_policy()), DEFAULT_COMPILE
+    )
+    run = build.cc(*flags, "-Oz", "-c", source, "-o", "parser.o", tool="c++")
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+    (line,) = build.log
+    inlined = int(np.count_nonzero(np.frombuffer(expected.answers, np.int64)))
+    assert (line["outcome"], line["questions"], line["not_zero"]) == ("advised", expected.num_questions, inlined)
+    assert expected.num_questions > 100
+    assert (build.folder / "parser.o").stat().st_size > 1000
+
+
+def test_the_advice_changes_the_object_and_plain_is_the_compiler_itself(build, zig):
+    build.write("calls.c", CALLS)
+    assert build.cc("-Oz", "-c", "calls.c", "-o", "advised.o").returncode == 0
+    assert build.cc("-Oz", "-c", "calls.c", "-o", "plain.o", options=["--plain"]).returncode == 0
+    assert build.log[0]["outcome"] == "plain"
+    assert build.run(zig, "cc", "-Oz", "-c", "calls.c", "-o", "zig.o", "-Xclang", "-Oz").returncode == 0
+    plain, own = ((build.folder / f"{name}.o").read_bytes() for name in ("plain", "zig"))
+    assert plain == own
+
+
+@pytest.mark.parametrize(
+    ("arguments", "outcome", "reason"),
+    [
+        (["-O2", "-c", "calls.c"], "plain", "another level"),
+        (["-c", "calls.c"], "plain", "another level"),
+        (["-Oz", "-E", "calls.c", "-o", "out"], "plain", "compiles nothing"),
+        (["-Oz", "-fsyntax-only", "calls.c"], "plain", "compiles nothing"),
+        (["--version"], "plain", "compiles nothing"),
+        (["-Oz", "-c", "empty.s"], "plain", "compiles nothing"),
+        (["-Oz", "-c", "calls.c", "other.c"], "plain", "several sources"),
+        (["-Oz", "-S", "calls.c"], "advised", ""),
+        (["-O2", "-Oz", "-c", "calls.c"], "advised", ""),
+        (["-Oz", "-c", "-x", "c", "calls.text"], "advised", ""),
+        (["@options"], "advised", ""),
+        (["-Oz", "-c", "calls.C"], "advised", ""),
+        (["-Oz", "-c", "empty.c"], "advised", ""),
+    ],
+)
+def test_what_is_advised(build, zig, arguments, outcome, reason):
+    for name in ("calls.c", "calls.text", "calls.C"):
+        build.write(name, CALLS)
+    for name in ("empty.c", "empty.s", "other.c"):
+        build.write(name, "")
+    build.write("options", "'-Oz' -c \"calls.c\" -o 'an\\ object.o'\n")
+    run, plain = build.cc(*arguments), build.run(zig, "cc", *arguments)
+    assert (run.returncode, run.stdout) == (plain.returncode, plain.stdout)
+    assert run.returncode == 0 or "-fsyntax-only" in arguments  # which zig does not understand
+    (line,) = build.log
+    assert (line["outcome"], reason in line["reason"]) == (outcome, True)
+    assert line["questions"] == (2 if outcome == "advised" and "empty.c" not in arguments else 0)
+    warned = [text for text in run.stderr.splitlines() if "mlgo cc: warning" in text]
+    assert len(warned) == (1 if "several" in reason else 0)
+
+
+def test_the_standard_input(build):
+    run = subprocess.run(
+        [MLGO, "cc", "--", "-Oz", "-c", "-x", "c", "-", "-o", build.folder / "out.o"],
+        input=CALLS,
+        text=True,
+        capture_output=True,
+        timeout=60,
+    )
+    assert run.returncode == 0
+    assert run.stderr.count("mlgo cc: warning") == 1
+    assert (build.folder / "out.o").stat().st_size > 0
+
+
+def test_a_source_with_an_error_is_the_compilers_to_refuse(build, zig):
+    build.write("broken.c", "int f( {\n")
+    run = build.cc("-Oz", "-c", "broken.c")
+    plain = build.run(zig, "cc", "-Oz", "-c", "broken.c")
+    assert (run.returncode, run.stderr) == (plain.returncode, plain.stderr)
+    assert run.returncode == 1
+
+
+def test_every_level_if_asked(build):
+    build.write("calls.c", CALLS)
+    assert build.cc("-O2", "-c", "calls.c", options=["--any-level"]).returncode == 0
+    assert build.log[0]["questions"] == 2
+
+
+def test_the_driver_is_made_anew_when_its_policy_changes(build, cache):
+    policy = build.folder / "policy"
+    policy.mkdir()
+    for name in ("policy.json", "weights.npy"):
+        (policy / name).write_bytes((default_policy() / name).read_bytes())
+    build.write("calls.c", CALLS)
+    arguments = ["-Oz", "-c", "calls.c"]
+    assert build.cc(*arguments, options=["--policy", policy]).returncode == 0
+    driver = cache / "drivers" / f"policy{policy.resolve()}" / "@" / "driver"
+    first = driver.read_bytes()
+    always = np.load(policy / "weights.npy")
+    always[:] = 0
+    always[-1] = -1.0  # the bias of the only output: never inline
+    np.save(policy / "weights.npy", always)
+    assert build.cc(*arguments, options=["--policy", "policy"]).returncode == 0
+    assert (build.log[0]["questions"], build.log[0]["not_zero"]) == (2, 0)
+    assert driver.read_bytes() != first
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "message"),
+    [
+        (["--policy", "/nowhere"], {}, "/nowhere"),
+        (["--policy", "folder"], {}, "folder"),
+        ([], {"TMPDIR": "/proc/none"}, "TMPDIR"),
+        (["--policy", "other"], {"MLGO_CACHE": "/proc/none"}, "MLGO_CACHE"),
+    ],
+)
+def test_what_is_wrong_is_said_once_and_the_build_goes_on(build, options, environment, message):
+    build.write("calls.c", CALLS)
+    (build.folder / "folder").mkdir()
+    (build.folder / "other").symlink_to(default_policy())
+    run = build.cc("-Oz", "-c", "calls.c", "-o", "calls.o", options=options, **environment)
+    assert run.returncode == 0
+    assert (build.folder / "calls.o").exists()
+    assert run.stderr.count("warning") == 1
+    assert message in run.stderr
+
+
+def test_no_such_compiler(build):
+    run = build.cc("-c", "calls.c", options=["--compiler", "no-clang"])
+    assert run.returncode == 1
+    assert run.stderr.startswith("error: --compiler no-clang is not an executable")
+
+
+def test_the_dashes_may_not_be_missing(build):
+    run = build.run(MLGO, "cc", "-c", "calls.c")
+    assert run.returncode == 2
+    assert "--" in run.stderr
+
+
+@pytest.mark.slow
+def test_many_compiles_at_once_leave_nothing(build):
+    for number in range(1000):
+        build.write(f"calls{number}.c", CALLS.replace("triple", f"triple{number}").replace("use", f"use{number}"))
+    objects = " ".join(f"calls{number}.o" for number in range(1000))
+    build.write("Makefile", f"all: {objects}\n%.o: %.c\n\t$(CC) -Oz -c $< -o $@\n")
+    log = build.folder / "log"
+    run = build.run("make", "-j32", f"CC={MLGO} cc --log {log} --")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert [(line["outcome"], line["questions"]) for line in build.log] == [("advised", 2)] * 1000
+    assert leftovers() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_killing_make_leaves_nothing(build, number):
+    """SIGKILL reaches make alone: what it has started ends by itself, and cleans up."""
+    long = "".join(f"static int f{n}(int x) {{ return x * {n} + f{n - 1}(x); }}\n" for n in range(1, 3000))
+    build.write("long.c", f"static int f0(int x) {{ return x; }}\n{long}int use(int x) {{ return f2999(x); }}\n")
+    build.write("Makefile", "all: a.o b.o\n%.o: long.c\n\t$(CC) -Oz -c long.c -o $@\n")
+    command = ["make", "-j2", f"CC={MLGO} cc --"]
+    with subprocess.Popen(command, cwd=build.folder, start_new_session=True, stderr=subprocess.DEVNULL) as make:
+        assert begins("channel-base=")
+        os.kill(make.pid, number)
+        make.wait(60)
+    end = time.monotonic() + 60.0
+    while processes_naming("channel-base=") and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not processes_naming("channel-base=")

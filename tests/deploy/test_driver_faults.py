@@ -1,0 +1,79 @@
+"""Compilers that break the channel's rules, and drivers that are killed: the build goes on, and nothing stays."""
+
+import os
+import signal
+import subprocess
+
+import pytest
+
+from tests.conftest import all_end, begins, processes_naming
+
+PLAIN = '[ -z "$base" ] && { echo plain; exit 0; }\n'
+
+
+def run(driver, *arguments, timeout=60):
+    return subprocess.run([*driver, "--new", "--", *arguments], capture_output=True, text=True, timeout=timeout)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("echo '{\"odd\":1}' >$base.out; sleep 60", "what LLVM 17 to 22 do not send"),
+        ("echo nonsense >$base.out; sleep 60", "what LLVM 17 to 22 do not send"),
+        ('echo \'{"features":[{"name":"x"}]}\' >$base.out; sleep 60', "names its features in a way"),
+        ("echo '{\"observation\":0}' >$base.out; sleep 60", "before it named its features"),
+        ("head -c 3000000 /dev/zero >$base.out; sleep 60", "a line without an end"),
+        ("header | sed 's/callsite_height/other/' >$base.out; sleep 60", "lacks a feature"),
+        ('header | sed \'s/"shape":\\[1\\]/"shape":[2]/\' >$base.out; sleep 60', "another size"),
+        ("header | sed 's/inlining_decision/other/' >$base.out; sleep 60", "another kind of answer"),
+        ("{ header; question | sed '$ s/$/x/'; } >$base.out; sleep 60", "longer than it said"),
+        ("{ header; question; } >$base.out; exit 3", "failed while it was advised"),
+        ("{ header; question; } >$base.out; kill -SEGV $$", "failed while it was advised"),
+    ],
+)
+def test_a_compiler_that_breaks_the_rules(faulty, text, reason):
+    found = run(faulty(PLAIN + text), "-Oz", "-c", "file.c")
+    assert (found.returncode, found.stdout) == (0, "plain\n")
+    assert found.stderr.count("mlgo cc: warning") == 1
+    assert reason in found.stderr
+
+
+def test_answers_come_in_pieces_and_after_a_second_header(faulty):
+    text = (
+        PLAIN + "exec 3>$base.out 4<$base.in\n"
+        "header >&3; question | { head -c 30; sleep 0.1; cat; } >&3; head -c 8 <&4 | wc -c\n"
+        "header >&3; { question; question; } >&3; head -c 16 <&4 | wc -c\n"
+    )
+    found = run(faulty(text), "-Oz", "-c", "file.c")
+    assert (found.returncode, found.stdout.split(), found.stderr) == (0, ["8", "16"], "")
+
+
+def test_a_compiler_that_never_opens_the_channel_has_the_last_word(faulty):
+    found = run(faulty('echo "file.c:1: error: no" >&2; exit 7'), "-Oz", "-c", "file.c")
+    assert (found.returncode, found.stderr) == (7, "file.c:1: error: no\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_driver_and_compiler(faulty, number):
+    driver = faulty("header >$base.out; sleep 61.25")
+    with subprocess.Popen([*driver, "--new", "--", "-Oz", "-c", "file.c"], stdout=subprocess.PIPE) as process:
+        assert begins("sleep\x0061.25")
+        process.send_signal(number)
+        assert process.wait(10) == -number
+    assert not processes_naming("sleep\x0061.25")
+
+
+def test_a_killed_driver_takes_its_compiler_along(faulty):
+    driver = faulty("trap '' TERM; header >$base.out; sleep 61.75; sleep 61.75")
+    with subprocess.Popen([*driver, "--new", "--", "-Oz", "-c", "file.c"], stdout=subprocess.PIPE) as process:
+        assert begins("sleep\x0061.75")
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(10)
+        assert process.stdout.read() == b""  # nobody holds its output open
+    assert all_end("61.75")
+
+
+def test_what_the_compiler_leaves_running_is_killed(faulty):
+    found = run(faulty("sleep 62.25 >/dev/null 2>&1 & exit 0"), "-Oz", "-c", "file.c")
+    assert found.returncode == 0
+    assert all_end("sleep\x0062.25")
