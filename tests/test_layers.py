@@ -67,6 +67,9 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 def test_imports_go_down(path):
     module = ".".join(("mlgo", *path.relative_to(PACKAGE).with_suffix("").parts))
     assert not [found for found in imported_modules(path) if found[0].split(".")[0] in ABOVE]
+    if module == "mlgo.__main__":
+        assert imported_modules(path) == [("mlgo.cli.main", 3)]
+        return
     if module == "mlgo.__init__":
         assert imported_modules(path) == []
         return

@@ -10,11 +10,12 @@ import platform
 import shutil
 import signal
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from mlgo.cli.options import add_command
-from mlgo.compiler.toolchain import find_toolchain
+from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.core.errors import MlgoError, ToolchainError
 from mlgo.core.scratch import remove_own_scratch
 from mlgo.deploy.drivers import Choice, default_policy, make_driver, plain_command
@@ -27,31 +28,49 @@ CC="mlgo cc --policy $PWD/data/policies/marginal-s0 --" meson setup build --opti
 mlgo cc --log compiles.jsonl -- -Oz -c file.c -o file.o
 mlgo cc --compiler /usr/bin/clang-19 -- -Oz -c file.c -o file.o
 mlgo cc --plain -- -Oz -c file.c -o file.o       the same compiler without the policy, to compare with
+make CC="mlgo cc --whole --" CFLAGS=-Oz          programs as one module each, linked by mlgo ld
 """,
     "c++": """
 make CXX="mlgo c++ --" CXXFLAGS=-Oz
 mlgo c++ --log compiles.jsonl -- -Oz -c file.cpp -o file.o
 """,
 }
-_LANGUAGES = {"cc": "c", "c++": "c++"}
+LANGUAGES = {"cc": "c", "c++": "c++", "ld": "c", "ld++": "c++"}
+"""What each command compiles or links."""
 
 
 def add_parser(commands: Any) -> None:
     """Register both sub-commands."""
     for name, examples in _EXAMPLES.items():
-        summary = f"compile {_LANGUAGES[name].upper()} as clang does, under a policy; for the builds of others"
+        summary = f"compile {LANGUAGES[name].upper()} in a build, under a policy"
         parser = add_command(commands, name, summary, examples)
-        parser.add_argument(
-            "--policy", metavar="DIR", help="a policy's folder (default: $MLGO_POLICY, else the released policy)"
-        )
-        parser.add_argument("--compiler", default="", metavar="CLANG", help="clang 17 or newer (default: of ziglang)")
+        add_choice_options(parser)
         parser.add_argument("--plain", action="store_true", help="do not ask the policy")
-        parser.add_argument(
-            "--any-level", action="store_true", help="ask at every -O, not only at the one it was trained for"
-        )
-        parser.add_argument("--log", metavar="FILE", help="append a line of JSON for each command")
-        parser.add_argument("arguments", nargs="*", metavar="-- ARGUMENT", help="what a compiler takes")
+        parser.add_argument("--whole", action="store_true", help="compile to bitcode, link with mlgo ld")
         parser.set_defaults(run=run, tool=name)
+
+
+def add_choice_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the compilers and linkers for builds share."""
+    parser.add_argument("--policy", metavar="DIR", help="a policy's folder (default: $MLGO_POLICY, else the released)")
+    parser.add_argument("--compiler", default="", metavar="CLANG", help="clang 17 or newer (default: of ziglang)")
+    parser.add_argument("--any-level", action="store_true", help="at every -O, not only at the one of its training")
+    parser.add_argument("--log", metavar="FILE", help="append a line of JSON for each command")
+    parser.add_argument("arguments", nargs="*", metavar="-- ARGUMENT", help="what the compiler takes")
+
+
+def chosen(args: argparse.Namespace) -> tuple[Toolchain, Callable[[], Choice]]:
+    """The compiler that the options name, and the policy, which may not be there.
+
+    Raises:
+        ToolchainError: there is no such compiler.
+    """
+    compiler = shutil.which(args.compiler) or "" if args.compiler else ""
+    if args.compiler and not compiler:
+        raise ToolchainError(f"--compiler {args.compiler} is not an executable; give the path of a clang")
+    named = args.policy or os.environ.get("MLGO_POLICY")
+    toolchain = find_toolchain(compiler or "auto", f"{platform.machine()}-linux-gnu")
+    return toolchain, lambda: Choice(Path(named) if named else default_policy(), compiler, bool(named))
 
 
 def run(args: argparse.Namespace) -> None:
@@ -60,24 +79,30 @@ def run(args: argparse.Namespace) -> None:
     Raises:
         ToolchainError: there is no such compiler.
     """
-    compiler = shutil.which(args.compiler) or "" if args.compiler else ""
-    if args.compiler and not compiler:
-        raise ToolchainError(f"--compiler {args.compiler} is not an executable; give the path of a clang")
-    toolchain = find_toolchain(compiler or "auto", f"{platform.machine()}-linux-gnu")
-    named = args.policy or os.environ.get("MLGO_POLICY")
+    toolchain, choice = chosen(args)
     try:
-        choice = Choice(Path(named) if named else default_policy(), compiler, bool(named))
-        driver = make_driver(choice, toolchain)
+        driver = make_driver(choice(), toolchain)
     except MlgoError as error:
-        print(f"mlgo cc: warning: {error}; compiled without the policy", file=sys.stderr)
-        _become([*plain_command(toolchain, _LANGUAGES[args.tool]), *args.arguments])
-    options = [f"--{name}" for name in ("plain", "any-level") if getattr(args, name.replace("-", "_"))]
-    log = ["--log", args.log] if args.log else []
-    _become([str(driver), args.tool, "--new", *options, *log, "--", *args.arguments])
+        become_plain(args.tool, error, toolchain, args.arguments)
+    options = [f"--{name}" for name in ("plain", "whole", "any-level") if getattr(args, name.replace("-", "_"))]
+    choice_options = [
+        part
+        for name in ("policy", "compiler", "log")
+        if getattr(args, name)
+        for part in (f"--{name}", getattr(args, name))
+    ]
+    _become([str(driver), args.tool, "--new", *options, *choice_options, "--", *args.arguments])
+
+
+def become_plain(tool: str, error: MlgoError, toolchain: Toolchain, arguments: Sequence[str]) -> NoReturn:
+    """Say what is wrong and become the compiler itself."""
+    print(f"mlgo {tool}: warning: {error}; done without the policy", file=sys.stderr)
+    _become([*plain_command(toolchain, LANGUAGES[tool]), *arguments])
 
 
 def _become(command: list[str]) -> NoReturn:
     remove_own_scratch()
+    sys.stdout.flush()
     sys.stderr.flush()
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # which Python ignores, and a compiler does not
     os.execv(command[0], command)

@@ -23,6 +23,8 @@ COMMANDS = {
     "compile": "compile_module",
     "cc": "cc",
     "c++": "cc",
+    "ld": "ld",
+    "ld++": "ld",
     "evaluate": "evaluate",
     "explain": "explain",
     "replay": "replay",

@@ -27,7 +27,7 @@ from mlgo.compiler.probe import probe_channel
 from mlgo.compiler.process import run_bounded, without_folders
 from mlgo.compiler.toolchain import Toolchain, find_linker
 from mlgo.core.artifacts import column_type
-from mlgo.core.config import DEFAULT_COMPILE
+from mlgo.core.config import DEFAULT_COMPILE, CompileConfig
 from mlgo.core.errors import ArtifactError, CompilerExit, CompileTimeout, PolicyError
 from mlgo.core.files import Draft, write_text
 from mlgo.core.scratch import scratch_directory
@@ -136,7 +136,7 @@ def _no_questions(header: Header) -> pa.Table:
 
 def _settings(choice: Choice, toolchain: Toolchain, policy: Policy, header: Header, stamps: Iterable["_Stamp"]) -> str:
     task = get_task(policy.task)
-    trained = {**DEFAULT_COMPILE.model_dump(), **policy.origin.get("compile", {})}
+    trained = trained_settings(policy)
     num_bytes = {spec.name: spec.num_bytes for spec in header.features}
     words: dict[str, Any] = {
         "version": __version__,
@@ -147,12 +147,19 @@ def _settings(choice: Choice, toolchain: Toolchain, policy: Policy, header: Head
         "is_zig": toolchain.is_zig,
         "c": plain_command(toolchain, "c"),
         "cxx": plain_command(toolchain, "c++"),
-        "advice": task.asking_flags("@", trained["size_stop_factor"]),
-        "levels": [trained["optimization"]],
+        "advice": task.asking_flags("@", trained.size_stop_factor),
+        "levels": [trained.optimization],
         "maker": [sys.executable, "-P", "-m", "mlgo"],
         "made_from": stamps,
     }
     return _templates().get_template("settings.h.jinja").render(words)
+
+
+def trained_settings(policy: Policy) -> CompileConfig:
+    """How modules are compiled under a policy: as in its training, as far as it changes what is compiled."""
+    trained = policy.origin.get("compile", {})
+    kept = {name: trained[name] for name in ("optimization", "size_stop_factor") if name in trained}
+    return DEFAULT_COMPILE.model_copy(update=kept)
 
 
 def plain_command(toolchain: Toolchain, language: str) -> list[str]:

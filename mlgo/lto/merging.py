@@ -19,7 +19,8 @@ from mlgo.core.config import CompileConfig
 from mlgo.core.errors import CompilerExit, CompileTimeout, LinkError
 from mlgo.core.scratch import scratch_directory
 
-_MERGED = "linked.0.2.internalize.bc"
+MERGING = ("--lto-O0", "--lto-emit-llvm", "--save-temps=internalize")
+"""Options of a link that writes down the merged module and generates no code."""
 _LEVELS = (("-O0", "-Xclang", "-disable-llvm-passes"), ("-O0",))
 """Without any pass an object has exactly the symbols of its bitcode. Coroutines need some."""
 
@@ -42,15 +43,23 @@ def merge(linker: Path, file: LinkedFile, paths: Mapping[str, Path], output: Pat
         CompileTimeout: it took too long.
     """
     with scratch_directory() as folder:
-        options = ["--gc-sections", "--lto-O0", "--lto-emit-llvm", "--save-temps=internalize", "--trace"]
-        arguments = [*options, *link_options(file, folder), *link_inputs(file, paths)]
+        arguments = ["--gc-sections", *MERGING, "--trace", *link_options(file, folder), *link_inputs(file, paths)]
         link_to(folder / "linked", linker, arguments, timeout_s, said=folder / "trace")
         taken = set((folder / "trace").read_text(errors="surrogateescape").splitlines())
-        try:
-            (folder / _MERGED).replace(output)
-        except FileNotFoundError:
-            raise LinkError(NOTHING_LEFT) from None
+        take_merged(folder / "linked", output)
     return frozenset(name for name in file.modules if str(paths[name]) in taken)
+
+
+def take_merged(linked: Path, output: Path) -> None:
+    """Move the module that a link with `MERGING` has written beside its output.
+
+    Raises:
+        LinkError: it has written none.
+    """
+    try:
+        linked.with_name(f"{linked.name}.0.2.internalize.bc").replace(output)
+    except FileNotFoundError:
+        raise LinkError(NOTHING_LEFT) from None
 
 
 def stand_in(toolchain: Toolchain, module: Path, output: Path, settings: CompileConfig) -> None:

@@ -12,6 +12,8 @@ struct Command {
   int NumSources = 0;            // C, C++, Objective-C, IR and bitcode; no assembly
   bool ReadsInput = false;       // a source comes from the standard input
   bool HasCode = true;           // it does not end before code is optimized
+  bool MakesObject = false;      // it ends before linking, with an object
+  bool NamesOutput = false;      // it says where
 };
 
 namespace command {
@@ -20,7 +22,7 @@ inline const char *const SourceSuffixes[] = {".c",  ".cc",  ".cp",  ".cxx", ".cp
                                              ".ii", ".m",   ".mm",  ".M",   ".mi",  ".mii", ".ll",  ".bc", nullptr};
 inline const char *const SourceLanguages[] = {"c",           "c++",           "cpp-output", "c++-cpp-output",
                                               "objective-c", "objective-c++", "ir",         nullptr};
-inline const char *const WithValue[] = {"-o",        "-I",       "-D",          "-U",         "-L",       "-l",
+inline const char *const WithValue[] = {"-I",       "-D",          "-U",         "-L",       "-l",
                                         "-include",  "-imacros", "-isystem",    "-iquote",    "-MF",      "-MT",
                                         "-MQ",       "-target",  "-arch",       "-Xclang",    "-Xlinker", "-mllvm",
                                         "-T",        "-u",       "-z",          "-e",         "-G",       "-isysroot",
@@ -84,8 +86,13 @@ inline void read(char *const *Words, size_t NumWords, Command &Found, const char
         Language = nullptr;
     } else if (startsWith(Word, "-O")) {
       Found.Level = Word;
+    } else if (isSame(Word, "-c")) {
+      Found.MakesObject = true;
     } else if (isAmong(Word, Ends) || startsWith(Word, "-print-") || startsWith(Word, "--print-")) {
       Found.HasCode = false;
+    } else if (isSame(Word, "-o")) {
+      Found.NamesOutput = true;
+      ++I;
     } else if (isAmong(Word, WithValue)) {
       ++I;
     } else if (Word[0] != '-' && (Language ? isAmong(Language, SourceLanguages) : hasSourceSuffix(Word))) {

@@ -1,8 +1,9 @@
-// A compiler that asks a policy: `driver cc|c++ [--plain] [--any-level] [--log FILE] -- ARGUMENTS`.
+// A compiler that asks a policy: `driver cc|c++ [--plain] [--whole] [--any-level] [--log FILE] -- ARGUMENTS`.
 //
 // It starts the real compiler with LLVM's interactive channel and answers its questions with the policy that it was made
 // with (settings.h). A command that compiles nothing, or not for size, becomes the real compiler at once. Whatever goes
-// wrong with the channel, the command runs again as a plain one: a build never fails because of a policy.
+// wrong with the channel, the command runs again as a plain one: a build never fails because of a policy. With --whole,
+// compiles make bitcode before optimization, and links become `mlgo ld`, which merges it and asks once.
 #include "command.h"
 #include "conversation.h"
 #include "process.h"
@@ -16,7 +17,7 @@
 namespace {
 
 struct Options {
-  bool IsCxx = false, IsPlain = false, AnyLevel = false;
+  bool IsCxx = false, IsPlain = false, IsWhole = false, AnyLevel = false;
   const char *Log = nullptr;
 };
 
@@ -92,9 +93,35 @@ void addWords(List<const char *> &Words, const Options &Asked, const Command &Gi
   Words.add(nullptr);
 }
 
-[[noreturn]] void become(const Options &Asked, const Command &Given, char *const *Arguments, size_t NumArguments) {
+[[noreturn]] void become(const Options &Asked, const Command &Given, char *const *Arguments, size_t NumArguments,
+                         const char *const *More = nullptr, size_t NumMore = 0) {
   List<const char *> Words;
-  addWords(Words, Asked, Given, nullptr, 0, Arguments, NumArguments);
+  addWords(Words, Asked, Given, More, NumMore, Arguments, NumArguments);
+  execv(Words[0], const_cast<char *const *>(Words.data()));
+  fprintf(stderr, "mlgo cc: error: cannot start %s: %s\n", Words[0], strerror(errno));
+  _exit(127);
+}
+
+// Name of the object that a compiler makes of a source.
+const char *objectOf(const char *Source) {
+  const char *Slash = strrchr(Source, '/');
+  const char *Name = Slash ? Slash + 1 : Source, *Dot = strrchr(Name, '.');
+  const size_t Length = Dot ? Dot - Name : strlen(Name);
+  char *Object = static_cast<char *>(malloc(Length + 3));
+  memcpy(Object, Name, Length);
+  memcpy(Object + Length, ".o", 3);
+  return Object;
+}
+
+// The mlgo command itself, which is Python.
+[[noreturn]] void becomeMlgo(const char *Action, char *const *Arguments, size_t NumArguments) {
+  List<const char *> Words;
+  for (const char *const *Word = settings::Maker; *Word; ++Word)
+    Words.add(*Word);
+  Words.add(Action);
+  for (size_t I = 0; I < NumArguments; ++I)
+    Words.add(Arguments[I]);
+  Words.add(nullptr);
   execv(Words[0], const_cast<char *const *>(Words.data()));
   fprintf(stderr, "mlgo cc: error: cannot start %s: %s\n", Words[0], strerror(errno));
   _exit(127);
@@ -230,12 +257,15 @@ int main(int NumWords, char **Words) {
   Options Asked;
   Asked.IsCxx = NumWords > 1 && isSame(Words[1], "c++");
   int First = 2;
-  bool IsNew = false;
+  if (NumWords > 2 && isSame(Words[2], "--new")) // says its maker alone
+    ++First;
+  else if (NumWords > 1 && !isCurrent()) // its maker makes it anew and starts it, or says what is wrong
+    becomeMlgo(Words[1], Words + 2, NumWords - 2);
   for (; First < NumWords; ++First) {
-    if (isSame(Words[First], "--new")) // from its maker alone
-      IsNew = true;
-    else if (isSame(Words[First], "--plain"))
+    if (isSame(Words[First], "--plain"))
       Asked.IsPlain = true;
+    else if (isSame(Words[First], "--whole"))
+      Asked.IsWhole = true;
     else if (isSame(Words[First], "--any-level"))
       Asked.AnyLevel = true;
     else if (isSame(Words[First], "--log") && First + 1 < NumWords)
@@ -252,17 +282,16 @@ int main(int NumWords, char **Words) {
   ++First;
   char *const *Arguments = Words + First;
   const size_t NumArguments = NumWords > First ? NumWords - First : 0;
-  if (!IsNew && !isCurrent()) { // its maker makes it anew and starts it, or says what is wrong
-    List<const char *> Maker;
-    for (const char *const *Word = settings::Maker; *Word; ++Word)
-      Maker.add(*Word);
-    Maker.add(Words[1]);
-    for (int I = 2; I < NumWords; ++I)
-      Maker.add(Words[I]);
-    Maker.add(nullptr);
-    execv(Maker[0], const_cast<char *const *>(Maker.data()));
-  }
   const Command Given = readCommand(Arguments, NumArguments);
+  if (Asked.IsWhole && !Asked.IsPlain && Given.HasCode && !Given.ReadsInput) {
+    if (!Given.NumSources && NumArguments)
+      becomeMlgo(Asked.IsCxx ? "ld++" : "ld", Words + 2, NumWords - 2);
+    if (Given.MakesObject && Given.NumSources == 1 && !whyNot(Asked, Given)) {
+      // The output must be named: that of bitcode has another name than an object's.
+      const char *const ToBitcode[] = {"-emit-llvm", "-Xclang", "-disable-llvm-passes", "-o", objectOf(Given.Source)};
+      become(Asked, Given, Arguments, NumArguments, ToBitcode, Given.NamesOutput ? 3 : 5);
+    }
+  }
   const char *Reason = whyNot(Asked, Given), *const Hindrance = Reason ? nullptr : whyImpossible(Given);
   if (Hindrance)
     warn(Reason = Hindrance);

@@ -1,0 +1,80 @@
+"""`mlgo ld` and `mlgo ld++`: programs linked as one module under a policy."""
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from mlgo.cli.cc import LANGUAGES, add_choice_options, become_plain, chosen
+from mlgo.cli.options import add_command, positive_float
+from mlgo.core.errors import LinkError, MlgoError
+from mlgo.deploy.drivers import trained_settings
+from mlgo.deploy.linking import LinkCommand, LinkResult, link_under_advice
+from mlgo.policy.stored import load_policy
+from mlgo.problems.llvm.task import get_task
+
+_EXAMPLES = """
+mlgo cc --whole -- -Oz -c main.c -o main.o
+mlgo cc --whole -- -Oz -c parse.c -o parse.o
+{name} -- main.o parse.o -lm -o program
+{name} --log links.jsonl --no-guard -- main.o parse.o -o program
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Register both sub-commands."""
+    for name in ("ld", "ld++"):
+        summary = f"link {LANGUAGES[name].upper()} in a build, as one module under a policy"
+        parser = add_command(commands, name, summary, _EXAMPLES.format(name=f"mlgo {name}"))
+        add_choice_options(parser)
+        parser.add_argument("--whole", action="store_true", help=argparse.SUPPRESS)  # of mlgo cc, which it comes from
+        parser.add_argument("--no-guard", action="store_true", help="do not link without the policy to compare")
+        parser.add_argument(
+            "--timeout", type=positive_float, default=1800.0, metavar="S", help="deadline of a step (default: 1800)"
+        )
+        parser.set_defaults(run=run, tool=name)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Link under advice; where that fails, say why once and become the compiler itself.
+
+    Raises:
+        ToolchainError: there is no such compiler.
+    """
+    toolchain, choice = chosen(args)
+    wanted = LinkCommand.read(args.arguments)
+    try:
+        if not wanted.has_bitcode:
+            raise LinkError("there is no bitcode among the inputs; compile with mlgo cc --whole")
+        policy = load_policy(choice().policy)
+        settings = trained_settings(policy).model_copy(update={"compile_timeout_s": args.timeout})
+        result = link_under_advice(
+            wanted,
+            toolchain,
+            LANGUAGES[args.tool],
+            get_task(policy.task),
+            policy,
+            settings,
+            guard=not args.no_guard,
+        )
+    except MlgoError as error:
+        _log(args, {"output": str(wanted.output), "outcome": "failed", "reason": str(error)})
+        become_plain(args.tool, error, toolchain, args.arguments)
+    _log(args, {"output": str(wanted.output), **_record(result)})
+
+
+def _record(result: LinkResult) -> dict[str, Any]:
+    return {
+        "outcome": "advised" if result.is_advised else "plain",
+        "reason": "" if result.is_advised else "it is smaller",
+        "questions": result.compiled.num_questions,
+        "advised_bytes": result.advised,
+        "plain_bytes": result.plain,
+    }
+
+
+def _log(args: argparse.Namespace, record: dict[str, Any]) -> None:
+    if args.log:
+        with Path(args.log).open("a") as file:
+            file.write(json.dumps(record, separators=(",", ":")) + os.linesep)

@@ -1,0 +1,208 @@
+"""A program linked as one module under a policy: merged before optimization, compiled under advice, linked.
+
+The inputs are what ``mlgo cc --whole`` makes, bitcode before optimization, beside objects and libraries of any kind.
+The compiler is asked how it would link, so start files, libraries and options are its own. The link itself is lld's.
+"""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlgo.compiler.linked import section_sizes
+from mlgo.compiler.linker import run_linker
+from mlgo.compiler.module_file import with_options
+from mlgo.compiler.process import run_bounded
+from mlgo.compiler.session import CompileResult, compile_plain, compile_under_advice
+from mlgo.compiler.toolchain import Toolchain, find_linker
+from mlgo.core.config import CompileConfig
+from mlgo.core.errors import CompilerExit, CompileTimeout, LinkError
+from mlgo.core.files import Draft
+from mlgo.core.scratch import scratch_directory
+from mlgo.deploy.drivers import plain_command
+from mlgo.lto.merging import MERGING, take_merged
+from mlgo.problems.llvm.task import Advisor, Task
+
+_BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
+_ARCHIVE = b"!<arch>\n"
+_VALUED = frozenset({"-o", "-L", "-l", "-T", "-u", "-z", "-e", "-Xlinker", "-target", "-x", "-I", "-D", "-isysroot"})
+_CODE = ("-fPIC",)
+"""Nobody tells which programs are linked at a fixed address. What is internal costs no byte more with it."""
+
+
+@dataclass(frozen=True)
+class LinkCommand:
+    """What the user wants linked.
+
+    Attributes:
+        inputs: files in their order.
+        options: all else, without the output.
+        output: the file to make.
+    """
+
+    inputs: tuple[Path, ...]
+    options: tuple[str, ...]
+    output: Path
+
+    @classmethod
+    def read(cls, arguments: Sequence[str]) -> "LinkCommand":
+        """Sort the arguments of a compiler that links; response files (``@FILE``) are opened."""
+        inputs, options, output = [], [], "a.out"
+        words = iter(_opened(arguments))
+        for word in words:
+            if word == "-o":
+                output = next(words, output)
+            elif word in _VALUED:
+                options += [word, *([value] if (value := next(words, None)) is not None else [])]
+            elif not word.startswith("-") and _kind(Path(word)):
+                inputs.append(Path(word))
+            else:
+                options.append(word)
+        return cls(tuple(inputs), tuple(options), Path(output))
+
+    @property
+    def has_bitcode(self) -> bool:
+        """Whether there is anything to merge."""
+        return any(_kind(path) in ("bitcode", "archive of bitcode") for path in self.inputs)
+
+
+@dataclass(frozen=True)
+class LinkResult:
+    """A finished link.
+
+    Attributes:
+        compiled: what the compile under advice gave.
+        advised: bytes of text, read-only data and unwind tables under advice.
+        plain: the same without advice; None if that was not linked.
+    """
+
+    compiled: CompileResult
+    advised: int
+    plain: int | None
+
+    @property
+    def is_advised(self) -> bool:
+        """Whether the file that was kept is the advised one."""
+        return self.plain is None or self.advised <= self.plain
+
+
+def link_under_advice(
+    wanted: LinkCommand,
+    toolchain: Toolchain,
+    language: str,
+    task: Task,
+    advisor: Advisor,
+    settings: CompileConfig,
+    *,
+    guard: bool = True,
+) -> LinkResult:
+    """Link a program as one module.
+
+    Args:
+        wanted: what to link; its output is written whole or not at all.
+        toolchain: the compiler that tells how it links.
+        language: ``c``, or ``c++`` for its library.
+        task: decisions to take over.
+        advisor: takes them.
+        settings: level and deadline of each step.
+        guard: link without advice as well, and keep the smaller file.
+
+    Raises:
+        CompileError: nothing to merge, a step fails, or takes too long.
+        PolicyError: the policy does not fit what the compiler asks.
+    """
+    with scratch_directory() as folder:
+        linking = _Linking(wanted, toolchain, language, settings, folder)
+        merged = linking.merge()
+        result = compile_under_advice(toolchain, task, merged, advisor, settings, object_path=folder / "advised.o")
+        kept, advised = linking.link("advised")
+        plain = None
+        if guard:
+            compile_plain(toolchain, merged, settings, object_path=folder / "plain.o")
+            other, plain = linking.link("plain")
+            kept = kept if advised <= plain else other
+        draft = Draft(wanted.output)
+        with draft.filling():
+            draft.path.write_bytes(kept.read_bytes())
+            draft.path.chmod(kept.stat().st_mode)
+        draft.place()
+    return LinkResult(result, advised, plain)
+
+
+class _Linking:
+    """The steps of one link, in a folder."""
+
+    def __init__(
+        self, wanted: LinkCommand, toolchain: Toolchain, language: str, settings: CompileConfig, folder: Path
+    ) -> None:
+        self._wanted, self._folder, self._timeout_s = wanted, folder, settings.compile_timeout_s
+        self._before, self._after = self._asked(toolchain, language)
+
+    def _asked(self, toolchain: Toolchain, language: str) -> tuple[list[str], list[str]]:
+        """How the compiler links a program of one object: the linker's words before and after that."""
+        stand_in, output = self._folder / "stand-in.o", self._folder / "asked"
+        source = self._folder / "stand-in.c"
+        source.write_text("int main(void) { return 0; }\n")
+        start = plain_command(toolchain, language)
+        self._run([*plain_command(toolchain, "c"), "-c", str(source), "-o", str(stand_in)])
+        tell = "--verbose" if toolchain.is_zig else "-###"
+        said = self._run([*start, tell, str(stand_in), *self._wanted.options, "-o", str(output)])
+        for line in reversed(said.splitlines()):
+            words = shlex.split(line) if str(stand_in) in line else []
+            if str(stand_in) in words and str(output) in words:
+                words[words.index(str(output))] = "{output}"
+                place = words.index(str(stand_in))
+                return words[1:place], words[place + 1 :]
+        raise LinkError("the compiler does not tell how it links")
+
+    def merge(self) -> Path:
+        """Merge all bitcode that the link takes."""
+        output, merged = self._folder / "merged", self._folder / "merged.bc"
+        self._lld(list(map(str, self._wanted.inputs)), output, MERGING)
+        take_merged(output, merged)
+        merged.write_bytes(with_options(merged.read_bytes(), _CODE))
+        return merged
+
+    def link(self, name: str) -> tuple[Path, int]:
+        """Link with an object in place of all bitcode; return the file, and its bytes as they ship."""
+        rest = [str(path) for path in self._wanted.inputs if _kind(path) != "bitcode"]
+        output = self._folder / name
+        self._lld([f"{output}.o", *rest], output)
+        return output, section_sizes(output.read_bytes())["total"]
+
+    def _lld(self, inputs: Sequence[str], output: Path, options: Sequence[str] = ()) -> None:
+        words = [*self._before, *options, *inputs, *self._after]
+        words[words.index("{output}")] = str(output)
+        run_linker([str(find_linker()), "ld.lld", *words], self._timeout_s)
+
+    def _run(self, command: list[str]) -> str:
+        run = run_bounded(command, self._timeout_s)
+        if run.returncode is None:
+            raise CompileTimeout(f"{Path(command[0]).name} did not end within {self._timeout_s:g} s")
+        if run.returncode != 0:
+            raise CompilerExit(f"the compiler does not tell how it links: {run.stderr.strip()[-300:]}")
+        return run.stderr
+
+
+def _kind(path: Path) -> str:
+    """What an input is, by its first bytes; empty for what is no file."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(8)
+            inside = file.read() if start == _ARCHIVE else b""
+    except OSError:
+        return ""
+    if start == _ARCHIVE:
+        return "archive of bitcode" if any(magic in inside for magic in _BITCODE) else "archive"
+    return "bitcode" if start.startswith(_BITCODE) else "other"
+
+
+def _opened(arguments: Sequence[str]) -> list[str]:
+    """Arguments with those of response files in their place."""
+    words = []
+    for word in arguments:
+        if word.startswith("@") and Path(word[1:]).is_file():
+            words += _opened(shlex.split(Path(word[1:]).read_text(errors="surrogateescape")))
+        else:
+            words.append(word)
+    return words

@@ -1,0 +1,123 @@
+"""`mlgo ld`: programs linked as one module, and run."""
+
+import ctypes
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mlgo.deploy.drivers import default_policy
+from mlgo.deploy.linking import LinkCommand
+from tests.deploy.conftest import MLGO
+
+MAIN = """
+#include <stdio.h>
+int twice(int), native(int), unused(int);
+int from_native(int x) { return x + 100; }
+int main(void) { printf("%d %d\\n", twice(20), native(1)); return 0; }
+"""
+LIBRARY = """
+static int add(int x, int y) { return x + y; }
+int twice(int x) { return add(x, x); }
+int unused(int x) { return add(x, 3) * add(x, 4) * add(x, 5); }
+"""
+NATIVE = "int from_native(int); int native(int x) { return from_native(x) + 1; }"
+
+
+@pytest.fixture
+def parts(build):
+    """Sources of a program of three kinds of parts: bitcode, an archive of bitcode, and an object."""
+    for name, text in (("main.c", MAIN), ("library.c", LIBRARY), ("native.c", NATIVE)):
+        build.write(name, text)
+    for name in ("main", "library"):
+        assert build.cc("-Oz", "-c", f"{name}.c", "-o", f"{name}.o", options=["--whole"]).returncode == 0
+        assert (build.folder / f"{name}.o").read_bytes().startswith(b"BC\xc0\xde")
+    assert build.cc("-O2", "-c", "native.c", "-o", "native.o", options=["--whole"]).returncode == 0
+    assert (build.folder / "native.o").read_bytes().startswith(b"\x7fELF")  # at this level nothing is asked
+    return build
+
+
+@pytest.fixture
+def archive(parts, toolchain):
+    assert parts.run(toolchain.binary, "ar", "rcs", "liblibrary.a", "library.o").returncode == 0
+    return "liblibrary.a"
+
+
+def linked(build) -> dict:
+    return json.loads((build.folder / "links").read_text().splitlines()[-1])
+
+
+def test_a_program_is_merged_and_runs(parts, archive):
+    run = parts.run(MLGO, "ld", "--log", "links", "--", "main.o", "native.o", archive, "-lm", "-o", "program")
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+    assert parts.run("./program").stdout == "40 102\n"
+    record = linked(parts)
+    assert record["outcome"] in ("advised", "plain")
+    assert record["questions"] >= 1  # main calls twice of the archive, which is another module
+    assert min(record["advised_bytes"], record["plain_bytes"]) > 0
+    assert b"unused" not in (parts.folder / "program").read_bytes()
+
+
+def test_a_build_that_links_by_its_compiler(parts, archive):
+    options = ["--whole"]
+    run = parts.cc("@inputs", "-o", "program", options=options)
+    assert run.returncode != 0  # there is no such file, which is the compiler's to say
+    parts.write("inputs", f"main.o native.o {archive}\n")
+    assert parts.cc("@inputs", "-o", "program", options=options).returncode == 0
+    assert parts.run("./program").stdout == "40 102\n"
+    assert parts.log[-1]["questions"] >= 1
+
+
+def test_a_shared_object_keeps_what_it_exports(parts):
+    run = parts.run(MLGO, "ld", "--", "-shared", "library.o", "-o", "library.so")
+    assert (run.returncode, run.stderr) == (0, "")
+    library = ctypes.CDLL(str(parts.folder / "library.so"))
+    assert (library.twice(21), library.unused(0)) == (42, 60)
+
+
+def test_the_guard_keeps_the_smaller(build):
+    """A policy that inlines all copies a large function to each of its calls, which the heuristic does not."""
+    policy = build.folder / "always"
+    policy.mkdir()
+    (policy / "policy.json").write_bytes((default_policy() / "policy.json").read_bytes())
+    weights = np.zeros_like(np.load(default_policy() / "weights.npy"))
+    weights[-1] = 1.0  # the bias of the only output
+    np.save(policy / "weights.npy", weights)
+    work = " ".join(f"v = v * {n} + x;" for n in range(3, 40))
+    build.write("main.c", f"volatile int v; static void large(int x) {{ {work} }}\nint main(int n, char **a) {{ "
+                + " ".join(f"large(n + {n});" for n in range(6)) + " return v == 0; }\n")  # fmt: skip
+    assert build.cc("-Oz", "-c", "main.c", options=["--whole"]).returncode == 0
+    words, inputs = [MLGO, "ld", "--policy", policy, "--log", "links"], ["--", "main.o", "-o", "program"]
+    assert build.run(*words, *inputs).returncode == 0
+    guarded = linked(build)
+    assert guarded["advised_bytes"] > guarded["plain_bytes"]
+    assert guarded["outcome"] == "plain"
+    assert build.run(*words, "--no-guard", *inputs).returncode == 0
+    assert (linked(build)["outcome"], linked(build)["plain_bytes"]) == ("advised", None)
+    assert build.run("./program").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "inputs", "status", "message"),
+    [
+        ([], ["native.o", "other.o", "-shared"], 0, "no bitcode among the inputs"),
+        (["--policy", "/nowhere"], ["main.o", "native.o", "library.o"], 0, "/nowhere"),
+        (["--timeout", "0.001"], ["main.o", "native.o", "library.o"], 0, "within"),
+        ([], ["main.o", "native.o"], 1, "twice"),
+    ],
+)
+def test_what_is_wrong_is_said_once_and_the_compiler_links(parts, options, inputs, status, message):
+    (parts.folder / "other.o").write_bytes((parts.folder / "native.o").read_bytes().replace(b"native", b"others"))
+    run = parts.run(MLGO, "ld", *options, "--", *inputs, "-o", "program")
+    assert run.returncode == status
+    assert message in run.stderr
+    assert run.stderr.count("mlgo ld: warning") == 1
+    assert (parts.folder / "program").exists() == (status == 0)
+
+
+def test_arguments_are_sorted(parts):
+    parts.write("words", "-L . 'main.o'")
+    found = LinkCommand.read(["-o", "out", "-Wl,-s", "-l", "m", str(parts.folder / "native.o"), "missing.o"])
+    assert (found.inputs, found.output) == ((parts.folder / "native.o",), Path("out"))
+    assert found.options == ("-Wl,-s", "-l", "m", "missing.o")
