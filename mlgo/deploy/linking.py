@@ -26,7 +26,7 @@ from mlgo.problems.llvm.task import Advisor, Task
 _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 _ARCHIVE = b"!<arch>\n"
 _VALUED = frozenset({"-o", "-L", "-l", "-T", "-u", "-z", "-e", "-Xlinker", "-target", "-x", "-I", "-D", "-isysroot"})
-_CODE = ("-fPIC",)
+_CODE = ("-fPIC", "-ffunction-sections", "-fdata-sections")
 """Nobody tells which programs are linked at a fixed address. What is internal costs no byte more with it."""
 
 

@@ -13,7 +13,6 @@ struct Command {
   bool ReadsInput = false;       // a source comes from the standard input
   bool HasCode = true;           // it does not end before code is optimized
   bool MakesObject = false;      // it ends before linking, with an object
-  bool NamesOutput = false;      // it says where
 };
 
 namespace command {
@@ -22,7 +21,7 @@ inline const char *const SourceSuffixes[] = {".c",  ".cc",  ".cp",  ".cxx", ".cp
                                              ".ii", ".m",   ".mm",  ".M",   ".mi",  ".mii", ".ll",  ".bc", nullptr};
 inline const char *const SourceLanguages[] = {"c",           "c++",           "cpp-output", "c++-cpp-output",
                                               "objective-c", "objective-c++", "ir",         nullptr};
-inline const char *const WithValue[] = {"-I",       "-D",          "-U",         "-L",       "-l",
+inline const char *const WithValue[] = {"-o",        "-I",       "-D",          "-U",         "-L",       "-l",
                                         "-include",  "-imacros", "-isystem",    "-iquote",    "-MF",      "-MT",
                                         "-MQ",       "-target",  "-arch",       "-Xclang",    "-Xlinker", "-mllvm",
                                         "-T",        "-u",       "-z",          "-e",         "-G",       "-isysroot",
@@ -90,9 +89,6 @@ inline void read(char *const *Words, size_t NumWords, Command &Found, const char
       Found.MakesObject = true;
     } else if (isAmong(Word, Ends) || startsWith(Word, "-print-") || startsWith(Word, "--print-")) {
       Found.HasCode = false;
-    } else if (isSame(Word, "-o")) {
-      Found.NamesOutput = true;
-      ++I;
     } else if (isAmong(Word, WithValue)) {
       ++I;
     } else if (Word[0] != '-' && (Language ? isAmong(Language, SourceLanguages) : hasSourceSuffix(Word))) {

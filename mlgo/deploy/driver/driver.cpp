@@ -102,17 +102,6 @@ void addWords(List<const char *> &Words, const Options &Asked, const Command &Gi
   _exit(127);
 }
 
-// Name of the object that a compiler makes of a source.
-const char *objectOf(const char *Source) {
-  const char *Slash = strrchr(Source, '/');
-  const char *Name = Slash ? Slash + 1 : Source, *Dot = strrchr(Name, '.');
-  const size_t Length = Dot ? Dot - Name : strlen(Name);
-  char *Object = static_cast<char *>(malloc(Length + 3));
-  memcpy(Object, Name, Length);
-  memcpy(Object + Length, ".o", 3);
-  return Object;
-}
-
 // The mlgo command itself, which is Python.
 [[noreturn]] void becomeMlgo(const char *Action, char *const *Arguments, size_t NumArguments) {
   List<const char *> Words;
@@ -286,10 +275,9 @@ int main(int NumWords, char **Words) {
   if (Asked.IsWhole && !Asked.IsPlain && Given.HasCode && !Given.ReadsInput) {
     if (!Given.NumSources && NumArguments)
       becomeMlgo(Asked.IsCxx ? "ld++" : "ld", Words + 2, NumWords - 2);
-    if (Given.MakesObject && Given.NumSources == 1 && !whyNot(Asked, Given)) {
-      // The output must be named: that of bitcode has another name than an object's.
-      const char *const ToBitcode[] = {"-emit-llvm", "-Xclang", "-disable-llvm-passes", "-o", objectOf(Given.Source)};
-      become(Asked, Given, Arguments, NumArguments, ToBitcode, Given.NamesOutput ? 3 : 5);
+    if (Given.MakesObject && !whyNot(Asked, Given)) {
+      const char *const ToBitcode[] = {"-flto", "-Xclang", "-disable-llvm-passes"};
+      become(Asked, Given, Arguments, NumArguments, ToBitcode, 3);
     }
   }
   const char *Reason = whyNot(Asked, Given), *const Hindrance = Reason ? nullptr : whyImpossible(Given);
