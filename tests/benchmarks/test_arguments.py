@@ -13,6 +13,7 @@ def test_all_are_found():
         "capture",
         "cores",
         "coverage",
+        "driver",
         "echo",
         "env",
         "exported",

@@ -87,10 +87,8 @@ public:
       return;
     const pid_t Done = 0;
     (void)!write(Pipe, &Done, sizeof Done);
-    close(Pipe);
+    close(Pipe); // and it ends, without being waited for
     Pipe = -1;
-    if (Process > 0)
-      waitpid(Process, nullptr, 0);
   }
 
   ~Guard() { dismiss(); }
