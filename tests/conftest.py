@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
@@ -190,6 +191,24 @@ def bitcode(front_end: FrontEnd, tmp_path: Path) -> Callable[..., Path]:
         source.write_text(text)
         output = source.with_suffix(".bc")
         front_end.compile_to_bitcode(tmp_path, language, FLAGS[language], source.name, output)
+        return output
+
+    return compile_text
+
+
+@pytest.fixture
+def compiled(toolchain: Toolchain, tmp_path: Path) -> Callable[..., Path]:
+    """An ELF object of a source text, by the compiler's own heuristics."""
+    count = 0
+
+    def compile_text(text: str, *options: str, language: str = "c", target: str = "x86_64-linux-gnu") -> Path:
+        nonlocal count
+        count += 1
+        source = tmp_path / f"source{count}.{'c' if language == 'c' else 'cpp'}"
+        source.write_text(text)
+        output = source.with_suffix(".o")
+        command = [*replace(toolchain, target=target).back_end, *FLAGS[language], *options, "-c", source, "-o", output]
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
         return output
 
     return compile_text

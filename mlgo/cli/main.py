@@ -30,6 +30,7 @@ COMMANDS = {
     "replay": "replay",
     "config": "configure",
     "workers": "workers",
+    "size-diff": "size_diff",
     "report": "show_report",
 }
 """Modules of `mlgo.cli` by command. Importing all of them takes most of a second, so only the one in use is."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 from mlgo.compiler.linker import link
 from mlgo.compiler.placed import Placed, placed_functions
 from mlgo.core.errors import LinkError
-from mlgo.core.measures.elf import SHF_EXECINSTR, is_text, read_sections, section_name
+from mlgo.core.measures.elf import SHF_EXECINSTR, is_text, read_sections, section_names
 from mlgo.core.scratch import scratch_directory
 
 SHIPPED = ("text", "read_only", "unwind", "total", "compressed")
@@ -163,18 +163,21 @@ def section_sizes(data: bytes) -> dict[str, int]:
         ObjectError: not an ELF file that can be measured.
     """
     sections = read_sections(data)
+    sizes = {kind: int(sections["size"][mask].sum()) for kind, mask in section_kinds(data, sections).items()}
+    return sizes | {"total": sum(sizes.values())}
+
+
+def section_kinds(data: bytes, sections: np.ndarray) -> dict[str, np.ndarray]:
+    """Which sections each of the measures ``text``, ``read_only`` and ``unwind`` counts, bool [num_sections] each.
+
+    Args:
+        data: an ELF file.
+        sections: structured [num_sections], what `read_sections` gives of it.
+    """
     shipped = is_text(sections)
     code = (sections["flags"] & SHF_EXECINSTR) != 0
-    unwind = np.array(
-        [section_name(data, sections, number).startswith(_UNWIND) for number in range(len(sections))], bool
-    )
-    sizes = {
-        "text": shipped & code,
-        "read_only": shipped & ~code & ~unwind,
-        "unwind": shipped & ~code & unwind,
-        "total": shipped,
-    }
-    return {name: int(sections["size"][mask].sum()) for name, mask in sizes.items()}
+    unwind = np.array([name.startswith(_UNWIND) for name in section_names(data, sections, sections)], bool)
+    return {"text": shipped & code, "read_only": shipped & ~code & ~unwind, "unwind": shipped & ~code & unwind}
 
 
 def link_options(file: LinkedFile, folder: Path) -> list[str]:

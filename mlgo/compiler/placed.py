@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mlgo.core.measures.elf import SHF_EXECINSTR, read_sections, section_contents, section_name
+from mlgo.core.measures.elf import SHF_EXECINSTR, read_sections, section_contents, section_names
 
 _LINE = re.compile(r"^ *([0-9a-f]+) +[0-9a-f]+ +([0-9a-f]+) +\d+ ( *)(.*)$")
 _IN_COLUMN, _SYMBOL_COLUMN = 8, 16
@@ -57,7 +57,7 @@ def placed_functions(data: bytes, link_map: str) -> list[Placed]:
     """
     sections = read_sections(data)
     code = sections[(sections["flags"] & SHF_EXECINSTR) != 0]
-    unwind = _unwind_by_address(data, sections)
+    unwind = unwind_by_address(data, sections)
     found: dict[int, tuple[str, int, list[str]]] = {}
     for address, size, of, symbol in _symbols(link_map):
         inside = (code["addr"] <= address) & (address < code["addr"] + code["size"])
@@ -83,14 +83,19 @@ def _symbols(link_map: str) -> Iterator[tuple[int, int, str, str]]:
             yield int(address, 16), int(size, 16), of, text
 
 
-def _unwind_by_address(data: bytes, sections: np.ndarray) -> dict[int, int]:
-    """Bytes of unwind tables that belong to the function at an address; none where the tables are of another form."""
-    named = {section_name(data, sections, number): number for number in range(len(sections))}
+def unwind_by_address(data: bytes, sections: np.ndarray) -> dict[int, int]:
+    """Bytes of unwind tables that belong to the function at an address; none where the tables are of another form.
+
+    Args:
+        data: a linked file.
+        sections: structured [num_sections], what `read_sections` gives of it.
+    """
+    named = {name: number for number, name in enumerate(section_names(data, sections, sections))}
     if b".eh_frame_hdr" not in named or b".eh_frame" not in named:
         return {}
     header, table = sections[named[b".eh_frame_hdr"]], sections[named[b".eh_frame"]]
     contents = section_contents(data, header)
-    if contents[: len(_HEADER)] != _HEADER:
+    if contents[: len(_HEADER)] != _HEADER or len(contents) < _HEADER_BYTES:
         return {}
     (count,) = struct.unpack_from("<I", contents, 8)
     entries = np.frombuffer(contents, _ENTRY, min(count, (len(contents) - _HEADER_BYTES) // _ENTRY.itemsize), 12)
@@ -105,9 +110,10 @@ def _unwind_by_address(data: bytes, sections: np.ndarray) -> dict[int, int]:
             exceptions[lsda] = base + function
     if exceptions and b".gcc_except_table" in named:
         of = sections[named[b".gcc_except_table"]]
-        starts = [*sorted(exceptions), int(of["addr"] + of["size"])]
+        first, last = int(of["addr"]), int(of["addr"] + of["size"])
+        starts = [*sorted(start for start in exceptions if first <= start < last), last]  # some tools move tables
         for start, end in pairwise(starts):
-            found[exceptions[start]] += max(end - start, 0)
+            found[exceptions[start]] += end - start
     return found
 
 

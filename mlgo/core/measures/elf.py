@@ -180,7 +180,12 @@ def symbol_names(data: bytes, sections: np.ndarray, table: np.ndarray, symbols: 
         sections: structured [num_sections], see `SECTION`.
         table: row of the symbol table.
         symbols: some of its symbols, structured [num_symbols], see `SYMBOL64`.
+
+    Raises:
+        ObjectError: the table names no table of strings.
     """
+    if table["link"] >= len(sections):
+        raise ObjectError("a symbol table of the object has no names")
     names = section_contents(data, sections[int(table["link"])]) + b"\0"
     return [names[start : names.find(b"\0", start)] for start in symbols["name"].tolist()]
 
@@ -272,9 +277,20 @@ def section_name(data: bytes, sections: np.ndarray, number: int) -> bytes:
         sections: structured [num_sections], see `SECTION`.
         number: which section.
     """
+    return section_names(data, sections, sections[number : number + 1])[0]
+
+
+def section_names(data: bytes, sections: np.ndarray, some: np.ndarray) -> list[bytes]:
+    """Names of some sections of an ELF file; empty where the file names none.
+
+    Args:
+        data: the file.
+        sections: all of them, structured [num_sections], see `SECTION`.
+        some: those to name, structured [num_named].
+    """
     at = _CLASSES[data[4]].entry_at + 4
     strings = int.from_bytes(data[at : at + 2], "little")
     if not 0 < strings < len(sections):
-        return b""
-    names = section_contents(data, sections[strings])
-    return names[int(sections["name"][number]) :].partition(b"\0")[0]
+        return [b""] * len(some)
+    names = section_contents(data, sections[strings]) + b"\0"
+    return [names[start : names.find(b"\0", start)] for start in some["name"].tolist()]

@@ -11,11 +11,12 @@ import struct
 import numpy as np
 
 from mlgo.core.errors import ObjectError
-from mlgo.core.measures.elf import read_sections, read_symbols, section_entries, section_name
+from mlgo.core.measures.elf import read_sections, read_symbols, section_contents, section_entries, section_name
 
 _SHT_RELA = 4
 _SHT_REL = 9
 _SHT_SYMTAB = 2
+_SHT_NOBITS = 8
 _SHF_EXECINSTR = 4
 _LORESERVE = 0xFF00
 _RELOCATIONS = {
@@ -74,6 +75,8 @@ def unwind_entries(data: bytes) -> np.ndarray:
 def _is_unwind_table(data: bytes, sections: np.ndarray, number: int) -> bool:
     if number >= len(sections) or sections["flags"][number] & _SHF_EXECINSTR:  # most relocations are those of code
         return False
+    if sections["type"][number] == _SHT_NOBITS:  # of a file with debug information alone
+        return False
     return section_name(data, sections, number) == b".eh_frame"
 
 
@@ -98,8 +101,7 @@ def _entries(data: bytes, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _places(data: bytes, sections: np.ndarray, number: int, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where the relocation at each offset leads to: section, 0 where there is none, and offset in it.
 
-    Both are int64 [num_offsets]. Objects for which the addend stands in the table itself (``SHT_REL``) name the
-    function's symbol, so that it is 0 there.
+    Both are int64 [num_offsets]. With ``SHT_REL`` the addend stands in the table itself.
     """
     kind = _RELOCATIONS[data[4], int(sections["type"][number])]
     relocations = section_entries(data, sections[number], kind)
@@ -123,4 +125,7 @@ def _places(data: bytes, sections: np.ndarray, number: int, offsets: np.ndarray)
     owners, starts = np.zeros((2, len(offsets)), np.int64)
     owners[hit] = target[order][position[hit]]
     starts[hit] = place[order][position[hit]]
+    if "addend" not in (kind.names or ()):
+        octets = np.frombuffer(section_contents(data, sections[int(sections["info"][number])]) + bytes(4), np.uint8)
+        starts[hit] += octets[offsets[hit][:, None] + np.arange(4)].view("<i4")[:, 0]
     return owners, starts

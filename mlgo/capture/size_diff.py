@@ -1,0 +1,304 @@
+"""Two builds compared by size: files against files, and in them symbols against symbols.
+
+A file is a program, a shared object, an object or a static archive of ELF. Two folders are compared by the relative
+paths of the files in them. Symbols are compared by name (`symbols.folded`) over all files: copies of a function in
+several files are one symbol. Where a file is stripped in one of the builds, its symbols stay out in the other, too.
+"""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from fractions import Fraction
+from itertools import chain
+from pathlib import Path
+from typing import Literal, get_args
+
+from mlgo.capture.archives import MAGIC, THIN_MAGIC, read_members
+from mlgo.compiler.symbols import KINDS, REST, architecture, bytes_by_symbol, has_symbols, is_linked
+from mlgo.core.errors import CorpusError, MlgoError, ObjectError
+from mlgo.core.measures.elf import ELF
+
+Form = Literal["linked", "objects", "archives"]
+FORMS: tuple[Form, ...] = get_args(Form)
+"""Programs and shared objects; objects; static archives."""
+
+_UNITS = {"": 1, "B": 1, "kB": 1000, "KB": 1000, "KiB": 1 << 10, "MB": 1_000_000, "MiB": 1 << 20}
+_LIMIT = re.compile(rf"(\d+(?:\.\d+)?)\s*({'|'.join(_UNITS)}|%)")
+
+
+class ComparisonError(MlgoError):
+    """Two builds cannot be compared. A build that has grown beyond a limit gives another status, 1."""
+
+    exit_status = 2
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Growth that is allowed.
+
+    Attributes:
+        amount: in bytes, or in percent of the size before.
+        in_percent: which of both.
+    """
+
+    amount: Fraction
+    in_percent: bool
+
+    @classmethod
+    def of(cls, text: str) -> "Limit":
+        """Read a limit such as ``0.5%``, ``1KiB`` or ``300``.
+
+        Raises:
+            ValueError: it is none.
+        """
+        match = _LIMIT.fullmatch(text.strip())
+        if match is None:
+            raise ValueError(f"{text!r} is no limit; examples are 0.5%, 300 (bytes) and 1KiB")
+        amount = Fraction(match[1])
+        return cls(amount, True) if match[2] == "%" else cls(amount * _UNITS[match[2]], False)
+
+    def is_exceeded(self, before: int, after: int) -> bool:
+        """Whether a size in bytes has grown by more than this."""
+        allowed = self.amount * before / 100 if self.in_percent else self.amount
+        return after - before > allowed
+
+
+@dataclass(frozen=True)
+class Change:
+    """What became of a file or symbol.
+
+    Attributes:
+        name: relative path, or name of the symbol.
+        before: bytes by kind; None where the first build does not have it.
+        after: the same of the second build.
+    """
+
+    name: str
+    before: Mapping[str, int] | None
+    after: Mapping[str, int] | None
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Bytes before and after, of all kinds together."""
+        return sum((self.before or {}).values()), sum((self.after or {}).values())
+
+    @property
+    def growth(self) -> int:
+        """Bytes that it has more than before."""
+        before, after = self.sizes
+        return after - before
+
+
+@dataclass(frozen=True)
+class SizeDiff:
+    """Two builds compared.
+
+    Attributes:
+        sections: bytes before and after by measure: `KINDS` and ``total``.
+        files: all files of both builds; those that changed most come first.
+        symbols: symbols whose size changed, likewise; among them `symbols.REST`, what belongs to none.
+        stripped: files that were compared without their symbols.
+        forms: number of files by form, each path once.
+        unread: members of archives that are not ELF, such as bitcode, and count nothing.
+    """
+
+    sections: Mapping[str, tuple[int, int]]
+    files: Sequence[Change]
+    symbols: Sequence[Change]
+    stripped: Sequence[str]
+    forms: Mapping[Form, int]
+    unread: int
+
+
+@dataclass(frozen=True)
+class _File:
+    """Contents of a file: those of its objects."""
+
+    objects: tuple[bytes, ...]
+    form: Form
+    unread: int
+
+    @property
+    def architectures(self) -> set[tuple[int, int]]:
+        return {architecture(data) for data in self.objects}
+
+    def sizes(self, *, named: bool) -> Counter[tuple[str, str]]:
+        return sum((bytes_by_symbol(data, named=named) for data in self.objects), Counter())
+
+
+def compare_builds(
+    before: Path,
+    after: Path,
+    *,
+    only: Sequence[str] = (),
+    forms: Sequence[Form] = FORMS,
+    progress: Callable[[Sequence[str]], Iterable[str]] = iter,
+) -> SizeDiff:
+    """Compare two files, or two folders by relative paths.
+
+    Args:
+        before: a file or a folder.
+        after: likewise.
+        only: patterns of relative paths to look at, with ``*`` for anything; none means all. For folders.
+        forms: of files to look at. For folders.
+        progress: gives back the paths one by one, and may show how far it is.
+
+    Raises:
+        ComparisonError: one is missing, they are of different kinds or machines, nothing can be compared, or a file is
+            damaged.
+    """
+    for path in (before, after):
+        if not path.exists():
+            raise ComparisonError(f"{path} does not exist")
+        if not path.is_dir() and not path.is_file():
+            raise ComparisonError(f"{path} is neither a folder nor a regular file")
+    if before.is_dir() != after.is_dir():
+        folder, file = (before, after) if before.is_dir() else (after, before)
+        raise ComparisonError(f"{folder} is a folder and {file} is a file; compare two folders or two files")
+    if not before.is_dir():
+        return _compare([(after.name, before, after)], FORMS, progress, single=True)
+    old, new = _paths(before, only), _paths(after, only)
+    pairs = [(name, old.get(name), new.get(name)) for name in sorted(old.keys() | new.keys())]
+    found = _compare(pairs, forms, progress, single=False)
+    if not any(one.before is not None and one.after is not None for one in found.files):
+        raise ComparisonError(
+            f"{before} and {after} have no file in common that can be compared (ELF or static archive, of the same "
+            "relative path); give the folders that correspond to each other"
+        )
+    return found
+
+
+def _compare(
+    pairs: Sequence[tuple[str, Path | None, Path | None]],
+    forms: Sequence[Form],
+    progress: Callable[[Sequence[str]], Iterable[str]],
+    *,
+    single: bool,
+) -> SizeDiff:
+    files, stripped, unread = [], [], 0
+    numbers: Counter[Form] = Counter()
+    totals: tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]] = Counter(), Counter()
+    paths = {name: of for name, *of in pairs}
+    for name in progress(list(paths)):
+        found = [_read(path) if path else None for path in paths[name]]
+        if single:
+            for path, one in zip(paths[name], found, strict=True):
+                if one is None or not one.objects:
+                    raise ComparisonError(f"{path} is neither an ELF file nor a static archive of such files")
+        present = [one for one in found if one is not None and one.form in forms]
+        if not present:
+            continue
+        _check_alike(name, found)
+        named = all(map(has_symbols, chain.from_iterable(one.objects for one in present)))
+        sizes: list[dict[str, int] | None] = []
+        for path, one, total in zip(paths[name], found, totals, strict=True):
+            if one is None:
+                sizes.append(None)
+                continue
+            try:
+                bytes_of = one.sizes(named=named)
+            except ObjectError as error:
+                raise ComparisonError(f"{path}: {error}") from error
+            total.update(bytes_of)
+            unread += one.unread
+            sizes.append({kind: sum(size for (_, of), size in bytes_of.items() if of == kind) for kind in KINDS})
+        files.append(Change(name, *sizes))
+        stripped += [] if named else [name]
+        numbers[present[0].form] += 1
+    sections = {
+        kind: (
+            sum((one.before or {}).get(kind, 0) for one in files),
+            sum((one.after or {}).get(kind, 0) for one in files),
+        )
+        for kind in KINDS
+    }
+    sections["total"] = sum(one.sizes[0] for one in files), sum(one.sizes[1] for one in files)
+    changed = [one for one in _by_symbol(*totals) if one.growth]
+    return SizeDiff(sections, _largest_first(files), _largest_first(changed), stripped, numbers, unread)
+
+
+def _by_symbol(*totals: Counter[tuple[str, str]]) -> list[Change]:
+    tables: list[dict[str, dict[str, int]]] = []
+    for total in totals:
+        tables.append({name: dict.fromkeys(KINDS, 0) for name in REST.values()})
+        for (name, kind), size in total.items():
+            tables[-1].setdefault(name, dict.fromkeys(KINDS, 0))[kind] = size
+    before, after = tables
+    return [Change(name, before.get(name), after.get(name)) for name in before.keys() | after.keys()]
+
+
+def _largest_first(changes: Iterable[Change]) -> list[Change]:
+    return sorted(changes, key=lambda one: (-abs(one.growth), one.name))
+
+
+def _paths(folder: Path, only: Sequence[str]) -> dict[str, Path]:
+    """Regular files in a folder by relative path; links would count their targets twice."""
+    found: dict[str, Path] = {}
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            path = Path(parent, name)
+            relative = path.relative_to(folder).as_posix()
+            if (
+                path.is_file()
+                and not path.is_symlink()
+                and (not only or any(fnmatchcase(relative, one) for one in only))
+            ):
+                found[relative] = path
+    return found
+
+
+def _read(path: Path) -> _File | None:
+    """Contents of a file; None if it is neither ELF nor an archive.
+
+    Raises:
+        ComparisonError: it cannot be read, or is damaged.
+    """
+    try:
+        with path.open("rb") as file:
+            magic = file.read(len(MAGIC))
+        if magic in (MAGIC, THIN_MAGIC):
+            members = list(read_members(path))
+            data = path.read_bytes()
+            contents = [data[one.offset : one.offset + one.size] for one in members]
+            objects = tuple(one for one in contents if one.startswith(ELF))
+            return _File(objects, "archives", len(contents) - len(objects))
+        if not magic.startswith(ELF):
+            return None
+        data = path.read_bytes()
+        return _File((data,), "linked" if is_linked(data) else "objects", 0)
+    except OSError as error:
+        raise ComparisonError(f"{path} cannot be read: {error.strerror}") from error
+    except CorpusError as error:  # a damaged archive, which it names
+        raise ComparisonError(str(error)) from error
+
+
+def _check_alike(name: str, found: Sequence[_File | None]) -> None:
+    """See that a file is of one form and for one machine in both builds.
+
+    Raises:
+        ComparisonError: it is not.
+    """
+    before, after = found
+    if before is None or after is None:
+        return
+    if before.form != after.form:
+        raise ComparisonError(
+            f"{name}: before {_WORDS[before.form]}, after {_WORDS[after.form]}; compare two of a kind"
+        )
+    if before.objects and after.objects and before.architectures != after.architectures:
+        raise ComparisonError(
+            f"{name}: before for {_machines(before)}, after for {_machines(after)}; compare two builds for one machine"
+        )
+
+
+_WORDS: dict[Form, str] = {"linked": "a linked file", "objects": "an object", "archives": "an archive"}
+_MACHINES = {3: "x86", 8: "MIPS", 20: "PowerPC", 21: "PowerPC", 40: "Arm", 62: "x86-64", 183: "AArch64", 243: "RISC-V"}
+
+
+def _machines(file: _File) -> str:
+    return " and ".join(
+        f"{_MACHINES.get(number, f'machine {number}')} ({bits} bits)" for bits, number in sorted(file.architectures)
+    )

@@ -1,0 +1,168 @@
+"""`mlgo size-diff`: what became smaller and larger between two builds, by symbol."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from mlgo.capture.size_diff import FORMS, Change, Limit, SizeDiff, compare_builds
+from mlgo.cli.options import add_command, positive, say
+from mlgo.compiler.demangle import demangled
+from mlgo.compiler.symbols import REST
+from mlgo.report.pages import Column, Table, text_column
+
+_EXAMPLES = """
+mlgo size-diff old/app new/app --demangle                     two programs
+mlgo size-diff before.o after.o --top 50 --json
+mlgo size-diff captured/app-before relinked --forms linked    two folders, by relative paths
+mlgo size-diff build.main build --limit 0.5% --limit-each 4KiB    in CI: status 1 if more has grown
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Register the sub-command."""
+    parser = add_command(commands, "size-diff", "what became smaller and larger between two builds", _EXAMPLES)
+    parser.add_argument("before", type=Path, help="program, shared object, object, static archive, or folder of these")
+    parser.add_argument("after", type=Path, help="the same of another build")
+    parser.add_argument("--top", type=positive, default=20, metavar="N", help="rows in a table (default: %(default)s)")
+    parser.add_argument("--demangle", action="store_true", help="print names of C++ as in the source")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="GLOB", help="in folders: only such paths; may be repeated"
+    )
+    parser.add_argument("--forms", nargs="+", choices=FORMS, default=FORMS, help="in folders: only such files")
+    parser.add_argument("--limit", type=_limit, metavar="L", help="fail if the total grows by more: 0.5%%, 300, 1KiB")
+    parser.add_argument("--limit-each", type=_limit, metavar="L", help="fail if a file of both grows by more")
+    parser.add_argument("--json", action="store_true", help="print JSON, with all that changed")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare and print; 1 if a limit is exceeded."""
+    progress = partial(tqdm, desc="size-diff", unit="file", disable=None, leave=False)
+    found = compare_builds(args.before, args.after, only=args.only, forms=args.forms, progress=progress)
+    exceeded = _exceeded(found, args.limit, args.limit_each)
+    named = _naming(args.demangle)
+    say(args, _record(args, found, exceeded, named), _text(args, found, exceeded, named))
+    return int(bool(exceeded))
+
+
+def _limit(text: str) -> Limit:
+    try:
+        return Limit.of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _naming(demangle: bool) -> Callable[[str], str]:
+    if demangle:
+        try:
+            demangled("_Z1fv")
+            return demangled
+        except OSError as error:
+            print(f"names stay mangled: {error}", file=sys.stderr)
+    return str
+
+
+def _exceeded(found: SizeDiff, limit: Limit | None, each: Limit | None) -> list[Change]:
+    """What has grown by more than it may: the total, or files of both builds."""
+    common = [one for one in found.files if not _state(one)]
+    total = [_of_section("total", *found.sections["total"])] if limit else []
+    return [one for one in total if limit and limit.is_exceeded(*one.sizes)] + [
+        one for one in common if each and each.is_exceeded(*one.sizes)
+    ]
+
+
+def _of_section(name: str, before: int, after: int) -> Change:
+    return Change(name, {name: before}, {name: after})
+
+
+def _record(
+    args: argparse.Namespace, found: SizeDiff, exceeded: Sequence[Change], named: Callable[[str], str]
+) -> dict[str, Any]:
+    def change(one: Change) -> dict[str, Any]:
+        return {"name": one.name, "change": one.growth, "before": one.before, "after": one.after}
+
+    return {
+        "before": str(args.before),
+        "after": str(args.after),
+        "sections": {
+            name: {"before": before, "after": after, "change": after - before}
+            for name, (before, after) in found.sections.items()
+        },
+        "forms": found.forms,
+        "files": [change(one) for one in found.files],
+        "symbols": [change(one) | ({"demangled": named(one.name)} if args.demangle else {}) for one in found.symbols],
+        "without_symbols": found.stripped,
+        "members_not_elf": found.unread,
+        "exceeded": [{"name": one.name, "change": one.growth} for one in exceeded],
+    }
+
+
+def _text(args: argparse.Namespace, found: SizeDiff, exceeded: Sequence[Change], named: Callable[[str], str]) -> str:
+    rows = [_of_section(name, *sizes) for name, sizes in found.sections.items()]
+    parts = [Table([text_column("bytes", lambda one: one.name), *_SIZES], rows).aligned()]
+    if len(found.files) > 1:
+        parts.append(_top("file", [one for one in found.files if one.growth or _state(one)], args.top, str))
+    if len(found.stripped) < len(found.files):
+        parts.append(_top("symbol", found.symbols, args.top, named))
+    beyond = [f"limit exceeded: {one.name} grew by {one.growth:,} bytes" for one in exceeded]
+    return "\n\n".join([*parts, *filter(None, ["\n".join([*_remarks(found), *beyond])])])
+
+
+def _top(what: str, changes: Sequence[Change], top: int, named: Callable[[str], str]) -> str:
+    """The first rows, and what there is in all."""
+    if not changes:
+        return f"no {what} changed"
+    larger = sum(one.growth for one in changes if one.growth > 0)
+    smaller = sum(one.growth for one in changes if one.growth < 0)
+    states = [_state(one) for one in changes if one.name not in REST.values()]
+    head = (
+        f"{len(states):,} {what}{'s' * (len(states) != 1)} changed, {states.count('new'):,} of them new and "
+        f"{states.count('gone'):,} gone: {larger:+,} and {smaller:+,} bytes"
+    )
+    columns = [*_SIZES, text_column("", _state), text_column(what, lambda one: named(one.name))]
+    more = [f"and {len(changes) - top:,} more (--top N)"] if len(changes) > top else []
+    return "\n".join([head, Table(columns, changes[:top]).aligned(), *more])
+
+
+def _remarks(found: SizeDiff) -> list[str]:
+    said = []
+    if found.stripped:
+        first = found.stripped[0]
+        said.append(
+            f"{first} has no symbol table before or after, as it is stripped: sections only"
+            if len(found.files) == 1
+            else f"{len(found.stripped):,} files have no symbol table before or after, as they are stripped, such as "
+            f"{first}: they count under [text], [read_only] and [unwind]"
+        )
+    if found.unread:
+        said.append(f"{found.unread:,} members of archives are not ELF (bitcode?) and count nothing")
+    if len(found.forms) > 1:
+        numbers = ", ".join(f"{number:,} {form}" for form, number in found.forms.items())
+        said.append(f"the folders hold the same code in several forms ({numbers}); --forms linked counts what ships")
+    return said
+
+
+def _state(one: Change) -> str:
+    return "new" if one.before is None else "gone" if one.after is None else ""
+
+
+def _share(one: Change) -> str:
+    before, _ = one.sizes
+    return f"{100 * one.growth / before:+.2f} %" if before else "-"
+
+
+def _number(title: str, read: Callable[[Change], str], width: int) -> Column:
+    return text_column(title.rjust(width), lambda one: read(one).rjust(width))
+
+
+_SIZES = (
+    _number("change", lambda one: f"{one.growth:+,}", 11),
+    _number("share", _share, 10),
+    _number("before", lambda one: f"{one.sizes[0]:,}", 12),
+    _number("after", lambda one: f"{one.sizes[1]:,}", 12),
+)
