@@ -8,11 +8,11 @@ several files are one symbol. Where a file is stripped in one of the builds, its
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from fractions import Fraction
-from itertools import chain
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -26,7 +26,7 @@ FORMS: tuple[Form, ...] = get_args(Form)
 """Programs and shared objects; objects; static archives."""
 
 _UNITS = {"": 1, "B": 1, "kB": 1000, "KB": 1000, "KiB": 1 << 10, "MB": 1_000_000, "MiB": 1 << 20}
-_LIMIT = re.compile(rf"(\d+(?:\.\d+)?)\s*({'|'.join(_UNITS)}|%)")
+_LIMIT = re.compile(rf"([0-9]+(?:\.[0-9]+)?)\s*({'|'.join(_UNITS)}|%)")
 
 
 class ComparisonError(MlgoError):
@@ -115,10 +115,12 @@ class SizeDiff:
 
 @dataclass(frozen=True)
 class _File:
-    """Contents of a file: those of its objects."""
+    """Contents of a file: its objects, which are one but for archives, and how many members are none."""
 
+    path: Path
     objects: tuple[bytes, ...]
     form: Form
+    named: bool
     unread: int
 
     @property
@@ -126,7 +128,8 @@ class _File:
         return {architecture(data) for data in self.objects}
 
     def sizes(self, *, named: bool) -> Counter[tuple[str, str]]:
-        return sum((bytes_by_symbol(data, named=named) for data in self.objects), Counter())
+        with _told_of(self.path):
+            return sum((bytes_by_symbol(data, named=named) for data in self.objects), Counter())
 
 
 def compare_builds(
@@ -159,10 +162,10 @@ def compare_builds(
         folder, file = (before, after) if before.is_dir() else (after, before)
         raise ComparisonError(f"{folder} is a folder and {file} is a file; compare two folders or two files")
     if not before.is_dir():
-        return _compare([(after.name, before, after)], FORMS, progress, single=True)
+        return _compare([(after.name, before, after)], FORMS, _read_measurable, progress)
     old, new = _paths(before, only), _paths(after, only)
     pairs = [(name, old.get(name), new.get(name)) for name in sorted(old.keys() | new.keys())]
-    found = _compare(pairs, forms, progress, single=False)
+    found = _compare(pairs, forms, _read, progress)
     if not any(one.before is not None and one.after is not None for one in found.files):
         raise ComparisonError(
             f"{before} and {after} have no file in common that can be compared (ELF or static archive, of the same "
@@ -174,50 +177,37 @@ def compare_builds(
 def _compare(
     pairs: Sequence[tuple[str, Path | None, Path | None]],
     forms: Sequence[Form],
+    read: Callable[[Path], _File | None],
     progress: Callable[[Sequence[str]], Iterable[str]],
-    *,
-    single: bool,
 ) -> SizeDiff:
+    """Compare files by name; a path is None where a build has no such file."""
     files, stripped, unread = [], [], 0
     numbers: Counter[Form] = Counter()
     totals: tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]] = Counter(), Counter()
     paths = {name: of for name, *of in pairs}
     for name in progress(list(paths)):
-        found = [_read(path) if path else None for path in paths[name]]
-        if single:
-            for path, one in zip(paths[name], found, strict=True):
-                if one is None or not one.objects:
-                    raise ComparisonError(f"{path} is neither an ELF file nor a static archive of such files")
+        found = [read(path) if path else None for path in paths[name]]
         present = [one for one in found if one is not None and one.form in forms]
         if not present:
             continue
-        _check_alike(name, found)
-        named = all(map(has_symbols, chain.from_iterable(one.objects for one in present)))
-        sizes: list[dict[str, int] | None] = []
-        for path, one, total in zip(paths[name], found, totals, strict=True):
-            if one is None:
-                sizes.append(None)
-                continue
-            try:
-                bytes_of = one.sizes(named=named)
-            except ObjectError as error:
-                raise ComparisonError(f"{path}: {error}") from error
-            total.update(bytes_of)
-            unread += one.unread
-            sizes.append({kind: sum(size for (_, of), size in bytes_of.items() if of == kind) for kind in KINDS})
-        files.append(Change(name, *sizes))
+        _check_alike(name, *found)
+        named = all(one.named for one in present)
+        sizes = [one and one.sizes(named=named) for one in found]
+        for total, one in zip(totals, sizes, strict=True):
+            total.update(one or {})
+        files.append(Change(name, *(None if one is None else _by_kind(one) for one in sizes)))
         stripped += [] if named else [name]
         numbers[present[0].form] += 1
-    sections = {
-        kind: (
-            sum((one.before or {}).get(kind, 0) for one in files),
-            sum((one.after or {}).get(kind, 0) for one in files),
-        )
-        for kind in KINDS
-    }
-    sections["total"] = sum(one.sizes[0] for one in files), sum(one.sizes[1] for one in files)
+        unread += sum(one.unread for one in present)
+    before, after = map(_by_kind, totals)
+    sections = {kind: (before[kind], after[kind]) for kind in KINDS}
+    sections["total"] = sum(before.values()), sum(after.values())
     changed = [one for one in _by_symbol(*totals) if one.growth]
     return SizeDiff(sections, _largest_first(files), _largest_first(changed), stripped, numbers, unread)
+
+
+def _by_kind(sizes: Mapping[tuple[str, str], int]) -> dict[str, int]:
+    return {kind: sum(size for (_, of), size in sizes.items() if of == kind) for kind in KINDS}
 
 
 def _by_symbol(*totals: Counter[tuple[str, str]]) -> list[Change]:
@@ -256,32 +246,49 @@ def _read(path: Path) -> _File | None:
     Raises:
         ComparisonError: it cannot be read, or is damaged.
     """
-    try:
+    with _told_of(path):
         with path.open("rb") as file:
             magic = file.read(len(MAGIC))
+        contents: list[bytes] = []
         if magic in (MAGIC, THIN_MAGIC):
-            members = list(read_members(path))
-            data = path.read_bytes()
+            members, data = list(read_members(path)), path.read_bytes()
             contents = [data[one.offset : one.offset + one.size] for one in members]
-            objects = tuple(one for one in contents if one.startswith(ELF))
-            return _File(objects, "archives", len(contents) - len(objects))
-        if not magic.startswith(ELF):
+        elif magic.startswith(ELF):
+            contents = [path.read_bytes()]
+        else:
             return None
-        data = path.read_bytes()
-        return _File((data,), "linked" if is_linked(data) else "objects", 0)
+        objects = tuple(one for one in contents if one.startswith(ELF))
+        named = all(map(has_symbols, objects))
+        form: Form = "archives" if not magic.startswith(ELF) else "linked" if is_linked(objects[0]) else "objects"
+        return _File(path, objects, form, named, len(contents) - len(objects))
+
+
+def _read_measurable(path: Path) -> _File:
+    found = _read(path)
+    if found is None or not found.objects:
+        raise ComparisonError(f"{path} is neither an ELF file nor a static archive of such files")
+    return found
+
+
+@contextmanager
+def _told_of(path: Path) -> Iterator[None]:
+    """Say of which file an error is."""
+    try:
+        yield
     except OSError as error:
         raise ComparisonError(f"{path} cannot be read: {error.strerror}") from error
-    except CorpusError as error:  # a damaged archive, which it names
+    except CorpusError as error:  # of an archive, which it names
         raise ComparisonError(str(error)) from error
+    except ObjectError as error:
+        raise ComparisonError(f"{path}: {error}") from error
 
 
-def _check_alike(name: str, found: Sequence[_File | None]) -> None:
+def _check_alike(name: str, before: _File | None, after: _File | None) -> None:
     """See that a file is of one form and for one machine in both builds.
 
     Raises:
         ComparisonError: it is not.
     """
-    before, after = found
     if before is None or after is None:
         return
     if before.form != after.form:

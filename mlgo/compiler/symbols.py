@@ -57,13 +57,13 @@ def bytes_by_symbol(data: bytes, *, named: bool = True) -> Counter[tuple[str, st
     kinds = {kind: np.flatnonzero(mask) for kind, mask in section_kinds(data, sections).items()}
     found: Counter[tuple[str, str]] = Counter()
     if named:
-        kind_of = {number: kind for kind, numbers in kinds.items() for number in numbers.tolist()}
+        kind_of = {number: kind for kind in ("text", "read_only") for number in kinds[kind].tolist()}
         owners: dict[tuple[int, int], str] = {}
         covered: Counter[int] = Counter()
-        for section, start, last, name in sorted(_placed(data, sections, kind_of)):
+        for section, start, end, name in sorted(_placed(data, sections, kind_of), key=_order):
             owner = owners.setdefault((section, start), folded(name))
-            found[owner, kind_of[section]] += max(0, -last - max(start, covered[section]))
-            covered[section] = max(covered[section], -last)
+            found[owner, kind_of[section]] += max(0, end - max(start, covered[section]))
+            covered[section] = max(covered[section], end)
         told = Counter({place: size for place, size in _unwind(data, sections).items() if place in owners})
         if told.total() <= sections["size"][kinds["unwind"]].sum():  # else tools have made it what it cannot say
             for place, size in told.items():
@@ -94,7 +94,7 @@ def architecture(data: bytes) -> tuple[int, int]:
 
 
 def _placed(data: bytes, sections: np.ndarray, counted: dict[int, str]) -> Iterator[tuple[int, int, int, str]]:
-    """Section, start in it, negated end and name of each symbol with a size in one of some sections."""
+    """Section, start and end in it, and name of each symbol with a size in one of some sections."""
     for table in sections[sections["type"] == _SHT_SYMTAB]:
         symbols = read_symbols(data, table)
         kinds = symbols["info"] & 15
@@ -112,7 +112,13 @@ def _placed(data: bytes, sections: np.ndarray, counted: dict[int, str]) -> Itera
             inside.tolist(), symbols["shndx"].tolist(), start.tolist(), end.tolist(), names, strict=True
         ):
             if keep and name:
-                yield section, first, -last, name.decode(errors="replace")
+                yield section, first, last, name.decode(errors="replace")
+
+
+def _order(placed: tuple[int, int, int, str]) -> tuple[int, int, int, str]:
+    """From the start of each section, the longest of a place first."""
+    section, start, end, name = placed
+    return section, start, -end, name
 
 
 def _unwind(data: bytes, sections: np.ndarray) -> Counter[tuple[int, int]]:
