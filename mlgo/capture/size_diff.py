@@ -192,7 +192,7 @@ def _compare(
             continue
         _check_alike(name, *found)
         named = all(one.named for one in present)
-        sizes = [one and one.sizes(named=named) for one in found]
+        sizes = [None if one is None else one.sizes(named=named) for one in found]
         for total, one in zip(totals, sizes, strict=True):
             total.update(one or {})
         files.append(Change(name, *(None if one is None else _by_kind(one) for one in sizes)))
