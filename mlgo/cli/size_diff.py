@@ -16,10 +16,10 @@ from mlgo.compiler.symbols import REST
 from mlgo.report.pages import Column, Table, text_column
 
 _EXAMPLES = """
-mlgo size-diff old/app new/app --demangle                     two programs
+mlgo size-diff old/app new/app --demangle                       two programs
 mlgo size-diff before.o after.o --top 50 --json
-mlgo size-diff captured/app-before relinked --forms linked    two folders, by relative paths
-mlgo size-diff build.main build --limit 0.5% --limit-each 4KiB    in CI: status 1 if more has grown
+mlgo size-diff build.main build --forms linked                  two folders, by relative paths
+mlgo size-diff build.main build --limit 0.5% --limit-each 4KiB  status 1 if something has grown by more, for CI
 """
 
 
@@ -69,11 +69,9 @@ def _naming(demangle: bool) -> Callable[[str], str]:
 
 def _exceeded(found: SizeDiff, limit: Limit | None, each: Limit | None) -> list[Change]:
     """What has grown by more than it may: the total, or files of both builds."""
-    common = [one for one in found.files if not _state(one)]
-    total = [_of_section("total", *found.sections["total"])] if limit else []
-    return [one for one in total if limit and limit.is_exceeded(*one.sizes)] + [
-        one for one in common if each and each.is_exceeded(*one.sizes)
-    ]
+    total = _of_section("total", *found.sections["total"])
+    limits = [(total, limit), *((one, each) for one in found.files if not _state(one))]
+    return [one for one, allowed in limits if allowed and allowed.is_exceeded(*one.sizes)]
 
 
 def _of_section(name: str, before: int, after: int) -> Change:
