@@ -16,7 +16,7 @@ LEVELS = [
     {"actions"},
     {"problems.llvm"},
     {"compiler", "corpus", "policy"},
-    {"capture", "lto"},
+    {"capture", "lto", "upstream"},
     {"execution"},
     {"rollout"},
     {"envs"},

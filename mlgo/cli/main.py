@@ -31,6 +31,7 @@ COMMANDS = {
     "config": "configure",
     "workers": "workers",
     "size-diff": "size_diff",
+    "lit": "lit",
     "report": "show_report",
 }
 """Modules of `mlgo.cli` by command. Importing all of them takes most of a second, so only the one in use is."""

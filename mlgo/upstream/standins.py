@@ -1,0 +1,182 @@
+"""Stand-ins for the tools that LLVM's tests call, where there is only a clang: opt, llc, FileCheck and not.
+
+- ``opt -passes=scc-oz-module-inliner`` is the inliner's pipeline of -Oz. Clang runs other passes before it. These are
+  left out by ``-opt-bisect=FIRST-LAST`` (llvm/lib/IR/OptBisect.cpp, LLVM 22 and newer), so that the inliner meets the
+  module as it stands in the file. FIRST is what clang numbers the inliner's advisor with, when it runs nothing at all.
+- ``llc`` is clang's code generation after no pass (``-Xclang -disable-llvm-passes``).
+- FileCheck knows the directives CHECK, CHECK-NEXT and CHECK-NOT, and regular expressions in ``{{}}``
+  (llvm/docs/CommandGuide/FileCheck.rst).
+
+Whatever else is asked for is not applicable: the reason goes to the file that ``MLGO_LIT_REASON`` names.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from mlgo.compiler.toolchain import Toolchain, find_toolchain
+
+REASON, TOOLCHAIN = "MLGO_LIT_REASON", "MLGO_LIT_TOOLCHAIN"
+"""Environment variables: the file for a reason; which clang, as in the configuration."""
+
+_INLINER = "-passes=scc-oz-module-inliner"
+_FIRST = re.compile(r"pass \((\d+)\) inliner-ml-advisor-release on \[module\]")
+_LAST = 1 << 30
+_TIMEOUT_S = 120.0
+_KINDS = r"NEXT|NOT|SAME|DAG|LABEL|EMPTY|COUNT-\d+"
+_UNKNOWN = re.compile(r"Unknown command line argument '([^']*)'|unknown argument: '([^']*)'")
+_NOT_APPLICABLE_STATUS = 77
+
+
+def opt(arguments: Sequence[str]) -> int:
+    """Run the inliner alone, as ``opt`` does; exit status of clang."""
+    if _INLINER not in arguments:
+        return _not_applicable(f"without opt, {_INLINER[1:]} is all that clang can be made to run")
+    toolchain = _toolchain("x86_64-linux-gnu")
+    if toolchain.version[0] < 22:
+        return _not_applicable(f"{toolchain.name} cannot leave out what runs before the inliner; 22 and newer can")
+    options, files, output = _split([word for word in arguments if word not in (_INLINER, "-S")])
+    if output != os.devnull:
+        return _not_applicable("what opt writes is wanted, and clang runs more passes than it")
+    command = [*toolchain.back_end, "-Oz", "-x", "ir", "-c", *files, "-o", os.devnull]
+    told = subprocess.run(
+        [*command, "-mllvm", "-opt-bisect-limit=0"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+    ).stderr
+    first = _FIRST.search(told)
+    if first is None:
+        sys.stderr.write(told)
+        return _not_applicable("this clang does not tell where its inliner begins")
+    only = [f"-opt-bisect={first[1]}-{_LAST}", "-opt-bisect-verbose=0"]
+    return _run([*command, *_to_llvm([*only, *options])])
+
+
+def llc(arguments: Sequence[str]) -> int:
+    """Generate code, as ``llc`` does; exit status of clang."""
+    options, files, output = _split(arguments)
+    triples = [word.partition("=")[2] for word in options if word.lstrip("-").startswith("mtriple=")]
+    rest = [word for word in options if not word.lstrip("-").startswith("mtriple=")]
+    toolchain = _toolchain(triples[-1] if triples else "x86_64-linux-gnu")
+    code = ["-O2", "-fno-pic", "-fno-pie", "-Xclang", "-disable-llvm-passes", "-x", "ir", "-S"]
+    return _run([*toolchain.back_end, *code, *files, "-o", output, *_to_llvm(rest)])
+
+
+def file_check(arguments: Sequence[str]) -> int:
+    """Compare what comes on stdin with the directives of a file; 0 if all are met, 1 if not, 2 if there are none."""
+    parser = argparse.ArgumentParser("FileCheck", allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--check-prefix", "--check-prefixes", "-check-prefix", "-check-prefixes", action="append")
+    parser.add_argument("--implicit-check-not", "-implicit-check-not", action="append", default=[])
+    try:
+        args, unknown = parser.parse_known_args(list(arguments))
+    except argparse.ArgumentError as error:
+        return _not_applicable(f"FileCheck here: {error}")
+    if unknown:
+        return _not_applicable(f"FileCheck here does not know {unknown[0]}")
+    prefixes = ",".join(args.check_prefix or ["CHECK"]).split(",")
+    try:
+        wrong = mismatch(args.file.read_text(), sys.stdin.read(), prefixes, args.implicit_check_not)
+    except NotImplementedError as error:
+        return _not_applicable(f"FileCheck here does not know {error}")
+    if wrong:
+        print(f"{args.file.name}: {wrong}", file=sys.stderr)
+    return int(bool(wrong))
+
+
+def mismatch(checks: str, found: str, prefixes: Sequence[str], never: Sequence[str] = ()) -> str:
+    """What of a text does not meet the directives of another; empty if all is well.
+
+    Args:
+        checks: holds directives such as ``CHECK-NEXT: mask: 0,{{.*}}``.
+        found: text to check; blanks and tabs count as one blank.
+        prefixes: what directives begin with.
+        never: what may stand nowhere outside of a match.
+
+    Raises:
+        NotImplementedError: a directive that only the real FileCheck knows.
+    """
+    directive = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, prefixes))})(-(?:{_KINDS}))?:(.*)")
+    text, at, forbidden, count = _one_blank(found), 0, list(never), 0
+    for number, line in enumerate(checks.splitlines(), 1):
+        match = directive.search(line)
+        if match is None or re.search(r"\b(RUN|COM):", line):
+            continue
+        prefix, kind, wanted = match[1], match[2] or "", _one_blank(match[3]).strip()
+        if kind not in ("", "-NEXT", "-NOT") or "[[" in wanted:
+            raise NotImplementedError("variables" if "[[" in wanted else prefix + kind)
+        count += 1
+        if kind == "-NOT":
+            forbidden.append(wanted)
+            continue
+        hit = _pattern(wanted).search(text, at)
+        where = f"line {number}, {prefix}{kind}: {wanted}"
+        if hit is None:
+            return f"{where}: not found after {_context(text, at)}"
+        if kind == "-NEXT" and text.count("\n", at, hit.start()) != 1:
+            return f"{where}: is not on the next line after {_context(text, at)}"
+        if wrong := _first_of(forbidden, text[at : hit.start()]):
+            return f"{where}: {wrong} stands before it"
+        at, forbidden = hit.end(), list(never)
+    if wrong := _first_of(forbidden, text[at:]):
+        return f"{wrong} stands at the end"
+    return "" if count else f"no directive {' or '.join(prefixes)}"
+
+
+def _pattern(wanted: str) -> re.Pattern[str]:
+    parts = re.split(r"\{\{(.*?)\}\}", wanted)
+    return re.compile("".join(f"(?:{part})" if number % 2 else re.escape(part) for number, part in enumerate(parts)))
+
+
+def _first_of(forbidden: Sequence[str], text: str) -> str:
+    return next((wanted for wanted in forbidden if _pattern(wanted).search(text)), "")
+
+
+def _one_blank(text: str) -> str:
+    return re.sub(r"[ \t]+", " ", text)
+
+
+def _context(text: str, at: int) -> str:
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return repr(line) if line else "the beginning"
+
+
+def _split(words: Sequence[str]) -> tuple[list[str], list[str], str]:
+    """Options, input files and the output of a call of opt or llc."""
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("-o", dest="output", default="-")
+    args, rest = parser.parse_known_args(words)
+    return [word for word in rest if word.startswith("-")], [word for word in rest if word[0] != "-"], args.output
+
+
+def _to_llvm(options: Sequence[str]) -> list[str]:
+    return [word for option in options for word in ("-mllvm", option)]
+
+
+def _toolchain(target: str) -> Toolchain:
+    return find_toolchain(os.environ.get(TOOLCHAIN, "auto"), target)
+
+
+def _run(command: Sequence[str]) -> int:
+    run = subprocess.run(command, stderr=subprocess.PIPE, text=True, errors="replace", check=False)
+    sys.stderr.write(run.stderr)
+    unknown = _UNKNOWN.search(run.stderr) if run.returncode else None
+    if unknown is not None:
+        return _not_applicable(f"this clang does not know {unknown[1] or unknown[2]}")
+    return run.returncode
+
+
+def _not_applicable(reason: str) -> int:
+    if REASON in os.environ:
+        with Path(os.environ[REASON]).open("a") as file:
+            file.write(reason + "\n")
+    print(reason, file=sys.stderr)
+    return _NOT_APPLICABLE_STATUS
+
+
+TOOLS: dict[str, Callable[[Sequence[str]], int]] = {"opt": opt, "llc": llc, "FileCheck": file_check}
+
+if __name__ == "__main__":
+    sys.exit(TOOLS[sys.argv[1]](sys.argv[2:]))
