@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlgo.compiler.process import Child
-from mlgo.core.errors import ChannelTimeout, CompileTimeout, ProtocolError
+from mlgo.core.errors import ChannelTimeout, CompileTimeout, MlgoError, ProtocolError
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.types import TensorSpec
 from mlgo.wire.channel import Channel
@@ -73,20 +73,21 @@ def run_interactive(
         process_and_args: command of the compiler.
 
     Raises:
-        SystemExit: the compiler has failed.
-        ChannelError: it kept silent too long, or broke the protocol.
-        CompileTimeout: it took too long.
+        SystemExit: the compiler has failed, kept silent, took too long, or broke the protocol.
     """
     with scratch_directory() as folder, Channel(folder) as channel:
-        command = [word.replace(temp_rootname, str(channel.base)) for word in process_and_args]
+        own, theirs = f"={channel.base}", f"={temp_rootname}"
+        command = [word.removesuffix(theirs) + own if word.endswith(theirs) else word for word in process_and_args]
         out, err = folder / "stdout", folder / "stderr"
         redirected = ["/bin/sh", "-c", 'exec "$@" 2>"$0"', str(err), *command]
-        with Child(redirected, stdout=out) as child:
-            status = _converse(channel, child, make_response)
+        try:
+            with Child(redirected, stdout=out) as child:
+                status = _converse(channel, child, make_response)
+        except MlgoError as error:
+            raise SystemExit(f"error: {error}") from error
         told = err.read_text(errors="replace")
-        sys.stdout.write(out.read_text(errors="replace") + told)
-        sys.stdout.flush()
         sys.stderr.write(told)
+        sys.stdout.write(out.read_text(errors="replace") + told)
     if status:
         raise SystemExit(status if status > 0 else 128 - status)
 

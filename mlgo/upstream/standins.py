@@ -4,8 +4,7 @@
   left out by ``-opt-bisect=FIRST-LAST`` (llvm/lib/IR/OptBisect.cpp, LLVM 22 and newer), so that the inliner meets the
   module as it stands in the file. FIRST is what clang numbers the inliner's advisor with, when it runs nothing at all.
 - ``llc`` is clang's code generation after no pass (``-Xclang -disable-llvm-passes``).
-- FileCheck knows the directives CHECK, CHECK-NEXT and CHECK-NOT, and regular expressions in ``{{}}``
-  (llvm/docs/CommandGuide/FileCheck.rst).
+- FileCheck is mlgo/upstream/checks.py.
 
 Whatever else is asked for is not applicable: the reason goes to the file that ``MLGO_LIT_REASON`` names.
 """
@@ -19,6 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
+from mlgo.upstream.checks import mismatch
 
 REASON, TOOLCHAIN = "MLGO_LIT_REASON", "MLGO_LIT_TOOLCHAIN"
 """Environment variables: the file for a reason; which clang, as in the configuration."""
@@ -27,7 +27,6 @@ _INLINER = "-passes=scc-oz-module-inliner"
 _FIRST = re.compile(r"pass \((\d+)\) inliner-ml-advisor-release on \[module\]")
 _LAST = 1 << 30
 _TIMEOUT_S = 120.0
-_KINDS = r"NEXT|NOT|SAME|DAG|LABEL|EMPTY|COUNT-\d+"
 _UNKNOWN = re.compile(r"Unknown command line argument '([^']*)'|unknown argument: '([^']*)'")
 _NOT_APPLICABLE_STATUS = 77
 
@@ -43,12 +42,13 @@ def opt(arguments: Sequence[str]) -> int:
     if output != os.devnull:
         return _not_applicable("what opt writes is wanted, and clang runs more passes than it")
     command = [*toolchain.back_end, "-Oz", "-x", "ir", "-c", *files, "-o", os.devnull]
-    told = subprocess.run(
-        [*command, "-mllvm", "-opt-bisect-limit=0"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
-    ).stderr
-    first = _FIRST.search(told)
+    numbering = [*command, "-mllvm", "-opt-bisect-limit=0"]
+    told = subprocess.run(numbering, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    first = _FIRST.search(told.stderr)
+    if told.returncode:
+        sys.stderr.write(told.stderr)
+        return told.returncode
     if first is None:
-        sys.stderr.write(told)
         return _not_applicable("this clang does not tell where its inliner begins")
     only = [f"-opt-bisect={first[1]}-{_LAST}", "-opt-bisect-verbose=0"]
     return _run([*command, *_to_llvm([*only, *options])])
@@ -84,63 +84,6 @@ def file_check(arguments: Sequence[str]) -> int:
     if wrong:
         print(f"{args.file.name}: {wrong}", file=sys.stderr)
     return int(bool(wrong))
-
-
-def mismatch(checks: str, found: str, prefixes: Sequence[str], never: Sequence[str] = ()) -> str:
-    """What of a text does not meet the directives of another; empty if all is well.
-
-    Args:
-        checks: holds directives such as ``CHECK-NEXT: mask: 0,{{.*}}``.
-        found: text to check; blanks and tabs count as one blank.
-        prefixes: what directives begin with.
-        never: what may stand nowhere outside of a match.
-
-    Raises:
-        NotImplementedError: a directive that only the real FileCheck knows.
-    """
-    directive = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, prefixes))})(-(?:{_KINDS}))?:(.*)")
-    text, at, forbidden, count = _one_blank(found), 0, list(never), 0
-    for number, line in enumerate(checks.splitlines(), 1):
-        match = directive.search(line)
-        if match is None or re.search(r"\b(RUN|COM):", line):
-            continue
-        prefix, kind, wanted = match[1], match[2] or "", _one_blank(match[3]).strip()
-        if kind not in ("", "-NEXT", "-NOT") or "[[" in wanted:
-            raise NotImplementedError("variables" if "[[" in wanted else prefix + kind)
-        count += 1
-        if kind == "-NOT":
-            forbidden.append(wanted)
-            continue
-        hit = _pattern(wanted).search(text, at)
-        where = f"line {number}, {prefix}{kind}: {wanted}"
-        if hit is None:
-            return f"{where}: not found after {_context(text, at)}"
-        if kind == "-NEXT" and text.count("\n", at, hit.start()) != 1:
-            return f"{where}: is not on the next line after {_context(text, at)}"
-        if wrong := _first_of(forbidden, text[at : hit.start()]):
-            return f"{where}: {wrong} stands before it"
-        at, forbidden = hit.end(), list(never)
-    if wrong := _first_of(forbidden, text[at:]):
-        return f"{wrong} stands at the end"
-    return "" if count else f"no directive {' or '.join(prefixes)}"
-
-
-def _pattern(wanted: str) -> re.Pattern[str]:
-    parts = re.split(r"\{\{(.*?)\}\}", wanted)
-    return re.compile("".join(f"(?:{part})" if number % 2 else re.escape(part) for number, part in enumerate(parts)))
-
-
-def _first_of(forbidden: Sequence[str], text: str) -> str:
-    return next((wanted for wanted in forbidden if _pattern(wanted).search(text)), "")
-
-
-def _one_blank(text: str) -> str:
-    return re.sub(r"[ \t]+", " ", text)
-
-
-def _context(text: str, at: int) -> str:
-    line = text[text.rfind("\n", 0, at) + 1 : at]
-    return repr(line) if line else "the beginning"
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], list[str], str]:
