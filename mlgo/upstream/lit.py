@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from mlgo.compiler.process import run_bounded
+from mlgo.compiler.toolchain import find_toolchain
 from mlgo.core.errors import MlgoError
 from mlgo.core.scratch import scratch_directory
 from mlgo.upstream.host import MODULES
@@ -23,7 +24,7 @@ from mlgo.upstream.standins import REASON, TOOLCHAIN, TOOLS
 Outcome = Literal["passed", "failed", "not applicable"]
 
 _CHANNEL = "-interactive-channel-base="
-_KEYWORD = re.compile(r"^\W*(RUN|DEFINE|REQUIRES):(.*)$", re.MULTILINE)
+_KEYWORD = re.compile(r"^[^\w\n]*(RUN|DEFINE|REQUIRES):(.*)$", re.MULTILINE)
 _DEFINED = re.compile(r"%\{(\w+)\}")
 _MODULE = re.compile(rf"\S*/({'|'.join(map(re.escape, MODULES))})(?=\s|$)")
 _FEATURES = {f"{platform.machine()}-linux", f"{platform.machine()}-registered-target", "x86-registered-target"}
@@ -65,6 +66,7 @@ def run_tests(
 
     Raises:
         LitError: no such folder, no test of the channel in it, no bash, or a tool is missing.
+        ToolchainError: there is no such clang.
     """
     if not folder.is_dir():
         raise LitError(f"{folder} is no folder")
@@ -72,6 +74,9 @@ def run_tests(
         raise LitError("RUN lines need bash, and it is not on PATH")
     if missing := [name for name in TOOLS if tools is not None and shutil.which(name, path=str(tools)) is None]:
         raise LitError(f"{tools} has no {', '.join(missing)}; name the folder bin of a build of LLVM")
+    if tools is None:
+        find_toolchain(toolchain, "x86_64-linux-gnu")
+    folder, tools = folder.resolve(), tools.resolve() if tools else None  # commands run in another folder
     found = {path: path.read_text(errors="replace") for path in sorted(folder.rglob("*.ll")) if path.is_file()}
     tests = [path for path, text in found.items() if _lines(text, "RUN")]
     if not any(_CHANNEL in found[path] for path in tests):
@@ -98,7 +103,7 @@ def _run_test(path: Path, folder: Path, text: str, scratch: Path, toolchain: str
     if _CHANNEL not in " ".join(_lines(text, "RUN") + _lines(text, "DEFINE")):
         return Tested(name, "not applicable", "it does not use the interactive channel")
     required = {one.strip() for line in _lines(text, "REQUIRES") for one in line.split(",")}
-    if tools is None and (unmet := sorted(required - _FEATURES)):
+    if unmet := sorted(required - _FEATURES):
         return Tested(name, "not applicable", f"it requires {', '.join(unmet)}")
     output = scratch / "output"
     shutil.rmtree(output, ignore_errors=True)

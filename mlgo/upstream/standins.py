@@ -88,10 +88,12 @@ def file_check(arguments: Sequence[str]) -> int:
 
 def _split(words: Sequence[str]) -> tuple[list[str], list[str], str]:
     """Options, input files and the output of a call of opt or llc."""
-    parser = argparse.ArgumentParser(allow_abbrev=False)
-    parser.add_argument("-o", dest="output", default="-")
-    args, rest = parser.parse_known_args(words)
-    return [word for word in rest if word.startswith("-")], [word for word in rest if word[0] != "-"], args.output
+    rest, output = list(words), "-"
+    if "-o" in rest[:-1]:
+        at = rest.index("-o")
+        output = rest[at + 1]
+        del rest[at : at + 2]
+    return [word for word in rest if word.startswith("-")], [word for word in rest if word[:1] != "-"], output
 
 
 def _to_llvm(options: Sequence[str]) -> list[str]:
