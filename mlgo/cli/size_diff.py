@@ -18,7 +18,7 @@ from mlgo.report.pages import Column, Table, text_column
 _EXAMPLES = """
 mlgo size-diff old/app new/app --demangle                       two programs
 mlgo size-diff before.o after.o --top 50 --json
-mlgo size-diff build.main build --forms linked                  two folders, by relative paths
+mlgo size-diff build.main build --form linked                  two folders, by relative paths
 mlgo size-diff build.main build --limit 0.5% --limit-each 4KiB  status 1 if something has grown by more, for CI
 """
 
@@ -33,7 +33,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--only", action="append", default=[], metavar="GLOB", help="in folders: only such paths; may be repeated"
     )
-    parser.add_argument("--forms", nargs="+", choices=FORMS, default=FORMS, help="in folders: only such files")
+    parser.add_argument(
+        "--form", action="append", choices=FORMS, help="in folders: only such files; may be repeated (default: all)"
+    )
     parser.add_argument("--limit", type=_limit, metavar="L", help="fail if the total grows by more: 0.5%%, 300, 1KiB")
     parser.add_argument("--limit-each", type=_limit, metavar="L", help="fail if a file of both grows by more")
     parser.add_argument("--json", action="store_true", help="print JSON, with all that changed")
@@ -43,7 +45,7 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compare and print; 1 if a limit is exceeded."""
     progress = partial(tqdm, desc="size-diff", unit="file", disable=None, leave=False)
-    found = compare_builds(args.before, args.after, only=args.only, forms=args.forms, progress=progress)
+    found = compare_builds(args.before, args.after, only=args.only, forms=args.form or FORMS, progress=progress)
     exceeded = _exceeded(found, args.limit, args.limit_each)
     named = _naming(args.demangle)
     say(args, _record(args, found, exceeded, named), _text(args, found, exceeded, named))
@@ -141,7 +143,7 @@ def _remarks(found: SizeDiff) -> list[str]:
         said.append(f"{found.unread:,} members of archives are not ELF (bitcode?) and count nothing")
     if len(found.forms) > 1:
         numbers = ", ".join(f"{number:,} {form}" for form, number in found.forms.items())
-        said.append(f"the folders hold the same code in several forms ({numbers}); --forms linked counts what ships")
+        said.append(f"the folders hold the same code in several forms ({numbers}); --form linked counts what ships")
     return said
 
 

@@ -107,10 +107,14 @@ def _toolchain(target: str) -> Toolchain:
 def _run(command: Sequence[str]) -> int:
     run = subprocess.run(command, stderr=subprocess.PIPE, text=True, errors="replace", check=False)
     sys.stderr.write(run.stderr)
-    unknown = _UNKNOWN.search(run.stderr) if run.returncode else None
-    if unknown is not None:
-        return _not_applicable(f"this clang does not know {unknown[1] or unknown[2]}")
-    return run.returncode
+    unknown = unknown_option(run.stderr) if run.returncode else ""
+    return _not_applicable(f"this clang does not know {unknown}") if unknown else run.returncode
+
+
+def unknown_option(told: str) -> str:
+    """The option that a tool of LLVM refuses because it does not know it; empty if there is none."""
+    found = _UNKNOWN.search(told)
+    return (found[1] or found[2]) if found else ""
 
 
 def _not_applicable(reason: str) -> int:

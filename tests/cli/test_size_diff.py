@@ -61,7 +61,7 @@ def test_status_for_ci(mlgo, builds, limit, status):
     run = mlgo("size-diff", *builds, "--limit", limit, "--top", "1")
     assert run.returncode == status
     assert ("limit exceeded: total grew by" in run.stdout) == bool(status)
-    assert "--forms linked counts what ships" in run.stdout
+    assert "--form linked counts what ships" in run.stdout
 
 
 def test_smaller_is_within_any_limit(mlgo, builds):

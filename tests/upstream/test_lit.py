@@ -86,6 +86,12 @@ def test_tools_of_llvm_take_part_where_they_are_given(folder, tmp_path, script):
     assert outcome == "failed"
     assert "opt was here" in reason
     assert "FileCheck was here" in reason
+    message = "opt: Unknown command line argument '-inliner-interactive-channel-base=x'."
+    shutil.copy(script(f'echo "{message}" >&2; exit 1'), tools / "opt")
+    assert outcomes(folder, tools)["inline.ll"] == (
+        "not applicable",
+        "the tools do not know -inliner-interactive-channel-base",
+    )
 
 
 def test_lines_by_hand(tmp_path):
