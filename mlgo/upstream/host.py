@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlgo.compiler.process import Child
+from mlgo.compiler.process import Child, die_with_parent
 from mlgo.core.errors import ChannelTimeout, CompileTimeout, MlgoError, ProtocolError
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.types import TensorSpec
+from mlgo.upstream.reasons import not_applicable, unknown_option
 from mlgo.wire.channel import Channel
 from mlgo.wire.log import Context, Header, LogParser, Observation
 
@@ -75,6 +76,7 @@ def run_interactive(
     Raises:
         SystemExit: the compiler has failed, kept silent, took too long, or broke the protocol.
     """
+    die_with_parent()  # the shell that runs the test
     with scratch_directory() as folder, Channel(folder) as channel:
         own, theirs = f"={channel.base}", f"={temp_rootname}"
         command = [word.removesuffix(theirs) + own if word.endswith(theirs) else word for word in process_and_args]
@@ -89,7 +91,8 @@ def run_interactive(
         sys.stderr.write(told)
         sys.stdout.write(out.read_text(errors="replace") + told)
     if status:
-        raise SystemExit(status if status > 0 else 128 - status)
+        unknown = unknown_option(told)
+        raise SystemExit(not_applicable(unknown) if unknown else status if status > 0 else 128 - status)
 
 
 def _converse(channel: Channel, child: Child, respond: Callable[[list[TensorValue]], int | float]) -> int:

@@ -6,7 +6,7 @@
 - ``llc`` is clang's code generation after no pass (``-Xclang -disable-llvm-passes``).
 - FileCheck is mlgo/upstream/checks.py.
 
-Whatever else is asked for is not applicable: the reason goes to the file that ``MLGO_LIT_REASON`` names.
+Whatever else is asked for is not applicable (mlgo/upstream/reasons.py).
 """
 
 import argparse
@@ -17,30 +17,30 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from mlgo.compiler.process import die_with_parent
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.upstream.checks import mismatch
+from mlgo.upstream.reasons import not_applicable
 
-REASON, TOOLCHAIN = "MLGO_LIT_REASON", "MLGO_LIT_TOOLCHAIN"
-"""Environment variables: the file for a reason; which clang, as in the configuration."""
+TOOLCHAIN = "MLGO_LIT_TOOLCHAIN"
+"""Environment variable: which clang, as in the configuration."""
 
 _INLINER = "-passes=scc-oz-module-inliner"
 _FIRST = re.compile(r"pass \((\d+)\) inliner-ml-advisor-release on \[module\]")
 _LAST = 1 << 30
 _TIMEOUT_S = 120.0
-_UNKNOWN = re.compile(r"Unknown command line argument '([^']*)'|unknown argument: '([^']*)'")
-_NOT_APPLICABLE_STATUS = 77
 
 
 def opt(arguments: Sequence[str]) -> int:
-    """Run the inliner alone, as ``opt`` does; exit status of clang."""
+    """Run the inliner alone, as ``opt`` does: become clang, or give a status."""
     if _INLINER not in arguments:
-        return _not_applicable(f"without opt, {_INLINER[1:]} is all that clang can be made to run")
+        return not_applicable(f"without opt, {_INLINER[1:]} is all that clang can be made to run")
     toolchain = _toolchain("x86_64-linux-gnu")
     if toolchain.version[0] < 22:
-        return _not_applicable(f"{toolchain.name} cannot leave out what runs before the inliner; 22 and newer can")
+        return not_applicable(f"{toolchain.name} cannot leave out what runs before the inliner; 22 and newer can")
     options, files, output = _split([word for word in arguments if word not in (_INLINER, "-S")])
     if output != os.devnull:
-        return _not_applicable("what opt writes is wanted, and clang runs more passes than it")
+        return not_applicable("what opt writes is wanted, and clang runs more passes than it")
     command = [*toolchain.back_end, "-Oz", "-x", "ir", "-c", *files, "-o", os.devnull]
     numbering = [*command, "-mllvm", "-opt-bisect-limit=0"]
     told = subprocess.run(numbering, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
@@ -49,19 +49,19 @@ def opt(arguments: Sequence[str]) -> int:
         sys.stderr.write(told.stderr)
         return told.returncode
     if first is None:
-        return _not_applicable("this clang does not tell where its inliner begins")
+        return not_applicable("this clang does not tell where its inliner begins")
     only = [f"-opt-bisect={first[1]}-{_LAST}", "-opt-bisect-verbose=0"]
-    return _run([*command, *_to_llvm([*only, *options])])
+    return _become([*command, *_to_llvm([*only, *options])])
 
 
 def llc(arguments: Sequence[str]) -> int:
-    """Generate code, as ``llc`` does; exit status of clang."""
+    """Generate code, as ``llc`` does: become clang."""
     options, files, output = _split(arguments)
     triples = [word.partition("=")[2] for word in options if word.lstrip("-").startswith("mtriple=")]
     rest = [word for word in options if not word.lstrip("-").startswith("mtriple=")]
     toolchain = _toolchain(triples[-1] if triples else "x86_64-linux-gnu")
     code = ["-O2", "-fno-pic", "-fno-pie", "-Xclang", "-disable-llvm-passes", "-x", "ir", "-S"]
-    return _run([*toolchain.back_end, *code, *files, "-o", output, *_to_llvm(rest)])
+    return _become([*toolchain.back_end, *code, *files, "-o", output, *_to_llvm(rest)])
 
 
 def file_check(arguments: Sequence[str]) -> int:
@@ -73,14 +73,14 @@ def file_check(arguments: Sequence[str]) -> int:
     try:
         args, unknown = parser.parse_known_args(list(arguments))
     except argparse.ArgumentError as error:
-        return _not_applicable(f"FileCheck here: {error}")
+        return not_applicable(f"FileCheck here: {error}")
     if unknown:
-        return _not_applicable(f"FileCheck here does not know {unknown[0]}")
+        return not_applicable(f"FileCheck here does not know {unknown[0]}")
     prefixes = ",".join(args.check_prefix or ["CHECK"]).split(",")
     try:
         wrong = mismatch(args.file.read_text(), sys.stdin.read(), prefixes, args.implicit_check_not)
     except NotImplementedError as error:
-        return _not_applicable(f"FileCheck here does not know {error}")
+        return not_applicable(f"FileCheck here does not know {error}")
     if wrong:
         print(f"{args.file.name}: {wrong}", file=sys.stderr)
     return int(bool(wrong))
@@ -104,28 +104,13 @@ def _toolchain(target: str) -> Toolchain:
     return find_toolchain(os.environ.get(TOOLCHAIN, "auto"), target)
 
 
-def _run(command: Sequence[str]) -> int:
-    run = subprocess.run(command, stderr=subprocess.PIPE, text=True, errors="replace", check=False)
-    sys.stderr.write(run.stderr)
-    unknown = unknown_option(run.stderr) if run.returncode else ""
-    return _not_applicable(f"this clang does not know {unknown}") if unknown else run.returncode
-
-
-def unknown_option(told: str) -> str:
-    """The option that a tool of LLVM refuses because it does not know it; empty if there is none."""
-    found = _UNKNOWN.search(told)
-    return (found[1] or found[2]) if found else ""
-
-
-def _not_applicable(reason: str) -> int:
-    if REASON in os.environ:
-        with Path(os.environ[REASON]).open("a") as file:
-            file.write(reason + "\n")
-    print(reason, file=sys.stderr)
-    return _NOT_APPLICABLE_STATUS
+def _become(command: list[str]) -> int:
+    """Go on as another program, so that who ends this one ends that."""
+    os.execv(command[0], command)
 
 
 TOOLS: dict[str, Callable[[Sequence[str]], int]] = {"opt": opt, "llc": llc, "FileCheck": file_check}
 
 if __name__ == "__main__":
+    die_with_parent()
     sys.exit(TOOLS[sys.argv[1]](sys.argv[2:]))

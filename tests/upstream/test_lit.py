@@ -48,13 +48,10 @@ def test_what_is_not_applicable_says_why(folder):
         ("plain", "-inliner-interactive-channel-base=%t.channel", ""),
     ):
         (folder / f"{name}.ll").write_text((INLINE + INLINE_CHECKS).replace(old, new) + MUTUAL)
+    (folder / "inline.ll").unlink()
     found = outcomes(folder)
-    assert {name: outcome for name, (outcome, _) in found.items()} == {
-        "inline.ll": "passed",
-        **dict.fromkeys(
-            [f"{name}.ll" for name in ("other", "output", "option", "feature", "checks", "plain")], "not applicable"
-        ),
-    }
+    names = [f"{name}.ll" for name in ("checks", "feature", "option", "other", "output", "plain")]
+    assert [(name, outcome) for name, (outcome, _) in found.items()] == [(name, "not applicable") for name in names]
     reasons = {name: reason for name, (_, reason) in found.items()}
     assert "passes=scc-oz-module-inliner is all" in reasons["other.ll"]
     assert "what opt writes is wanted" in reasons["output.ll"]
@@ -90,7 +87,7 @@ def test_tools_of_llvm_take_part_where_they_are_given(folder, tmp_path, script):
     shutil.copy(script(f'echo "{message}" >&2; exit 1'), tools / "opt")
     assert outcomes(folder, tools)["inline.ll"] == (
         "not applicable",
-        "the tools do not know -inliner-interactive-channel-base",
+        "this compiler does not know -inliner-interactive-channel-base",
     )
 
 
