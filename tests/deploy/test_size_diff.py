@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.capture.size_diff import ComparisonError, Limit, compare_builds
 from mlgo.compiler.linked import section_sizes
 from mlgo.compiler.toolchain import find_linker
+from mlgo.deploy.size_diff import ComparisonError, Limit, compare_builds
 
 BEFORE = """
 int gone(int x) { return x; }
