@@ -94,9 +94,10 @@ def run(args: argparse.Namespace) -> None:
     _become([str(driver), args.tool, "--new", *options, *choice_options, "--", *args.arguments])
 
 
-def become_plain(tool: str, error: MlgoError, toolchain: Toolchain, arguments: Sequence[str]) -> NoReturn:
-    """Say what is wrong and become the compiler itself."""
-    print(f"mlgo {tool}: warning: {error}; done without the policy", file=sys.stderr)
+def become_plain(tool: str, error: MlgoError | None, toolchain: Toolchain, arguments: Sequence[str]) -> NoReturn:
+    """Say what is wrong, if anything, and become the compiler itself."""
+    if error is not None:
+        print(f"mlgo {tool}: warning: {error}; done without the policy", file=sys.stderr)
     _become([*plain_command(toolchain, LANGUAGES[tool]), *arguments])
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from mlgo.cli.cc import LANGUAGES, add_choice_options, become_plain, chosen
 from mlgo.cli.options import add_command, positive_float
-from mlgo.core.errors import LinkError, MlgoError
+from mlgo.core.errors import MlgoError
 from mlgo.deploy.drivers import trained_settings
-from mlgo.deploy.linking import LinkCommand, LinkResult, link_under_advice
+from mlgo.deploy.linking import LinkCommand, LinkResult, NothingToMerge, link_under_advice
 from mlgo.policy.stored import load_policy
 from mlgo.problems.llvm.task import get_task
 
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> None:
     wanted = LinkCommand.read(args.arguments)
     try:
         if not wanted.has_bitcode:
-            raise LinkError("there is no bitcode among the inputs; compile with mlgo cc --whole")
+            raise NothingToMerge("there is no bitcode among the inputs; compile with mlgo cc --whole")
         policy = load_policy(choice().policy)
         settings = trained_settings(policy).model_copy(update={"compile_timeout_s": args.timeout})
         result = link_under_advice(
@@ -59,8 +59,10 @@ def run(args: argparse.Namespace) -> None:
             guard=not args.no_guard,
         )
     except MlgoError as error:
-        _log(args, {"output": str(wanted.output), "outcome": "failed", "reason": str(error)})
-        become_plain(args.tool, error, toolchain, args.arguments)
+        is_usual = args.whole and isinstance(error, NothingToMerge)  # a build links much, to find out what is there
+        outcome = "plain" if is_usual else "failed"
+        _log(args, {"output": str(wanted.output), "outcome": outcome, "reason": str(error)})
+        become_plain(args.tool, None if is_usual else error, toolchain, args.arguments)
     _log(args, {"output": str(wanted.output), **_record(result)})
 
 

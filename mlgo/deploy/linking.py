@@ -30,6 +30,10 @@ _CODE = ("-fPIC", "-ffunction-sections", "-fdata-sections")
 """Nobody tells which programs are linked at a fixed address. What is internal costs no byte more with it."""
 
 
+class NothingToMerge(LinkError):
+    """A link without bitcode."""
+
+
 @dataclass(frozen=True)
 class LinkCommand:
     """What the user wants linked.

@@ -69,6 +69,12 @@ def test_a_build_that_links_by_its_compiler(parts, archive):
     assert parts.log[-1]["questions"] >= 1
 
 
+def test_a_probe_of_a_build_is_linked_without_a_word(parts):
+    run = parts.cc("-shared", "native.o", "-o", "probe", options=["--whole"])
+    assert (run.returncode, run.stderr) == (0, "")
+    assert (parts.log[-1]["outcome"], "no bitcode" in parts.log[-1]["reason"]) == ("plain", True)
+
+
 def test_a_shared_object_keeps_what_it_exports(parts):
     run = parts.run(MLGO, "ld", "--", "-shared", "library.o", "-o", "library.so")
     assert (run.returncode, run.stderr) == (0, "")
