@@ -70,6 +70,8 @@ def chosen(args: argparse.Namespace) -> tuple[Toolchain, Callable[[], Choice]]:
         raise ToolchainError(f"--compiler {args.compiler} is not an executable; give the path of a clang")
     named = args.policy or os.environ.get("MLGO_POLICY")
     toolchain = find_toolchain(compiler or "auto", f"{platform.machine()}-linux-gnu")
+    if toolchain.is_zig:  # which asks $CC where the system's C library is, and that is this command again
+        os.environ.pop("CC", None)
     return toolchain, lambda: Choice(Path(named) if named else default_policy(), compiler, bool(named))
 
 

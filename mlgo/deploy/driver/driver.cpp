@@ -250,6 +250,8 @@ int main(int NumWords, char **Words) {
     ++First;
   else if (NumWords > 1 && !isCurrent()) // its maker makes it anew and starts it, or says what is wrong
     becomeMlgo(Words[1], Words + 2, NumWords - 2);
+  if (settings::IsZig) // zig asks $CC where the system's C library is, and that is this driver again
+    unsetenv("CC");
   for (; First < NumWords; ++First) {
     if (isSame(Words[First], "--plain"))
       Asked.IsPlain = true;
