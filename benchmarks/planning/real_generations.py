@@ -80,7 +80,7 @@ class _WatchedHost(CompileHost):
 
 def coordinates_of(start: Policy, es: ESConfig) -> Coordinates:
     """Where evolution strategies search."""
-    layers = start.architecture.layer_slices()
+    layers = start.network().layer_slices()
     return Coordinates.last_layers(
         start.weights, layers, es.trainable_layers, es.perturbation_unit, es.perturbation_epsilon
     )

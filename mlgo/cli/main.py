@@ -27,6 +27,7 @@ COMMANDS = {
     "ld++": "ld",
     "evaluate": "evaluate",
     "explain": "explain",
+    "distill": "distill",
     "replay": "replay",
     "config": "configure",
     "workers": "workers",
@@ -49,7 +50,7 @@ def build_parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     )
     parser.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
     parser.add_argument("--version", action="version", version=f"mlgo {__version__}", help=argparse.SUPPRESS)
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", prog="mlgo")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND ...", prog="mlgo")
     for module in dict.fromkeys(COMMANDS[name] for name in names):
         import_module(f"mlgo.cli.{module}").add_parser(commands)
     return parser

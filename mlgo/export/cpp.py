@@ -6,7 +6,7 @@ and object by ``LLVM_OVERRIDE_MODEL_HEADER_<CLASS>`` and ``LLVM_OVERRIDE_MODEL_O
 """
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,16 +17,17 @@ import pyarrow as pa
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from mlgo import __version__
-from mlgo.actions import Categorical, Scalar
+from mlgo.actions import Binary, Categorical, Scalar
 from mlgo.compiler.process import run_bounded
 from mlgo.compiler.toolchain import find_linker, zig_environment
 from mlgo.core.artifacts import trace_features
-from mlgo.core.errors import CompilerExit, CompileTimeout
+from mlgo.core.errors import CompilerExit, CompileTimeout, PolicyError
 from mlgo.core.files import content_hash, write_text
 from mlgo.core.scratch import scratch_directory
 from mlgo.export.saved_model import asked_features
-from mlgo.policy.features import CLIP
+from mlgo.policy.features import CLIP, Normalisation
 from mlgo.policy.policy import Policy
+from mlgo.policy.tree import Tree
 from mlgo.problems.llvm.task import Task, get_task
 
 _HERE = Path(__file__).parent
@@ -67,39 +68,44 @@ def cpp_sources(policy: Policy, trace: pa.Table) -> dict[str, str]:
     Args:
         policy: what to export.
         trace: recorded questions; tells types and sizes of the inputs.
+
+    Raises:
+        PolicyError: a tree whose answers are not yes or no.
     """
-    task, actions, scaling = get_task(policy.task), policy.actions, policy.normalisation
+    task, actions, names = get_task(policy.task), policy.actions, policy.normalisation.features
     inputs = {one.name: one for one in _inputs(policy, task, trace)}
-    features, name = [inputs[name] for name in scaling.features], task.model
-    unit = np.ones_like(scaling.scale) if scaling.unit is None else scaling.unit
+    features, name, model = [inputs[name] for name in names], task.model, policy.model
     words: dict[str, Any] = {
         "name": name,
-        "title": f"Policy for {task.name}: layers of {', '.join(map(str, policy.architecture.widths))}.",
-        "origin": f"SHA-256 of network and provenance: {content_hash([policy.weights.tobytes().hex(), policy.origin])}",
+        "origin": f"SHA-256 of model and provenance: {content_hash([policy.weights.tobytes().hex(), policy.origin])}",
         "version": __version__,
         "decision": task.decision,
         "answer": "float" if actions.dtype is np.float32 else "int64_t",
         "inputs": list(inputs.values()),
         "features": features,
-        "scaling": {
-            key: _floats(one) for key, one in (("unit", unit), ("centre", scaling.centre), ("scale", scaling.scale))
-        },
-        "clip": CLIP,
-        "layers": [_layer(matrix, bias) for matrix, bias in policy.layers],
         "actions": type(actions).__name__.lower(),
     }
+    words |= _tree_words(policy, model) if isinstance(model, Tree) else _network_words(policy)
     if isinstance(actions, Categorical):
         words["mask"] = inputs[actions.mask]
     if isinstance(actions, Scalar):
         feature, least = actions.threshold
         words |= {
             "num_groups": actions.num_groups,
-            "group": scaling.features.index(actions.group),
-            "threshold": scaling.features.index(feature) if feature in scaling.features else None,
+            "group": names.index(actions.group),
+            "threshold": names.index(feature) if feature in names else None,
             "least": _float(least),
             "half": _float(actions.high / np.float32(2.0)),
         }
     return {f"{name}.{kind}": _templates().get_template(f"model.{kind}.jinja").render(words) for kind in ("h", "cpp")}
+
+
+def tree_function(policy: Policy, trace: pa.Table) -> str:
+    """The function of an exported tree that decides, for readers; takes and raises as `cpp_sources`."""
+    inputs = {one.name: one for one in _inputs(policy, get_task(policy.task), trace)}
+    features, model = [inputs[name] for name in policy.normalisation.features], policy.model
+    assert isinstance(model, Tree)
+    return _templates().get_template("tree.cpp.jinja").render(_tree_words(policy, model), features=features)
 
 
 def export_cpp(policy: Policy, trace: pa.Table, folder: Path) -> None:
@@ -154,6 +160,48 @@ def _inputs(policy: Policy, task: Task, trace: pa.Table) -> Iterable[Input]:
         if pa.types.is_fixed_size_list(kind):
             kind, size = kind.value_type, kind.list_size
         yield Input(name, _TYPES[str(kind)], size, _float(task.not_finite[name]) if name in task.not_finite else "")
+
+
+def _network_words(policy: Policy) -> dict[str, Any]:
+    scaling, layers = policy.normalisation, policy.layers
+    assert isinstance(scaling, Normalisation)
+    unit = np.ones_like(scaling.scale) if scaling.unit is None else scaling.unit
+    return {
+        "model": "network",
+        "title": f"Policy for {policy.task}: layers of {', '.join(map(str, policy.network().widths))}.",
+        "scaling": {
+            key: _floats(one) for key, one in (("unit", unit), ("centre", scaling.centre), ("scale", scaling.scale))
+        },
+        "clip": CLIP,
+        "layers": [_layer(matrix, bias) for matrix, bias in layers],
+    }
+
+
+def _tree_words(policy: Policy, tree: Tree) -> dict[str, Any]:
+    if not isinstance(policy.actions, Binary):
+        raise PolicyError(f"a tree becomes C++ where answers are yes or no; {policy.task} has others, take a network")
+    return {
+        "model": "tree",
+        "title": f"Policy for {policy.task}: a decision tree of {len(tree.leaves)} leaves.",
+        "branches": list(_branches(tree, policy.normalisation.features)),
+    }
+
+
+def _branches(tree: Tree, names: Sequence[str], node: int = 0, indent: str = "  ") -> Iterator[str]:
+    """Nested conditions; where one way ends at once, that way comes first, so that the other needs no block."""
+    leaves = tree.leaves.tolist()
+    if node in leaves:
+        yield f"{indent}return {tree.value[node]!s}f; // leaf {leaves.index(node)}"
+        return
+    then, other, sign = int(tree.left[node]), int(tree.right[node]), "<="
+    if other in leaves and then not in leaves:
+        then, other, sign = other, then, ">"
+    block = then not in leaves
+    yield f"{indent}if ({names[tree.feature[node]]} {sign} {int(tree.threshold[node])}){' {' * block}"
+    yield from _branches(tree, names, then, indent + "  ")
+    if block:
+        yield f"{indent}}}"
+    yield from _branches(tree, names, other, indent)
 
 
 def _layer(matrix: np.ndarray, bias: np.ndarray) -> dict[str, object]:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.actions import ActionSpace
+from mlgo.actions.space import Scaling
 from mlgo.compiler.session import CompileResult
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.core.artifacts import FAILURES, VOCABULARY, provenance, read_provenance, read_table, write_rows
@@ -119,7 +120,7 @@ class ModuleContext(TrainContext[ScoredModule]):
     def _trace_path(self) -> Path:
         return self.baseline / "trace.parquet"
 
-    def check_trace(self, normalise: Normalisation) -> None:
+    def check_trace(self, normalise: Scaling) -> None:
         """Refuse a trace of another task, or with other features; see `check_trace`."""
         check_trace(self._whole_trace, read_provenance(self._trace_path), self.task, normalise)
 

@@ -49,6 +49,25 @@ class Normalisation:
         return lambda values: [_normalised(value, *scale) for value, scale in zip(values, scales, strict=True)]
 
 
+@dataclass(frozen=True)
+class Unscaled:
+    """Features as the compiler sends them, for what compares them with thresholds.
+
+    Attributes:
+        features: names in the order of the inputs.
+    """
+
+    features: tuple[str, ...]
+
+    def __call__(self, values: Any, xp: Any = np) -> Any:
+        """The same numbers, ``[..., num_features]``."""
+        return values
+
+    def of_numbers(self) -> Callable[[Sequence[float]], list[float]]:
+        """The same for plain numbers."""
+        return list
+
+
 def signed_log(values: Any, xp: Any = np) -> Any:
     """``sign(x) log(1 + |x|)`` as float32, shape kept."""
     values = xp.array(values, np.float32)

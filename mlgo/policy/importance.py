@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 
 from mlgo.actions.reading import check_features
 from mlgo.core.seeding import generator, sample
-from mlgo.policy.network import logits
 from mlgo.policy.policy import Policy
 
 MAX_QUESTIONS = 20_000
@@ -70,14 +69,14 @@ def permutation_importance(policy: Policy, observations: np.ndarray, seed: int) 
     """
     if not len(observations):
         return []
-    layers = policy.layers
+    logits = policy.model.logits
     inputs = policy.normalisation(observations)  # number by number, so permuting its columns permutes the features
-    answers = logits(layers, inputs) > 0.0
+    answers = logits(inputs) > 0.0
     found = []
     for column, feature in enumerate(policy.normalisation.features):
         kept = inputs[:, column].copy()
         inputs[:, column] = generator(seed, "importance", feature).permutation(kept)
-        changed = (logits(layers, inputs) > 0.0) != answers
+        changed = (logits(inputs) > 0.0) != answers
         inputs[:, column] = kept
         found.append(Importance(feature, float(changed.mean())))
     return sorted(found, key=lambda one: -one.changed_share)

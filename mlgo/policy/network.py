@@ -1,12 +1,16 @@
 """A multi-layer perceptron as one flat vector of weights."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from mlgo.actions import ActionSpace
+from mlgo.actions.space import Scaling
 from mlgo.core.errors import PolicyError
+from mlgo.wire.log import Header
 
 Layers = list[tuple[Any, Any]]
 """Matrix [inputs, outputs] and bias [outputs] of each layer."""
@@ -28,6 +32,11 @@ class Architecture:
     def shapes(self) -> list[tuple[int, int]]:
         """``(inputs, outputs)`` of each layer."""
         return list(zip(self.widths[:-1], self.widths[1:], strict=True))
+
+    @property
+    def num_inputs(self) -> int:
+        """Inputs of the first layer."""
+        return self.widths[0]
 
     @property
     def num_params(self) -> int:
@@ -55,6 +64,43 @@ class Architecture:
             weights = vector[part]
             layers.append((weights[: inputs * outputs].reshape(inputs, outputs), weights[inputs * outputs :]))
         return layers
+
+    def model(self, vector: np.ndarray) -> "Perceptron":
+        """The network of a flat vector, float32 [num_params]; raises as `unflatten`."""
+        return Perceptron(self.unflatten(vector))
+
+
+@dataclass(frozen=True)
+class Perceptron:
+    """A network with its weights.
+
+    Attributes:
+        layers: matrix and bias of each.
+    """
+
+    layers: Layers
+
+    def logits(self, inputs: np.ndarray) -> Any:
+        """Map ``float32 [..., num_inputs]`` to ``float32 [...]``."""
+        return logits(self.layers, inputs)
+
+    def terms(self, inputs: np.ndarray) -> Any:
+        """Sum of all terms without their signs, ``float32 [...]``."""
+        return logits(self._magnitudes, np.abs(inputs))
+
+    def quick(self, actions: ActionSpace, header: Header, scaling: Scaling) -> Callable[[bytes], Any] | None:
+        """By the action space's own way through the first layer; None if it has none."""
+        first, *rest = self.layers
+        if (first_layer := actions.first_layer(header, scaling, *first)) is None:
+            return None
+        if not rest:
+            return lambda payload: first_layer(payload)[0]
+        maximum = np.maximum
+        return lambda payload: logits(rest, maximum(values := first_layer(payload), 0.0, out=values))
+
+    @cached_property
+    def _magnitudes(self) -> Layers:
+        return [(np.abs(matrix), np.abs(bias)) for matrix, bias in self.layers]
 
 
 def flatten(layers: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:

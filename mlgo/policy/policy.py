@@ -1,4 +1,4 @@
-"""A trained policy: features, a network, and an action space that says what its outputs mean."""
+"""A trained policy: features, a model of them, and an action space that says what its outputs mean."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -8,9 +8,10 @@ import numpy as np
 
 from mlgo.actions import ActionSpace, Observation
 from mlgo.actions.reading import answer_dtype
-from mlgo.actions.space import ROUNDING
-from mlgo.policy.features import Normalisation
-from mlgo.policy.network import Architecture, Layers, logits
+from mlgo.actions.space import ROUNDING, Scaling
+from mlgo.core.errors import PolicyError
+from mlgo.policy.model import Model, Shape
+from mlgo.policy.network import Architecture, Layers
 from mlgo.problems.llvm.task import Decide, Responder, get_task
 from mlgo.wire.log import Header
 
@@ -23,15 +24,15 @@ class Policy:
 
     Attributes:
         task: decision problem it was trained for; its action space is this policy's.
-        normalisation: from raw features to numbers of comparable size.
-        architecture: layer widths.
-        weights: float32 [num_params].
+        normalisation: from raw features to inputs of the model.
+        architecture: of the model: layer widths of a network, or the size of a tree.
+        weights: float32 [num_params], the numbers of the model.
         origin: provenance.
     """
 
     task: str
-    normalisation: Normalisation
-    architecture: Architecture
+    normalisation: Scaling
+    architecture: Shape
     weights: np.ndarray
     origin: dict[str, Any] = field(default_factory=dict)
 
@@ -42,13 +43,31 @@ class Policy:
 
     @property
     def num_inputs(self) -> int:
-        """Inputs of a network for these features."""
+        """Inputs of a model for these features."""
         return self.actions.num_inputs(len(self.normalisation.features))
 
     @property
+    def model(self) -> Model:
+        """What scores the actions."""
+        return self.architecture.model(self.weights)
+
+    @property
     def layers(self) -> Layers:
-        """Matrix and bias of each layer."""
-        return self.architecture.unflatten(self.weights)
+        """Matrix and bias of each layer of a network; raises as `network`."""
+        return self.network().unflatten(self.weights)
+
+    def network(self) -> Architecture:
+        """Layer widths, for what works with networks alone.
+
+        Raises:
+            PolicyError: the model is a tree.
+        """
+        if not isinstance(self.architecture, Architecture):
+            teacher = f", {self.origin['teacher']}" if "teacher" in self.origin else ""
+            raise PolicyError(
+                f"this needs a network, and the policy is a decision tree; take the one it was distilled from{teacher}"
+            )
+        return self.architecture
 
     def with_weights(self, weights: np.ndarray) -> "Policy":
         """The same policy with other weights, ``float32 [num_params]``."""
@@ -69,23 +88,19 @@ class Policy:
 
     def logits(self, observation: Observation) -> np.ndarray:
         """Logits of observations, float32 [num_steps] or [num_steps, num_actions]; illegal actions minus infinity."""
-        outputs = logits(self.layers, self.actions.encode(np, observation, self.normalisation))
+        outputs = self.model.logits(self.actions.encode(np, observation, self.normalisation))
         return outputs if observation.legal is None else np.where(observation.legal, outputs, _IMPOSSIBLE)
 
     def logits_for(self, header: Header) -> Callable[[bytes], Any]:
         """Bind to the compiler's features: maps one raw observation to its logits; raises as `inputs_for`."""
-        actions, scaling, layers = self.actions, self.normalisation, self.layers
-        first, *rest = layers
-        if (first_layer := actions.first_layer(header, scaling, *first)) is not None:
-            if not rest:
-                return lambda payload: first_layer(payload)[0]
-            maximum = np.maximum
-            return lambda payload: logits(rest, maximum(values := first_layer(payload), 0.0, out=values))
+        actions, scaling, model = self.actions, self.normalisation, self.model
+        if (quick := model.quick(actions, header, scaling)) is not None:
+            return quick
         read, encode = actions.reader(header, scaling.features), actions.encode
 
         def of_one(payload: bytes) -> Any:
             observation = read(np.frombuffer(payload, np.uint8))
-            outputs = logits(layers, encode(np, observation, scaling))
+            outputs = model.logits(encode(np, observation, scaling))
             return outputs if observation.legal is None else np.where(observation.legal, outputs, _IMPOSSIBLE)
 
         return of_one
@@ -106,14 +121,13 @@ class Policy:
         A product of matrices may round otherwise than one of a vector and a matrix, so actions that are close to others
         are found again one by one.
         """
-        actions, scaling, layers = self.actions, self.normalisation, self.layers
+        actions, scaling, model = self.actions, self.normalisation, self.model
         read, of_one = actions.reader(header, scaling.features), self.logits_for(header)
-        magnitudes = [(np.abs(matrix), np.abs(bias)) for matrix, bias in layers]
 
         def decide(payloads: np.ndarray) -> np.ndarray:
             observation = read(payloads)
             inputs = actions.encode(np, observation, scaling)
-            found, terms = logits(layers, inputs), logits(magnitudes, np.abs(inputs))
+            found, terms = model.logits(inputs), model.terms(inputs)
             if observation.legal is not None:
                 found, terms = np.where(observation.legal, found, _IMPOSSIBLE), terms.max(axis=1)
             chosen: np.ndarray = actions.greedy(np, found).astype(actions.dtype)

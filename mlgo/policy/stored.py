@@ -1,4 +1,4 @@
-"""Policies on disk: ``policy.json`` describes the network, ``weights.npy`` holds it."""
+"""Policies on disk: ``policy.json`` describes the model, ``weights.npy`` holds its numbers."""
 
 import io
 from collections.abc import Callable
@@ -10,24 +10,28 @@ import numpy as np
 from mlgo.actions import ActionSpace, Binary
 from mlgo.core.errors import ArtifactError, ConfigError, PolicyError
 from mlgo.core.files import read_array, read_json, write_bytes, write_json
-from mlgo.policy.features import Normalisation
+from mlgo.policy.features import Normalisation, Unscaled
+from mlgo.policy.model import Shape
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
+from mlgo.policy.tree import Branching
 from mlgo.problems.llvm.task import all_tasks, get_task
 
 FAILURE = "failure.json"
 """File in a policy's folder that says why there is no policy; only sweeps leave one."""
 
-_FORMAT = 2
-"""Format 1 knows no units of features."""
+_NETWORK = 2
+"""Format of a network; format 1 knows no units of features."""
+_TREE = 3
+"""Format of a decision tree."""
 
 
-class Network(Protocol):
-    """What is kept: a perceptron, and how it sees the world."""
+class Kept(Protocol):
+    """What is kept: a model, and how it sees the world."""
 
     @property
-    def architecture(self) -> Architecture:
-        """Layer widths."""
+    def architecture(self) -> Shape:
+        """Its kind and size."""
         ...
 
     @property
@@ -41,27 +45,31 @@ class Network(Protocol):
         ...
 
 
-Stored = TypeVar("Stored", bound=Network)
+Stored = TypeVar("Stored", bound=Kept)
 
 
 def save_policy(policy: Policy, folder: Path) -> None:
     """Write a policy; the same one gives the same bytes."""
-    scaling = policy.normalisation
-    record = {
-        "format": _FORMAT,
-        "task": policy.task,
-        "widths": list(policy.architecture.widths),
-        "features": list(scaling.features),
-        "centre": [float(value) for value in scaling.centre],
-        "scale": [float(value) for value in scaling.scale],
-        "unit": None if scaling.unit is None else [float(value) for value in scaling.unit],
-        "provenance": policy.origin,
-    }
-    save_network(policy.weights, record, folder)
+    scaling, shape = policy.normalisation, policy.architecture
+    record: dict[str, Any] = {"format": _TREE, "task": policy.task}
+    if isinstance(shape, Branching):
+        record |= {"nodes": shape.num_nodes, "features": list(scaling.features)}
+    else:
+        assert isinstance(scaling, Normalisation)
+        record |= {
+            "format": _NETWORK,
+            "widths": list(policy.network().widths),
+            "features": list(scaling.features),
+            "centre": [float(value) for value in scaling.centre],
+            "scale": [float(value) for value in scaling.scale],
+            "unit": None if scaling.unit is None else [float(value) for value in scaling.unit],
+        }
+    record["provenance"] = policy.origin
+    save_model(policy.weights, record, folder)
 
 
-def save_network(weights: np.ndarray, record: dict[str, Any], folder: Path) -> None:
-    """Write weights, float32 [num_params], and what describes the network."""
+def save_model(weights: np.ndarray, record: dict[str, Any], folder: Path) -> None:
+    """Write weights, float32 [num_params], and what describes the model."""
     buffer = io.BytesIO()
     np.save(buffer, weights)
     write_bytes(folder / "weights.npy", buffer.getvalue())
@@ -84,21 +92,16 @@ def load_policy(folder: Path, actions: type[ActionSpace] = ActionSpace) -> Polic
         failure = read_json(folder / FAILURE)
         reason = failure.get("message") if isinstance(failure, dict) else failure
         raise PolicyError(f"{folder} holds no policy, its training failed: {reason}")
-    policy = load_network(folder, _decode)
-    scaling = policy.normalisation
-    unit = np.ones_like(scaling.scale) if scaling.unit is None else scaling.unit
-    fits = len(scaling.features) == scaling.centre.size == scaling.scale.size == unit.size
-    if not fits or not np.isfinite([*scaling.centre, *scaling.scale, *unit]).all():
-        raise PolicyError(f"{folder}: centre, scale and unit do not fit {len(scaling.features)} features")
-    if not (np.all(scaling.scale > 0) and np.all(unit > 0)):
-        raise PolicyError(f"{folder}: a scale or unit is not above 0")
+    policy = load_model(folder, _decode)
+    if isinstance(policy.normalisation, Normalisation):
+        _check_scaling(folder, policy.normalisation)
     if not isinstance(policy.actions, actions):
         raise PolicyError(f"this needs actions that are {actions.__name__.lower()}, not a policy of {policy.task}")
     return policy
 
 
-def load_network(folder: Path, decode: Callable[[Path, dict[str, Any], np.ndarray], Stored]) -> Stored:
-    """Read a network.
+def load_model(folder: Path, decode: Callable[[Path, dict[str, Any], np.ndarray], Stored]) -> Stored:
+    """Read what holds a model.
 
     Args:
         folder: holds the files.
@@ -110,41 +113,72 @@ def load_network(folder: Path, decode: Callable[[Path, dict[str, Any], np.ndarra
     """
     record, weights = read_json(folder / "policy.json"), read_array(folder / "weights.npy")
     try:
-        network = decode(folder, record, weights)
+        kept = decode(folder, record, weights)
         if weights.dtype != np.float32:
             raise ValueError("weights.npy is not a float32 array")
-        if not all(type(width) is int and width > 0 for width in record["widths"]):
-            raise ValueError(f"unusable widths {record['widths']}")
         if not isinstance(record["provenance"], dict):
             raise ValueError("provenance is not an object")
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ArtifactError(f"{folder} does not hold a readable policy ({error}); train it again") from error
-    widths = network.architecture.widths
-    if len(widths) < 2 or widths[-1] != 1:
-        raise PolicyError(f"{folder}: layers {widths} do not end in one output")
-    network.architecture.unflatten(weights)
+    shape = kept.architecture
     if not np.isfinite(weights).all():
         raise PolicyError(f"{folder}: {int((~np.isfinite(weights)).sum())} weights are not finite; train it again")
-    if widths[0] != network.num_inputs:
-        raise PolicyError(f"{folder}: {widths[0]} inputs where what it sees makes {network.num_inputs}")
-    return network
+    try:
+        shape.model(weights)
+    except PolicyError as error:
+        raise PolicyError(f"{folder}: {error}") from error
+    if shape.num_inputs != kept.num_inputs:
+        raise PolicyError(f"{folder}: {shape.num_inputs} inputs where what it sees makes {kept.num_inputs}")
+    return kept
+
+
+def decode_architecture(folder: Path, record: dict[str, Any]) -> Architecture:
+    """Read the layer widths of a network.
+
+    Raises:
+        PolicyError: it has not one output.
+        ValueError: they are no numbers of units.
+    """
+    widths = record["widths"]
+    if not all(type(width) is int and width > 0 for width in widths):
+        raise ValueError(f"unusable widths {widths}")
+    if len(widths) < 2 or widths[-1] != 1:
+        raise PolicyError(f"{folder}: layers {widths} do not end in one output")
+    return Architecture(tuple(widths))
 
 
 def _decode(folder: Path, record: dict[str, Any], weights: np.ndarray) -> Policy:
-    if record["format"] not in (1, _FORMAT):
-        raise PolicyError(f"{folder} has policy format {record['format']}, this version reads 1 and 2; train it again")
-    if record["task"] not in [task.name for task in all_tasks()]:
-        raise PolicyError(f"{folder} is for task {record['task']!r}, which this version does not know")
+    form = record["format"]
+    if form not in (1, _NETWORK, _TREE):
+        raise PolicyError(f"{folder} has policy format {form}, this version reads 1 to {_TREE}; train it again")
+    task = record["task"]
+    if task not in [task.name for task in all_tasks()]:
+        raise PolicyError(f"{folder} is for task {task!r}, which this version does not know")
     if not isinstance(record["features"], list):
         raise ValueError("features is not a list")
-    unit = record["unit"] if record["format"] == _FORMAT else None
+    features = tuple(record["features"])
+    if form == _TREE:
+        if type(record["nodes"]) is not int:
+            raise ValueError(f"unusable number of nodes {record['nodes']}")
+        shape = Branching(len(features), record["nodes"])
+        return Policy(task, Unscaled(features), shape, weights, record["provenance"])
+    unit = record["unit"] if form == _NETWORK else None
     scaling = Normalisation(
-        tuple(record["features"]),
+        features,
         np.array(record["centre"], np.float32),
         np.array(record["scale"], np.float32),
         None if unit is None else np.array(unit, np.float32),
     )
-    return Policy(record["task"], scaling, Architecture(tuple(record["widths"])), weights, record["provenance"])
+    return Policy(task, scaling, decode_architecture(folder, record), weights, record["provenance"])
+
+
+def _check_scaling(folder: Path, scaling: Normalisation) -> None:
+    unit = np.ones_like(scaling.scale) if scaling.unit is None else scaling.unit
+    fits = len(scaling.features) == scaling.centre.size == scaling.scale.size == unit.size
+    if not fits or not np.isfinite([*scaling.centre, *scaling.scale, *unit]).all():
+        raise PolicyError(f"{folder}: centre, scale and unit do not fit {len(scaling.features)} features")
+    if not (np.all(scaling.scale > 0) and np.all(unit > 0)):
+        raise PolicyError(f"{folder}: a scale or unit is not above 0")
 
 
 def check_binary(task: str, learner: str) -> None:

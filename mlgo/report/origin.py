@@ -50,7 +50,7 @@ def policy_facts(folder: Path, policies: Sequence[str], evaluation: Mapping[str,
         record = read_json(path)
         if not isinstance(record, dict) or not isinstance(record.get("provenance"), dict):
             raise ArtifactError(f"{path} carries no provenance; train the policy again")
-        shape = {key: record[key] for key in ("task", "widths", "features") if key in record}
+        shape = {key: record[key] for key in ("task", "widths", "nodes", "features") if key in record}
         weights = evaluation.get("policies", {}).get(name, {}).get("policy_sha256", "unknown")
         found[name] = flatten({**record["provenance"], **shape, "weights_sha256": weights})
     return found

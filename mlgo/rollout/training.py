@@ -52,9 +52,10 @@ def load_start(folder: Path, baseline: Path) -> Policy:
 
     Raises:
         ArtifactError: policy or baseline are missing or damaged.
-        PolicyError: the policy is broken, or was trained for another task than the baseline's.
+        PolicyError: the policy is broken, is no network, or was trained for another task than the baseline's.
     """
     policy = load_policy(folder)
+    policy.network()
     task = baseline_origin(baseline)[0].name
     if policy.task != task:
         raise PolicyError(

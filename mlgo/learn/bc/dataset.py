@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from mlgo.actions import ActionSpace, Observation
 from mlgo.actions.reading import check_features
+from mlgo.actions.space import Scaling
 from mlgo.core.artifacts import trace_schema
 from mlgo.core.errors import ConfigError, TrainingError
 from mlgo.core.seeding import sample
@@ -20,7 +21,7 @@ from mlgo.policy.vocabulary import values_of
 from mlgo.problems.llvm.task import get_task
 
 
-def check_trace(trace: pa.Table, origin: Mapping[str, Any], task: str, normalise: Normalisation) -> None:
+def check_trace(trace: pa.Table, origin: Mapping[str, Any], task: str, normalise: Scaling) -> None:
     """Refuse a trace of another task, or one that the vocabulary was not made of.
 
     Args:
@@ -56,7 +57,7 @@ def recorded(trace: pa.Table, actions: ActionSpace, features: tuple[str, ...]) -
 
 
 def whole_modules(
-    trace: pa.Table, modules: Collection[str], actions: ActionSpace, normalise: Normalisation
+    trace: pa.Table, modules: Collection[str], actions: ActionSpace, normalise: Scaling
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """What the heuristic was asked and answered in some modules.
 

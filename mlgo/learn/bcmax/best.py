@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.actions import ActionSpace
+from mlgo.actions.space import Scaling
 from mlgo.learn.bc import CloneData
 from mlgo.learn.bc.dataset import whole_modules
 from mlgo.learn.bc.weights import Weighting, question_weights
-from mlgo.policy.features import Normalisation
 from mlgo.rollout.episodes import Episode
 
 HEURISTIC = "heuristic"
@@ -46,7 +46,7 @@ class Trajectory:
 
 
 def heuristic_trajectories(
-    trace: pa.Table, modules: Collection[str], actions: ActionSpace, normalise: Normalisation
+    trace: pa.Table, modules: Collection[str], actions: ActionSpace, normalise: Scaling
 ) -> dict[str, Trajectory]:
     """What the heuristic was asked and answered, whole modules.
 

@@ -79,7 +79,7 @@ def variants(policy: Policy, config: BCMaxConfig, seed: int, number: int) -> dic
 def perturbed(policy: Policy, scale: float, rng: np.random.Generator) -> np.ndarray:
     """Add Gaussian noise in units of each layer's root mean square weight: ``float64 [num_params]``."""
     weights = policy.weights.astype(np.float64)
-    for part in policy.architecture.layer_slices():
+    for part in policy.network().layer_slices():
         unit = np.sqrt(np.mean(weights[part] ** 2))
         weights[part] += scale * unit * rng.standard_normal(part.stop - part.start)
     return weights

@@ -9,7 +9,7 @@ import numpy as np
 from mlgo.actions import Subset
 from mlgo.core.errors import PolicyError
 from mlgo.policy.network import Architecture, logits
-from mlgo.policy.stored import load_network, save_network
+from mlgo.policy.stored import decode_architecture, load_model, save_model
 from mlgo.problems.subset.columns import Column
 from mlgo.problems.subset.state import SUBSET, Choice, Observer
 
@@ -84,7 +84,7 @@ def save_choice_policy(policy: ChoicePolicy, folder: Path) -> None:
         "columns": [asdict(column) for column in policy.observer.columns],
         "provenance": policy.origin,
     }
-    save_network(policy.weights, record, folder)
+    save_model(policy.weights, record, folder)
 
 
 def load_choice_policy(folder: Path) -> ChoicePolicy:
@@ -94,11 +94,11 @@ def load_choice_policy(folder: Path) -> ChoicePolicy:
         ArtifactError: files are missing or damaged.
         PolicyError: the files contradict each other, or a weight is not a finite number.
     """
-    return load_network(folder, _decode)
+    return load_model(folder, _decode)
 
 
 def _decode(folder: Path, record: dict[str, Any], weights: np.ndarray) -> ChoicePolicy:
     if (record["kind"], record["format"]) != (_KIND, _FORMAT):
         raise PolicyError(f"{folder} holds {record['kind']}, format {record['format']}; this needs {_KIND}, {_FORMAT}")
     observer = Observer(tuple(Column(**column) for column in record["columns"]), int(record["max_candidates"]))
-    return ChoicePolicy(record["task"], observer, Architecture(tuple(record["widths"])), weights, record["provenance"])
+    return ChoicePolicy(record["task"], observer, decode_architecture(folder, record), weights, record["provenance"])
