@@ -126,8 +126,8 @@ def _sentences(fitted: Agreement, held_out: Agreement, num_projects: int) -> lis
     ]
     return [
         f"decisions as the policy's: {held_out.equal:.2%} of {held_out.questions:,} questions of {num_projects} "
-        f"projects held out, {held_out.equal_by_margin:.2%} if each counts by the policy's margin; {fitted.equal:.2%} of "
-        f"{fitted.questions:,} questions of those fitted",
+        f"projects held out, {held_out.equal_by_margin:.2%} if each counts by the policy's margin; {fitted.equal:.2%} "
+        f"of {fitted.questions:,} questions of those fitted",
         f"the recorded answers, for comparison: {held_out.recorded_equal:.2%} of those held out",
         *leaves,
     ]

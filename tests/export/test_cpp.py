@@ -5,11 +5,14 @@ import re
 import numpy as np
 import pytest
 
-from mlgo.core.errors import CompilerExit
-from mlgo.export.cpp import cpp_sources, export_cpp, run_cpp
+from mlgo.core.errors import CompilerExit, PolicyError
+from mlgo.export.cpp import cpp_sources, export_cpp, run_cpp, tree_function
 from mlgo.export.parity import compare_decisions
 from mlgo.export.saved_model import recorded_questions
+from mlgo.policy.features import Unscaled
 from mlgo.policy.network import flatten
+from mlgo.policy.policy import Policy
+from mlgo.policy.tree import Branching, Tree
 from mlgo.problems.llvm.task import get_task
 from tests.export.test_saved_model import CASES
 
@@ -32,6 +35,46 @@ def test_decisions_are_the_policys(name, tmp_path, cache):
     assert parity.ambiguous < 0.02 * trace.num_rows
     assert nanoseconds > 0.0
     assert cpp_sources(policy, trace) == {path.name: path.read_text() for path in tmp_path.iterdir()}
+
+
+TREE = Tree(
+    feature=np.array([1, 0, 0, 0, 0]),
+    threshold=np.array([2**24 - 1, -1, 0, 0, 0], np.float32),
+    left=np.array([1, 2, 2, 3, 4]),
+    right=np.array([4, 3, 2, 3, 4]),
+    value=np.array([0, 0, 1.5, -0.01, 7.65], np.float32),
+)
+
+
+def tree_policy(task, features):
+    return Policy(task, Unscaled(features), Branching(2, 5), TREE.flat(), {"teacher": "marginal-s7"})
+
+
+def test_a_tree_is_nested_conditions(tmp_path, cache):
+    policy, trace = tree_policy("inline-size", ("callsite_cost", "node_count")), CASES["inline-size"][1]()
+    assert tree_function(policy, trace).splitlines()[1:] == [
+        "float logit(int64_t callsite_cost, int64_t node_count) {",
+        "  if (node_count > 16777215)",
+        "    return 7.65f; // leaf 2",
+        "  if (callsite_cost <= -1)",
+        "    return 1.5f; // leaf 0",
+        "  return -0.01f; // leaf 1",
+        "}",
+    ]
+    export_cpp(policy, trace, tmp_path)
+    assert tree_function(policy, trace) in (tmp_path / "InlinerSizeModel.cpp").read_text()
+    asked = recorded_questions(trace, policy)
+    decisions, _ = run_cpp(tmp_path, get_task(policy.task), asked, cache)
+    exactly = (asked["node_count"] >= 2**24) | (asked["callsite_cost"] < 0)
+    assert decisions.tolist() == exactly.tolist()
+    assert 0 < exactly.sum() < len(exactly)
+    logits = policy.logits(policy.actions.pack(np, asked, policy.normalisation.features))
+    assert compare_decisions(policy.actions, logits, decisions).ambiguous == 0
+
+
+def test_a_tree_over_columns_is_refused():
+    with pytest.raises(PolicyError, match="where answers are yes or no; regalloc-priority has others, take a network"):
+        cpp_sources(tree_policy("regalloc-priority", ("li_size", "stage")), CASES["regalloc-priority"][1]())
 
 
 def test_what_is_no_number_is_taken_as_the_guard_does(tmp_path, cache):
