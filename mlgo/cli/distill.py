@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,16 +16,14 @@ from mlgo.core.files import file_sha256, write_json
 from mlgo.core.names import PolicyName
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.seeding import sample
-from mlgo.core.work import shared_folder
 from mlgo.corpus.store import load_modules
-from mlgo.export.cpp import export_cpp, run_cpp, tree_function
-from mlgo.export.parity import compare_decisions
-from mlgo.export.saved_model import PARITY_QUESTIONS, recorded_questions
+from mlgo.export.check import check_cpp
+from mlgo.export.cpp import export_cpp, tree_function
+from mlgo.export.saved_model import PARITY_QUESTIONS
 from mlgo.learn.bc.dataset import check_trace
 from mlgo.learn.distillation import Agreement, agreement, distil, taught_questions
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy, save_policy
-from mlgo.problems.llvm.task import get_task
 
 _EXAMPLES = """
 mlgo distill data/policies/marginal-s0 -o data/policies/tree-s0
@@ -93,12 +90,9 @@ def run(args: argparse.Namespace) -> None:
 def _write(policy: Policy, asked: pa.Table, output: Path) -> dict[str, Any]:
     """Write the policy and its C++, if the compiled class decides as the policy on some recorded questions."""
     rows = asked.take(sample(range(asked.num_rows), PARITY_QUESTIONS, 0, "parity"))
-    questions = recorded_questions(rows, policy)
     with scratch_directory() as folder:
         export_cpp(policy, rows, folder)
-        decisions, _ = run_cpp(folder, get_task(policy.task), questions, shared_folder() / "zig-cache")
-    logits = policy.logits(policy.actions.pack(np, questions, policy.normalisation.features))
-    parity = compare_decisions(policy.actions, logits, decisions).record()
+        parity = check_cpp(folder, policy, rows).record()
     save_policy(policy, output)
     export_cpp(policy, rows, output / "cpp")
     return parity

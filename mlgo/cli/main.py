@@ -28,6 +28,7 @@ COMMANDS = {
     "evaluate": "evaluate",
     "explain": "explain",
     "distill": "distill",
+    "combine": "combine",
     "replay": "replay",
     "config": "configure",
     "workers": "workers",

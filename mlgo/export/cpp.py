@@ -5,12 +5,14 @@ as ``fetch_`` and the decision; a negative index is an input that the model does
 and object by ``LLVM_OVERRIDE_MODEL_HEADER_<CLASS>`` and ``LLVM_OVERRIDE_MODEL_OBJECT_<CLASS>``.
 """
 
+import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from hashlib import md5
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +35,7 @@ from mlgo.problems.llvm.task import Task, get_task
 _HERE = Path(__file__).parent
 _TYPES = {"int64": "int64_t", "int32": "int32_t", "float": "float", "double": "double"}
 _TIMEOUT_S = 300.0
+_SELECTOR = re.compile(r"[A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True)
@@ -72,45 +75,65 @@ def cpp_sources(policy: Policy, trace: pa.Table) -> dict[str, str]:
     Raises:
         PolicyError: a tree whose answers are not yes or no.
     """
-    task, actions, names = get_task(policy.task), policy.actions, policy.normalisation.features
-    inputs = {one.name: one for one in _inputs(policy, task, trace)}
-    features, name, model = [inputs[name] for name in names], task.model, policy.model
-    words: dict[str, Any] = {
-        "name": name,
-        "origin": f"SHA-256 of model and provenance: {content_hash([policy.weights.tobytes().hex(), policy.origin])}",
-        "version": __version__,
-        "decision": task.decision,
-        "answer": "float" if actions.dtype is np.float32 else "int64_t",
-        "inputs": list(inputs.values()),
-        "features": features,
-        "actions": type(actions).__name__.lower(),
-    }
-    words |= _tree_words(policy, model) if isinstance(model, Tree) else _network_words(policy)
-    if isinstance(actions, Categorical):
-        words["mask"] = inputs[actions.mask]
-    if isinstance(actions, Scalar):
-        feature, least = actions.threshold
-        words |= {
-            "num_groups": actions.num_groups,
-            "group": names.index(actions.group),
-            "threshold": names.index(feature) if feature in names else None,
-            "least": _float(least),
-            "half": _float(actions.high / np.float32(2.0)),
-        }
-    return {f"{name}.{kind}": _templates().get_template(f"model.{kind}.jinja").render(words) for kind in ("h", "cpp")}
+    return _render([_words(policy, trace)], get_task(policy.task), f"Policy for {policy.task}")
+
+
+def selected_sources(policies: Mapping[str, Policy], trace: pa.Table) -> dict[str, str]:
+    """One class for several policies, of which the compiler selects one by its name.
+
+    LLVM 19 and newer write the hash of ``-ml-inliner-model-selector=NAME`` to the input ``model_selector``, which a
+    class must have if and only if the option is given. A name that stands for no policy ends the program with a
+    message: ReleaseModeModelRunner.h leaves that error to the model.
+
+    Args:
+        policies: of one task, by name.
+        trace: recorded questions; tells types and sizes of the inputs.
+
+    Raises:
+        PolicyError: there is none, they are of several tasks or none of the inliner, or a name is no word.
+    """
+    if odd := [name for name in policies if not _SELECTOR.fullmatch(name)]:
+        raise PolicyError(f"{odd[0]!r} cannot select a policy; take letters, digits, '-', '_' and '.'")
+    tasks = sorted({policy.task for policy in policies.values()})
+    if len(tasks) != 1:
+        raise PolicyError(f"a class answers for one task, not for {' and '.join(tasks) or 'none'}")
+    if not get_task(tasks[0]).actions.yes_or_no:
+        raise PolicyError(f"LLVM selects among policies of the inliner alone; export those of {tasks[0]} one by one")
+    words = [
+        _words(policy, trace)
+        | {"space": f"policy{number}", "name": name, "selector": [f"0x{word:016x}" for word in selector(name)]}
+        for number, (name, policy) in enumerate(policies.items())
+    ]
+    return _render(words, get_task(tasks[0]), f"Policies for {tasks[0]}", [Input("model_selector", "uint64_t", 2)])
+
+
+class Selector(NamedTuple):
+    """What LLVM writes to ``model_selector``: the MD5 of a name, as two little-endian words."""
+
+    high: int
+    low: int
+
+
+def selector(name: str) -> Selector:
+    """The words that select a policy (llvm/include/llvm/Support/MD5.h: ``low`` is of the first eight bytes)."""
+    digest = md5(name.encode(), usedforsecurity=False).digest()
+    return Selector(int.from_bytes(digest[8:], "little"), int.from_bytes(digest[:8], "little"))
 
 
 def tree_function(policy: Policy, trace: pa.Table) -> str:
     """The function of an exported tree that decides, for readers; takes and raises as `cpp_sources`."""
-    inputs = {one.name: one for one in _inputs(policy, get_task(policy.task), trace)}
-    features, model = [inputs[name] for name in policy.normalisation.features], policy.model
-    assert isinstance(model, Tree)
-    return _templates().get_template("tree.cpp.jinja").render(_tree_words(policy, model), features=features)
+    return _templates().get_template("tree.cpp.jinja").render(policy=_words(policy, trace))
 
 
 def export_cpp(policy: Policy, trace: pa.Table, folder: Path) -> None:
     """Write header and implementation; raises `ArtifactError` where the folder cannot be written."""
     for name, text in cpp_sources(policy, trace).items():
+        write_text(folder / name, text)
+
+
+def export_selected(policies: Mapping[str, Policy], trace: pa.Table, folder: Path) -> None:
+    """Write header and implementation of one class for several policies; see `selected_sources`."""
+    for name, text in selected_sources(policies, trace).items():
         write_text(folder / name, text)
 
 
@@ -162,13 +185,58 @@ def _inputs(policy: Policy, task: Task, trace: pa.Table) -> Iterable[Input]:
         yield Input(name, _TYPES[str(kind)], size, _float(task.not_finite[name]) if name in task.not_finite else "")
 
 
+def _render(words: Sequence[dict[str, Any]], task: Task, title: str, more: Sequence[Input] = ()) -> dict[str, str]:
+    """Fill the templates with what `_words` tells of each policy; the class has the inputs of all, and more."""
+    actions, inputs = task.actions, {one.name: one for policy in words for one in policy["inputs"]}
+    shared: dict[str, Any] = {
+        "name": task.model,
+        "title": f"{title}: {'; '.join(': '.join(filter(None, (one['name'], one['title']))) for one in words)}.",
+        "origin": f"SHA-256 of model and provenance: {', '.join(one['sha256'] for one in words)}",
+        "version": __version__,
+        "decision": task.decision,
+        "answer": "float" if actions.dtype is np.float32 else "int64_t",
+        "inputs": [*inputs.values(), *more],
+        "actions": type(actions).__name__.lower(),
+        "policies": words,
+    }
+    kinds = {f"{task.model}.{kind}": f"model.{kind}.jinja" for kind in ("h", "cpp")}
+    return {file: _templates().get_template(template).render(shared) for file, template in kinds.items()}
+
+
+def _words(policy: Policy, trace: pa.Table) -> dict[str, Any]:
+    """What the templates say of one policy."""
+    task, actions, names, model = get_task(policy.task), policy.actions, policy.normalisation.features, policy.model
+    inputs = {one.name: one for one in _inputs(policy, task, trace)}
+    words: dict[str, Any] = {
+        "space": "policy",
+        "name": "",
+        "selector": None,
+        "sha256": content_hash([policy.weights.tobytes().hex(), policy.origin]),
+        "inputs": list(inputs.values()),
+        "features": [inputs[name] for name in names],
+    }
+    words |= _tree_words(policy, model) if isinstance(model, Tree) else _network_words(policy)
+    if isinstance(actions, Categorical):
+        words["mask"] = inputs[actions.mask]
+    if isinstance(actions, Scalar):
+        feature, least = actions.threshold
+        words |= {
+            "num_groups": actions.num_groups,
+            "group": names.index(actions.group),
+            "threshold": names.index(feature) if feature in names else None,
+            "least": _float(least),
+            "half": _float(actions.high / np.float32(2.0)),
+        }
+    return words
+
+
 def _network_words(policy: Policy) -> dict[str, Any]:
     scaling, layers = policy.normalisation, policy.layers
     assert isinstance(scaling, Normalisation)
     unit = np.ones_like(scaling.scale) if scaling.unit is None else scaling.unit
     return {
         "model": "network",
-        "title": f"Policy for {policy.task}: layers of {', '.join(map(str, policy.network().widths))}.",
+        "title": f"layers of {', '.join(map(str, policy.network().widths))}",
         "scaling": {
             key: _floats(one) for key, one in (("unit", unit), ("centre", scaling.centre), ("scale", scaling.scale))
         },
@@ -182,7 +250,7 @@ def _tree_words(policy: Policy, tree: Tree) -> dict[str, Any]:
         raise PolicyError(f"a tree becomes C++ where answers are yes or no; {policy.task} has others, take a network")
     return {
         "model": "tree",
-        "title": f"Policy for {policy.task}: a decision tree of {len(tree.leaves)} leaves.",
+        "title": f"a decision tree of {len(tree.leaves)} leaves",
         "branches": list(_branches(tree, policy.normalisation.features)),
     }
 

@@ -120,3 +120,27 @@ def test_refusals_leave_nothing(world, tmp_path, capsys):
     with pytest.raises(SystemExit):
         distil(world, output, "--leaves", "1")
     assert "give at least 2" in capsys.readouterr().err
+
+
+def test_two_policies_in_one_class(world, tmp_path, capsys):
+    distil(world, tmp_path / "tree-s0")
+    capsys.readouterr()
+    policies = f"size={world / 'teacher-s0'}", f"quick={tmp_path / 'tree-s0'}"
+
+    def combine(*more):
+        trace = ("--trace", str(world / "trace.parquet"), "-o", str(tmp_path / "both"))
+        args = build_parser(["combine"]).parse_args(["combine", *policies, *more, *trace])
+        args.run(args)
+
+    combine("--json")
+    parity = json.loads(capsys.readouterr().out)["parity"]
+    assert {name: (one["questions"], one["mismatches"]) for name, one in parity.items()} == {
+        "size": (600, 0),
+        "quick": (600, 0),
+    }
+    assert "// quick" in (tmp_path / "both/InlinerSizeModel.cpp").read_text()
+    with pytest.raises(MlgoError, match="size names two policies"):
+        combine(f"size={world / 'teacher-s0'}")
+    with pytest.raises(SystemExit):
+        combine("quick")
+    assert "quick is not NAME=DIR" in capsys.readouterr().err

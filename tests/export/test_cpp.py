@@ -3,10 +3,19 @@
 import re
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from mlgo.core.errors import CompilerExit, PolicyError
-from mlgo.export.cpp import cpp_sources, export_cpp, run_cpp, tree_function
+from mlgo.export.cpp import (
+    cpp_sources,
+    export_cpp,
+    export_selected,
+    run_cpp,
+    selected_sources,
+    selector,
+    tree_function,
+)
 from mlgo.export.parity import compare_decisions
 from mlgo.export.saved_model import recorded_questions
 from mlgo.policy.features import Unscaled
@@ -75,6 +84,48 @@ def test_a_tree_is_nested_conditions(tmp_path, cache):
 def test_a_tree_over_columns_is_refused():
     with pytest.raises(PolicyError, match="where answers are yes or no; regalloc-priority has others, take a network"):
         cpp_sources(tree_policy("regalloc-priority", ("li_size", "stage")), CASES["regalloc-priority"][1]())
+
+
+def selecting(asked, words):
+    """The questions, with what LLVM writes to ``model_selector``."""
+    rows = len(next(iter(asked.values())))
+    return {**asked, "model_selector": np.tile(np.array(words, np.uint64), (rows, 1))}
+
+
+def test_a_name_selects_the_policy(tmp_path, cache):
+    network, make_trace, *_ = CASES["inline-size"]
+    trace, policies = make_trace(), {"size": network, "speed": tree_policy("inline-size", ("node_count", "threshold"))}
+    export_selected(policies, trace, tmp_path)
+    asked = {name: values for one in policies.values() for name, values in recorded_questions(trace, one).items()}
+    found = {}
+    for name, policy in policies.items():
+        decisions, _ = run_cpp(tmp_path, get_task(policy.task), selecting(asked, selector(name)), cache)
+        logits = policy.logits(policy.actions.pack(np, asked, policy.normalisation.features))
+        assert compare_decisions(policy.actions, logits, decisions).mismatches == 0
+        found[name] = decisions
+    assert (found["size"] != found["speed"]).any()
+    with pytest.raises(CompilerExit, match="InlinerSizeModel: the model selector names none of size, speed"):
+        run_cpp(tmp_path, get_task(network.task), selecting(asked, selector("other")), cache)
+
+
+def test_the_words_of_a_selector():
+    # From llvm/unittests/Support/MD5Test.cpp.
+    assert selector("abcdefghijklmnopqrstuvwxyz") == (0x3BE167CA6C49FB7D, 0x00E49261D7D3FCC3)
+
+
+@pytest.mark.parametrize(
+    ("names", "tasks", "message"),
+    [
+        ([], [], "one task, not for none"),
+        (["a b"], ["inline-size"], "'a b' cannot select a policy"),
+        (["", "b"], ["inline-size", "inline-size"], "'' cannot select a policy"),
+        (["a", "b"], ["regalloc-evict"] * 2, "among policies of the inliner alone"),
+        (["a", "b"], ["inline-size", "regalloc-evict"], "one task, not for inline-size and regalloc-evict"),
+    ],
+)
+def test_policies_that_are_no_choice(names, tasks, message):
+    with pytest.raises(PolicyError, match=message):
+        selected_sources({name: CASES[task][0] for name, task in zip(names, tasks, strict=True)}, pa.table({}))
 
 
 def test_what_is_no_number_is_taken_as_the_guard_does(tmp_path, cache):

@@ -1,0 +1,65 @@
+"""`mlgo combine`: several policies in one C++ class, of which an option of the compiler selects one."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from mlgo.actions import Binary
+from mlgo.actions.reading import check_features
+from mlgo.cli.options import add_command, say
+from mlgo.core.errors import ConfigError
+from mlgo.core.files import write_json
+from mlgo.core.scratch import scratch_directory
+from mlgo.export.check import check_cpp
+from mlgo.export.cpp import export_selected, selector
+from mlgo.export.saved_model import asked_features, sampled_questions
+from mlgo.policy.policy import Policy
+from mlgo.policy.stored import load_policy
+
+_EXAMPLES = """
+mlgo combine size=data/released/marginal-s0 quick=data/policies/tree-s0 -o data/export/both
+then, in a clang that the class was built into: clang -mllvm -ml-inliner-model-selector=quick
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Register the sub-command."""
+    parser = add_command(commands, "combine", "several policies as one C++ class, selected by name", _EXAMPLES)
+    parser.add_argument("policies", nargs="+", type=_named, metavar="NAME=DIR", help="name and folder of a policy")
+    parser.add_argument(
+        "--trace",
+        type=Path,
+        default=Path("data/baseline/trace.parquet"),
+        metavar="FILE",
+        help="recorded questions, which the compiled class is asked (default: %(default)s)",
+    )
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder for the class")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Write the class, if it decides under each name as the policy of that name."""
+    policies: dict[str, Policy] = {}
+    for name, folder in args.policies:
+        if name in policies:
+            raise ConfigError(f"{name} names two policies; give each a name of its own")
+        policies[name] = load_policy(folder, Binary)
+    rows = sampled_questions(args.trace, next(iter(policies.values())), 0)
+    for policy in policies.values():
+        check_features(asked_features(policy), rows.column_names, "the trace")
+    with scratch_directory() as folder:
+        export_selected(policies, rows, folder)
+        found = {name: check_cpp(folder, policy, rows, selector(name)) for name, policy in policies.items()}
+    export_selected(policies, rows, args.output)
+    parity = {name: one.record() for name, one in found.items()}
+    write_json(args.output / "parity.json", parity)
+    lines = [f"{name}: decides as the policy on {one.questions:,} recorded questions" for name, one in found.items()]
+    say(args, {"output": str(args.output), "parity": parity}, "\n".join([*lines, f"written to {args.output}"]))
+
+
+def _named(text: str) -> tuple[str, Path]:
+    name, separator, folder = text.partition("=")
+    if not (name and separator and folder):
+        raise argparse.ArgumentTypeError(f"{text} is not NAME=DIR")
+    return name, Path(folder)
