@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from mlgo.actions import Binary
 from mlgo.cli.options import add_command, say
 from mlgo.core.artifacts import provenance, read_provenance, read_table
-from mlgo.core.errors import CorpusError
+from mlgo.core.errors import ConfigError, CorpusError
 from mlgo.core.files import file_sha256, write_json
 from mlgo.core.names import PolicyName
 from mlgo.core.scratch import scratch_directory
@@ -20,7 +20,6 @@ from mlgo.corpus.store import load_modules
 from mlgo.export.check import check_cpp
 from mlgo.export.cpp import export_cpp, tree_function
 from mlgo.export.saved_model import PARITY_QUESTIONS
-from mlgo.learn.bc.dataset import check_trace
 from mlgo.learn.distillation import Agreement, agreement, distil, taught_questions
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy, save_policy
@@ -64,7 +63,8 @@ def run(args: argparse.Namespace) -> None:
     """Fit, compare with the teacher on projects held out, write the policy and its C++."""
     PolicyName.of(args.output.resolve().name)
     teacher, trace = load_policy(args.policy, Binary), read_table(args.trace)
-    check_trace(trace, read_provenance(args.trace), teacher.task, teacher.normalisation)
+    if (task := read_provenance(args.trace).get("task", teacher.task)) != teacher.task:
+        raise ConfigError(f"{args.trace} is of task {task!r}, not of {teacher.task!r}; take the trace of such a run")
     fitted, held_out = (_projects(args.corpus, split) for split in (_FITTED, _HELD_OUT))
     origin = provenance(
         algorithm="distill",

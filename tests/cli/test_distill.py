@@ -98,6 +98,16 @@ def test_json_and_the_same_bytes_again(world, tmp_path, capsys):
         assert path.read_bytes() == (tmp_path / "tree-s1" / path.relative_to(tmp_path / "tree-s0")).read_bytes()
 
 
+def test_a_tree_can_be_a_teacher(world, tmp_path, capsys):
+    distil(world, tmp_path / "tree-s0")
+    again = ["distill", str(tmp_path / "tree-s0"), *words(world, tmp_path / "again-s0")[2:]]
+    args = build_parser(["distill"]).parse_args(again)
+    args.run(args)
+    first, second = (load_policy(tmp_path / name) for name in ("tree-s0", "again-s0"))
+    assert first.weights.tolist() == second.weights.tolist()
+    assert second.origin["teacher"] == "tree-s0"
+
+
 def trace_of(path, features, task):
     schema = trace_schema(features)
     write_table(path, pa.Table.from_pylist([], schema=schema), schema, {"task": task})
@@ -115,7 +125,9 @@ def test_refusals_leave_nothing(world, tmp_path, capsys):
     assert "its folder must be called <learner>-s<seed>" in refused(tmp_path / "tree")
     assert "other.parquet is missing" in refused(output, "--trace", other)
     assert "callee_users" in refused(output, "--trace", trace_of(other, ["cost_estimate", "odd"], "inline-size"))
-    assert "task 'regalloc-evict'" in refused(output, "--trace", trace_of(other, FEATURES, "regalloc-evict"))
+    assert "is of task 'regalloc-evict', not of 'inline-size'" in refused(
+        output, "--trace", trace_of(other, FEATURES, "regalloc-evict")
+    )
     assert "no question of 1 projects" in refused(output, "--trace", trace_of(other, FEATURES, "inline-size"))
     with pytest.raises(SystemExit):
         distil(world, output, "--leaves", "1")
