@@ -16,6 +16,7 @@ from mlgo.policy.importance import permutation_importance
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy, save_policy
 from mlgo.policy.tree import LARGEST, Branching, Tree
+from mlgo.rollout.training import load_start
 from tests.actions.cases import CASES, answers
 
 LEAF = 0
@@ -148,6 +149,12 @@ def test_what_needs_a_network_names_the_policy_to_take(policy):
         _ = policy.layers
     with pytest.raises(PolicyError, match=r"the one it was distilled from$"):
         replace(policy, origin={}).network()
+
+
+def test_no_training_goes_on_from_a_tree(policy, tmp_path):
+    save_policy(policy, tmp_path / "tree-s0")
+    with pytest.raises(PolicyError, match="this needs a network, and the policy is a decision tree"):
+        load_start(tmp_path / "tree-s0", tmp_path)
 
 
 def test_importance_by_hand(policy):
