@@ -46,7 +46,8 @@ def add_parser(commands: Any) -> None:
         parser = add_command(commands, name, summary, examples)
         add_choice_options(parser)
         parser.add_argument("--plain", action="store_true", help="do not ask the policy")
-        parser.add_argument("--whole", action="store_true", help="compile to bitcode, link with mlgo ld")
+        parser.add_argument("--whole", action="store_true", help="compile to bitcode, link as one module by mlgo ld")
+        parser.add_argument("--thin", action="store_true", help="compile for ThinLTO, link by mlgo ld --thin")
         parser.set_defaults(run=run, tool=name)
 
 
@@ -86,7 +87,7 @@ def run(args: argparse.Namespace) -> None:
         driver = make_driver(choice(), toolchain)
     except MlgoError as error:
         become_plain(args.tool, error, toolchain, args.arguments)
-    options = [f"--{name}" for name in ("plain", "whole", "any-level") if getattr(args, name.replace("-", "_"))]
+    options = [f"--{name}" for name in ("plain", "whole", "thin", "any-level") if getattr(args, name.replace("-", "_"))]
     choice_options = [
         part
         for name in ("policy", "compiler", "log")

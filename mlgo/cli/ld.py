@@ -1,4 +1,4 @@
-"""`mlgo ld` and `mlgo ld++`: programs linked as one module under a policy."""
+"""`mlgo ld` and `mlgo ld++`: programs that are optimized while they are linked, under a policy."""
 
 import argparse
 import json
@@ -9,8 +9,8 @@ from typing import Any
 from mlgo.cli.cc import LANGUAGES, add_choice_options, become_plain, chosen
 from mlgo.cli.options import add_command, positive_float
 from mlgo.core.errors import MlgoError
-from mlgo.deploy.drivers import trained_settings
-from mlgo.deploy.linking import LinkCommand, LinkResult, NothingToMerge, link_under_advice
+from mlgo.deploy.drivers import make_driver, trained_settings
+from mlgo.deploy.linking import Advice, LinkCommand, LinkResult, NothingToMerge, link_thin, link_whole
 from mlgo.policy.stored import load_policy
 from mlgo.problems.llvm.task import get_task
 
@@ -18,6 +18,7 @@ _EXAMPLES = """
 mlgo cc --whole -- -Oz -c main.c -o main.o
 mlgo cc --whole -- -Oz -c parse.c -o parse.o
 {name} -- main.o parse.o -lm -o program
+{name} --thin -- main.o parse.o -o program       of what mlgo cc --thin has made
 {name} --log links.jsonl --no-guard -- main.o parse.o -o program
 """
 
@@ -25,9 +26,10 @@ mlgo cc --whole -- -Oz -c parse.c -o parse.o
 def add_parser(commands: Any) -> None:
     """Register both sub-commands."""
     for name in ("ld", "ld++"):
-        summary = f"link {LANGUAGES[name].upper()} in a build, as one module under a policy"
+        summary = f"link {LANGUAGES[name].upper()} in a build, as a whole, under a policy"
         parser = add_command(commands, name, summary, _EXAMPLES.format(name=f"mlgo {name}"))
         add_choice_options(parser)
+        parser.add_argument("--thin", action="store_true", help="by ThinLTO, of what mlgo cc --thin has made")
         parser.add_argument("--whole", action="store_true", help=argparse.SUPPRESS)  # of mlgo cc, which it comes from
         parser.add_argument("--no-guard", action="store_true", help="do not link without the policy to compare")
         parser.add_argument(
@@ -46,20 +48,18 @@ def run(args: argparse.Namespace) -> None:
     wanted = LinkCommand.read(args.arguments)
     try:
         if not wanted.has_bitcode:
-            raise NothingToMerge("there is no bitcode among the inputs; compile with mlgo cc --whole")
-        policy = load_policy(choice().policy)
+            raise NothingToMerge("there is no bitcode among the inputs; compile with mlgo cc --whole or --thin")
+        picked = choice()
+        policy = load_policy(picked.policy)
         settings = trained_settings(policy).model_copy(update={"compile_timeout_s": args.timeout})
-        result = link_under_advice(
-            wanted,
-            toolchain,
-            LANGUAGES[args.tool],
-            get_task(policy.task),
-            policy,
-            settings,
-            guard=not args.no_guard,
-        )
+        driver = (str(make_driver(picked, toolchain)), "run", "--new") if args.thin else ()
+        advice = Advice(get_task(policy.task), policy, settings, driver)
+        link = link_thin if args.thin else link_whole
+        result = link(wanted, toolchain, LANGUAGES[args.tool], advice, guard=not args.no_guard)
     except MlgoError as error:
-        is_usual = args.whole and isinstance(error, NothingToMerge)  # a build links much, to find out what is there
+        is_usual = (args.whole or args.thin) and isinstance(
+            error, NothingToMerge
+        )  # a build links much, to find out what is there
         outcome = "plain" if is_usual else "failed"
         _log(args, {"output": str(wanted.output), "outcome": outcome, "reason": str(error)})
         become_plain(args.tool, None if is_usual else error, toolchain, args.arguments)
@@ -70,7 +70,7 @@ def _record(result: LinkResult) -> dict[str, Any]:
     return {
         "outcome": "advised" if result.is_advised else "plain",
         "reason": "" if result.is_advised else "it is smaller",
-        "questions": result.compiled.num_questions,
+        "questions": result.questions,
         "advised_bytes": result.advised,
         "plain_bytes": result.plain,
     }

@@ -1,10 +1,14 @@
-"""A program linked as one module under a policy: merged before optimization, compiled under advice, linked.
+"""Programs that are optimized while they are linked, under a policy.
 
-The inputs are what ``mlgo cc --whole`` makes, bitcode before optimization, beside objects and libraries of any kind.
-The compiler is asked how it would link, so start files, libraries and options are its own. The link itself is lld's.
+As one module: what ``mlgo cc --whole`` has made, bitcode before optimization, is merged, compiled under advice, and
+linked. By ThinLTO: what ``mlgo cc --thin`` has made was advised before, and lld asks again for each module after its
+imports. Objects and libraries of any kind may stand beside the bitcode. The compiler is asked how it would link, so
+start files, libraries and options are its own. The link itself is lld's.
 """
 
+import json
 import shlex
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +17,7 @@ from mlgo.compiler.linked import section_sizes
 from mlgo.compiler.linker import run_linker
 from mlgo.compiler.module_file import with_options
 from mlgo.compiler.process import run_bounded
-from mlgo.compiler.session import CompileResult, compile_plain, compile_under_advice
+from mlgo.compiler.session import compile_plain, compile_under_advice
 from mlgo.compiler.toolchain import Toolchain, find_linker
 from mlgo.core.config import CompileConfig
 from mlgo.core.errors import CompilerExit, CompileTimeout, LinkError
@@ -21,7 +25,8 @@ from mlgo.core.files import Draft
 from mlgo.core.scratch import scratch_directory
 from mlgo.deploy.drivers import plain_command
 from mlgo.lto.merging import MERGING, take_merged
-from mlgo.problems.llvm.task import Advisor, Task
+from mlgo.policy.policy import Policy
+from mlgo.problems.llvm.task import Task
 
 _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 _ARCHIVE = b"!<arch>\n"
@@ -75,12 +80,12 @@ class LinkResult:
     """A finished link.
 
     Attributes:
-        compiled: what the compile under advice gave.
+        questions: how often the policy was asked.
         advised: bytes of text, read-only data and unwind tables under advice.
         plain: the same without advice; None if that was not linked.
     """
 
-    compiled: CompileResult
+    questions: int
     advised: int
     plain: int | None
 
@@ -90,15 +95,25 @@ class LinkResult:
         return self.plain is None or self.advised <= self.plain
 
 
-def link_under_advice(
-    wanted: LinkCommand,
-    toolchain: Toolchain,
-    language: str,
-    task: Task,
-    advisor: Advisor,
-    settings: CompileConfig,
-    *,
-    guard: bool = True,
+@dataclass(frozen=True)
+class Advice:
+    """Who decides, and how.
+
+    Attributes:
+        task: which decisions.
+        policy: takes them.
+        settings: level of the compile, deadline of each step.
+        driver: command of the policy's driver; asks for lld.
+    """
+
+    task: Task
+    policy: Policy
+    settings: CompileConfig
+    driver: tuple[str, ...]
+
+
+def link_whole(
+    wanted: LinkCommand, toolchain: Toolchain, language: str, advice: Advice, *, guard: bool = True
 ) -> LinkResult:
     """Link a program as one module.
 
@@ -106,9 +121,7 @@ def link_under_advice(
         wanted: what to link; its output is written whole or not at all.
         toolchain: the compiler that tells how it links.
         language: ``c``, or ``c++`` for its library.
-        task: decisions to take over.
-        advisor: takes them.
-        settings: level and deadline of each step.
+        advice: who decides.
         guard: link without advice as well, and keep the smaller file.
 
     Raises:
@@ -116,21 +129,41 @@ def link_under_advice(
         PolicyError: the policy does not fit what the compiler asks.
     """
     with scratch_directory() as folder:
-        linking = _Linking(wanted, toolchain, language, settings, folder)
-        merged = linking.merge()
-        result = compile_under_advice(toolchain, task, merged, advisor, settings, object_path=folder / "advised.o")
-        kept, advised = linking.link("advised")
-        plain = None
+        linking = _Linking(wanted, toolchain, language, advice.settings, folder)
+        merged, objects = linking.merged(), {name: folder / f"{name}.o" for name in ("advised", "plain")}
+        asked = compile_under_advice(
+            toolchain, advice.task, merged, advice.policy, advice.settings, object_path=objects["advised"]
+        )
+        advised, plain = linking.with_object(objects["advised"]), None
         if guard:
-            compile_plain(toolchain, merged, settings, object_path=folder / "plain.o")
-            other, plain = linking.link("plain")
-            kept = kept if advised <= plain else other
-        draft = Draft(wanted.output)
-        with draft.filling():
-            draft.path.write_bytes(kept.read_bytes())
-            draft.path.chmod(kept.stat().st_mode)
-        draft.place()
-    return LinkResult(result, advised, plain)
+            compile_plain(toolchain, merged, advice.settings, object_path=objects["plain"])
+            plain = linking.with_object(objects["plain"])
+        return _kept(wanted.output, asked.num_questions, advised, plain)
+
+
+def link_thin(
+    wanted: LinkCommand, toolchain: Toolchain, language: str, advice: Advice, *, guard: bool = True
+) -> LinkResult:
+    """Link a program by ThinLTO; arguments and errors are those of `link_whole`."""
+    with scratch_directory() as folder:
+        linking, log = _Linking(wanted, toolchain, language, advice.settings, folder), folder / "log"
+        advised = linking.by_lld("advised", [*advice.driver, "--log", str(log), "--"])
+        told = json.loads(log.read_text())
+        if told["outcome"] != "advised":
+            raise CompilerExit(f"lld was not advised: {told['reason']}")
+        return _kept(wanted.output, told["questions"], advised, linking.by_lld("plain") if guard else None)
+
+
+def _kept(output: Path, questions: int, advised: Path, plain: Path | None) -> LinkResult:
+    """Put the smaller of two linked files in its place."""
+    sizes = [None if file is None else section_sizes(file.read_bytes())["total"] for file in (advised, plain)]
+    assert sizes[0] is not None
+    result = LinkResult(questions, sizes[0], sizes[1])
+    kept, draft = advised if plain is None or result.is_advised else plain, Draft(output)
+    with draft.filling():
+        shutil.copy(kept, draft.path)
+    draft.place()
+    return result
 
 
 class _Linking:
@@ -159,25 +192,30 @@ class _Linking:
                 return words[1:place], words[place + 1 :]
         raise LinkError("the compiler does not tell how it links")
 
-    def merge(self) -> Path:
-        """Merge all bitcode that the link takes."""
+    def merged(self) -> Path:
+        """All bitcode that the link takes, as one module."""
         output, merged = self._folder / "merged", self._folder / "merged.bc"
         self._lld(list(map(str, self._wanted.inputs)), output, MERGING)
         take_merged(output, merged)
         merged.write_bytes(with_options(merged.read_bytes(), _CODE))
         return merged
 
-    def link(self, name: str) -> tuple[Path, int]:
-        """Link with an object in place of all bitcode; return the file, and its bytes as they ship."""
+    def with_object(self, compiled: Path) -> Path:
+        """Link with an object in place of all bitcode."""
         rest = [str(path) for path in self._wanted.inputs if _kind(path) != "bitcode"]
-        output = self._folder / name
-        self._lld([f"{output}.o", *rest], output)
-        return output, section_sizes(output.read_bytes())["total"]
+        output = compiled.with_suffix("")
+        self._lld([str(compiled), *rest], output)
+        return output
 
-    def _lld(self, inputs: Sequence[str], output: Path, options: Sequence[str] = ()) -> None:
+    def by_lld(self, name: str, start: Sequence[str] = ()) -> Path:
+        """Link all inputs, one module at a time; ``start`` begins a command that advises the rest."""
+        self._lld([*map(str, self._wanted.inputs)], self._folder / name, ["--thinlto-jobs=1"], start)
+        return self._folder / name
+
+    def _lld(self, inputs: Sequence[str], output: Path, options: Sequence[str] = (), start: Sequence[str] = ()) -> None:
         words = [*self._before, *options, *inputs, *self._after]
         words[words.index("{output}")] = str(output)
-        run_linker([str(find_linker()), "ld.lld", *words], self._timeout_s)
+        run_linker([*start, str(find_linker()), "ld.lld", *words], self._timeout_s)
 
     def _run(self, command: list[str]) -> str:
         run = run_bounded(command, self._timeout_s)

@@ -69,6 +69,21 @@ def test_a_build_that_links_by_its_compiler(parts, archive):
     assert parts.log[-1]["questions"] >= 1
 
 
+def test_thinlto_is_advised_in_both_phases(build):
+    for name, text in (("main.c", MAIN), ("library.c", LIBRARY), ("native.c", NATIVE)):
+        build.write(name, text)
+        object_name = name.replace(".c", ".o")
+        assert build.cc("-Oz", "-c", name, "-o", object_name, options=["--thin"]).returncode == 0
+        assert build.log[0]["questions"] == (4 if name == "library.c" else 0)  # calls within the file
+    objects = ["main.o", "library.o", "native.o"]
+    run = build.cc(*objects, "-o", "program", options=["--thin"])
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+    assert build.run("./program").stdout == "40 102\n"
+    assert build.log[-1]["outcome"] in ("advised", "plain")
+    assert build.log[-1]["questions"] >= 2  # twice and native, which main imports
+    assert build.log[-1]["plain_bytes"] > 0
+
+
 def test_a_probe_of_a_build_is_linked_without_a_word(parts):
     run = parts.cc("-shared", "native.o", "-o", "probe", options=["--whole"])
     assert (run.returncode, run.stderr) == (0, "")

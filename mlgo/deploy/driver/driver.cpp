@@ -1,9 +1,10 @@
-// A compiler that asks a policy: `driver cc|c++ [--plain] [--whole] [--any-level] [--log FILE] -- ARGUMENTS`.
+// A compiler that asks a policy: `driver cc|c++ [--plain] [--whole|--thin] [--any-level] [--log FILE] -- ARGUMENTS`.
 //
 // It starts the real compiler with LLVM's interactive channel and answers its questions with the policy that it was made
 // with (settings.h). A command that compiles nothing, or not for size, becomes the real compiler at once. Whatever goes
 // wrong with the channel, the command runs again as a plain one: a build never fails because of a policy. With --whole,
-// compiles make bitcode before optimization, and links become `mlgo ld`, which merges it and asks once.
+// compiles make bitcode before optimization, and links become `mlgo ld`, which merges it and asks once. With --thin,
+// compiles for ThinLTO are advised, and links become `mlgo ld`, which has `driver run -- COMMAND` advise the linker.
 #include "command.h"
 #include "conversation.h"
 #include "process.h"
@@ -17,7 +18,7 @@
 namespace {
 
 struct Options {
-  bool IsCxx = false, IsPlain = false, IsWhole = false, AnyLevel = false;
+  bool IsCxx = false, IsCommand = false, IsPlain = false, IsWhole = false, IsThin = false, AnyLevel = false;
   const char *Log = nullptr;
 };
 
@@ -78,15 +79,18 @@ void log(const Options &Asked, const Command &Given, const char *Outcome, const 
     close(File);
 }
 
-// The real compiler's words: its name, what makes zig's driver take -Oz, advice, the user's.
+// The real compiler's words: its name, advice, the user's, what makes zig's driver take -Oz. A whole command has its name.
 void addWords(List<const char *> &Words, const Options &Asked, const Command &Given, const char *const *Advice,
               size_t NumAdvice, char *const *Arguments, size_t NumArguments) {
-  for (const char *const *Word = Asked.IsCxx ? settings::Cxx : settings::C; *Word; ++Word)
+  for (const char *const *Word = Asked.IsCxx ? settings::Cxx : settings::C; *Word && !Asked.IsCommand; ++Word)
     Words.add(*Word);
-  Words.add(Advice, NumAdvice);
+  if (!Asked.IsCommand)
+    Words.add(Advice, NumAdvice);
   for (size_t I = 0; I < NumArguments; ++I)
     Words.add(Arguments[I]);
-  if (settings::IsZig && isSame(Given.Level, "-Oz") && Given.NumSources) { // which takes it for -Os
+  if (Asked.IsCommand)
+    Words.add(Advice, NumAdvice);
+  if (settings::IsZig && isSame(Given.Level, "-Oz") && Given.NumSources && !Asked.IsCommand) { // it takes it for -Os
     Words.add("-Xclang");
     Words.add("-Oz");
   }
@@ -201,6 +205,8 @@ int compile(const Options &Asked, const Command &Given, char *const *Arguments, 
   Guard Guarding;
   List<const char *> Advice, Words;
   List<char> Option;
+  if (Asked.IsThin)
+    Advice.add("-flto=thin");
   for (const char *const *Word = settings::Advice; *Word; ++Word) {
     if (!strchr(*Word, '@')) {
       Advice.add(*Word);
@@ -245,6 +251,7 @@ int compile(const Options &Asked, const Command &Given, char *const *Arguments, 
 int main(int NumWords, char **Words) {
   Options Asked;
   Asked.IsCxx = NumWords > 1 && isSame(Words[1], "c++");
+  Asked.IsCommand = NumWords > 1 && isSame(Words[1], "run");
   int First = 2;
   if (NumWords > 2 && isSame(Words[2], "--new")) // says its maker alone
     ++First;
@@ -257,6 +264,8 @@ int main(int NumWords, char **Words) {
       Asked.IsPlain = true;
     else if (isSame(Words[First], "--whole"))
       Asked.IsWhole = true;
+    else if (isSame(Words[First], "--thin"))
+      Asked.IsThin = true;
     else if (isSame(Words[First], "--any-level"))
       Asked.AnyLevel = true;
     else if (isSame(Words[First], "--log") && First + 1 < NumWords)
@@ -274,10 +283,12 @@ int main(int NumWords, char **Words) {
   char *const *Arguments = Words + First;
   const size_t NumArguments = NumWords > First ? NumWords - First : 0;
   const Command Given = readCommand(Arguments, NumArguments);
-  if (Asked.IsWhole && !Asked.IsPlain && Given.HasCode && !Given.ReadsInput) {
+  if (Asked.IsCommand)
+    return compile(Asked, Given, Arguments, NumArguments);
+  if ((Asked.IsWhole || Asked.IsThin) && !Asked.IsPlain && Given.HasCode && !Given.ReadsInput) {
     if (!Given.NumSources && NumArguments)
       becomeMlgo(Asked.IsCxx ? "ld++" : "ld", Words + 2, NumWords - 2);
-    if (Given.MakesObject && !whyNot(Asked, Given)) {
+    if (Given.MakesObject && Asked.IsWhole && !whyNot(Asked, Given)) {
       const char *const ToBitcode[] = {"-flto", "-Xclang", "-disable-llvm-passes"};
       become(Asked, Given, Arguments, NumArguments, ToBitcode, 3);
     }
