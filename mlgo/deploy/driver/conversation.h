@@ -142,17 +142,16 @@ private:
     if (!skip(At, "{\"name\":\"") || !readText(At, End, Name) || !skip(At, ",\"type\":\"") || !readText(At, End, Type) ||
         !skip(At, ",\"port\":"))
       return false;
-    strtol(At, const_cast<char **>(&At), 10);
+    readNumber(At);
     if (!skip(At, ",\"shape\":["))
       return false;
     Bytes = bytesOf(Type);
     do {
-      const long Extent = strtol(At, const_cast<char **>(&At), 10);
-      if (Extent < 1 || static_cast<size_t>(Extent) > MaxWidth)
+      const size_t Extent = readNumber(At);
+      if (Extent < 1 || Extent > MaxWidth || (Bytes *= Extent) > MaxWidth)
         return false;
-      Bytes *= Extent;
     } while (skip(At, ","));
-    return Bytes && Bytes <= MaxWidth && skip(At, "]}");
+    return Bytes && skip(At, "]}");
   }
 
   static size_t bytesOf(const Text &Type) {
@@ -172,6 +171,14 @@ private:
       return false;
     At += strlen(Expected);
     return true;
+  }
+
+  // Digits that stand here; 0 without any. strtol would read on beyond the line.
+  static size_t readNumber(const char *&At) {
+    size_t Number = 0;
+    for (; *At >= '0' && *At <= '9'; ++At)
+      Number = Number > MaxWidth ? Number : 10 * Number + (*At - '0');
+    return Number;
   }
 
   static bool readText(const char *&At, const char *End, Text &Found) {
