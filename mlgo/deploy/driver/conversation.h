@@ -101,7 +101,9 @@ private:
     const char *const Bad = "it names its features in a way that LLVM 17 to 22 do not";
     Inputs.clear();
     Width = 0;
-    const char *At = Line + strlen("{\"features\":[");
+    const char *At = Line; // never beyond the line: nothing that is skipped or read holds a line feed
+    if (!skip(At, "{\"features\":["))
+      return Bad;
     for (;;) {
       Text Name;
       size_t Bytes;
