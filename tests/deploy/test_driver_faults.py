@@ -1,11 +1,14 @@
 """Compilers that break the channel's rules, and drivers that are killed: the build goes on, and nothing stays."""
 
 import os
+import shutil
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from mlgo.deploy import drivers
 from tests.conftest import all_end, begins, processes_naming
 
 PLAIN = '[ -z "$base" ] && { echo plain; exit 0; }\n'
@@ -77,3 +80,18 @@ def test_what_the_compiler_leaves_running_is_killed(faulty):
     found = run(faulty("sleep 62.25 >/dev/null 2>&1 & exit 0"), "-Oz", "-c", "file.c")
     assert found.returncode == 0
     assert all_end("sleep\x0062.25")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_damaged_streams_under_sanitizers(tmp_path, seed):
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("there is no g++, and the wheel's clang has no AddressSanitizer")
+    program, source = tmp_path / "damaged", Path(__file__).with_name("damaged.cpp")
+    flags = ["-std=c++17", "-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    subprocess.run([compiler, *flags, f"-I{drivers._SOURCES}", source, "-o", program], check=True)
+    found = subprocess.run(
+        [program, str(seed), tmp_path], capture_output=True, text=True, env={"ASAN_OPTIONS": "detect_leaks=0"}
+    )
+    assert (found.returncode, found.stderr) == (0, "")
