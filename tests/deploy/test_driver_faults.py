@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mlgo.deploy import drivers
-from tests.conftest import all_end, begins, processes_naming
+from tests.conftest import all_end, begins
 
 PLAIN = '[ -z "$base" ] && { echo plain; exit 0; }\n'
 
@@ -63,7 +63,16 @@ def test_a_signal_ends_driver_and_compiler(faulty, number):
         assert begins("sleep\x0061.25")
         process.send_signal(number)
         assert process.wait(10) == -number
-    assert not processes_naming("sleep\x0061.25")
+    assert all_end("sleep\x0061.25")
+
+
+def test_a_signal_that_is_ignored_stays_ignored(faulty):
+    driver = faulty(PLAIN + "exec 3>$base.out 4<$base.in; header >&3; question >&3; head -c 8 <&4 | wc -c; sleep 0.5")
+    command = ["nohup", *driver, "--new", "--", "-Oz", "-c", "file.c"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout.readline() == "8\n"
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(10) == 0
 
 
 def test_a_killed_driver_takes_its_compiler_along(faulty):

@@ -198,8 +198,11 @@ int compile(const Options &Asked, const Command &Given, char *const *Arguments, 
   sigset_t Caught, Before;
   sigemptyset(&Caught);
   const int Deadly[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-  for (const int Signal : Deadly)
-    sigaddset(&Caught, Signal);
+  for (const int Signal : Deadly) {
+    struct sigaction Now;
+    if (sigaction(Signal, nullptr, &Now) == 0 && Now.sa_handler != SIG_IGN) // as under nohup
+      sigaddset(&Caught, Signal);
+  }
   sigprocmask(SIG_BLOCK, &Caught, &Before);
   const int Signals = signalfd(-1, &Caught, SFD_CLOEXEC);
   Guard Guarding;
