@@ -12,11 +12,11 @@ import numpy as np
 
 from benchmarks.arguments import compiling_parser, print_record, run_benchmark
 from mlgo.core.scratch import scratch_directory
-from mlgo.core.work import shared_folder
-from mlgo.export.cpp import export_cpp, run_cpp
-from mlgo.export.saved_model import recorded_questions, sampled_questions
+from mlgo.export.cpp import Cpp
+from mlgo.export.questions import draw_questions, read_questions, recorded_questions
 from mlgo.policy.stored import load_policy
-from mlgo.problems.llvm.task import get_task
+
+NUM_QUESTIONS = 1000
 
 
 def main() -> None:
@@ -25,18 +25,17 @@ def main() -> None:
     parser.add_argument("--policy", type=Path, required=True, help="folder of the policy")
     args = parser.parse_args()
     policy = load_policy(args.policy)
-    questions = sampled_questions(args.data / "baseline" / "trace.parquet", policy, 0)
+    questions = draw_questions(read_questions(args.data / "baseline" / "trace.parquet", policy), NUM_QUESTIONS, 0)
     asked, rounds, repeats = recorded_questions(questions, policy), 3 if args.quick else 9, 10 if args.quick else 100
     seen = policy.actions.encode(
         np, policy.actions.pack(np, asked, policy.normalisation.features), policy.normalisation
     )
     with scratch_directory() as folder:
-        export_cpp(policy, questions, folder)
-        cpp = [
-            run_cpp(folder, get_task(policy.task), asked, shared_folder() / "zig-cache", repeats)[1]
-            for _ in range(rounds)
-        ]
-        source_bytes = sum(file.stat().st_size for file in folder.iterdir())
+        form, sources = Cpp(), folder / "cpp"
+        form.write(policy, questions, sources)
+        with form.harness(sources, policy) as harness:
+            cpp = [harness.ask(asked, repeats)[1] for _ in range(rounds)]
+        source_bytes = sum(file.stat().st_size for file in sources.iterdir())
     model, by_numpy = policy.model, []
     for _ in range(rounds):
         start = time.process_time_ns()

@@ -1,51 +1,51 @@
-"""Export a policy as a SavedModel and as C++, and check both on recorded questions.
+"""Export a policy in all forms, and check each on recorded questions.
 
 Example:
     python scripts/export_policy.py --policy data/policies/es-s0 --trace data/baseline/trace.parquet \
-        --model data/export/es-s0/saved_model --cpp data/export/es-s0/cpp --parity data/export/es-s0/parity.json
+        --output data/export/es-s0 --forms saved_model cpp tflite
 """
 
 from pathlib import Path
+from typing import Any
 
-import numpy as np
+import pyarrow as pa
+from tqdm import tqdm
 
 from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.core.files import file_sha256, write_json
-from mlgo.core.work import shared_folder
-from mlgo.export.cpp import export_cpp, run_cpp
-from mlgo.export.parity import compare_decisions
-from mlgo.export.saved_model import export_saved_model, recorded_questions, run_saved_model, sampled_questions
+from mlgo.export.form import Form
+from mlgo.export.forms import FORMS
+from mlgo.export.parity import check_form
+from mlgo.export.questions import draw_questions, read_questions
+from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
-from mlgo.problems.llvm.task import get_task
 
 
 def main() -> None:
     parser = stage_parser(__doc__)
     parser.add_argument("--policy", type=Path, required=True)
     parser.add_argument("--trace", type=Path, required=True, help="recorded questions for the parity check")
-    parser.add_argument("--model", type=Path, required=True, help="output folder of the SavedModel")
-    parser.add_argument("--cpp", type=Path, required=True, help="output folder of header and implementation")
-    parser.add_argument("--parity", type=Path, required=True, help="output file")
+    parser.add_argument("--forms", choices=FORMS, nargs="+", default=list(FORMS), help="default: all")
+    parser.add_argument("--output", type=Path, required=True, help="folder: one for each form, and parity.json")
     args = parser.parse_args()
 
-    policy = load_policy(args.policy)
-    questions = sampled_questions(args.trace, policy, settings_of(args).value("seed"))
-    export_saved_model(policy, questions, args.model)
-    asked = recorded_questions(questions, policy)
-    logits = policy.logits(policy.actions.pack(np, asked, policy.normalisation.features))
-    task = get_task(policy.task)
-    by_model = compare_decisions(policy.actions, logits, run_saved_model(args.model, task.decision, asked))
-    export_cpp(policy, questions, args.cpp)
-    decisions, _ = run_cpp(args.cpp, task, asked, shared_folder() / "zig-cache")
-    by_cpp = compare_decisions(policy.actions, logits, decisions)
-    parity = {**by_model.record(), "files": _hashes(args.model)}
-    write_json(args.parity, {**parity, "cpp": {**by_cpp.record(), "files": _hashes(args.cpp)}})
+    policy, seed = load_policy(args.policy), settings_of(args).value("seed")
+    trace = read_questions(args.trace, policy)
+    parity = {}
+    for name in args.forms:
+        questions = draw_questions(trace, FORMS[name].max_questions, seed)
+        parity[name] = _export(FORMS[name], policy, questions, args.output / name)
+    write_json(args.output / "parity.json", parity)
 
 
-def _hashes(folder: Path) -> dict[str, str]:
+def _export(form: Form, policy: Policy, questions: pa.Table, folder: Path) -> dict[str, Any]:
+    form.write(policy, questions, folder)
+    with tqdm(total=questions.num_rows, desc=form.name, unit="question", disable=None) as bar:
+        found = check_form(form, folder, policy, questions, bar.update)
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): file_sha256(path) for path in files}
+    hashes = {path.relative_to(folder).as_posix(): file_sha256(path) for path in files}
+    return {**found.record(), "files": hashes}
 
 
 if __name__ == "__main__":

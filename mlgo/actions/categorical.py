@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mlgo.actions.reading import record_of
-from mlgo.actions.space import ILLEGAL, ActionSpace, Observation, Scaling
+from mlgo.actions.space import ILLEGAL, ROUNDING, ActionSpace, Observation, Scaling
 from mlgo.core.errors import PolicyError
 from mlgo.wire.log import Header
 
@@ -35,6 +35,14 @@ class Masked(ActionSpace):
         others = logits.copy()
         others[rows, best] = -np.inf
         return logits[rows, best] - others.max(axis=1)
+
+    def differing(self, logits: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What is chosen may be as good but for rounding, nothing else: wrong ones are found among close ones, too."""
+        clear, _ = super().differing(logits, actions)
+        best, num_actions = logits.max(axis=1), logits.shape[1]
+        there = (actions >= 0) & (actions < num_actions)
+        chosen = logits[np.arange(len(logits)), np.where(there, actions, 0)]
+        return clear, ~there | (chosen < best - ROUNDING * np.maximum(1.0, np.abs(best)))
 
     def sampler(self, temperature: float, flip_share: float, seed: int) -> Callable[[bytes, Any], int]:
         """A sample of ``softmax(logits / temperature)``; with the probability `flip_share` any legal action."""

@@ -12,7 +12,7 @@ from mlgo.core.files import write_json
 from mlgo.core.scratch import scratch_directory
 from mlgo.export.check import check_cpp
 from mlgo.export.cpp import export_selected, selector
-from mlgo.export.saved_model import asked_features, sampled_questions
+from mlgo.export.questions import PARITY_QUESTIONS, asked_features, draw_questions, read_questions
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> None:
         if name in policies:
             raise ConfigError(f"{name} names two policies; give each a name of its own")
         policies[name] = load_policy(folder, Binary)
-    rows = sampled_questions(args.trace, next(iter(policies.values())), 0)
+    rows = draw_questions(read_questions(args.trace, next(iter(policies.values()))), PARITY_QUESTIONS, 0)
     for policy in policies.values():
         check_features(asked_features(policy), rows.column_names, "the trace")
     with scratch_directory() as folder:

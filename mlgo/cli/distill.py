@@ -18,8 +18,8 @@ from mlgo.core.scratch import scratch_directory
 from mlgo.core.seeding import sample
 from mlgo.corpus.store import load_modules
 from mlgo.export.check import check_cpp
-from mlgo.export.cpp import export_cpp, tree_function
-from mlgo.export.saved_model import PARITY_QUESTIONS
+from mlgo.export.cpp import Cpp, tree_function
+from mlgo.export.questions import PARITY_QUESTIONS
 from mlgo.learn.distillation import Agreement, agreement, distil, taught_questions
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy, save_policy
@@ -91,10 +91,10 @@ def _write(policy: Policy, asked: pa.Table, output: Path) -> dict[str, Any]:
     """Write the policy and its C++, if the compiled class decides as the policy on some recorded questions."""
     rows = asked.take(sample(range(asked.num_rows), PARITY_QUESTIONS, 0, "parity"))
     with scratch_directory() as folder:
-        export_cpp(policy, rows, folder)
-        parity = check_cpp(folder, policy, rows).record()
+        Cpp().write(policy, rows, folder / "cpp")
+        parity = check_cpp(folder / "cpp", policy, rows).record()
     save_policy(policy, output)
-    export_cpp(policy, rows, output / "cpp")
+    Cpp().write(policy, rows, output / "cpp")
     return parity
 
 

@@ -32,7 +32,7 @@ from mlgo.core.errors import ArtifactError, CompilerExit, CompileTimeout, Policy
 from mlgo.core.files import Draft, write_text
 from mlgo.core.scratch import scratch_directory
 from mlgo.export.cpp import CPP_FLAGS, cpp_sources
-from mlgo.export.saved_model import asked_features
+from mlgo.export.questions import asked_features
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 from mlgo.problems.llvm.task import get_task

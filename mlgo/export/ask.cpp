@@ -16,6 +16,7 @@ struct Text {
   unsigned long Length;
   const char *data() const { return Start; }
   unsigned long size() const { return Length; }
+  template <class String> operator String() const { return String(Start, Length); } // a model may want one of C++
 };
 
 struct Column {

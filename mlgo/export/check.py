@@ -6,19 +6,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from mlgo.core.work import shared_folder
-from mlgo.export.cpp import run_cpp
+from mlgo.export.cpp import Cpp
 from mlgo.export.parity import Parity, compare_decisions
-from mlgo.export.saved_model import recorded_questions
+from mlgo.export.questions import recorded_questions
 from mlgo.policy.policy import Policy
-from mlgo.problems.llvm.task import get_task
 
 
 def check_cpp(folder: Path, policy: Policy, rows: pa.Table, selector: Sequence[int] = ()) -> Parity:
     """Compare the decisions of a compiled class with a policy's.
 
     Args:
-        folder: what `export_cpp` or `export_selected` has written.
+        folder: what `Cpp.write` or `export_selected` has written.
         policy: what it must decide as.
         rows: recorded questions.
         selector: of this policy, see `cpp.selector`; none for a class of one policy.
@@ -29,6 +27,7 @@ def check_cpp(folder: Path, policy: Policy, rows: pa.Table, selector: Sequence[i
     """
     asked = recorded_questions(rows, policy)
     words = {"model_selector": np.tile(np.array(selector, np.uint64), (rows.num_rows, 1))} if selector else {}
-    decisions, _ = run_cpp(folder, get_task(policy.task), {**asked, **words}, shared_folder() / "zig-cache")
+    with Cpp().opened(folder, policy) as ask:
+        decisions = ask({**asked, **words})
     logits = policy.logits(policy.actions.pack(np, asked, policy.normalisation.features))
     return compare_decisions(policy.actions, logits, decisions)

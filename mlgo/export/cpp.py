@@ -6,13 +6,13 @@ and object by ``LLVM_OVERRIDE_MODEL_HEADER_<CLASS>`` and ``LLVM_OVERRIDE_MODEL_O
 """
 
 import re
-import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from hashlib import md5
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +20,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from mlgo import __version__
 from mlgo.actions import Binary, Categorical, Scalar
-from mlgo.compiler.process import run_bounded
-from mlgo.compiler.toolchain import find_linker, zig_environment
+from mlgo.compiler.toolchain import find_linker
 from mlgo.core.artifacts import trace_features
-from mlgo.core.errors import CompilerExit, CompileTimeout, PolicyError
-from mlgo.core.files import content_hash, write_text
-from mlgo.core.scratch import scratch_directory
-from mlgo.export.saved_model import asked_features
+from mlgo.core.errors import PolicyError
+from mlgo.core.files import content_hash, write_folder, write_text
+from mlgo.export.form import Ask
+from mlgo.export.harness import ASK, Harness, build_harness
+from mlgo.export.questions import asked_features
 from mlgo.policy.features import CLIP, Normalisation
 from mlgo.policy.policy import Policy
 from mlgo.policy.tree import Tree
@@ -34,8 +34,14 @@ from mlgo.problems.llvm.task import Task, get_task
 
 _HERE = Path(__file__).parent
 _TYPES = {"int64": "int64_t", "int32": "int32_t", "float": "float", "double": "double"}
-_TIMEOUT_S = 300.0
 _SELECTOR = re.compile(r"[A-Za-z0-9._-]+")
+
+CPP_FLAGS = (
+    *("-std=c++17", "-O3", "-g0", "-fPIC", "-fno-exceptions", "-fno-rtti", "-fno-sanitize=all", "-mcpu=baseline"),
+    "-ffp-contract=off",
+)
+"""How an object for LLVM's build is compiled: position-independent, as LLVM itself, for any processor of its kind. Sums
+are rounded as on x86-64 also where a processor could round a product and a sum at once."""
 
 
 @dataclass(frozen=True)
@@ -125,55 +131,40 @@ def tree_function(policy: Policy, trace: pa.Table) -> str:
     return _templates().get_template("tree.cpp.jinja").render(policy=_words(policy, trace))
 
 
-def export_cpp(policy: Policy, trace: pa.Table, folder: Path) -> None:
-    """Write header and implementation; raises `ArtifactError` where the folder cannot be written."""
-    for name, text in cpp_sources(policy, trace).items():
-        write_text(folder / name, text)
-
-
 def export_selected(policies: Mapping[str, Policy], trace: pa.Table, folder: Path) -> None:
     """Write header and implementation of one class for several policies; see `selected_sources`."""
     for name, text in selected_sources(policies, trace).items():
         write_text(folder / name, text)
 
 
-def run_cpp(
-    folder: Path, task: Task, questions: Mapping[str, np.ndarray], cache_dir: Path, repeats: int = 1
-) -> tuple[np.ndarray, float]:
-    """Compile an exported model with the toolchain's own compiler, and ask it as LLVM's release mode does.
+@dataclass(frozen=True)
+class Cpp:
+    """The form of this module; a decision takes microseconds."""
 
-    Args:
-        folder: what `export_cpp` has written.
-        task: its decision problem.
-        questions: by feature, [num_steps] or [num_steps, num_columns].
-        cache_dir: folder for zig's caches.
-        repeats: how often all questions are asked, for the time.
+    name: ClassVar[str] = "cpp"
+    max_questions: ClassVar[int | None] = None
 
-    Returns:
-        int64 or float32 [num_steps], the decisions; and nanoseconds of processor time for one of them.
+    def write(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
+        """See `Form.write`."""
+        sources = cpp_sources(policy, trace)
 
-    Raises:
-        CompilerExit: the model does not compile, or does not run.
-        CompileTimeout: not in time.
-    """
-    dtype = np.dtype(task.actions.dtype)
-    with scratch_directory() as scratch:
-        program, asked, told = scratch / "ask", scratch / "questions", scratch / "answers"
-        sources = [str(_HERE / "ask.cpp"), str(folder / f"{task.model}.cpp")]
-        names = [f"-DMODEL={task.model}", f'-DHEADER="{task.model}.h"', f'-DRESULT="fetch_{task.decision}"']
-        _run([str(find_linker()), "cc", *CPP_FLAGS, *names, f"-I{folder}", *sources, "-o", str(program)], cache_dir)
-        with asked.open("wb") as file:
-            file.write(struct.pack("<qq", len(questions), len(next(iter(questions.values())))))
-            for name, values in questions.items():
-                word, rows = f"feed_{name}".encode(), np.ascontiguousarray(values)
-                file.write(struct.pack("<qq", len(word), rows[:1].nbytes) + word + rows.tobytes())
-        _run([str(program), str(asked), str(told), str(dtype.itemsize), str(repeats)], cache_dir)
-        found = told.read_bytes()
-    return np.frombuffer(found[8:], dtype), struct.unpack("<d", found[:8])[0]
+        def save(temporary: Path) -> None:
+            for name, text in sources.items():
+                write_text(temporary / name, text)
 
+        write_folder(folder, save)
 
-CPP_FLAGS = ("-std=c++17", "-O3", "-g0", "-fPIC", "-fno-exceptions", "-fno-rtti", "-fno-sanitize=all", "-mcpu=baseline")
-"""How an object for LLVM's build is compiled: position-independent, as LLVM itself, for any processor of its kind."""
+    @contextmanager
+    def opened(self, folder: Path, policy: Policy) -> Iterator[Ask]:
+        """Compiled by the toolchain's own compiler."""
+        with self.harness(folder, policy) as harness:
+            yield lambda questions: harness.ask(questions)[0]
+
+    def harness(self, folder: Path, policy: Policy) -> AbstractContextManager[Harness]:
+        """The same, for measurements of time; raises as `build_harness`."""
+        task = get_task(policy.task)
+        compiler = [str(find_linker()), "cc", *CPP_FLAGS]
+        return build_harness(task, [*compiler, str(ASK), f"-I{folder}", str(folder / f"{task.model}.cpp")])
 
 
 def _inputs(policy: Policy, task: Task, trace: pa.Table) -> Iterable[Input]:
@@ -297,14 +288,6 @@ def _floats(values: Iterable[Any]) -> str:
 def _float(value: Any) -> str:
     """A literal that is exactly this float32."""
     return f"{float(np.float32(value)).hex()}f"
-
-
-def _run(command: list[str], cache_dir: Path) -> None:
-    run = run_bounded(command, _TIMEOUT_S, env=zig_environment(cache_dir))
-    if run.returncode is None:
-        raise CompileTimeout(f"no end within {_TIMEOUT_S:g} s")
-    if run.returncode != 0:
-        raise CompilerExit(f"the exported model does not compile or run: {run.stderr.strip()[:500]}")
 
 
 @cache

@@ -1,12 +1,20 @@
 """Does the exported model decide as the policy does?"""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from mlgo.actions import ActionSpace
 from mlgo.core.errors import PolicyError
+from mlgo.export.form import Form
+from mlgo.export.questions import recorded_questions
+from mlgo.policy.policy import Policy
+
+_QUESTIONS_AT_ONCE = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -15,8 +23,8 @@ class Parity:
 
     Attributes:
         questions: questions asked of both.
-        ambiguous: questions with another action too close to compare.
-        mismatches: others with different decisions.
+        ambiguous: questions with another action as good but for rounding, which the model may choose.
+        mismatches: decisions that are not the policy's by more than that.
         inlined: decisions to inline; None for other tasks.
     """
 
@@ -28,6 +36,35 @@ class Parity:
     def record(self) -> dict[str, Any]:
         """As plain values."""
         return asdict(self)
+
+
+def check_form(
+    form: Form, folder: Path, policy: Policy, trace: pa.Table, tell: Callable[[int], object] = lambda num: None
+) -> Parity:
+    """Ask an exported model all questions of a trace, and compare its decisions with the policy's.
+
+    Args:
+        form: of the export.
+        folder: what it has written.
+        policy: what was exported.
+        trace: questions, see `questions.draw_questions`.
+        tell: called with the number of questions that have been asked since the last call.
+
+    Raises:
+        PolicyError: as `compare_decisions`, or what `Form.opened` finds wrong.
+        CompileError: the model cannot be compiled or run.
+    """
+    logits, decisions = [], []
+    with form.opened(folder, policy) as ask:
+        for start in range(0, trace.num_rows, _QUESTIONS_AT_ONCE):
+            asked = recorded_questions(trace.slice(start, _QUESTIONS_AT_ONCE), policy)
+            logits.append(policy.logits(policy.actions.pack(np, asked, policy.normalisation.features)))
+            decisions.append(ask(asked))
+            tell(len(decisions[-1]))
+    try:
+        return compare_decisions(policy.actions, np.concatenate(logits), np.concatenate(decisions))
+    except PolicyError as error:
+        raise PolicyError(f"{form.name}: {error}") from error
 
 
 def compare_decisions(actions: ActionSpace, logits: np.ndarray, decisions: np.ndarray) -> Parity:

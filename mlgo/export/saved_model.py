@@ -7,109 +7,75 @@ sends, plus ``discount`` and ``reward`` (float [1]) and ``step_type`` (int32 [1]
 decision, of shape [1], int64 or float. The build of LLVM 22 has no place for a model of priorities yet.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from mlgo.actions.reading import check_features
-from mlgo.core.artifacts import read_table, trace_features
+from mlgo.core.artifacts import trace_features
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import write_bytes, write_folder
-from mlgo.core.seeding import sample
+from mlgo.export.form import Ask
+from mlgo.export.questions import PARITY_QUESTIONS, asked_features
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import logits
 from mlgo.policy.policy import Policy
-from mlgo.policy.vocabulary import values_of
 from mlgo.problems.llvm.task import get_task
 
 SIGNATURE = "action"
-PARITY_QUESTIONS = 1000
 TRAINING_INPUTS = ("discount", "reward", "step_type")
 """Inputs that LLVM's training mode feeds besides the features; the model ignores them."""
 
 
-def export_saved_model(policy: Policy, trace: pa.Table, folder: Path) -> None:
-    """Write a SavedModel; the same policy gives the same bytes.
+@dataclass(frozen=True)
+class SavedModel:
+    """The form of this module; TensorFlow takes a millisecond for one question."""
 
-    Args:
-        policy: what to export.
-        trace: recorded questions; tells types and shapes of the inputs.
-        folder: replaced.
+    name: ClassVar[str] = "saved_model"
+    max_questions: ClassVar[int | None] = PARITY_QUESTIONS
 
-    Raises:
-        ArtifactError: the folder cannot be written.
-    """
-    tf = import_tensorflow()
-    types = trace_features(trace)
-    specs = [_spec(tf, name, types[name]) for name in asked_features(policy)]
-    specs += [tf.TensorSpec((1,), _training_type(tf, name), name=name) for name in TRAINING_INPUTS]
-    module = _module(tf, policy)
-    signature = tf.function(module.action, autograph=False).get_concrete_function(*specs)
+    def write(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
+        """See `Form.write`."""
+        tf = import_tensorflow()
+        types = trace_features(trace)
+        specs = [_spec(tf, name, types[name]) for name in asked_features(policy)]
+        specs += [tf.TensorSpec((1,), type_of_training_input(tf, name), name=name) for name in TRAINING_INPUTS]
+        module = _module(tf, policy)
+        signature = tf.function(module.action, autograph=False).get_concrete_function(*specs)
 
-    def save(temporary: Path) -> None:
-        try:
-            tf.saved_model.save(module, str(temporary), signatures={SIGNATURE: signature})
-        except tf.errors.OpError as error:
-            raise ArtifactError(f"cannot write {folder}: {error.message or error}") from error
-        _make_reproducible(temporary)
+        def save(temporary: Path) -> None:
+            try:
+                tf.saved_model.save(module, str(temporary), signatures={SIGNATURE: signature})
+            except tf.errors.OpError as error:
+                raise ArtifactError(f"cannot write {folder}: {error.message or error}") from error
+            _make_reproducible(temporary)
 
-    write_folder(folder, save)
+        write_folder(folder, save)
 
+    @contextmanager
+    def opened(self, folder: Path, policy: Policy) -> Iterator[Ask]:
+        """By TensorFlow, a tensor for each feature."""
+        tf, decision = import_tensorflow(), get_task(policy.task).decision
+        loaded = tf.saved_model.load(str(folder))  # goes with the last reference to it, and its function with it
+        action = loaded.signatures[SIGNATURE]
+        ignored = {name: tf.zeros([1], type_of_training_input(tf, name)) for name in TRAINING_INPUTS}
 
-def asked_features(policy: Policy) -> tuple[str, ...]:
-    """Features that a model is fed."""
-    return (*policy.actions.needed, *policy.normalisation.features)
+        def ask(questions: Mapping[str, np.ndarray]) -> np.ndarray:
+            answers = []
+            for step in range(len(next(iter(questions.values())))):
+                inputs = {name: tf.constant(values[step : step + 1]) for name, values in questions.items()}
+                answers.append(action(**inputs, **ignored)[decision].numpy())
+            return np.concatenate(answers)
 
-
-def sampled_questions(path: Path, policy: Policy, seed: int) -> pa.Table:
-    """Draw rows of a trace, on which exported models are compared with the policy.
-
-    Args:
-        path: the trace.
-        policy: what was exported.
-        seed: root seed of the draw.
-
-    Raises:
-        ArtifactError: there is no readable trace, or no question in it.
-        PolicyError: it lacks a feature of the policy.
-    """
-    trace = read_table(path)
-    check_features(asked_features(policy), trace.column_names, "the trace")
-    if not trace.num_rows:
-        raise ArtifactError(f"{path} holds no question; parity cannot be shown")
-    return trace.take(sample(range(trace.num_rows), PARITY_QUESTIONS, seed, "parity"))
+        yield ask
 
 
-def recorded_questions(trace: pa.Table, policy: Policy) -> dict[str, np.ndarray]:
-    """What a model is asked in a trace: features by name, [num_steps] or [num_steps, num_columns]."""
-    return {name: values_of(trace, name) for name in asked_features(policy)}
-
-
-def run_saved_model(folder: Path, decision: str, questions: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Ask an exported model, one question at a time as a compiler does.
-
-    Args:
-        folder: the SavedModel.
-        decision: name of the output.
-        questions: by feature, [num_steps] or [num_steps, num_columns].
-
-    Returns:
-        int64 or float32 [num_steps], the decisions.
-    """
-    tf = import_tensorflow()
-    action = tf.saved_model.load(str(folder)).signatures[SIGNATURE]
-    ignored = {name: tf.zeros([1], _training_type(tf, name)) for name in TRAINING_INPUTS}
-    answers = []
-    for step in range(len(next(iter(questions.values())))):
-        inputs = {name: tf.constant(values[step : step + 1]) for name, values in questions.items()}
-        answers.append(action(**inputs, **ignored)[decision].numpy())
-    return np.concatenate(answers)
-
-
-def _training_type(tf: Any, name: str) -> Any:
+def type_of_training_input(tf: Any, name: str) -> Any:
+    """Of `TRAINING_INPUTS`."""
     return tf.int32 if name == "step_type" else tf.float32
 
 
@@ -139,16 +105,26 @@ def _module(tf: Any, policy: Policy) -> Any:
             found = logits(layers, actions.encode(ops, seen, policy.normalisation), ops)
             if seen.legal is not None:
                 found = tf.where(seen.legal, found, found.dtype.min)
-            return {task.decision: tf.cast(actions.greedy(ops, found), tf.as_dtype(actions.dtype))}
+            # As NumPy: the first of equal logits. Keras's own argmax finds 0 larger than -0.
+            return {task.decision: tf.cast(actions.greedy(tf.math, found), tf.as_dtype(actions.dtype))}
 
     return PolicyModule()
 
 
+def signature_of(folder: Path) -> Any:
+    """The protocol buffer ``SignatureDef`` of a SavedModel: names of the graph's tensors by input and by output."""
+    return _parsed(folder).meta_graphs[0].signature_def[SIGNATURE]
+
+
+def _parsed(folder: Path) -> Any:
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    model = saved_model_pb2.SavedModel()
+    model.ParseFromString((folder / "saved_model.pb").read_bytes())
+    return model
+
+
 def _make_reproducible(folder: Path) -> None:
     """Write the graph in canonical order and drop the fingerprint, which holds a random identifier."""
-    from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
-
-    model = SavedModel()
-    model.ParseFromString((folder / "saved_model.pb").read_bytes())
-    write_bytes(folder / "saved_model.pb", model.SerializeToString(deterministic=True))
+    write_bytes(folder / "saved_model.pb", _parsed(folder).SerializeToString(deterministic=True))
     (folder / "fingerprint.pb").unlink(missing_ok=True)

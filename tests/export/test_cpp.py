@@ -7,43 +7,38 @@ import pyarrow as pa
 import pytest
 
 from mlgo.core.errors import CompilerExit, PolicyError
-from mlgo.export.cpp import (
-    cpp_sources,
-    export_cpp,
-    export_selected,
-    run_cpp,
-    selected_sources,
-    selector,
-    tree_function,
-)
-from mlgo.export.parity import compare_decisions
-from mlgo.export.saved_model import recorded_questions
+from mlgo.core.work import SHARED
+from mlgo.export.cpp import Cpp, cpp_sources, export_selected, selected_sources, selector, tree_function
+from mlgo.export.parity import check_form, compare_decisions
+from mlgo.export.questions import recorded_questions
 from mlgo.policy.features import Unscaled
 from mlgo.policy.network import flatten
 from mlgo.policy.policy import Policy
 from mlgo.policy.tree import Branching, Tree
 from mlgo.problems.llvm.task import get_task
-from tests.export.test_saved_model import CASES
+from tests.export.cases import CASES
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("zig")
+    """Of zig."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(SHARED, str(tmp_path_factory.mktemp("shared")))
+        yield
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_decisions_are_the_policys(name, tmp_path, cache):
+def test_decisions_are_the_policys(name, tmp_path):
     policy, make_trace, *_ = CASES[name]
-    trace, task = make_trace(), get_task(name)
-    export_cpp(policy, trace, tmp_path)
-    asked = recorded_questions(trace, policy)
-    decisions, nanoseconds = run_cpp(tmp_path, task, asked, cache)
-    logits = policy.logits(policy.actions.pack(np, asked, policy.normalisation.features))
-    parity = compare_decisions(policy.actions, logits, decisions)
+    trace, form = make_trace(), Cpp()
+    form.write(policy, trace, tmp_path / "cpp")
+    parity = check_form(form, tmp_path / "cpp", policy, trace)
     assert (parity.questions, parity.mismatches) == (trace.num_rows, 0)
     assert parity.ambiguous < 0.02 * trace.num_rows
-    assert nanoseconds > 0.0
-    assert cpp_sources(policy, trace) == {path.name: path.read_text() for path in tmp_path.iterdir()}
+    files = {path.name: path.read_text() for path in (tmp_path / "cpp").iterdir()}
+    assert cpp_sources(policy, trace) == files
+    with form.harness(tmp_path / "cpp", policy) as harness:
+        assert harness.ask(recorded_questions(trace, policy), repeats=2)[1] > 0.0  # nanoseconds
 
 
 TREE = Tree(
@@ -59,7 +54,7 @@ def tree_policy(task, features):
     return Policy(task, Unscaled(features), Branching(2, 5), TREE.flat(), {"teacher": "marginal-s7"})
 
 
-def test_a_tree_is_nested_conditions(tmp_path, cache):
+def test_a_tree_is_nested_conditions(tmp_path):
     policy, trace = tree_policy("inline-size", ("callsite_cost", "node_count")), CASES["inline-size"][1]()
     assert tree_function(policy, trace).splitlines()[1:] == [
         "float logit(int64_t callsite_cost, int64_t node_count) {",
@@ -70,10 +65,11 @@ def test_a_tree_is_nested_conditions(tmp_path, cache):
         "  return -0.01f; // leaf 1",
         "}",
     ]
-    export_cpp(policy, trace, tmp_path)
-    assert tree_function(policy, trace) in (tmp_path / "InlinerSizeModel.cpp").read_text()
+    Cpp().write(policy, trace, tmp_path / "cpp")
+    assert tree_function(policy, trace) in (tmp_path / "cpp/InlinerSizeModel.cpp").read_text()
     asked = recorded_questions(trace, policy)
-    decisions, _ = run_cpp(tmp_path, get_task(policy.task), asked, cache)
+    with Cpp().opened(tmp_path / "cpp", policy) as ask:
+        decisions = ask(asked)
     exactly = (asked["node_count"] >= 2**24) | (asked["callsite_cost"] < 0)
     assert decisions.tolist() == exactly.tolist()
     assert 0 < exactly.sum() < len(exactly)
@@ -92,20 +88,22 @@ def selecting(asked, words):
     return {**asked, "model_selector": np.tile(np.array(words, np.uint64), (rows, 1))}
 
 
-def test_a_name_selects_the_policy(tmp_path, cache):
+def test_a_name_selects_the_policy(tmp_path):
     network, make_trace, *_ = CASES["inline-size"]
     trace, policies = make_trace(), {"size": network, "speed": tree_policy("inline-size", ("node_count", "threshold"))}
     export_selected(policies, trace, tmp_path)
     asked = {name: values for one in policies.values() for name, values in recorded_questions(trace, one).items()}
     found = {}
     for name, policy in policies.items():
-        decisions, _ = run_cpp(tmp_path, get_task(policy.task), selecting(asked, selector(name)), cache)
+        with Cpp().opened(tmp_path, policy) as ask:
+            decisions = ask(selecting(asked, selector(name)))
         logits = policy.logits(policy.actions.pack(np, asked, policy.normalisation.features))
         assert compare_decisions(policy.actions, logits, decisions).mismatches == 0
         found[name] = decisions
     assert (found["size"] != found["speed"]).any()
     with pytest.raises(CompilerExit, match="InlinerSizeModel: the model selector names none of size, speed"):
-        run_cpp(tmp_path, get_task(network.task), selecting(asked, selector("other")), cache)
+        with Cpp().opened(tmp_path, network) as ask:
+            ask(selecting(asked, selector("other")))
 
 
 def test_the_words_of_a_selector():
@@ -128,16 +126,17 @@ def test_policies_that_are_no_choice(names, tasks, message):
         selected_sources({name: CASES[task][0] for name, task in zip(names, tasks, strict=True)}, pa.table({}))
 
 
-def test_what_is_no_number_is_taken_as_the_guard_does(tmp_path, cache):
+def test_what_is_no_number_is_taken_as_the_guard_does(tmp_path):
     policy, make_trace, *_ = CASES["regalloc-priority"]
-    trace, task = make_trace(), get_task(policy.task)
-    export_cpp(policy, trace, tmp_path)
+    trace, task, form = make_trace(), get_task(policy.task), Cpp()
+    form.write(policy, trace, tmp_path / "cpp")
     asked = {name: values[:3].copy() for name, values in recorded_questions(trace, policy).items()}
     for values in asked.values():
         values[:] = values[0]
     ((feature, value),) = task.not_finite.items()
     asked[feature][:] = [value, np.inf, np.nan]
-    decisions, _ = run_cpp(tmp_path, task, asked, cache)
+    with form.opened(tmp_path / "cpp", policy) as ask:
+        decisions = ask(asked)
     assert decisions[0] == decisions[1] == decisions[2]
 
 
@@ -154,9 +153,18 @@ def test_zeros_of_joined_networks_are_left_out():
     assert kept == [*sparse[0, 3:].tolist(), *sparse[1, :6].tolist(), *sparse[3].tolist()]
 
 
-def test_a_model_that_does_not_compile_is_one_message(tmp_path, cache):
+def test_a_model_that_does_not_compile_is_one_message(tmp_path):
     policy, make_trace, *_ = CASES["inline-size"]
-    export_cpp(policy, make_trace(), tmp_path)
-    (tmp_path / "InlinerSizeModel.cpp").write_text("nonsense")
+    Cpp().write(policy, make_trace(), tmp_path / "cpp")
+    (tmp_path / "cpp/InlinerSizeModel.cpp").write_text("nonsense")
     with pytest.raises(CompilerExit, match="does not compile or run"):
-        run_cpp(tmp_path, get_task(policy.task), recorded_questions(make_trace(), policy), cache)
+        check_form(Cpp(), tmp_path / "cpp", policy, make_trace())
+
+
+def test_a_model_that_decides_otherwise_fails_the_export(tmp_path):
+    policy, make_trace, *_ = CASES["inline-size"]
+    Cpp().write(policy, make_trace(), tmp_path / "cpp")
+    source = tmp_path / "cpp/InlinerSizeModel.cpp"
+    source.write_text(source.read_text().replace("logit(Input) > 0.0f", "logit(Input) > 1.0f"))
+    with pytest.raises(PolicyError, match=r"cpp: the exported model differs from the policy in \d+ of 900 decisions"):
+        check_form(Cpp(), tmp_path / "cpp", policy, make_trace())

@@ -39,13 +39,24 @@ def test_nothing_to_compare(logits):
         compare_decisions(Binary(), np.array(logits, np.float32), np.zeros(len(logits), np.int64))
 
 
-def test_columns_by_hand():
-    logits = np.array([[1.0, 3.0, 2.0], [0.0, -np.inf, -np.inf], [2.0, 2.0001, 0.0]], np.float32)
-    # Nothing else is legal in the second, and the third is too close to tell.
-    parity = compare_decisions(Categorical("mask"), logits, np.array([1, 0, 0]))
+COLUMNS = np.array([[1.0, 3.0, 2.0], [0.0, -np.inf, -np.inf], [2.0, 2.0001, 0.0]], np.float32)
+
+
+@pytest.mark.parametrize("third", [0, 1])
+def test_columns_by_hand(third):
+    # Nothing else is legal in the second, and two in the third are too close to tell.
+    parity = compare_decisions(Categorical("mask"), COLUMNS, np.array([1, 0, third]))
     assert parity == Parity(questions=3, ambiguous=2, mismatches=0, inlined=None)
-    with pytest.raises(PolicyError, match="differs from the policy in 1 of 3 decisions"):
-        compare_decisions(Categorical("mask"), logits, np.array([2, 0, 0]))
+
+
+@pytest.mark.parametrize(
+    ("decisions", "count"),
+    [([2, 0, 0], 1), ([1, 0, 2], 1), ([1, 1, 0], 1), ([1, 0, 3], 1), ([-1, 2, -1], 3)],
+    ids=["worse", "worse than both close ones", "not legal", "no column", "all"],
+)
+def test_wrong_columns_are_an_error(decisions, count):
+    with pytest.raises(PolicyError, match=f"differs from the policy in {count} of 3 decisions"):
+        compare_decisions(Categorical("mask"), COLUMNS, np.array(decisions))
 
 
 def test_priorities_must_differ():

@@ -9,6 +9,8 @@ from operator import itemgetter
 import pytest
 
 from mlgo.core.artifacts import LINKED, MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_provenance, read_table
+from mlgo.core.files import file_sha256
+from mlgo.export.forms import FORMS
 from mlgo.learn.cost import read_cost
 from tests.pipeline.conftest import STAGES, Checkout
 
@@ -87,9 +89,15 @@ def test_self_test_holds_for_the_samples(finished):
 def test_exported_models_decide_as_the_policies(finished):
     for name in ("bc-s0", "es-s0", "marginal-s0"):
         parity = json.loads((finished.root / f"data/export/{name}/parity.json").read_text())
-        assert parity["mismatches"] == parity["cpp"]["mismatches"] == 0
-        assert parity["questions"] == parity["cpp"]["questions"] == 1000
+        assert {form: one["mismatches"] for form, one in parity.items()} == dict.fromkeys(FORMS, 0)
+        recorded = read_table(finished.root / "data/baseline/trace.parquet").num_rows
+        asked = {form: one["questions"] for form, one in parity.items()}
+        assert asked == {"saved_model": 1000, "cpp": recorded, "tflite": min(recorded, 10_000)}
+        for form, one in parity.items():
+            folder = finished.root / f"data/export/{name}/{form}"
+            assert {file: file_sha256(folder / file) for file in one["files"]} == one["files"]
         assert set(parity["cpp"]["files"]) == {"InlinerSizeModel.cpp", "InlinerSizeModel.h"}
+        assert set(parity["tflite"]["files"]) == {"model.tflite", "output_spec.json"}
 
 
 def test_second_run_has_nothing_to_do(finished):

@@ -2,6 +2,9 @@
 include: "common.smk"
 
 
+from mlgo.export.forms import FORMS
+
+
 rule export:
     input:
         expand("data/export/{policy}/parity.json", policy=POLICIES),
@@ -15,8 +18,7 @@ rule export_policy:
         policy=expand("data/policies/{{policy}}/{file}", file=POLICY),
         trace="data/baseline/trace.parquet",
     output:
-        model=directory("data/export/{policy}/saved_model"),
-        cpp=directory("data/export/{policy}/cpp"),
+        [directory(f"data/export/{{policy}}/{form}") for form in FORMS],
         parity="data/export/{policy}/parity.json",
     log:
         "data/work/logs/export_policy/{policy}.log",
@@ -26,6 +28,7 @@ rule export_policy:
         runtime=minutes(30),
     params:
         config=settings("seed"),
+        forms=list(FORMS),
     shell:
         "MLGO_LOG={log} exec python {input.script} --config {params.config} --policy data/policies/{wildcards.policy} "
-        "--trace {input.trace} --model {output.model} --cpp {output.cpp} --parity {output.parity}"
+        "--trace {input.trace} --output data/export/{wildcards.policy} --forms {params.forms}"

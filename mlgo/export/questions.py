@@ -1,0 +1,47 @@
+"""What exported models are asked: the questions that a run has recorded."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from mlgo.actions.reading import check_features
+from mlgo.core.artifacts import read_table
+from mlgo.core.errors import ArtifactError
+from mlgo.core.seeding import sample
+from mlgo.policy.policy import Policy
+from mlgo.policy.vocabulary import values_of
+
+PARITY_QUESTIONS = 1000
+"""Where not all are asked."""
+
+
+def asked_features(policy: Policy) -> tuple[str, ...]:
+    """Features that a model is fed."""
+    return (*policy.actions.needed, *policy.normalisation.features)
+
+
+def read_questions(path: Path, policy: Policy) -> pa.Table:
+    """Read a trace, on whose questions exported models are compared with the policy.
+
+    Raises:
+        ArtifactError: there is no readable trace, or no question in it.
+        PolicyError: it lacks a feature of the policy.
+    """
+    trace = read_table(path)
+    check_features(asked_features(policy), trace.column_names, "the trace")
+    if not trace.num_rows:
+        raise ArtifactError(f"{path} holds no question; parity cannot be shown")
+    return trace
+
+
+def draw_questions(trace: pa.Table, count: int | None, seed: int) -> pa.Table:
+    """Draw rows of a trace in their order, by the root seed of the run; all without a count."""
+    if count is None or trace.num_rows <= count:
+        return trace
+    return trace.take(sample(range(trace.num_rows), count, seed, "parity"))
+
+
+def recorded_questions(trace: pa.Table, policy: Policy) -> dict[str, np.ndarray]:
+    """What a model is asked in a trace: features by name, [num_steps] or [num_steps, num_columns]."""
+    return {name: values_of(trace, name) for name in asked_features(policy)}
