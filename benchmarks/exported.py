@@ -1,8 +1,8 @@
-"""What a decision costs: of a policy as C++, and of the same policy in a process that hosts compilers.
+"""What a decision costs: of a policy in a form that is built into compilers, and in a process that hosts compilers.
 
 Example:
     python -m benchmarks.exported --policy data/policies/marginal-s0
-    python -m benchmarks.exported --policy data/policies/marginal-s0 --json
+    python -m benchmarks.exported --policy data/policies/marginal-s0 --form aot --json
 """
 
 import time
@@ -12,17 +12,21 @@ import numpy as np
 
 from benchmarks.arguments import compiling_parser, print_record, run_benchmark
 from mlgo.core.scratch import scratch_directory
+from mlgo.export.aot import AheadOfTime
 from mlgo.export.cpp import Cpp
 from mlgo.export.questions import draw_questions, read_questions, recorded_questions
 from mlgo.policy.stored import load_policy
 
 NUM_QUESTIONS = 1000
+FORMS = {form.name: form for form in (Cpp(), AheadOfTime())}
+"""What a compiler is linked with."""
 
 
 def main() -> None:
     """Run the benchmark and print."""
     parser = compiling_parser("benchmarks.exported", __doc__)
     parser.add_argument("--policy", type=Path, required=True, help="folder of the policy")
+    parser.add_argument("--form", choices=FORMS, default=Cpp.name, help="(default: %(default)s)")
     args = parser.parse_args()
     policy = load_policy(args.policy)
     questions = draw_questions(read_questions(args.data / "baseline" / "trace.parquet", policy), NUM_QUESTIONS, 0)
@@ -31,11 +35,11 @@ def main() -> None:
         np, policy.actions.pack(np, asked, policy.normalisation.features), policy.normalisation
     )
     with scratch_directory() as folder:
-        form, sources = Cpp(), folder / "cpp"
-        form.write(policy, questions, sources)
-        with form.harness(sources, policy) as harness:
-            cpp = [harness.ask(asked, repeats)[1] for _ in range(rounds)]
-        source_bytes = sum(file.stat().st_size for file in sources.iterdir())
+        form, files = FORMS[args.form], folder / "files"
+        form.write(policy, questions, files)
+        with form.harness(files, policy) as harness:
+            decision = [harness.ask(asked, repeats)[1] for _ in range(rounds)]
+        sizes = {file.name: file.stat().st_size for file in sorted(files.iterdir())}
     model, by_numpy = policy.model, []
     for _ in range(rounds):
         start = time.process_time_ns()
@@ -46,10 +50,11 @@ def main() -> None:
         "questions": questions.num_rows,
         "weights": policy.weights.size,
         "weights_not_zero": int(np.count_nonzero(policy.weights)),
-        "source_bytes": source_bytes,
-        "cpp_ns": round(float(np.median(cpp))),
-        "cpp_ns_min": round(min(cpp)),
-        "cpp_ns_max": round(max(cpp)),
+        "form": args.form,
+        "bytes": sizes,
+        "decision_ns": round(float(np.median(decision))),
+        "decision_ns_min": round(min(decision)),
+        "decision_ns_max": round(max(decision)),
         "numpy_ns": round(float(np.median(by_numpy))),
     }
     print_record(record, as_json=args.json)

@@ -1,8 +1,10 @@
-"""Export a policy in all forms, and check each on recorded questions.
+"""Export a policy in the forms that LLVM takes, and check each on recorded questions.
 
 Example:
     python scripts/export_policy.py --policy data/policies/es-s0 --trace data/baseline/trace.parquet \
-        --output data/export/es-s0 --forms saved_model cpp tflite
+        --output data/export/es-s0
+    python scripts/export_policy.py --policy data/released/marginal-s0 --trace data/baseline/trace.parquet \
+        --output /tmp/released --forms cpp aot
 """
 
 from pathlib import Path
@@ -15,7 +17,7 @@ from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.core.files import file_sha256, write_json
 from mlgo.export.form import Form
-from mlgo.export.forms import FORMS
+from mlgo.export.forms import ALL_FORMS, FORMS
 from mlgo.export.parity import check_form
 from mlgo.export.questions import draw_questions, read_questions
 from mlgo.policy.policy import Policy
@@ -26,7 +28,9 @@ def main() -> None:
     parser = stage_parser(__doc__)
     parser.add_argument("--policy", type=Path, required=True)
     parser.add_argument("--trace", type=Path, required=True, help="recorded questions for the parity check")
-    parser.add_argument("--forms", choices=FORMS, nargs="+", default=list(FORMS), help="default: all")
+    parser.add_argument(
+        "--forms", choices=ALL_FORMS, nargs="+", default=list(FORMS), help=f"default: {', '.join(FORMS)}"
+    )
     parser.add_argument("--output", type=Path, required=True, help="folder: one for each form, and parity.json")
     args = parser.parse_args()
 
@@ -34,8 +38,9 @@ def main() -> None:
     trace = read_questions(args.trace, policy)
     parity = {}
     for name in args.forms:
-        questions = draw_questions(trace, FORMS[name].max_questions, seed)
-        parity[name] = _export(FORMS[name], policy, questions, args.output / name)
+        form = ALL_FORMS[name]
+        questions = draw_questions(trace, form.max_questions, seed)
+        parity[name] = _export(form, policy, questions, args.output / name)
     write_json(args.output / "parity.json", parity)
 
 

@@ -1,9 +1,16 @@
-"""All forms in which a policy is exported."""
+"""All forms in which a policy is exported; a further one is a file, and its place here."""
 
+from mlgo.export.aot import AheadOfTime
 from mlgo.export.cpp import Cpp
 from mlgo.export.form import Form
 from mlgo.export.saved_model import SavedModel
 from mlgo.export.tflite import TFLite
 
-FORMS: dict[str, Form] = {form.name: form for form in (SavedModel(), Cpp(), TFLite())}
-"""By name; a further one is a file and its place here."""
+_IN_EVERY_RUN: tuple[Form, ...] = (SavedModel(), Cpp(), TFLite())
+_ON_REQUEST: tuple[Form, ...] = (AheadOfTime(),)
+
+FORMS = {form.name: form for form in _IN_EVERY_RUN}
+"""What each run writes, by name."""
+
+ALL_FORMS = FORMS | {form.name: form for form in _ON_REQUEST}
+"""The same with what ``scripts/export_policy.py --forms`` writes only if it is asked to."""

@@ -91,7 +91,7 @@ def _interpreter(tf: Any, model: bytes) -> Any:
         warnings.simplefilter("ignore")  # that a package of its own will replace it
         interpreter = tf.lite.Interpreter(
             model_content=model,
-            # LLVM's build script leaves out the delegate that would otherwise take over.
+            # ml-compiler-opt's build for LLVM leaves out the delegate that would otherwise take over.
             experimental_op_resolver_type=tf.lite.experimental.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
         )
     interpreter.allocate_tensors()

@@ -1,73 +1,15 @@
-"""Every form decides as the policy does, ties included. TensorFlow runs in a process of its own, as in tests/learn."""
-
-from dataclasses import dataclass
-from pathlib import Path
+"""Every form decides as the policy does, ties included."""
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from mlgo.core.errors import PolicyError
 from mlgo.export.forms import FORMS
-from mlgo.export.parity import compare_decisions
 from mlgo.export.questions import recorded_questions
-from mlgo.policy.policy import Policy
-from mlgo.policy.stored import save_policy
 from mlgo.policy.vocabulary import values_of
 from tests.export.cases import CASES, COLUMNS, TIES
 
-PROGRAM = """
-import os, sys
-from pathlib import Path
-import numpy as np
-import pyarrow.parquet as pq
-from mlgo.export.forms import FORMS
-from mlgo.export.questions import recorded_questions
-from mlgo.policy.stored import load_policy
-
-folder, os.environ["MLGO_SHARED"] = Path(sys.argv[1]), sys.argv[2]
-policy, trace = load_policy(folder / "policy"), pq.read_table(folder / "trace.parquet")
-for name, form in FORMS.items():
-    (folder / name).mkdir()
-    (folder / name / "old").write_text("from an earlier export")
-    form.write(policy, trace, folder / name)
-    with form.opened(folder / name, policy) as ask:
-        np.save(folder / f"{name}.npy", ask(recorded_questions(trace, policy)))
-"""
 BY_TASK = [pytest.param(task, marks=[] if task == "inline-size" else pytest.mark.slow) for task in CASES]
-
-
-@dataclass
-class Exported:
-    """A policy in all forms."""
-
-    folder: Path
-    policy: Policy
-    trace: pa.Table
-
-    def decisions(self, form):
-        return np.load(self.folder / f"{form}.npy")
-
-    def compare(self, decisions):
-        asked, policy = recorded_questions(self.trace, self.policy), self.policy
-        logits = policy.logits(policy.actions.pack(np, asked, policy.normalisation.features))
-        return compare_decisions(policy.actions, logits, decisions)
-
-
-@pytest.fixture(scope="module")
-def export(tmp_path_factory, in_tensorflow):
-    """Writes a policy in all forms and asks all of them."""
-    shared = tmp_path_factory.mktemp("shared")
-
-    def run(policy, trace):
-        folder = tmp_path_factory.mktemp("export")
-        save_policy(policy, folder / "policy")
-        pq.write_table(trace, folder / "trace.parquet")
-        in_tensorflow(PROGRAM, folder, shared)
-        return Exported(folder, policy, trace)
-
-    return run
 
 
 @pytest.fixture(scope="module", params=BY_TASK)
