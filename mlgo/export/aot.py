@@ -10,7 +10,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -82,14 +82,20 @@ class AheadOfTime:
         with self.harness(folder, policy) as harness:
             yield lambda questions: harness.ask(questions)[0]
 
-    def harness(self, folder: Path, policy: Policy) -> AbstractContextManager[Harness]:
+    @contextmanager
+    def harness(self, folder: Path, policy: Policy) -> Iterator[Harness]:
         """The same, for measurements of time; raises as `build_harness`."""
         task, tensorflow = get_task(policy.task), _tensorflow()
-        sources = [str(ASK), *(str(tensorflow / "xla_aot_runtime_src" / source) for source in _RUNTIME)]
-        headers = [f"-I{folder}", f"-I{tensorflow / 'include'}"]
-        objects = [str(folder / f"{task.model}.o"), str(tensorflow / "libtensorflow_framework.so.2")]
-        command = [str(find_linker()), "c++", *_COMPILE, *headers, *sources, *objects, f"-Wl,-rpath,{tensorflow}"]
-        return build_harness(task, command)
+        compiler = [str(find_linker()), "c++", *_COMPILE, f"-I{tensorflow / 'include'}"]
+        with scratch_directory() as scratch:
+            objects = [str(folder / f"{task.model}.o")]
+            for source in _RUNTIME:  # one by one, and without the model's folder: zig knows them the next time
+                objects.append(str(scratch / f"{Path(source).stem}.o"))
+                path = tensorflow / "xla_aot_runtime_src" / source
+                run_tool([*compiler, "-c", str(path), "-o", objects[-1]])
+            library = [str(tensorflow / "libtensorflow_framework.so.2"), f"-Wl,-rpath,{tensorflow}"]
+            with build_harness(task, [*compiler, f"-I{folder}", str(ASK), *objects, *library]) as harness:
+                yield harness
 
 
 def _tensorflow() -> Path:

@@ -5,8 +5,9 @@ from mlgo.export.cpp import Cpp
 from mlgo.export.form import Form
 from mlgo.export.saved_model import SavedModel
 from mlgo.export.tflite import TFLite
+from mlgo.export.tosa import Tosa
 
-_IN_EVERY_RUN: tuple[Form, ...] = (SavedModel(), Cpp(), TFLite())
+_IN_EVERY_RUN: tuple[Form, ...] = (SavedModel(), Cpp(), TFLite(), Tosa())
 _ON_REQUEST: tuple[Form, ...] = (AheadOfTime(),)
 
 FORMS = {form.name: form for form in _IN_EVERY_RUN}

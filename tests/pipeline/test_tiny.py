@@ -92,7 +92,7 @@ def test_exported_models_decide_as_the_policies(finished):
         assert {form: one["mismatches"] for form, one in parity.items()} == dict.fromkeys(FORMS, 0)
         recorded = read_table(finished.root / "data/baseline/trace.parquet").num_rows
         asked = {form: one["questions"] for form, one in parity.items()}
-        assert asked == {"saved_model": 1000, "cpp": recorded, "tflite": min(recorded, 10_000)}
+        assert asked == {"saved_model": 1000, "cpp": recorded, "tflite": min(recorded, 10_000), "tosa": 1000}
         for form, one in parity.items():
             folder = finished.root / f"data/export/{name}/{form}"
             assert {file: file_sha256(folder / file) for file in one["files"]} == one["files"]

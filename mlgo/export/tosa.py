@@ -1,0 +1,371 @@
+"""A policy as TOSA, the operators of MLIR from which newer builds of LLVM make C++ of their own.
+
+Contract (llvm/cmake/modules/MLGOLower.cmake, llvm/include/llvm/Analysis/EmitCModelRunner.h, both newer than LLVM 22): a
+file for ``LLVM_MLGO_MODELS="flag,path,type"`` with one function, whose arguments carry the features' names as
+``tf_saved_model.index_path`` and whose result is the decision. Every input is optional for LLVM, so there are those of
+the policy and no others. Operators are written as in TOSA 1.0, as tosa-converter-for-tflite 2026.2 prints them.
+
+The arithmetic stands here no second time: policies compute with `Tensor` and `Graph` as they do with ``numpy`` and
+``keras.ops``, and each operation leaves a line.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from mlgo.core.artifacts import trace_features
+from mlgo.core.errors import PolicyError
+from mlgo.core.files import write_folder, write_text
+from mlgo.export.form import Ask
+from mlgo.export.interpreter import parse_tosa
+from mlgo.export.questions import asked_features
+from mlgo.policy.network import logits
+from mlgo.policy.policy import Policy
+from mlgo.problems.llvm.task import get_task
+
+_KINDS = {"int64": "i64", "float32": "f32", "bool": "i1", "int8": "i8"}
+_MOST_IN_DECIMALS = 8
+
+
+@dataclass(frozen=True)
+class Tosa:
+    """The form of this module; the check asks it by NumPy, as no package has a compiler for it."""
+
+    name: ClassVar[str] = "tosa"
+    max_questions: ClassVar[int | None] = 1000
+
+    def write(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
+        """See `Form.write`."""
+        name, text = f"{get_task(policy.task).model}.mlir", tosa_text(policy, trace)
+        write_folder(folder, lambda temporary: write_text(temporary / name, text))
+
+    @contextmanager
+    def opened(self, folder: Path, policy: Policy) -> Iterator[Ask]:
+        """Read again and run by `interpreter`."""
+        task = get_task(policy.task)
+        program = parse_tosa((folder / f"{task.model}.mlir").read_text())
+        if (set(program.arguments), program.decision) != (set(asked_features(policy)), task.decision):
+            raise PolicyError(f"the module is about {program.decision} of other features; export again")
+
+        def ask(questions: Mapping[str, np.ndarray]) -> np.ndarray:
+            steps = range(len(next(iter(questions.values()))))
+            rows = ({name: values[step : step + 1] for name, values in questions.items()} for step in steps)
+            return np.concatenate([program.run(row) for row in rows])
+
+        yield ask
+
+
+def tosa_text(policy: Policy, trace: pa.Table) -> str:
+    """The module; the same policy gives the same text.
+
+    Args:
+        policy: what to export.
+        trace: recorded questions; tells types and sizes of the inputs.
+    """
+    graph, task, actions = Graph(), get_task(policy.task), policy.actions
+    inputs = {name: graph.argument(kind) for name, kind in _types(policy, trace).items()}
+    tensors = dict(inputs)
+    for name in tensors.keys() & task.not_finite.keys():
+        tensors[name] = graph.finite(tensors[name], task.not_finite[name])
+    seen = actions.pack(graph, tensors, policy.normalisation.features)
+    found = logits(policy.layers, actions.encode(graph, seen, policy.normalisation), graph)
+    if seen.legal is not None:
+        found = graph.where(seen.legal, found, np.finfo(np.float32).min)
+    decision = graph.array(actions.greedy(graph, found), actions.dtype)
+    arguments = [f"{one.name}: {one.type} {_index_path(name)}" for name, one in inputs.items()]
+    head = f"  func.func @main({', '.join(arguments)}) -> ({decision.type} {_index_path(task.decision)}) {{"
+    return "\n".join(["module {", head, *graph.lines, f"    return {decision.name} : {decision.type}", "  }", "}", ""])
+
+
+class Graph:
+    """Lines of a function, and the functions of ``numpy`` that policies call, by their names.
+
+    Attributes:
+        lines: so far.
+    """
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._num_arguments = 0
+        self._constants: dict[tuple[str, str], Tensor] = {}
+
+    def argument(self, kind: tuple[str, tuple[int, ...]]) -> "Tensor":
+        """The next input, of a dtype's name and a shape."""
+        self._num_arguments += 1
+        return Tensor(self, f"%arg{self._num_arguments - 1}", *kind)
+
+    def add(
+        self, operator: str, inputs: Sequence["Tensor"], dtype: str, shape: Sequence[int], properties: str = ""
+    ) -> "Tensor":
+        """Write an operation, in the form that all versions of MLIR read, and give its result."""
+        found = Tensor(self, f"%{len(self.lines)}", dtype, tuple(shape))
+        names, types = ", ".join(one.name for one in inputs), ", ".join(one.type for one in inputs)
+        properties = f" <{{{properties}}}>" if properties else ""
+        self.lines.append(f'    {found.name} = "tosa.{operator}"({names}){properties} : ({types}) -> {found.type}')
+        return found
+
+    def constant(self, values: np.ndarray) -> "Tensor":
+        """Numbers [...] of any shape."""
+        text = f"values = dense<{_dense(values)}> : {_type(values.dtype.name, values.shape)}"
+        return self._once("const", values.dtype.name, values.shape, text)
+
+    def shape(self, numbers: Sequence[int]) -> "Tensor":
+        """Numbers that stand for a shape or for places."""
+        text = f"values = dense<{list(numbers)}> : tensor<{len(numbers)}xindex>"
+        return self._once("const_shape", "shape", (len(numbers),), text)
+
+    def _once(self, operator: str, dtype: str, shape: tuple[int, ...], text: str) -> "Tensor":
+        key = (operator, text)
+        if key not in self._constants:
+            self._constants[key] = self.add(operator, [], dtype, shape, text)
+        return self._constants[key]
+
+    def elementwise(
+        self, operator: str, values: Sequence[Any], dtype: str = "", extra: Sequence["Tensor"] = ()
+    ) -> "Tensor":
+        """An operation on numbers at the same places.
+
+        Args:
+            operator: its name.
+            values: tensors and numbers; numbers get the dtype of the last tensor.
+            dtype: of the result; that of the last tensor if not given.
+            extra: inputs that are not meant.
+        """
+        (*_, like) = [value for value in values if isinstance(value, Tensor)]
+        rank = max(np.ndim(value) for value in values)  # TOSA stretches axes of length 1, and adds none
+        inputs = []
+        for value in values:
+            shape = (1,) * (rank - np.ndim(value)) + np.shape(value)
+            if isinstance(value, Tensor):
+                inputs.append(self.reshape(value, shape))
+            else:
+                kind = bool if np.asarray(value).dtype == bool else like.dtype
+                inputs.append(self.constant(np.asarray(value, kind).reshape(shape)))
+        shape = np.broadcast_shapes(*(one.shape for one in inputs))
+        return self.add(operator, [*inputs, *extra], dtype or like.dtype, shape)
+
+    # What policies call, with the names and meanings of NumPy.
+
+    def array(self, value: "Tensor", dtype: Any) -> "Tensor":
+        """Numbers of another type."""
+        name = np.dtype(dtype).name
+        return value if value.dtype == name else self.add("cast", [value], name, value.shape)
+
+    def reshape(self, value: "Tensor", shape: Sequence[int]) -> "Tensor":
+        """The same numbers in another shape."""
+        return (
+            value
+            if value.shape == tuple(shape)
+            else self.add("reshape", [value, self.shape(shape)], value.dtype, shape)
+        )
+
+    def stack(self, values: Sequence["Tensor"], axis: int = -1) -> "Tensor":
+        """Tensors side by side along a new last axis."""
+        assert axis == -1
+        return self.concatenate([value[..., None] for value in values])
+
+    def concatenate(self, values: Sequence[Any], axis: int = -1) -> "Tensor":
+        """Tensors side by side along the last axis."""
+        assert axis == -1
+        (like, *_) = [value for value in values if isinstance(value, Tensor)]
+        parts = [one if isinstance(one, Tensor) else self.constant(np.asarray(one, like.dtype)) for one in values]
+        if len(parts) == 1:
+            return parts[0]
+        shape = (*like.shape[:-1], sum(one.shape[-1] for one in parts))
+        return self.add("concat", parts, like.dtype, shape, f"axis = {like.ndim - 1} : i32")
+
+    def broadcast_to(self, value: Any, shape: Sequence[int]) -> Any:
+        """The same numbers again and again."""
+        if not isinstance(value, Tensor):
+            return np.broadcast_to(value, shape)
+        nothing = np.full(shape, -0.0, np.float32)  # added to any number, 0 and -0 included, it changes nothing
+        return value if value.shape == tuple(shape) else value + nothing
+
+    def where(self, condition: Any, yes: Any, no: Any) -> "Tensor":
+        """One of two numbers at each place."""
+        return self.elementwise("select", [condition, yes, no])
+
+    def finite(self, value: "Tensor", other: np.float32) -> "Tensor":
+        """The other number where one is infinite or not a number: then it is not 0 away from itself."""
+        return self.where(value - value == 0.0, value, other)
+
+    def abs(self, value: "Tensor") -> "Tensor":
+        """Sizes."""
+        return self.add("abs", [value], value.dtype, value.shape)
+
+    def log1p(self, value: "Tensor") -> "Tensor":
+        """``log(1 + x)``, for which TOSA has no operator that would be exact near 0."""
+        return self.add("log", [value + 1.0], value.dtype, value.shape)
+
+    def sign(self, value: "Tensor") -> "Tensor":
+        """-1, 0 or 1."""
+        zeros = self.zeros_like(value)
+        return self.where(value > zeros, 1.0, self.where(zeros > value, -1.0, zeros))
+
+    def maximum(self, value: "Tensor", least: float) -> "Tensor":
+        """Not below a number."""
+        return self.elementwise("maximum", [value, least])
+
+    def minimum(self, value: "Tensor", most: float) -> "Tensor":
+        """Not above a number."""
+        return self.elementwise("minimum", [value, most])
+
+    def clip(self, value: "Tensor", least: float, most: float) -> "Tensor":
+        """Between two numbers."""
+        return self.maximum(self.minimum(value, most), least)
+
+    def zeros_like(self, value: "Tensor") -> "Tensor":
+        """Zeros in the same shape."""
+        return self.constant(np.zeros(value.shape, value.dtype))
+
+    def argmax(self, value: "Tensor", axis: int = -1) -> "Tensor":
+        """Place of the first of the largest numbers along the last axis."""
+        assert axis == -1
+        return self.add("argmax", [value], "int64", value.shape[:-1], f"axis = {value.ndim - 1} : i32")
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """A value in a function, which computes as an array of NumPy does.
+
+    Attributes:
+        graph: function that it belongs to.
+        name: in the text.
+        dtype: of its numbers, as NumPy calls it; ``shape`` for what stands for one.
+        shape: [...].
+    """
+
+    __array_ufunc__ = None  # numbers of NumPy on the left leave the operation to this class
+
+    graph: Graph
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @cached_property
+    def type(self) -> str:
+        """As MLIR writes it."""
+        return _type(self.dtype, self.shape)
+
+    def __add__(self, other: Any) -> "Tensor":
+        return self.graph.elementwise("add", [self, other])
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> "Tensor":
+        return self.graph.elementwise("sub", [self, other])
+
+    def __mul__(self, other: Any) -> "Tensor":
+        no_shift = self.graph.constant(np.zeros(1, np.int8))  # of integers alone
+        return self.graph.elementwise("mul", [self, other], extra=[no_shift])
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> "Tensor":
+        """There is no division of floats: by the reciprocal, exact for powers of two."""
+        if isinstance(other, Tensor):
+            return self * self.graph.add("reciprocal", [other], other.dtype, other.shape)
+        return self * (np.float32(1.0) / np.asarray(other, np.float32))
+
+    def __gt__(self, other: Any) -> "Tensor":
+        return self.graph.elementwise("greater", [self, other], "bool")
+
+    def __ge__(self, other: Any) -> "Tensor":
+        return self.graph.elementwise("greater_equal", [self, other], "bool")
+
+    def __eq__(self, other: object) -> "Tensor":  # type: ignore[override]
+        return self.graph.elementwise("equal", [self, other], "bool")
+
+    def __ne__(self, other: object) -> "Tensor":  # type: ignore[override]
+        return self.graph.add("logical_not", [self == other], "bool", self.shape)
+
+    def __matmul__(self, matrix: np.ndarray) -> "Tensor":
+        """With a matrix [inputs, outputs]: a convolution over one place for each row, as converters write it."""
+        num_inputs, num_outputs = matrix.shape
+        graph, num_rows = self.graph, int(np.prod(self.shape[:-1]))
+        kernel = graph.constant(np.ascontiguousarray(matrix.T, np.float32).reshape(num_outputs, 1, 1, num_inputs))
+        zero, bias = (graph.constant(np.zeros(size, np.float32)) for size in (1, num_outputs))
+        rows = graph.reshape(self, (num_rows, 1, 1, num_inputs))
+        one, none = "array<i64: 1, 1>", "array<i64: 0, 0, 0, 0>"
+        properties = f"acc_type = f32, dilation = {one}, pad = {none}, stride = {one}"
+        found = graph.add(
+            "conv2d", [rows, kernel, bias, zero, zero], "float32", (num_rows, 1, 1, num_outputs), properties
+        )
+        return graph.reshape(found, (*self.shape[:-1], num_outputs))
+
+    def __getitem__(self, key: Any) -> "Tensor":
+        """``[..., None]``, ``[..., i]`` and what is made of them; the axes behind the dots only."""
+        _, *last = key
+        start, size, shape = [0] * self.ndim, list(self.shape), list(self.shape[: self.ndim - _num_axes(last)])
+        axis = len(shape)
+        for one in last:
+            if one is None:
+                shape.append(1)
+                continue
+            if isinstance(one, slice):
+                assert one == slice(None)
+                shape.append(self.shape[axis])
+            else:
+                start[axis], size[axis] = int(one), 1
+            axis += 1
+        part = self
+        if size != list(self.shape):
+            part = self.graph.add("slice", [self, self.graph.shape(start), self.graph.shape(size)], self.dtype, size)
+        return self.graph.reshape(part, shape)
+
+
+def _num_axes(key: Sequence[Any]) -> int:
+    return sum(one is not None for one in key)
+
+
+def _types(policy: Policy, trace: pa.Table) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Dtype and shape of each input."""
+    types = trace_features(trace)
+    return {name: _dtype_and_shape(types[name]) for name in asked_features(policy)}
+
+
+def _dtype_and_shape(kind: pa.DataType) -> tuple[str, tuple[int, ...]]:
+    if pa.types.is_fixed_size_list(kind):
+        return np.dtype(kind.value_type.to_pandas_dtype()).name, (1, kind.list_size)
+    return np.dtype(kind.to_pandas_dtype()).name, (1,)
+
+
+def _type(dtype: str, shape: Sequence[int]) -> str:
+    return f"!tosa.shape<{shape[0]}>" if dtype == "shape" else f"tensor<{'x'.join([*map(str, shape), _KINDS[dtype]])}>"
+
+
+def _index_path(name: str) -> str:
+    return f'{{tf_saved_model.index_path = ["{name}"]}}'
+
+
+def _dense(values: np.ndarray) -> str:
+    """Numbers as MLIR reads them; many as their bytes, from the lowest."""
+    if values.size == 1:
+        return _number(values.reshape(())[()])
+    if values.dtype != bool and values.size > _MOST_IN_DECIMALS:
+        return f'"0x{np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes().hex().upper()}"'
+    if values.ndim > 1:
+        return f"[{', '.join(map(_dense_row, values))}]"
+    return f"[{', '.join(map(_number, values))}]"
+
+
+def _dense_row(values: np.ndarray) -> str:
+    return f"[{', '.join(map(_dense_row if values.ndim > 1 else _number, values))}]"
+
+
+def _number(value: Any) -> str:
+    """A literal that is exactly this number."""
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    return f"{value:.8e}" if isinstance(value, (float, np.floating)) else str(value)
