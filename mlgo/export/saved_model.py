@@ -98,7 +98,7 @@ def _module(tf: Any, policy: Policy) -> Any:
 
         def action(self, *observation: Any) -> dict[str, Any]:
             tensors = dict(zip(names, observation[: len(names)], strict=True))
-            for name in tensors.keys() & task.not_finite.keys():
+            for name in filter(tensors.__contains__, task.not_finite):
                 tensors[name] = tf.where(tf.math.is_finite(tensors[name]), tensors[name], task.not_finite[name])
             seen = actions.pack(ops, tensors, policy.normalisation.features)
             layers = list(zip(self.weights[::2], self.weights[1::2], strict=True))

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.core.errors import PolicyError
-from mlgo.export.interpreter import parse_tosa
 from mlgo.export.parity import check_form
 from mlgo.export.questions import recorded_questions
 from mlgo.export.tosa import Tosa, tosa_text
+from mlgo.export.tosa.interpreter import parse_tosa
 from mlgo.problems.llvm.task import get_task
 from tests.export.cases import CASES, TIES
 

@@ -1,86 +1,14 @@
-"""A policy as TOSA, the operators of MLIR from which newer builds of LLVM make C++ of their own.
+"""A function in TOSA, written by computing: tensors and functions that look like those of NumPy."""
 
-Contract (llvm/cmake/modules/MLGOLower.cmake, llvm/include/llvm/Analysis/EmitCModelRunner.h, both newer than LLVM 22): a
-file for ``LLVM_MLGO_MODELS="flag,path,type"`` with one function, whose arguments carry the features' names as
-``tf_saved_model.index_path`` and whose result is the decision. Every input is optional for LLVM, so there are those of
-the policy and no others. Operators are written as in TOSA 1.0, as tosa-converter-for-tflite 2026.2 prints them.
-
-The arithmetic stands here no second time: policies compute with `Tensor` and `Graph` as they do with ``numpy`` and
-``keras.ops``, and each operation leaves a line.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
-
-from mlgo.core.artifacts import trace_features
-from mlgo.core.errors import PolicyError
-from mlgo.core.files import write_folder, write_text
-from mlgo.export.form import Ask
-from mlgo.export.interpreter import parse_tosa
-from mlgo.export.questions import asked_features
-from mlgo.policy.network import logits
-from mlgo.policy.policy import Policy
-from mlgo.problems.llvm.task import get_task
 
 _KINDS = {"int64": "i64", "float32": "f32", "bool": "i1", "int8": "i8"}
 _MOST_IN_DECIMALS = 8
-
-
-@dataclass(frozen=True)
-class Tosa:
-    """The form of this module; the check asks it by NumPy, as no package has a compiler for it."""
-
-    name: ClassVar[str] = "tosa"
-    max_questions: ClassVar[int | None] = 1000
-
-    def write(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
-        """See `Form.write`."""
-        name, text = f"{get_task(policy.task).model}.mlir", tosa_text(policy, trace)
-        write_folder(folder, lambda temporary: write_text(temporary / name, text))
-
-    @contextmanager
-    def opened(self, folder: Path, policy: Policy) -> Iterator[Ask]:
-        """Read again and run by `interpreter`."""
-        task = get_task(policy.task)
-        program = parse_tosa((folder / f"{task.model}.mlir").read_text())
-        if (set(program.arguments), program.decision) != (set(asked_features(policy)), task.decision):
-            raise PolicyError(f"the module is about {program.decision} of other features; export again")
-
-        def ask(questions: Mapping[str, np.ndarray]) -> np.ndarray:
-            steps = range(len(next(iter(questions.values()))))
-            rows = ({name: values[step : step + 1] for name, values in questions.items()} for step in steps)
-            return np.concatenate([program.run(row) for row in rows])
-
-        yield ask
-
-
-def tosa_text(policy: Policy, trace: pa.Table) -> str:
-    """The module; the same policy gives the same text.
-
-    Args:
-        policy: what to export.
-        trace: recorded questions; tells types and sizes of the inputs.
-    """
-    graph, task, actions = Graph(), get_task(policy.task), policy.actions
-    inputs = {name: graph.argument(kind) for name, kind in _types(policy, trace).items()}
-    tensors = dict(inputs)
-    for name in tensors.keys() & task.not_finite.keys():
-        tensors[name] = graph.finite(tensors[name], task.not_finite[name])
-    seen = actions.pack(graph, tensors, policy.normalisation.features)
-    found = logits(policy.layers, actions.encode(graph, seen, policy.normalisation), graph)
-    if seen.legal is not None:
-        found = graph.where(seen.legal, found, np.finfo(np.float32).min)
-    decision = graph.array(actions.greedy(graph, found), actions.dtype)
-    arguments = [f"{one.name}: {one.type} {_index_path(name)}" for name, one in inputs.items()]
-    head = f"  func.func @main({', '.join(arguments)}) -> ({decision.type} {_index_path(task.decision)}) {{"
-    return "\n".join(["module {", head, *graph.lines, f"    return {decision.name} : {decision.type}", "  }", "}", ""])
 
 
 class Graph:
@@ -95,10 +23,10 @@ class Graph:
         self._num_arguments = 0
         self._constants: dict[tuple[str, str], Tensor] = {}
 
-    def argument(self, kind: tuple[str, tuple[int, ...]]) -> "Tensor":
-        """The next input, of a dtype's name and a shape."""
+    def argument(self, dtype: str, shape: tuple[int, ...]) -> "Tensor":
+        """The next input."""
         self._num_arguments += 1
-        return Tensor(self, f"%arg{self._num_arguments - 1}", *kind)
+        return Tensor(self, f"%arg{self._num_arguments - 1}", dtype, shape)
 
     def add(
         self, operator: str, inputs: Sequence["Tensor"], dtype: str, shape: Sequence[int], properties: str = ""
@@ -159,11 +87,9 @@ class Graph:
 
     def reshape(self, value: "Tensor", shape: Sequence[int]) -> "Tensor":
         """The same numbers in another shape."""
-        return (
-            value
-            if value.shape == tuple(shape)
-            else self.add("reshape", [value, self.shape(shape)], value.dtype, shape)
-        )
+        if value.shape == tuple(shape):
+            return value
+        return self.add("reshape", [value, self.shape(shape)], value.dtype, shape)
 
     def stack(self, values: Sequence["Tensor"], axis: int = -1) -> "Tensor":
         """Tensors side by side along a new last axis."""
@@ -200,7 +126,7 @@ class Graph:
         return self.add("abs", [value], value.dtype, value.shape)
 
     def log1p(self, value: "Tensor") -> "Tensor":
-        """``log(1 + x)``, for which TOSA has no operator that would be exact near 0."""
+        """``log(1 + x)``; TOSA has no operator for it that would keep what is far below 1."""
         return self.add("log", [value + 1.0], value.dtype, value.shape)
 
     def sign(self, value: "Tensor") -> "Tensor":
@@ -307,7 +233,8 @@ class Tensor:
     def __getitem__(self, key: Any) -> "Tensor":
         """``[..., None]``, ``[..., i]`` and what is made of them; the axes behind the dots only."""
         _, *last = key
-        start, size, shape = [0] * self.ndim, list(self.shape), list(self.shape[: self.ndim - _num_axes(last)])
+        num_axes = sum(one is not None for one in last)
+        start, size, shape = [0] * self.ndim, list(self.shape), list(self.shape[: self.ndim - num_axes])
         axis = len(shape)
         for one in last:
             if one is None:
@@ -325,47 +252,23 @@ class Tensor:
         return self.graph.reshape(part, shape)
 
 
-def _num_axes(key: Sequence[Any]) -> int:
-    return sum(one is not None for one in key)
-
-
-def _types(policy: Policy, trace: pa.Table) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Dtype and shape of each input."""
-    types = trace_features(trace)
-    return {name: _dtype_and_shape(types[name]) for name in asked_features(policy)}
-
-
-def _dtype_and_shape(kind: pa.DataType) -> tuple[str, tuple[int, ...]]:
-    if pa.types.is_fixed_size_list(kind):
-        return np.dtype(kind.value_type.to_pandas_dtype()).name, (1, kind.list_size)
-    return np.dtype(kind.to_pandas_dtype()).name, (1,)
-
-
 def _type(dtype: str, shape: Sequence[int]) -> str:
     return f"!tosa.shape<{shape[0]}>" if dtype == "shape" else f"tensor<{'x'.join([*map(str, shape), _KINDS[dtype]])}>"
-
-
-def _index_path(name: str) -> str:
-    return f'{{tf_saved_model.index_path = ["{name}"]}}'
 
 
 def _dense(values: np.ndarray) -> str:
     """Numbers as MLIR reads them; many as their bytes, from the lowest."""
     if values.size == 1:
-        return _number(values.reshape(())[()])
+        return _nested(values.reshape(()))
     if values.dtype != bool and values.size > _MOST_IN_DECIMALS:
         return f'"0x{np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes().hex().upper()}"'
-    if values.ndim > 1:
-        return f"[{', '.join(map(_dense_row, values))}]"
-    return f"[{', '.join(map(_number, values))}]"
+    return _nested(values)
 
 
-def _dense_row(values: np.ndarray) -> str:
-    return f"[{', '.join(map(_dense_row if values.ndim > 1 else _number, values))}]"
-
-
-def _number(value: Any) -> str:
-    """A literal that is exactly this number."""
-    if isinstance(value, (bool, np.bool_)):
-        return "true" if value else "false"
-    return f"{value:.8e}" if isinstance(value, (float, np.floating)) else str(value)
+def _nested(values: Any) -> str:
+    """Literals that are exactly these numbers."""
+    if values.ndim:
+        return f"[{', '.join(map(_nested, values))}]"
+    if values.dtype == bool:
+        return str(bool(values)).lower()
+    return f"{values:.8e}" if values.dtype.kind == "f" else str(int(values))
