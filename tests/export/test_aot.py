@@ -9,7 +9,7 @@ from mlgo.compiler.toolchain import find_linker
 from mlgo.problems.llvm.task import get_task
 from tests.export.cases import CASES, TIES
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(280)]  # zig builds its C++ library first
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # zig builds its C++ library first
 
 
 @pytest.mark.parametrize("task", CASES)
