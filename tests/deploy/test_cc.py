@@ -106,6 +106,13 @@ def test_a_source_with_an_error_is_the_compilers_to_refuse(build, zig):
     assert run.returncode == 1
 
 
+def test_compiling_and_linking_in_one_command(build):
+    build.write("calls.c", CALLS + "int main(int n, char **a) { return use(n) != 9; }")  # 3 * 1 + 3 * 2
+    assert build.cc("-Oz", "calls.c", "-lm", "-o", "program").returncode == 0
+    assert (build.log[0]["outcome"], build.log[0]["questions"] > 0) == ("advised", True)
+    assert build.run("./program").returncode == 0
+
+
 def test_every_level_if_asked(build):
     build.write("calls.c", CALLS)
     assert build.cc("-O2", "-c", "calls.c", options=["--any-level"]).returncode == 0

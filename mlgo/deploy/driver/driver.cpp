@@ -97,13 +97,17 @@ void addWords(List<const char *> &Words, const Options &Asked, const Command &Gi
   Words.add(nullptr);
 }
 
+[[noreturn]] void start(List<const char *> &Words) {
+  execv(Words[0], const_cast<char *const *>(Words.data()));
+  fprintf(stderr, "mlgo cc: error: cannot start %s: %s\n", Words[0], strerror(errno));
+  _exit(127);
+}
+
 [[noreturn]] void become(const Options &Asked, const Command &Given, char *const *Arguments, size_t NumArguments,
                          const char *const *More = nullptr, size_t NumMore = 0) {
   List<const char *> Words;
   addWords(Words, Asked, Given, More, NumMore, Arguments, NumArguments);
-  execv(Words[0], const_cast<char *const *>(Words.data()));
-  fprintf(stderr, "mlgo cc: error: cannot start %s: %s\n", Words[0], strerror(errno));
-  _exit(127);
+  start(Words);
 }
 
 // The mlgo command itself, which is Python.
@@ -115,9 +119,7 @@ void addWords(List<const char *> &Words, const Options &Asked, const Command &Gi
   for (size_t I = 0; I < NumArguments; ++I)
     Words.add(Arguments[I]);
   Words.add(nullptr);
-  execv(Words[0], const_cast<char *const *>(Words.data()));
-  fprintf(stderr, "mlgo cc: error: cannot start %s: %s\n", Words[0], strerror(errno));
-  _exit(127);
+  start(Words);
 }
 
 // Why a command shall not be advised; null if it shall. Most commands of a build compile nothing, or for speed.
