@@ -11,9 +11,10 @@ import pytest
 from mlgo.compiler.session import compile_under_advice
 from mlgo.core.config import DEFAULT_COMPILE
 from mlgo.deploy.drivers import default_policy
-from mlgo.policy.stored import load_policy
+from mlgo.policy.stored import load_policy, save_policy
 from tests.conftest import SAMPLE, begins, processes_naming
 from tests.deploy.conftest import MLGO, leftovers
+from tests.export.cases import CASES
 
 CALLS = """
 static int triple(int x) { return x * 3; }
@@ -111,6 +112,22 @@ def test_compiling_and_linking_in_one_command(build):
     assert build.cc("-Oz", "calls.c", "-lm", "-o", "program").returncode == 0
     assert (build.log[0]["outcome"], build.log[0]["questions"] > 0) == ("advised", True)
     assert build.run("./program").returncode == 0
+
+
+@pytest.mark.parametrize("name", ["regalloc-evict", "regalloc-priority"])
+def test_register_allocation_is_advised_too(build, name):
+    policy, *_ = CASES[name]
+    save_policy(policy, build.folder / "policy")
+    source = SAMPLE / "json" / "parser.cpp"
+    arguments = ["-std=c++17", "-fno-exceptions", "-fno-rtti", "-nostdinc", "-nostdinc++", "-Oz", "-c", source, "-o"]
+    for output in ("one.o", "two.o"):
+        run = build.cc(*arguments, output, options=["--policy", build.folder / "policy"], tool="c++")
+        assert (run.returncode, run.stderr) == (0, "")
+        assert build.log[0]["outcome"] == "advised"
+        assert build.log[0]["questions"] > 20
+    assert build.cc(*arguments, "plain.o", options=["--plain"], tool="c++").returncode == 0
+    one, two, plain = ((build.folder / f"{name}.o").read_bytes() for name in ("one", "two", "plain"))
+    assert one == two != plain
 
 
 def test_every_level_if_asked(build):
