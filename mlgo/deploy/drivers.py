@@ -13,25 +13,23 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 import mlgo
 from mlgo import __version__
 from mlgo.compiler.probe import probe_channel
-from mlgo.compiler.process import run_bounded, without_folders
 from mlgo.compiler.toolchain import Toolchain, find_linker
 from mlgo.core.artifacts import column_type
 from mlgo.core.config import DEFAULT_COMPILE, CompileConfig
-from mlgo.core.errors import ArtifactError, CompilerExit, CompileTimeout, PolicyError
+from mlgo.core.errors import ArtifactError, PolicyError
 from mlgo.core.files import Draft, write_text
 from mlgo.core.scratch import scratch_directory
-from mlgo.export.cpp import CPP_FLAGS, cpp_sources
+from mlgo.export.cpp import CPP_FLAGS, cpp_sources, cpp_templates
+from mlgo.export.harness import run_tool
 from mlgo.export.questions import asked_features
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
@@ -42,7 +40,7 @@ CACHE = "MLGO_CACHE"
 """Environment variable that names the folder in which drivers are kept."""
 
 _SOURCES = Path(__file__).parent / "driver"
-_TIMEOUT_S = 300.0
+_LOCK_TIMEOUT_S = 600.0
 _MODEL_FLAGS = tuple(flag for flag in CPP_FLAGS if flag != "-fPIC")
 
 
@@ -121,11 +119,7 @@ def _build(choice: Choice, toolchain: Toolchain, place: Path) -> None:
         write_text(folder / "settings.h", _settings(choice, toolchain, policy, header, stamps))
         sources = [str(_SOURCES / "driver.cpp"), str(folder / f"{task.model}.cpp")]
         command = [str(linker), "cc", *CPP_FLAGS, f"-I{folder}", *sources, "-o", str(folder / "driver")]
-        run = run_bounded(command, _TIMEOUT_S, env={**os.environ, "ZIG_LOCAL_CACHE_DIR": str(folder)})
-        if run.returncode is None:
-            raise CompileTimeout(f"the driver is not made within {_TIMEOUT_S:g} s")
-        if run.returncode != 0:
-            raise CompilerExit(f"the driver does not compile: {without_folders(run.stderr.strip())[:500]}")
+        run_tool(command, env={**os.environ, "ZIG_LOCAL_CACHE_DIR": str(folder)})
         _install(folder / "driver", place)
 
 
@@ -152,7 +146,7 @@ def _settings(choice: Choice, toolchain: Toolchain, policy: Policy, header: Head
         "maker": [sys.executable, "-P", "-m", "mlgo"],
         "made_from": stamps,
     }
-    return _templates().get_template("settings.h.jinja").render(words)
+    return cpp_templates(_SOURCES).get_template("settings.h.jinja").render(words)
 
 
 def trained_settings(policy: Policy) -> CompileConfig:
@@ -205,7 +199,7 @@ def _locked(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise ArtifactError(f"cannot write {folder}: {error.strerror}; set {CACHE} to a folder for drivers") from error
     try:
-        end = time.monotonic() + 2 * _TIMEOUT_S
+        end = time.monotonic() + _LOCK_TIMEOUT_S
         while not _take(descriptor):
             if time.monotonic() > end:
                 raise ArtifactError(f"another process makes the driver in {folder} and does not end")
@@ -221,19 +215,3 @@ def _take(lock: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-@cache
-def _templates() -> Environment:
-    templates = Environment(
-        loader=FileSystemLoader(_SOURCES), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )  # fmt: skip
-    templates.filters["literal"] = _literal
-    return templates
-
-
-def _literal(text: str) -> str:
-    """A string of C; what is no plain text of ASCII is written byte by byte."""
-    plain = all(" " <= char <= "~" and char not in '"\\?' for char in text)
-    return f'"{text}"' if plain else '"' + "".join(f"\\{byte:03o}" for byte in os.fsencode(text)) + '"'

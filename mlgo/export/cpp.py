@@ -5,6 +5,7 @@ as ``fetch_`` and the decision; a negative index is an input that the model does
 and object by ``LLVM_OVERRIDE_MODEL_HEADER_<CLASS>`` and ``LLVM_OVERRIDE_MODEL_OBJECT_<CLASS>``.
 """
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -128,7 +129,7 @@ def selector(name: str) -> Selector:
 
 def tree_function(policy: Policy, trace: pa.Table) -> str:
     """The function of an exported tree that decides, for readers; takes and raises as `cpp_sources`."""
-    return _templates().get_template("tree.cpp.jinja").render(policy=_words(policy, trace))
+    return cpp_templates().get_template("tree.cpp.jinja").render(policy=_words(policy, trace))
 
 
 def export_selected(policies: Mapping[str, Policy], trace: pa.Table, folder: Path) -> None:
@@ -191,7 +192,7 @@ def _render(words: Sequence[dict[str, Any]], task: Task, title: str, more: Seque
         "policies": words,
     }
     kinds = {f"{task.model}.{kind}": f"model.{kind}.jinja" for kind in ("h", "cpp")}
-    return {file: _templates().get_template(template).render(shared) for file, template in kinds.items()}
+    return {file: cpp_templates().get_template(template).render(shared) for file, template in kinds.items()}
 
 
 def _words(policy: Policy, trace: pa.Table) -> dict[str, Any]:
@@ -291,8 +292,17 @@ def _float(value: Any) -> str:
 
 
 @cache
-def _templates() -> Environment:
-    return Environment(
-        loader=FileSystemLoader(_HERE), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+def cpp_templates(folder: Path = _HERE) -> Environment:
+    """Templates of C++ in a folder; their filter ``literal`` makes a string of C."""
+    templates = Environment(
+        loader=FileSystemLoader(folder), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True,
     )  # fmt: skip
+    templates.filters["literal"] = _literal
+    return templates
+
+
+def _literal(text: str) -> str:
+    """A string of C; what is no plain text of ASCII is written byte by byte."""
+    plain = all(" " <= char <= "~" and char not in '"\\?' for char in text)
+    return f'"{text}"' if plain else '"' + "".join(f"\\{byte:03o}" for byte in os.fsencode(text)) + '"'

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgo.compiler.process import run_bounded
+from mlgo.compiler.process import run_bounded, without_folders
 from mlgo.compiler.toolchain import zig_environment
 from mlgo.core.errors import CompilerExit, CompileTimeout
 from mlgo.core.scratch import scratch_directory
@@ -78,15 +78,20 @@ def build_harness(task: Task, command: Sequence[str]) -> Iterator[Harness]:
         yield Harness(program, np.dtype(task.actions.dtype))
 
 
-def run_tool(command: Sequence[str], cwd: Path | None = None) -> None:
+def run_tool(command: Sequence[str], cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:
     """Run a compiler, a linker or a model to its end.
+
+    Args:
+        command: program and arguments.
+        cwd: where it runs.
+        env: its environment; by default zig's caches are in the folder of shared work.
 
     Raises:
         CompilerExit: it fails.
         CompileTimeout: it does not end within five minutes.
     """
-    run = run_bounded(command, _TIMEOUT_S, cwd=cwd, env=zig_environment(shared_folder() / "zig-cache"))
+    run = run_bounded(command, _TIMEOUT_S, cwd=cwd, env=env or zig_environment(shared_folder() / "zig-cache"))
     if run.returncode is None:
         raise CompileTimeout(f"no end within {_TIMEOUT_S:g} s")
     if run.returncode != 0:
-        raise CompilerExit(f"the exported model does not compile or run: {run.stderr.strip()[:500]}")
+        raise CompilerExit(f"the exported model does not compile or run: {without_folders(run.stderr.strip())[:500]}")

@@ -1,6 +1,7 @@
 """`mlgo cc` and `mlgo c++` with the real compiler."""
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -160,6 +161,7 @@ def test_the_driver_is_made_anew_when_its_policy_changes(build, cache):
     [
         (["--policy", "/nowhere"], {}, "/nowhere"),
         (["--policy", "folder"], {}, "folder"),
+        (["--policy", "newer"], {}, "another task or LLVM version"),
         ([], {"TMPDIR": "/proc/none"}, "TMPDIR"),
         (["--policy", "other"], {"MLGO_CACHE": "/proc/none"}, "MLGO_CACHE"),
     ],
@@ -168,6 +170,9 @@ def test_what_is_wrong_is_said_once_and_the_build_goes_on(build, options, enviro
     build.write("calls.c", CALLS)
     (build.folder / "folder").mkdir()
     (build.folder / "other").symlink_to(default_policy())
+    shutil.copytree(default_policy(), build.folder / "newer")
+    text = (build.folder / "newer" / "policy.json").read_text()
+    build.write("newer/policy.json", text.replace('"callsite_height"', '"a_feature_to_come"'))
     run = build.cc("-Oz", "-c", "calls.c", "-o", "calls.o", options=options, **environment)
     assert run.returncode == 0
     assert (build.folder / "calls.o").exists()
