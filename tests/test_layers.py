@@ -26,7 +26,7 @@ LEVELS = [
     {"learn"},
     {"experiments"},
     {"export", "report"},
-    {"deploy"},
+    {"deploy", "foreign"},
     {"cli"},
 ]
 ABOVE = ("benchmarks", "scripts", "examples", "tests")

@@ -16,7 +16,7 @@ from mlgo.core.files import file_sha256
 from mlgo.core.measures import get_measure
 from mlgo.core.scratch import scratch_directory
 from mlgo.corpus.store import load_modules, unpack_bitcode
-from mlgo.policy.stored import load_policy
+from mlgo.policy.stored import load_stored, model_file
 from mlgo.problems.llvm.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.problems.llvm.task import Advisor, Setting, Task, get_task
 from mlgo.rollout.logged import logged_episode, write_episode, write_training_log
@@ -128,7 +128,7 @@ def parse_policy(text: str, task: Task, toolchain: Toolchain, stream: str) -> Ad
     if not Path(text).is_dir():
         words = ", ".join(f"{name}:SEED" if name == "random" else name for name in known)
         raise ConfigError(f"--policy {text}: neither {words} nor a policy's folder")
-    policy = load_policy(Path(text))
+    policy = load_stored(Path(text))
     if policy.task != task.name:
         raise PolicyError(f"{text} was trained for task {policy.task}, not {task.name}")
     return policy
@@ -152,7 +152,7 @@ def policy_identity(text: str) -> tuple[str, str]:
     folder = Path(text)
     if text in ("default", "never", "always") or not folder.is_dir():
         return text, ""
-    return folder.resolve().name, file_sha256(folder / "weights.npy")
+    return folder.resolve().name, file_sha256(model_file(folder))
 
 
 def find_bitcode(module: str, corpus: Path, config: Config, task: Task, toolchain: Toolchain, folder: Path) -> Path:

@@ -49,7 +49,7 @@ from mlgo.corpus.store import (
     unpack_project,
 )
 from mlgo.execution.cores import usable_cores
-from mlgo.policy.stored import load_policy
+from mlgo.policy.stored import load_stored
 from mlgo.report.pages import Table, count_column, text_column
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.linking import object_paths
@@ -178,7 +178,7 @@ def run_export(args: argparse.Namespace) -> None:
 def run_relink(args: argparse.Namespace) -> None:
     """Compile each module under the policy, link with the build's own tools, print what was made."""
     config, name = read_config(args), PolicyName.of(args.policy.resolve().name)
-    toolchain, policy = find_toolchain(config.toolchain, config.target), load_policy(args.policy)
+    toolchain, policy = find_toolchain(config.toolchain, config.target), load_stored(args.policy)
     shared = shared_folder()
     subject = one_project(args.project, shared / "bitcode")
     subject.check(policy.task, config.compile.optimization)

@@ -22,7 +22,7 @@ from mlgo.export.cpp import Cpp, tree_function
 from mlgo.export.questions import PARITY_QUESTIONS
 from mlgo.learn.distillation import Agreement, agreement, distil, taught_questions
 from mlgo.policy.policy import Policy
-from mlgo.policy.stored import load_policy, save_policy
+from mlgo.policy.stored import load_stored, model_file, save_policy
 
 _EXAMPLES = """
 mlgo distill data/policies/marginal-s0 -o data/policies/tree-s0
@@ -62,7 +62,7 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Fit, compare with the teacher on projects held out, write the policy and its C++."""
     PolicyName.of(args.output.resolve().name)
-    teacher, trace = load_policy(args.policy, Binary), read_table(args.trace)
+    teacher, trace = load_stored(args.policy, Binary), read_table(args.trace)
     if (task := read_provenance(args.trace).get("task", teacher.task)) != teacher.task:
         raise ConfigError(f"{args.trace} is of task {task!r}, not of {teacher.task!r}; take the trace of such a run")
     fitted, held_out = (_projects(args.corpus, split) for split in (_FITTED, _HELD_OUT))
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> None:
         algorithm="distill",
         leaves=args.leaves,
         teacher=args.policy.resolve().name,
-        teacher_sha256=file_sha256(args.policy / "weights.npy"),
+        teacher_sha256=file_sha256(model_file(args.policy)),
         trace_sha256=file_sha256(args.trace),
         fitted=sorted(fitted),
     )

@@ -32,8 +32,7 @@ from mlgo.execution.cores import usable_cores
 from mlgo.experiments.inference import Bootstrap
 from mlgo.experiments.looks import LOG, Look, look_of, write_look
 from mlgo.lto.project import Tools
-from mlgo.policy.policy import Policy
-from mlgo.policy.stored import load_policy
+from mlgo.policy.stored import StoredPolicy, load_stored, model_file
 from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost
 from mlgo.rollout.linked_search import SearchSettings, measure_search
@@ -112,7 +111,7 @@ def run(args: argparse.Namespace) -> None:
     subjects, output = _subjects(args, name)
     if args.search and args.form == "thin":
         raise ConfigError("--search looks at one compile of a module, --form thin has two; leave one of both out")
-    policy = load_policy(args.policy, Binary) if args.search else load_policy(args.policy)
+    policy = load_stored(args.policy, *([Binary] if args.search else []))
     compiling = values.section("compile", CompileConfig)
     for subject in subjects:
         subject.check(policy.task, compiling.optimization)
@@ -131,7 +130,7 @@ def run(args: argparse.Namespace) -> None:
         target=toolchain.target,
         compile=compiling.model_dump(),
         policy=str(name),
-        policy_sha256=file_sha256(args.policy / "weights.npy"),
+        policy_sha256=file_sha256(model_file(args.policy)),
         linker_sha256=file_sha256(linking.linker),
         **({"form": args.form} if args.form else {}),
         references=with_references,
@@ -228,7 +227,7 @@ def _subjects(args: argparse.Namespace, name: PolicyName) -> tuple[list[Subject]
     return subjects, args.output or paths[0] / "evaluation" / folder
 
 
-def _look(args: argparse.Namespace, policy: Policy, subjects: Sequence[Subject]) -> Look | None:
+def _look(args: argparse.Namespace, policy: StoredPolicy, subjects: Sequence[Subject]) -> Look | None:
     """Write down that somebody looks at the sealed test set; None if no project is of it.
 
     Raises:

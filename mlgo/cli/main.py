@@ -27,6 +27,7 @@ COMMANDS = {
     "ld++": "ld",
     "evaluate": "evaluate",
     "explain": "explain",
+    "import": "import_model",
     "distill": "distill",
     "combine": "combine",
     "replay": "replay",

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mlgo.core.errors import ArtifactError, ConfigError
 from mlgo.core.files import content_hash, file_sha256, write_text
-from mlgo.policy.policy import Policy
+from mlgo.policy.stored import StoredPolicy, model_file
 
 LOG = Path("docs/sealed-looks.md")
 """The log, in a working copy."""
@@ -54,7 +54,7 @@ class Look:
     headline: str = UNFINISHED
 
 
-def look_of(policy: Policy, folder: Path, form: str, contents: dict[str, str], reason: str) -> Look:
+def look_of(policy: StoredPolicy, folder: Path, form: str, contents: dict[str, str], reason: str) -> Look:
     """A look that begins now.
 
     Args:
@@ -80,7 +80,7 @@ def look_of(policy: Policy, folder: Path, form: str, contents: dict[str, str], r
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
         commit=_commit(),
         policy=folder.resolve().name,
-        weights=file_sha256(folder / "weights.npy")[:12],
+        weights=file_sha256(model_file(folder))[:12],
         provenance=", ".join([*told, f"all {content_hash(origin)[:12]}"]),
         form=form,
         projects=f"{len(contents)}, {content_hash(contents)[:12]}",

@@ -19,6 +19,7 @@ from mlgo.actions.reading import check_features
 from mlgo.core.errors import TrainingError
 from mlgo.policy.features import Unscaled
 from mlgo.policy.policy import Policy
+from mlgo.policy.stored import StoredPolicy
 from mlgo.policy.tree import LARGEST, Branching, Tree
 
 _CHUNK = 50_000
@@ -82,7 +83,7 @@ class Agreement:
         return asdict(self)
 
 
-def taught_questions(teacher: Policy, trace: pa.Table, projects: Collection[str]) -> Taught:
+def taught_questions(teacher: StoredPolicy, trace: pa.Table, projects: Collection[str]) -> Taught:
     """Ask a policy the recorded questions of some projects.
 
     Args:
@@ -94,7 +95,7 @@ def taught_questions(teacher: Policy, trace: pa.Table, projects: Collection[str]
         PolicyError: the trace lacks a feature.
         TrainingError: it holds no question of these projects.
     """
-    features = teacher.normalisation.features
+    features = teacher.features
     check_features(features, trace.column_names, "the trace")
     rows = trace.filter(pc.is_in(trace["project"], value_set=pa.array(sorted(projects), pa.string())))
     if not rows.num_rows:

@@ -42,6 +42,11 @@ class Policy:
         return get_task(self.task).actions
 
     @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features that it looks at."""
+        return self.normalisation.features
+
+    @property
     def num_inputs(self) -> int:
         """Inputs of a model for these features."""
         return self.actions.num_inputs(len(self.normalisation.features))

@@ -1,4 +1,7 @@
-"""Policies on disk: ``policy.json`` describes the model, ``weights.npy`` holds its numbers."""
+"""Policies on disk: ``policy.json`` describes the model, ``weights.npy`` holds its numbers.
+
+An imported policy has the graph ``model.tflite`` in place of numbers.
+"""
 
 import io
 from collections.abc import Callable
@@ -9,8 +12,10 @@ import numpy as np
 
 from mlgo.actions import ActionSpace, Binary
 from mlgo.core.errors import ArtifactError, ConfigError, PolicyError
-from mlgo.core.files import read_array, read_json, write_bytes, write_json
+from mlgo.core.files import file_sha256, read_array, read_json, write_bytes, write_json
 from mlgo.policy.features import Normalisation, Unscaled
+from mlgo.policy.graph import Graph
+from mlgo.policy.imported import ImportedPolicy
 from mlgo.policy.model import Shape
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
@@ -24,6 +29,12 @@ _NETWORK = 2
 """Format of a network; format 1 knows no units of features."""
 _TREE = 3
 """Format of a decision tree."""
+_IMPORTED = 4
+"""Format of an imported policy."""
+_GRAPH = "model.tflite"
+
+StoredPolicy = Policy | ImportedPolicy
+"""What a policy's folder holds. Both have a task, features, an action space and provenance, and answer a compiler."""
 
 
 class Kept(Protocol):
@@ -76,8 +87,43 @@ def save_model(weights: np.ndarray, record: dict[str, Any], folder: Path) -> Non
     write_json(folder / "policy.json", record)
 
 
+def save_imported(policy: ImportedPolicy, folder: Path) -> None:
+    """Write an imported policy; the same one gives the same bytes."""
+    write_bytes(folder / _GRAPH, policy.graph)
+    record = {"format": _IMPORTED, "task": policy.task, "features": list(policy.features)}
+    record |= {"graph_sha256": file_sha256(folder / _GRAPH), "provenance": policy.origin}
+    write_json(folder / "policy.json", record)
+
+
+def model_file(folder: Path) -> Path:
+    """The file that holds what a policy computes; its hash tells policies apart."""
+    graph = folder / _GRAPH
+    return graph if graph.exists() else folder / "weights.npy"
+
+
 def load_policy(folder: Path, actions: type[ActionSpace] = ActionSpace) -> Policy:
-    """Read a policy.
+    """Read a policy with a model of its own, for what looks into it: logits, weights, code.
+
+    Args:
+        folder: holds the files.
+        actions: action space that is needed; any by default.
+
+    Raises:
+        PolicyError: it was imported; else as `load_stored`.
+        ArtifactError: as `load_stored`.
+    """
+    policy = load_stored(folder, actions)
+    if isinstance(policy, ImportedPolicy):
+        tree = ", or a tree of it: mlgo distill" if policy.actions.yes_or_no else ""
+        raise PolicyError(
+            f"{folder} was imported: it answers a compiler in mlgo compile and mlgo evaluate, but its graph tells "
+            f"nothing else; take another policy{tree}"
+        )
+    return policy
+
+
+def load_stored(folder: Path, actions: type[ActionSpace] = ActionSpace) -> StoredPolicy:
+    """Read a policy of any kind, for what only wants its answers.
 
     Args:
         folder: holds the files.
@@ -87,14 +133,19 @@ def load_policy(folder: Path, actions: type[ActionSpace] = ActionSpace) -> Polic
         ArtifactError: files are missing, damaged, or of another version.
         PolicyError: its training failed, the files contradict each other, a weight is not a finite number, or it has
             another action space.
+        ConfigError: it was imported, and what runs its graph is not installed.
     """
     if (folder / FAILURE).exists():
         failure = read_json(folder / FAILURE)
         reason = failure.get("message") if isinstance(failure, dict) else failure
         raise PolicyError(f"{folder} holds no policy, its training failed: {reason}")
-    policy = load_model(folder, _decode)
-    if isinstance(policy.normalisation, Normalisation):
-        _check_scaling(folder, policy.normalisation)
+    policy: StoredPolicy
+    if (folder / _GRAPH).exists():
+        policy = _load_imported(folder)
+    else:
+        policy = load_model(folder, _decode)
+        if isinstance(policy.normalisation, Normalisation):
+            _check_scaling(folder, policy.normalisation)
     if not isinstance(policy.actions, actions):
         raise PolicyError(f"this needs actions that are {actions.__name__.lower()}, not a policy of {policy.task}")
     return policy
@@ -147,16 +198,35 @@ def decode_architecture(folder: Path, record: dict[str, Any]) -> Architecture:
     return Architecture(tuple(widths))
 
 
-def _decode(folder: Path, record: dict[str, Any], weights: np.ndarray) -> Policy:
-    form = record["format"]
-    if form not in (1, _NETWORK, _TREE):
-        raise PolicyError(f"{folder} has policy format {form}, this version reads 1 to {_TREE}; train it again")
+def _load_imported(folder: Path) -> ImportedPolicy:
+    record, path = read_json(folder / "policy.json"), folder / _GRAPH
+    try:
+        if record["format"] != _IMPORTED or record["graph_sha256"] != file_sha256(path):
+            raise ValueError(f"it does not belong to {_GRAPH}")
+        task, features = _decode_task(folder, record)
+        graph = Graph(content := path.read_bytes())
+        if {*features} - graph.inputs.keys() or get_task(task).decision not in graph.outputs:
+            raise ValueError(f"{_GRAPH} has not its inputs and output")
+        return ImportedPolicy(task, features, content, dict(record["provenance"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArtifactError(f"{folder} does not hold a readable policy ({error}); import it again") from error
+
+
+def _decode_task(folder: Path, record: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """The task and the features of a policy."""
     task = record["task"]
     if task not in [task.name for task in all_tasks()]:
         raise PolicyError(f"{folder} is for task {task!r}, which this version does not know")
     if not isinstance(record["features"], list):
         raise ValueError("features is not a list")
-    features = tuple(record["features"])
+    return task, tuple(record["features"])
+
+
+def _decode(folder: Path, record: dict[str, Any], weights: np.ndarray) -> Policy:
+    form = record["format"]
+    if form not in (1, _NETWORK, _TREE):
+        raise PolicyError(f"{folder} has policy format {form}, this version reads 1 to {_IMPORTED}; train it again")
+    task, features = _decode_task(folder, record)
     if form == _TREE:
         if type(record["nodes"]) is not int:
             raise ValueError(f"unusable number of nodes {record['nodes']}")

@@ -12,7 +12,7 @@ from mlgo.core.measures import scores_of
 from mlgo.core.names import PolicyName
 from mlgo.core.seeding import sample
 from mlgo.corpus.store import Module
-from mlgo.policy.policy import Policy
+from mlgo.policy.stored import StoredPolicy
 from mlgo.problems.llvm.task import HEURISTIC
 from mlgo.rollout.compiles import CompileHost, check_failures
 from mlgo.rollout.functions import function_rows
@@ -71,7 +71,7 @@ def compile_plain_all(
 
 def evaluate_policy(
     host: CompileHost,
-    policy: Policy,
+    policy: StoredPolicy,
     name: PolicyName,
     modules: Sequence[ScoredModule],
     bitcode: Mapping[str, Path],

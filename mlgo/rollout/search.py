@@ -16,7 +16,7 @@ from mlgo.actions import Observation
 from mlgo.core.errors import ArtifactError
 from mlgo.execution.trees import ReplayStore
 from mlgo.policy.overrides import OverridingAdvisor, observation_keys
-from mlgo.policy.policy import Policy
+from mlgo.policy.stored import StoredPolicy
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.outcome import CompileOutcome
@@ -56,11 +56,11 @@ class SearchResult:
     num_compiles: int
 
 
-def doubt_of(policy: Policy) -> Promise:
+def doubt_of(policy: StoredPolicy) -> Promise:
     """Flip first what the policy is least sure of: answers that it would not give, then logits close to 0."""
 
     def promise(header: Header, observations: np.ndarray, answers: np.ndarray) -> np.ndarray:
-        columns = [header.index(name) for name in policy.normalisation.features]
+        columns = [header.index(name) for name in policy.features]
         logits = policy.logits(Observation(observations[:, columns])).astype(np.float64)
         return np.where(answers != 0, -logits, logits)
 

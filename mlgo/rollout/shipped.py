@@ -13,7 +13,7 @@ from mlgo.core.measures import scores_of
 from mlgo.core.names import PolicyName
 from mlgo.corpus.seen import KINDS, Kinds, kind_of
 from mlgo.corpus.store import Module, Program
-from mlgo.policy.policy import Policy
+from mlgo.policy.stored import StoredPolicy
 from mlgo.problems.llvm.task import HEURISTIC
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.evaluation import compile_plain_all, evaluate_policy, result_row
@@ -41,7 +41,7 @@ class ProjectRun:
     """
 
     host: CompileHost
-    policy: Policy
+    policy: StoredPolicy
     name: PolicyName
     modules: Sequence[Module]
     programs: Sequence[Program]

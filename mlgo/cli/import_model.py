@@ -1,0 +1,72 @@
+"""`mlgo import`: a model that was trained elsewhere as a policy that compiles here."""
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from mlgo.cli.options import add_command, add_config_options, read_config, say
+from mlgo.compiler.probe import probe_channel
+from mlgo.compiler.toolchain import find_toolchain
+from mlgo.core.errors import ConfigError
+from mlgo.core.files import write_folder
+from mlgo.core.names import PolicyName
+from mlgo.foreign.importing import check_importable, compare_answers, convert_apart, policy_of
+from mlgo.policy.stored import save_imported
+from mlgo.problems.llvm.task import get_task
+
+_EXAMPLES = """
+mlgo import models/inline-Oz -o data/policies/google-s0
+mlgo import models/regalloc --task regalloc-evict -o data/policies/evict-s0 --json
+mlgo import models/old-inliner --toolchain /usr/bin/clang-17 -o data/policies/old-s0
+then: mlgo compile data/sample/json/parser.cpp --policy data/policies/google-s0
+      mlgo evaluate --policy data/policies/google-s0 --corpus data/corpus --split test
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Register the sub-command."""
+    parser = add_command(commands, "import", "make a policy of a SavedModel that was trained elsewhere", _EXAMPLES)
+    parser.add_argument("model", type=Path, help="folder of the SavedModel; its signature is called action")
+    parser.add_argument("--task", default="", metavar="NAME", help="what it decides (default: as its output says)")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="DIR", help="folder for the policy, called NAME-sSEED"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_config_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Convert, ask a compiler whether it offers the features, compare with TensorFlow, write."""
+    PolicyName.of(args.output.resolve().name)
+    if args.output.exists():
+        raise ConfigError(f"{args.output} is there already; remove it, or name another folder")
+    if args.task:
+        get_task(args.task)
+    config = read_config(args)
+    toolchain = find_toolchain(config.toolchain, config.target)
+    check_importable(args.model)
+    converted = convert_apart(args.model, args.task)
+    policy, task = policy_of(converted, args.model), get_task(converted.task)
+    header = probe_channel(toolchain, task, config.compile)
+    policy.respond_to(header)
+    found = compare_answers(policy, converted)
+    write_folder(args.output, lambda folder: save_imported(policy, folder))
+    offered = [spec.name for spec in header.features if spec.name not in task.default_features]
+    unused = [name for name in offered if name not in policy.features]
+    record = {
+        "policy": str(args.output),
+        "task": task.name,
+        "features": len(policy.features),
+        "not_looked_at": unused,
+        **asdict(found),
+    }
+    lines = [
+        f"{args.output}: a policy of {task.name}",
+        f"it looks at {len(policy.features)} of the {len(offered)} features that {toolchain.name} sends",
+        *([f"it does not look at {', '.join(unused)}"] if unused else []),
+        f"{found.questions - found.differing} of {found.questions} drawn questions are answered as TensorFlow runs the "
+        f"model; it gives {found.distinct} different answers",
+    ]
+    say(args, record, "\n".join(lines))

@@ -1,0 +1,1 @@
+"""Models that others have trained, made into policies."""
