@@ -205,10 +205,10 @@ def _load_imported(folder: Path) -> ImportedPolicy:
             raise ValueError(f"it does not belong to {_GRAPH}")
         task, features = _decode_task(folder, record)
         graph = Graph(content := path.read_bytes())
-        if {*features} - graph.inputs.keys() or get_task(task).decision not in graph.outputs:
+        if not features or {*features} - graph.inputs.keys() or get_task(task).decision not in graph.outputs:
             raise ValueError(f"{_GRAPH} has not its inputs and output")
         return ImportedPolicy(task, features, content, dict(record["provenance"]))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, ArtifactError) as error:
         raise ArtifactError(f"{folder} does not hold a readable policy ({error}); import it again") from error
 
 
