@@ -28,7 +28,7 @@ from mlgo.problems.llvm.task import Task, all_tasks, get_task
 UNFED = (*TRAINING_INPUTS, "inlining_default")
 """Inputs that are zero: what only training feeds. The last one is the compiler's own decision, no policy's business."""
 
-NUM_QUESTIONS = 500
+NUM_QUESTIONS = 200
 
 _TAG = "serve"
 _RESULT, _GRAPH, _ANSWERS = "result.json", "model.tflite", "answers.npy"

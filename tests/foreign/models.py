@@ -5,6 +5,7 @@ of one). Imported by programs that `in_tensorflow` runs, never by the tests' own
 """
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +59,12 @@ def always(names: Sequence[str]) -> Model:
 
 
 def learned(names: Sequence[str]) -> Model:
-    """As trained by ml-compiler-opt: buckets, their share with root and square, two layers, the larger of two logits."""
+    """As trained by ml-compiler-opt: shares of buckets with root and square, two layers, the larger of two logits."""
     rng, edges = np.random.default_rng(0), [-100, -30, -5, 0, 1, 2, 5, 10, 20, 50, 200, 1000]
     widths = (3 * len(names), 16, 2)
     layers = [
         (tf.Variable(rng.normal(size=size), dtype=tf.float32), tf.Variable(rng.normal(size=size[1]), dtype=tf.float32))
-        for size in zip(widths[:-1], widths[1:], strict=True)
+        for size in pairwise(widths)
     ]
 
     def rule(x: dict[str, Any]) -> dict[str, Any]:
@@ -80,7 +81,8 @@ def learned(names: Sequence[str]) -> Model:
 def first() -> Model:
     """As LLVM's own test model: the first register that may be freed."""
     return Model(
-        lambda x: {"index_to_evict": tf.argmax(tf.cast(x["mask"], tf.int32), axis=-1)}, specs(["mask", "is_free"], (33,))
+        lambda x: {"index_to_evict": tf.argmax(tf.cast(x["mask"], tf.int32), axis=-1)},
+        specs(["mask", "is_free"], (33,)),
     )
 
 
@@ -101,12 +103,20 @@ def longest() -> Model:
 
 
 def build(name: str, folder: Path, names: Sequence[str]) -> None:
-    """Write a good model."""
+    """Write a model that can be converted."""
+    cost, yes = specs(["cost_estimate"], (1,)), _rule(inlining_decision=tf.ones([1], tf.int64))
     makers: dict[str, Callable[[], Model]] = {"first": first, "lightest": lightest, "longest": longest}
     makers |= {
         "cheap": lambda: cheap(names),
         "always": lambda: always(names),
         "learned": lambda: learned(names),
+        "unknown-feature": lambda: Model(yes, specs(["cost_estimate", "loop_depth"], (1,))),
+        "float-feature": lambda: Model(yes, specs(["cost_estimate"], (1,), tf.float32)),
+        "wide-feature": lambda: Model(yes, specs(["cost_estimate"], (2,))),
+        "drawing": lambda: Model(
+            lambda x: {"inlining_decision": tf.cast(tf.random.uniform([1], seed=1) > 0.5, tf.int64)},
+            cost,
+        ),
     }
     makers[name]().save(folder)
 
@@ -153,13 +163,6 @@ def build_bad(name: str, folder: Path) -> None:
                     tf.linalg.det(tf.eye(2) * tf.cast(x["cost_estimate"], tf.float32)) > 0, tf.int64
                 )
             },
-            cost,
-        ),
-        "unknown-feature": lambda: Model(yes, specs(["cost_estimate", "loop_depth"], (1,))),
-        "float-feature": lambda: Model(yes, specs(["cost_estimate"], (1,), tf.float32)),
-        "wide-feature": lambda: Model(yes, specs(["cost_estimate"], (2,))),
-        "drawing": lambda: Model(
-            lambda x: {"inlining_decision": tf.cast(tf.random.uniform([1]) > 0.5, tf.int64)},
             cost,
         ),
         "other-key": lambda: Model(yes, cost),
