@@ -1,0 +1,119 @@
+"""`mlgo import`: from a SavedModel to compiles under it."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from mlgo.cli.main import build_parser
+from mlgo.core.errors import MlgoError
+from mlgo.policy.features import Normalisation
+from mlgo.policy.network import Architecture
+from mlgo.policy.policy import Policy
+from mlgo.policy.stored import save_policy
+from tests.cli.test_capture import captured, project
+
+__all__ = ["captured", "project"]
+
+PARSER = "data/sample/json/parser.cpp"
+BUILD = """
+import sys
+from pathlib import Path
+from tests.foreign.models import build, build_bad
+root = Path(sys.argv[1])
+build("always", root / "always", ["cost_estimate", "threshold"])
+for name in ("unknown-feature", "drawing"):
+    build(name, root / name, [])
+build_bad("other-key", root / "other-key")
+"""
+
+
+@pytest.fixture(scope="module")
+def models(in_tensorflow, tmp_path_factory):
+    pytest.importorskip("ai_edge_litert", reason="the interpreter is not installed: make setup EXTRA=import")
+    root = tmp_path_factory.mktemp("models")
+    in_tensorflow(BUILD, root)
+    return root
+
+
+@pytest.fixture(scope="module")
+def always(models, mlgo):
+    """A model that always inlines, imported."""
+    run = mlgo("import", models / "always", "-o", models / "policies" / "always-s0")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.startswith(f"{models / 'policies' / 'always-s0'}: a policy of inline-size\n")
+    assert "it looks at 2 of the 38 features that ziglang clang 22.1.8 sends\n" in run.stdout
+    assert "200 of 200 drawn questions are answered as TensorFlow runs the model; it gives 1 diff" in run.stdout
+    return models / "policies" / "always-s0"
+
+
+@pytest.mark.slow
+def test_compiles_as_the_rule_does(always, mlgo):
+    found = []
+    for policy in (always, "always"):
+        run = mlgo("compile", PARSER, "--policy", policy, "--json")
+        assert (run.returncode, run.stderr) == (0, "")
+        found.append(json.loads(run.stdout))
+    for record in found:
+        del record["policy"], record["seconds"]
+    assert found[0] == found[1]
+    assert found[0]["inlined"] == found[0]["questions"] > 100
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("make"), reason="needs make")
+def test_a_project_is_evaluated_as_under_the_same_rule_with_weights(always, captured, mlgo, tmp_path):
+    scaling = Normalisation(("cost_estimate",), np.zeros(1, np.float32), np.ones(1, np.float32))
+    weights = np.array([0, 1], np.float32)
+    save_policy(Policy("inline-size", scaling, Architecture((1, 1)), weights), tmp_path / "other-s0")
+    found = []
+    for policy in (always, tmp_path / "other-s0"):
+        run = mlgo(
+            "evaluate", "--policy", policy, "--project", captured, "--workers", "2", "--search", "3",
+            "--output", tmp_path / f"out-{policy.name}", "--json",
+        )  # fmt: skip
+        assert run.returncode == 0, run.stderr
+        rows = json.loads(run.stdout)["shipped"]
+        found.append([{**row, "contender": row["contender"].replace(policy.name, "it")} for row in rows])
+    assert found[0] == found[1]
+    assert "it" in {row["contender"] for row in found[0]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("other-key", "has no signature 'action', only __saved_model_init_op, serving_default"),
+        ("unknown-feature", "the compiler lacks 1 of the policy's features (loop_depth)"),
+        ("drawing", "a model that draws its answers cannot be imported"),
+    ],
+)
+def test_what_is_refused_leaves_nothing(model, words, models, mlgo, tmp_path):
+    run = mlgo("import", models / model, "-o", tmp_path / "policies" / "it-s0")
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr.startswith("error: ")
+    assert words in run.stderr
+    assert run.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def import_(*words):
+    args = build_parser(["import"]).parse_args(["import", *map(str, words)])
+    args.run(args)
+
+
+def test_mistakes_are_found_before_tensorflow_starts(tmp_path):
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "saved_model.pb").touch()
+    (tmp_path / "there-s0").mkdir()
+    for words, message in (
+        ((model, "-o", tmp_path / "there-s0"), r"there-s0 is there already; remove it, or name another folder"),
+        ((model, "-o", tmp_path / "unnamed"), r"unnamed"),
+        ((model, "-o", tmp_path / "new-s0", "--task", "unrolling"), r"unrolling"),
+        ((tmp_path, "-o", tmp_path / "new-s0"), r"holds no saved_model.pb; give the folder of a SavedModel"),
+    ):
+        with pytest.raises(MlgoError, match=message):
+            import_(*words)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "there-s0"]
