@@ -96,9 +96,17 @@ def save_imported(policy: ImportedPolicy, folder: Path) -> None:
 
 
 def model_file(folder: Path) -> Path:
-    """The file that holds what a policy computes; its hash tells policies apart."""
-    graph = folder / _GRAPH
-    return graph if graph.exists() else folder / "weights.npy"
+    """The file that holds what a policy computes; its hash tells policies apart.
+
+    Raises:
+        ArtifactError: there is no readable ``policy.json``.
+    """
+    return folder / (_GRAPH if _is_imported(folder) else "weights.npy")
+
+
+def _is_imported(folder: Path) -> bool:
+    record = read_json(folder / "policy.json")
+    return isinstance(record, dict) and record.get("format") == _IMPORTED
 
 
 def load_policy(folder: Path, actions: type[ActionSpace] = ActionSpace) -> Policy:
@@ -114,7 +122,7 @@ def load_policy(folder: Path, actions: type[ActionSpace] = ActionSpace) -> Polic
     """
     policy = load_stored(folder, actions)
     if isinstance(policy, ImportedPolicy):
-        tree = ", or a tree of it: mlgo distill" if policy.actions.yes_or_no else ""
+        tree = f", or a tree of it: mlgo distill {folder} -o NAME-sSEED" if policy.actions.yes_or_no else ""
         raise PolicyError(
             f"{folder} was imported: it answers a compiler in mlgo compile and mlgo evaluate, but its graph tells "
             f"nothing else; take another policy{tree}"
@@ -140,7 +148,7 @@ def load_stored(folder: Path, actions: type[ActionSpace] = ActionSpace) -> Store
         reason = failure.get("message") if isinstance(failure, dict) else failure
         raise PolicyError(f"{folder} holds no policy, its training failed: {reason}")
     policy: StoredPolicy
-    if (folder / _GRAPH).exists():
+    if _is_imported(folder):
         policy = _load_imported(folder)
     else:
         policy = load_model(folder, _decode)
@@ -201,7 +209,7 @@ def decode_architecture(folder: Path, record: dict[str, Any]) -> Architecture:
 def _load_imported(folder: Path) -> ImportedPolicy:
     record, path = read_json(folder / "policy.json"), folder / _GRAPH
     try:
-        if record["format"] != _IMPORTED or record["graph_sha256"] != file_sha256(path):
+        if record["graph_sha256"] != file_sha256(path):
             raise ValueError(f"it does not belong to {_GRAPH}")
         task, features = _decode_task(folder, record)
         graph = Graph(content := path.read_bytes())

@@ -320,7 +320,7 @@ def test_what_needs_a_model_of_its_own_says_so(imported, toolchain, tmp_path):
     save_imported(imported("cheap"), tmp_path / "cheap-s0")
     save_imported(imported("first"), tmp_path / "first-s0")
     with pytest.raises(
-        PolicyError, match=r"cheap-s0 was imported: .*; take another policy, or a tree of it: mlgo dist"
+        PolicyError, match=r"cheap-s0 was imported: .*; take another policy, or a tree of it: mlgo distill \S+ -o"
     ):
         make_driver(Choice(tmp_path / "cheap-s0"), toolchain)
     with pytest.raises(PolicyError, match=r"first-s0 was imported: .*; take another policy$"):
@@ -399,7 +399,7 @@ def record(policy, folder, change):
     ("change", "words"),
     [
         (lambda one: one.update(graph_sha256="0"), "does not belong to model.tflite"),
-        (lambda one: one.update(format=2), "does not belong to model.tflite"),
+        (lambda one: one.update(format=2), "weights.npy is missing"),
         (lambda one: one.update(features=["li_size"]), "has not its inputs and output"),
         (lambda one: one.update(features=[]), "has not its inputs and output"),
         (lambda one: one.update(features=[["li_size"]]), "does not hold a readable policy"),
@@ -426,6 +426,13 @@ def test_a_damaged_graph_is_refused(content, imported, tmp_path):
     found = json.loads((tmp_path / "policy.json").read_text()) | {"graph_sha256": file_sha256(path)}
     (tmp_path / "policy.json").write_text(json.dumps(found))
     with pytest.raises(ArtifactError, match="no graph of TensorFlow Lite"):
+        load_stored(tmp_path)
+
+
+def test_a_missing_graph_is_named(imported, tmp_path):
+    save_imported(imported("cheap"), tmp_path)
+    (tmp_path / "model.tflite").unlink()
+    with pytest.raises(ArtifactError, match=r"model\.tflite"):
         load_stored(tmp_path)
 
 

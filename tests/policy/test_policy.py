@@ -183,7 +183,7 @@ def test_pickles_are_refused(policy, tmp_path):
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("format", 4, "policy format 4"),
+        ("format", 5, "policy format 5"),
         ("widths", [2, 4, 1], "3 weights where layers"),
         ("widths", [1, 1], "weights where layers"),
         ("features", ["a"], "2 inputs where what it sees makes 1"),
