@@ -98,8 +98,8 @@ def lightest() -> Model:
 
 
 def longest() -> Model:
-    """As LLVM's own test model: the length of the live range."""
-    return Model(lambda x: {"priority": tf.cast(x["li_size"], tf.float32)}, specs(["li_size", "stage"], (1,)))
+    """As LLVM's own test model, the length of the live range; for any number of questions at a time."""
+    return Model(lambda x: {"priority": tf.cast(x["li_size"], tf.float32)}, specs(["li_size", "stage"], (None,)))
 
 
 def build(name: str, folder: Path, names: Sequence[str]) -> None:
@@ -127,10 +127,11 @@ def answers(folder: Path, questions: dict[str, np.ndarray], decision: str) -> np
     inputs = action.structured_input_signature[1]
     found = []
     for step in range(len(next(iter(questions.values())))):
+        shapes = {name: [length or 1 for length in spec.shape] for name, spec in inputs.items()}
         fed = {
-            name: tf.constant(questions[name][step].reshape(spec.shape), spec.dtype)
+            name: tf.constant(questions[name][step].reshape(shapes[name]), spec.dtype)
             if name in questions
-            else tf.zeros(spec.shape, spec.dtype)
+            else tf.zeros(shapes[name], spec.dtype)
             for name, spec in inputs.items()
         }
         found.append(action(**fed)[decision].numpy().item())
