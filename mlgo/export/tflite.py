@@ -7,6 +7,7 @@ it does not feed. LLVM takes the position of an input for its tensor, and a name
 the first one, so both are checked here.
 """
 
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from mlgo.core.errors import PolicyError
+from mlgo.core.errors import ArtifactError, PolicyError
 from mlgo.core.files import read_json, write_bytes, write_folder, write_json
 from mlgo.core.scratch import scratch_directory
 from mlgo.export.form import Ask
@@ -43,7 +44,8 @@ class TFLite:
         task = get_task(policy.task)
         with scratch_directory() as scratch:
             SavedModel().write(policy, trace, scratch / "saved_model")
-            model, output = _convert(scratch / "saved_model", task.decision)
+            model = converted(scratch / "saved_model")
+            output = signature_of(scratch / "saved_model").outputs[task.decision].name
         name, port = output.rsplit(":", 1)
         tensor = {"name": name, "port": int(port), "type": _TYPES[np.dtype(task.actions.dtype).name], "shape": [1]}
 
@@ -78,12 +80,24 @@ class TFLite:
         yield ask
 
 
-def _convert(saved_model: Path, decision: str) -> tuple[bytes, str]:
-    """The model, of TensorFlow Lite's own operators alone, and the name of its output."""
+def converted(saved_model: Path) -> bytes:
+    """Convert a SavedModel to a graph of TensorFlow Lite's own operators alone.
+
+    Raises:
+        PolicyError: it has other operators.
+        ArtifactError: it cannot be converted.
+    """
     tf = import_tensorflow()
-    converter = tf.lite.TFLiteConverter.from_saved_model(str(saved_model), signature_keys=[SIGNATURE])
-    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
-    return converter.convert(), signature_of(saved_model).outputs[decision].name
+    try:
+        converter = tf.lite.TFLiteConverter.from_saved_model(str(saved_model), signature_keys=[SIGNATURE])
+        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+        graph: bytes = converter.convert()
+    except Exception as error:  # there is no list of what it may raise
+        if lacking := re.findall(r"^(?:TF Select|Custom) ops: (.+)$", str(error), re.MULTILINE):
+            raise PolicyError(f"TensorFlow Lite lacks operators of {saved_model}: {', '.join(lacking)}") from error
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:300]
+        raise ArtifactError(f"TensorFlow Lite cannot convert {saved_model}: {reason}") from error
+    return graph
 
 
 def _interpreter(tf: Any, model: bytes) -> Any:

@@ -9,7 +9,6 @@ gen-regalloc-priority-test-model.py): tag ``serve``, signature ``action``; input
 training feeds; an output is named as the decision. Shapes may be [], [1], [33] or [1, 33].
 """
 
-import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from mlgo.core.files import read_array, read_json, write_bytes, write_json
 from mlgo.core.seeding import generator
 from mlgo.core.types import DTYPES, TensorSpec
 from mlgo.export.saved_model import SIGNATURE, TRAINING_INPUTS
+from mlgo.export.tflite import converted
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.problems.llvm.task import Task, all_tasks, get_task
 
@@ -76,7 +76,7 @@ def convert(saved_model: Path, task: str, folder: Path) -> None:
     problem = _problem_of(signature, task)
     features = _features_of(signature, problem)
     questions = drawn_questions(problem, [signature.inputs[name] for name in features])
-    write_bytes(folder / _GRAPH, _flatbuffer(tf, saved_model))
+    write_bytes(folder / _GRAPH, converted(saved_model))
     np.save(folder / _ANSWERS, _asked(tf, saved_model, signature, problem, questions))
     for number, name in enumerate(features):
         np.save(folder / f"{number}.npy", questions[name])
@@ -174,18 +174,6 @@ def _features_of(signature: _Signature, task: Task) -> list[str]:
     if missing := [name for name in task.actions.needed if name not in features]:
         raise PolicyError(f"the model lacks the input {_listed(missing)}, which tells what answers are legal")
     return features
-
-
-def _flatbuffer(tf: Any, folder: Path) -> bytes:
-    try:
-        converter = tf.lite.TFLiteConverter.from_saved_model(str(folder), signature_keys=[SIGNATURE], tags={_TAG})
-        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
-        content: bytes = converter.convert()
-    except Exception as error:  # there is no list of what it may raise
-        if lacking := re.findall(r"^(?:TF Select|Custom) ops: (.+)$", str(error), re.MULTILINE):
-            raise PolicyError(f"TensorFlow Lite lacks operators of {folder}: {', '.join(lacking)}") from error
-        raise ArtifactError(f"TensorFlow Lite cannot convert {folder}: {_first_line(error)}") from error
-    return content
 
 
 def _asked(tf: Any, folder: Path, signature: _Signature, task: Task, questions: dict[str, np.ndarray]) -> np.ndarray:
