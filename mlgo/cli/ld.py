@@ -47,8 +47,7 @@ def run(args: argparse.Namespace) -> None:
     toolchain, choice = chosen(args)
     wanted = LinkCommand.read(args.arguments)
     try:
-        if not wanted.has_bitcode:
-            raise NothingToMerge("there is no bitcode among the inputs; compile with mlgo cc --whole or --thin")
+        wanted.check()
         picked = choice()
         policy = load_policy(picked.policy)
         settings = trained_settings(policy).model_copy(update={"compile_timeout_s": args.timeout})

@@ -7,16 +7,17 @@ start files, libraries and options are its own. The link itself is lld's.
 """
 
 import json
+import re
 import shlex
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mlgo.compiler.linked import section_sizes
 from mlgo.compiler.linker import run_linker
 from mlgo.compiler.module_file import with_options
-from mlgo.compiler.process import run_bounded
+from mlgo.compiler.process import run_bounded, without_folders
 from mlgo.compiler.session import compile_plain, compile_under_advice
 from mlgo.compiler.toolchain import Toolchain, find_linker
 from mlgo.core.config import CompileConfig
@@ -31,6 +32,10 @@ from mlgo.problems.llvm.task import Task
 _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 _ARCHIVE = b"!<arch>\n"
 _VALUED = frozenset({"-o", "-L", "-l", "-T", "-u", "-z", "-e", "-Xlinker", "-target", "-x", "-I", "-D", "-isysroot"})
+_PLACED = re.compile(
+    r"-*(no-)?whole-archive|-*(push|pop)-state|-*(start|end)-lib|-B(static|dynamic)|-d[ny]|-*format\b.*"
+)
+"""Options that are about the files behind them. Files are moved to one place here."""
 _CODE = ("-fPIC", "-ffunction-sections", "-fdata-sections")
 """Nobody tells which programs are linked at a fixed address. What is internal costs no byte more with it."""
 
@@ -59,8 +64,10 @@ class LinkCommand:
         inputs, options, output = [], [], "a.out"
         words = iter(_opened(arguments))
         for word in words:
-            if word == "-o":
+            if word in ("-o", "--output"):
                 output = next(words, output)
+            elif found := re.fullmatch(r"--output=(.+)|-o(?!bj)(.+)", word):
+                output = found[1] or found[2]
             elif word in _VALUED:
                 options += [word, *([value] if (value := next(words, None)) is not None else [])]
             elif not word.startswith("-") and _kind(Path(word)):
@@ -68,6 +75,37 @@ class LinkCommand:
             else:
                 options.append(word)
         return cls(tuple(inputs), tuple(options), Path(output))
+
+    def check(self) -> None:
+        """Refuse what cannot be linked here.
+
+        Raises:
+            NothingToMerge: there is no bitcode.
+            LinkError: an option depends on its place among the files, or the output has no folder.
+        """
+        if not self.has_bitcode:
+            raise NothingToMerge("there is no bitcode among the inputs; compile with mlgo cc --whole or --thin")
+        for word in self.options:
+            for option in word.removeprefix("-Wl,").split(","):
+                if _PLACED.fullmatch(option):
+                    raise LinkError(f"{option} depends on its place among the files")
+        if not self.output.absolute().parent.is_dir():
+            raise LinkError(f"there is no folder for {self.output}")
+
+    @property
+    def target(self) -> tuple[str, ...]:
+        """Options that name a target."""
+        for number, word in enumerate(self.options):
+            if word == "-target":
+                return self.options[number : number + 2]
+            if word.startswith("--target="):
+                return (word,)
+        return ()
+
+    def compiler(self, toolchain: Toolchain) -> Toolchain:
+        """The compiler for that target, of which zig's name may end in a version of the C library."""
+        named = "".join(self.target[-1:]).removeprefix("--target=")
+        return replace(toolchain, target=re.sub(r"(\.\d+)+$", "", named)) if named else toolchain
 
     @property
     def has_bitcode(self) -> bool:
@@ -131,12 +169,13 @@ def link_whole(
     with scratch_directory() as folder:
         linking = _Linking(wanted, toolchain, language, advice.settings, folder)
         merged, objects = linking.merged(), {name: folder / f"{name}.o" for name in ("advised", "plain")}
+        compiler = wanted.compiler(toolchain)
         asked = compile_under_advice(
-            toolchain, advice.task, merged, advice.policy, advice.settings, object_path=objects["advised"]
+            compiler, advice.task, merged, advice.policy, advice.settings, object_path=objects["advised"]
         )
         advised, plain = linking.with_object(objects["advised"]), None
         if guard:
-            compile_plain(toolchain, merged, advice.settings, object_path=objects["plain"])
+            compile_plain(compiler, merged, advice.settings, object_path=objects["plain"])
             plain = linking.with_object(objects["plain"])
         return _kept(wanted.output, asked.num_questions, advised, plain)
 
@@ -181,16 +220,18 @@ class _Linking:
         source = self._folder / "stand-in.c"
         source.write_text("int main(void) { return 0; }\n")
         start = plain_command(toolchain, language)
-        self._run([*plain_command(toolchain, "c"), "-c", str(source), "-o", str(stand_in)])
+        self._said([*plain_command(toolchain, "c"), *self._wanted.target, "-c", str(source), "-o", str(stand_in)])
         tell = "--verbose" if toolchain.is_zig else "-###"
-        said = self._run([*start, tell, str(stand_in), *self._wanted.options, "-o", str(output)])
+        # The link itself may fail: it says first how it links, and of one object not every option makes sense.
+        said = self._said([*start, tell, str(stand_in), *self._wanted.options, "-o", str(output)])
         for line in reversed(said.splitlines()):
             words = shlex.split(line) if str(stand_in) in line else []
             if str(stand_in) in words and str(output) in words:
                 words[words.index(str(output))] = "{output}"
                 place = words.index(str(stand_in))
                 return words[1:place], words[place + 1 :]
-        raise LinkError("the compiler does not tell how it links")
+        error = next((f": {without_folders(line)}" for line in said.splitlines() if "error:" in line), "")
+        raise LinkError(f"the compiler does not tell how it links{error}")
 
     def merged(self) -> Path:
         """All bitcode that the link takes, as one module."""
@@ -217,12 +258,11 @@ class _Linking:
         words[words.index("{output}")] = str(output)
         run_linker([*start, str(find_linker()), "ld.lld", *words], self._timeout_s)
 
-    def _run(self, command: list[str]) -> str:
+    def _said(self, command: list[str]) -> str:
+        """What a command says on stderr, however it ends."""
         run = run_bounded(command, self._timeout_s)
         if run.returncode is None:
             raise CompileTimeout(f"{Path(command[0]).name} did not end within {self._timeout_s:g} s")
-        if run.returncode != 0:
-            raise CompilerExit(f"the compiler does not tell how it links: {run.stderr.strip()[-300:]}")
         return run.stderr
 
 

@@ -63,6 +63,7 @@ def test_the_advice_changes_the_object_and_plain_is_the_compiler_itself(build, z
         (["--version"], "plain", "compiles nothing"),
         (["-Oz", "-c", "empty.s"], "plain", "compiles nothing"),
         (["-Oz", "-c", "calls.c", "other.c"], "plain", "several sources"),
+        (["-Oz", "-c", "calls.c", "--coverage"], "plain", "would name a temporary folder"),
         (["-Oz", "-S", "calls.c"], "advised", ""),
         (["-O2", "-Oz", "-c", "calls.c"], "advised", ""),
         (["-Oz", "-c", "-x", "c", "calls.text"], "advised", ""),
@@ -84,7 +85,7 @@ def test_what_is_advised(build, zig, arguments, outcome, reason):
     assert (line["outcome"], reason in line["reason"]) == (outcome, True)
     assert line["questions"] == (2 if outcome == "advised" and "empty.c" not in arguments else 0)
     warned = [text for text in run.stderr.splitlines() if "mlgo cc: warning" in text]
-    assert len(warned) == (1 if "several" in reason else 0)
+    assert len(warned) == (1 if "several" in reason or "folder" in reason else 0)
 
 
 def test_the_standard_input(build):
@@ -106,6 +107,15 @@ def test_a_source_with_an_error_is_the_compilers_to_refuse(build, zig):
     plain = build.run(zig, "cc", "-Oz", "-c", "broken.c")
     assert (run.returncode, run.stderr) == (plain.returncode, plain.stderr)
     assert run.returncode == 1
+
+
+def test_a_precompiled_header_is_of_the_same_level(build):
+    build.write("all.h", CALLS)
+    build.write("uses.c", "int more(int x) { return use(x); }")
+    assert build.cc("-Oz", "-x", "c-header", "all.h", "-o", "all.h.pch").returncode == 0
+    run = build.cc("-Oz", "-include-pch", "all.h.pch", "-c", "uses.c")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert build.log[0]["outcome"] == "advised"
 
 
 def test_compiling_and_linking_in_one_command(build):

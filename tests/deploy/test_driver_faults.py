@@ -1,15 +1,20 @@
 """Compilers that break the channel's rules, and drivers that are killed: the build goes on, and nothing stays."""
 
 import os
+import pty
+import select
+import shlex
 import shutil
 import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from mlgo.deploy import drivers
-from tests.conftest import all_end, begins
+from tests.conftest import WITHIN_S, all_end, begins
 
 PLAIN = '[ -z "$base" ] && { echo plain; exit 0; }\n'
 
@@ -31,7 +36,7 @@ def run(driver, *arguments, timeout=60):
         ("header | sed 's/inlining_decision/other/' >$base.out; sleep 60", "another kind of answer"),
         ("{ header; question | sed '$ s/$/x/'; } >$base.out; sleep 60", "longer than it said"),
         ("{ header; question; } >$base.out; exit 3", "failed while it was advised"),
-        ("{ header; question; } >$base.out; kill -SEGV $$", "failed while it was advised"),
+        ("{ header; question; } >$base.out; kill -SEGV $$", "crashed while it was advised"),
     ],
 )
 def test_a_compiler_that_breaks_the_rules(faulty, text, reason):
@@ -39,6 +44,42 @@ def test_a_compiler_that_breaks_the_rules(faulty, text, reason):
     assert (found.returncode, found.stdout) == (0, "plain\n")
     assert found.stderr.count("mlgo cc: warning") == 1
     assert reason in found.stderr
+
+
+def test_an_error_that_has_nothing_to_do_with_the_advice_is_said_once(faulty):
+    text = '[ -n "$base" ] && { header; question; } >$base.out; echo "undefined symbol: f" >&2; exit 4'
+    found = run(faulty(text), "-Oz", "-c", "file.c")
+    assert (found.returncode, found.stderr) == (4, "undefined symbol: f\n")
+
+
+def test_a_terminal_that_stops_what_writes_in_the_background(faulty):
+    """`stty tostop` stops process groups other than the terminal's at their first output, by SIGTTOU."""
+    driver = faulty("echo warned >&2; { header; question; } >$base.out; exit 0")
+    script = f"stty tostop; {shlex.join([*driver, '--new', '--', '-Oz', '-c', 'file.c'])}; echo status $?"
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv("/bin/sh", ["sh", "-c", script])
+    said, end = b"", time.monotonic() + WITHIN_S
+    while b"status" not in said and select.select([terminal], [], [], end - time.monotonic())[0]:
+        said += os.read(terminal, 4096)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    os.close(terminal)
+    assert b"warned" in said
+    assert b"status 0" in said
+
+
+def test_nobody_is_left_to_be_waited_for(faulty):
+    """Where process 1 collects no orphans, as in many containers, each would stay for ever."""
+    driver = [*faulty("{ header; question; } >$base.out; exit 0"), "--new", "--", "-Oz", "-c", "file.c"]
+    program = (
+        "import ctypes, os, subprocess, sys\n"
+        "ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)\n"  # PR_SET_CHILD_SUBREAPER: orphans come here
+        "subprocess.run(sys.argv[1:], check=True)\n"
+        "try:\n    print(os.waitpid(-1, os.WNOHANG))\nexcept ChildProcessError:\n    print('none')\n"
+    )
+    found = subprocess.run([sys.executable, "-c", program, *driver], capture_output=True, text=True, timeout=60)
+    assert found.stdout == "none\n"
 
 
 def test_answers_come_in_pieces_and_after_a_second_header(faulty):

@@ -126,6 +126,7 @@ def test_the_guard_keeps_the_smaller(build):
         (["--policy", "/nowhere"], ["main.o", "native.o", "library.o"], 0, "/nowhere"),
         (["--timeout", "0.001"], ["main.o", "native.o", "library.o"], 0, "within"),
         ([], ["main.o", "native.o"], 1, "twice"),
+        ([], ["-Wl,--whole-archive", "library.o", "-Wl,--no-whole-archive", "main.o", "native.o"], 0, "depends on its"),
     ],
 )
 def test_what_is_wrong_is_said_once_and_the_compiler_links(parts, options, inputs, status, message):
@@ -135,6 +136,26 @@ def test_what_is_wrong_is_said_once_and_the_compiler_links(parts, options, input
     assert message in run.stderr
     assert run.stderr.count("mlgo ld: warning") == 1
     assert (parts.folder / "program").exists() == (status == 0)
+
+
+def test_the_output_may_stand_with_its_option(parts, archive):
+    assert parts.run(MLGO, "ld", "--", "-oprogram", "main.o", "native.o", archive).returncode == 0
+    assert parts.run("./program").stdout == "40 102\n"
+
+
+def test_another_target(build):
+    build.write("start.c", "void _start(void) { for (;;); }")
+    flags = ["-target", "aarch64-linux-musl", "-Oz", "-nostdlib"]
+    assert build.cc(*flags, "-c", "start.c", options=["--whole"]).returncode == 0
+    run = build.run(MLGO, "ld", "--log", "links", "--", *flags, "start.o", "-o", "program")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert (build.folder / "program").read_bytes()[18] == 183  # EM_AARCH64
+
+
+def test_a_folder_that_is_not_there_is_not_made(parts, archive):
+    run = parts.run(MLGO, "ld", "--", "main.o", "native.o", archive, "-o", "nowhere/program")
+    assert run.returncode != 0
+    assert not (parts.folder / "nowhere").exists()
 
 
 def test_arguments_are_sorted(parts):

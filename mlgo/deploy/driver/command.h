@@ -10,7 +10,9 @@ struct Command {
   const char *Level = "-O0";     // the last of its options for optimization
   const char *Source = nullptr;  // the first of its sources
   int NumSources = 0;            // C, C++, Objective-C, IR and bitcode; no assembly
+  bool HasHeader = false;        // a header is compiled, for sources to come
   bool ReadsInput = false;       // a source comes from the standard input
+  bool NamesFolders = false;     // its objects name the folder of zig's cache
   bool HasCode = true;           // it does not end before code is optimized
   bool MakesObject = false;      // it ends before linking, with an object
 };
@@ -21,6 +23,8 @@ inline const char *const SourceSuffixes[] = {".c",  ".cc",  ".cp",  ".cxx", ".cp
                                              ".ii", ".m",   ".mm",  ".M",   ".mi",  ".mii", ".ll",  ".bc", nullptr};
 inline const char *const SourceLanguages[] = {"c",           "c++",           "cpp-output", "c++-cpp-output",
                                               "objective-c", "objective-c++", "ir",         nullptr};
+inline const char *const HeaderSuffixes[] = {".h", ".hh", ".hpp", ".hxx", ".H", ".h++", nullptr};
+inline const char *const Naming[] = {"--coverage", "-fprofile-arcs", "-ftest-coverage", "-gsplit-dwarf", nullptr};
 inline const char *const WithValue[] = {"-o",        "-I",       "-D",          "-U",         "-L",       "-l",
                                         "-include",  "-imacros", "-isystem",    "-iquote",    "-MF",      "-MT",
                                         "-MQ",       "-target",  "-arch",       "-Xclang",    "-Xlinker", "-mllvm",
@@ -30,9 +34,14 @@ inline const char *const WithValue[] = {"-o",        "-I",       "-D",          
 inline const char *const Ends[] = {"-E",        "-M",           "-MM",          "-fsyntax-only", "--version", "-###",
                                    "--analyze", "-dumpversion", "-dumpmachine", "-emit-ast",     "--help",    nullptr};
 
-inline bool hasSourceSuffix(const char *Path) {
+inline bool hasSuffix(const char *Path, const char *const *Suffixes) {
   const char *Dot = strrchr(Path, '.');
-  return Dot && !strchr(Dot, '/') && isAmong(Dot, SourceSuffixes);
+  return Dot && !strchr(Dot, '/') && isAmong(Dot, Suffixes);
+}
+
+inline bool isHeaderLanguage(const char *Language) {
+  const char *Dash = strrchr(Language, '-');
+  return Dash && isSame(Dash, "-header");
 }
 
 // Words of a response file, which GNU tools quote as a shell does. A file that cannot be read has none.
@@ -89,9 +98,13 @@ inline void read(char *const *Words, size_t NumWords, Command &Found, const char
       Found.MakesObject = true;
     } else if (isAmong(Word, Ends) || startsWith(Word, "-print-") || startsWith(Word, "--print-")) {
       Found.HasCode = false;
+    } else if (isAmong(Word, Naming)) {
+      Found.NamesFolders = true;
     } else if (isAmong(Word, WithValue)) {
       ++I;
-    } else if (Word[0] != '-' && (Language ? isAmong(Language, SourceLanguages) : hasSourceSuffix(Word))) {
+    } else if (Word[0] != '-' && (Language ? isHeaderLanguage(Language) : hasSuffix(Word, HeaderSuffixes))) {
+      Found.HasHeader = true;
+    } else if (Word[0] != '-' && (Language ? isAmong(Language, SourceLanguages) : hasSuffix(Word, SourceSuffixes))) {
       if (!Found.NumSources++)
         Found.Source = Word;
     }

@@ -90,7 +90,8 @@ void addWords(List<const char *> &Words, const Options &Asked, const Command &Gi
     Words.add(Arguments[I]);
   if (Asked.IsCommand)
     Words.add(Advice, NumAdvice);
-  if (settings::IsZig && isSame(Given.Level, "-Oz") && Given.NumSources && !Asked.IsCommand) { // it takes it for -Os
+  const bool Compiles = Given.NumSources || Given.HasHeader || Given.ReadsInput;
+  if (settings::IsZig && isSame(Given.Level, "-Oz") && Compiles && !Asked.IsCommand) { // it takes it for -Os
     Words.add("-Xclang");
     Words.add("-Oz");
   }
@@ -110,8 +111,8 @@ void addWords(List<const char *> &Words, const Options &Asked, const Command &Gi
   start(Words);
 }
 
-// The mlgo command itself, which is Python.
-[[noreturn]] void becomeMlgo(const char *Action, char *const *Arguments, size_t NumArguments) {
+// Becomes the mlgo command itself, which is Python. Returns only if that cannot be started.
+void becomeMlgo(const char *Action, char *const *Arguments, size_t NumArguments) {
   List<const char *> Words;
   for (const char *const *Word = settings::Maker; *Word; ++Word)
     Words.add(*Word);
@@ -119,7 +120,7 @@ void addWords(List<const char *> &Words, const Options &Asked, const Command &Gi
   for (size_t I = 0; I < NumArguments; ++I)
     Words.add(Arguments[I]);
   Words.add(nullptr);
-  start(Words);
+  execv(Words[0], const_cast<char *const *>(Words.data()));
 }
 
 // Why a command shall not be advised; null if it shall. Most commands of a build compile nothing, or for speed.
@@ -139,6 +140,8 @@ const char *whyImpossible(const Command &Given) {
     return "the standard input could not be read again if something went wrong";
   if (Given.NumSources > 1)
     return "several sources in one command would ask at the same time";
+  if (Given.NamesFolders && settings::IsZig)
+    return "its objects would name a temporary folder";
   return nullptr;
 }
 
@@ -174,6 +177,7 @@ Outcome talk(Conversation<Model> &Talk, const Folder &Place, pid_t Process, int 
       signalfd_siginfo Info;
       if (read(Signals, &Info, sizeof Info) == sizeof Info)
         kill(-Process, Found.Signal = static_cast<int>(Info.ssi_signo));
+      kill(-Process, SIGCONT); // whatever has stopped it
     }
   }
   while (!Found.Wrong && receive()) // what it wrote before it ended
@@ -244,9 +248,21 @@ int compile(const Options &Asked, const Command &Given, char *const *Arguments, 
     setenv("ZIG_LOCAL_CACHE_DIR", Kept, 1);
   else
     unsetenv("ZIG_LOCAL_CACHE_DIR");
-  const bool Failed = !WIFEXITED(Found.Status) || WEXITSTATUS(Found.Status) != 0;
-  if (Found.Wrong || (Failed && Talk.HasBegun))
-    plain(Found.Wrong ? Found.Wrong : "the compiler failed while it was advised");
+  const bool Exited = WIFEXITED(Found.Status), Failed = !Exited || WEXITSTATUS(Found.Status) != 0;
+  if (Found.Wrong || (!Exited && Talk.HasBegun))
+    plain(Found.Wrong ? Found.Wrong : "the compiler crashed while it was advised");
+  if (Failed && Talk.HasBegun) { // by what it has said already, unless it does not fail without advice
+    List<const char *> Plain;
+    addWords(Plain, Asked, Given, nullptr, 0, Arguments, NumArguments);
+    const Ended Again = runQuietly(Plain.data());
+    if (!WIFEXITED(Again.Status) || WEXITSTATUS(Again.Status) != 0)
+      return WEXITSTATUS(Found.Status);
+    copyToErrors(Again.Errors);
+    const char *const Reason = "the compiler failed while it was advised";
+    warn(Reason);
+    log(Asked, Given, "failed", Reason, 0, 0, now() - Start);
+    return 0;
+  }
   log(Asked, Given, "advised", "", Talk.NumQuestions, Talk.NumChanges, now() - Start);
   return WIFEXITED(Found.Status) ? WEXITSTATUS(Found.Status) : 128 + WTERMSIG(Found.Status);
 }
@@ -260,8 +276,11 @@ int main(int NumWords, char **Words) {
   int First = 2;
   if (NumWords > 2 && isSame(Words[2], "--new")) // says its maker alone
     ++First;
-  else if (NumWords > 1 && !isCurrent()) // its maker makes it anew and starts it, or says what is wrong
+  else if (NumWords > 1 && !isCurrent()) { // its maker makes it anew and starts it, or says what is wrong
     becomeMlgo(Words[1], Words + 2, NumWords - 2);
+    warn("the policy has changed, and Python cannot be started to read it");
+    Asked.IsPlain = true;
+  }
   if (settings::IsZig) // zig asks $CC where the system's C library is, and that is this driver again
     unsetenv("CC");
   for (; First < NumWords; ++First) {
@@ -275,13 +294,18 @@ int main(int NumWords, char **Words) {
       Asked.AnyLevel = true;
     else if (isSame(Words[First], "--log") && First + 1 < NumWords)
       Asked.Log = Words[++First];
+    else if (startsWith(Words[First], "--log="))
+      Asked.Log = Words[First] + strlen("--log=");
     else if ((isSame(Words[First], "--policy") || isSame(Words[First], "--compiler")) && First + 1 < NumWords)
       ++First; // by which it was found
-    else
+    else if (!startsWith(Words[First], "--policy=") && !startsWith(Words[First], "--compiler="))
       break;
   }
   if (First >= NumWords || !isSame(Words[First], "--")) {
-    fprintf(stderr, "mlgo cc: error: the compiler's arguments come after --, for example mlgo cc -- -Oz -c file.c\n");
+    fprintf(stderr,
+            "mlgo cc: error: unknown option %s; the compiler's arguments come after --, for example mlgo cc -- -Oz -c "
+            "file.c\n",
+            First < NumWords ? Words[First] : "");
     return 2;
   }
   ++First;
@@ -291,8 +315,10 @@ int main(int NumWords, char **Words) {
   if (Asked.IsCommand)
     return compile(Asked, Given, Arguments, NumArguments);
   if ((Asked.IsWhole || Asked.IsThin) && !Asked.IsPlain && Given.HasCode && !Given.ReadsInput) {
-    if (!Given.NumSources && NumArguments)
+    if (!Given.NumSources && !Given.HasHeader && NumArguments) {
       becomeMlgo(Asked.IsCxx ? "ld++" : "ld", Words + 2, NumWords - 2);
+      warn("Python cannot be started to link");
+    }
     if (Given.MakesObject && Asked.IsWhole && !whyNot(Asked, Given)) {
       const char *const ToBitcode[] = {"-flto", "-Xclang", "-disable-llvm-passes"};
       become(Asked, Given, Arguments, NumArguments, ToBitcode, 3);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -87,8 +88,10 @@ public:
       return;
     const pid_t Done = 0;
     (void)!write(Pipe, &Done, sizeof Done);
-    close(Pipe); // and it ends, without being waited for
+    close(Pipe);
     Pipe = -1;
+    if (Process > 0)
+      waitpid(Process, nullptr, 0);
   }
 
   ~Guard() { dismiss(); }
@@ -129,12 +132,38 @@ inline pid_t startGroup(const char *const *Words, int GuardPipe, const sigset_t 
     if (write(GuardPipe, &Own, sizeof Own) != sizeof Own)
       _exit(127);
     sigprocmask(SIG_SETMASK, &Mask, nullptr);
+    signal(SIGTTOU, SIG_IGN); // its group is not the terminal's; `stty tostop` would stop it at its first warning
     execv(Words[0], const_cast<char *const *>(Words));
     _exit(127);
   }
   if (Process > 0)
     setpgid(Process, Process); // whoever of both comes first
   return Process;
+}
+
+// Runs a command in this process's own group, its stderr in a file without a name; returns its status and the file.
+struct Ended {
+  int Status, Errors;
+};
+
+inline Ended runQuietly(const char *const *Words) {
+  Ended Found = {-1, memfd_create("errors", MFD_CLOEXEC)};
+  const pid_t Process = Found.Errors < 0 ? -1 : fork();
+  if (Process == 0) {
+    dup2(Found.Errors, 2);
+    execv(Words[0], const_cast<char *const *>(Words));
+    _exit(127);
+  }
+  while (Process > 0 && waitpid(Process, &Found.Status, 0) < 0 && errno == EINTR)
+    ;
+  return Found;
+}
+
+inline void copyToErrors(int File) {
+  char Bytes[1 << 14];
+  lseek(File, 0, SEEK_SET);
+  for (ssize_t Count; (Count = read(File, Bytes, sizeof Bytes)) > 0;)
+    (void)!write(2, Bytes, Count);
 }
 
 inline int openProcess(pid_t Process) { return static_cast<int>(syscall(SYS_pidfd_open, Process, 0)); }
