@@ -18,7 +18,7 @@ from mlgo.cli.program import run_program
 from mlgo.core.files import file_sha256, write_json
 from mlgo.export.form import Form
 from mlgo.export.forms import ALL_FORMS, FORMS
-from mlgo.export.parity import check_form
+from mlgo.export.parity import check_form, policy_hashes
 from mlgo.export.questions import draw_questions, read_questions
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
@@ -35,12 +35,13 @@ def main() -> None:
     args = parser.parse_args()
 
     policy, seed = load_policy(args.policy), settings_of(args).value("seed")
+    identity = policy_hashes(args.policy)
     trace = read_questions(args.trace, policy)
     parity = {}
     for name in args.forms:
         form = ALL_FORMS[name]
         questions = draw_questions(trace, form.max_questions, seed)
-        parity[name] = _export(form, policy, questions, args.output / name)
+        parity[name] = {"policy": identity, **_export(form, policy, questions, args.output / name)}
     write_json(args.output / "parity.json", parity)
 
 

@@ -26,7 +26,7 @@ LEVELS = [
     {"learn"},
     {"experiments"},
     {"export", "report"},
-    {"deploy", "foreign"},
+    {"deploy", "foreign", "publish"},
     {"cli"},
 ]
 ABOVE = ("benchmarks", "scripts", "examples", "tests")

@@ -35,6 +35,7 @@ COMMANDS = {
     "workers": "workers",
     "size-diff": "size_diff",
     "lit": "lit",
+    "publish": "publish",
     "report": "show_report",
 }
 """Modules of `mlgo.cli` by command. Importing all of them takes most of a second, so only the one in use is."""

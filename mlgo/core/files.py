@@ -24,9 +24,13 @@ _TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]+\.tmp")
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write indented JSON with a closing line feed, keys in the given order."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    write_text(path, text)
+    """Write JSON as `json_text` has it."""
+    write_text(path, json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """Indented JSON with a closing line feed, keys in the given order."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def read_json(path: Path) -> Any:

@@ -10,9 +10,13 @@ import pyarrow as pa
 
 from mlgo.actions import ActionSpace
 from mlgo.core.errors import PolicyError
+from mlgo.core.files import file_sha256
 from mlgo.export.form import Form
 from mlgo.export.questions import recorded_questions
 from mlgo.policy.policy import Policy
+
+POLICY_FILES = ("policy.json", "weights.npy")
+"""What a policy is; ``parity.json`` says with which ones a form was compared."""
 
 _QUESTIONS_AT_ONCE = 1 << 15
 
@@ -36,6 +40,15 @@ class Parity:
     def record(self) -> dict[str, Any]:
         """As plain values."""
         return asdict(self)
+
+
+def policy_hashes(folder: Path) -> dict[str, str]:
+    """SHA-256 of each file of a policy.
+
+    Raises:
+        ArtifactError: one cannot be read.
+    """
+    return {name: file_sha256(folder / name) for name in POLICY_FILES}
 
 
 def check_form(

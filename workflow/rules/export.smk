@@ -1,4 +1,4 @@
-# Policies -> models that LLVM can be built with.
+# Policies -> models that LLVM can be built with, and their cards, which tell what the evaluation has shown.
 include: "common.smk"
 
 
@@ -7,7 +7,11 @@ from mlgo.export.forms import FORMS
 
 rule export:
     input:
-        expand("data/export/{policy}/parity.json", policy=POLICIES),
+        expand(
+            "data/export/{policy}/{file}",
+            policy=POLICIES,
+            file=["parity.json", "README.md"],
+        ),
 
 
 rule export_policy:
@@ -32,3 +36,39 @@ rule export_policy:
     shell:
         "MLGO_LOG={log} exec python {input.script} --config {params.config} --policy data/policies/{wildcards.policy} "
         "--trace {input.trace} --output data/export/{wildcards.policy} --forms {params.forms}"
+
+
+rule describe_policy:
+    input:
+        [PROGRAMS_TABLE] if config["evaluate"]["programs"] else [],
+        script="scripts/describe_policy.py",
+        code=code(
+            "actions",
+            "experiments",
+            "export",
+            "policy",
+            "problems/llvm",
+            "publish",
+            "report",
+        ),
+        templates=templates("publish"),
+        policy=expand("data/policies/{{policy}}/{file}", file=POLICY),
+        forms=rules.export_policy.output,
+        modules="data/corpus/modules.parquet",
+        evaluation=expand(
+            "data/evaluation/{table}.parquet", table=["results", "shipped"]
+        ),
+    output:
+        "data/export/{policy}/README.md",
+        "data/export/{policy}/card.json",
+    log:
+        "data/work/logs/describe_policy/{policy}.log",
+    threads: 1
+    resources:
+        mem_mb=memory(2000),
+        runtime=minutes(30),
+    params:
+        config=settings("seed", "evaluate"),
+    shell:
+        "MLGO_LOG={log} exec python {input.script} --config {params.config} --policy data/policies/{wildcards.policy} "
+        "--export data/export/{wildcards.policy} --corpus {input.modules} --evaluations data/evaluation"

@@ -10,7 +10,7 @@ rule report:
         "data/report/learning.csv",
         "data/report/projects.csv",
         "data/report/ratios.csv",
-        expand("data/export/{policy}/parity.json", policy=POLICIES),
+        expand("data/export/{policy}/README.md", policy=POLICIES),
 
 
 rule make_report:

@@ -1,0 +1,143 @@
+"""`mlgo publish`: a policy with all of its forms and its model card, in one archive or in a Python package."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from mlgo.cli.options import add_command, say
+from mlgo.core.errors import ArtifactError, ConfigError
+from mlgo.core.files import file_sha256
+from mlgo.publish.archive import FORMATS, check_archive, format_of, write_archive, write_new
+from mlgo.publish.card import with_card
+from mlgo.publish.release import PARITY, Release, check_version, find_policies, read_release
+from mlgo.publish.wheel import wheel, wheel_name
+
+_EXAMPLES = """
+mlgo publish data/policies/marginal-s0 --version 1.0.0 -o marginal-s0.tar.zst
+mlgo publish data/policies --version 1.0.0 -o all.zip            every policy of the run
+mlgo publish data/policies/es-s0 --version 1.0.0-rc.1 --forms cpp tosa -o es-s0.tar.gz --force
+mlgo publish data/released --wheel -o dist                       the package mlgo-policies
+mlgo publish --check marginal-s0.tar.zst --json
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Register the sub-command."""
+    summary = "pack policies with their exported forms and model cards, reproducibly"
+    parser = add_command(commands, "publish", summary, _EXAMPLES)
+    parser.add_argument("policies", nargs="*", type=Path, metavar="POLICY", help="its folder, or a folder of policies")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="PATH", help=f"archive ({', '.join(FORMATS)}), or DIR of --wheel"
+    )
+    parser.add_argument("--version", metavar="X.Y.Z", help="semantic version (default: that of the cards)")
+    parser.add_argument(
+        "--exports",
+        type=Path,
+        default=Path("data/export"),
+        metavar="DIR",
+        help=f"folder with a folder of forms for each policy that has no {PARITY} itself (default: %(default)s)",
+    )
+    parser.add_argument("--forms", nargs="+", metavar="FORM", help="only these (default: all that were exported)")
+    parser.add_argument("--wheel", action="store_true", help="make the Python package; the first policy is its default")
+    parser.add_argument(
+        "--licence", type=Path, default=Path("LICENSE"), metavar="FILE", help="text for --wheel (default: %(default)s)"
+    )
+    parser.add_argument("--force", action="store_true", help="replace an output that exists")
+    parser.add_argument(
+        "--check", type=Path, metavar="ARCHIVE", help="compare an archive with its cards, write nothing"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Write or check an archive.
+
+    Raises:
+        ArtifactError: a file is missing or is not the one that was checked, or the output exists.
+        ConfigError: options that do not fit, or no semantic version.
+        PolicyError: a form does not decide as its policy.
+    """
+    if args.check:
+        if args.policies or args.output:
+            raise ConfigError("--check ARCHIVE stands alone; leave out POLICY and -o")
+        found = check_archive(args.check)
+        lines = [f"{policy}: {count} files as the card says" for policy, count in found.items()]
+        say(args, {"archive": str(args.check), "policies": found}, "\n".join(lines))
+        return
+    if not args.policies or not args.output:
+        raise ConfigError("name a policy's folder and -o PATH, or --check ARCHIVE")
+    if args.version is not None:
+        check_version(args.version)
+    if not args.wheel:
+        format_of(args.output)  # refused before anything is read
+    folders = [folder for place in args.policies for folder in find_policies(place)]
+    bar = tqdm(folders, "read", unit="policy", disable=None)
+    releases = [read_release(folder, _exported(folder, args.exports), args.forms) for folder in bar]
+    files = _gathered(releases, args.version)
+    version = _common_version(releases, args.version)
+    names = [str(release.name) for release in releases]
+    output = args.output
+    if args.wheel:
+        output /= wheel_name(version)
+        write_new(output, wheel(version, names, files, _licence(args.licence)), args.force)
+    else:
+        write_archive(output, files, args.force)
+    size = output.stat().st_size
+    record = {
+        "archive": str(output),
+        "version": version,
+        "bytes": size,
+        "sha256": file_sha256(output),
+        "policies": {str(release.name): list(release.parity) for release in releases},
+    }
+    told = "; ".join(f"{release.name} ({', '.join(release.parity)})" for release in releases)
+    say(args, record, f"{output}: {told}; version {version}, {size:,} bytes, SHA-256 {record['sha256']}")
+
+
+def _exported(policy: Path, exports: Path) -> Path:
+    """Folder of a policy's forms: its own, or the one of its name."""
+    return policy if (policy / PARITY).exists() else exports / policy.resolve().name
+
+
+def _gathered(releases: Sequence[Release], version: str | None) -> dict[str, bytes]:
+    """Files of all releases by path, which begins with the policy's name.
+
+    Raises:
+        ArtifactError: a policy has no card, or two have one name.
+    """
+    found: dict[str, bytes] = {}
+    for release in releases:
+        if release.card is None:
+            raise ArtifactError(f"{release.name} has no model card; write it first: scripts/describe_policy.py")
+        if any(path.startswith(f"{release.name}/") for path in found):
+            raise ArtifactError(f"two policies are called {release.name}; an archive holds one of them")
+        content = with_card(release, release.card, version)
+        found |= {f"{release.name}/{path}": data for path, data in content.items()}
+    return found
+
+
+def _common_version(releases: Sequence[Release], version: str | None) -> str:
+    """Version of the whole.
+
+    Raises:
+        ConfigError: it is not given, and the cards have none or several.
+    """
+    said = {version or _version_of(release.card) for release in releases}
+    if len(said) != 1 or None in said:
+        raise ConfigError("the cards name no version that is the same for all; give --version X.Y.Z")
+    return check_version(str(said.pop()))
+
+
+def _version_of(card: Mapping[str, Any] | None) -> str | None:
+    return card.get("version") if card else None
+
+
+def _licence(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}; give --licence FILE") from error

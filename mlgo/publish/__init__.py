@@ -1,0 +1,1 @@
+"""Policies for others: what a release holds, its model card, archives and the package ``mlgo-policies``."""
