@@ -11,14 +11,13 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 from mlgo.cli.options import add_command
 from mlgo.compiler.toolchain import Toolchain, find_toolchain
 from mlgo.core.errors import MlgoError, ToolchainError
 from mlgo.core.scratch import remove_own_scratch
-from mlgo.deploy.drivers import Choice, default_policy, make_driver, plain_command
+from mlgo.deploy.drivers import Choice, make_driver, plain_command
 
 _EXAMPLES = {
     "cc": """
@@ -53,7 +52,11 @@ def add_parser(commands: Any) -> None:
 
 def add_choice_options(parser: argparse.ArgumentParser) -> None:
     """Add what the compilers and linkers for builds share."""
-    parser.add_argument("--policy", metavar="DIR", help="a policy's folder (default: $MLGO_POLICY, else the released)")
+    parser.add_argument(
+        "--policy",
+        metavar="P",
+        help="a policy's folder, or the name of an installed one (default: $MLGO_POLICY, else the released policy)",
+    )
     parser.add_argument("--compiler", default="", metavar="CLANG", help="clang 17 or newer (default: of ziglang)")
     parser.add_argument("--any-level", action="store_true", help="at every -O, not only at the one of its training")
     parser.add_argument("--log", metavar="FILE", help="append a line of JSON for each command")
@@ -69,11 +72,11 @@ def chosen(args: argparse.Namespace) -> tuple[Toolchain, Callable[[], Choice]]:
     compiler = shutil.which(args.compiler) or "" if args.compiler else ""
     if args.compiler and not compiler:
         raise ToolchainError(f"--compiler {args.compiler} is not an executable; give the path of a clang")
-    named = args.policy or os.environ.get("MLGO_POLICY")
+    named = args.policy or os.environ.get("MLGO_POLICY") or ""
     toolchain = find_toolchain(compiler or "auto", f"{platform.machine()}-linux-gnu")
     if toolchain.is_zig:  # which asks $CC where the system's C library is, and that is this command again
         os.environ.pop("CC", None)
-    return toolchain, lambda: Choice(Path(named) if named else default_policy(), compiler, bool(named))
+    return toolchain, lambda: Choice.of(named, compiler)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -13,7 +13,9 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -51,17 +53,28 @@ class Choice:
     Attributes:
         policy: folder of the policy.
         compiler: as the user has named it: a path, or empty for that of the ziglang wheel.
-        named: whether the user has named the policy, too.
+        named: as the user has named the policy: a path, an installed policy, or empty for the default.
     """
 
     policy: Path
     compiler: str = ""
-    named: bool = True
+    named: str = ""
+
+    @classmethod
+    def of(cls, named: str, compiler: str = "") -> "Choice":
+        """What the user's words stand for.
+
+        Raises:
+            PolicyError: there is no such policy.
+        """
+        return cls(find_policy(named) if named else default_policy(), compiler, named)
 
     @property
     def place(self) -> Path:
         """The driver. ``bin/mlgo`` builds the same name without Python: keep both the same."""
-        policy = f"policy{self.policy.resolve()}" if self.named else "default"
+        policy = "default"
+        if self.named:
+            policy = f"policy{self.policy.resolve()}" if Path(self.named).is_dir() else f"installed@{self.named}"
         return drivers_folder() / policy / f"@{self.compiler}" / "driver"
 
 
@@ -72,15 +85,44 @@ def drivers_folder() -> Path:
 
 
 def default_policy() -> Path:
-    """The released policy.
+    """The policy that is used if nobody names one: that of the package ``mlgo-policies``, else the checkout's.
 
     Raises:
         PolicyError: none is installed.
     """
+    if (installed := _installed()) is not None:
+        found: Path = installed.default()
+        return found
     released = Path(mlgo.__file__).parents[1] / "data" / "released" / "marginal-s0"
     if not released.is_dir():
-        raise PolicyError("there is no released policy here; give --policy DIR")
+        raise PolicyError("there is no released policy here; install mlgo-policies, or give --policy DIR")
     return released
+
+
+def find_policy(named: str) -> Path:
+    """Folder of a policy: a path, or the name of one in the package ``mlgo-policies``.
+
+    Raises:
+        PolicyError: neither.
+    """
+    if Path(named).is_dir():
+        return Path(named)
+    installed = _installed()
+    names = installed.names() if installed else []
+    if named in names:
+        assert installed is not None
+        found: Path = installed.path(named)
+        return found
+    known = f"; installed are {', '.join(names)}" if names else ""
+    raise PolicyError(f"--policy {named}: no folder, and no installed policy{known}")
+
+
+def _installed() -> ModuleType | None:
+    """The package ``mlgo-policies``, see `mlgo.publish.installed`, if it is there."""
+    try:
+        return import_module("mlgo_policies")
+    except ModuleNotFoundError:
+        return None
 
 
 def make_driver(choice: Choice, toolchain: Toolchain) -> Path:

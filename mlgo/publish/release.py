@@ -17,6 +17,9 @@ from mlgo.policy.stored import load_policy
 CARD, PAGE, PARITY = "card.json", "README.md", "parity.json"
 """Facts about a release, the same as a page, and what was checked of its forms."""
 
+_STAMP = ".snakemake_timestamp"
+"""What Snakemake leaves in folders that rules make."""
+
 _VERSION = re.compile(  # the grammar of semver.org 2.0.0
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
     r"(-(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)(\.(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*))*)?"
@@ -155,14 +158,9 @@ def _check(folder: Path, parity: Mapping[str, Any], policy: Mapping[str, str]) -
         )
     if parity.get("policy") != policy:
         raise PolicyError(f"{folder} was made of another policy than this one; export the policy again")
-    said, found = (
-        parity.get("files"),
-        {
-            path.relative_to(folder).as_posix(): file_sha256(path)
-            for path in sorted(folder.rglob("*"))
-            if path.is_file()
-        },
-    )
+    said = parity.get("files")
+    there = [path for path in folder.rglob("*") if path.is_file() and path.name != _STAMP]
+    found = {path.relative_to(folder).as_posix(): file_sha256(path) for path in there}
     if not said or said != found:
         raise ArtifactError(f"files in {folder} are not those that were checked; export the policy again")
 

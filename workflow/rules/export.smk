@@ -44,6 +44,7 @@ rule describe_policy:
         script="scripts/describe_policy.py",
         code=code(
             "actions",
+            "compiler",
             "experiments",
             "export",
             "policy",
