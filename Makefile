@@ -20,7 +20,7 @@ PYTEST := $(RUN) pytest -n auto --dist loadfile
 LOOKS = $(wildcard data/sealed/evaluation/*/objects)
 
 .DEFAULT_GOAL := main
-.PHONY: main setup test test-slow check format tiny truth readme headroom programs scoreboard generalisation sweep sealed sealed-corpus dry-run clean help
+.PHONY: main setup test test-slow check format tiny truth readme headroom programs scoreboard generalisation sweep policies sealed sealed-corpus dry-run clean help
 
 main: setup  ## set up everything, run the main job, print what it found
 	$(SNAKEMAKE)
@@ -96,6 +96,9 @@ generalisation: setup  ## train and test across languages and compilers, write d
 sweep: setup  ## train under settings that vary, print what each point gains; PRESET names the sweep, else six step sizes
 	$(SNAKEMAKE) $(if $(PRESET),,--configfile config/presets/sweep.yaml) -- sweep
 	@$(RUN) mlgo report sweep
+
+policies: setup  ## build the package mlgo-policies in dist/, from data/released
+	$(RUN) mlgo publish data/released --wheel -o dist --force
 
 sealed: export MLGO_REASON = $(REASON)
 sealed: setup  ## look at the sealed test set: POLICY=marginal-s0 REASON="..." [FORMS="objects whole"]; the log keeps the reason

@@ -9,6 +9,7 @@ import fcntl
 import os
 import shutil
 import sys
+import sysconfig
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -151,6 +152,8 @@ def make_driver(choice: Choice, toolchain: Toolchain) -> Path:
 def _build(choice: Choice, toolchain: Toolchain, place: Path) -> None:
     policy, linker = load_policy(choice.policy), find_linker()
     files = [choice.policy / "policy.json", choice.policy / "weights.npy", toolchain.binary, linker]
+    if not choice.named:  # another policy is the default once mlgo-policies is installed
+        files.append(Path(sysconfig.get_path("purelib")))
     stamps = [_Stamp.of(path) for path in (*files, *sorted(_SOURCES.iterdir()))]
     task = get_task(policy.task)
     header = probe_channel(toolchain, task, DEFAULT_COMPILE)
