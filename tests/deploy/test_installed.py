@@ -1,0 +1,104 @@
+"""The package mlgo-policies in an environment of its own, and `mlgo cc` with what it brings."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from mlgo.cli.main import build_parser
+from mlgo.core.errors import PolicyError
+from mlgo.deploy.drivers import Choice, default_policy, find_policy
+from tests.conftest import REPOSITORY
+
+RELEASED = REPOSITORY / "data" / "released"
+SOURCE = "static int triple(int x) { return x * 3; }\nint use(int x) { return triple(x) + triple(x + 1); }\n"
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("dist")
+    args = build_parser(["publish"]).parse_args(["publish", str(RELEASED), "--wheel", "-o", str(folder)])
+    args.run(args)
+    return next(folder.iterdir())
+
+
+@pytest.fixture
+def installed(wheel, tmp_path, monkeypatch):
+    shutil.unpack_archive(wheel, tmp_path / "packages", "zip")
+    monkeypatch.syspath_prepend(tmp_path / "packages")
+    yield tmp_path / "packages/mlgo_policies/policies"
+    sys.modules.pop("mlgo_policies", None)
+
+
+def test_the_installed_policy_is_the_default(installed):
+    assert default_policy() == installed / "marginal-s0"
+    assert find_policy("tree8-s0") == installed / "tree8-s0"
+    assert find_policy(str(RELEASED / "tree8-s0")) == RELEASED / "tree8-s0"
+    with pytest.raises(PolicyError, match="no installed policy; installed are marginal-s0, tree8-s0"):
+        find_policy("other")
+
+
+def test_without_the_package_it_is_the_checkouts():
+    assert default_policy() == RELEASED / "marginal-s0"
+    with pytest.raises(PolicyError, match=r"--policy tree8-s0: no folder, and no installed policy$"):
+        find_policy("tree8-s0")
+
+
+def test_names_and_folders_have_drivers_of_their_own(installed, tmp_path, monkeypatch):
+    monkeypatch.setenv("MLGO_CACHE", str(tmp_path))
+    monkeypatch.chdir(installed)
+    by_folder, default = Choice.of("tree8-s0"), Choice.of("")
+    monkeypatch.chdir(tmp_path)
+    by_name = Choice.of("tree8-s0")
+    places = [one.place.relative_to(tmp_path / "drivers").as_posix() for one in (by_name, default)]
+    assert places == ["installed@tree8-s0/@/driver", "default/@/driver"]
+    assert Choice.of(str(installed / "tree8-s0")).place.parent.parent.name == "tree8-s0"
+    assert by_folder.policy.name == by_name.policy.name == "tree8-s0"
+
+
+@pytest.mark.slow
+def test_a_compile_right_after_the_installation(wheel, build, cache, monkeypatch):
+    """From a folder that is no checkout, with mlgo installed as a package is: without data/."""
+    environment, program = build.folder / "venv", build.folder / "work"
+    subprocess.run([sys.executable, "-m", "venv", environment], check=True, timeout=120)
+    python = environment / "bin/python3"
+    packages = next(environment.glob("lib/python*/site-packages"))
+    shutil.copytree(REPOSITORY / "mlgo", packages / "mlgo")
+    others = [path for path in sys.path if path.endswith("site-packages")]
+    (packages / "others.pth").write_text("\n".join(others) + "\n")
+    shutil.copy(REPOSITORY / "bin/mlgo", environment / "bin/mlgo")
+    program.mkdir()
+    (program / "calls.c").write_text(SOURCE)
+    words = {**os.environ, "PYTHONPATH": "", "MLGO_CACHE": str(build.folder / "cache")}
+
+    def run(*command):
+        return subprocess.run(
+            [str(word) for word in command], cwd=program, env=words, capture_output=True, text=True, timeout=300
+        )
+
+    def compiled(*options):
+        return run(environment / "bin/mlgo", "cc", "--log", "log", *options, "--", "-Oz", "-c", "calls.c")
+
+    without = compiled()
+    assert without.returncode == 0
+    assert "there is no released policy here; install mlgo-policies" in without.stderr
+    options = ["--no-index", "--no-deps", "--disable-pip-version-check"]
+    pip = run(python, "-m", "pip", "install", *options, wheel)
+    assert pip.returncode == 0, pip.stderr
+    default, by_name = compiled(), compiled("--policy", "tree8-s0")
+    assert (default.returncode, default.stderr) == (by_name.returncode, by_name.stderr) == (0, "")
+    log = (program / "log").read_text()
+    assert log.count('"outcome":"advised"') == 2, log
+    kept = build.folder / "cache/drivers"
+    assert {path.relative_to(kept).parts[0] for path in kept.rglob("driver")} == {"default", "installed@tree8-s0"}
+    shutil.move(python, environment / "python3")  # drivers are there, so nothing of this needs Python
+    assert compiled("--policy", "tree8-s0").stderr == ""
+    shutil.move(environment / "python3", python)
+    shown = run(python, "-m", "pip", "show", "mlgo-policies").stdout
+    assert "Version: 1.0.0\n" in shown
+    assert "License-Expression: Apache-2.0\n" in shown or "License: " in shown
+    gone = run(python, "-m", "pip", "uninstall", "--yes", "mlgo-policies")
+    assert gone.returncode == 0
+    assert "install mlgo-policies" in compiled().stderr
