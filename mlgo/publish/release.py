@@ -60,25 +60,16 @@ def read_release(policy: Path, exported: Path, forms: Sequence[str] | None = Non
         ConfigError: a form that was not exported.
         PolicyError: no usable policy, a form that decides otherwise, or one that was exported of another policy.
     """
-    if not (policy / POLICY_FILES[0]).is_file():
-        raise ArtifactError(f"{policy} holds no policy; name a folder with {' and '.join(POLICY_FILES)}")
     found, name = load_policy(policy), PolicyName.of(policy.resolve().name)
-    if not (exported / PARITY).is_file():
-        raise ArtifactError(f"{exported} has no {PARITY}; export the policy first: scripts/export_policy.py")
-    parity = _read_parity(exported)
-    if missing := sorted({path.name for path in exported.iterdir() if path.is_dir()} - set(parity)):
-        raise ArtifactError(f"{exported}: nothing was checked of {', '.join(missing)}; export the policy again")
+    parity = _checked_forms(exported, policy_hashes(policy))
     if unknown := sorted(set(forms or ()) - set(parity)):
         raise ConfigError(f"{exported} has no {', '.join(unknown)}; it has {', '.join(parity)}")
-    own = policy_hashes(policy)
-    for form, one in parity.items():
-        _check(exported / form, one, own)
-    card = read_json(exported / CARD) if (exported / CARD).exists() else None
-    files = {one: (policy / one).read_bytes() for one in POLICY_FILES}
+    files = {file: (policy / file).read_bytes() for file in POLICY_FILES}
     files[PARITY] = (exported / PARITY).read_bytes()
     files |= {
-        f"{form}/{file}": (exported / form / file).read_bytes() for form in parity for file in parity[form]["files"]
+        f"{form}/{file}": (exported / form / file).read_bytes() for form, one in parity.items() for file in one["files"]
     }
+    card = read_json(exported / CARD) if (exported / CARD).exists() else None
     if card is not None:
         check_card(card, files, exported)
     kept = {form: one for form, one in parity.items() if forms is None or form in forms}
@@ -142,11 +133,18 @@ def check_card(card: Any, files: Mapping[str, bytes], place: Path) -> None:
             )
 
 
-def _read_parity(exported: Path) -> dict[str, dict[str, Any]]:
-    found = read_json(exported / PARITY)
-    if not isinstance(found, dict) or not found or not all(isinstance(one, dict) for one in found.values()):
+def _checked_forms(exported: Path, policy: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """What was checked of each form, by name; every form was, and of this policy."""
+    if not (exported / PARITY).is_file():
+        raise ArtifactError(f"{exported} has no {PARITY}; export the policy first: scripts/export_policy.py")
+    parity = read_json(exported / PARITY)
+    if not isinstance(parity, dict) or not parity or not all(isinstance(one, dict) for one in parity.values()):
         raise ArtifactError(f"{exported / PARITY} tells of no form; export the policy again")
-    return found
+    if unchecked := sorted({path.name for path in exported.iterdir() if path.is_dir()} - set(parity)):
+        raise ArtifactError(f"{exported}: nothing was checked of {', '.join(unchecked)}; export the policy again")
+    for form, one in parity.items():
+        _check(exported / form, one, policy)
+    return parity
 
 
 def _check(folder: Path, parity: Mapping[str, Any], policy: Mapping[str, str]) -> None:

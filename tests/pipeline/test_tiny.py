@@ -100,6 +100,35 @@ def test_exported_models_decide_as_the_policies(finished):
         assert set(parity["tflite"]["files"]) == {"model.tflite", "output_spec.json"}
 
 
+def test_each_export_has_a_card_and_can_be_published(finished):
+    rows = read_table(finished.root / "data/evaluation/shipped.parquet", SHIPPED_SIZES).to_pylist()
+    for name in ("bc-s0", "es-s0", "marginal-s0"):
+        card = json.loads((finished.root / f"data/export/{name}/card.json").read_text())
+        splits = card["corpus"]["splits"]  # a clone has seen the trace alone, so its provenance names no corpus
+        assert splits is None if name == "bc-s0" else sum(sum(one.values()) for one in splits.values()) == 24
+        for gains in card["gains"]:
+            whole = {
+                contender: sum(
+                    row["total"]
+                    for row in rows
+                    if (row["contender"], row["split"], row["folded"]) == (contender, gains["split"], False)
+                )
+                for contender in (name, "heuristic")
+            }
+            assert gains["answers"][0]["gain"]["value"] == pytest.approx(1 - whole[name] / whole["heuristic"])
+        assert {gains["split"] for gains in card["gains"]} == {"test", "validation"}
+        run = finished.run(
+            "mlgo", "publish", f"data/policies/{name}", "--version", "0.1.0", "-o", f"data/work/{name}.tar.zst"
+        )
+        assert run.returncode == 0, run.stderr
+        check = finished.run("mlgo", "publish", "--check", f"data/work/{name}.tar.zst", "--json")
+        forms = sum(
+            len(json.loads((finished.root / f"data/export/{name}/parity.json").read_text())[one]["files"])
+            for one in FORMS
+        )
+        assert json.loads(check.stdout)["policies"] == {name: forms + 5}
+
+
 def test_second_run_has_nothing_to_do(finished):
     run = finished.run(*finished.snakemake("--dry-run"))
     assert run.returncode == 0
