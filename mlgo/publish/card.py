@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, UndefinedError
 
 from mlgo import __version__
 from mlgo.core.artifacts import MODULES, read_table
+from mlgo.core.errors import ArtifactError
 from mlgo.core.files import content_hash, file_sha256, json_text
 from mlgo.experiments.inference import Bootstrap, Gain
 from mlgo.policy.policy import Policy
@@ -78,14 +79,21 @@ def with_card(release: Release, card: Card, version: str | None = None) -> dict[
         release: the files, perhaps with fewer forms than the card tells of.
         card: facts, see `describe`.
         version: semantic version of the release; None leaves that of the card.
+
+    Raises:
+        ArtifactError: a fact is not there.
     """
     told = card | {
-        "version": version or card["version"],
         "forms": {name: _form(one) for name, one in release.parity.items()},
         "reproduce": _commands(release),
         "files": hashes(release.files),
     }
-    files = {**release.files, PAGE: page(told).encode()}
+    try:
+        told["version"] = version or card["version"]
+        files = {**release.files, PAGE: page(told).encode()}
+    except (KeyError, TypeError, ValueError, AttributeError, UndefinedError) as error:
+        reason = f"{release.name}: {CARD} is no card of this version of mlgo ({error})"
+        raise ArtifactError(f"{reason}; write it again: scripts/describe_policy.py") from error
     files[CARD] = json_text(told | {"files": hashes(files)}).encode()
     return dict(sorted(files.items()))
 

@@ -12,6 +12,7 @@ from mlgo.core.files import file_sha256
 from mlgo.core.names import PolicyName
 from mlgo.experiments.inference import DEFAULT, POINTS_ONLY
 from mlgo.export.cpp import Cpp
+from mlgo.export.parity import check_form
 from mlgo.policy.stored import load_policy
 from mlgo.problems.llvm.task import get_task
 from mlgo.publish.card import describe, page, with_card
@@ -170,9 +171,11 @@ def test_the_released_card_tells_what_the_kept_tables_tell():
 
 
 @pytest.mark.parametrize("name", ["marginal-s0", "tree8-s0"])
-def test_the_released_class_is_what_an_export_writes(name, tmp_path):
-    policy = load_policy(RELEASED / name)
-    columns = {one: np.zeros(0, np.int64) for one in policy.normalisation.features}
-    Cpp().write(policy, pa.table(columns), tmp_path / "cpp")
-    for path in (tmp_path / "cpp").iterdir():
-        assert path.read_bytes() == (RELEASED / name / "cpp" / path.name).read_bytes()
+def test_the_released_class_decides_as_the_policy(name):
+    policy, rng = load_policy(RELEASED / name), np.random.default_rng(0)
+    numbers = {one: rng.integers(-20, 200, 2000) for one in policy.normalisation.features}
+    columns = {"project": "p", "module": "m.c", "context": "", "step": 0, "answer": 0}
+    trace = pa.table({**{key: [value] * 2000 for key, value in columns.items()}, **numbers})
+    parity = check_form(Cpp(), RELEASED / name / "cpp", policy, trace)
+    assert (parity.questions, parity.mismatches) == (2000, 0)
+    assert 0 < (parity.inlined or 0) < 2000

@@ -125,6 +125,19 @@ def test_a_folder_of_policies(released, tmp_path):
         ),
         (lambda one: (one / "card.json").write_text("1"), ArtifactError, "card.json is no card"),
         (without_card, ArtifactError, "has no model card"),
+        *(
+            (
+                lambda one, fact=fact: edited(one / "card.json", lambda card: card.pop(fact)),
+                ArtifactError,
+                "is no card of this version",
+            )
+            for fact in ("task", "gains", "trained", "corpus", "limits")
+        ),
+        (
+            lambda one: edited(one / "card.json", lambda card: card.update(gains=[{"answers": 1}])),
+            ArtifactError,
+            "is no card of this version",
+        ),
         (lambda one: one.rename(one.parent / "tree"), ArtifactError, "names no policy"),
     ],
 )
