@@ -28,7 +28,10 @@ Card = dict[str, Any]
 """Content of ``card.json``; None stands for what is not known."""
 
 _TRAINED = ("package", "algorithm", "seed", "compiler", "compiler_sha256", "target")
-_SHIPS = "what ships, in total"
+_FLATTERING = {
+    "validation": "Validation projects take part in the choice of learners and weights, so gains on them flatter.",
+    "train": "Gains on train projects are of the code that it was trained on.",
+}
 
 
 def describe(release: Release, corpus: Path | None, evaluations: Sequence[Path], bootstrap: Bootstrap) -> Card:
@@ -151,8 +154,8 @@ def _limits(gains: Sequence[Record]) -> list[str]:
         found.append(f"Of {first['compared']} {items}, {larger}.")
         if first["failed"]:
             found.append(f"{first['failed']} {items} could not be measured.")
-    if any(one["split"] == "validation" for one in gains):
-        found.append("Validation projects take part in the choice of learners and weights, so gains on them flatter.")
+    splits = {one["split"] for one in gains}
+    found += [text for split, text in _FLATTERING.items() if split in splits]
     found.append("Measure what you ship, and keep the smaller file.")
     if not any(answer["asked"].startswith("executed") for one in gains for answer in one["answers"]):
         found.append("How fast programs run is unknown.")

@@ -106,8 +106,8 @@ def test_each_export_has_a_card_and_can_be_published(finished):
         card = json.loads((finished.root / f"data/export/{name}/card.json").read_text())
         splits = card["corpus"]["splits"]  # a clone has seen the trace alone, so its provenance names no corpus
         assert splits is None if name == "bc-s0" else sum(sum(one.values()) for one in splits.values()) == 24
-        test, validation = card["gains"]
-        assert (test["split"], validation["split"]) == ("test", "validation")
+        test, train = card["gains"]
+        assert (test["split"], train["split"]) == ("test", "train")
         sums = {
             contender: sum(
                 row["total"]
@@ -117,7 +117,7 @@ def test_each_export_has_a_card_and_can_be_published(finished):
             for contender in (name, "heuristic")
         }
         assert test["answers"][0]["gain"]["value"] == pytest.approx(1 - sums[name] / sums["heuristic"])
-        assert test["answers"][0]["items"] == "programs"
+        assert (test["answers"][0]["items"], train["answers"][0]["items"]) == ("programs", "modules")
         run = finished.run(
             "mlgo", "publish", f"data/policies/{name}", "--version", "0.1.0", "-o", f"data/work/{name}.tar.zst"
         )
