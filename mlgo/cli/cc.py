@@ -5,12 +5,14 @@ on (``bin/mlgo``).
 """
 
 import argparse
+import json
 import os
 import platform
 import shutil
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from mlgo.cli.options import add_command
@@ -22,8 +24,8 @@ from mlgo.deploy.drivers import Choice, make_driver, plain_command
 _EXAMPLES = {
     "cc": """
 make CC="mlgo cc --" CFLAGS=-Oz
-CC="mlgo cc --" CXX="mlgo c++ --" cmake -B build -DCMAKE_BUILD_TYPE=MinSizeRel
-CC="mlgo cc --policy $PWD/data/policies/marginal-s0 --" meson setup build --optimization s
+CC="mlgo cc --" CXX="mlgo c++ --" CFLAGS=-Oz CXXFLAGS=-Oz cmake -B build
+CC="mlgo cc --policy $PWD/data/policies/marginal-s0 --" CFLAGS=-Oz meson setup build
 mlgo cc --log compiles.jsonl -- -Oz -c file.c -o file.o
 mlgo cc --compiler /usr/bin/clang-19 -- -Oz -c file.c -o file.o
 mlgo cc --plain -- -Oz -c file.c -o file.o       the same compiler without the policy, to compare with
@@ -76,7 +78,7 @@ def chosen(args: argparse.Namespace) -> tuple[Toolchain, Callable[[], Choice]]:
     toolchain = find_toolchain(compiler or "auto", f"{platform.machine()}-linux-gnu")
     if toolchain.is_zig:  # which asks $CC where the system's C library is, and that is this command again
         os.environ.pop("CC", None)
-    return toolchain, lambda: Choice.of(named, compiler)
+    return toolchain, lambda: Choice.of(named, os.path.realpath(compiler) if compiler else "")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -89,22 +91,32 @@ def run(args: argparse.Namespace) -> None:
     try:
         driver = make_driver(choice(), toolchain)
     except MlgoError as error:
-        become_plain(args.tool, error, toolchain, args.arguments)
-    options = [f"--{name}" for name in ("plain", "whole", "thin", "any-level") if getattr(args, name.replace("-", "_"))]
-    choice_options = [
-        part
-        for name in ("policy", "compiler", "log")
-        if getattr(args, name)
-        for part in (f"--{name}", getattr(args, name))
-    ]
-    _become([str(driver), args.tool, "--new", *options, *choice_options, "--", *args.arguments])
+        reason = "--plain" if args.plain else str(error)
+        log(args, {"source": "", "outcome": "plain" if args.plain else "failed", "reason": reason})
+        become_plain(args.tool, None if args.plain else error, toolchain, args.arguments)
+    flags = [f"--{name}" for name in ("plain", "whole", "thin", "any-level") if getattr(args, name.replace("-", "_"))]
+    named = {"--policy": args.policy, "--compiler": args.compiler, "--log": args.log}
+    options = [word for option, value in named.items() if value for word in (option, value)]
+    _become([str(driver), args.tool, "--new", *flags, *options, "--", *args.arguments])
+
+
+def log(args: argparse.Namespace, record: dict[str, Any]) -> None:
+    """Append a line to the file that ``--log`` names, if any."""
+    if args.log:
+        try:
+            with Path(args.log).open("a") as file:
+                file.write(json.dumps(record, separators=(",", ":")) + "\n")
+        except OSError as error:
+            print(f"mlgo {args.tool}: warning: cannot write {args.log}: {error.strerror}", file=sys.stderr)
 
 
 def become_plain(tool: str, error: MlgoError | None, toolchain: Toolchain, arguments: Sequence[str]) -> NoReturn:
     """Say what is wrong, if anything, and become the compiler itself."""
     if error is not None:
         print(f"mlgo {tool}: warning: {error}; done without the policy", file=sys.stderr)
-    _become([*plain_command(toolchain, LANGUAGES[tool]), *arguments])
+    levels = [word for word in arguments if word.startswith("-O")]
+    level = ["-Xclang", "-Oz"] if toolchain.is_zig and levels[-1:] == ["-Oz"] else []  # zig takes it for -Os
+    _become([*plain_command(toolchain, LANGUAGES[tool]), *arguments, *level])
 
 
 def _become(command: list[str]) -> NoReturn:

@@ -1,12 +1,9 @@
 """`mlgo ld` and `mlgo ld++`: programs that are optimized while they are linked, under a policy."""
 
 import argparse
-import json
-import os
-from pathlib import Path
 from typing import Any
 
-from mlgo.cli.cc import LANGUAGES, add_choice_options, become_plain, chosen
+from mlgo.cli.cc import LANGUAGES, add_choice_options, become_plain, chosen, log
 from mlgo.cli.options import add_command, positive_float
 from mlgo.core.errors import MlgoError
 from mlgo.deploy.drivers import make_driver, trained_settings
@@ -60,9 +57,9 @@ def run(args: argparse.Namespace) -> None:
             error, NothingToMerge
         )  # a build links much, to find out what is there
         outcome = "plain" if is_usual else "failed"
-        _log(args, {"output": str(wanted.output), "outcome": outcome, "reason": str(error)})
+        log(args, {"output": str(wanted.output), "outcome": outcome, "reason": str(error)})
         become_plain(args.tool, None if is_usual else error, toolchain, args.arguments)
-    _log(args, {"output": str(wanted.output), **_record(result)})
+    log(args, {"output": str(wanted.output), **_record(result)})
 
 
 def _record(result: LinkResult) -> dict[str, Any]:
@@ -73,9 +70,3 @@ def _record(result: LinkResult) -> dict[str, Any]:
         "advised_bytes": result.advised,
         "plain_bytes": result.plain,
     }
-
-
-def _log(args: argparse.Namespace, record: dict[str, Any]) -> None:
-    if args.log:
-        with Path(args.log).open("a") as file:
-            file.write(json.dumps(record, separators=(",", ":")) + os.linesep)

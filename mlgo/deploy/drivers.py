@@ -29,7 +29,7 @@ from mlgo.compiler.toolchain import Toolchain, find_linker
 from mlgo.core.artifacts import column_type
 from mlgo.core.config import DEFAULT_COMPILE, CompileConfig
 from mlgo.core.errors import ArtifactError, PolicyError
-from mlgo.core.files import Draft, write_text
+from mlgo.core.files import Draft, content_hash, write_text
 from mlgo.core.scratch import scratch_directory
 from mlgo.export.cpp import CPP_FLAGS, cpp_sources, cpp_templates
 from mlgo.export.harness import run_tool
@@ -42,6 +42,9 @@ from mlgo.wire.log import Header
 CACHE = "MLGO_CACHE"
 """Environment variable that names the folder in which drivers are kept."""
 
+DRIVER = "MLGO_DRIVER"
+"""Environment variable in which ``bin/mlgo`` tells the place of the driver."""
+
 _SOURCES = Path(__file__).parent / "driver"
 _LOCK_TIMEOUT_S = 600.0
 _MODEL_FLAGS = tuple(flag for flag in CPP_FLAGS if flag != "-fPIC")
@@ -53,30 +56,29 @@ class Choice:
 
     Attributes:
         policy: folder of the policy.
-        compiler: as the user has named it: a path, or empty for that of the ziglang wheel.
-        named: as the user has named the policy: a path, an installed policy, or empty for the default.
+        is_default: whether the user has named none.
+        place: the driver.
     """
 
     policy: Path
-    compiler: str = ""
-    named: str = ""
+    is_default: bool
+    place: Path
 
     @classmethod
     def of(cls, named: str, compiler: str = "") -> "Choice":
         """What the user's words stand for.
 
+        Args:
+            named: the policy: a folder, an installed one, or empty for the default.
+            compiler: full path, or empty for that of the ziglang wheel.
+
         Raises:
             PolicyError: there is no such policy.
         """
-        return cls(find_policy(named) if named else default_policy(), compiler, named)
-
-    @property
-    def place(self) -> Path:
-        """The driver. ``bin/mlgo`` builds the same name without Python: keep both the same."""
-        policy = "default"
-        if self.named:
-            policy = f"policy{self.policy.resolve()}" if Path(self.named).is_dir() else f"installed@{self.named}"
-        return drivers_folder() / policy / f"@{self.compiler}" / "driver"
+        policy = find_policy(named) if named else default_policy()
+        told = os.environ.get(DRIVER)  # by bin/mlgo, which looks there the next time
+        place = Path(told) if told else drivers_folder() / content_hash([str(policy.resolve()), compiler]) / "driver"
+        return cls(policy, not named, place)
 
 
 def drivers_folder() -> Path:
@@ -152,7 +154,7 @@ def make_driver(choice: Choice, toolchain: Toolchain) -> Path:
 def _build(choice: Choice, toolchain: Toolchain, place: Path) -> None:
     policy, linker = load_policy(choice.policy), find_linker()
     files = [choice.policy / "policy.json", choice.policy / "weights.npy", toolchain.binary, linker]
-    if not choice.named:  # another policy is the default once mlgo-policies is installed
+    if choice.is_default:  # another policy is the default once mlgo-policies is installed
         files.append(Path(sysconfig.get_path("purelib")))
     stamps = [_Stamp.of(path) for path in (*files, *sorted(_SOURCES.iterdir()))]
     task = get_task(policy.task)
@@ -188,7 +190,7 @@ def _settings(choice: Choice, toolchain: Toolchain, policy: Policy, header: Head
         "cxx": plain_command(toolchain, "c++"),
         "advice": task.asking_flags("@", trained.size_stop_factor),
         "levels": [trained.optimization],
-        "maker": [sys.executable, "-P", "-m", "mlgo"],
+        "maker": [sys.executable, "-E", "-P", "-m", "mlgo"],
         "made_from": stamps,
     }
     return cpp_templates(_SOURCES).get_template("settings.h.jinja").render(words)

@@ -82,7 +82,7 @@ def faulty(cache: Path, toolchain: Toolchain, script: Callable[[str], str], monk
             + text
         )
         fake = replace(toolchain, binary=Path(compiler), is_zig=False)
-        driver = make_driver(Choice(default_policy(), compiler), fake)
+        driver = make_driver(Choice.of(str(default_policy()), compiler), fake)
         return [str(driver), "cc"]
 
     return make

@@ -14,7 +14,7 @@ from mlgo.core.config import DEFAULT_COMPILE
 from mlgo.deploy.drivers import default_policy
 from mlgo.policy.stored import load_policy, save_policy
 from tests.conftest import SAMPLE, begins, processes_naming
-from tests.deploy.conftest import MLGO, leftovers
+from tests.deploy.conftest import MLGO, Build, leftovers
 from tests.export.cases import CASES
 
 CALLS = """
@@ -155,7 +155,7 @@ def test_the_driver_is_made_anew_when_its_policy_changes(build, cache):
     build.write("calls.c", CALLS)
     arguments = ["-Oz", "-c", "calls.c"]
     assert build.cc(*arguments, options=["--policy", policy]).returncode == 0
-    driver = cache / "drivers" / f"policy{policy.resolve()}" / "@" / "driver"
+    driver = cache / "drivers" / f"folder{policy.resolve()}" / "@" / "driver"
     first = driver.read_bytes()
     always = np.load(policy / "weights.npy")
     always[:] = 0
@@ -188,6 +188,67 @@ def test_what_is_wrong_is_said_once_and_the_build_goes_on(build, options, enviro
     assert (build.folder / "calls.o").exists()
     assert run.stderr.count("warning") == 1
     assert message in run.stderr
+
+
+@pytest.mark.parametrize("options", [["--policy", "/nowhere"], ["--policy=/nowhere"]])
+def test_without_a_policy_the_compiler_works_at_the_same_level(build, options):
+    build.write("calls.c", CALLS)
+    assert build.cc("-Oz", "-c", "calls.c", "-o", "one.o", options=options).returncode == 0
+    assert build.log[0]["outcome"] == "failed"
+    assert build.cc("-Oz", "-c", "calls.c", "-o", "two.o", options=["--plain"]).returncode == 0
+    assert (build.folder / "one.o").read_bytes() == (build.folder / "two.o").read_bytes()
+
+
+def test_plain_needs_no_policy(build):
+    build.write("calls.c", CALLS)
+    run = build.cc("-Oz", "-c", "calls.c", options=["--plain"], MLGO_POLICY="/nowhere")
+    assert (run.returncode, run.stderr, build.log[0]["outcome"]) == (0, "", "plain")
+
+
+def test_modules_of_the_build_are_not_pythons(build, tmp_path_factory):
+    """PYTHONPATH is for programs of the build, and the folder may hold any names."""
+    for name in ("json.py", "argparse.py"):
+        build.write(name, "raise SystemExit('the wrong module')")
+    build.write("calls.c", CALLS)
+    words = ["--log", build.folder / "log", "--", "-Oz", "-c", "calls.c"]
+    fresh = str(tmp_path_factory.mktemp("fresh"))
+    run = build.run(MLGO, "cc", *words, PYTHONPATH=str(build.folder), MLGO_CACHE=fresh)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert build.log[0]["outcome"] == "advised"
+
+
+def test_an_unknown_option_is_named(build, cache):
+    for _ in range(2):  # with and without a driver
+        run = build.run(MLGO, "cc", "--wrong", "--", "-c", "calls.c")
+        assert run.returncode == 2
+        assert "--wrong" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ([], "default{bin}/@"),
+        (["--policy", "a policy"], "folder{here}/a policy/@"),
+        (["--policy=../work/a policy"], "folder{here}/a policy/@"),
+        (["--policy", "tree8-s0"], "installed/tree8-s0/@"),
+        (["--compiler", "./clang"], "default{bin}/@{here}/clang"),
+        (["--compiler=no-clang"], "default{bin}/@none"),
+        (["--", "--policy", "of the compiler"], "default{bin}/@"),
+    ],
+)
+def test_where_a_driver_is_looked_for(tmp_path, options, place):
+    folder, scripts = tmp_path / "work", tmp_path / "bin"
+    (folder / "a policy").mkdir(parents=True)
+    scripts.mkdir()
+    for path, text in (
+        (folder / "clang", ""),
+        (scripts / "mlgo", MLGO.read_text()),
+        (scripts / "python3", '#!/bin/sh\necho "$MLGO_DRIVER"'),
+    ):
+        path.write_text(text)
+        path.chmod(0o755)
+    run = Build(folder).run(scripts / "mlgo", "cc", *options, MLGO_CACHE="cache", MLGO_POLICY="")
+    assert run.stdout.strip() == "cache/drivers/" + place.format(bin=scripts, here=folder) + "/driver"
 
 
 def test_no_such_compiler(build):

@@ -46,16 +46,13 @@ def test_without_the_package_it_is_the_checkouts():
         find_policy("tree8-s0")
 
 
-def test_names_and_folders_have_drivers_of_their_own(installed, tmp_path, monkeypatch):
+def test_an_installed_policy_may_be_named(installed, tmp_path, monkeypatch):
     monkeypatch.setenv("MLGO_CACHE", str(tmp_path))
-    monkeypatch.chdir(installed)
-    by_folder, default = Choice.of("tree8-s0"), Choice.of("")
     monkeypatch.chdir(tmp_path)
-    by_name = Choice.of("tree8-s0")
-    places = [one.place.relative_to(tmp_path / "drivers").as_posix() for one in (by_name, default)]
-    assert places == ["installed@tree8-s0/@/driver", "default/@/driver"]
-    assert Choice.of(str(installed / "tree8-s0")).place.parent.parent.name == "tree8-s0"
-    assert by_folder.policy.name == by_name.policy.name == "tree8-s0"
+    by_name, by_folder, default = (Choice.of(name) for name in ("tree8-s0", str(installed / "tree8-s0"), ""))
+    assert by_name.policy == by_folder.policy == installed / "tree8-s0"
+    assert by_name.place == by_folder.place != default.place
+    assert (by_name.is_default, default.is_default) == (False, True)
 
 
 @pytest.mark.slow

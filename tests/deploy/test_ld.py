@@ -143,6 +143,12 @@ def test_the_output_may_stand_with_its_option(parts, archive):
     assert parts.run("./program").stdout == "40 102\n"
 
 
+def test_a_log_that_cannot_be_written_is_a_warning(parts, archive):
+    run = parts.run(MLGO, "ld", "--log", "/proc/none", "--", "main.o", "native.o", archive, "-o", "program")
+    assert run.returncode == 0
+    assert "cannot write /proc/none" in run.stderr
+
+
 def test_another_target(build):
     build.write("start.c", "void _start(void) { for (;;); }")
     flags = ["-target", "aarch64-linux-musl", "-Oz", "-nostdlib"]

@@ -322,7 +322,7 @@ def test_what_needs_a_model_of_its_own_says_so(imported, toolchain, tmp_path):
     with pytest.raises(
         PolicyError, match=r"cheap-s0 was imported: .*; take another policy, or a tree of it: mlgo distill \S+ -o"
     ):
-        make_driver(Choice(tmp_path / "cheap-s0"), toolchain)
+        make_driver(Choice.of(str(tmp_path / "cheap-s0")), toolchain)
     with pytest.raises(PolicyError, match=r"first-s0 was imported: .*; take another policy$"):
         load_policy(tmp_path / "first-s0")
     with pytest.raises(PolicyError, match=r"actions that are binary, not a policy of regalloc-evict"):
