@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import subprocess
 import sys
 from dataclasses import replace
 
@@ -297,7 +298,20 @@ def test_workers_answer_and_remember(imported, compiled, toolchain, settings, sa
     for one in outcomes:
         assert one.result.answers == expected.answers
         assert one.result.scores == expected.scores
-    assert "tensorflow" not in sys.modules
+
+
+def test_its_graph_is_asked_without_tensorflow(imported, tmp_path):
+    policy = imported("cheap")
+    save_imported(policy, tmp_path / "cheap-s0")
+    program = (
+        "import sys\nimport numpy as np\nfrom pathlib import Path\nfrom mlgo.policy.stored import load_stored\n"
+        "policy = load_stored(Path(sys.argv[1]))\n"
+        "print(policy.answers({name: np.zeros(1, np.int64) for name in policy.features}).tolist())\n"
+        "assert 'tensorflow' not in sys.modules\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program, tmp_path / "cheap-s0"], capture_output=True, text=True)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.strip() in ("[0]", "[1]")
 
 
 def test_provenance_and_the_same_bytes_again(built, imported, tmp_path):
