@@ -280,6 +280,14 @@ def processes_naming(text: str) -> set[int]:
     return found
 
 
+def wait_for(condition: Callable[[], Any], within_s: float = 30.0) -> None:
+    """Wait until a condition holds once; it may not hold any more when it is looked at again."""
+    end = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < end, "it did not come in time"
+        time.sleep(0.01)
+
+
 def begins(text: str) -> set[int]:
     """Ids of the processes naming a text, waited for.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mlgo.execution import LocalBackend, Pool, WorkerLost
-from tests.conftest import REPOSITORY, WITHIN_S, all_end, children, processes_naming
+from tests.conftest import REPOSITORY, WITHIN_S, all_end, begins, children
 from tests.execution.handlers import make_compile_inspector, make_inspector, make_misbehaving, make_square
 
 
@@ -117,10 +117,7 @@ def test_giving_up_ends_busy_workers_and_their_children(leaves_nothing):
     with leaves_nothing(descriptors=False), Pool(LocalBackend(make_misbehaving), 2) as pool:
         answers = pool.map(["spawn", 2])
         assert next(answers) == (1, 4)
-        end = time.monotonic() + 10.0
-        while not processes_naming("sleep\x00126.5") and time.monotonic() < end:
-            time.sleep(0.02)
-        assert processes_naming("sleep\x00126.5")
+        assert begins("sleep\x00126.5")
         answers.close()
         assert all_end("sleep\x00126.5")
 

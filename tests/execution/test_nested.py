@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from mlgo.core.config import LOCAL_WORKERS
 from mlgo.core.errors import WorkerError
 from mlgo.execution import LocalBackend, Pool, WorkerLost, nested, open_pool
 from mlgo.execution.nested import NestedBackend, NestingProxy
-from tests.conftest import REPOSITORY, WITHIN_S, all_end, processes_naming
+from tests.conftest import REPOSITORY, all_end, processes_naming, wait_for
 from tests.execution.clusters import TestCluster, needs_ray
 from tests.execution.handlers import make_misbehaving, make_square
 from tests.execution.nesting_handlers import log_lines, make_broken, make_cancellable, make_logging, make_opener
@@ -80,13 +79,6 @@ def collect(pool, jobs):
     return [results[i] for i in range(len(jobs))]
 
 
-def until(condition):
-    end = time.monotonic() + WITHIN_S
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.02)
-    assert condition()
-
-
 def test_a_pool_of_stubs_is_an_ordinary_pool(server, address, leaves_nothing):
     jobs = [*range(20), "huge"]
     with Pool(LocalBackend(make_misbehaving), 2) as pool:
@@ -143,9 +135,9 @@ def test_experiments_take_turns(address, tmp_path):
             answers = first.map([(1, str(tmp_path / "go")), (2, 0.3), (3, 0.3), (4, 0.3)])
             asking = threading.Thread(target=lambda: list(answers))
             asking.start()
-            until(lambda: "a1 begins" in log_lines(log))
+            wait_for(lambda: "a1 begins" in log_lines(log))
             late.start()
-            until(lambda: sum(one["outstanding"] for one in status_of(address)["experiments"]) == 4)
+            wait_for(lambda: sum(one["outstanding"] for one in status_of(address)["experiments"]) == 4)
             (tmp_path / "go").touch()
             for thread in (asking, late):
                 thread.join(60.0)
@@ -163,7 +155,7 @@ def test_deadlines_do_not_count_what_others_do(address):
             collect(own, [0.0])
             busy = threading.Thread(target=collect, args=(other, ["slow"] * 16))  # 4.8 s
             busy.start()
-            until(lambda: sum(one["outstanding"] for one in status_of(address)["experiments"]) == 2)
+            wait_for(lambda: sum(one["outstanding"] for one in status_of(address)["experiments"]) == 2)
             assert collect(own, [0.0, 0.0]) == ["done", "done"]
             busy.join(60.0)
             (late,) = collect(own, [60.0])
@@ -189,10 +181,10 @@ def test_a_killed_experiment_leaves_the_others_alone(server, address):
         command = [sys.executable, "-c", KILLED, address]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY) as other:
             assert other.stdout.readline() == "ready\n"
-            until(lambda: sum(one["outstanding"] for one in status_of(address)["cores"]) == 4)
+            wait_for(lambda: sum(one["outstanding"] for one in status_of(address)["cores"]) == 4)
             assert len(processes_naming(HOSTED)) == len(own) + 2
             other.kill()
-        until(lambda: processes_naming(HOSTED) == own)
+        wait_for(lambda: processes_naming(HOSTED) == own)
         assert collect(pool, [1, 2, 3]) == [1, 4, 9]
         status = status_of(address)
         assert [one["process"] for one in status["experiments"]] == [os.getpid()]
@@ -268,7 +260,7 @@ def test_signals_end_everything(address, number, status):
         with Pool(NestedBackend(address, make_misbehaving), 2) as pool:
             answers = pool.map(["slow", "spawn", "sleep"])
             assert next(answers)[1] == "slow"
-            until(lambda: processes_naming("sleep\x00126.5"))
+            wait_for(lambda: processes_naming("sleep\x00126.5"))
             process.send_signal(number)
             assert process.wait(LONG_S) == status
             with pytest.raises(WorkerError, match="have gone"):

@@ -15,7 +15,7 @@ import pytest
 from mlgo.core.errors import UnknownWorker, WorkerCrashed, WorkerError, WorkerNotMade, WorkerOverdue, WorkerReleased
 from mlgo.execution.local import Place
 from mlgo.execution.nesting import PROTOCOL, NestingWorker
-from tests.conftest import WITHIN_S
+from tests.conftest import WITHIN_S, wait_for
 from tests.execution.handlers import make_misbehaving, make_square
 from tests.execution.nesting_handlers import log_lines, make_broken, make_cancellable, make_logging
 
@@ -70,13 +70,6 @@ def answer(ended):
     return results[7]
 
 
-def until(condition):
-    end = time.monotonic() + WITHIN_S
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.01)
-    assert condition()
-
-
 def test_hosted_workers_answer(nesting):
     nesting.create("a", make_square)
     nesting.create("b", make_misbehaving)
@@ -116,7 +109,7 @@ def test_two_at_once_run_side_by_side_and_each_in_order(leaves_nothing, tmp_path
             nesting.create(name, partial(make_logging, str(tmp_path / "log"), name))
             nesting.call(name, (0, 0.0), LONG_S)
         slow, after = nesting.submit_one("a", (1, str(tmp_path / "end"))), nesting.submit_one("a", (2, 0.0))
-        until(lambda: "a1 begins" in log_lines(tmp_path / "log"))
+        wait_for(lambda: "a1 begins" in log_lines(tmp_path / "log"))
         for one in [nesting.submit_one("b", (number, 0.0)) for number in (1, 2, 3)]:
             answer(one)
         (tmp_path / "end").touch()
@@ -132,7 +125,7 @@ def test_the_experiment_whose_turn_it_is_comes_first(nesting, tmp_path):
     for name, experiment in (("a", "one"), ("b", "one"), ("c", "other")):
         nesting.create(name, partial(make_logging, str(tmp_path / "log"), name), None, experiment)
     ended = [nesting.submit_one("a", (1, 0.5))]
-    until(lambda: log_lines(tmp_path / "log") == ["a1 begins"])
+    wait_for(lambda: log_lines(tmp_path / "log") == ["a1 begins"])
     ended += [nesting.submit_one("c", (1, 0)), nesting.submit_one("b", (1, 0)), nesting.submit_one("b", (2, 0))]
     for one in ended:
         answer(one)
@@ -154,7 +147,7 @@ def test_workers_are_spread_and_then_go_where_least_is_outstanding(leaves_nothin
             assert hosted() == counts
         nesting.release("b")
         held_up = nesting.submit_one("d", (2, str(tmp_path / "go")))
-        until(lambda: "d2 begins" in log_lines(tmp_path / "log"))
+        wait_for(lambda: "d2 begins" in log_lines(tmp_path / "log"))
         assert hosted() == [2, 1]
         nesting.call("e", (1, 0.0), LONG_S)  # beside two workers that are idle, not beside one that is busy
         assert hosted() == [3, 1]
@@ -281,7 +274,7 @@ def test_release_ends_the_call_that_runs(nesting):
     for one in ended:
         with pytest.raises(WorkerReleased, match="worker a has been released"):
             answer(one)
-    until(lambda: not os.path.exists(f"/proc/{process}"))  # noqa: PTH110
+    wait_for(lambda: not os.path.exists(f"/proc/{process}"))  # noqa: PTH110
     assert time.monotonic() - start < WITHIN_S
 
 
@@ -294,7 +287,7 @@ def test_a_worker_that_leaves_takes_its_scratch_folder_along(nesting, present):
         nesting.submit_one("a", present)
         time.sleep(0.1)
     nesting.release("a")
-    until(lambda: not folder.exists())
+    wait_for(lambda: not folder.exists())
 
 
 def test_work_is_counted_by_calls_and_not_by_workers(nesting):

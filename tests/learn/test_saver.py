@@ -13,6 +13,7 @@ import pytest
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import write_text
 from mlgo.learn.saver import BackgroundSaver
+from tests.conftest import wait_for
 
 WITHIN_S = 10.0
 
@@ -22,13 +23,6 @@ def no_thread_is_left():
     before = threading.active_count()
     yield
     assert threading.active_count() == before
-
-
-def wait_for(condition):
-    end = time.monotonic() + WITHIN_S
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 def writes(text):
