@@ -6,7 +6,7 @@ from typing import Any
 
 from mlgo.actions import Binary
 from mlgo.actions.reading import check_features
-from mlgo.cli.options import add_command, say
+from mlgo.cli.options import add_command, add_trace_option, say
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import write_json
 from mlgo.core.scratch import scratch_directory
@@ -26,13 +26,7 @@ def add_parser(commands: Any) -> None:
     """Register the sub-command."""
     parser = add_command(commands, "combine", "several policies as one C++ class, selected by name", _EXAMPLES)
     parser.add_argument("policies", nargs="+", type=_named, metavar="NAME=DIR", help="name and folder of a policy")
-    parser.add_argument(
-        "--trace",
-        type=Path,
-        default=Path("data/baseline/trace.parquet"),
-        metavar="FILE",
-        help="recorded questions, which the compiled class is asked (default: %(default)s)",
-    )
+    add_trace_option(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder for the class")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)

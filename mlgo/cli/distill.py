@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mlgo.actions import Binary
-from mlgo.cli.options import add_command, say
+from mlgo.cli.options import add_command, add_trace_option, say
 from mlgo.core.artifacts import provenance, read_provenance, read_table
 from mlgo.core.errors import ConfigError, CorpusError
 from mlgo.core.files import file_sha256, write_json
@@ -37,13 +37,7 @@ def add_parser(commands: Any) -> None:
     """Register the sub-command."""
     parser = add_command(commands, "distill", "fit a small decision tree to a policy and print it as C++", _EXAMPLES)
     parser.add_argument("policy", type=Path, help="folder of the policy; its answers are yes or no")
-    parser.add_argument(
-        "--trace",
-        type=Path,
-        default=Path("data/baseline/trace.parquet"),
-        metavar="FILE",
-        help="recorded questions (default: %(default)s)",
-    )
+    add_trace_option(parser)
     parser.add_argument(
         "--corpus",
         type=Path,

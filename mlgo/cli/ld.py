@@ -53,9 +53,8 @@ def run(args: argparse.Namespace) -> None:
         link = link_thin if args.thin else link_whole
         result = link(wanted, toolchain, LANGUAGES[args.tool], advice, guard=not args.no_guard)
     except MlgoError as error:
-        is_usual = (args.whole or args.thin) and isinstance(
-            error, NothingToMerge
-        )  # a build links much, to find out what is there
+        # A build links much only to find out what is there.
+        is_usual = (args.whole or args.thin) and isinstance(error, NothingToMerge)
         outcome = "plain" if is_usual else "failed"
         log(args, {"output": str(wanted.output), "outcome": outcome, "reason": str(error)})
         become_plain(args.tool, None if is_usual else error, toolchain, args.arguments)

@@ -62,6 +62,17 @@ def add_folder_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_trace_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--trace``."""
+    parser.add_argument(
+        "--trace",
+        type=Path,
+        default=Path("data/baseline/trace.parquet"),
+        metavar="FILE",
+        help="recorded questions (default: %(default)s)",
+    )
+
+
 def read_config(args: argparse.Namespace) -> Config:
     """Load the configuration that the options name.
 

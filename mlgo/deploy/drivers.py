@@ -47,7 +47,6 @@ DRIVER = "MLGO_DRIVER"
 
 _SOURCES = Path(__file__).parent / "driver"
 _LOCK_TIMEOUT_S = 600.0
-_MODEL_FLAGS = tuple(flag for flag in CPP_FLAGS if flag != "-fPIC")
 
 
 @dataclass(frozen=True)
