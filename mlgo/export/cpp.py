@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
 from mlgo import __version__
 from mlgo.actions import Binary, Categorical, Scalar
@@ -25,6 +25,7 @@ from mlgo.compiler.toolchain import find_linker
 from mlgo.core.artifacts import trace_features
 from mlgo.core.errors import PolicyError
 from mlgo.core.files import content_hash, write_folder, write_text
+from mlgo.core.templates import text_templates
 from mlgo.export.form import Ask
 from mlgo.export.harness import ASK, Harness, build_harness
 from mlgo.export.questions import asked_features
@@ -294,10 +295,7 @@ def _float(value: Any) -> str:
 @cache
 def cpp_templates(folder: Path = _HERE) -> Environment:
     """Templates of C++ in a folder; their filter ``literal`` makes a string of C."""
-    templates = Environment(
-        loader=FileSystemLoader(folder), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )  # fmt: skip
+    templates = text_templates(folder)
     templates.filters["literal"] = _literal
     return templates
 

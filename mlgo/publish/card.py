@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, UndefinedError
+from jinja2 import UndefinedError
 
 from mlgo import __version__
 from mlgo.core.artifacts import MODULES, read_table
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import content_hash, file_sha256, json_text
+from mlgo.core.templates import text_templates
 from mlgo.experiments.inference import Bootstrap, Gain
 from mlgo.policy.policy import Policy
 from mlgo.policy.tree import Branching
@@ -177,10 +178,7 @@ def _commands(release: Release) -> list[str]:
     ]
 
 
-_TEMPLATES = Environment(
-    loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-    keep_trailing_newline=True,
-)  # fmt: skip
+_TEMPLATES = text_templates(Path(__file__).parent)
 _TEMPLATES.filters |= {
     "gain": lambda gain: PLAIN.gain(Gain(**gain)),
     "known": lambda value: "unknown" if value is None else str(value),
