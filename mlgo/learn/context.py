@@ -292,7 +292,7 @@ class Compiles(Generic[Instance]):
         raise NotImplementedError
 
     def sampled(
-        self, weights: np.ndarray, instances: Sequence[Instance], episodes: int, number: int
+        self, weights: np.ndarray, instances: Sequence[Instance], episodes: int, number: int, credited: bool
     ) -> list[SampledCompile | None]:
         """See `Training.sample`."""
         raise NotImplementedError
@@ -364,7 +364,7 @@ class Training(Generic[Instance]):
         return np.nan_to_num(rewards if weights.ndim > 1 else rewards[0], nan=FAILED_REWARD)
 
     def sample(
-        self, weights: np.ndarray, instances: Sequence[Instance], episodes: int, number: int
+        self, weights: np.ndarray, instances: Sequence[Instance], episodes: int, number: int, credited: bool = False
     ) -> list[SampledCompile | None]:
         """Compile instances under answers drawn with a policy's own probabilities.
 
@@ -373,11 +373,12 @@ class Training(Generic[Instance]):
             instances: what to compile.
             episodes: compiles of each.
             number: of the step; each draws otherwise.
+            credited: tell the functions of the decisions, and their sizes, where the compiler does.
 
         Returns:
             Compiles of an instance one after another; None where one failed.
         """
-        return self.compiles.sampled(weights, instances, episodes, number)
+        return self.compiles.sampled(weights, instances, episodes, number, credited)
 
     def after(self, state: State) -> None:
         """Keep a state, and show how far the training is.

@@ -264,7 +264,7 @@ class ModuleCompiles(Compiles[ScoredModule]):
         return (self._counted if counted else self._uncounted).rewards(candidates, instances)
 
     def sampled(
-        self, weights: np.ndarray, instances: Sequence[ScoredModule], episodes: int, number: int
+        self, weights: np.ndarray, instances: Sequence[ScoredModule], episodes: int, number: int, credited: bool
     ) -> list[SampledCompile | None]:
         """See `Compiles.sampled`."""
         context = self._context
@@ -277,6 +277,7 @@ class ModuleCompiles(Compiles[ScoredModule]):
             self._quarantine,
             episodes,
             generator(context.seed, context.order.learner.name, "luck", number),
+            with_credit=credited,
         )
 
     def recorded(
@@ -298,8 +299,9 @@ class ModuleCompiles(Compiles[ScoredModule]):
         def rewarded(module: str, result: CompileResult) -> SampledCompile:
             baseline = heuristic[module]
             episodes = [
-                Sampled(f"{module} {one.function}", one.inputs, one.answers, one.reward(baseline, measure.offset))
+                Sampled(f"{module} {one.function}", one.inputs, one.answers, reward, one.credit)
                 for one in read(module, result)
+                for reward in [one.reward(baseline, measure.offset)]
             ]
             score = np.array(result.score(objective))
             return SampledCompile(float(measure.reward(score, np.array(baseline))), tuple(episodes))

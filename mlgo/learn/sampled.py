@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mlgo.compiler.session import Credit
+
 
 @dataclass(frozen=True)
 class Sampled:
@@ -14,12 +16,14 @@ class Sampled:
         inputs: float16 or float32 [num_questions, ...], see `Policy.inputs_for`.
         answers: uint8 [num_questions].
         reward: relative reward, at the end.
+        credit: functions of the decisions and their sizes, where they were asked for.
     """
 
     subject: str
     inputs: np.ndarray
     answers: np.ndarray
     reward: float
+    credit: Credit | None = None
 
 
 @dataclass(frozen=True)

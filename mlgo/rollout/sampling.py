@@ -24,6 +24,7 @@ def sample_episodes(
     quarantine: Quarantine,
     episodes: int,
     rng: np.random.Generator,
+    with_credit: bool = False,
 ) -> list[Read | None]:
     """Compile modules under answers drawn with the policy's own probabilities.
 
@@ -36,6 +37,7 @@ def sample_episodes(
         quarantine: is told how every compile ended.
         episodes: compiles of each module, each with luck of its own.
         rng: source of the luck.
+        with_credit: see `CompileJob.with_credit`.
 
     Returns:
         What was read, those of a module one after another; None where a compile failed.
@@ -50,6 +52,7 @@ def sample_episodes(
             ExploringAdvisor(policy, temperature=1.0, flip_share=0.0, seed=int(luck)),
             record=True,
             sha256=one.module.sha256,
+            with_credit=with_credit,
         )
         for one in modules
         for luck in rng.integers(2**63, size=episodes)

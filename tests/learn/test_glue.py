@@ -61,7 +61,7 @@ class ToyCompiles(Compiles[float]):
         rewards[:, [one in self.failing for one in instances]] = np.nan
         return rewards
 
-    def sampled(self, weights, instances, episodes, number):
+    def sampled(self, weights, instances, episodes, number, credited):
         self.trained_on |= set(instances)
         rng = np.random.default_rng(number)
         compiles = []

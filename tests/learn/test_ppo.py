@@ -8,11 +8,13 @@ import pytest
 
 from mlgo.actions import Binary, Subset
 from mlgo.actions.binary import sigmoid
+from mlgo.compiler.session import Credit
 from mlgo.core.errors import ArtifactError, ConfigError, TrainingError
 from mlgo.core.seeding import generator
 from mlgo.learn.checkpoint import load_state, save_state
 from mlgo.learn.ppo import PpoState, Sampled, SampledCompile, optimise
 from mlgo.learn.ppo.config import PPOConfig
+from mlgo.learn.ppo.functions import advantages_of_functions
 from mlgo.learn.ppo.gae import terminal_advantages
 from mlgo.learn.ppo.loop import STATES
 from mlgo.learn.ppo.network import ActorCritic, forward, soften
@@ -338,6 +340,35 @@ def test_advantages_over_siblings_by_hand():
     assert advantages_over_siblings(["a"] * 4, rewards, 1.5).max() == 1.5
     assert advantages_over_siblings(["a", "a"], np.array([0.1, 0.1]), 3.0).tolist() == [0.0, 0.0]
     assert advantages_over_siblings([], np.zeros(0), 3.0).tolist() == []
+
+
+def inlining(subject, answers, sizes):
+    """Two calls: of f in main, and of g in f. Functions are main (1), f (2) and g (3)."""
+    calls = np.array([0, 1], np.int32), np.array([1, 2], np.int32)
+    credit = Credit(np.array([1, 2, 3], np.uint64), np.array(sizes, np.float32), *calls)
+    return Sampled(subject, np.zeros((2, 1), np.float16), np.array(answers, np.uint8), 0.0, credit)
+
+
+def test_advantages_of_functions_by_hand():
+    nothing, f_into_main = inlining("a", [0, 0], [30, 20, 10]), inlining("a", [1, 0], [44, -1, 10])
+    # main: 30 and 44 bytes, 14 apart. f: it has 20 bytes, and is gone in the second compile. g is always alike.
+    # So inlining f costs 14 and saves 20, and the call of g teaches nothing. The root mean square is 6.
+    assert advantages_of_functions([nothing, f_into_main], 3.0).tolist() == [-1.0, 0.0, 1.0, 0.0]
+    # Another module is compared with itself alone, and one compile of it with none; 6 of 6, 6, 0, 0.
+    found = advantages_of_functions([nothing, inlining("b", [1, 1], [99, -1, -1]), f_into_main], 3.0)
+    assert found.tolist() == [-1.0, 0.0, 0.0, 0.0, 1.0, 0.0]
+    # Three compiles, by leave one out. main: 30, 44, 30 less 37, 30, 37; f: saves 0, 20, 0 where 10, 0, 10 are usual.
+    found = advantages_of_functions([nothing, f_into_main, nothing], 0.9)
+    root = math.sqrt((3**2 + 6**2 + 3**2) / 3)
+    assert found.tolist() == pytest.approx([-3 / root, 0, 0.9, 0, -3 / root, 0])
+    assert advantages_of_functions([nothing, nothing], 3.0).tolist() == [0.0] * 4
+    assert advantages_of_functions([], 3.0).tolist() == []
+
+
+def test_functions_that_compiles_do_not_tell():
+    silent = dataclasses.replace(inlining("a", [0, 0], [30, 20, 10]), credit=None)
+    with pytest.raises(ConfigError, match=r"ppo\.baseline functions: .* do not tell their functions; choose siblings"):
+        advantages_of_functions([silent, silent], 3.0)
 
 
 def test_outputs_are_learnt_over_siblings():

@@ -199,7 +199,7 @@ class ChoiceCompiles(Compiles[EligibleUnit]):
         return rewards.reshape(-1, len(candidates)).T.copy()
 
     def sampled(
-        self, weights: np.ndarray, instances: Sequence[EligibleUnit], episodes: int, number: int
+        self, weights: np.ndarray, instances: Sequence[EligibleUnit], episodes: int, number: int, credited: bool
     ) -> list[SampledCompile | None]:
         """See `Compiles.sampled`."""
         context, policy = self._context, self.policy.with_weights(weights)

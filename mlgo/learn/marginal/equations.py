@@ -11,9 +11,8 @@ function gives two equations more. For a function f that the object has, and one
     size(f, k) = c(f) + sum of g(x) over the inlined questions of k whose caller is f
     -size(f) if f is gone in k, else 0  =  d(f) + sum of s(x) over the inlined questions of k whose callee is f
 
-with the mean of f's known sizes as size(f). So one compile says something about each function, where a candidate's
-reward says one thing about a vector of weights. A function that no compile's object has is left out. One that the
-optimizer has renamed or split off (``f.llvm.123``, ``f.part.0``) has a name, and so equations, of its own.
+with the mean of f's known sizes as size(f), see `mlgo.learn.credit`. So one compile says something about each function,
+where a candidate's reward says one thing about a vector of weights.
 """
 
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from mlgo.learn.credit import side_by_side
 from mlgo.rollout.episodes import Episode
 
 
@@ -115,22 +115,18 @@ def join(parts: Sequence[Equations]) -> Equations:
 
 def _of_functions(episodes: Sequence[Episode], compile_of: np.ndarray) -> tuple[Terms, Terms]:
     """Sums over callers and over callees."""
-    told = [one.credit for one in episodes]
-    names = np.unique(np.concatenate([np.zeros(0, np.uint64), *(one.names for one in told if one is not None)]))
-    shape = len(episodes), len(names)
-    sizes, known = np.full(shape, -1.0), np.array([one is not None for one in told], bool)
+    told = side_by_side([one.credit for one in episodes])
     sides = np.full((2, len(compile_of)), -1, np.int64)
-    for number, (one, episode) in enumerate(zip(told, episodes, strict=True)):
-        if one is not None:
-            places, yes = np.searchsorted(names, one.names), episode.answers == 1
-            sizes[number, places] = one.sizes
-            sides[:, compile_of == number] = places[one.callers[yes]], places[one.callees[yes]]
-    present = sizes >= 0
-    num_present = present.sum(axis=0)
-    mean = np.where(present, sizes, 0).sum(axis=0) / np.maximum(num_present, 1)
-    gone = np.where(present, 0.0, -mean)
-    asked = (num_present > 0) & known[:, None]
-    return _terms(sides[0], compile_of, sizes, present), _terms(sides[1], compile_of, gone, asked)
+    for number, episode in enumerate(episodes):
+        callers, callees = told.callers[number], told.callees[number]
+        if callers is not None and callees is not None:
+            yes = episode.answers == 1
+            sides[:, compile_of == number] = callers[yes], callees[yes]
+    callers, callees = sides
+    return (
+        _terms(callers, compile_of, told.sizes, told.present),
+        _terms(callees, compile_of, told.gone, told.asked),
+    )
 
 
 def _terms(function: np.ndarray, compile_of: np.ndarray, values: np.ndarray, holds: np.ndarray) -> Terms:

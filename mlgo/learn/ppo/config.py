@@ -20,11 +20,12 @@ class PPOConfig(Section):
     """Compiles of each of them, with answers drawn anew."""
     max_questions: Positive
     """Modules with more questions under the heuristic are left out, of training and of validation."""
-    baseline: Literal["network", "siblings"]
-    """What a reward is compared with: what a value network expects, for answers of yes or no; or the other episodes
-    of the same module, in register allocation of the same function."""
+    baseline: Literal["network", "siblings", "functions"]
+    """What a reward is compared with: what a value network expects, for answers of yes or no; the other episodes of the
+    same module, in register allocation of the same function; or, for inlining, the sizes of a decision's own functions
+    in the other episodes."""
     max_advantage: PositiveFloat
-    """With siblings: advantages stay within this many times their root mean square."""
+    """Without a value network: advantages stay within this many times their root mean square."""
     start_temperature: PositiveFloat
     """The clone's logits are divided by this, once, so that sampling explores; a power of two rounds nothing."""
     gamma: Share
@@ -60,6 +61,6 @@ class PPOConfig(Section):
 
     @model_validator(mode="after")
     def _check_siblings(self) -> "PPOConfig":
-        if self.baseline == "siblings" and self.episodes < 2:
-            raise ValueError("with baseline siblings episodes must be 2 or more")
+        if self.baseline != "network" and self.episodes < 2:
+            raise ValueError(f"with baseline {self.baseline} episodes must be 2 or more")
         return self

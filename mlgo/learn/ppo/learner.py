@@ -33,7 +33,8 @@ class ProximalPolicyOptimisation:
 
             def collect(weights: np.ndarray, iteration: int) -> list[SampledCompile | None]:
                 instances = training.draw(config.modules, iteration)
-                return training.sample(weights, instances, config.episodes, iteration)
+                credited = config.baseline == "functions"
+                return training.sample(weights, instances, config.episodes, iteration, credited)
 
             state = optimise(
                 start.weights,

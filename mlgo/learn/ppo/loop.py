@@ -11,6 +11,7 @@ from mlgo.core.errors import ConfigError, NothingCompiled
 from mlgo.core.seeding import generator
 from mlgo.learn.base import State
 from mlgo.learn.ppo.config import PPOConfig
+from mlgo.learn.ppo.functions import advantages_of_functions
 from mlgo.learn.ppo.gae import terminal_advantages
 from mlgo.learn.ppo.network import ActorCritic, forward, soften
 from mlgo.learn.ppo.rewards import RewardScale, RunningMoments
@@ -129,18 +130,25 @@ def _successful(asked: Sequence[SampledCompile | None]) -> list[SampledCompile]:
 def _over_siblings(
     episodes: Sequence[Sampled], networks: ActorCritic, actions: ActionSpace, config: PPOConfig
 ) -> tuple[Batch, dict[str, float]]:
-    """Join the episodes that came out otherwise than others of their subject; the rest teaches nothing."""
+    """Join the questions about which other episodes of their subject say something; the rest teaches nothing."""
+    advantages = _compared(episodes, config)
+    differs = advantages != 0.0
+    share = float(np.count_nonzero(differs) / max(1, len(differs)))
+    if not differs.any():
+        return Batch(*(np.zeros(0, np.float32) for _ in Batch.__dataclass_fields__)), {"differing_share": share}
+    inputs, chosen = (part[differs] for part in _joined(episodes))
+    old = _log_probabilities(networks, actions, inputs, chosen)
+    taught = advantages[differs].astype(np.float32)
+    return Batch(inputs, chosen, old, taught, np.zeros(len(chosen), np.float32)), {"differing_share": share}
+
+
+def _compared(episodes: Sequence[Sampled], config: PPOConfig) -> np.ndarray:
+    """Advantages without a value network, float64 [num_questions]."""
+    if config.baseline == "functions":
+        return advantages_of_functions(episodes, config.max_advantage)
     rewards = np.array([one.reward for one in episodes])
     advantages = advantages_over_siblings([one.subject for one in episodes], rewards, config.max_advantage)
-    num_questions = np.array([len(one.answers) for one in episodes])
-    teaching = [(one, advantage) for one, advantage in zip(episodes, advantages, strict=True) if advantage]
-    share = float(num_questions[advantages != 0.0].sum() / max(1, num_questions.sum()))
-    if not teaching:
-        return Batch(*(np.zeros(0, np.float32) for _ in Batch.__dataclass_fields__)), {"differing_share": share}
-    inputs, chosen = _joined([one for one, _ in teaching])
-    spread = np.concatenate([np.full(len(one.answers), advantage, np.float32) for one, advantage in teaching])
-    old = _log_probabilities(networks, actions, inputs, chosen)
-    return Batch(inputs, chosen, old, spread, np.zeros(len(chosen), np.float32)), {"differing_share": share}
+    return np.repeat(advantages, [len(one.answers) for one in episodes])
 
 
 def _over_expectations(

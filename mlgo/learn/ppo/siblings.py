@@ -28,6 +28,12 @@ def advantages_over_siblings(subjects: Sequence[str], rewards: np.ndarray, limit
     np.minimum.at(lowest, of, rewards)
     differs = (highest > lowest)[of]
     advantages = np.where(differs, (count * rewards - total) / np.maximum(count - 1, 1), 0.0)
+    return clipped(advantages, differs, limit)
+
+
+def clipped(advantages: np.ndarray, differs: np.ndarray, limit: float) -> np.ndarray:
+    """Advantages, float64 [num], in root mean squares of those that ``differs`` names, within the limit."""
     if not differs.any():
         return advantages
-    return np.clip(advantages / np.sqrt(np.mean(advantages[differs] ** 2)), -limit, limit)
+    found: np.ndarray = np.clip(advantages / np.sqrt(np.mean(advantages[differs] ** 2)), -limit, limit)
+    return found
