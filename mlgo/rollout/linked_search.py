@@ -125,7 +125,9 @@ class _Module:
         self._paths = [self._folder / f"{next(self._count)}.o" for _ in self.wanted]
         key, bitcode = self.module.key, self._run.bitcode[self.module.key]
         return [
-            CompileJob(key, bitcode, advisor, with_default=self._with_default, record=True, object_path=path)
+            CompileJob(
+                key, bitcode, advisor, with_default=self._with_default, record=True, object_path=path, with_credit=True
+            )
             for advisor, path in zip(self.wanted, self._paths, strict=True)
         ]
 

@@ -2,10 +2,15 @@
 
 The idea of an autotuner for inlining, one decision at a time, is that of Theodoridis, Grosser and Su (Understanding
 and Exploiting Optimal Function Inlining, ASPLOS 2022). Here the decisions are answers to the compiler's questions.
+
+Where compiles tell the sizes of functions, one compile tries many decisions that reach no common function
+(mlgo/rollout/reach.py), and each is judged by the functions that it reaches. So a program of thousands of questions is
+searched with some hundred compiles.
 """
 
 import itertools
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -13,6 +18,7 @@ import numpy as np
 from tqdm import tqdm
 
 from mlgo.actions import Observation
+from mlgo.compiler.session import Credit
 from mlgo.core.errors import ArtifactError
 from mlgo.execution.trees import ReplayStore
 from mlgo.policy.overrides import OverridingAdvisor, observation_keys
@@ -20,6 +26,7 @@ from mlgo.policy.stored import StoredPolicy
 from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.outcome import CompileOutcome
+from mlgo.rollout.reach import Functions, Reach, saved, sizes_of
 from mlgo.wire.log import Header
 
 Promise = Callable[[Header, np.ndarray, np.ndarray], np.ndarray]
@@ -39,6 +46,8 @@ so they are not used to tell questions apart."""
 _MAX_GROUP = 4
 _DRAWS = 4
 """Groups drawn for each one wanted; some have been tried already."""
+_MAX_TOGETHER = 64
+"""Flips in one compile. More would change more elsewhere than they reach."""
 
 
 @dataclass(frozen=True)
@@ -92,10 +101,11 @@ def search(
 ) -> Search:
     """Look for answers that make one module smaller.
 
-    Begins with the best of the starts. A round flips some answers of the best compile so far, one at a time, the most
-    promising first; of those that made the module smaller, all, the better half, the better quarter and so on are
-    then tried together. When every single flip has been tried in vain, small random groups are flipped. What answers
-    the questions that come up after a flip is said in `OverridingAdvisor`. A failed compile is passed over.
+    Begins with the best of the starts. A round flips some answers of the best compile so far, the most promising
+    first: one at a time, or, where compiles tell their functions, many that reach no common one. Of those that helped,
+    all, the better half, the better quarter and so on are then tried together. When every single flip has been tried in
+    vain, small random groups are flipped. What answers the questions that come up after a flip is said in
+    `OverridingAdvisor`. A failed compile is passed over.
 
     Args:
         starts: advisors to begin with.
@@ -110,15 +120,16 @@ def search(
     first = yield starts
     num_compiles, best, flips = len(starts), _smallest(starts, first, objective), _Flips(ask, promise, rng)
     while best is not None and num_compiles < budget:
-        batch = flips.choose(best.advisor, min(flips_per_round, budget - num_compiles))
-        if not batch:
+        trials = flips.choose(best, min(flips_per_round, budget - num_compiles))
+        if not trials:
             break
-        advisors = [best.advisor.with_answers(flip) for flip in batch]
+        base = best.advisor.with_answers(flips.known)
+        advisors = [base.with_answers(_joined(trial)) for trial in trials]
         outcomes = yield advisors
-        num_compiles += len(batch)
-        sizes = np.array([outcome.score(objective) for outcome in outcomes])  # NaN is not smaller
-        helpful = [batch[i] for i in np.argsort(sizes, kind="stable") if sizes[i] < best.size]
-        together = [best.advisor.with_answers(flip) for flip in _unions(helpful)[: budget - num_compiles]]
+        num_compiles += len(trials)
+        helpful = _helpful(best, trials, outcomes, objective)
+        alone = max(map(len, trials)) == 1
+        together = [base.with_answers(flip) for flip in _unions(helpful, 2 if alone else 1)[: budget - num_compiles]]
         if together:
             advisors, outcomes = advisors + together, outcomes + (yield together)
             num_compiles += len(together)
@@ -134,6 +145,42 @@ class _Compile:
     outcome: CompileOutcome
     size: float
 
+    @property
+    def credit(self) -> Credit | None:
+        return self.outcome.result.credit if self.outcome.result else None
+
+
+@dataclass(frozen=True)
+class _Flip:
+    """Other answers than before, by key of the observation, and the functions that these may change."""
+
+    answers: Mapping[bytes, int]
+    reach: Functions = frozenset()
+
+
+_Trial = Sequence[_Flip]
+"""Flips that one compile tries."""
+
+
+def _joined(flips: Iterable[_Flip]) -> dict[bytes, int]:
+    return {key: answer for flip in flips for key, answer in flip.answers.items()}
+
+
+def _helpful(
+    best: _Compile, trials: Sequence[_Trial], outcomes: Sequence[CompileOutcome], objective: str
+) -> list[_Flip]:
+    """The flips that made the module smaller, or their functions; what saved most comes first."""
+    found: list[tuple[float, _Flip]] = []
+    before = sizes_of(best.credit) if best.credit else {}
+    for trial, outcome in zip(trials, outcomes, strict=True):
+        if len(trial) == 1:
+            found.append((best.size - outcome.score(objective), trial[0]))  # NaN is not smaller
+        elif outcome.result is not None and outcome.result.credit is not None:
+            after = sizes_of(outcome.result.credit)
+            found += [(saved(before, after, flip.reach), flip) for flip in trial]
+    helped = [pair for pair in found if pair[0] > 0]
+    return [flip for _, flip in sorted(helped, key=lambda pair: -pair[0])]
+
 
 def _smallest(
     advisors: Sequence[OverridingAdvisor], outcomes: Sequence[CompileOutcome], objective: str
@@ -147,11 +194,11 @@ def _smallest(
     return min(done, key=lambda one: one.size, default=None)
 
 
-def _unions(flips: Sequence[dict[bytes, int]]) -> list[dict[bytes, int]]:
-    """All flips as one, the first half of them, the first quarter, down to two."""
+def _unions(flips: Sequence[_Flip], least: int) -> list[dict[bytes, int]]:
+    """All flips as one, the first half of them, the first quarter, down to so many."""
     found, count = [], len(flips)
-    while count > 1:
-        found.append({key: answer for flip in flips[:count] for key, answer in flip.items()})
+    while count >= least:
+        found.append(_joined(flips[:count]))
         count //= 2
     return found
 
@@ -161,16 +208,18 @@ class _Flips:
 
     Attributes:
         progress: something has helped since the last pass began, so another pass is worth while.
+        known: answers of the compile that is to be improved, where flips are tried together: they stay as they are, so
+            that what is not reached does not change. Empty otherwise.
     """
 
     def __init__(self, ask: Ask, promise: Promise, rng: np.random.Generator) -> None:
-        self.progress = False
+        self.progress, self.known = False, dict[bytes, int]()
         self._ask, self._promise, self._rng = ask, promise, rng
         self._tried: set[frozenset[bytes]] = set()
 
-    def choose(self, advisor: OverridingAdvisor, count: int) -> list[dict[bytes, int]]:
-        """Up to ``count`` flips, as overriding answers; none when all that were drawn have been tried."""
-        answers = self._turned_round(advisor)
+    def choose(self, best: _Compile, count: int) -> list[_Trial]:
+        """Up to ``count`` trials, with as many flips each as can be judged; none when all drawn have been tried."""
+        answers, reach = self._turned_round(best)
         fresh = self._untried({key} for key in answers)
         if not fresh and self.progress:
             self._tried.clear()
@@ -178,18 +227,28 @@ class _Flips:
             fresh = self._untried({key} for key in answers)
         if not fresh and len(answers) > 1:
             fresh = self._untried(self._random_group(list(answers)) for _ in range(_DRAWS * count))
-        self._tried.update(fresh[:count])
-        return [{key: answers[key] for key in sorted(group)} for group in fresh[:count]]
+        flips = (_Flip({key: answers[key] for key in sorted(group)}, reach(group)) for group in fresh)
+        trials: list[_Trial] = (
+            [[flip] for flip in itertools.islice(flips, count)] if best.credit is None else _packed(flips, count)
+        )
+        self._tried.update(frozenset(flip.answers) for trial in trials for flip in trial)
+        return trials
 
-    def _turned_round(self, advisor: OverridingAdvisor) -> dict[bytes, int]:
-        """The other answer to each question of a compile, the most promising first."""
-        header, payloads, answers = self._ask(advisor)
+    def _turned_round(self, best: _Compile) -> tuple[dict[bytes, int], Callable[[AbstractSet[bytes]], Functions]]:
+        """The other answer to each question of a compile, the most promising first; and what some of them reach."""
+        header, payloads, answers = self._ask(best.advisor)
         promise = self._promise(header, header.scalars(payloads.tobytes()), answers)
-        keys = observation_keys(header, payloads, advisor.ignored)
+        keys = observation_keys(header, payloads, best.advisor.ignored)
         turned: dict[bytes, int] = {}
         for i in np.argsort(-promise.astype(np.float64), kind="stable"):
             turned.setdefault(keys[i], int(answers[i] == 0))
-        return turned
+        if best.credit is None:
+            return turned, lambda group: frozenset()
+        self.known = dict(zip(keys, answers.tolist(), strict=True))
+        reach, questions = Reach(best.credit, answers), defaultdict[bytes, list[int]](list)
+        for number, key in enumerate(keys):
+            questions[key].append(number)
+        return turned, lambda group: reach.of(number for key in group for number in questions[key])
 
     def _untried(self, groups: Iterable[AbstractSet[bytes]]) -> list[frozenset[bytes]]:
         return list(dict.fromkeys(group for group in map(frozenset, groups) if group not in self._tried))
@@ -197,6 +256,19 @@ class _Flips:
     def _random_group(self, keys: list[bytes]) -> set[bytes]:
         size = min(len(keys), int(self._rng.integers(2, _MAX_GROUP, endpoint=True)))
         return {keys[i] for i in self._rng.choice(len(keys), size, replace=False)}
+
+
+def _packed(flips: Iterable[_Flip], count: int) -> list[_Trial]:
+    """Trials of flips that reach no common function, each flip in the first that has room for it."""
+    trials: list[list[_Flip]] = [[] for _ in range(count)]
+    reached: list[set[int]] = [set() for _ in range(count)]
+    for flip in flips:
+        for trial, functions in zip(trials, reached, strict=True):
+            if len(trial) < _MAX_TOGETHER and functions.isdisjoint(flip.reach):
+                trial.append(flip)
+                functions |= flip.reach
+                break
+    return list(filter(None, trials))
 
 
 def run_searches(

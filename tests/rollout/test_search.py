@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mlgo.compiler.session import CompileResult
+from mlgo.compiler.session import CompileResult, Credit
 from mlgo.core.seeding import generator
 from mlgo.core.types import TensorSpec
 from mlgo.policy.overrides import OverridingAdvisor
@@ -47,6 +47,49 @@ def rounds(size_of: Callable, num_questions: int, budget: int, flips: int = 3, s
             advisors = one.send(outcomes)
         except StopIteration as end:
             return asked, end.value
+
+
+def of_functions(savings, apart):
+    """A search of as many calls as there are savings, each in a caller of its own; the callee is one, or one for each.
+
+    Returns:
+        Answers by round, and the result.
+    """
+    num = len(savings)
+    names = np.arange(2 * num if apart else num + 1, dtype=np.uint64)
+    callers, callees = np.arange(num, dtype=np.int32), np.arange(num, 2 * num if apart else num + 1, dtype=np.int32)
+
+    def ask(advisor):
+        payloads = np.arange(num, dtype=np.int64)[:, None].view(np.uint8)
+        return HEADER, payloads, np.array(answers_of(advisor, num))
+
+    def outcome(advisor):
+        answers = np.array(answers_of(advisor, num))
+        sizes = np.full(len(names), 10.0, np.float32)
+        sizes[:num] -= answers * savings
+        credit = Credit(names, sizes, callers, np.resize(callees, num))
+        return CompileOutcome(CompileResult(scores(0, int(sizes.sum())), "", 0.0, credit=credit))
+
+    one = search([NEVER], ask, lambda *_: -np.arange(num), "text_bytes", 12, 2, generator(0, "test"))
+    asked, advisors = [], next(one)
+    while True:
+        asked.append([answers_of(advisor, num) for advisor in advisors])
+        try:
+            advisors = one.send([outcome(advisor) for advisor in advisors])
+        except StopIteration as end:
+            return asked, end.value
+
+
+def test_calls_of_functions_of_their_own_are_tried_in_one_compile():
+    asked, result = of_functions([-3, 5, -1, 2], apart=True)
+    assert asked[:3] == [[(0, 0, 0, 0)], [(1, 1, 1, 1)], [(0, 1, 0, 1), (0, 1, 0, 0)]]  # the better half is one of two
+    assert result.best.result.scores["text_bytes"] == 80 - 5 - 2
+
+
+def test_calls_of_one_function_are_tried_apart():
+    asked, result = of_functions([-3, 5, -1, 2], apart=False)
+    assert asked[1] == [(1, 0, 0, 0), (0, 1, 0, 0)]
+    assert result.best.result.scores["text_bytes"] == 50 - 5 - 2
 
 
 def test_flips_that_help_are_combined():
