@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mlgo.core.seeding import generator
-from mlgo.learn.marginal.caution import cautious, cautious_shape, steep
+from mlgo.learn.marginal.caution import cautious, cautious_shape, members_of, steep
 from mlgo.policy.network import Architecture, flatten, logits
 
 
@@ -51,6 +51,15 @@ def test_equals_the_formula(hidden, count):
     expected = mean + 2.0 * np.sign(inputs[:, 1]) * deviation
     rounding = 0.1 if len(hidden) == 1 else 0.002  # a second layer clips the heuristic's answer once more
     assert output(members, shape, 2.0, inputs) == pytest.approx(expected, abs=rounding)
+
+
+@pytest.mark.parametrize("hidden", [(5,), (6, 4), (4, 3, 3)])
+def test_members_come_back(hidden):
+    shape = Architecture((2, *hidden, 1))
+    rng = generator(1, "members", *hidden)
+    members = rng.standard_normal((3, shape.num_params)).astype(np.float32)
+    joint = cautious(list(members), shape, HEURISTIC, 0.75)
+    assert members_of(joint, shape, 3) == pytest.approx(members, abs=1e-6)
 
 
 def test_a_steep_clone_answers_as_before():

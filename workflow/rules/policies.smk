@@ -44,6 +44,8 @@ def training_input(wildcards):
     """What a training reads: corpus and baseline, the policy that it goes on from, and others that it is given."""
     one = training(wildcards)
     given = one.values["bcmax"]["policies"] if one.learner == "bcmax" else []
+    if one.learner == "marginal" and one.values["marginal"]["start"]:
+        given = [one.values["marginal"]["start"]]
     start = [one.start] if one.start else []
     if "point" not in wildcards.keys():  # where a folder is not one output
         start = expand("{folder}/{file}", folder=start, file=POLICY)

@@ -58,6 +58,37 @@ def cautious(members: Sequence[np.ndarray], shape: Architecture, heuristic: Laye
     return flatten(joined)
 
 
+def members_of(joint: np.ndarray, shape: Architecture, num_members: int) -> np.ndarray:
+    """The estimates that `cautious` has joined, but for rounding.
+
+    Args:
+        joint: float32 [num_params of `cautious_shape`].
+        shape: layer widths of an estimate.
+        num_members: how many there are.
+
+    Returns:
+        float32 [num_members, num_params].
+    """
+    *body, (deviations, offsets), _ = cautious_shape(shape, num_members).unflatten(joint)
+    apart = 2 + 2 * num_members  # first column of those that the heuristic's yes leaves open: deviations as they are
+    members = []
+    for number in range(num_members):
+        layers = []
+        for depth, (matrix, bias) in enumerate(body):
+            columns = _block(number, shape.widths[depth + 1])
+            rows = _block(number, shape.widths[depth]) if depth else slice(None)
+            layers.append((matrix[rows, columns], bias[columns]))
+        rows, column = _block(number, shape.widths[-2]), apart + number
+        output = deviations[rows, 0] + deviations[rows, column]
+        layers.append((output[:, None], offsets[:1] + offsets[column : column + 1]))
+        members.append(flatten(layers))
+    return np.stack(members)
+
+
+def _block(number: int, size: int) -> slice:
+    return slice(number * size, (number + 1) * size)
+
+
 def steep(heuristic: Layer, inputs: np.ndarray) -> Layer:
     """Scale a linear clone so that its output leaves [-1, 1] almost everywhere.
 

@@ -10,6 +10,9 @@ from mlgo.core.config import Positive, PositiveFloat, Section, Share
 class MarginalConfig(Section):
     """Marginal costs: rounds of exploring compiles and of fitting what each inlined call adds to the size."""
 
+    start: str
+    """Folder of a policy of this learner to go on from, for example on other modules; empty begins with a clone of the
+    heuristic."""
     hidden: list[Positive] = Field(min_length=1)
     """Units of each hidden layer of a member."""
     rounds: Annotated[int, Field(ge=0)]

@@ -2,30 +2,35 @@
 
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mlgo.actions import Binary
 from mlgo.core.config import PolicyConfig
+from mlgo.core.errors import PolicyError
+from mlgo.core.files import file_sha256
 from mlgo.core.problems import Kind
 from mlgo.learn.base import Trained
 from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.bc.dataset import clone_data
 from mlgo.learn.choice.context import ChoiceContext
 from mlgo.learn.choice.savings import fit_savings
-from mlgo.learn.marginal.caution import cautious, cautious_shape
+from mlgo.learn.marginal.caution import cautious, cautious_shape, members_of
 from mlgo.learn.marginal.config import MarginalConfig
 from mlgo.learn.marginal.loop import MarginalState, learn_costs
 from mlgo.learn.marginal.start import heuristic_evidence, linear_clone, sure_clones
 from mlgo.learn.modules import ModuleCompiles, ModuleContext
 from mlgo.learn.tensorflow import import_tensorflow
+from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import check_binary
 from mlgo.problems.llvm.task import get_task
 from mlgo.rollout.episodes import Episode, episode
 from mlgo.rollout.exploration import exploring_jobs
+from mlgo.rollout.training import load_start
 
 
 class MarginalCosts:
@@ -53,7 +58,9 @@ def _of_modules(context: ModuleContext) -> Trained:
     config: MarginalConfig = context.config
     cloning, task, seed = context.section("bc", BCConfig), context.task, context.seed
     train, workers = context.train, context.order.workers
-    scaling = context.normalise
+    before = _earlier(context, config) if config.start else None
+    scaling = before.normalisation if before else context.normalise
+    assert isinstance(scaling, Normalisation)  # as of every network
     import_tensorflow(workers)  # now: as many fits will run side by side, and the first import decides
     questions, unseen = (
         clone_data(context.trace, projects, Binary(), scaling, cloning.max_steps_per_module, seed, weighting="module")
@@ -61,7 +68,11 @@ def _of_modules(context: ModuleContext) -> Trained:
     )
     shape = Architecture((len(scaling.features), *config.hidden, 1))
     joint_shape = cautious_shape(shape, config.members)
-    start = sure_clones(questions, unseen, config, cloning, seed)
+    if before is None:
+        start, hashes = sure_clones(questions, unseen, config, cloning, seed), {}
+    else:
+        start = members_of(before.weights, shape, config.members)
+        hashes = {"goes_on_from_sha256": file_sha256(Path(config.start) / "weights.npy")}
     heuristic = linear_clone(questions, unseen, cloning, seed)
 
     def joint(members: np.ndarray) -> Policy:
@@ -74,13 +85,14 @@ def _of_modules(context: ModuleContext) -> Trained:
         (MarginalState,),
         policy=joint(start),
         sections={"bc": cloning.model_dump(), "marginal": config.model_dump()},
-        hashes={"start_sha256": context.trace_sha256},
+        hashes={"start_sha256": context.trace_sha256, **hashes},
         asks_again=True,
     ) as training:
         compiles = training.compiles
         assert isinstance(compiles, ModuleCompiles)
 
         def explore(members: np.ndarray, round_: int) -> list[Episode | None]:
+            learnt = round_ > 0 or before is not None  # a clone's close calls say nothing
             jobs = exploring_jobs(
                 joint(members),
                 [Policy(task, scaling, shape, member) for member in members],
@@ -88,9 +100,9 @@ def _of_modules(context: ModuleContext) -> Trained:
                 compiles.bitcode,
                 (config.compiles, config.max_compiles),
                 config.questions,
-                config.flip_share if round_ else config.first_flip_share,
+                config.flip_share if learnt else config.first_flip_share,
                 config.min_flips,
-                config.temperature if round_ else 0.0,
+                config.temperature if learnt else 0.0,
                 seed,
                 "marginal",
                 round_,
@@ -116,6 +128,24 @@ def _of_modules(context: ModuleContext) -> Trained:
             workers,
         )
     return Trained(joint(state.best), state.history, {"validation_reward": state.best_reward})
+
+
+def _earlier(context: ModuleContext, config: MarginalConfig) -> Policy:
+    """The policy to go on from.
+
+    Raises:
+        ArtifactError: missing or damaged.
+        PolicyError: of another task, with features that the trace lacks, or no joint network of such members.
+    """
+    policy = load_start(Path(config.start), context.baseline)
+    context.check_trace(policy.normalisation)
+    expected = cautious_shape(Architecture((len(policy.features), *config.hidden, 1)), config.members)
+    if policy.architecture != expected:
+        raise PolicyError(
+            f"marginal.start: {config.start} is no policy of {config.members} members with hidden layers "
+            f"{config.hidden}; take one that marginal has trained with these settings"
+        )
+    return policy
 
 
 def _of_choices(context: ChoiceContext) -> Trained:
