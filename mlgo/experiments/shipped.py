@@ -101,6 +101,22 @@ def with_best_level(measured: Measured) -> Measured:
     )
 
 
+def with_best_known(measured: Measured, searched: str) -> Measured:
+    """The same with the smallest known total of each program, of the search and of all others; shares refer to it.
+
+    Args:
+        measured: of programs.
+        searched: name of the contender that is a search. Programs without it have no best; nor has any where nothing
+            was searched.
+    """
+    if searched not in measured.references:
+        return measured
+    totals, baseline = measured.scores["total"], measured.baseline["total"]
+    least = np.fmin(np.fmin.reduce(totals, axis=0), baseline)
+    known = np.isfinite(totals[measured.index(searched)])
+    return replace(measured, best={"total": np.where(known, least, np.nan)})
+
+
 def guarded(measured: Measured) -> Measured:
     """The same contenders with a guard: sizes of the heuristic's program where its total is not larger, or alone known.
 

@@ -16,10 +16,12 @@ from mlgo.experiments.shipped import (
     ship_failures,
     ship_references,
     shipped_totals,
+    with_best_known,
     with_best_level,
 )
 from mlgo.report.origin import without_folders
 from mlgo.report.pages import Column, Style, Table, count_column, gain_column, text_column
+from mlgo.rollout.linked_search import SEARCH
 
 TITLES = {
     "text": "text",
@@ -65,6 +67,7 @@ class Ships:
     def table(self) -> Table:
         """Gains and sizes, program by program and in total."""
         several = len({row.split for row in self.rows}) > 1
+        searched = any(row.name == SEARCH for row in self.rows)
         return Table(
             [
                 text_column("policy or level", lambda row: row.name),
@@ -76,6 +79,7 @@ class Ships:
                 *(gain_column(f"gain, {title}", partial(_gain, figure=name)) for name, title in TITLES.items()),
                 count_column("total under the heuristic (bytes)", lambda row: row.by("total").baseline_sum),
                 count_column("under this one (bytes)", lambda row: row.by("total").policy_sum),
+                *([gain_column("share of the known headroom", _share)] if searched else []),
             ],
             [row for row in self.rows if row.scope != PROGRAMS or _all_programs(row) > 1],
         )
@@ -89,7 +93,8 @@ def compare_shipped(shipped: pa.Table, policies: Sequence[Contender], bootstrap:
         policies: who is compared.
         bootstrap: makes the intervals, which are over projects.
     """
-    measured = with_best_level(measured_programs(shipped, [*policies, *ship_references(shipped)]))
+    beside = measured_programs(shipped, [*policies, *ship_references(shipped)])
+    measured = with_best_level(with_best_known(beside, SEARCH))
     rows = [row for row in program_rows(measured) if row.by("total").num_compared]
     failures = [{**row, "message": without_folders(row["message"])} for row in ship_failures(shipped)]
     return Ships(by_contender([*rows, *shipped_totals(measured, bootstrap)]), failures)
@@ -118,3 +123,7 @@ def _count(row: Row, style: Style, name: str) -> str:
 def _gain(row: Row, figure: str) -> Any:
     total = row.by(figure).total
     return total if row.scope == PROGRAMS else total.value
+
+
+def _share(row: Row) -> float | None:
+    return row.by("total").total_share if row.contender.is_policy else None

@@ -1,6 +1,7 @@
 """Linked files as they ship: gains and totals by hand."""
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from mlgo.core.artifacts import SHIPPED_SIZES
@@ -107,3 +108,21 @@ def test_a_single_program_has_no_row_in_total():
 def test_nothing_is_linked():
     found = compare_shipped(table(), [ES], BOOTSTRAP)
     assert (found.rows, found.failures, found.totals) == ([], [], [])
+
+
+def test_the_share_of_what_a_search_knows():
+    rows = table(
+        *(shipped_rows("a", name, "heuristic", 1_000) for name in ("one", "two", "unsearched")),
+        shipped_rows("a", "one", "es-s0", 900),
+        shipped_rows("a", "two", "es-s0", 1_000),
+        shipped_rows("a", "unsearched", "es-s0", 500),
+        shipped_rows("a", "one", "search", 800),  # 220 bytes less, with its unwind tables; the policy has 110 of them
+        shipped_rows("a", "two", "search", 1_000),
+    )
+    found = compare_shipped(rows, [ES], BOOTSTRAP)
+    shares = {row.counts.get("program"): row.by("total").total_share for row in found.rows if row.name == "es-s0"}
+    assert shares == {"one": pytest.approx(0.5), "two": None, "unsearched": None, None: pytest.approx(0.5)}
+    titles = [column.title for column in found.table.columns]
+    assert "share of the known headroom" in titles
+    plain = compare_shipped(rows.filter(pc.field("contender") != "search"), [ES], BOOTSTRAP)
+    assert "share of the known headroom" not in [column.title for column in plain.table.columns]
