@@ -26,7 +26,7 @@ main: setup  ## set up everything, run the main job, print what it found
 	$(SNAKEMAKE)
 	@$(RUN) mlgo report $(if $(PRESET),--preset config/presets/$(PRESET).yaml)
 
-setup: $(VENV)/installed $(EXTRA:%=$(VENV)/installed-%)  ## make .venv with the pinned packages; EXTRA="import ray s3 sb3": models of others, clusters, remotes on S3, examples/sb3_*.py
+setup: $(VENV)/installed $(EXTRA:%=$(VENV)/installed-%)  ## make .venv with the pinned packages; EXTRA="import optuna ray s3 sb3": models of others, adaptive sweeps, clusters, remotes on S3, examples/sb3_*.py
 
 $(VENV)/installed: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; set PYTHON=...") if sys.version_info < (3, 11) else None'
@@ -41,7 +41,7 @@ $(VENV)/installed-sb3: $(VENV)/installed requirements-sb3.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
 	@touch $@
 
-$(VENV)/installed-import $(VENV)/installed-ray $(VENV)/installed-s3 $(VENV)/installed-s3-test: $(VENV)/installed-%: $(VENV)/installed requirements-%.lock
+$(VENV)/installed-import $(VENV)/installed-optuna $(VENV)/installed-ray $(VENV)/installed-s3 $(VENV)/installed-s3-test: $(VENV)/installed-%: $(VENV)/installed requirements-%.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-$*.lock
 	@touch $@
 

@@ -13,35 +13,42 @@ import yaml
 from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.core.files import write_json, write_text
-from mlgo.core.names import PolicyName
 from mlgo.experiments.costs import cost_of_seeds
 from mlgo.experiments.curves import read_curves
 from mlgo.experiments.inference import Bootstrap
 from mlgo.experiments.matrix import expand
 from mlgo.experiments.points import read_points
-from mlgo.report.sweep import point_records, render_costs, render_sweep
+from mlgo.experiments.study import read_asked
+from mlgo.report.sweep import point_records, render_costs, render_sweep, study_record
+
+GRID_OF_ONE = {"sampler": "grid", "points": {}, "ranges": {}, "tasks": {}}
+"""Section ``sweep`` of a point by itself."""
 
 
 def main() -> None:
     parser = stage_parser(__doc__)
     parser.add_argument("--work", type=Path, required=True, help="folder with timings/, gets report/sweep_cost.*")
     parser.add_argument("--output", type=Path, required=True, help="folder with policies/ and results/")
+    parser.add_argument("--study", type=Path, help="folder with the batches of a study")
     args = parser.parse_args()
 
     settings = settings_of(args)
-    sweep, bootstrap = expand(settings.values), Bootstrap.of(settings)
+    asked = read_asked(args.study) if args.study else []
+    sweep, bootstrap = expand(settings.values, asked), Bootstrap.of(settings)
     points = read_points(args.output, sweep, bootstrap)
-    done = [PolicyName(one.training.name, seed) for one in points for seed in sweep.seeds if seed not in one.failures]
+    study = study_record(settings, args.output, asked, sweep, points) if args.study else None
+    done = [policy for one in points for policy in one.trained]
     curves = dict(zip(done, read_curves(args.output / "policies", [str(name) for name in done]), strict=True))
 
     shutil.rmtree(args.output / "points", ignore_errors=True)
     for point in sweep.points:
         learners = [sweep.trainings[point.start].learner] if point.start else []
         train = {"algorithms": [*learners, point.learner], "seeds": list(sweep.seeds)}
-        config = {**point.config, "train": train, "sweep": {**point.config["sweep"], "points": {}, "tasks": {}}}
+        config = {**point.config, "train": train, "sweep": {**point.config["sweep"], **GRID_OF_ONE}}
         write_text(args.output / "points" / f"{point.name}.yaml", yaml.safe_dump(config, sort_keys=False, width=120))
-    write_json(args.output / "sweep.json", {"seeds": list(sweep.seeds), "points": point_records(points)})
-    write_text(args.output / "sweep.html", render_sweep(points, sweep, curves, bootstrap))
+    record = {"seeds": list(sweep.seeds), "points": point_records(points), **({"study": study} if study else {})}
+    write_json(args.output / "sweep.json", record)
+    write_text(args.output / "sweep.html", render_sweep(points, sweep, curves, bootstrap, study))
     known = (cost_of_seeds(args.work, one.name, sweep.seeds, one.kind) for one in sweep.points)
     costs = [cost for cost in known if cost is not None]
     write_json(args.work / "report" / "sweep_cost.json", [asdict(one) for one in costs])

@@ -18,6 +18,7 @@ from mlgo.core.learners import LEARNERS
 from mlgo.learn.base import Learner
 from mlgo.learn.context import TrainOrder
 from mlgo.learn.driver import train
+from mlgo.learn.pruning import Limits
 
 
 def main() -> None:
@@ -27,6 +28,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--start", type=Path, help="folder of the policy to go on from, for learners that do")
     parser.add_argument("--languages", nargs="+", choices=("c", "c++"), default=(), help="learn from these alone")
+    parser.add_argument("--limits", type=Path, help="batch of trials whose limits end this one early")
     add_folder_arguments(parser)
     add_workers_arguments(parser)
     parser.add_argument("--output", type=Path, required=True, help="folder of the policy, <learner>-s<seed>")
@@ -44,6 +46,7 @@ def main() -> None:
             where=workers_of(settings),
             start=args.start,
             languages=args.languages,
+            limits=Limits.read(args.limits, args.seed) if args.limits else Limits(),
             started=started,
         )
     )

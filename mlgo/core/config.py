@@ -292,8 +292,52 @@ class GeneralisationConfig(Section):
         return self
 
 
+class RangeConfig(Section):
+    """What a study may give a setting: a number between two ends, or one of some values."""
+
+    low: int | float | None = None
+    """Least value. If both ends are whole numbers, all values are."""
+    high: int | float | None = None
+    """Greatest value."""
+    log: bool = False
+    """Whether values spread evenly by their logarithm."""
+    choices: Annotated[list[Any], Field(min_length=1)] | None = None
+    """Values to choose from, of any kind and in no order."""
+
+    @model_validator(mode="after")
+    def _check_form(self) -> "RangeConfig":
+        if (self.low is None) != (self.high is None) or (self.low is None) == (self.choices is None):
+            raise ValueError("give low and high, or choices")
+        if self.low is not None and self.high is not None:
+            if not self.low < self.high:
+                raise ValueError(f"nothing lies between low {self.low} and high {self.high}")
+            if self.log and self.low <= 0:
+                raise ValueError(f"logarithms need a low above 0, not {self.low}")
+        return self
+
+    @property
+    def ends(self) -> list[Any]:
+        """Values that stand for all of them: if a setting takes these, it takes those between."""
+        return [self.low, self.high] if self.choices is None else self.choices
+
+
+class PruningConfig(Section):
+    """When a trial ends early: when it has been worse than others at every step so far."""
+
+    percentile: Annotated[float, Field(gt=0.0, lt=100.0)]
+    """It ends if its best validation reward so far is below this percentile of finished trials at the same step."""
+    startup_trials: Positive
+    """Finished trials that it takes to judge one."""
+    warmup_steps: Annotated[int, Field(ge=0)]
+    """Steps of a training (generations, rounds) before which none is judged."""
+
+
 class SweepConfig(Section):
     """Trainings under settings that vary, side by side; nothing in the default run reads it."""
+
+    sampler: Literal["grid", "tpe"]
+    """``grid`` takes every combination in ``points``; ``tpe`` is a study: Optuna chooses trials in ``ranges``, each by
+    what the ones before it have gained on validation."""
 
     tasks: dict[Annotated[str, Field(pattern="^[a-z][a-z0-9-]*$")], list[str]]
     """By name, presets that are laid over the configuration, in order; all points are made under each. Empty takes the
@@ -303,7 +347,17 @@ class SweepConfig(Section):
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], AfterValidator(unique)] = Field(min_length=1)
     """Seeds of every training."""
     points: dict[str, Annotated[list[Any], Field(min_length=1)]]
-    """Values of settings, each named as in ``es.step_size``; every combination is a point."""
+    """For ``grid``: values of settings, each named as in ``es.step_size``; every combination is a point."""
+    ranges: dict[str, RangeConfig]
+    """For ``tpe``: what each setting may be."""
+    trials: Positive
+    """Trials of a study."""
+    random_trials: Positive
+    """Of these, the first, which are drawn at random."""
+    parallel: Positive
+    """Trials that are chosen together, before any of them has run. They can run side by side."""
+    pruning: PruningConfig | None
+    """When trials end early; null lets all of them finish."""
 
 
 class GccConfig(Section):

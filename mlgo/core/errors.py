@@ -79,6 +79,10 @@ class TrainingError(MlgoError):
     """Learning cannot go on: no data, every candidate failed, or the loss is not a number."""
 
 
+class TrialPruned(TrainingError):
+    """A training of a study was worse than others at the same step, so it ended early."""
+
+
 class NothingCompiled(TrainingError):
     """All compiles that a learner asked for have failed."""
 

@@ -1,8 +1,12 @@
-"""Sweeps: one configuration, some settings changed, as data. Which trainings that makes, and what they share."""
+"""Sweeps: one configuration, some settings changed, as data. Which trainings that makes, and what they share.
+
+The points of a grid are all known at once. Those of a study follow from what earlier ones have come to, see
+`mlgo.experiments.study`; here they are given.
+"""
 
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,12 +73,14 @@ class Sweep:
         points: what is compared, in the order of the grid; trainings that read none of what sets points apart are one.
         trainings: these and what they start from, by name.
         homes: configuration by name, for each corpus and baseline that differs from the default run's, which is ``""``.
+        trials: of a study, name of the point of each trial so far; the same point may come again.
     """
 
     seeds: tuple[int, ...]
     points: tuple[Training, ...]
     trainings: Mapping[str, Training]
     homes: Mapping[str, Mapping[str, Any]]
+    trials: tuple[str, ...] = ()
 
     @property
     def policies(self) -> list[str]:
@@ -82,11 +88,14 @@ class Sweep:
         return [str(PolicyName(point.name, seed)) for point in self.points for seed in self.seeds]
 
 
-def expand(values: Mapping[str, Any], read: Callable[[Path], Any] = read_yaml) -> Sweep:
+def expand(
+    values: Mapping[str, Any], trials: Sequence[Mapping[str, Any]] = (), read: Callable[[Path], Any] = read_yaml
+) -> Sweep:
     """All trainings of the sweep that a configuration describes.
 
     Args:
         values: a whole configuration.
+        trials: of a study, settings of each trial so far.
         read: reads the presets that ``sweep.tasks`` names.
 
     Raises:
@@ -94,12 +103,18 @@ def expand(values: Mapping[str, Any], read: Callable[[Path], Any] = read_yaml) -
             or nothing to compare.
     """
     sweep = parse_config(values).sweep
+    _check_sampler(sweep)
+    swept, name = (sweep.points, "sweep.points") if sweep.sampler == "grid" else (sweep.ranges, "sweep.ranges")
     points: dict[str, Training] = {}
     trainings: dict[str, Training] = {}
     homes: dict[str, Mapping[str, Any]] = {}
-    unread = set(sweep.points)
+    unread, asked = set(swept), []
     for task, base in _laid_over(values, sweep, read):
-        for chosen in _grid(base, sweep):
+        _check_keys(base, swept, name)
+        for corner in _corners(sweep):
+            config = _checked(base, corner)
+            unread -= {key for one in _chain(values, config, task, corner, sweep.learners[0]) for key in one.settings}
+        for chosen in _grid(sweep) if sweep.sampler == "grid" else trials:
             config = _checked(base, chosen)
             for learner in sweep.learners:
                 for one in _chain(values, config, task, chosen, learner):
@@ -108,10 +123,13 @@ def expand(values: Mapping[str, Any], read: Callable[[Path], Any] = read_yaml) -
                     if one.home:
                         homes[one.home] = config
                 points[one.name] = one
+            asked.append(one.name)
     if unread:
         raise ConfigError(
-            f"sweep.points: {', '.join(sorted(unread))} is read by none of sweep.learners ({', '.join(sweep.learners)})"
+            f"{name}: {', '.join(sorted(unread))} is read by none of sweep.learners ({', '.join(sweep.learners)})"
         )
+    if sweep.sampler == "tpe":
+        return Sweep(tuple(sweep.seeds), tuple(points.values()), trainings, homes, tuple(asked))
     if len(points) * len(sweep.seeds) < 2:
         raise ConfigError(
             "the sweep holds one training, so there is nothing to compare; give sweep.points, sweep.learners, "
@@ -133,18 +151,54 @@ def _laid_over(
     return found
 
 
-def _grid(base: Mapping[str, Any], sweep: SweepConfig) -> list[dict[str, Any]]:
-    """Every combination of the swept settings' values.
+def study_name(values: Mapping[str, Any], read: Callable[[Path], Any] = read_yaml) -> str:
+    """Names a study by all settings that its trials follow from; with more trials it is the same study.
 
-    Raises:
-        ConfigError: a setting that there is not, or that cannot be swept.
+    Args:
+        values: a whole configuration.
+        read: reads the presets that ``sweep.tasks`` names.
     """
-    keys = sorted(sweep.points)  # names must not depend on the order
-    for key in keys:
+    (_, base), *_ = _laid_over(values, parse_config(values).sweep, read)
+    sweep = {key: value for key, value in base["sweep"].items() if key != "trials"}
+    return content_hash({**{key: value for key, value in base.items() if key != "workers"}, "sweep": sweep})
+
+
+def _check_sampler(sweep: SweepConfig) -> None:
+    if sweep.sampler == "grid" and sweep.ranges:
+        raise ConfigError("sweep.ranges: a grid takes sweep.points; for a study in ranges set sweep.sampler: tpe")
+    if sweep.sampler == "tpe":
+        if not sweep.ranges:
+            raise ConfigError(
+                "sweep.ranges is empty; name a setting and what it may be, as es.step_size: {low: 0.02, high: 0.6}"
+            )
+        if sweep.points:
+            raise ConfigError(
+                "sweep.points: a study takes sweep.ranges, with choices for single values; empty sweep.points"
+            )
+        if len(sweep.learners) > 1 or len(sweep.tasks) > 1:
+            raise ConfigError(
+                "sweep.learners, sweep.tasks: a study has one learner and one task; run one study for each"
+            )
+
+
+def _check_keys(base: Mapping[str, Any], keys: Iterable[str], name: str) -> None:
+    """Refuse settings that there are not, or that cannot be swept."""
+    for key in sorted(keys):
         section = key.split(".")[0]
         if section in _INSTEAD:
-            raise ConfigError(f"sweep.points: {key} cannot be swept; use {_INSTEAD[section]}")
-        _look_up(base, key)
+            raise ConfigError(f"{name}: {key} cannot be swept; use {_INSTEAD[section]}")
+        _look_up(base, key, name)
+
+
+def _corners(sweep: SweepConfig) -> list[dict[str, Any]]:
+    """Points of a study that show before the first trial whether settings can have what the ranges say."""
+    first = {key: one.ends[0] for key, one in sorted(sweep.ranges.items())}
+    return [{**first, key: end} for key, one in sorted(sweep.ranges.items()) for end in one.ends]
+
+
+def _grid(sweep: SweepConfig) -> list[dict[str, Any]]:
+    """Every combination of the swept settings' values."""
+    keys = sorted(sweep.points)  # names must not depend on the order
     return [dict(zip(keys, chosen, strict=True)) for chosen in itertools.product(*(sweep.points[key] for key in keys))]
 
 
@@ -217,7 +271,7 @@ def _plain(value: Any) -> str:
     return content_hash(value)[:8]
 
 
-def _look_up(values: Mapping[str, Any], key: str) -> Any:
+def _look_up(values: Mapping[str, Any], key: str, name: str) -> Any:
     """Value of a dotted setting.
 
     Raises:
@@ -227,6 +281,6 @@ def _look_up(values: Mapping[str, Any], key: str) -> Any:
     for part in key.split("."):
         if not isinstance(found, Mapping) or part not in found:
             known = ", ".join(sorted(found)) if isinstance(found, Mapping) else "none"
-            raise ConfigError(f"sweep.points: unknown setting {key!r}; known there: {known}")
+            raise ConfigError(f"{name}: unknown setting {key!r}; known there: {known}")
         found = found[part]
     return found

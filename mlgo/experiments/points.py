@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -33,8 +34,9 @@ class Point:
         training: what was trained.
         measure: score that is compared: of modules their ``compile.objective``.
         title: what that is, in words.
-        failures: why there is no result, by seed.
-        evaluations: compiles that one training asked for, mean over the seeds that did not fail; None if all did.
+        failures: why there is no result, by seed; a study ends trainings early, too.
+        trained: policies with a history: those that did not fail, and those of a study that were pruned.
+        evaluations: compiles that one of these trainings asked for, mean; None without any.
         rows: by split, over all seeds that did not fail, corrected for all points; empty if all did.
         by_seed: by split, for each of these seeds.
         best: greatest gain on the validation split among the points of its task.
@@ -44,10 +46,18 @@ class Point:
     measure: str
     title: str
     failures: Mapping[int, str]
+    trained: Sequence[PolicyName]
     evaluations: float | None
     rows: Mapping[str, Row]
     by_seed: Mapping[str, Sequence[Row]]
     best: bool = False
+
+    @property
+    def state(self) -> Literal["complete", "pruned", "failed"]:
+        """Whether all seeds have a result, or why not."""
+        if not self.failures:
+            return "complete"
+        return "pruned" if self.failures.keys() <= {policy.seed for policy in self.trained} else "failed"
 
     @property
     def label(self) -> str:
@@ -81,7 +91,7 @@ def read_points(folder: Path, sweep: Sweep, bootstrap: Bootstrap) -> list[Point]
     found = _corrected([_point(folder, training, sweep.seeds, bootstrap) for training in sweep.points])
     best: dict[str, Point] = {}
     for one in found:
-        if one.gain("validation") is not None:
+        if one.gain("validation") is not None and one.state != "pruned":
             best[one.training.task] = max(best.get(one.training.task, one), one, key=_validation_gain)
     return [replace(one, best=best.get(one.training.task) is one) for one in found]
 
@@ -103,7 +113,13 @@ def _point(folder: Path, training: Training, seeds: Sequence[int], bootstrap: Bo
             failures[seed] = message
     policies = [str(PolicyName(training.name, seed)) for seed in seeds if seed not in failures]
     check_seeds(folder / "policies" / policy for policy in policies)
-    point = Point(training, *_score(training), failures, None, {}, {})
+    trained = [
+        one
+        for one in (PolicyName(training.name, seed) for seed in seeds)
+        if one.seed not in failures or (folder / "policies" / str(one) / "history.csv").exists()
+    ]
+    counts = [count_evaluations(folder / "policies", str(one)) for one in trained]
+    point = Point(training, *_score(training), failures, trained, float(np.mean(counts)) if counts else None, {}, {})
     if not policies:
         return point
     measured = _measured(folder, point, policies)
@@ -119,7 +135,6 @@ def _point(folder: Path, training: Training, seeds: Sequence[int], bootstrap: Bo
     of_split = {split: [row for row in rows if row.split == split] for split in compared}
     return replace(
         point,
-        evaluations=sum(count_evaluations(folder / "policies", policy) for policy in policies) / len(policies),
         rows={split: rows[-1] for split, rows in of_split.items()},
         by_seed={split: rows[: len(policies)] for split, rows in of_split.items()},
     )

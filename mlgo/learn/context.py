@@ -14,6 +14,7 @@ import numpy as np
 
 from mlgo.actions import ActionSpace
 from mlgo.core.config import Section, Settings, WorkersConfig, parse_section
+from mlgo.core.errors import TrialPruned
 from mlgo.core.files import file_sha256
 from mlgo.core.measures import FAILED_REWARD
 from mlgo.core.problems import Kind
@@ -23,6 +24,7 @@ from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.checkpoint import checkpoint_path, load_state, save_state
 from mlgo.learn.cost import CompileCounts, recorded_cost
 from mlgo.learn.progress import TrainingProgress, write_history
+from mlgo.learn.pruning import Limits
 from mlgo.learn.sampled import SampledCompile
 from mlgo.learn.saver import BackgroundSaver
 from mlgo.rollout.quarantine import Quarantine
@@ -46,6 +48,7 @@ class TrainOrder:
         where: section ``workers``.
         start: folder of the policy to go on from.
         languages: learn from modules in these alone.
+        limits: rewards that it must reach, or it ends early: of a trial in a study.
         started: ``time.monotonic()`` from which on the training's time counts.
     """
 
@@ -59,6 +62,7 @@ class TrainOrder:
     where: WorkersConfig
     start: Path | None = None
     languages: Sequence[str] = ()
+    limits: Limits = field(default_factory=Limits)
     started: float = field(default_factory=time.monotonic)
 
 
@@ -232,6 +236,8 @@ class TrainContext(ABC, Generic[Instance]):
         code = file_sha256(Path(inspect.getfile(type(order.learner))))
         path = checkpoint_path(self.shared / "checkpoints", self.label, [origin, code])
         state, extra = load_state(path, *states)
+        if state is not None:
+            self.end_if_pruned(state.history, total)
         extra = extra or {}
         quarantine = Quarantine(self.quarantine_after, None if asks_again else extra.get("failures"))
         with ExitStack() as stack:
@@ -262,8 +268,25 @@ class TrainContext(ABC, Generic[Instance]):
                 quarantine,
                 path if states else None,
                 not asks_again,
+                total,
             )
             yield self._begun
+
+    def end_if_pruned(self, history: Sequence[Mapping[str, Any]], total: int) -> None:
+        """End a trial whose rewards stay below its limits; it leaves its history up to there.
+
+        Args:
+            history: a record for each step.
+            total: steps in all.
+
+        Raises:
+            TrialPruned: says at which step.
+        """
+        limits = self.order.limits
+        step = limits.missed(history, total)
+        if step is not None:
+            write_history(self.order.output / "history.csv", [dict(one) for one in history[: step + 1]])
+            raise TrialPruned(limits.reason(history, step))
 
 
 class Compiles(Generic[Instance]):
@@ -313,6 +336,7 @@ class Training(Generic[Instance]):
         quarantine: counts failures by instance.
         checkpoint: file of states; None for a training without.
         counts_validations: whether failures of validations go to the quarantine.
+        total: steps in all.
     """
 
     context: TrainContext[Instance]
@@ -325,6 +349,7 @@ class Training(Generic[Instance]):
     quarantine: Quarantine
     checkpoint: Path | None
     counts_validations: bool
+    total: int
 
     @property
     def num_validation(self) -> int:
@@ -384,6 +409,9 @@ class Training(Generic[Instance]):
         """Keep a state, and show how far the training is.
 
         The log of the work folder gets the last record of the history, the compiles so far and what was watched.
+
+        Raises:
+            TrialPruned: this is a trial of a study, and others were better at this step.
         """
         if self.checkpoint is not None:
             save_state(state, self.checkpoint, {"failures": self.quarantine.state(), "notes": self.notes})
@@ -401,6 +429,7 @@ class Training(Generic[Instance]):
             }
             shown |= {"compiles": counts.num_compiled, "recalled": figures["recalled_share"]}
         self.progress.advance(state.done, {**state.history[-1], **figures}, **shown)
+        self.context.end_if_pruned(state.history, self.total)
 
     def log(self, history: Sequence[Mapping[str, Any]], step: str) -> None:
         """Log a history that is known as a whole; ``step`` is what counts its records."""

@@ -1,13 +1,16 @@
 """The pages of a sweep: its points side by side, and what they cost, which differs from run to run."""
 
 import argparse
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
 
+from mlgo.core.config import Settings, SweepConfig
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import read_json
 from mlgo.core.names import PolicyName
@@ -16,6 +19,7 @@ from mlgo.experiments.curves import Curve
 from mlgo.experiments.inference import Bootstrap, Gain
 from mlgo.experiments.matrix import Sweep
 from mlgo.experiments.points import SPLITS, Point
+from mlgo.experiments.study import importances, told_by
 from mlgo.report import figures
 from mlgo.report.metrics import percents
 from mlgo.report.pages import Column, Shown, Style, Table, count_column, percent, render, text_column
@@ -25,15 +29,20 @@ _MARKS = {"validation": ("dot", "x"), "test": ("solid", "circle-open")}
 
 
 def render_sweep(
-    points: Sequence[Point], sweep: Sweep, curves: Mapping[PolicyName, Curve], bootstrap: Bootstrap
+    points: Sequence[Point],
+    sweep: Sweep,
+    curves: Mapping[PolicyName, Curve],
+    bootstrap: Bootstrap,
+    study: Mapping[str, Any] | None = None,
 ) -> str:
     """The comparison page: the same inputs give the same bytes.
 
     Args:
         points: what each has come to.
         sweep: what was trained.
-        curves: learning curves of the trainings that did not fail.
+        curves: learning curves of the trainings that have one.
         bootstrap: how the intervals were made.
+        study: its record, see `study_record`; None for a grid.
     """
     records = point_records(points, digits=12)
     failed = [(point, seed, message) for point in points for seed, message in point.failures.items()]
@@ -52,9 +61,18 @@ def render_sweep(
             failed,
         ),
         seeds=sweep.seeds,
+        study=study,
+        trials=Table(_trial_columns(study), study["trials"]) if study else None,
+        importances=_importances(study) if study else None,
         measures=", ".join(dict.fromkeys(point.title for point in points)),
         bootstrap=bootstrap,
-        figures=figures.to_html({"gains": _gains(points, _keys(records)), "curves": _curves(points, curves)}),
+        figures=figures.to_html(
+            {
+                "trials": _progress(study) if study else None,
+                "gains": _gains(points, _keys(records), in_ranges=study is not None),
+                "curves": _curves(points, curves),
+            }
+        ),
     )
 
 
@@ -76,7 +94,10 @@ def show(args: argparse.Namespace) -> Shown:
     costs = {one["name"]: cost_of_seeds(args.data / "work", one["name"], seeds, one["kind"]) for one in records}
     columns = _columns(records, seeds) + [_of_cost(column, costs) for column in _cost_columns(mean=True)[1:]]
     lines = [Table(columns, records).aligned()]
-    for one in records:
+    if "study" in known:
+        lines += ["", Table(_trial_columns(known["study"]), known["study"]["trials"]).aligned(), ""]
+        lines += [line for line in [_importances(known["study"])] if line]
+    for one in [] if "study" in known else records:
         lines += [f"{PolicyName(one['name'], int(seed))} failed: {why}" for seed, why in one["failures"].items()]
     with_costs = [{**one, "cost": asdict(cost) if (cost := costs[one["name"]]) else None} for one in records]
     return Shown("\n".join(lines), {**known, "points": with_costs})
@@ -92,6 +113,7 @@ def point_records(points: Sequence[Point], digits: int = 4) -> list[dict[str, An
             "learner": one.training.learner,
             "settings": dict(one.training.settings),
             "measure": one.measure,
+            "state": one.state,
             "best_on_validation": one.best,
             "evaluations": one.evaluations,
             "failures": {str(seed): message for seed, message in one.failures.items()},
@@ -99,6 +121,43 @@ def point_records(points: Sequence[Point], digits: int = 4) -> list[dict[str, An
         }
         for one in points
     ]
+
+
+def study_record(
+    settings: Settings, folder: Path, asked: Sequence[Mapping[str, Any]], sweep: Sweep, points: Sequence[Point]
+) -> dict[str, Any]:
+    """What a study has come to, as plain values: its trials in order, and what each setting's share in it is.
+
+    Args:
+        settings: the whole configuration.
+        folder: with ``policies``.
+        asked: settings of each trial.
+        sweep: what these make.
+        points: what its points have come to.
+
+    Raises:
+        ConfigError: Optuna is not installed.
+        ArtifactError: the history of a training is missing or damaged.
+    """
+    config, told = settings.section("sweep", SweepConfig), told_by(folder, asked, sweep, points)
+    by_name = {one.training.name: one for one in points}
+    return {
+        "sampler": config.sampler,
+        "parallel": config.parallel,
+        "trials": [
+            {
+                "trial": number,
+                "point": name,
+                "settings": dict(one.settings),
+                "state": one.state,
+                "validation_gain_percent": percent(one.gain),
+                "why": "; ".join(dict.fromkeys(by_name[name].failures.values())),
+                "best_on_validation": by_name[name].best,
+            }
+            for number, (one, name) in enumerate(zip(told, sweep.trials, strict=True))
+        ],
+        "importance": importances(config.ranges, told, settings.value("seed")),
+    }
 
 
 def _figures(point: Point, split: str, digits: int) -> dict[str, Any]:
@@ -119,6 +178,59 @@ def _figures(point: Point, split: str, digits: int) -> dict[str, Any]:
         "verdict": one.verdict,
         "finding": one.finding,
     }
+
+
+def _trial_columns(study: Mapping[str, Any]) -> list[Column]:
+    """Columns for the trials of a study."""
+
+    def setting(one: Mapping[str, Any], style: Style, key: str) -> str:
+        return str(one["settings"][key])
+
+    def gain(one: Mapping[str, Any], style: Style) -> str:
+        value = one["validation_gain_percent"]
+        return style.gain(None if value is None else value / 100.0)
+
+    return [
+        _star_column(),
+        count_column("trial", lambda one: one["trial"]),
+        *(Column(key, partial(setting, key=key)) for key in study["trials"][0]["settings"]),
+        text_column("outcome", lambda one: one["state"]),
+        Column("gain, validation", gain),
+        text_column("why", lambda one: one["why"], wrap=True),
+    ]
+
+
+def _star_column() -> Column:
+    return Column("", lambda one, style: ("★" if style.html else "*") if one["best_on_validation"] else "")
+
+
+def _importances(study: Mapping[str, Any]) -> str:
+    """Shares of the settings in words; empty where nothing is known."""
+    shares = [f"{key} {100.0 * share:.0f} %" for key, share in study["importance"].items()]
+    return f"share in the variance of the gain (fANOVA): {', '.join(shares)}" if shares else ""
+
+
+def _progress(study: Mapping[str, Any]) -> go.Figure:
+    """Gain of each trial in order, and of the best so far; pruned and failed trials are marks beneath."""
+    done = [one for one in study["trials"] if one["validation_gain_percent"] is not None]
+    gains = [one["validation_gain_percent"] for one in done]
+    hover = [", ".join(f"{key} {value}" for key, value in one["settings"].items()) for one in done]
+    best = list(itertools.accumulate(gains, max))
+    numbers = [one["trial"] for one in done]
+    shape = {"line": {"shape": "hv"}, "mode": "lines"}
+    series = [
+        figures.Series("trial", numbers, gains, hover, 0, "%{x}: %{y:+.2f} %<br>%{text}"),
+        figures.Series("best so far", numbers, best, colour=1, style=shape),
+    ]
+    for colour, state in ((2, "pruned"), (3, "failed")):
+        places = [one["trial"] for one in study["trials"] if one["state"] == state]
+        if places:
+            mark = {"marker": {"symbol": "x", "size": 9}}
+            series.append(
+                figures.Series(state, places, [min(gains, default=0.0)] * len(places), (), colour, style=mark)
+            )
+    x_axis = {"title": "trial", "rangemode": "tozero"}
+    return figures.chart(series, x_axis, {"title": "gain, validation (%)"}, marks="markers", zero=(None, 0))
 
 
 def cost_table(costs: Sequence[Cost], what: str) -> Table:
@@ -143,7 +255,7 @@ def _columns(records: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> list
 
     def gain(one: Mapping[str, Any], style: Style, split: str, kind: str) -> str:
         if split not in one:
-            return "failed"
+            return str(one["state"])
         ends = (one[split][f"{kind}{end}_percent"] for end in ("gain", "low", "high"))
         return style.gain(Gain(*(None if end is None else end / 100.0 for end in ends)))
 
@@ -152,11 +264,11 @@ def _columns(records: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> list
 
     def tally(one: Mapping[str, Any], style: Style) -> str:
         judged = one.get(last)
-        return style.counts(judged["projects_smaller"], judged["projects_larger"]) if judged else "failed"
+        return style.counts(judged["projects_smaller"], judged["projects_larger"]) if judged else str(one["state"])
 
     several = any(one["task"] for one in records)
     return [
-        Column("", lambda one, style: ("★" if style.html else "*") if one["best_on_validation"] else ""),
+        _star_column(),
         *([text_column("task", lambda one: one["task"])] if several else []),
         text_column("learner", lambda one: one["learner"]),
         *(Column(key, partial(setting, key=key)) for key in _keys(records)),
@@ -167,7 +279,7 @@ def _columns(records: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> list
             for title, kind in (("gain per project", ""), ("in total", "total_"))
         ),
         Column(f"{last} projects with less / more", tally),
-        text_column(f"verdict, {last}", lambda one: one[last]["finding"] if last in one else "failed"),
+        text_column(f"verdict, {last}", lambda one: one[last]["finding"] if last in one else one["state"]),
         count_column("compiles asked for", lambda one: one["evaluations"]),
     ]
 
@@ -197,8 +309,14 @@ def _of_cost(column: Column, costs: Mapping[str, Cost | None]) -> Column:
     return Column(column.title, cell)
 
 
-def _gains(points: Sequence[Point], keys: Sequence[str]) -> go.Figure | None:
-    """Gain over the one swept setting, or parallel coordinates where several were swept; None if all points failed."""
+def _gains(points: Sequence[Point], keys: Sequence[str], in_ranges: bool) -> go.Figure | None:
+    """Gain over the one swept setting, or parallel coordinates where several were swept; None if all points failed.
+
+    Args:
+        points: what each has come to.
+        keys: settings that were swept.
+        in_ranges: whether their values are drawn from ranges, so that numbers are places on an axis.
+    """
     shown = [point for point in points if point.rows]
     if not shown:
         return None
@@ -206,7 +324,7 @@ def _gains(points: Sequence[Point], keys: Sequence[str]) -> go.Figure | None:
         columns: dict[str, Sequence[Any]] = {
             "task": [point.training.task for point in shown],
             "learner": [point.training.learner for point in shown],
-            **{key: [_place(point, key) for point in shown] for key in keys},
+            **{key: _places(shown, key, in_ranges) for key in keys},
         }
         splits = [split for split in SPLITS if any(split in point.rows for point in shown)]
         gains = {f"gain, {split} (%)": [100.0 * (point.gain(split) or 0.0) for point in shown] for split in splits}
@@ -214,6 +332,8 @@ def _gains(points: Sequence[Point], keys: Sequence[str]) -> go.Figure | None:
     key = keys[0] if keys else ""
     numbers = [value for point in shown for value in point.training.settings.values()]
     plain = bool(numbers) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in numbers)
+    if in_ranges and plain:
+        shown.sort(key=lambda point: point.training.settings[key])
     groups: dict[str, list[Point]] = {}
     for point in shown:
         groups.setdefault(", ".join(filter(None, [point.training.task, point.training.learner])), []).append(point)
@@ -273,6 +393,14 @@ def _curves(points: Sequence[Point], curves: Mapping[PolicyName, Curve]) -> go.F
         return None
     x_axis, y_axis = {"title": "compiles asked for", "rangemode": "tozero"}, {"title": "validation reward (%)"}
     return figures.chart(series, x_axis, y_axis, 460, "lines+markers", zero=(None, 0))
+
+
+def _places(points: Sequence[Point], key: str, in_ranges: bool) -> list[Any]:
+    """Where points stand on the axis of a setting: at words, or at numbers where these are drawn from a range."""
+    values = [point.training.settings.get(key) for point in points]
+    if in_ranges and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return [float(value) for value in values if value is not None]
+    return [_place(point, key) for point in points]
 
 
 def _place(point: Point, key: str) -> str:

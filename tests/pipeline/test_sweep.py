@@ -2,14 +2,17 @@
 
 import hashlib
 import json
+import os
 import re
 import shutil
+import signal
 import time
 
 import pytest
 import yaml
 
 from mlgo.learn.cost import read_cost, read_experiments
+from tests.conftest import wait_for
 from tests.pipeline.conftest import Checkout
 
 pytestmark = pytest.mark.timeout(1600)  # several trainings
@@ -142,6 +145,46 @@ def test_points_are_what_runs_of_their_own_are_and_cost_less(swept, finished, tm
         together += read_cost(swept.root / "data/work", f"{name}-s0").compiles
         alone += read_cost(lone.root / "data/work", "es-s0").compiles
     assert together < alone
+
+
+def kill_at_batch(checkout: Checkout, batch: int) -> None:
+    """Run the sweep and kill all of it as soon as a batch is chosen: its trials are under way or not begun."""
+    process = checkout.start(*snakemake(checkout), start_new_session=True)
+    wait_for(lambda: list((checkout.root / "data/sweep").glob(f"study/*/batch-{batch}.json")), 400)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    wait_for(lambda: checkout.processes() == [], 60)
+    checkout.run("snakemake", "--unlock", "--cores", "1")
+
+
+@pytest.mark.slow
+def test_a_study_that_was_killed_is_the_one_that_was_not(finished, tmp_path):
+    pytest.importorskip("optuna", reason="Optuna is not installed: make setup EXTRA=optuna")
+    study = {
+        "es": {"generations": 3, "validate_every": 1},
+        "sweep": {
+            "sampler": "tpe",
+            "ranges": {"es.step_size": {"low": 0.02, "high": 0.8, "log": True}, "es.pairs": {"low": 2, "high": 3}},
+            **{"trials": 6, "random_trials": 3, "parallel": 2},
+            "pruning": {"percentile": 90.0, "startup_trials": 2, "warmup_steps": 1},
+        },
+    }
+    found = []
+    for name, killed_at in (("calm", []), ("killed", [1, 2])):
+        checkout = copy_of(finished, tmp_path / name)
+        (checkout.root / "sweep.yaml").write_text(yaml.safe_dump(study))
+        folder = checkout.root / "data/sweep"
+        for batch in killed_at:
+            kill_at_batch(checkout, batch)
+        output, _ = (process := checkout.start(*snakemake(checkout))).communicate(timeout=800)
+        assert process.returncode == 0, output[-3000:]
+        found.append(hashes(folder))
+        assert "Nothing to be done" in (run := checkout.run(*snakemake(checkout, "--dry-run"))).stdout + run.stderr
+    assert found[0] == found[1]
+    trials = json.loads((folder / "sweep.json").read_text())["study"]["trials"]
+    assert len(trials) == 6
+    assert any(one["state"] == "pruned" and "pruned after step" in one["why"] for one in trials)
+    assert all("test" not in one for one in json.loads((folder / "sweep.json").read_text())["points"])
 
 
 def wait_for_queue(checkout: Checkout, count: int, seconds: float) -> str:

@@ -7,6 +7,8 @@ include: "common.smk"
 
 from mlgo.core.sealed import SEALED, load_sealed
 from mlgo.experiments.matrix import expand as expand_sweep
+from mlgo.experiments.matrix import study_name
+from mlgo.experiments.study import batch_path, check_optuna, read_asked
 
 # The sealed test set is built whole, of sources, whatever the configuration says of the corpus.
 SEALED_NAMES = load_sealed().names
@@ -40,13 +42,68 @@ wildcard_constraints:
     point=r"[a-z][a-z0-9]*,[\w.+=,-]+",
 
 
+def swept(num_trials=None):
+    """All trainings of the sweep, of a study those of its first trials, or of all that are chosen. Not before they are
+    asked for, so that other targets do not mind a faulty sweep.
+    """
+    trials = read_asked(Path(study())) if is_study() else []
+    return expanded(json.dumps(trials[:num_trials]))
+
+
 @cache
-def swept():
-    """All trainings of the sweep. Not before they are asked for, so that other targets do not mind a faulty sweep."""
+def expanded(trials):
     try:
-        return expand_sweep(config)
+        if is_study():
+            check_optuna()
+        return expand_sweep(config, json.loads(trials))
     except ConfigError as error:
         raise WorkflowError(str(error)) from None
+
+
+def is_study():
+    """Whether trials of the sweep follow from earlier ones."""
+    return config["sweep"]["sampler"] != "grid"
+
+
+@cache
+def study():
+    """Folder of the batches of a study; another one for other settings."""
+    return f"data/sweep/study/{study_name(config)}"
+
+
+def chosen(num_batches):
+    """All trainings of a sweep; of a study those of so many batches, once these have been chosen."""
+    if is_study():
+        for batch in range(num_batches):
+            checkpoints.ask_trials.get(study=Path(study()).name, batch=batch)
+    return swept(num_batches * config["sweep"]["parallel"])
+
+
+def all_batches():
+    return -(-config["sweep"]["trials"] // config["sweep"]["parallel"])
+
+
+def trial_folders(kind):
+    """Policies or results of the batches before one."""
+    return lambda wildcards: expand(
+        f"data/sweep/{kind}/{{policy}}", policy=chosen(int(wildcards.batch)).policies
+    )
+
+
+def point_folders(kind):
+    """Policies or results of all points."""
+    return lambda wildcards: expand(
+        f"data/sweep/{kind}/{{policy}}", policy=chosen(all_batches()).policies
+    )
+
+
+def batch_of(point):
+    """File of the batch that a trial was chosen in; of the first, if it was chosen again. None for what is no trial."""
+    trials = swept().trials
+    if point not in trials:
+        return []
+    batch = trials.index(point) // config["sweep"]["parallel"]
+    return [str(batch_path(Path(study()), batch))]
 
 
 def zig(wheel):

@@ -11,13 +11,16 @@ HOME = place_of()
 
 
 class Training(NamedTuple):
-    """A training: who learns, under which configuration, where, from which policy (its folder; empty for none)."""
+    """A training: who learns, under which configuration, where, from which policy (its folder; empty for none), and of a
+    trial the batch that it was chosen in.
+    """
 
     learner: str
     values: dict
     place: str = ""
     start: str = ""
     options: str = ""
+    batch: list = []
 
 
 def training(wildcards):
@@ -28,7 +31,9 @@ def training(wildcards):
             f"data/sweep/policies/{one.start}-s{wildcards.seed}" if one.start else ""
         )
         place = place_of(home=one.home, values=one.config)
-        return Training(one.learner, one.config, place, start)
+        batch = batch_of(wildcards.point)
+        limits = f"--limits {batch[0]}" if batch else ""
+        return Training(one.learner, one.config, place, start, limits, batch)
     if "learnt" in wildcards.keys():
         place, modules = place_of(wildcards.learnt), TRAIN_SETS[wildcards.train_set]
         marginal = config["marginal"] | {"modules": modules["modules"]}
@@ -50,13 +55,14 @@ def training_input(wildcards):
     if "point" not in wildcards.keys():  # where a folder is not one output
         start = expand("{folder}/{file}", folder=start, file=POLICY)
     if kind_of(one.values) == "choices":
-        return [*choices_at(one.place), *labels_at(one.place), *start]
+        return [*choices_at(one.place), *labels_at(one.place), *start, *one.batch]
     return [
         *compiler_at(one.place),
         *corpus_at(one.place),
         *baseline_at(one.place),
         *expand("{folder}/{file}", folder=given, file=POLICY),
         *start,
+        *one.batch,
     ]
 
 
@@ -106,7 +112,9 @@ def evaluation_values(wildcards):
     if "point" not in wildcards.keys():
         return config_at(tested_at(wildcards))
     values = swept().trainings[wildcards.point].config | {"seed": config["seed"]}
-    values["evaluate"] = config["evaluate"] | {"splits": ["test", "validation"]}
+    # A study must not even know what its trials gain on the test projects.
+    splits = ["validation"] if is_study() else ["test", "validation"]
+    values["evaluate"] = config["evaluate"] | {"splits": splits}
     return values
 
 
