@@ -14,6 +14,7 @@ from mlgo.capture.extract import Extraction
 from mlgo.capture.wheels import WheelBuild, wheel_project
 from mlgo.cli.arguments import add_work_argument, compiler_of, settings_of, stage_parser
 from mlgo.cli.program import run_program
+from mlgo.compiler.execution import ProgramRunner
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import find_linker
 from mlgo.core.artifacts import PROGRAMS_OF_PROJECT, PROJECT, provenance, write_rows
@@ -27,6 +28,7 @@ from mlgo.corpus.programs import captured_programs, program_of_all
 from mlgo.corpus.recipe import load_recipe
 from mlgo.lto.forms import in_form
 from mlgo.lto.project import Tools
+from mlgo.lto.runnable import Running, runnable_program
 from mlgo.problems.llvm.task import get_task
 
 
@@ -65,7 +67,13 @@ def main() -> None:
     tools = Tools(front_end, find_linker(), values.value("corpus.max_merged_instructions"), args.threads)
     if form != "objects":
         programs = sample(programs, most, seed, "corpus", args.project)
-    rows, programs = in_form(form, rows, programs, tools)
+    if form == "program":
+        runner = ProgramRunner(toolchain.target, (shared / "zig-cache").absolute(), settings.compile_timeout_s)
+        growth = values.value("corpus.max_program_growth")
+        rows, programs = runnable_program(rows, programs, tools, Running(runner, recipe.expected, growth))
+    else:
+        rows, programs = in_form(form, rows, programs, tools)
+    limit = {"max_program_growth": growth} if form == "program" else {"max_merged_instructions": tools.max_instructions}
     origin = provenance(
         compiler=toolchain.name,
         target=toolchain.target,
@@ -74,7 +82,7 @@ def main() -> None:
         recipe=content_hash(recipe.model_dump()),
         seed=seed,
         **({"python": platform.python_version()} if recipe.python else {}),
-        **({} if form == "objects" else {"form": form, "max_merged_instructions": tools.max_instructions}),
+        **({} if form == "objects" else {"form": form, **limit}),
     )
     write_rows(args.output, rows, PROJECT, origin)
     write_rows(args.programs, programs, PROGRAMS_OF_PROJECT, origin)

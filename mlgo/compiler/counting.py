@@ -8,6 +8,9 @@ are overwritten unread, before the tool sees them.
 A load or store counts once, whatever its width. ``push`` and ``call`` store; ``pop`` and ``ret`` load; each repetition
 of a string instruction is an instruction.
 
+Where instructions alone are wanted, cachegrind counts them without its caches: the same number, some five times as fast
+(``python -m benchmarks.counting``). Callgrind and exp-bbv count repetitions of string instructions otherwise.
+
 All of a run is counted, start-up and C library too. That code is the same in every build of a program (see
 mlgo/compiler/program.py) and gets the same work, so it cancels out of the difference between two builds, but for what
 the alignment of copied data decides. To leave it out would need symbols, and would draw the line amid calls.
@@ -27,11 +30,12 @@ import re
 import shutil
 import signal
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mlgo.compiler.process import run_bounded, without_folders
-from mlgo.core.errors import ProgramError, ProgramTimeout, ToolchainError
+from mlgo.core.errors import ProgramError, ProgramOutput, ProgramTimeout, ToolchainError
 from mlgo.core.scratch import scratch_directory
 
 _VERSION_TIMEOUT_S = 30.0
@@ -40,14 +44,13 @@ _MAX_OUTPUT_BYTES = 10**7
 _COUNTS, _OUTPUT, _PROGRAM = "counts", "stdout", "program"
 _OPTIONS = (
     "--command-line-only=yes",  # neither ~/.valgrindrc nor VALGRIND_OPTS
-    "--tool=lackey",
-    "--basic-counts=yes",
-    "--detailed-counts=yes",
-    "--vex-iropt-level=0",
     "--main-stacksize=8388608",  # else the size of the stack would be the shell's limit
     "--vgdb=no",
     f"--log-file={_COUNTS}",
 )
+_LACKEY = ("--tool=lackey", "--basic-counts=yes", "--detailed-counts=yes", "--vex-iropt-level=0")
+_CACHEGRIND = ("--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
+_I_REFS = re.compile(r"^==\d+==\s+I\s+refs:\s+([\d,]+)$", re.MULTILINE)
 _INSTRUCTIONS = re.compile(r"^==\d+==\s+guest instrs:\s+([\d,]+)$", re.MULTILINE)
 _TYPE = re.compile(r"^==\d+==\s+[A-Z]+\d+\s+([\d,]+)\s+([\d,]+)\s+[\d,]+$", re.MULTILINE)
 
@@ -123,10 +126,59 @@ def count_run(valgrind: Valgrind, program: Path, timeout_s: float) -> CountedRun
         ProgramTimeout: it did not end in time.
         ProgramError: a signal ended it (also when it writes more than 10 MB), or valgrind cannot run it.
     """
+    run = _run(valgrind, _LACKEY, program, timeout_s)
+    instructions, types = _INSTRUCTIONS.search(run.log), _TYPE.findall(run.log)
+    if instructions is None or not types:
+        raise run.refusal()
+    return CountedRun(
+        instructions=_number(instructions[1]),
+        reads=sum(_number(loads) for loads, _ in types),
+        writes=sum(_number(stores) for _, stores in types),
+        stdout=run.stdout,
+        exit_status=run.exit_status,
+    )
+
+
+def count_instructions(valgrind: Valgrind, program: Path, timeout_s: float, expected: bytes) -> int:
+    """Run a program that must print something, and count the instructions alone; else as `count_run`.
+
+    Raises:
+        ProgramTimeout: it did not end in time.
+        ProgramOutput: it printed something else, or ended with another status than 0.
+        ProgramError: a signal ended it (also when it writes more than 10 MB), or valgrind cannot run it.
+    """
+    run = _run(valgrind, _CACHEGRIND, program, timeout_s)
+    instructions = _I_REFS.search(run.log)
+    if instructions is None:
+        raise run.refusal()
+    if run.exit_status != 0:
+        raise ProgramOutput(f"{program.name} ended with status {run.exit_status}")
+    if run.stdout != expected:
+        raise ProgramOutput(f"{program.name} printed {run.stdout[:60]!r}, where {expected[:60]!r} is right")
+    return _number(instructions[1])
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run that ended by itself: name of the program, what valgrind logged and said, what it printed."""
+
+    name: str
+    log: str
+    stderr: str
+    stdout: bytes
+    exit_status: int
+
+    def refusal(self) -> ProgramError:
+        """Why there are no counts."""
+        reason = (self.stderr.strip() or self.log.strip()).splitlines()[-1:] or ["it said nothing"]
+        return ProgramError(without_folders(f"valgrind cannot run {self.name}: {reason[0][:300]}"))
+
+
+def _run(valgrind: Valgrind, tool: Sequence[str], program: Path, timeout_s: float) -> _Run:
     with scratch_directory() as directory:
         shutil.copy(program, directory / _PROGRAM)
         run = run_bounded(
-            [str(valgrind.binary), *_OPTIONS, f"./{_PROGRAM}"],
+            [str(valgrind.binary), *_OPTIONS, *tool, f"./{_PROGRAM}"],
             timeout_s,
             cwd=directory,
             env={name: os.environ[name] for name in ("VALGRIND_LIB",) if name in os.environ},
@@ -141,17 +193,7 @@ def count_run(valgrind: Valgrind, program: Path, timeout_s: float) -> CountedRun
             raise ProgramError(f"{program.name} was ended by signal {-run.returncode} ({name})")
         log = directory / _COUNTS
         text = log.read_text(errors="replace") if log.exists() else ""
-        instructions, types = _INSTRUCTIONS.search(text), _TYPE.findall(text)
-        if instructions is None or not types:
-            reason = (run.stderr.strip() or text.strip()).splitlines()[-1:] or ["it said nothing"]
-            raise ProgramError(without_folders(f"valgrind cannot run {program.name}: {reason[0][:300]}"))
-        return CountedRun(
-            instructions=_number(instructions[1]),
-            reads=sum(_number(loads) for loads, _ in types),
-            writes=sum(_number(stores) for _, stores in types),
-            stdout=(directory / _OUTPUT).read_bytes(),
-            exit_status=run.returncode,
-        )
+        return _Run(program.name, text, run.stderr, (directory / _OUTPUT).read_bytes(), run.returncode)
 
 
 def _number(text: str) -> int:

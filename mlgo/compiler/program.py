@@ -14,18 +14,24 @@ from pathlib import Path
 
 from mlgo.compiler.linker import run_linker
 from mlgo.compiler.toolchain import zig_environment
+from mlgo.core.errors import LinkError, ObjectError
 from mlgo.core.files import write_atomically
+from mlgo.core.measures.elf import global_symbols
 from mlgo.core.scratch import scratch_directory
 
 # -O2 is for the C library and the compiler's own routines, which are otherwise built to be debugged; it does not touch
 # the objects. -s because symbols of the library would be most of the file.
 _OPTIONS = ("-static", "-O2", "-s")
+_OF_CXX = (b"_Z", b"__cxa_", b"__gxx_")
+
+FIRST_LINK_S = 600.0
+"""Deadline of a link with an empty cache, in seconds: it builds the C library, perhaps that of C++, too."""
 
 
 def link_program(
     linker: Path, objects: Sequence[Path], output: Path, cache_dir: Path, timeout_s: float, target: str
 ) -> None:
-    """Link objects, one of which defines ``main``, with the C library.
+    """Link objects, one of which defines ``main``, with the C library, and with libc++ if they need that of C++.
 
     Args:
         linker: what `toolchain.find_linker` gives.
@@ -45,6 +51,15 @@ def link_program(
     with scratch_directory() as directory:
         program = directory / "program"
         files = [str(path.absolute()) for path in objects]
-        command = [str(linker), "cc", "-target", triple, *_OPTIONS, *files, "-o", str(program)]
+        defined, needed = (frozenset[bytes]().union(*names) for names in zip(*_symbols(objects), strict=True))
+        driver = "c++" if any(name.startswith(_OF_CXX) for name in needed - defined) else "cc"
+        command = [str(linker), driver, "-target", triple, *_OPTIONS, *files, "-o", str(program)]
         run_linker(command, timeout_s, cwd=directory, env=zig_environment(cache_dir))
         write_atomically(output, lambda temporary: shutil.copy(program, temporary))
+
+
+def _symbols(objects: Sequence[Path]) -> list[tuple[frozenset[bytes], frozenset[bytes]]]:
+    try:
+        return [global_symbols(path.read_bytes()) for path in objects]
+    except ObjectError as error:
+        raise LinkError(f"an object cannot be linked: {error}") from error

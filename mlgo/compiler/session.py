@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mlgo.compiler.execution import ProgramRunner
 from mlgo.compiler.known import KnownContext, KnownPath, KnownQuestions
 from mlgo.compiler.module_file import generation_flags
 from mlgo.compiler.process import Child, without_folders
@@ -137,6 +138,7 @@ def compile_plain(
     remark: Remark | None = None,
     object_path: Path | None = None,
     num_copies: Mapping[bytes, int] | None = None,
+    runner: ProgramRunner | None = None,
 ) -> CompileResult:
     """Compile a module with the compiler's own heuristics, no channel.
 
@@ -148,9 +150,10 @@ def compile_plain(
         remark: reports to count.
         object_path: where to keep the object file.
         num_copies: modules of the project that carry a COMDAT group, by signature; see `comdat.shared_text`.
+        runner: runs the program that the module may be.
 
     Raises:
-        CompileError: the compile failed or took too long.
+        CompileError: the compile failed or took too long, or the program is not right.
     """
     with scratch_directory() as directory:
         output = directory / "module.o"
@@ -165,7 +168,8 @@ def compile_plain(
             if returncode is None:
                 raise CompileTimeout(f"no end within {settings.compile_timeout_s:g} s")
             _check_exit(returncode, child, settings)
-        return _measured(output, costs, object_path, num_copies, seconds, num_remarks=child.num_matches)
+        executed = runner.instructions_of(module, output) if runner else None
+        return _measured(output, costs, object_path, num_copies, executed, seconds, num_remarks=child.num_matches)
 
 
 def compile_under_advice(
@@ -183,6 +187,7 @@ def compile_under_advice(
     num_copies: Mapping[bytes, int] | None = None,
     entered: Callable[[str], None] = lambda context: None,
     with_credit: bool = False,
+    runner: ProgramRunner | None = None,
 ) -> CompileResult:
     """Compile a module while an advisor makes the task's decisions.
 
@@ -201,9 +206,10 @@ def compile_under_advice(
         entered: called with the name of each context, before its questions.
         with_credit: tell the functions of the decisions, and their sizes; for inlining, and where the object is ELF.
             The code stays the same.
+        runner: runs the program that the module may be.
 
     Raises:
-        CompileError: the compile failed, took too long, or broke the protocol.
+        CompileError: the compile failed, took too long, or broke the protocol, or the program is not right.
         PolicyError: the advisor does not fit what the compiler offers.
         ReplayMismatch: the known questions were not the ones that came.
     """
@@ -230,6 +236,7 @@ def compile_under_advice(
             costs,
             object_path,
             num_copies,
+            runner.instructions_of(module, output) if runner else None,
             seconds,
             calls,
             truncated=remark is None and child.num_matches > 0,
@@ -456,6 +463,7 @@ def _measured(
     costs: Path | None,
     object_path: Path | None,
     num_copies: Mapping[bytes, int] | None,
+    instructions: int | None,
     seconds: float,
     calls: Path | None = None,
     **talk: object,
@@ -464,7 +472,7 @@ def _measured(
         data = output.read_bytes()
     except FileNotFoundError:
         raise ObjectError("the compiler ended well but wrote no object file") from None
-    compiled = Compiled(data, _read_costs(costs), num_copies)
+    compiled = Compiled(data, _read_costs(costs), num_copies, instructions)
     scores = read_scores(compiled)
     if object_path is not None:
         write_bytes(object_path, data)

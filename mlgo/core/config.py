@@ -133,7 +133,7 @@ class Splits(Section):
         return sorted([*self.train, *self.validation, *self.test])
 
 
-Form = Literal["objects", "whole", "thin"]
+Form = Literal["objects", "whole", "thin", "program"]
 """What a module of a corpus is."""
 
 
@@ -150,9 +150,12 @@ class CorpusConfig(Section):
     """A project with a larger share of sources that do not compile ends the run."""
     form: Form
     """``objects``: a module is a source. ``whole``: a module is a linked file, all of its sources merged. ``thin``: a
-    module is a source after the import of ThinLTO."""
+    module is a source after the import of ThinLTO. ``program``: a module is a program that runs, all of its sources
+    merged; each project is one, with what it prints."""
     max_merged_instructions: Positive
     """Larger linked files are merged to several modules, by their instructions before optimization."""
+    max_program_growth: Annotated[float, Field(ge=1.0)]
+    """With form ``program``: a compile whose text is more than this times that of the heuristic's has failed."""
 
 
 class BaselineConfig(Section):

@@ -139,6 +139,18 @@ class ProgramError(CompileError):
     kind = "program"
 
 
+class ProgramOutput(ProgramError):
+    """A program that was built printed something else than it should, or ended with another status than 0."""
+
+    kind = "output"
+
+
+class ProgramSize(ProgramError):
+    """A program that was built is larger than it may be, so it was not run."""
+
+    kind = "size"
+
+
 class ProgramTimeout(ProgramError):
     """A program that was built did not end within its deadline."""
 

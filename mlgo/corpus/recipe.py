@@ -4,7 +4,7 @@ import re
 import shutil
 import sysconfig
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -21,6 +21,9 @@ def _stays_inside(path: str) -> str:
 
 PYTHON_HEADERS = ".python-headers"
 """Folder in the sources that Python's headers are copied to: so no path of a machine is in options and modules."""
+
+EXPECTED = "expected.txt"
+"""File beside a program's sources that holds what it prints."""
 
 RelativePath = Annotated[str, AfterValidator(_stays_inside)]
 
@@ -106,10 +109,28 @@ class Recipe(_Record):
     """Folder that ``mlgo capture`` has written; modules, options and programs come from there."""
     wheel: Wheel | None = None
     """Build it as a wheel, by its own build system: modules, options and programs come from there. ``{}`` will do."""
+    driver: str | None = None
+    """Source of the checkout with a ``main`` of ours, for a project that is to run; what the program prints lies beside
+    it, with the ending ``.txt``. The folder is copied into the sources as ``driver``."""
     files: list[GeneratedFile] = []
     """Generated files."""
     units: list[Unit] = []
     """Groups of sources; none for a captured project, and for a wheel."""
+
+    @property
+    def expected(self) -> bytes:
+        """What the program prints that the sources make.
+
+        Raises:
+            CorpusError: nobody has written it down.
+        """
+        path = Path(self.driver).with_suffix(".txt") if self.driver else Path(self.path or "") / EXPECTED
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            raise CorpusError(
+                f"{self.name} is no program: there is no {path}; run it and write down what is right"
+            ) from error
 
     @property
     def python(self) -> bool:
@@ -120,11 +141,17 @@ class Recipe(_Record):
 def load_recipe(path: Path) -> Recipe:
     """Read a recipe.
 
+    A recipe with ``base`` goes on from the recipe that this names: it has its sources, files and units, without those
+    that bind to Python, and its own units besides.
+
     Raises:
         ConfigError: missing, not YAML, or not a recipe.
     """
+    values = read_yaml(path)
+    if isinstance(values, dict) and "base" in values:
+        values = _based(dict(values))
     try:
-        recipe = Recipe.model_validate(read_yaml(path))
+        recipe = Recipe.model_validate(values)
     except ValidationError as error:
         mistakes = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise ConfigError(f"{path}: {mistakes}") from None
@@ -141,14 +168,24 @@ def load_recipe(path: Path) -> Recipe:
     return recipe
 
 
+def _based(values: dict[str, Any]) -> dict[str, Any]:
+    base = read_yaml(Path(str(values.pop("base"))))
+    units = [unit for unit in base.get("units", []) if not unit.get("python")]
+    return {**base, **values, "units": [*units, *values.get("units", [])]}
+
+
 def write_generated_files(recipe: Recipe, root: Path) -> None:
     """Create the recipe's generated files in a source folder, and Python's headers if its sources need them.
 
     Raises:
-        CorpusError: a template, a file to copy, or Python's headers are missing.
+        CorpusError: a template, a file to copy, a driver, or Python's headers are missing.
     """
     if recipe.python:
         _copy_python_headers(recipe.name, root / PYTHON_HEADERS)
+    if recipe.driver is not None:
+        if not Path(recipe.driver).is_file():
+            raise CorpusError(f"{recipe.name}: {recipe.driver} is not a file; run from the project's top folder")
+        shutil.copytree(Path(recipe.driver).parent, root / "driver", dirs_exist_ok=True)
     for generated in recipe.files:
         target = root / generated.path
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -14,6 +14,7 @@ from mlgo.core.artifacts import feature_array, trace_schema
 from mlgo.core.errors import ArtifactError
 from mlgo.core.measures import DEFAULT, Compiled, read_scores, scores_of
 from mlgo.core.measures.elf import ELF, function_code
+from mlgo.core.measures.execution import INSTRUCTIONS
 from mlgo.corpus.store import Module
 from mlgo.problems.llvm.advisors import EchoAdvisor, RecordedAdvisor
 from mlgo.problems.llvm.task import HEURISTIC, Setting, Task
@@ -154,7 +155,9 @@ def _with_shares(
     def shared(module: Module, outcome: CompileOutcome, path: Path) -> CompileOutcome:
         if outcome.result is None:
             return outcome
-        compiled = Compiled(path.read_bytes(), outcome.result.spills, copies.of(module.key))
+        executed = outcome.result.scores[INSTRUCTIONS.name]
+        assert executed is None or isinstance(executed, int)
+        compiled = Compiled(path.read_bytes(), outcome.result.spills, copies.of(module.key), executed)
         return replace(outcome, result=replace(outcome.result, scores=read_scores(compiled)))
 
     compiled = zip(pairs, outcomes, objects, strict=True)

@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
+from mlgo.compiler.execution import ProgramRunner
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.core.closing import Closing
 from mlgo.core.config import LOCAL_WORKERS, CompileConfig, WorkersConfig
 from mlgo.core.errors import MlgoError
 from mlgo.core.files import write_bytes
+from mlgo.core.work import shared_folder
 from mlgo.execution import Hint, Pool, WorkerLost, open_pool
 from mlgo.execution.trees import ReplayStore
 from mlgo.problems.llvm.task import get_task
@@ -47,6 +49,7 @@ class CompileHost(Closing):
 
     Raises:
         ConfigError: unknown task, or an objective that its compiles do not have.
+        ToolchainError: the task runs programs, and valgrind or the linker is missing.
         WorkerError: there are no such workers.
     """
 
@@ -60,7 +63,13 @@ class CompileHost(Closing):
         copies: Copies | None = None,
         workers: WorkersConfig = LOCAL_WORKERS,
     ) -> None:
-        get_task(task_name).check_objective(settings.objective)
+        task = get_task(task_name)
+        task.check_objective(settings.objective)
+        runner = None
+        if task.measure.of_run:
+            cache = (shared_folder() / "zig-cache").absolute()
+            runner = ProgramRunner(toolchain.target, cache, settings.compile_timeout_s)
+            runner.find_tools()  # now, for one message
         self._trees = trees
         self.num_asked = self.num_compiled = self.num_questions = self.num_known_questions = 0
         self._pool: Pool[CompileJob, CompileOutcome] = open_pool(
@@ -73,6 +82,7 @@ class CompileHost(Closing):
                 copies,
                 trees and trees.shared_by(num_workers),
                 toolchain.sha256 if workers.kind == "ray" else "",
+                runner,
             ),
             deadline_s=2 * settings.compile_timeout_s + _SLACK_S,
         )

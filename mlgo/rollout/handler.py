@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from mlgo.compiler.execution import ProgramRunner
 from mlgo.compiler.process import kill_children
 from mlgo.compiler.session import compile_plain, compile_under_advice
 from mlgo.compiler.toolchain import Toolchain
@@ -29,6 +30,7 @@ class MakeCompiler:
         copies: what the modules' projects carry several times, so that sizes by shares are known.
         trees: where policies are walked before anything is compiled; None compiles everything.
         compiler_sha256: hash of the compiler, which machines that are not this one have to have as well.
+        runner: runs the programs that modules are; None where the score is of objects.
         sends_back: whether trees and objects of this machine are lost for the driver unless outcomes carry them.
     """
 
@@ -38,6 +40,7 @@ class MakeCompiler:
     copies: Copies | None = None
     trees: ReplayStore | None = None
     compiler_sha256: str = ""
+    runner: ProgramRunner | None = None
     sends_back: bool = False
 
     def moved_to(self, folder: Path, read: Callable[[Path], bytes | None]) -> "MakeCompiler":
@@ -48,16 +51,19 @@ class MakeCompiler:
             read: gives the content of one of the driver's files, None where there is none.
         """
         trees = self.trees.moved_to(folder / "replay", read) if self.trees is not None else None
-        return replace(self, trees=trees, sends_back=True)
+        runner = self.runner and replace(self.runner, cache_dir=folder / "zig-cache")
+        return replace(self, trees=trees, runner=runner, sends_back=True)
 
     def check(self) -> None:
         """See that the compiler runs here, is the one that results are to come from, and that trees can be kept.
 
         Raises:
-            ToolchainError: the compiler is missing, does not run, or is another.
+            ToolchainError: the compiler is missing, does not run, or is another; or what programs need is missing.
             ArtifactError: the folder of the trees is not writable.
         """
         self.toolchain.check_hash(self.compiler_sha256)
+        if self.runner is not None:
+            self.runner.find_tools()
         if self.trees is not None:
             self.trees.check_writable()
 
@@ -132,6 +138,7 @@ class JobCompiler:
                         remark=remark,
                         object_path=job.object_path,
                         num_copies=num_copies,
+                        runner=how.runner,
                     )
                 )
             return CompileOutcome(
@@ -148,6 +155,7 @@ class JobCompiler:
                     object_path=job.object_path,
                     num_copies=num_copies,
                     with_credit=job.with_credit,
+                    runner=how.runner,
                 )
             )
         except CompileError as error:

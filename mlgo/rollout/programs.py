@@ -9,8 +9,8 @@ from typing import Any
 from tqdm import tqdm
 
 from mlgo.compiler.counting import CountedRun, Valgrind, count_run
-from mlgo.compiler.program import link_program
-from mlgo.core.errors import CompileError, CorpusError
+from mlgo.compiler.program import FIRST_LINK_S, link_program
+from mlgo.core.errors import CompileError
 from mlgo.core.files import write_bytes
 from mlgo.core.measures import MEASURES
 from mlgo.corpus.build import BuildLimits, SourceCompiler, build_project
@@ -20,14 +20,8 @@ from mlgo.rollout.compiles import CompileHost
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.outcome import CompileOutcome
 
-EXPECTED = "expected.txt"
-"""File beside a program's sources that holds what it prints."""
-
 NO_VALGRIND = "valgrind, which counts what programs execute, is missing; install the package valgrind and run again"
 """Why programs did not run."""
-
-_FIRST_LINK_S = 600.0
-"""Deadline of a link, in seconds: the first one builds the C library."""
 
 MakeAdvisor = Callable[[str], Advisor | None]
 """Makes the advisor of a program, named by the argument; None compiles plainly."""
@@ -85,15 +79,13 @@ def build_programs(recipes: Sequence[Path], compiler: SourceCompiler, folder: Pa
     programs = []
     for path in sorted(recipes):
         recipe = load_recipe(path)
-        output = Path(recipe.path or "") / EXPECTED
-        if recipe.path is None or not output.is_file():
-            raise CorpusError(f"{path} is no program: there is no {output}; name a folder with that file as path")
+        expected = recipe.expected
         rows = build_project(path.stem, recipe, compiler, BuildLimits(1_000, 0.0, 0, num_threads), folder)
         modules = []
         for number, row in enumerate(rows):
             modules.append(folder / f"{path.stem}-{number}.bc")
             write_bytes(modules[-1], row["bitcode"])
-        programs.append(Program(path.stem, tuple(modules), output.read_bytes()))
+        programs.append(Program(path.stem, tuple(modules), expected))
     return programs
 
 
@@ -171,5 +163,5 @@ def _row(
 def _run(running: Running, valgrind: Valgrind, program: Program, contender: str, folder: Path) -> CountedRun:
     executable = folder / f"{program.name}.{contender}"
     objects = _objects(program, contender, folder)
-    link_program(running.linker, objects, executable, running.cache_dir, _FIRST_LINK_S, running.target)
+    link_program(running.linker, objects, executable, running.cache_dir, FIRST_LINK_S, running.target)
     return count_run(valgrind, executable, running.timeout_s)

@@ -36,6 +36,7 @@ rule build_project:
             "corpus.max_failed_share",
             "corpus.form",
             "corpus.max_merged_instructions",
+            *program_settings(wildcards.place),
             values=config_at(wildcards.place),
         ),
     shell:

@@ -132,6 +132,12 @@ def config_at(place):
     return config | {"toolchain": zig(name)} if area == ["generalisation"] else config
 
 
+def program_settings(place):
+    """What is read besides where each project is a program that runs."""
+    is_program = config_at(place)["corpus"]["form"] == "program"
+    return ["corpus.max_program_growth"] if is_program else []
+
+
 def compiler_at(place):
     """What must be there to compile. When it was unpacked does not matter: its content is pinned."""
     return (
@@ -159,8 +165,10 @@ def local_sources(wildcards):
         return [
             f"{recipe['captured']}/{kind}.parquet" for kind in ("project", "programs")
         ]
-    folder = recipe.get("path")
-    return sorted(str(path) for path in Path(folder).rglob("*.*")) if folder else []
+    folders = [recipe["path"]] if recipe.get("path") else []
+    folders += [Path(recipe["driver"]).parent] if recipe.get("driver") else []
+    files = [path for folder in folders for path in Path(folder).rglob("*.*")]
+    return sorted({*map(str, files), *filter(None, [recipe.get("base")])})
 
 
 def corpus_at(place):

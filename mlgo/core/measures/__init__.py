@@ -53,7 +53,7 @@ def names(which: Callable[[Measure], bool] = lambda measure: True) -> tuple[str,
 
 
 SIZES = names(lambda measure: not measure.is_by_function)
-"""Measures that are sizes of objects."""
+"""Measures of a whole object: its sizes, and what the program executes that it makes."""
 
 SIZES_VERSION = ", ".join(f"{name} {MEASURES[name].version}" for name in sorted(SIZES))
 """Tells what was remembered of an object from what is read of it now."""

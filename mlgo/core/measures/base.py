@@ -38,11 +38,13 @@ class Compiled:
         data: the object file.
         functions: what register allocation cost each function; None where the decisions come before it.
         num_copies: modules of the project that carry a COMDAT group, by signature; None where that is not known.
+        instructions: what the program executes that the object was linked to; None where it was not run.
     """
 
     data: bytes
     functions: tuple[SpillCosts, ...] | None = None
     num_copies: Mapping[bytes, int] | None = None
+    instructions: int | None = None
 
     @cached_property
     def sections(self) -> np.ndarray:
@@ -96,6 +98,7 @@ class Measure:
             decided one by one. Credit and response trees are then by function.
         of_program: meaning of the sum over the objects of a program; empty where sums of it are not told.
         needs_copies: it depends on what other modules of the project carry.
+        of_run: it is known where the object was linked to a program that was run.
         version: raised when the same compile gives another score than before, so that remembered ones are not used.
         quantity_of_baseline: as ``quantity``, where columns of the heuristic's scores say it in other words.
     """
@@ -111,6 +114,7 @@ class Measure:
     of_function: Callable[[SpillCosts], float] | None = None
     of_program: str = ""
     needs_copies: bool = False
+    of_run: bool = False
     version: int = 1
     quantity_of_baseline: str = ""
 
@@ -122,7 +126,7 @@ class Measure:
     @property
     def is_of_object(self) -> bool:
         """Whether the object file alone tells it."""
-        return not self.is_by_function and not self.needs_copies
+        return not (self.is_by_function or self.needs_copies or self.of_run)
 
     def of_functions(self, functions: Iterable[SpillCosts]) -> float:
         """Score of a module whose functions cost this; the order of the additions decides its last bits.

@@ -211,9 +211,13 @@ class Task:
     def objectives(self) -> tuple[str, ...]:
         """Measures that can be minimised, the task's own first.
 
-        What functions cost is known in code generation alone; what modules carry as copies, decisions before it decide.
+        What functions cost is known in code generation alone; what modules carry as copies, decisions before it decide;
+        what programs execute, where they are run.
         """
-        known = names(lambda one: not (one.needs_copies if self.in_code_generation else one.is_by_function))
+        known = names(
+            lambda one: (self.measure.of_run or not one.of_run)
+            and not (one.needs_copies if self.in_code_generation else one.is_by_function)
+        )
         return (self.measure.name, *(name for name in known if name != self.measure.name))
 
     def check_objective(self, objective: str) -> None:
