@@ -157,6 +157,8 @@ def choose_settings(
         if name in measured and measured[name] != getattr(settings, name):
             raise ConfigError(f"{name}: {getattr(settings, name)}, but {baseline} was measured with {measured[name]}")
     task.check_objective(settings.objective)
+    if get_measure(settings.objective).of_run:
+        raise ConfigError(f"objective: an environment runs no programs, so it has no {settings.objective}; give text_bytes")
     if get_measure(settings.objective).needs_copies:
         raise ConfigError(
             f"objective: {settings.objective} depends on a project's other modules; choose {task.measure.name}"
