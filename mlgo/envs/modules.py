@@ -12,7 +12,7 @@ from mlgo.compiler.toolchain import Toolchain
 from mlgo.core.config import DEFAULT_COMPILE, CompileConfig, parse_section
 from mlgo.core.errors import ConfigError, CorpusError, ToolchainError
 from mlgo.core.files import file_sha256
-from mlgo.core.measures import get_measure
+from mlgo.core.measures import DEFAULT, get_measure
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.problems.llvm.task import Task
 from mlgo.rollout.scored import baseline_origin, load_scored_modules
@@ -135,7 +135,8 @@ def choose_settings(
     """How modules are compiled: as ``settings`` say, else as a baseline was measured, else by default.
 
     Args:
-        task: decision problem; its first objective is the default, and for those in code generation ``-O2`` is.
+        task: decision problem; its first objective is the default, and for those in code generation ``-O2`` is. An
+            environment runs no programs: of a task that does, text is the objective, at ``-O2``.
         baseline: folder that the pipeline made.
         settings: given by the user, all together.
         objective: given by the user alone.
@@ -147,7 +148,9 @@ def choose_settings(
     """
     if settings is not None and (objective or optimization):
         raise ConfigError("settings= holds objective and optimization; do not give them a second time")
-    own = {"objective": task.measure.name, **({"optimization": "-O2"} if task.in_code_generation else {})}
+    runs = task.measure.of_run
+    own = {"objective": DEFAULT.name if runs else task.measure.name}
+    own |= {"optimization": "-O2"} if task.in_code_generation or runs else {}
     measured = _measured_with(baseline, task) if baseline is not None else {}
     asked = {name: one for name, one in (("objective", objective), ("optimization", optimization)) if one}
     if settings is None:
@@ -158,7 +161,9 @@ def choose_settings(
             raise ConfigError(f"{name}: {getattr(settings, name)}, but {baseline} was measured with {measured[name]}")
     task.check_objective(settings.objective)
     if get_measure(settings.objective).of_run:
-        raise ConfigError(f"objective: an environment runs no programs, so it has no {settings.objective}; give text_bytes")
+        raise ConfigError(
+            f"objective: an environment runs no programs, so it has no {settings.objective}; give text_bytes"
+        )
     if get_measure(settings.objective).needs_copies:
         raise ConfigError(
             f"objective: {settings.objective} depends on a project's other modules; choose {task.measure.name}"

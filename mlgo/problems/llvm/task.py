@@ -215,8 +215,10 @@ class Task:
         what programs execute, where they are run.
         """
         known = names(
-            lambda one: (self.measure.of_run or not one.of_run)
-            and not (one.needs_copies if self.in_code_generation else one.is_by_function)
+            lambda one: (
+                (self.measure.of_run or not one.of_run)
+                and not (one.needs_copies if self.in_code_generation else one.is_by_function)
+            )
         )
         return (self.measure.name, *(name for name in known if name != self.measure.name))
 
