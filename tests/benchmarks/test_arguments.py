@@ -12,6 +12,7 @@ def test_all_are_found():
     assert BENCHMARKS == [
         "capture",
         "cores",
+        "counting",
         "coverage",
         "driver",
         "echo",
