@@ -14,7 +14,7 @@ from mlgo.core.artifacts import feature_array, trace_schema
 from mlgo.core.errors import ArtifactError
 from mlgo.core.measures import DEFAULT, Compiled, read_scores, scores_of
 from mlgo.core.measures.elf import ELF, function_code
-from mlgo.core.measures.execution import INSTRUCTIONS
+from mlgo.core.measures.speed import INSTRUCTIONS
 from mlgo.corpus.store import Module
 from mlgo.problems.llvm.advisors import EchoAdvisor, RecordedAdvisor
 from mlgo.problems.llvm.task import HEURISTIC, Setting, Task

@@ -69,7 +69,7 @@ scores = st.fixed_dictionaries(
     dict.fromkeys(("project", "module", "advisor", "object_sha256", "failure", "message"), text)
     | {
         name: st.none() | st.integers(0, 2**63 - 1)
-        for name in ("exec_bytes", "text_bytes", "dedup_bytes", "num_questions")
+        for name in ("exec_bytes", "text_bytes", "dedup_bytes", "instructions", "num_questions")
     }
     | {"truncated": st.none() | st.booleans()}
     | {"spill_cost": st.none() | st.floats(0, allow_infinity=False)}

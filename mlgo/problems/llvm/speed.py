@@ -5,13 +5,13 @@ Data sheet: as of inlining for size (mlgo/problems/llvm/inline.py), but
 - Level: -O2 or -O3. Functions have no attributes ``optsize`` and ``minsize``, so LLVM's own inliner has a threshold of
   225 units of cost, not of 5 (``llvm/lib/Analysis/InlineCost.cpp``), and its answers differ.
 - Module: a whole program with ``main``, all of its sources merged, see mlgo/lto/runnable.py.
-- Score: instructions that the program executes, lower is better; see mlgo/core/measures/execution.py. A program that
+- Score: instructions that the program executes, lower is better; see mlgo/core/measures/speed.py. A program that
   prints something else, does not end, or has more text than its bound is a failed compile.
 """
 
 from dataclasses import replace
 
-from mlgo.core.measures.execution import INSTRUCTIONS
+from mlgo.core.measures.speed import INSTRUCTIONS
 from mlgo.problems.llvm.inline import INLINE_SIZE
 
 INLINE_SPEED = replace(

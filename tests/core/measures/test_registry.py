@@ -9,21 +9,22 @@ from mlgo.core.errors import ConfigError
 from mlgo.core.measures import Compiled, get_measure
 from mlgo.core.measures.remarks import SpillCosts
 from mlgo.core.measures.sizes import EXEC, SHARED_TEXT, TEXT
+from mlgo.core.measures.speed import INSTRUCTIONS
 from mlgo.core.measures.spills import SPILL_COST
 from tests.fakes.elf import ALLOC, PROGBITS, WRITE, elf_object
 from tests.fakes.elf import EXEC as CODE
 
-COLUMNS = ["exec_bytes", "text_bytes", "dedup_bytes", "spill_cost"]
+COLUMNS = ["exec_bytes", "text_bytes", "dedup_bytes", "instructions", "spill_cost"]
 
 
 def test_the_default_comes_first_where_users_choose():
     assert list(measures.MEASURES) == COLUMNS
-    assert measures.names() == ("text_bytes", "exec_bytes", "dedup_bytes", "spill_cost")
-    assert measures.SIZES == ("text_bytes", "exec_bytes", "dedup_bytes")
+    assert measures.names() == ("text_bytes", "exec_bytes", "dedup_bytes", "instructions", "spill_cost")
+    assert measures.SIZES == ("text_bytes", "exec_bytes", "dedup_bytes", "instructions")
 
 
 def test_unknown_measures_are_named():
-    with pytest.raises(ConfigError, match=r"unknown measure 'size'; known: text_bytes, exec_bytes, dedup_bytes, spill"):
+    with pytest.raises(ConfigError, match=r"unknown measure 'size'; known: text_bytes, exec_bytes, dedup_bytes, instr"):
         get_measure("size")
     settings = DEFAULT_COMPILE.model_dump() | {"objective": "size"}
     with pytest.raises(ConfigError, match=r"objective: .* must be 'text_bytes', .* or 'spill_cost', got 'size'"):
@@ -40,9 +41,9 @@ def test_columns_by_hand():
         field = schema.field(name)
         return str(field.type), field.nullable, field.metadata[b"meaning"].decode(), field.metadata[b"unit"].decode()
 
-    assert artifacts.SCORES.names[3:7] == artifacts.RESULTS.names[6:10] == COLUMNS
-    assert artifacts.RESULTS.names[10:14] == [f"baseline_{name}" for name in COLUMNS]
-    assert artifacts.HEADROOM.names[5:8] == COLUMNS[:3]
+    assert artifacts.SCORES.names[3:8] == artifacts.RESULTS.names[6:11] == COLUMNS
+    assert artifacts.RESULTS.names[11:16] == [f"baseline_{name}" for name in COLUMNS]
+    assert artifacts.HEADROOM.names[5:9] == COLUMNS[:4]
     assert artifacts.EPISODE.names[8:10] == COLUMNS[:2]
     assert artifacts.PROGRAMS.names[2:4] == ["text_bytes", "spill_cost"]
     text = ("int64", True, "Berkeley text of the object", "bytes")
@@ -62,13 +63,14 @@ def test_reading_by_hand():
     plain, known = Compiled(data), Compiled(data, (), {b"f": 2})
     assert [one.read(plain) for one in (EXEC, TEXT, SHARED_TEXT, SPILL_COST)] == [100, 130, None, None]
     assert [one.read(known) for one in (EXEC, TEXT, SHARED_TEXT, SPILL_COST)] == [100, 130, 130, 0.0]
+    assert [INSTRUCTIONS.read(one) for one in (plain, Compiled(data, instructions=7))] == [None, 7]
     costs = SpillCosts("f", spills_cost=1.0, reloads_cost=2.0), SpillCosts("g", copies_cost=10.0)
     assert SPILL_COST.read(Compiled(data, costs)) == SPILL_COST.of_functions(costs) == 1.0 + 4 * 2.0 + 0.2 * 10.0
 
 
 def test_only_sums_over_functions_are_read_from_functions():
-    assert [one.is_by_function for one in measures.MEASURES.values()] == [False, False, False, True]
-    assert [one.is_of_object for one in measures.MEASURES.values()] == [True, True, False, False]
+    assert [one.is_by_function for one in measures.MEASURES.values()] == [False, False, False, False, True]
+    assert [one.is_of_object for one in measures.MEASURES.values()] == [True, True, False, False, False]
     with pytest.raises(ValueError, match="text_bytes is not known: only what functions cost is"):
         TEXT.of_functions(())
 

@@ -24,7 +24,14 @@ from tests.fakes.scores import scores
 KEY = TreeKey("c" * 64, "x86_64-linux-gnu", "inline-size", "-Oz", 4.0)
 MODULE = "ab" * 32
 COMPILERS = pytest.mark.parametrize("compiler", [result, functions_result], ids=["whole modules", "functions"])
-LEAF = {"exec_bytes": 3, "text_bytes": 4, "dedup_bytes": None, "object_sha256": "ab", "truncated": False}
+LEAF = {
+    "exec_bytes": 3,
+    "text_bytes": 4,
+    "dedup_bytes": None,
+    "instructions": None,
+    "object_sha256": "ab",
+    "truncated": False,
+}
 
 
 def path_in(root: Path) -> Path:

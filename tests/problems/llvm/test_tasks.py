@@ -11,7 +11,7 @@ from mlgo.problems.llvm.task import get_task
 
 
 def test_unknown_tasks_are_named():
-    with pytest.raises(ConfigError, match=r"unknown task 'regalloc'; known: gcc-pre, inline-size, jit-cse"):
+    with pytest.raises(ConfigError, match=r"unknown task 'regalloc'; known: gcc-pre, inline-size, inline-speed"):
         get_task("regalloc")
     with pytest.raises(ConfigError, match="task gcc-pre asks no questions while a module is compiled"):
         get_task("gcc-pre")
@@ -36,6 +36,8 @@ def test_flags_of_inlining():
 def test_objectives_that_a_task_does_not_measure():
     for task, objective in (("inline-size", "dedup_bytes"), ("regalloc-evict", "spill_cost")):
         get_task(task).check_objective(objective)
+    assert get_task("inline-speed").objectives[0] == "instructions"
+    assert "instructions" not in get_task("inline-size").objectives  # nothing is run
     message = r"spill_cost is not measured for task inline-size; choose one of text_bytes, exec_bytes, dedup_bytes"
     with pytest.raises(ConfigError, match=message):
         get_task("inline-size").check_objective("spill_cost")
