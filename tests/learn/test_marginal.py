@@ -13,7 +13,17 @@ from mlgo.core.errors import ArtifactError, NothingCompiled, TrainingError
 from mlgo.corpus.store import Module
 from mlgo.learn.bc import CloneData
 from mlgo.learn.checkpoint import load_state, save_state
-from mlgo.learn.marginal import Evidence, MarginalState, equations, fit_costs, heuristic_evidence, join, learn_costs
+from mlgo.learn.marginal import (
+    CompileFile,
+    EquationFile,
+    Evidence,
+    MarginalState,
+    fit_costs,
+    heuristic_evidence,
+    join,
+    learn_costs,
+)
+from mlgo.learn.marginal.kept import ArrayFile
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.rollout.episodes import Episode
@@ -28,11 +38,51 @@ def episode(module, inputs, answers, score):
     return Episode(module, np.array(inputs, np.float16), np.array(answers, np.uint8), score, "")
 
 
-def test_equations_of_modules_by_hand():
+@pytest.fixture
+def file(tmp_path):
+    with CompileFile(tmp_path / "fits", 1) as file:
+        yield file
+
+
+def equations(file, baseline, episodes):
+    """Equations of a module, made, kept and read again."""
+    with EquationFile(file) as sums:
+        return sums.batch([sums.make(baseline, [file.keep(one) for one in episodes])])
+
+
+def test_arrays_come_back_whatever_lies_between_them(tmp_path):
+    arrays = [np.arange(6, dtype=np.float16).reshape(3, 2), np.zeros((0, 4), np.int32), np.array([7, 2**63], np.uint64)]
+    with ArrayFile(tmp_path / "new folder") as file:
+        begins = [file.append(*arrays[i:]) for i in range(3)]
+        assert begins == [0, 28, 44]  # 12 and 16 bytes
+        for i, begin in enumerate(begins):
+            found = file.read(begin, *((one.dtype, one.shape) for one in arrays[i:]))
+            assert [one.tolist() for one in found] == [one.tolist() for one in arrays[i:]]
+        assert file.num_bytes == 60
+        assert list(file.folder.iterdir()) == []  # the file has no name that a kill could leave behind
+
+
+def test_a_compile_keeps_what_was_inlined(file):
+    one = file.keep(telling([1, 0, 1], 62.0, [36, 26, -1]))
+    assert file.inputs([one, one]).tolist() == [[1.0], [3.0], [1.0], [3.0]]
+    credit = file.credit(one)
+    assert [array.tolist() for array in (credit.names, credit.sizes)] == [[1, 2, 3], [36.0, 26.0, -1.0]]
+    assert [array.tolist() for array in (credit.callers, credit.callees)] == [[1, 0], [2, 2]]
+    assert file.credit(file.keep(episode("a", [[1.0]], [1], 9.0))) is None
+    assert one.reward(100.0) == pytest.approx(0.38)
+
+
+def test_equations_of_modules_by_hand(tmp_path):
     first = episode("a", [[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]], [1, 0, 1], 90.0)
     second = episode("a", [[4.0, 0.0]], [0], 100.0)
     third = episode("b", [[5.0, 1.0]], [1], 250.0)
-    batch = join([equations(100.0, [first, second], 2), equations(200.0, [third], 2)])
+    with CompileFile(tmp_path, 2) as file, EquationFile(file) as sums:
+        one, other = (
+            sums.make(baseline, [file.keep(each) for each in known])
+            for baseline, known in ((100.0, [first, second]), (200.0, [third]))
+        )
+        batch, turned = sums.batch([one, other]), sums.batch([other, one])
+    assert turned.inputs.tolist() == [[5.0, 1.0], [1.0, 0.0], [3.0, 0.0]]
     assert batch.inputs.tolist() == [[1.0, 0.0], [3.0, 0.0], [5.0, 1.0]]  # inlined questions only
     assert batch.modules.of.tolist() == [0, 0, 2]
     assert batch.modules.group.tolist() == [0, 0, 1]
@@ -41,10 +91,11 @@ def test_equations_of_modules_by_hand():
     assert batch.callers.of.tolist() == batch.callees.of.tolist() == [-1, -1, -1]  # no compile told its functions
 
 
-def test_nothing_inlined_is_an_equation_too():
-    batch = equations(100.0, [episode("a", [[1.0]], [0], 100.0)], 1)
+def test_nothing_inlined_is_an_equation_too(file):
+    unasked = Episode("a", np.zeros((0, 0), np.float16), np.zeros(0, np.uint8), 100.0, "")
+    batch = equations(file, 100.0, [episode("a", [[1.0]], [0], 100.0), unasked])
     assert batch.inputs.shape == (0, 1)
-    assert batch.modules.values.tolist() == [100.0]
+    assert batch.modules.values.tolist() == [100.0, 100.0]
 
 
 def telling(answers, score, sizes):
@@ -55,11 +106,11 @@ def telling(answers, score, sizes):
     return replace(one, credit=Credit(names, np.array(sizes, np.int32), *calls))
 
 
-def test_equations_of_functions_by_hand():
+def test_equations_of_functions_by_hand(file):
     nothing = telling([0, 0, 0], 60.0, [30, 20, 10])
     into_f = telling([1, 0, 0], 66.0, [30, 26, 10])
     gone = telling([1, 0, 1], 62.0, [36, 26, -1])
-    batch = equations(60.0, [nothing, into_f, gone], 1)
+    batch = equations(file, 60.0, [nothing, into_f, gone])
     assert batch.inputs.tolist() == [[1.0], [1.0], [3.0]]
     # Callers whose size or calls differ: main and f in all three compiles; g calls nothing and has one size.
     assert batch.callers.values.tolist() == [30.0, 20.0, 30.0, 26.0, 36.0, 26.0]
@@ -71,8 +122,8 @@ def test_equations_of_functions_by_hand():
     assert batch.callees.of.tolist() == [1, 2, 2]
 
 
-def test_functions_of_joined_modules_are_their_own():
-    part = equations(60.0, [telling([0, 0, 0], 60.0, [30, 20, 10]), telling([1, 0, 1], 62.0, [36, 26, -1])], 1)
+def test_functions_of_joined_modules_are_their_own(file):
+    part = equations(file, 60.0, [telling([0, 0, 0], 60.0, [30, 20, 10]), telling([1, 0, 1], 62.0, [36, 26, -1])])
     both = join([part, part])
     for side, twice in ((part.callers, both.callers), (part.callees, both.callees)):
         num = len(side.values)
@@ -81,40 +132,44 @@ def test_functions_of_joined_modules_are_their_own():
         assert twice.group.tolist() == [*side.group.tolist(), *(side.group + side.group.max() + 1).tolist()]
 
 
-def test_the_same_answers_with_functions_replace_those_without():
+def test_the_same_answers_with_functions_replace_those_without(file):
     silent, told = episode("a", [[1.0], [2.0], [3.0]], [0, 0, 0], 60.0), telling([0, 0, 0], 60.0, [30, 20, 10])
+    silent, told = file.keep(silent), file.keep(told)
     known = Evidence(60.0, (silent,)).add(told)
-    assert known.episodes == (told,)
+    assert known.compiles == (told,)
     assert known.add(silent) is known
 
 
-def test_the_same_answers_again_are_no_evidence():
-    known = Evidence(100.0, (episode("a", [[1.0]], [0], 100.0),))
-    assert known.add(episode("a", [[1.0]], [0], 100.0)) is known
-    assert len(known.add(episode("a", [[1.0]], [1], 99.0)).episodes) == 2
+def test_the_same_answers_again_are_no_evidence(file):
+    known = Evidence(100.0, (file.keep(episode("a", [[1.0]], [0], 100.0)),))
+    assert known.add(file.keep(episode("a", [[1.0]], [0], 100.0))) is known
+    assert len(known.add(file.keep(episode("a", [[1.0]], [1], 99.0))).compiles) == 2
+    assert len(known.add(file.keep(episode("a", [[1.0]] * 2, [0, 0], 99.0))).compiles) == 2
 
 
-def test_answers_of_a_rule_do_not_belong_to_the_sizes_of_the_heuristic():
+def test_answers_of_a_rule_do_not_belong_to_the_sizes_of_the_heuristic(file):
     one = ScoredModule(Module("json", "a.c", "c", "train", "a" * 64), scores(90, 100, 100), 2)
     columns = {"project": ["json"] * 2, "module": ["a.c"] * 2, "context": [""] * 2, "step": [0, 1]}
     trace = pa.table({**columns, "f": [0, 1], "answer": [0, 1]})
     scaling = Normalisation(("f",), np.zeros(1, np.float32), np.ones(1, np.float32))
-    told, untold = (heuristic_evidence(trace, [one], scaling, "exec_bytes", known) for known in (True, False))
-    assert told["json/a.c"].baseline == told["json/a.c"].episodes[0].score == 90.0
-    assert told["json/a.c"].episodes[0].answers.tolist() == [0, 1]
+    told, untold = (
+        heuristic_evidence(trace, [one], scaling, "exec_bytes", known, file.keep) for known in (True, False)
+    )
+    assert told["json/a.c"].baseline == told["json/a.c"].compiles[0].score == 90.0
+    assert file.inputs(told["json/a.c"].compiles).tolist() == [[np.float16(np.log1p(1.0))]]  # the second was inlined
     assert untold == {"json/a.c": Evidence(90.0, ())}
-    assert len(untold["json/a.c"].add(episode("json/a.c", [[1.0]], [1], 80.0)).episodes) == 1
+    assert len(untold["json/a.c"].add(file.keep(episode("json/a.c", [[1.0]], [1], 80.0))).compiles) == 1
 
 
-def test_without_differing_compiles_there_is_nothing_to_fit():
+def test_without_differing_compiles_there_is_nothing_to_fit(file):
     shape = Architecture((1, 1))
-    only = {"a": Evidence(100.0, (episode("a", [[1.0]], [0], 100.0),))}
+    only = {"a": Evidence(100.0, (file.keep(episode("a", [[1.0]], [0], 100.0)),))}
     heuristic = CloneData(np.zeros((1, 1), np.float32), np.zeros(1, np.float32))
     with pytest.raises(TrainingError, match="two compiles with different answers"):
-        fit_costs(np.zeros(4, np.float32), shape, only, heuristic, CONFIG, 0, 0, 0)
+        fit_costs(np.zeros(4, np.float32), shape, only, file, heuristic, CONFIG, 0, 0, 0)
 
 
-def test_a_round_in_which_all_compiles_fail_ends_the_training():
+def test_a_round_in_which_all_compiles_fail_ends_the_training(file):
     heuristic = CloneData(np.zeros((1, 1), np.float32), np.zeros(1, np.float32))
     start, kept = np.zeros((1, 2), np.float32), []
     for asked, message in (
@@ -127,6 +182,7 @@ def test_a_round_in_which_all_compiles_fail_ends_the_training():
                 Architecture((1, 1)),
                 heuristic,
                 {},
+                file,
                 lambda members, number, asked=asked: asked,
                 lambda members: 0.0,
                 CONFIG,
@@ -159,7 +215,7 @@ import numpy as np
 from mlgo.core.config import load_config
 from mlgo.core.errors import TrainingError
 from mlgo.learn.bc import CloneData
-from mlgo.learn.marginal import Evidence, equations, fit_costs, join, learn_costs
+from mlgo.learn.marginal import CompileFile, EquationFile, Evidence, fit_costs, learn_costs
 from mlgo.learn.marginal.costs import as_costs, as_policy
 from mlgo.learn.marginal.fit import _CostNetwork
 from mlgo.policy.network import Architecture, logits
@@ -193,8 +249,9 @@ heuristic = CloneData(
     np.concatenate(list(heuristic_answers.values())).astype(np.float32),
 )
 known = {}
+file = CompileFile(Path("."), 2)
 for name, answers in heuristic_answers.items():
-    one = compiled(name, answers)
+    one = file.keep(compiled(name, answers))
     known[name] = Evidence(one.score, (one,))
 
 def explore(members, round_):
@@ -204,7 +261,7 @@ def explore(members, round_):
         greedy = logits(SHAPE.unflatten(weights), inputs.astype(np.float32)) > 0
         for i in range(6):
             flips = generator(2, name, round_, i).random(len(greedy)) < (0.2 if i else 0.0)
-            episodes.append(compiled(name, greedy ^ flips))
+            episodes.append(file.keep(compiled(name, greedy ^ flips)))
     return [*episodes, None]  # a compile that failed
 
 def validate(members):
@@ -218,21 +275,22 @@ def validate(members):
 
 start = (0.1 * generator(3, "start").standard_normal((2, SHAPE.num_params))).astype(np.float32)
 states = []
-whole = learn_costs(start, SHAPE, heuristic, known, explore, validate, config, 0, None, states.append, 5)
-resumed = learn_costs(start, SHAPE, heuristic, known, explore, validate, config, 0, states[0], lambda state: None, 5, 2)
+whole = learn_costs(start, SHAPE, heuristic, known, file, explore, validate, config, 0, None, states.append, 5)
+resumed = learn_costs(start, SHAPE, heuristic, known, file, explore, validate, config, 0, states[0], [].append, 5, 2)
 unseen = module("unseen")
 fitted = SHAPE.unflatten(as_policy(whole.costs[-1][0], SHAPE))
 predicted = -config.unit_bytes * logits(fitted, unseen.astype(np.float32))
-rich = {name: one.add(compiled(name, 1 - one.episodes[0].answers)) for name, one in known.items()}
+rich = {name: one.add(file.keep(compiled(name, 1 - heuristic_answers[name]))) for name, one in known.items()}
 
-silent = join([equations(one.baseline, one.episodes, 2) for one in known.values()])  # no error to mend
+sums = EquationFile(file)
+silent = sums.batch([sums.make(one.baseline, one.compiles) for one in known.values()])  # no error to mend
 network = _CostNetwork(as_costs(start[0], SHAPE), SHAPE, config)
 for _ in range(300):
     equation_loss = network.step(silent, heuristic, np.arange(len(heuristic.answers)), 1.0)
 held_to = SHAPE.unflatten(as_policy(network.weights(), SHAPE))
 agreement = (logits(held_to, heuristic.inputs) > 0) == (heuristic.answers > 0)
 try:
-    fit_costs(as_costs(start[0], SHAPE) * np.nan, SHAPE, rich, heuristic, config, 0, 0, 0)
+    fit_costs(as_costs(start[0], SHAPE) * np.nan, SHAPE, rich, file, heuristic, config, 0, 0, 0)
     message = ""
 except TrainingError as error:
     message = str(error)

@@ -1,7 +1,7 @@
 """From a recorded trace to arrays for cloning."""
 
 import itertools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -58,8 +58,8 @@ def recorded(trace: pa.Table, actions: ActionSpace, features: tuple[str, ...]) -
 
 def whole_modules(
     trace: pa.Table, modules: Collection[str], actions: ActionSpace, normalise: Scaling
-) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """What the heuristic was asked and answered in some modules.
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """What the heuristic was asked and answered in some modules, one after another.
 
     Args:
         trace: ``artifacts.trace_schema`` rows, steps of a module in order.
@@ -67,9 +67,9 @@ def whole_modules(
         actions: how observations are seen.
         normalise: from raw features to inputs; its features must all be in the trace.
 
-    Returns:
-        By module key, in the order of the trace: inputs float16 [num_questions, ...] and actions [num_questions], as in
-        an `Episode`.
+    Yields:
+        In the order of the trace: key of the module, inputs float16 [num_questions, ...] and actions [num_questions],
+        as in an `Episode`.
 
     Raises:
         PolicyError: the trace lacks a feature.
@@ -78,18 +78,18 @@ def whole_modules(
     check_features(normalise.features, trace.column_names, "the trace")
     keys = pc.binary_join_element_wise(trace["project"], trace["module"], "/").to_numpy(zero_copy_only=False)
     starts = np.flatnonzero(np.concatenate([np.ones(min(len(keys), 1), bool), keys[1:] != keys[:-1]]))
-    found = {}
+    missing = set(modules)
     for start, end in itertools.pairwise([*starts, len(keys)]):
         if keys[start] in modules:
             part = trace.slice(start, end - start)
             seen = actions.seen(recorded(part, actions, normalise.features), normalise)
-            found[keys[start]] = seen.astype(np.float16), actions.targets(part["answer"].to_numpy())
-    if missing := sorted(set(modules) - found.keys()):
+            missing.discard(keys[start])
+            yield keys[start], seen.astype(np.float16), actions.targets(part["answer"].to_numpy())
+    if missing:
         raise TrainingError(
-            f"the trace lacks {len(missing)} modules that have scores, the first is {missing[0]}; "
+            f"the trace lacks {len(missing)} modules that have scores, the first is {min(missing)}; "
             "run the baseline stage again"
         )
-    return found
 
 
 def clone_data(

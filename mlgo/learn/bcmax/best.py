@@ -65,7 +65,7 @@ def heuristic_trajectories(
     """
     return {
         key: Trajectory(key, HEURISTIC, inputs, answers, 0.0)
-        for key, (inputs, answers) in whole_modules(trace, modules, actions, normalise).items()
+        for key, inputs, answers in whole_modules(trace, modules, actions, normalise)
     }
 
 

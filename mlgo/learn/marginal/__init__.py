@@ -1,16 +1,18 @@
 """Marginal costs: what inlining one call adds to the size, learned from the sizes of whole compiles."""
 
-from mlgo.learn.marginal.equations import Equations, Evidence, equations, join
+from mlgo.learn.marginal.equations import EquationFile, Equations, Evidence, join
 from mlgo.learn.marginal.fit import FitResult, fit_costs
+from mlgo.learn.marginal.kept import CompileFile
 from mlgo.learn.marginal.loop import MarginalState, learn_costs
 from mlgo.learn.marginal.start import heuristic_evidence, linear_clone, sure_clones
 
 __all__ = [
+    "CompileFile",
+    "EquationFile",
     "Equations",
     "Evidence",
     "FitResult",
     "MarginalState",
-    "equations",
     "fit_costs",
     "heuristic_evidence",
     "join",

@@ -17,11 +17,13 @@ where a candidate's reward says one thing about a vector of weights.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import numpy as np
 
+from mlgo.compiler.session import Credit
 from mlgo.learn.credit import side_by_side
-from mlgo.rollout.episodes import Episode
+from mlgo.learn.marginal.kept import ArrayFile, CompileFile, Kept
 
 
 @dataclass(frozen=True)
@@ -30,21 +32,21 @@ class Evidence:
 
     Attributes:
         baseline: size under the heuristic, in bytes.
-        episodes: compiles known so far.
+        compiles: those known so far.
     """
 
     baseline: float
-    episodes: tuple[Episode, ...]
+    compiles: tuple[Kept, ...]
 
-    def add(self, episode: Episode) -> "Evidence":
+    def add(self, one: Kept) -> "Evidence":
         """The evidence with one more compile; the same answers again add nothing, unless they tell functions anew."""
-        for number, known in enumerate(self.episodes):
-            if np.array_equal(episode.answers, known.answers):
-                if known.credit is not None or episode.credit is None:
+        for number, known in enumerate(self.compiles):
+            if one.answers == known.answers:
+                if known.told or not one.told:
                     return self
-                others = (*self.episodes[:number], *self.episodes[number + 1 :])
-                return Evidence(self.baseline, (*others, episode))
-        return Evidence(self.baseline, (*self.episodes, episode))
+                others = (*self.compiles[:number], *self.compiles[number + 1 :])
+                return Evidence(self.baseline, (*others, one))
+        return Evidence(self.baseline, (*self.compiles, one))
 
 
 @dataclass(frozen=True)
@@ -81,25 +83,69 @@ class Equations:
     percent_per_byte: np.ndarray
 
 
-def equations(baseline: float, episodes: Sequence[Episode], num_features: int) -> Equations:
-    """Equations of one module.
+class OfModule(NamedTuple):
+    """Equations of one module in an `EquationFile`.
+
+    Attributes:
+        baseline: size under the heuristic, in bytes.
+        compiles: what they are about.
+        begin: where the sums over functions begin, in bytes.
+        num_sums: over callers, and over callees.
+    """
+
+    baseline: float
+    compiles: Sequence[Kept]
+    begin: int
+    num_sums: tuple[int, int]
+
+
+class EquationFile(ArrayFile):
+    """Equations of modules. Inputs stay where they are, in the file of the compiles.
 
     Args:
-        baseline: size under the heuristic, in bytes.
-        episodes: its compiles.
-        num_features: width of the inputs, for the case that nothing was inlined.
+        compiles: file of the compiles.
     """
-    inlined = [one.inputs[one.answers == 1] for one in episodes]
-    compile_of = np.repeat(np.arange(len(episodes), dtype=np.int32), [len(rows) for rows in inlined])
-    scores = np.array([one.score for one in episodes], np.float32)
-    callers, callees = _of_functions(episodes, compile_of)
-    return Equations(
-        np.concatenate([np.zeros((0, num_features), np.float16), *inlined]),
-        Terms(compile_of, scores, np.zeros(len(episodes), np.int32)),
-        callers,
-        callees,
-        np.full(len(episodes), 100.0 / baseline, np.float32),
-    )
+
+    def __init__(self, compiles: CompileFile) -> None:
+        super().__init__(compiles.folder)
+        self._compiles = compiles
+
+    def make(self, baseline: float, compiles: Sequence[Kept]) -> OfModule:
+        """Make the equations of a module and append them.
+
+        Args:
+            baseline: size under the heuristic, in bytes.
+            compiles: of the module.
+        """
+        sides = _of_functions([self._compiles.credit(one) for one in compiles], _compile_of(compiles))
+        begin = self.append(*(array for side in sides for array in (side.of, side.values, side.group)))
+        return OfModule(baseline, tuple(compiles), begin, (len(sides[0].values), len(sides[1].values)))
+
+    def batch(self, modules: Sequence[OfModule]) -> Equations:
+        """Read the equations of modules, joined."""
+        return join([self._read(module) for module in modules])
+
+    def _read(self, module: OfModule) -> Equations:
+        compiles, of = module.compiles, _compile_of(module.compiles)
+        shapes = [
+            shape
+            for num in module.num_sums
+            for shape in ((np.int32, (len(of),)), (np.float32, (num,)), (np.int32, (num,)))
+        ]
+        arrays = self.read(module.begin, *shapes)
+        scores = np.array([one.score for one in compiles], np.float32)
+        return Equations(
+            self._compiles.inputs(compiles),
+            Terms(of, scores, np.zeros(len(compiles), np.int32)),
+            Terms(*arrays[:3]),
+            Terms(*arrays[3:]),
+            np.full(len(compiles), 100.0 / module.baseline, np.float32),
+        )
+
+
+def _compile_of(compiles: Sequence[Kept]) -> np.ndarray:
+    """Number of the compile of each inlined question, int32 [num_inlined]."""
+    return np.repeat(np.arange(len(compiles), dtype=np.int32), [one.num_inlined for one in compiles])
 
 
 def join(parts: Sequence[Equations]) -> Equations:
@@ -113,15 +159,18 @@ def join(parts: Sequence[Equations]) -> Equations:
     )
 
 
-def _of_functions(episodes: Sequence[Episode], compile_of: np.ndarray) -> tuple[Terms, Terms]:
-    """Sums over callers and over callees."""
-    told = side_by_side([one.credit for one in episodes])
+def _of_functions(credits: Sequence[Credit | None], compile_of: np.ndarray) -> tuple[Terms, Terms]:
+    """Sums over callers and over callees.
+
+    Args:
+        credits: what each compile tells of functions, with callers and callees of its inlined questions.
+        compile_of: int32 [num_inlined].
+    """
+    told = side_by_side(credits)
     sides = np.full((2, len(compile_of)), -1, np.int64)
-    for number, episode in enumerate(episodes):
-        callers, callees = told.callers[number], told.callees[number]
+    for number, (callers, callees) in enumerate(zip(told.callers, told.callees, strict=True)):
         if callers is not None and callees is not None:
-            yes = episode.answers == 1
-            sides[:, compile_of == number] = callers[yes], callees[yes]
+            sides[:, compile_of == number] = callers, callees
     callers, callees = sides
     return (
         _terms(callers, compile_of, told.sizes, told.present),

@@ -1,6 +1,6 @@
 """Fit a network of marginal costs to equations, held to the heuristic where the equations say little."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,8 @@ from mlgo.core.seeding import generator
 from mlgo.learn.bc import CloneData
 from mlgo.learn.marginal.config import MarginalConfig
 from mlgo.learn.marginal.costs import cost_shape
-from mlgo.learn.marginal.equations import Equations, Evidence, equations, flat, join
+from mlgo.learn.marginal.equations import EquationFile, Equations, Evidence, OfModule, flat
+from mlgo.learn.marginal.kept import CompileFile
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture, flatten
 
@@ -40,6 +41,7 @@ def fit_costs(
     start: np.ndarray,
     shape: Architecture,
     evidence: Mapping[str, Evidence],
+    compiles: CompileFile,
     heuristic: CloneData,
     config: MarginalConfig,
     seed: int,
@@ -60,6 +62,8 @@ def fit_costs(
         start: float32 [num_params of `cost_shape`].
         shape: layer widths of the policy.
         evidence: compiles by module.
+        compiles: file that holds them. Equations are made once, kept in a file, too, and read batch by batch, so memory
+            does not grow with their number.
         heuristic: its questions and answers, drawn in proportion to their weights.
         config: step sizes, epochs, anchors, units.
         seed: root seed of the order of everything.
@@ -69,7 +73,7 @@ def fit_costs(
     Raises:
         TrainingError: no module has compiles that differ, or a loss that is not a number.
     """
-    usable = {name: one for name, one in evidence.items() if len(one.episodes) >= _MIN_COMPILES}
+    usable = {name: one for name, one in evidence.items() if len(one.compiles) >= _MIN_COMPILES}
     if not usable:
         raise TrainingError(
             "no training module has two compiles with different answers; raise marginal.compiles or marginal.flip_share"
@@ -79,33 +83,38 @@ def fit_costs(
     train = [one for name, one in usable.items() if draws[name] >= config.held_out_share] or held
     rng = generator(seed, "marginal", "fit", round_, member)
     network, draw_rows = _CostNetwork(start, shape, config), _row_sampler(heuristic)
-    held_sums, train_sums = ([_drawn(one, rng, shape.widths[0]) for one in part] for part in (held, train))
-    held_batches = [join(held_sums[i : i + _HELD_BATCH]) for i in range(0, len(held), _HELD_BATCH)]
-    best, best_loss = start, network.mean_loss(held_batches)
-    record = {"start_loss": best_loss, "loss": best_loss, "held_out_loss": best_loss, "epochs": 0.0}
-    anchor = config.anchors[min(round_, len(config.anchors) - 1)]
-    since_best = 0
-    for epoch in range(1, (config.later_epochs if round_ else config.max_epochs) + 1):
-        losses = []
-        permuted = rng.permutation(len(train))
-        for i in range(0, len(train), config.batch_modules):
-            batch = join([train_sums[int(j)] for j in permuted[i : i + config.batch_modules]])
-            losses.append(network.step(batch, heuristic, draw_rows(rng), anchor))
-        held_loss = network.mean_loss(held_batches)
-        record = {**record, "loss": float(np.mean(losses)), "epochs": float(epoch)}
-        if not np.isfinite([record["loss"], held_loss]).all():
-            raise TrainingError("the loss of the marginal costs is not a number; lower marginal.learning_rate")
-        since_best += 1
-        if held_loss < best_loss:
-            best, best_loss, since_best = network.weights(), held_loss, 0
-        if since_best == config.patience:
-            break
+    with EquationFile(compiles) as file:
+        held_out, fitted = ([_drawn(file, one, rng) for one in part] for part in (held, train))
+        best, best_loss = start, network.mean_loss(_batches(file, held_out))
+        record = {"start_loss": best_loss, "loss": best_loss, "held_out_loss": best_loss, "epochs": 0.0}
+        anchor = config.anchors[min(round_, len(config.anchors) - 1)]
+        since_best = 0
+        for epoch in range(1, (config.later_epochs if round_ else config.max_epochs) + 1):
+            losses = []
+            permuted = rng.permutation(len(fitted))
+            for i in range(0, len(fitted), config.batch_modules):
+                batch = file.batch([fitted[int(j)] for j in permuted[i : i + config.batch_modules]])
+                losses.append(network.step(batch, heuristic, draw_rows(rng), anchor))
+            held_loss = network.mean_loss(_batches(file, held_out))
+            record = {**record, "loss": float(np.mean(losses)), "epochs": float(epoch)}
+            if not np.isfinite([record["loss"], held_loss]).all():
+                raise TrainingError("the loss of the marginal costs is not a number; lower marginal.learning_rate")
+            since_best += 1
+            if held_loss < best_loss:
+                best, best_loss, since_best = network.weights(), held_loss, 0
+            if since_best == config.patience:
+                break
     return FitResult(best, {**record, "held_out_loss": best_loss})
 
 
-def _drawn(one: Evidence, rng: np.random.Generator, width: int) -> Equations:
-    chosen = rng.permutation(len(one.episodes))[:_MAX_COMPILES]
-    return equations(one.baseline, [one.episodes[int(i)] for i in np.sort(chosen)], width)
+def _drawn(file: EquationFile, one: Evidence, rng: np.random.Generator) -> OfModule:
+    chosen = rng.permutation(len(one.compiles))[:_MAX_COMPILES]
+    return file.make(one.baseline, [one.compiles[int(i)] for i in np.sort(chosen)])
+
+
+def _batches(file: EquationFile, modules: Sequence[OfModule]) -> Iterator[Equations]:
+    """Equations of held-out modules, one batch in memory at a time."""
+    return (file.batch(modules[i : i + _HELD_BATCH]) for i in range(0, len(modules), _HELD_BATCH))
 
 
 def _row_sampler(heuristic: CloneData) -> Callable[[np.random.Generator], np.ndarray]:
@@ -138,10 +147,11 @@ class _CostNetwork:
         weight = np.float32(anchor)
         return float(self._step(*flat(batch), heuristic.inputs[rows], heuristic.answers[rows], weight))
 
-    def mean_loss(self, batches: Sequence[Equations]) -> float:
+    def mean_loss(self, batches: Iterable[Equations]) -> float:
         """Loss per compile."""
-        counts = [len(batch.modules.values) for batch in batches]
-        return float(np.average([float(self._loss(*flat(batch))) for batch in batches], weights=counts))
+        found = [(float(self._loss(*flat(batch))), len(batch.modules.values)) for batch in batches]
+        losses, counts = zip(*found, strict=True)
+        return float(np.average(losses, weights=counts))
 
     def weights(self) -> np.ndarray:
         """As `FitResult.costs`."""

@@ -1,13 +1,13 @@
 """Learner ``marginal``: what each decision adds to the score, learnt from scores of whole compiles."""
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mlgo.actions import Binary
+from mlgo.compiler.session import CompileResult
 from mlgo.core.config import PolicyConfig
 from mlgo.core.errors import PolicyError
 from mlgo.core.files import file_sha256
@@ -19,6 +19,7 @@ from mlgo.learn.choice.context import ChoiceContext
 from mlgo.learn.choice.savings import fit_savings
 from mlgo.learn.marginal.caution import cautious, cautious_shape, members_of
 from mlgo.learn.marginal.config import MarginalConfig
+from mlgo.learn.marginal.kept import CompileFile, Kept
 from mlgo.learn.marginal.loop import MarginalState, learn_costs
 from mlgo.learn.marginal.start import heuristic_evidence, linear_clone, sure_clones
 from mlgo.learn.modules import ModuleCompiles, ModuleContext
@@ -28,7 +29,7 @@ from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import check_binary
 from mlgo.problems.llvm.task import get_task
-from mlgo.rollout.episodes import Episode, episode
+from mlgo.rollout.episodes import episode
 from mlgo.rollout.exploration import exploring_jobs
 from mlgo.rollout.training import load_start
 
@@ -79,19 +80,27 @@ def _of_modules(context: ModuleContext) -> Trained:
         weights = cautious(list(members), shape, heuristic, config.caution)
         return Policy(task, scaling, joint_shape, weights)
 
-    with context.training(
-        config.rounds,
-        "round",
-        (MarginalState,),
-        policy=joint(start),
-        sections={"bc": cloning.model_dump(), "marginal": config.model_dump()},
-        hashes={"start_sha256": context.trace_sha256, **hashes},
-        asks_again=True,
-    ) as training:
+    with (
+        CompileFile(context.order.work / "fits", len(scaling.features)) as file,
+        context.training(
+            config.rounds,
+            "round",
+            (MarginalState,),
+            policy=joint(start),
+            sections={"bc": cloning.model_dump(), "marginal": config.model_dump()},
+            hashes={"start_sha256": context.trace_sha256, **hashes},
+            asks_again=True,
+        ) as training,
+    ):
         compiles = training.compiles
         assert isinstance(compiles, ModuleCompiles)
 
-        def explore(members: np.ndarray, round_: int) -> list[Episode | None]:
+        seen_by = joint(start)  # all policies of the training see questions alike
+
+        def read(module: str, result: CompileResult) -> Kept:
+            return file.keep(episode(module, result, seen_by, context.objective))
+
+        def explore(members: np.ndarray, round_: int) -> list[Kept | None]:
             learnt = round_ > 0 or before is not None  # a clone's close calls say nothing
             jobs = exploring_jobs(
                 joint(members),
@@ -108,7 +117,6 @@ def _of_modules(context: ModuleContext) -> Trained:
                 round_,
                 with_credit=config.function_weight > 0.0,
             )
-            read = partial(episode, policy=joint(start), objective=context.objective)
             return compiles.recorded(jobs, read, f"{context.label} round {round_ + 1}")
 
         state = learn_costs(
@@ -116,8 +124,9 @@ def _of_modules(context: ModuleContext) -> Trained:
             shape,
             questions,
             heuristic_evidence(
-                context.trace, train, scaling, context.objective, get_task(task).references.is_heuristic
+                context.trace, train, scaling, context.objective, get_task(task).references.is_heuristic, file.keep
             ),
+            file,
             explore,
             lambda members: float(training.validate(joint(members).weights).mean()),
             config,

@@ -13,12 +13,12 @@ from mlgo.learn.marginal.config import MarginalConfig
 from mlgo.learn.marginal.costs import as_costs, as_policy
 from mlgo.learn.marginal.equations import Evidence
 from mlgo.learn.marginal.fit import FitResult, fit_costs
+from mlgo.learn.marginal.kept import CompileFile, Kept
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture
-from mlgo.rollout.episodes import Episode
 
-Explore = Callable[[np.ndarray, int], Sequence[Episode | None]]
-"""``(members float32 [num_members, num_params], round) -> compiles around them``, None where a compile failed."""
+Explore = Callable[[np.ndarray, int], Sequence[Kept | None]]
+"""``(members float32 [num_members, num_params], round) -> compiles around them``, kept; None where one failed."""
 
 Validate = Callable[[np.ndarray], float]
 """``members float32 [num_members, num_params] -> mean reward of their joint policy on the validation modules``."""
@@ -40,6 +40,7 @@ def learn_costs(
     shape: Architecture,
     heuristic: CloneData,
     known: dict[str, Evidence],
+    compiles: CompileFile,
     explore: Explore,
     validate: Validate,
     config: MarginalConfig,
@@ -56,6 +57,7 @@ def learn_costs(
         shape: layer widths.
         heuristic: its questions and answers, which the fit is held to.
         known: what is known before the first round, by module: the heuristic's own compile.
+        compiles: file that holds what is known, and what ``explore`` finds.
         explore: compiles around weights.
         validate: reward on other projects; decides which round is the best.
         config: rounds and fits.
@@ -82,21 +84,21 @@ def learn_costs(
         evidence = _with(evidence, _successful(explore(members(state.costs[past]), past)))
     while state.done < config.rounds:
         asked = explore(members(state.costs[-1]), state.done)
-        episodes = _successful(asked)
+        found = _successful(asked)
         if not asked:
             raise NothingCompiled("no training module is left to compile; raise marginal.quarantine_after")
-        if not episodes:
+        if not found:
             raise NothingCompiled(
                 f"all {len(asked)} compiles of round {state.done + 1} failed; raise compile.compile_timeout_s or "
                 "compile.max_memory_gb"
             )
-        evidence = _with(evidence, episodes)
-        fits = _fit_members(state.costs[-1], shape, evidence, heuristic, config, seed, state.done, threads)
+        evidence = _with(evidence, found)
+        fits = _fit_members(state.costs[-1], shape, evidence, compiles, heuristic, config, seed, state.done, threads)
         costs = np.stack([fit.costs for fit in fits])
         record = {
             "round": state.done + 1,
             "evaluations": state.history[-1]["evaluations"] + len(asked),
-            **_rewards(evidence, episodes),
+            **_rewards(evidence, found),
             **{name: float(np.mean([fit.record[name] for fit in fits])) for name in fits[0].record},
         }
         state = replace(state, costs=(*state.costs, costs), history=(*state.history, record))
@@ -110,6 +112,7 @@ def _fit_members(
     costs: np.ndarray,
     shape: Architecture,
     evidence: Mapping[str, Evidence],
+    compiles: CompileFile,
     heuristic: CloneData,
     config: MarginalConfig,
     seed: int,
@@ -119,31 +122,31 @@ def _fit_members(
     """Each member goes on from its last fit."""
 
     def fit(member: int) -> FitResult:
-        return fit_costs(costs[member], shape, evidence, heuristic, config, seed, round_, member)
+        return fit_costs(costs[member], shape, evidence, compiles, heuristic, config, seed, round_, member)
 
     import_tensorflow(threads)  # once, before the threads
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(fit, range(len(costs))))
 
 
-def _successful(episodes: Sequence[Episode | None]) -> list[Episode]:
-    return [one for one in episodes if one is not None]
+def _successful(asked: Sequence[Kept | None]) -> list[Kept]:
+    return [one for one in asked if one is not None]
 
 
-def _with(evidence: dict[str, Evidence], episodes: Sequence[Episode]) -> dict[str, Evidence]:
+def _with(evidence: dict[str, Evidence], found: Sequence[Kept]) -> dict[str, Evidence]:
     grown = dict(evidence)
-    for episode in episodes:
-        grown[episode.module] = grown[episode.module].add(episode)
+    for one in found:
+        grown[one.module] = grown[one.module].add(one)
     return grown
 
 
-def _rewards(evidence: dict[str, Evidence], episodes: Sequence[Episode]) -> dict[str, float]:
+def _rewards(evidence: dict[str, Evidence], found: Sequence[Kept]) -> dict[str, float]:
     """Mean gain of this round's compiles, and of the best compile known of each module."""
-    explored = [one.reward(evidence[one.module].baseline) for one in episodes]
-    known = [each for each in evidence.values() if each.episodes]
-    best = [max(one.reward(each.baseline) for one in each.episodes) for each in known]
+    explored = [one.reward(evidence[one.module].baseline) for one in found]
+    known = [each for each in evidence.values() if each.compiles]
+    best = [max(one.reward(each.baseline) for one in each.compiles) for each in known]
     return {
         "mean_reward": float(np.mean(explored)),
         "best_known_reward": float(np.mean(best)),
-        "equations": sum(len(each.episodes) for each in evidence.values()),
+        "equations": sum(len(each.compiles) for each in evidence.values()),
     }

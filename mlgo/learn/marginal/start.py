@@ -13,6 +13,7 @@ from mlgo.learn.bc.dataset import whole_modules
 from mlgo.learn.marginal.caution import Layer, scaled, steep
 from mlgo.learn.marginal.config import MarginalConfig
 from mlgo.learn.marginal.equations import Evidence
+from mlgo.learn.marginal.kept import Keep
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import flatten
 from mlgo.rollout.episodes import Episode
@@ -47,7 +48,7 @@ def linear_clone(questions: CloneData, validation: CloneData, cloning: BCConfig,
 
 
 def heuristic_evidence(
-    trace: pa.Table, modules: Sequence[ScoredModule], normalise: Normalisation, objective: str, told: bool
+    trace: pa.Table, modules: Sequence[ScoredModule], normalise: Normalisation, objective: str, told: bool, keep: Keep
 ) -> dict[str, Evidence]:
     """The heuristic's own compile of each module.
 
@@ -57,6 +58,7 @@ def heuristic_evidence(
         normalise: from raw features to inputs.
         objective: which size counts, by the names of ``compile.objective``.
         told: whether the answers of the trace are the heuristic's own; else they do not belong to its sizes.
+        keep: puts a compile into the file of compiles.
 
     Returns:
         Evidence of one compile by module key; of none where answers are not told.
@@ -69,6 +71,6 @@ def heuristic_evidence(
     if not told:
         return {key: Evidence(size, ()) for key, size in sizes.items()}
     return {
-        key: Evidence(sizes[key], (Episode(key, inputs, answers, sizes[key], ""),))
-        for key, (inputs, answers) in whole_modules(trace, sizes, Binary(), normalise).items()
+        key: Evidence(sizes[key], (keep(Episode(key, inputs, answers, sizes[key], "")),))
+        for key, inputs, answers in whole_modules(trace, sizes, Binary(), normalise)
     }
