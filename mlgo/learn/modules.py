@@ -280,9 +280,7 @@ class ModuleCompiles(Compiles[ScoredModule]):
             with_credit=credited,
         )
 
-    def recorded(
-        self, jobs: Sequence[CompileJob], read: Callable[[str, CompileResult], Read], label: str
-    ) -> list[Read | None]:
+    def recorded(self, jobs: Sequence[CompileJob], read: Callable[[str, Any], Read], label: str) -> list[Read | None]:
         """Do recorded jobs, and count their failures; see `compile_episodes`."""
         return compile_episodes(self.host, jobs, read, label, self._quarantine.note)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from tqdm import tqdm
@@ -46,7 +46,7 @@ class Episode:
 def compile_episodes(
     host: CompileHost,
     jobs: Sequence[CompileJob],
-    read: Callable[[str, CompileResult], Read],
+    read: Callable[[str, Any], Read],
     label: str = "",
     note: Callable[[str, str], None] = lambda module, reason: None,
 ) -> list[Read | None]:
@@ -55,7 +55,8 @@ def compile_episodes(
     Args:
         host: runs the compiles.
         jobs: with ``record`` set.
-        read: what a module's compile teaches, for example `episode` or `function_episodes`.
+        read: what a module's compile teaches, for example `episode` or `function_episodes`; of jobs that say what the
+            worker reads, what is made of that.
         label: title of a progress bar; none without it.
         note: is told why each compile failed, if it did, in the order of the jobs, for example `Quarantine.note`.
 
@@ -71,7 +72,8 @@ def compile_episodes(
     for position, outcome in bar:
         reasons[position] = outcome.reason
         if outcome.result is not None:  # and not kept: raw observations take four times the memory of what is read
-            episodes[position] = read(jobs[position].module, outcome.result)
+            job = jobs[position]
+            episodes[position] = read(job.module, outcome.result if job.read is None else outcome.read)
     for job, reason in zip(jobs, reasons, strict=True):
         note(job.module, reason)
     return episodes

@@ -1,8 +1,11 @@
 """Compiles around a policy: the policy itself, and variants that now and then decide otherwise."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from mlgo.compiler.session import CompileResult
 from mlgo.core.seeding import generator
 from mlgo.policy.exploring import ExploringAdvisor
 from mlgo.policy.policy import Policy
@@ -23,6 +26,7 @@ def exploring_jobs(
     seed: int,
     *names: str | int,
     with_credit: bool = False,
+    read: Callable[[str, CompileResult], Any] | None = None,
 ) -> list[CompileJob]:
     """Plan recorded compiles of each module: the first under the policy, the others exploring around its variants.
 
@@ -39,6 +43,7 @@ def exploring_jobs(
         seed: root seed of all draws.
         *names: purpose, for example learner and round.
         with_credit: see `CompileJob.with_credit`.
+        read: see `CompileJob.read`.
     """
     jobs = []
     for one in modules:
@@ -49,7 +54,6 @@ def exploring_jobs(
             flips = max(rng.uniform(0.0, flip_share), min(0.5, min_flips / one.num_questions))
             warmth, luck = rng.uniform(0.0, temperature), int(rng.integers(2**62))
             advisor = ExploringAdvisor(variants[i % len(variants)], warmth, flips, luck) if i else policy
-            jobs.append(
-                CompileJob(key, bitcode[key], advisor, record=True, sha256=one.module.sha256, with_credit=with_credit)
-            )
+            job = CompileJob(key, bitcode[key], advisor, record=True, sha256=one.module.sha256)
+            jobs.append(replace(job, with_credit=with_credit, read=read))
     return jobs

@@ -1,9 +1,12 @@
 """What a worker is asked to do."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mlgo.compiler.known import KnownPath
+from mlgo.compiler.session import CompileResult
 from mlgo.problems.llvm.task import Advisor
 
 
@@ -26,6 +29,8 @@ class CompileJob:
             never done, but no sizes.
         with_credit: tell the functions of the decisions, and their sizes; such a job is always compiled, as trees do
             not hold that.
+        read: what the worker makes of the module's key and its compile. It stands in the outcome, in place of
+            observations and functions, so that the driver neither receives nor decodes these.
     """
 
     module: str
@@ -40,3 +45,4 @@ class CompileJob:
     optimization: str = ""
     costs_only: bool = False
     with_credit: bool = False
+    read: Callable[[str, CompileResult], Any] | None = None

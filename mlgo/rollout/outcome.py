@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mlgo.compiler.session import CompileResult
 
@@ -18,6 +19,7 @@ class CompileOutcome:
         num_known: questions of a compile that were answered in advance.
         learned: hash of the module and the compile with all its observations, for trees that the worker does not see.
         object_file: path and content of the object, where the worker cannot write it where it belongs.
+        read: what the worker has read of the compile, where the job asked for that.
     """
 
     result: CompileResult | None
@@ -27,6 +29,7 @@ class CompileOutcome:
     num_known: int = 0
     learned: tuple[str, CompileResult] | None = None
     object_file: tuple[Path, bytes] | None = None
+    read: Any = None
 
     @property
     def reason(self) -> str:

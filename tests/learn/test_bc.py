@@ -15,7 +15,7 @@ from mlgo.core.artifacts import trace_schema
 from mlgo.core.errors import PolicyError, TrainingError
 from mlgo.learn.bc import CloneData, clone
 from mlgo.learn.bc.config import BCConfig
-from mlgo.learn.bc.dataset import check_trace, clone_data
+from mlgo.learn.bc.dataset import bounded_rows, check_trace, clone_data
 from mlgo.learn.progress import write_history
 from mlgo.policy.features import Normalisation
 
@@ -253,3 +253,11 @@ def test_dataset_without_a_feature():
 def test_history_as_csv(tmp_path):
     write_history(tmp_path / "h.csv", [{"a": 1, "b": 0.5}, {"b": None, "c": "x,y"}])
     assert (tmp_path / "h.csv").read_text() == 'a,b,c\n1,0.5,\n,,"x,y"\n'
+
+
+def test_many_modules_give_fewer_questions_each():
+    columns = {"project": ["p"] * 16, "module": [*"a" * 10, *"b" * 5, "c"]}
+    for most, counts in ((16, [8, 5, 1]), (13, [7, 5, 1]), (9, [4, 4, 1]), (2, [1, 1, 1])):  # 8 of each, but 13 in all
+        rows, modules = bounded_rows(pa.table(columns), 8, 0, most)
+        assert np.bincount(modules).tolist() == counts
+        assert rows.tolist() == sorted(set(rows.tolist()))

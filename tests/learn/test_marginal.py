@@ -1,7 +1,6 @@
 """Marginal costs: equations by hand, and fits of costs that are known. TensorFlow runs in a process of its own."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +25,7 @@ from mlgo.learn.marginal import (
 from mlgo.learn.marginal.kept import ArrayFile
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.rollout.episodes import Episode
+from mlgo.rollout.inlined import Inlined
 from mlgo.rollout.scored import ScoredModule
 from tests.fakes.scores import scores
 from tests.pipeline.conftest import ROOT
@@ -34,8 +33,8 @@ from tests.pipeline.conftest import ROOT
 CONFIG = load_config(ROOT / "config/config.yaml").marginal
 
 
-def episode(module, inputs, answers, score):
-    return Episode(module, np.array(inputs, np.float16), np.array(answers, np.uint8), score, "")
+def compiled(module, inputs, answers, score, credit=None):
+    return Inlined.of(module, score, np.array(inputs, np.float16), np.array(answers, np.uint8), credit)
 
 
 @pytest.fixture
@@ -68,14 +67,14 @@ def test_a_compile_keeps_what_was_inlined(file):
     credit = file.credit(one)
     assert [array.tolist() for array in (credit.names, credit.sizes)] == [[1, 2, 3], [36.0, 26.0, -1.0]]
     assert [array.tolist() for array in (credit.callers, credit.callees)] == [[1, 0], [2, 2]]
-    assert file.credit(file.keep(episode("a", [[1.0]], [1], 9.0))) is None
+    assert file.credit(file.keep(compiled("a", [[1.0]], [1], 9.0))) is None
     assert one.reward(100.0) == pytest.approx(0.38)
 
 
 def test_equations_of_modules_by_hand(tmp_path):
-    first = episode("a", [[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]], [1, 0, 1], 90.0)
-    second = episode("a", [[4.0, 0.0]], [0], 100.0)
-    third = episode("b", [[5.0, 1.0]], [1], 250.0)
+    first = compiled("a", [[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]], [1, 0, 1], 90.0)
+    second = compiled("a", [[4.0, 0.0]], [0], 100.0)
+    third = compiled("b", [[5.0, 1.0]], [1], 250.0)
     with CompileFile(tmp_path, 2) as file, EquationFile(file) as sums:
         one, other = (
             sums.make(baseline, [file.keep(each) for each in known])
@@ -92,8 +91,8 @@ def test_equations_of_modules_by_hand(tmp_path):
 
 
 def test_nothing_inlined_is_an_equation_too(file):
-    unasked = Episode("a", np.zeros((0, 0), np.float16), np.zeros(0, np.uint8), 100.0, "")
-    batch = equations(file, 100.0, [episode("a", [[1.0]], [0], 100.0), unasked])
+    unasked = compiled("a", np.zeros((0, 1)), [], 100.0)
+    batch = equations(file, 100.0, [compiled("a", [[1.0]], [0], 100.0), unasked])
     assert batch.inputs.shape == (0, 1)
     assert batch.modules.values.tolist() == [100.0, 100.0]
 
@@ -102,8 +101,7 @@ def telling(answers, score, sizes):
     """Two calls, of f and of g, in main; g is called in f, too. Functions are main (1), f (2) and g (3)."""
     names = np.array([1, 2, 3], np.uint64)
     calls = np.array([1, 0, 0], np.int32), np.array([2, 1, 2], np.int32)
-    one = episode("a", [[1.0], [2.0], [3.0]], answers, score)
-    return replace(one, credit=Credit(names, np.array(sizes, np.int32), *calls))
+    return compiled("a", [[1.0], [2.0], [3.0]], answers, score, Credit(names, np.array(sizes, np.float32), *calls))
 
 
 def test_equations_of_functions_by_hand(file):
@@ -133,7 +131,7 @@ def test_functions_of_joined_modules_are_their_own(file):
 
 
 def test_the_same_answers_with_functions_replace_those_without(file):
-    silent, told = episode("a", [[1.0], [2.0], [3.0]], [0, 0, 0], 60.0), telling([0, 0, 0], 60.0, [30, 20, 10])
+    silent, told = compiled("a", [[1.0], [2.0], [3.0]], [0, 0, 0], 60.0), telling([0, 0, 0], 60.0, [30, 20, 10])
     silent, told = file.keep(silent), file.keep(told)
     known = Evidence(60.0, (silent,)).add(told)
     assert known.compiles == (told,)
@@ -141,10 +139,10 @@ def test_the_same_answers_with_functions_replace_those_without(file):
 
 
 def test_the_same_answers_again_are_no_evidence(file):
-    known = Evidence(100.0, (file.keep(episode("a", [[1.0]], [0], 100.0)),))
-    assert known.add(file.keep(episode("a", [[1.0]], [0], 100.0))) is known
-    assert len(known.add(file.keep(episode("a", [[1.0]], [1], 99.0))).compiles) == 2
-    assert len(known.add(file.keep(episode("a", [[1.0]] * 2, [0, 0], 99.0))).compiles) == 2
+    known = Evidence(100.0, (file.keep(compiled("a", [[1.0]], [0], 100.0)),))
+    assert known.add(file.keep(compiled("a", [[1.0]], [0], 100.0))) is known
+    assert len(known.add(file.keep(compiled("a", [[1.0]], [1], 99.0))).compiles) == 2
+    assert len(known.add(file.keep(compiled("a", [[1.0]] * 2, [0, 0], 99.0))).compiles) == 2
 
 
 def test_answers_of_a_rule_do_not_belong_to_the_sizes_of_the_heuristic(file):
@@ -158,12 +156,12 @@ def test_answers_of_a_rule_do_not_belong_to_the_sizes_of_the_heuristic(file):
     assert told["json/a.c"].baseline == told["json/a.c"].compiles[0].score == 90.0
     assert file.inputs(told["json/a.c"].compiles).tolist() == [[np.float16(np.log1p(1.0))]]  # the second was inlined
     assert untold == {"json/a.c": Evidence(90.0, ())}
-    assert len(untold["json/a.c"].add(file.keep(episode("json/a.c", [[1.0]], [1], 80.0))).compiles) == 1
+    assert len(untold["json/a.c"].add(file.keep(compiled("json/a.c", [[1.0]], [1], 80.0))).compiles) == 1
 
 
 def test_without_differing_compiles_there_is_nothing_to_fit(file):
     shape = Architecture((1, 1))
-    only = {"a": Evidence(100.0, (file.keep(episode("a", [[1.0]], [0], 100.0)),))}
+    only = {"a": Evidence(100.0, (file.keep(compiled("a", [[1.0]], [0], 100.0)),))}
     heuristic = CloneData(np.zeros((1, 1), np.float32), np.zeros(1, np.float32))
     with pytest.raises(TrainingError, match="two compiles with different answers"):
         fit_costs(np.zeros(4, np.float32), shape, only, file, heuristic, CONFIG, 0, 0, 0)
@@ -219,7 +217,7 @@ from mlgo.learn.marginal import CompileFile, EquationFile, Evidence, fit_costs, 
 from mlgo.learn.marginal.costs import as_costs, as_policy
 from mlgo.learn.marginal.fit import _CostNetwork
 from mlgo.policy.network import Architecture, logits
-from mlgo.rollout.episodes import Episode
+from mlgo.rollout.inlined import Inlined
 from mlgo.core.seeding import generator
 
 config = load_config(Path("config/config.yaml")).marginal.model_copy(
@@ -240,7 +238,7 @@ SIZE = 5000.0  # without any inlining
 
 def compiled(name, answers):
     inputs = MODULES[name]
-    return Episode(name, inputs, answers.astype(np.uint8), SIZE + cost(inputs)[answers == 1].sum(), "")
+    return Inlined.of(name, SIZE + cost(inputs)[answers == 1].sum(), inputs, answers)
 
 # The heuristic inlines where the second feature is positive: it knows nothing of the costs.
 heuristic_answers = {name: (inputs[:, 1] > 0).astype(np.uint8) for name, inputs in MODULES.items()}

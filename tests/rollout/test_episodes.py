@@ -1,5 +1,6 @@
 """Compiles as episodes, with and without response trees in front of the real compiler."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -8,6 +9,7 @@ from mlgo.execution.trees import ReplayStore, TreeKey
 from mlgo.policy.exploring import ExploringAdvisor
 from mlgo.rollout import CompileHost, CompileJob
 from mlgo.rollout.episodes import compile_episodes, episode
+from mlgo.rollout.inlined import InlinedReader
 from tests.rollout.test_memory import SETTINGS, TASK, module, never, policies  # noqa: F401
 
 
@@ -39,6 +41,27 @@ def test_episodes_are_whole_whatever_the_trees_know(toolchain, module, never, tm
     header = never.header
     rows = header.scalars(never.observations)[:1]
     assert np.array_equal(plain[0].inputs[0], scaling(rows)[0].astype(np.float16))
+
+
+def test_what_workers_read_is_what_the_driver_would(toolchain, module, never, tmp_path):  # noqa: F811
+    (policy,) = policies(never.header, 1)
+    asked = [replace(job, with_credit=True) for job in jobs(module, policy, 3)]
+    read = InlinedReader(policy.normalisation, "text_bytes")
+    with CompileHost(toolchain, TASK.name, SETTINGS, 1) as host:
+        whole = compile_episodes(host, asked, partial(episode, policy=policy, objective="text_bytes"))
+        found = compile_episodes(host, [replace(job, read=read) for job in asked], lambda key, one: one)
+        (_, sent), *_ = host.compile_each([replace(asked[0], read=read)])
+    assert (sent.result.observations, sent.result.credit) == (b"", None)  # nothing is sent twice
+    for one, other in zip(whole, found, strict=True):
+        yes = one.answers == 1
+        assert 0 < yes.sum() < len(yes)
+        assert np.array_equal(one.inputs[yes], other.inputs)
+        assert (one.module, one.score) == (other.module, other.score)
+        assert np.array_equal(one.credit.callers[yes], other.credit.callers)
+        assert np.array_equal(one.credit.callees[yes], other.credit.callees)
+        assert np.array_equal(one.credit.names, other.credit.names)
+        assert np.array_equal(one.credit.sizes, other.credit.sizes)
+    assert len({one.answers for one in found}) == len({one.answers.tobytes() for one in whole}) > 1
 
 
 def test_a_failed_compile_is_told_and_leaves_a_gap(toolchain, module, never, tmp_path):  # noqa: F811

@@ -1,5 +1,6 @@
 """From a recorded trace to arrays for cloning."""
 
+import bisect
 import itertools
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
@@ -19,6 +20,9 @@ from mlgo.learn.bc.weights import Weighting, question_weights
 from mlgo.policy.features import Normalisation
 from mlgo.policy.vocabulary import values_of
 from mlgo.problems.llvm.task import get_task
+
+MOST_QUESTIONS = 1 << 20
+"""Questions to imitate, at most: with 38 features as float32 they take 160 MB, and twice that as a trace has them."""
 
 
 def check_trace(trace: pa.Table, origin: Mapping[str, Any], task: str, normalise: Scaling) -> None:
@@ -109,7 +113,8 @@ def clone_data(
         projects: projects to take.
         actions: how observations and actions are seen.
         normalise: from raw features to inputs; its features must all be in the trace.
-        max_steps_per_module: larger modules are sampled, reproducibly.
+        max_steps_per_module: larger modules are sampled, reproducibly. With more than `MOST_QUESTIONS` in all, smaller
+            ones are, too.
         seed: root seed of the sampling.
         weighting: what a module's total weight follows, see `question_weights`.
         balance: whether each action gets the same total weight.
@@ -139,17 +144,27 @@ def chosen_questions(
     return trace.take(pa.array(rows)), modules
 
 
-def bounded_rows(trace: pa.Table, max_steps: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Choose at most ``max_steps`` questions of each module, reproducibly.
+def bounded_rows(
+    trace: pa.Table, max_steps: int, seed: int, most: int = MOST_QUESTIONS
+) -> tuple[np.ndarray, np.ndarray]:
+    """Choose at most ``max_steps`` questions of each module, reproducibly; fewer if these are more than ``most``.
 
     Returns:
         Positions of the rows to keep, ascending, and the number of each row's module; both int64 [num_kept].
     """
     keys = pc.binary_join_element_wise(trace["project"], trace["module"], "/").to_pylist()
+    runs = [(key, list(run)) for key, run in itertools.groupby(range(len(keys)), key=keys.__getitem__)]
+    bound = _fair_bound(np.array([len(run) for _, run in runs], np.int64), max_steps, most)
     chosen: list[int] = []
     modules: list[int] = []
-    for number, (key, run) in enumerate(itertools.groupby(range(len(keys)), key=keys.__getitem__)):
-        kept = sample(list(run), max_steps, seed, "clone", key)
+    for number, (key, run) in enumerate(runs):
+        kept = sample(run, bound, seed, "clone", key)
         chosen += kept
         modules += [number] * len(kept)
     return np.array(chosen, np.int64), np.array(modules, np.int64)
+
+
+def _fair_bound(counts: np.ndarray, max_steps: int, most: int) -> int:
+    """The greatest bound on each module's questions, 1 to ``max_steps``, that leaves at most ``most`` in all."""
+    bounds = range(1, max_steps + 1)
+    return max(1, bisect.bisect_right(bounds, most, key=lambda bound: int(np.minimum(counts, bound).sum())))

@@ -4,7 +4,6 @@ The files have no name: they are gone with the process, however it ends. A resum
 They are read by position and not mapped into memory, where pages that were read would count as the process's own.
 """
 
-import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Sequence
@@ -17,7 +16,7 @@ import numpy as np
 
 from mlgo.compiler.session import Credit
 from mlgo.core.measures import relative_reward
-from mlgo.rollout.episodes import Episode
+from mlgo.rollout.inlined import Inlined
 
 _CREDIT = (np.uint64, np.float32, np.int32, np.int32)
 """Types of the fields of `Credit`."""
@@ -118,11 +117,11 @@ class Kept:
         return float(relative_reward(np.array(self.score), np.array(baseline)))
 
 
-Keep = Callable[[Episode], Kept]
+Keep = Callable[[Inlined], Kept]
 
 
 class CompileFile(ArrayFile):
-    """Compiles, each with the questions that it answered by yes: the others stand in no equation.
+    """Compiles, each with what it inlined: other questions stand in no equation.
 
     Args:
         folder: see `ArrayFile`.
@@ -133,23 +132,17 @@ class CompileFile(ArrayFile):
         super().__init__(folder)
         self.num_features = num_features
 
-    def keep(self, episode: Episode) -> Kept:
-        """Append a compile.
-
-        Args:
-            episode: of a whole module, with answers 0 and 1.
-        """
-        answers = episode.answers.astype(np.uint8)
-        yes, credit = answers == 1, episode.credit
-        told = () if credit is None else (credit.names, credit.sizes, credit.callers[yes], credit.callees[yes])
+    def keep(self, one: Inlined) -> Kept:
+        """Append a compile."""
+        credit = one.credit
+        told = () if credit is None else (credit.names, credit.sizes, credit.callers, credit.callees)
         stored = [array.astype(dtype) for array, dtype in zip(told, _CREDIT, strict=bool(told))]
-        begin = self.append(*stored, episode.inputs[yes].astype(np.float16))
-        digest = hashlib.blake2b(answers.tobytes(), digest_size=16).digest()
+        begin = self.append(*stored, one.inputs)
         num_functions = -1 if credit is None else len(credit.names)
-        return Kept(episode.module, episode.score, digest, begin, int(yes.sum()), num_functions)
+        return Kept(one.module, one.score, one.answers, begin, len(one.inputs), num_functions)
 
     def credit(self, one: Kept) -> Credit | None:
-        """What a compile tells of functions, with callers and callees of its inlined questions; None for nothing."""
+        """What a compile tells of functions, see `Inlined.credit`."""
         return Credit(*self.read(one.begin, *_credit_shapes(one))) if one.told else None
 
     def inputs(self, compiles: Sequence[Kept]) -> np.ndarray:

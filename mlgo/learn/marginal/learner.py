@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from mlgo.actions import Binary
-from mlgo.compiler.session import CompileResult
 from mlgo.core.config import PolicyConfig
 from mlgo.core.errors import PolicyError
 from mlgo.core.files import file_sha256
@@ -29,8 +28,8 @@ from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import check_binary
 from mlgo.problems.llvm.task import get_task
-from mlgo.rollout.episodes import episode
 from mlgo.rollout.exploration import exploring_jobs
+from mlgo.rollout.inlined import InlinedReader
 from mlgo.rollout.training import load_start
 
 
@@ -95,11 +94,6 @@ def _of_modules(context: ModuleContext) -> Trained:
         compiles = training.compiles
         assert isinstance(compiles, ModuleCompiles)
 
-        seen_by = joint(start)  # all policies of the training see questions alike
-
-        def read(module: str, result: CompileResult) -> Kept:
-            return file.keep(episode(module, result, seen_by, context.objective))
-
         def explore(members: np.ndarray, round_: int) -> list[Kept | None]:
             learnt = round_ > 0 or before is not None  # a clone's close calls say nothing
             jobs = exploring_jobs(
@@ -116,8 +110,9 @@ def _of_modules(context: ModuleContext) -> Trained:
                 "marginal",
                 round_,
                 with_credit=config.function_weight > 0.0,
+                read=InlinedReader(scaling, context.objective),
             )
-            return compiles.recorded(jobs, read, f"{context.label} round {round_ + 1}")
+            return compiles.recorded(jobs, lambda module, one: file.keep(one), f"{context.label} round {round_ + 1}")
 
         state = learn_costs(
             start,

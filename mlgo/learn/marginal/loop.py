@@ -93,7 +93,7 @@ def learn_costs(
                 "compile.max_memory_gb"
             )
         evidence = _with(evidence, found)
-        fits = _fit_members(state.costs[-1], shape, evidence, compiles, heuristic, config, seed, state.done, threads)
+        fits = fit_members(state.costs[-1], shape, evidence, compiles, heuristic, config, seed, state.done, threads)
         costs = np.stack([fit.costs for fit in fits])
         record = {
             "round": state.done + 1,
@@ -108,7 +108,7 @@ def learn_costs(
     return state
 
 
-def _fit_members(
+def fit_members(
     costs: np.ndarray,
     shape: Architecture,
     evidence: Mapping[str, Evidence],
@@ -119,7 +119,22 @@ def _fit_members(
     round_: int,
     threads: int,
 ) -> list[FitResult]:
-    """Each member goes on from its last fit."""
+    """Fit each member, from where its last fit has led to.
+
+    Args:
+        costs: float32 [num_members, num_params of `cost_shape`].
+        shape: layer widths of a member's policy.
+        evidence: compiles by module.
+        compiles: file that holds them.
+        heuristic: its questions and answers.
+        config: see `fit_costs`.
+        seed: see `fit_costs`.
+        round_: from 0.
+        threads: fits side by side.
+
+    Raises:
+        TrainingError: see `fit_costs`.
+    """
 
     def fit(member: int) -> FitResult:
         return fit_costs(costs[member], shape, evidence, compiles, heuristic, config, seed, round_, member)

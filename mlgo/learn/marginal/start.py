@@ -16,7 +16,7 @@ from mlgo.learn.marginal.equations import Evidence
 from mlgo.learn.marginal.kept import Keep
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import flatten
-from mlgo.rollout.episodes import Episode
+from mlgo.rollout.inlined import Inlined
 from mlgo.rollout.scored import ScoredModule, baselines
 
 
@@ -71,6 +71,6 @@ def heuristic_evidence(
     if not told:
         return {key: Evidence(size, ()) for key, size in sizes.items()}
     return {
-        key: Evidence(sizes[key], (keep(Episode(key, inputs, answers, sizes[key], "")),))
+        key: Evidence(sizes[key], (keep(Inlined.of(key, sizes[key], inputs, answers)),))
         for key, inputs, answers in whole_modules(trace, sizes, Binary(), normalise)
     }
