@@ -43,14 +43,18 @@ def test_episodes_are_whole_whatever_the_trees_know(toolchain, module, never, tm
     assert np.array_equal(plain[0].inputs[0], scaling(rows)[0].astype(np.float16))
 
 
-def test_what_workers_read_is_what_the_driver_would(toolchain, module, never, tmp_path):  # noqa: F811
+def test_what_workers_read_is_what_the_driver_would(toolchain, bitcode, never):  # noqa: F811
     (policy,) = policies(never.header, 1)
-    asked = [replace(job, with_credit=True) for job in jobs(module, policy, 3)]
+    functions = [f"int f{i}(int x) {{ return x * {i} + f{i - 1}(x) * f{i - 1}(x + 1); }}" for i in range(1, 12)]
+    source = bitcode("\n".join(["int f0(int x);", *functions]))
+    advisors = (ExploringAdvisor(policy, 0.0, 0.3, seed) for seed in range(2))
+    asked = [CompileJob("m", source, one, record=True, with_credit=True) for one in advisors]
     read = InlinedReader(policy.normalisation, "text_bytes")
     with CompileHost(toolchain, TASK.name, SETTINGS, 1) as host:
         whole = compile_episodes(host, asked, partial(episode, policy=policy, objective="text_bytes"))
         found = compile_episodes(host, [replace(job, read=read) for job in asked], lambda key, one: one)
         (_, sent), *_ = host.compile_each([replace(asked[0], read=read)])
+    assert sent.result is not None, sent.reason
     assert (sent.result.observations, sent.result.credit) == (b"", None)  # nothing is sent twice
     for one, other in zip(whole, found, strict=True):
         yes = one.answers == 1
