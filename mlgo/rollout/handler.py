@@ -93,7 +93,7 @@ class JobCompiler:
         outcome = self._done(job)
         if job.read is None or outcome.result is None:
             return outcome
-        rest = replace(outcome.result, observations=b"", credit=None)
+        rest = replace(outcome.result, header=None, answers=b"", observations=b"", credit=None)
         return replace(outcome, result=rest, read=job.read(job.module, outcome.result))
 
     def _done(self, job: CompileJob) -> CompileOutcome:

@@ -30,7 +30,7 @@ class CompileJob:
         with_credit: tell the functions of the decisions, and their sizes; such a job is always compiled, as trees do
             not hold that.
         read: what the worker makes of the module's key and its compile. It stands in the outcome, in place of
-            observations and functions, so that the driver neither receives nor decodes these.
+            header, answers, observations and functions, so that the driver neither receives nor decodes these.
     """
 
     module: str

@@ -55,7 +55,9 @@ def test_what_workers_read_is_what_the_driver_would(toolchain, bitcode, never): 
         found = compile_episodes(host, [replace(job, read=read) for job in asked], lambda key, one: one)
         (_, sent), *_ = host.compile_each([replace(asked[0], read=read)])
     assert sent.result is not None, sent.reason
-    assert (sent.result.observations, sent.result.credit) == (b"", None)  # nothing is sent twice
+    left = sent.result.header, sent.result.answers, sent.result.observations, sent.result.credit
+    assert left == (None, b"", b"", None)  # nothing is sent twice
+    assert sent.result.num_questions > 0
     for one, other in zip(whole, found, strict=True):
         yes = one.answers == 1
         assert 0 < yes.sum() < len(yes)

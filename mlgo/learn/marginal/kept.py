@@ -45,13 +45,11 @@ class ArrayFile:
         Raises:
             OSError: the disk is full.
         """
-        begin = self._end
-        for array in arrays:
-            data = memoryview(array.tobytes())
-            while data:
-                written = os.pwrite(self._file.fileno(), data, self._end)
-                self._end += written
-                data = data[written:]
+        begin, data = self._end, memoryview(b"".join(array.tobytes() for array in arrays))
+        while data:
+            written = os.pwrite(self._file.fileno(), data, self._end)
+            self._end += written
+            data = data[written:]
         return begin
 
     def read(self, begin: int, *shapes: tuple[Any, tuple[int, ...]]) -> list[np.ndarray]:
