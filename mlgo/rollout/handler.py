@@ -90,11 +90,7 @@ class JobCompiler:
             ReplayMismatch: the trees contradict the compiler; names the module and the remedy.
             ArtifactError: the trees are damaged or cannot be written.
         """
-        outcome = self._done(job)
-        if job.read is None or outcome.result is None:
-            return outcome
-        rest = replace(outcome.result, header=None, answers=b"", observations=b"", credit=None)
-        return replace(outcome, result=rest, read=job.read(job.module, outcome.result))
+        return self._done(job).read_for(job)
 
     def _done(self, job: CompileJob) -> CompileOutcome:
         if job.object_path is not None and self._how.sends_back:

@@ -1,10 +1,11 @@
 """What became of a compile job."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from mlgo.compiler.session import CompileResult
+from mlgo.rollout.jobs import CompileJob
 
 
 @dataclass(frozen=True)
@@ -43,3 +44,14 @@ class CompileOutcome:
             ValueError: it is not known, see `CompileJob.costs_only`.
         """
         return float("nan") if self.result is None else self.result.score(objective)
+
+    def read_for(self, job: CompileJob) -> "CompileOutcome":
+        """The same with what the job wants read of the compile, in place of what it is read from.
+
+        Raises:
+            PolicyError: the compiler does not offer a feature.
+        """
+        if job.read is None or self.result is None:
+            return self
+        rest = replace(self.result, header=None, answers=b"", observations=b"", credit=None)
+        return replace(self, result=rest, read=job.read(job.module, self.result))

@@ -131,7 +131,7 @@ class ToyHost:
                 answers=answers.tobytes(),
                 observations=rows.tobytes() if job.record else b"",
             )
-            yield position, CompileOutcome(result)
+            yield position, CompileOutcome(result).read_for(job)
 
 
 class ToyModules(ModuleContext):
