@@ -153,7 +153,9 @@ def _spec(tf: Any, name: str, info: Any) -> TensorSpec:
 
 
 def _problem_of(signature: _Signature, task: str) -> Task:
-    decisions = {one.decision: one for one in ([get_task(task)] if task else all_tasks())}
+    decisions: dict[str, Task] = {}
+    for one in [get_task(task)] if task else all_tasks():
+        decisions.setdefault(one.decision, one)  # of tasks that share a decision, the first
     found = [decisions[name] for name in signature.outputs if name in decisions]
     if not found:
         wanted = " or ".join(decisions)

@@ -12,6 +12,8 @@ def test_every_environment_is_measured_with_and_without_trees():
     assert kinds == [
         ("mlgo/InlineSize-v0", False, 2),
         ("mlgo/InlineSize-v0", True, 0),
+        ("mlgo/InlineSpeed-v0", False, 2),
+        ("mlgo/InlineSpeed-v0", True, 0),
         ("mlgo/RegallocEvict-v0", False, 2),
         ("mlgo/RegallocEvict-v0", True, 0),
         ("mlgo/RegallocPriority-v0", False, 2),

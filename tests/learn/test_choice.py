@@ -156,6 +156,6 @@ def test_units_that_keep_failing_are_no_longer_drawn():
             assert np.isnan(rewards).tolist() == [[False, True, False]] * 3
             assert compiles.draw(3, 0) == units
         assert quarantine.state()["u1"] == {"compiles": 3, "failures": 3, "reason": "jit_error: it was to fail"}
-        compiles.sampled(np.ones(policy.architecture.num_params, np.float32), units, 8, 0)
+        compiles.sampled(np.ones(policy.architecture.num_params, np.float32), units, 8, 0, False)
     assert quarantine.state()["u0"]["failures"] == 0
     assert compiles.draw(3, 0) == [units[0], units[2]]

@@ -27,9 +27,9 @@ def rules() -> dict[str, str]:
     """Texts of all rules that run a program, by name."""
     texts = {}
     for path in (ROOT / "workflow/rules").glob("*.smk"):
-        for part in re.split(r"(?m)^(?=rule )", path.read_text())[1:]:
+        for part in re.split(r"(?m)^(?:rule|checkpoint) (?=\w+:)", path.read_text())[1:]:
             if "\n    shell:" in part:
-                texts[part[len("rule ") : part.index(":")]] = part
+                texts[part[: part.index(":")]] = part
         for part in path.read_text().split("\n    rule:\n")[1:]:  # one text for several rules, named by a table
             names = re.findall(r'(?m)^ +f?"((?:train|evaluate)_[\w{}]+)": ', path.read_text())
             own = part.split("\nrule ")[0].splitlines()
