@@ -100,7 +100,8 @@ def test_a_compiler_that_never_opens_the_channel_has_the_last_word(faulty):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_driver_and_compiler(faulty, number):
     driver = faulty("header >$base.out; sleep 61.25")
-    with subprocess.Popen([*driver, "--new", "--", "-Oz", "-c", "file.c"], stdout=subprocess.PIPE) as process:
+    heeded = ["env", "--default-signal", *driver, "--new", "--", "-Oz", "-c", "file.c"]  # the tests may ignore some
+    with subprocess.Popen(heeded, stdout=subprocess.PIPE) as process:
         assert begins("sleep\x0061.25")
         process.send_signal(number)
         assert process.wait(10) == -number
