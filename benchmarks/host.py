@@ -171,7 +171,10 @@ def _compile_with_c_host(
         base = folder / "channel"
         for suffix in (".in", ".out"):
             os.mkfifo(f"{base}{suffix}")
-        flags = task.flags(base, settings.size_stop_factor, with_default=True)
+        words = None
+        if vocabulary := task.ir2vec(settings.ir2vec):
+            (words := folder / "ir2vec.json").write_bytes(vocabulary.content)
+        flags = task.flags(base, settings.size_stop_factor, with_default=True, vocabulary=words)
         output = ["-x", "ir", str(module), "-c", "-o", str(folder / "module.o")]
         start = time.monotonic()
         with (

@@ -135,6 +135,7 @@ def settings() -> CompileConfig:
         compile_timeout_s=60.0,
         answer_timeout_s=30.0,
         max_questions=1_000_000,
+        ir2vec="",
         max_memory_gb=8.0,
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from mlgo.actions.reading import check_features
 from mlgo.actions.space import ActionSpace, Observation, Scaling
-from mlgo.core.errors import PolicyError
+from mlgo.core.errors import PolicyError, ProtocolError
 from mlgo.wire.log import Header
 
 _UNIFORM_BYTES = 8
@@ -18,33 +18,43 @@ _UNIFORM_BYTES = 8
 
 @dataclass(frozen=True)
 class Binary(ActionSpace):
-    """Action 1 has the probability ``sigmoid(logit)``; observations are numbers, int64."""
+    """Action 1 has the probability ``sigmoid(logit)``; observations are numbers: int64, float32 if some are floats."""
 
     yes_or_no: ClassVar[bool] = True
 
     def reader(self, header: Header, features: tuple[str, ...]) -> Callable[[np.ndarray], Observation]:
-        """By position: the observation is an array of int64 as it stands."""
+        """By position: the observation is an array of numbers as it stands."""
         columns = self._columns(header, features)
-        return lambda payloads: Observation(np.ascontiguousarray(payloads).view(np.int64)[..., columns])
+        return lambda payloads: Observation(header.numbers(payloads)[..., columns])
 
     def first_layer(
         self, header: Header, scaling: Scaling, matrix: np.ndarray, bias: np.ndarray
     ) -> Callable[[bytes], np.ndarray]:
         """A third faster than by `reader` and `encode`, which know of any shape."""
-        columns, frombuffer, int64 = self._columns(header, scaling.features), np.frombuffer, np.int64
+        columns, frombuffer, concatenate = self._columns(header, scaling.features), np.frombuffer, np.concatenate
+        blocks, float32 = header.blocks(), np.float32
 
-        def outputs(payload: bytes) -> np.ndarray:
-            found: np.ndarray = scaling(frombuffer(payload, int64)[columns]) @ matrix
+        def of_one_type(payload: bytes) -> np.ndarray:
+            found: np.ndarray = scaling(frombuffer(payload, dtype)[columns]) @ matrix
             found += bias
             return found
 
-        return outputs
+        def of_several(payload: bytes) -> np.ndarray:
+            parts = [frombuffer(payload, *block) for block in blocks]
+            found: np.ndarray = scaling(concatenate(parts, dtype=float32, casting="unsafe")[columns]) @ matrix
+            found += bias
+            return found
+
+        dtype = blocks[0][0]
+        return of_one_type if len(blocks) == 1 else of_several
 
     def _columns(self, header: Header, features: tuple[str, ...]) -> np.ndarray:
         offered = [spec.name for spec in header.features]
         check_features(features, offered, "the compiler")
-        if odd := header.not_one_int64:  # no compile of this task can succeed, so it is no failure of a single one
-            raise PolicyError(f"the compiler offers features that are not one int64: {', '.join(odd[:5])}")
+        try:
+            header.blocks()
+        except ProtocolError as error:  # no compile of this task can succeed, so it is no failure of a single one
+            raise PolicyError(f"the compiler offers {error}") from error
         return np.array([offered.index(name) for name in features])
 
     def pack(self, xp: Any, tensors: Mapping[str, Any], features: tuple[str, ...]) -> Observation:

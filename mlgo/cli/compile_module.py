@@ -18,6 +18,7 @@ from mlgo.core.scratch import scratch_directory
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.policy.stored import load_stored, model_file
 from mlgo.problems.llvm.advisors import ConstantAdvisor, EchoAdvisor
+from mlgo.problems.llvm.ir2vec import embedded
 from mlgo.problems.llvm.task import Advisor, Setting, Task, get_task
 from mlgo.rollout.logged import logged_episode, write_episode, write_training_log
 
@@ -65,6 +66,7 @@ def run(args: argparse.Namespace) -> None:
     config = read_config(args)
     task, toolchain = get_task(args.task or config.task), find_toolchain(config.toolchain, config.target)
     advisor = parse_policy(args.policy, task, toolchain, args.module)
+    settings = embedded(config.compile, getattr(advisor, "features", ()))
     with scratch_directory() as folder:
         bitcode = find_bitcode(args.module, args.corpus, config, task, toolchain, folder)
         result = compile_under_advice(
@@ -72,7 +74,7 @@ def run(args: argparse.Namespace) -> None:
             task,
             bitcode,
             advisor,
-            config.compile,
+            settings,
             with_default=args.policy == "default",
             record=args.log_observations or args.log_format == "llvm",
             object_path=args.output,
@@ -83,7 +85,7 @@ def run(args: argparse.Namespace) -> None:
             episode = logged_episode(
                 toolchain,
                 task.name,
-                config.compile,
+                settings,
                 args.module,
                 bitcode,
                 policy_identity(args.policy),

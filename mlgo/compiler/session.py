@@ -35,6 +35,7 @@ from mlgo.core.measures.elf import ELF
 from mlgo.core.measures.functions import bytes_by_function
 from mlgo.core.measures.remarks import CALL_OPTIONS, REMARK_OPTIONS, SpillCosts, read_calls, read_spill_costs
 from mlgo.core.scratch import scratch_directory
+from mlgo.problems.llvm.ir2vec import IR2VecVocabulary
 from mlgo.problems.llvm.task import Advisor, Guard, Remark, Responder, Task
 from mlgo.wire.channel import Channel
 from mlgo.wire.log import Context, Header, LogParser, Observation
@@ -212,17 +213,21 @@ def compile_under_advice(
         CompileError: the compile failed, took too long, or broke the protocol, or the program is not right.
         PolicyError: the advisor does not fit what the compiler offers.
         ReplayMismatch: the known questions were not the ones that came.
+        ConfigError: ``compile.ir2vec`` is no vocabulary, or not for this task.
     """
+    vocabulary = task.ir2vec(settings.ir2vec)
     with scratch_directory() as directory, Channel(directory) as channel:
         output = directory / "module.o"
         costs, calls = _costs_file(task, directory), directory / "calls.yaml" if with_credit else None
         watched = remark or (task.growth_stop.remark if task.growth_stop else _NO_REMARK)
-        asking = task.flags(channel.base, settings.size_stop_factor, with_default=with_default)
+        words = _vocabulary_file(vocabulary, directory)
+        asking = task.flags(channel.base, settings.size_stop_factor, with_default=with_default, vocabulary=words)
         told = [*_remark_flags(REMARK_OPTIONS, costs), *_remark_flags(CALL_OPTIONS, calls)]
         flags = [*asking, *told, *watched.flags]
         start = time.monotonic()
         with _start(toolchain, module, settings, output, flags, watched.marker) as child:
-            talk = _Conversation(channel, child, task, advisor, settings, start, record, known or KnownPath(), entered)
+            path = known or KnownPath()
+            talk = _Conversation(channel, child, task, vocabulary, advisor, settings, start, record, path, entered)
             returncode = talk.run()
             seconds = time.monotonic() - start
             _check_exit(returncode, child, settings)
@@ -270,6 +275,7 @@ class _Conversation:
         channel: Channel,
         child: Child,
         task: Task,
+        vocabulary: IR2VecVocabulary | None,
         advisor: Advisor,
         settings: CompileConfig,
         start: float,
@@ -287,7 +293,7 @@ class _Conversation:
         self.observations: list[bytes] = []
         self._channel, self._child, self._advisor, self._record = channel, child, advisor, record
         self._entered = entered
-        self._task, self._max_questions = task, settings.max_questions
+        self._task, self._vocabulary, self._max_questions = task, vocabulary, settings.max_questions
         self._respond: Responder = _no_header
         self._advice_bytes, self._pipe_holds = 0, 1
         self._answer_timeout_s = settings.answer_timeout_s
@@ -348,11 +354,11 @@ class _Conversation:
             elif type(event) is Header:
                 if event.advice is None:
                     raise ProtocolError("the header announces no advice: this is a training log, not a channel")
-                self.header = event
+                self.header = header = self._vocabulary.split(event) if self._vocabulary else event
                 self._advice_bytes = event.advice.num_bytes
-                self._pipe_holds = max(1, _PIPE_BYTES // event.payload_bytes)
-                self.guard = self._task.guard(event) if self._task.guard else None
-                self._respond = self._advisor.respond_to(event)
+                self._pipe_holds = max(1, _PIPE_BYTES // header.payload_bytes)
+                self.guard = self._task.guard(header) if self._task.guard else None
+                self._respond = self._advisor.respond_to(header)
         self._answer_ahead()  # of a context that has just begun
         self._heard = time.monotonic()  # after the answers: the advisor's time is not the compiler's
         return True
@@ -422,6 +428,13 @@ def _check_exit(returncode: int, child: Child, settings: CompileConfig) -> None:
         crashed = returncode < 0 or returncode >= 128
         errors = [line for line in lines if "error:" in line] or ([] if crashed else lines[-3:])
         raise CompilerExit(without_folders(f"the compiler ended with {how}: {' | '.join(errors[:3])[:500]}"))
+
+
+def _vocabulary_file(vocabulary: IR2VecVocabulary | None, directory: Path) -> Path | None:
+    if vocabulary is None:
+        return None
+    (path := directory / "ir2vec.json").write_bytes(vocabulary.content)
+    return path
 
 
 def _costs_file(task: Task | None, directory: Path) -> Path | None:

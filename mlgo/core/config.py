@@ -102,6 +102,10 @@ class CompileConfig(Section):
     """Longest silence between two questions, in seconds."""
     max_questions: Positive
     """A compile with more questions fails: registers that evict each other in a circle ask for ever."""
+    ir2vec: str
+    """Vocabulary of the embeddings that LLVM 22 and newer add to each question about a call: counts (how often each
+    opcode, type and kind of operand occurs in callee and caller), random-N (N random sums of these counts), or a file
+    in IR2Vec's format. Empty for none."""
 
 
 DEFAULT_COMPILE = CompileConfig(
@@ -112,6 +116,7 @@ DEFAULT_COMPILE = CompileConfig(
     max_memory_gb=8.0,
     answer_timeout_s=60.0,
     max_questions=1_000_000,
+    ir2vec="",
 )
 """Section ``compile`` of config/config.yaml, for what runs without that file; a test holds the two together."""
 

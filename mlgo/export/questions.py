@@ -7,17 +7,27 @@ import pyarrow as pa
 
 from mlgo.actions.reading import check_features
 from mlgo.core.artifacts import read_table
-from mlgo.core.errors import ArtifactError
+from mlgo.core.errors import ArtifactError, PolicyError
 from mlgo.core.seeding import sample
 from mlgo.policy.policy import Policy
 from mlgo.policy.vocabulary import values_of
+from mlgo.problems.llvm.ir2vec import vocabulary_of
 
 PARITY_QUESTIONS = 1000
 """Where not all are asked."""
 
 
 def asked_features(policy: Policy) -> tuple[str, ...]:
-    """Features that a model is fed."""
+    """Features that a model is fed.
+
+    Raises:
+        PolicyError: some are numbers of embeddings, which no exported model takes yet.
+    """
+    if vocabulary := vocabulary_of(policy.features):
+        raise PolicyError(
+            f"the policy looks at embeddings (compile.ir2vec: {vocabulary}), which LLVM sends as vectors and no "
+            "exported model takes; use it in mlgo compile and mlgo evaluate, or train one without"
+        )
     return (*policy.actions.needed, *policy.normalisation.features)
 
 

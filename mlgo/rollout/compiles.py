@@ -12,11 +12,12 @@ from mlgo.compiler.execution import ProgramRunner
 from mlgo.compiler.toolchain import Toolchain
 from mlgo.core.closing import Closing
 from mlgo.core.config import LOCAL_WORKERS, CompileConfig, WorkersConfig
-from mlgo.core.errors import MlgoError
+from mlgo.core.errors import MlgoError, ToolchainError
 from mlgo.core.files import write_bytes
 from mlgo.core.work import shared_folder
 from mlgo.execution import Hint, Pool, WorkerLost, open_pool
 from mlgo.execution.trees import ReplayStore
+from mlgo.problems.llvm.ir2vec import OLDEST_LLVM
 from mlgo.problems.llvm.task import get_task
 from mlgo.rollout.copies import Copies
 from mlgo.rollout.handler import MakeCompiler
@@ -48,8 +49,9 @@ class CompileHost(Closing):
         workers: where they run.
 
     Raises:
-        ConfigError: unknown task, or an objective that its compiles do not have.
-        ToolchainError: the task runs programs, and valgrind or the linker is missing.
+        ConfigError: unknown task, an objective that its compiles do not have, or embeddings.
+        ToolchainError: the task runs programs, and valgrind or the linker is missing; or the compiler is too old for
+            embeddings.
         WorkerError: there are no such workers.
     """
 
@@ -65,11 +67,13 @@ class CompileHost(Closing):
     ) -> None:
         task = get_task(task_name)
         task.check_objective(settings.objective)
+        if task.ir2vec(settings.ir2vec) and toolchain.version[0] < OLDEST_LLVM:  # now, for one message
+            raise ToolchainError(f"compile.ir2vec needs LLVM {OLDEST_LLVM} or newer, this is {toolchain.name}")
         runner = None
         if task.measure.of_run:
             cache = (shared_folder() / "zig-cache").absolute()
             runner = ProgramRunner(toolchain.target, cache, settings.compile_timeout_s)
-            runner.find_tools()  # now, for one message
+            runner.find_tools()  # as above
         self._trees = trees
         self.num_asked = self.num_compiled = self.num_questions = self.num_known_questions = 0
         self._pool: Pool[CompileJob, CompileOutcome] = open_pool(

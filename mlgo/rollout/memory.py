@@ -18,7 +18,10 @@ from mlgo.wire.log import Header
 def tree_key(toolchain: Toolchain, task: Task, settings: CompileConfig, copies: Copies | None = None) -> TreeKey:
     """Key of the trees that compiles of this kind belong to."""
     shares = [copies.sha256] if copies else []  # sizes by shares hold for these shares only
-    options = [toolchain.name, *toolchain.back_end[1:], *task.flags(Path("BASE"), 1.0, with_default=False), *shares]
+    vocabulary = task.ir2vec(settings.ir2vec)
+    words = Path(vocabulary.name) if vocabulary else None
+    asking = task.flags(Path("BASE"), 1.0, with_default=False, vocabulary=words)
+    options = [toolchain.name, *toolchain.back_end[1:], *asking, *shares]
     return TreeKey(
         toolchain.sha256,
         toolchain.target,

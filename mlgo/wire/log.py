@@ -13,6 +13,7 @@ its lines as above, without blanks; lines of others may be any JSON object with 
 
 import json
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,11 +45,6 @@ class Header:
         """Bytes of one observation's tensors, without the closing line feed."""
         return sum(spec.num_bytes for spec in self.features)
 
-    @property
-    def not_one_int64(self) -> list[str]:
-        """Names of the features that are more than one number, or of another type."""
-        return [spec.name for spec in self.features if spec.dtype != np.int64 or spec.num_elements != 1]
-
     def index(self, name: str) -> int:
         """Position of a feature.
 
@@ -75,15 +71,37 @@ class Header:
             offset += arrays[spec.name].nbytes
         return arrays
 
-    def scalars(self, payloads: bytes) -> np.ndarray:
-        """View concatenated payloads of an all-int64-scalar task as ``int64 [num_steps, num_features]``.
+    def blocks(self) -> list[tuple[np.dtype[Any], int, int]]:
+        """Runs of features of one type: dtype, number of features, byte offset; a single one where all are int64.
 
         Raises:
-            ProtocolError: some feature is not one int64.
+            ProtocolError: some feature is not one number.
         """
-        if odd := self.not_one_int64:
-            raise ProtocolError(f"features that are not one int64: {', '.join(odd[:5])}")
-        return np.frombuffer(payloads, np.int64).reshape(-1, len(self.features))
+        if odd := [spec.name for spec in self.features if spec.num_elements != 1]:
+            raise ProtocolError(f"features that are not one number: {', '.join(odd[:5])}")
+        found, offset = [], 0
+        for dtype, specs in groupby(self.features, lambda spec: spec.dtype):
+            found.append((dtype, count := sum(1 for _ in specs), offset))
+            offset += count * dtype.itemsize
+        return found
+
+    def numbers(self, payloads: np.ndarray) -> np.ndarray:
+        """Take payloads, uint8 [..., payload_bytes], for numbers, [..., num_features].
+
+        A view where all features are of one type, which is kept; else float32.
+
+        Raises:
+            ProtocolError: some feature is not one number.
+        """
+        parts = [
+            np.ascontiguousarray(payloads[..., start : start + count * dtype.itemsize]).view(dtype)
+            for dtype, count, start in self.blocks()
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1, dtype=np.float32, casting="unsafe")
+
+    def scalars(self, payloads: bytes) -> np.ndarray:
+        """Take concatenated payloads for numbers, ``[num_steps, num_features]``; types and errors as of `numbers`."""
+        return self.numbers(np.frombuffer(payloads, np.uint8).reshape(-1, self.payload_bytes))
 
 
 @dataclass(frozen=True)

@@ -70,5 +70,5 @@ def test_sigmoid(logit, chance):
 
 def test_headers_of_another_kind():
     vector = Header((*HEADER.features, TensorSpec("mask", INT64, (33,))), HEADER.advice)
-    with pytest.raises(PolicyError, match="not one int64: mask"):
+    with pytest.raises(PolicyError, match="not one number: mask"):
         Binary().reader(vector, ("a",))

@@ -11,6 +11,7 @@ from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import save_policy
+from mlgo.rollout.logged import read_episode
 from mlgo.wire.log import LogParser, Outcome
 
 PARSER = "data/sample/json/parser.cpp"
@@ -116,6 +117,19 @@ def fails(mlgo):
         return run.stderr
 
     return go
+
+
+def test_a_policy_of_embeddings_brings_its_vocabulary(measure, tmp_path):
+    one, nothing = np.ones(1, np.float32), np.zeros(1, np.float32)
+    scaling = Normalisation(("callee_counts[Load]",), nothing, one)
+    weights = np.array([-1.0, 1.5], np.float32)  # inlines what loads three times at most: log(4) < 1.5 < log(5)
+    save_policy(Policy("inline-size", scaling, Architecture((1, 1)), weights), tmp_path / "policy")
+    record = measure("--policy", tmp_path / "policy", "--log", tmp_path / "log.parquet", "--log-observations")
+    assert 0 < record["inlined"] < record["questions"]
+    episode = read_episode(tmp_path / "log.parquet")
+    assert episode.settings.ir2vec == "counts"
+    loads = episode.header.scalars(episode.result.observations)[:, episode.header.index("callee_counts[Load]")]
+    assert np.frombuffer(episode.result.answers, np.int64).tolist() == (loads <= 3).tolist()
 
 
 def test_a_missing_module(fails):

@@ -270,8 +270,20 @@ def test_scalars():
     rows = np.arange(6, dtype=np.int64)
     assert header.scalars(rows.tobytes()).tolist() == [[0, 1, 2], [3, 4, 5]]
     assert header.scalars(b"").shape == (0, 3)
+    assert header.scalars(rows.tobytes()).dtype == np.int64
     with pytest.raises(ProtocolError, match="weight"):
         parse_header(INTERACTIVE).scalars(b"")
+
+
+def test_scalars_of_several_types():
+    kinds = {"a": np.int64, "x": np.float32, "y": np.float32, "b": np.int64}
+    record = np.dtype(list(kinds.items()))  # packed: b is not where an int64 would be aligned
+    header = Header(tuple(TensorSpec(name, np.dtype(kind), (1,)) for name, kind in kinds.items()))
+    assert header.blocks() == [(np.int64, 1, 0), (np.float32, 2, 8), (np.int64, 1, 16)]
+    rows = np.array([(-1, 0.5, 2.5, 7), (1 << 40, -3.25, 0.0, 8)], record)
+    found = header.scalars(rows.tobytes())
+    assert found.tolist() == [[-1, 0.5, 2.5, 7], [1 << 40, -3.25, 0, 8]]
+    assert found.dtype == np.float32
 
 
 def test_written_header_is_llvms():

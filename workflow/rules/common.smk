@@ -38,6 +38,7 @@ try:
     KIND = PROBLEMS.get(config["task"]).kind
     if KIND == "modules":
         get_task(config["task"]).check_objective(config["compile"]["objective"])
+        get_task(config["task"]).ir2vec(config["compile"]["ir2vec"])
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
 
@@ -52,6 +53,8 @@ POLICIES = [
     for algorithm in config["train"]["algorithms"]
     for seed in config["train"]["seeds"]
 ]
+# No exported model takes embeddings yet.
+EXPORTED = [] if config["compile"]["ir2vec"] else POLICIES
 
 # Programs that run, and what became of them: part of every evaluation, or on request.
 PROGRAM_RECIPES = config["evaluate"]["programs"] or "config/programs"

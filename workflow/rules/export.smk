@@ -9,9 +9,21 @@ rule export:
     input:
         expand(
             "data/export/{policy}/{file}",
-            policy=POLICIES,
+            policy=EXPORTED,
             file=["parity.json", "README.md"],
-        ),
+        )
+        or "data/export/README.md",
+
+
+rule export_nothing:
+    output:
+        "data/export/README.md",
+    threads: 1
+    resources:
+        mem_mb=memory(500),
+        runtime=minutes(30),
+    shell:
+        "echo 'No exported model takes embeddings (compile.ir2vec) yet, so this run exports none.' >{output}"
 
 
 rule export_policy:

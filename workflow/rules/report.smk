@@ -10,7 +10,7 @@ rule report:
         "data/report/learning.csv",
         "data/report/projects.csv",
         "data/report/ratios.csv",
-        expand("data/export/{policy}/README.md", policy=POLICIES),
+        expand("data/export/{policy}/README.md", policy=EXPORTED),
 
 
 rule make_report:

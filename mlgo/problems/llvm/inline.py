@@ -75,5 +75,6 @@ INLINE_SIZE = Task(
         "-ml-advisor-size-increase-threshold=",
         Remark(("-Rpass-missed=inline-ml",), b"module size grew too much"),
     ),
+    embeds=True,
     done_remark=Remark(("-Rpass=inline",), b"[-Rpass=inline"),  # of the passes inline and inline-ml
 )

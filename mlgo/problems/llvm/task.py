@@ -11,6 +11,7 @@ from mlgo.actions import ActionSpace
 from mlgo.core.errors import ConfigError
 from mlgo.core.measures import Measure, names
 from mlgo.core.problems import PROBLEMS, Kind
+from mlgo.problems.llvm.ir2vec import IR2VecVocabulary, find_vocabulary
 from mlgo.wire.log import Header
 
 HEURISTIC = "heuristic"
@@ -177,6 +178,7 @@ class Task:
         units: in which policies take features, where not as they are, see `policy.features.Normalisation`.
         not_finite: value in place of one that is no finite number, by feature; an exported model puts it there, as
             the guard does here.
+        embeds: whether LLVM 22 and newer can be made to send embeddings of functions, see `llvm.ir2vec`.
         environment: what makes its Gymnasium environment, see `core.problems.Problem`.
         kind: modules.
     """
@@ -199,6 +201,7 @@ class Task:
     in_code_generation: bool = False
     units: Mapping[str, float] = field(default_factory=dict)
     not_finite: Mapping[str, np.float32] = field(default_factory=dict)
+    embeds: bool = False
     environment: ClassVar[str] = "mlgo.envs.env:CompileEnv"
     kind: ClassVar[Kind] = "modules"
 
@@ -234,6 +237,16 @@ class Task:
                 f"choose one of {', '.join(self.objectives)}"
             )
 
+    def ir2vec(self, setting: str) -> IR2VecVocabulary | None:
+        """What ``compile.ir2vec`` names, see `find_vocabulary`.
+
+        Raises:
+            ConfigError: compiles of this task have no embeddings, or as `find_vocabulary`.
+        """
+        if setting and not self.embeds:
+            raise ConfigError(f"compile.ir2vec: the compiler sends no embeddings for task {self.name}; leave it empty")
+        return find_vocabulary(setting)
+
     @property
     def default_features(self) -> tuple[str, ...]:
         """Names of the features that tell the heuristic's decision; no policy may look at them."""
@@ -244,15 +257,24 @@ class Task:
         """Options with which every module of this task is compiled, under advice or not."""
         return ("-Xclang", "-disable-llvm-passes") if self.in_code_generation else ()
 
-    def flags(self, channel_base: Path, size_stop_factor: float, *, with_default: bool) -> list[str]:
+    def flags(
+        self, channel_base: Path, size_stop_factor: float, *, with_default: bool, vocabulary: Path | None = None
+    ) -> list[str]:
         """Compiler options for one compile of a module under advice, without remarks.
+
+        Args:
+            channel_base: path of the FIFOs without their endings.
+            size_stop_factor: growth at which the compiler stops asking.
+            with_default: whether it tells the heuristic's decision.
+            vocabulary: file that embeddings are made with; None for none.
 
         Raises:
             ConfigError: the heuristic's decision is asked for, and the compiler does not tell it for this task.
         """
         if with_default and self.default is None:
             raise ConfigError(f"the compiler does not tell its own decisions for task {self.name}")
-        told = self.default.flags if with_default and self.default else ()
+        told = (*self.default.flags,) if with_default and self.default else ()
+        told += IR2VecVocabulary.flags(vocabulary) if vocabulary else ()
         return [
             *self.module_flags,
             *self.asking_flags(str(channel_base), size_stop_factor),
