@@ -452,3 +452,16 @@ def test_credit_names_caller_and_callee_and_leaves_the_code_as_it_is(bitcode, to
         sizes = dict(zip(("f", "first", "g", "second"), credit.sizes.tolist(), strict=True))
         assert {function for function, size in sizes.items() if size >= 0} == left
         assert sum(size for size in sizes.values() if size > 0) <= told.scores["text_bytes"]
+
+
+def test_credit_of_a_module_that_grows_too_much(toolchain, task, settings, sample):
+    """What is not asked any more is reported, too, without a callee."""
+    advised = (
+        task,
+        sample("json/parser.cpp"),
+        ConstantAdvisor(1),
+        settings.model_copy(update={"size_stop_factor": 1.1}),
+    )
+    result = compile_under_advice(toolchain, *advised, with_credit=True)
+    assert result.truncated
+    assert len(result.credit.callees) == result.num_questions > 0

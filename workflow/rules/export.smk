@@ -18,12 +18,14 @@ rule export:
 rule export_nothing:
     output:
         "data/export/README.md",
+    log:
+        "data/work/logs/export_nothing.log",
     threads: 1
     resources:
         mem_mb=memory(500),
         runtime=minutes(30),
     shell:
-        "echo 'No exported model takes embeddings (compile.ir2vec) yet, so this run exports none.' >{output}"
+        "echo 'No exported model takes embeddings (compile.ir2vec) yet, so this run exports none.' >{output} 2>{log}"
 
 
 rule export_policy:

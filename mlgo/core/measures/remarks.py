@@ -29,6 +29,9 @@ answered (``MLInlineAdvice`` in llvm/lib/Analysis/MLInlineAdvisor.cpp). It names
     Args:
       - Callee:          callee
     ...
+
+Once the module has grown too much, nothing is asked any more, and the remark ``ForceStop`` of each further call names
+its caller alone.
 """
 
 import re
@@ -81,6 +84,7 @@ _START, _END = b"--- !", b"\n...\n"
 _FUNCTION_REMARK = re.compile(rb"\nName: +SpillReloadCopies\n(?:DebugLoc: .*\n)?Function: +(.+)\n")
 _CALLER = re.compile(rb"^Function: +(.+)$", re.MULTILINE)
 _CALLEE = re.compile(rb"^  - Callee: +(.+)$", re.MULTILINE)
+_NOT_ASKED = re.compile(rb"^Name: +ForceStop$", re.MULTILINE)
 _ARGUMENT = re.compile(rb"\n  - (Num\w+|Total\w+): +'([^'\n]*)'")
 
 
@@ -108,8 +112,10 @@ def read_calls(data: bytes) -> list[tuple[bytes, bytes]]:
     Raises:
         RemarkError: cut short, or not such a stream.
     """
-    num_calls, callers, callees = len(_documents(data)), _CALLER.findall(data), _CALLEE.findall(data)
-    if not len(callers) == len(callees) == num_calls:
+    asked = [one for one in _documents(data) if not _NOT_ASKED.search(one)]
+    calls = _END.join(asked)
+    callers, callees = _CALLER.findall(calls), _CALLEE.findall(calls)
+    if not len(callers) == len(callees) == len(asked):
         raise RemarkError("a remark of the inliner names no caller or no callee")
     return [(_bare(caller), _bare(callee)) for caller, callee in zip(callers, callees, strict=True)]
 

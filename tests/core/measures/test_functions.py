@@ -54,6 +54,9 @@ def test_a_stream_by_hand():
     data = (one.format("main", "f") + one.format("'a''b'", "_ZN1aD2Ev")).encode()
     assert read_calls(data) == [(b"main", b"f"), (b"a'b", b"_ZN1aD2Ev")]
     assert read_calls(b"") == []
+    stop = b"--- !Missed\nPass:            inline-ml\nName:            ForceStop\nFunction:        main\nArgs:\n...\n"
+    assert read_calls(stop + data + stop) == read_calls(data)
+    assert read_calls(stop) == []
     with pytest.raises(RemarkError, match="cut short"):
         read_calls(data[:-10])
     with pytest.raises(RemarkError, match="no callee"):
