@@ -16,6 +16,7 @@ from mlgo.core.config import judged_split
 from mlgo.core.scratch import scratch_directory
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.policy.stored import load_policy
+from mlgo.problems.llvm.ir2vec import embedded
 from mlgo.problems.llvm.task import get_task
 from mlgo.report.importance import feature_importances
 from mlgo.rollout.compiles import CompileHost
@@ -82,14 +83,15 @@ def _importance(args: argparse.Namespace) -> None:
 def _regressions(args: argparse.Namespace) -> None:
     config, policy = read_config(args), load_policy(args.policy, Binary)
     task, toolchain = get_task(policy.task), find_toolchain(config.toolchain, config.target)
-    corpus, objective = args.data / "corpus", config.compile.objective
+    compiling = embedded(config.compile, policy.features)
+    corpus, objective = args.data / "corpus", compiling.objective
     results = read_table(args.data / "evaluation" / "results.parquet", RESULTS)
-    copies = needed_copies(config.compile, args.data / "baseline")
+    copies = needed_copies(compiling, args.data / "baseline")
     split = args.split or judged_split(pc.unique(results["split"]).to_pylist())
     worst = worst_regressions(results, load_modules(corpus), _name(args.policy), split, objective, args.modules)
     with scratch_directory() as folder:
         bitcode = unpack_bitcode(corpus, [one.module for one in worst], folder)
-        with CompileHost(toolchain, task.name, config.compile, args.jobs, copies=copies) as host:
+        with CompileHost(toolchain, task.name, compiling, args.jobs, copies=copies) as host:
             explanations = explain_regressions(
                 host, task, toolchain.quirks, policy, worst, bitcode, objective, args.flips
             )
