@@ -41,7 +41,7 @@ from mlgo.report.programs import cost_ranks, program_table, rank_table
 from mlgo.report.seen import Seen
 from mlgo.report.selftest import SelfTest
 from mlgo.report.ships import Ships
-from mlgo.report.training import losses, rewards
+from mlgo.report.training import budgets, losses, rewards
 from mlgo.report.truth import tell
 
 _NUM_STANDOUTS = 10
@@ -173,6 +173,7 @@ def render_page(report: Report) -> str:
                 "functions": _function_scatter(report.functions, modules.policies, report.bootstrap.seed),
                 "projects": project_bars(report.project_rows, main, modules.policies),
                 "features": _feature_bars(report.importances),
+                "budgets": budgets(report.curves),
                 "rewards": rewards(report.curves),
                 "losses": losses(report.curves),
             }

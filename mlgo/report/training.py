@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
+from plotly.colors import hex_to_rgb
 
 from mlgo.core.artifacts import FAILURES, read_table
+from mlgo.experiments.budgets import progress_of
 from mlgo.experiments.curves import Curve
 from mlgo.report.figures import Series, chart, style_of
 from mlgo.report.origin import without_folders
@@ -32,6 +35,27 @@ def rewards(curves: Sequence[Curve]) -> go.Figure | None:
         return None
     axis = {"title": " or ".join(steps), "dtick": _step_distance(series)}
     return chart(series, axis, {"title": "mean reward (%)"}, 400, zero=(None, 0))
+
+
+def budgets(curves: Sequence[Curve]) -> go.Figure | None:
+    """What each learner has found within how many compiles, median and range of its seeds; None without trainings."""
+    found = progress_of(curves)
+    if not found:
+        return None
+    series: list[Series] = []
+    for i, one in enumerate(found):
+        x, gains = one.evaluations.tolist(), 100.0 * one.gains
+        edge = {"line": {"width": 0}, "showlegend": False, "hoverinfo": "skip"}
+        red, green, blue = hex_to_rgb(style_of(i)["color"])
+        band = edge | {"fill": "tonexty", "fillcolor": f"rgba({red},{green},{blue},0.15)"}
+        title = f"{one.learner}, {len(one.seeds)} seed{'s' * (len(one.seeds) > 1)}"
+        series += [
+            Series(title, x, np.min(gains, axis=0).tolist(), colour=i, style={"mode": "lines", **edge}),
+            Series(title, x, np.max(gains, axis=0).tolist(), colour=i, style={"mode": "lines", **band}),
+            Series(title, x, np.median(gains, axis=0).tolist(), colour=i, style={"line": {"shape": "hv"}}),
+        ]
+    axis = {"title": "compiles asked for, validations included", "type": "log"}
+    return chart(series, axis, {"title": "validation reward of the best policy so far (%)"}, 460, "lines+markers")
 
 
 def losses(curves: Sequence[Curve]) -> go.Figure | None:

@@ -52,8 +52,11 @@ def test_page(mlgo, data, tmp_path):
     run = mlgo("report", "scoreboard", "--data", data, "--markdown", page)
     assert (run.returncode, run.stderr) == (0, "")
     lines = page.read_text().splitlines()
-    assert [line.split(" | ")[0] for line in lines if line.startswith("| ")] == ["| learner", "| ---", "| es", "| bc"]
-    assert {line.count("|") for line in lines if line.startswith("| ")} == {18}
+    rows = [line for line in lines if line.startswith("| ")]
+    assert [row.split(" | ")[0] for row in rows] == ["| learner", "| ---", "| es", "| bc", "| learner", "| ---", "| es"]
+    assert {row.count("|") for row in rows[:4]} == {18}
+    assert rows[4] == "| learner | seeds | 100 compiles | 300 compiles |"
+    assert rows[6] == "| es | 2 | +0.00 % (+0.00 to +0.00) | +0.50 % (+0.00 to +1.00) |"  # 300 and 310 compiles
     es = "data/policies/es-s0/weights.npy data/policies/es-s1/weights.npy"
     assert [line.strip() for line in lines if line.startswith("    ")] == [
         f"snakemake --cores 2 {es} --configfile {PRESET}",
