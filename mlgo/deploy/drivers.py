@@ -158,7 +158,8 @@ def _build(choice: Choice, toolchain: Toolchain, place: Path) -> None:
     stamps = [_Stamp.of(path) for path in (*files, *sorted(_SOURCES.iterdir()))]
     task = get_task(policy.task)
     header = probe_channel(toolchain, task, DEFAULT_COMPILE)
-    asked_features(policy), policy.respond_to(header)
+    asked_features(policy)  # first, as it says what to do about embeddings
+    policy.respond_to(header)
     with scratch_directory() as folder:
         for name, text in cpp_sources(policy, _no_questions(header)).items():
             write_text(folder / name, text)
