@@ -6,7 +6,7 @@ import pytest
 
 from mlgo.core.artifacts import RESULTS, read_table
 from mlgo.policy.stored import load_policy
-from mlgo.problems.llvm.ir2vec import vocabulary_of
+from mlgo.problems.llvm.ir2vec import find_vocabulary, vocabulary_of
 from tests.pipeline.conftest import Checkout
 
 pytestmark = pytest.mark.slow
@@ -53,3 +53,23 @@ def test_tools_take_the_vocabulary_from_the_policy(embedded):
     assert (driven.returncode, (embedded.root / "match.o").exists()) == (0, True)
     assert "the policy looks at embeddings (compile.ir2vec: random-4)" in driven.stderr
     assert "done without the policy" in driven.stderr
+
+
+def scored(checkout: Checkout, *options: str) -> str:
+    """What a run says that scores the corpus with embeddings from a file."""
+    (checkout.root / "file.yaml").write_text(SMALL.replace("random-4", "own.json"))
+    run = checkout.run(*checkout.snakemake("file.yaml", *options, "--", "data/baseline/scores.parquet"))
+    assert run.returncode == 0, run.stderr[-3000:]
+    return run.stdout + run.stderr
+
+
+@pytest.mark.timeout(590)
+def test_another_vocabulary_in_the_same_file_reruns_what_read_it(embedded):
+    path = embedded.root / "own.json"
+    path.write_bytes(find_vocabulary("random-4").content)
+    scored(embedded)
+    assert "Nothing to be done" in scored(embedded, "--dry-run")
+    path.write_bytes(find_vocabulary("random-5").content)
+    assert "score_project" in scored(embedded, "--dry-run")
+    path.write_bytes(find_vocabulary("random-4").content)
+    assert "Nothing to be done" in scored(embedded, "--dry-run")

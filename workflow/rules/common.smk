@@ -13,12 +13,13 @@ os.environ.update(
     PYTHONPATH=os.pathsep.join(filter(None, [str(Path.cwd()), os.getenv("PYTHONPATH")]))
 )
 
-from mlgo.core.config import parse_config, read_yaml, write_settings
+from mlgo.core.config import merge, parse_config, read_yaml, write_settings
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import file_sha256
 from mlgo.core.learners import LEARNERS
 from mlgo.core.problems import PROBLEMS
 from mlgo.core.sealed import check_corpus
+from mlgo.problems.llvm.ir2vec import keep_vocabulary
 from mlgo.problems.llvm.task import get_task
 
 
@@ -78,6 +79,9 @@ def settings(*keys, values=config):
     """File with these settings, for a program's --config. Its name says what they are: as a parameter it reruns a rule
     when one of them changes. What a rule does not name here, its program cannot read.
     """
+    # A vocabulary goes by its content, so that another one in the same file reruns what read it.
+    vocabulary = keep_vocabulary(values["compile"]["ir2vec"], Path("data/work/ir2vec"))
+    values = merge(values, {"compile": {"ir2vec": vocabulary}})
     return str(write_settings(Path("data/work/config"), values, *keys))
 
 

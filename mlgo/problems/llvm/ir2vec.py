@@ -22,6 +22,7 @@ from typing import Any
 
 from mlgo.core.config import CompileConfig
 from mlgo.core.errors import ConfigError, ProtocolError
+from mlgo.core.files import place
 from mlgo.core.types import TensorSpec
 from mlgo.wire.log import Header
 
@@ -108,6 +109,28 @@ def find_vocabulary(setting: str) -> IR2VecVocabulary | None:
     if not setting:
         return None
     return _made(setting) if _KIND.fullmatch(setting) else _read(Path(setting))
+
+
+def keep_vocabulary(setting: str, folder: Path) -> str:
+    """Copy the file that ``compile.ir2vec`` names to one that is named by its content.
+
+    Args:
+        setting: as in the configuration.
+        folder: of such copies.
+
+    Returns:
+        The setting to go on with: the copy's path, or ``setting`` where it names no file.
+
+    Raises:
+        ConfigError: the file is missing, or not a vocabulary.
+    """
+    vocabulary = find_vocabulary(setting)
+    if vocabulary is None or _KIND.fullmatch(setting):
+        return setting
+    path = folder / f"{vocabulary.name}.json"
+    if not path.exists():
+        place(path, vocabulary.content)
+    return str(path)
 
 
 def vocabulary_of(features: Iterable[str]) -> str:

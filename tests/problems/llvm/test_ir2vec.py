@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.problems.llvm.advisors import EchoAdvisor
-from mlgo.problems.llvm.ir2vec import embedded, find_vocabulary, vocabulary_of
+from mlgo.problems.llvm.ir2vec import embedded, find_vocabulary, keep_vocabulary, vocabulary_of
 from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost
 
@@ -122,6 +123,18 @@ def test_a_file(compiled, tmp_path):
     # 1 for ret, 0.2 * 5 for each of three variables; 0.5 * 0.5 for each of two results of type void.
     assert of_first(compiled(path), f"callee_{name}[") == pytest.approx({"0": 1 + 3, "1": 0.5})
     assert of_first(compiled(path), f"caller_{name}[") == pytest.approx({"0": 1 + 2, "1": 1 + 0.25})
+
+
+def test_a_file_is_kept_under_the_name_of_its_content(tmp_path):
+    (path := tmp_path / "own.json").write_text(json.dumps(ROWS))
+    kept = keep_vocabulary(str(path), tmp_path / "kept")
+    assert Path(kept).name == f"{sha256(path.read_bytes()).hexdigest()[:12]}.json"
+    assert find_vocabulary(kept) == find_vocabulary(str(path))
+    assert keep_vocabulary(kept, tmp_path / "kept") == kept
+    path.write_text(json.dumps(ROWS, indent=1))
+    assert keep_vocabulary(str(path), tmp_path / "kept") != kept
+    assert [keep_vocabulary(setting, tmp_path / "none") for setting in ("", "counts")] == ["", "counts"]
+    assert not (tmp_path / "none").exists()
 
 
 def policy(*weights):
