@@ -19,6 +19,7 @@ from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import find_linker
 from mlgo.core.artifacts import PROGRAMS_OF_PROJECT, PROJECT, provenance, write_rows
 from mlgo.core.files import content_hash
+from mlgo.core.names import ProjectName
 from mlgo.core.scratch import scratch_directory
 from mlgo.core.seeding import sample
 from mlgo.core.work import shared_folder
@@ -46,7 +47,7 @@ def main() -> None:
     (toolchain, settings), task, seed = compiler_of(values), values.value("task"), values.value("seed")
     recipe = load_recipe(args.recipe)
     most, failed = values.value("corpus.max_modules_per_project"), values.value("corpus.max_failed_share")
-    form = values.value("corpus.form")
+    form = ProjectName.of(args.project).form or values.value("corpus.form")
     limits = BuildLimits(most if form == "objects" else sys.maxsize, failed, seed, args.threads)
     front_end = FrontEnd(toolchain, settings, shared / "zig-cache", get_task(task))
     if recipe.wheel is not None:

@@ -17,6 +17,7 @@ from mlgo.core import measures
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import content_hash, place
 from mlgo.core.learners import LEARNERS
+from mlgo.core.names import ProjectName
 from mlgo.core.problems import PROBLEMS
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -125,7 +126,8 @@ class Splits(Section):
     """Which projects serve which purpose; no project may serve two."""
 
     train: list[str] = Field(min_length=1)
-    """Projects that policies learn from."""
+    """Projects that policies learn from. ``zlib@whole`` and ``zlib@thin`` are zlib in other forms than ``corpus.form``,
+    perhaps in several."""
     validation: list[str] = Field(min_length=1)
     """Projects that choose between policies."""
     test: list[str]
@@ -137,6 +139,19 @@ class Splits(Section):
         """All projects, sorted."""
         return sorted([*self.train, *self.validation, *self.test])
 
+    @model_validator(mode="after")
+    def _check_names(self) -> "Splits":
+        for project in self.projects:
+            if "@" in project and ProjectName.of(project).form not in _OTHER_FORMS:
+                raise ValueError(f"{project}: no such form; a project may have the forms {', '.join(_OTHER_FORMS)}")
+        for project in [*self.validation, *self.test]:
+            if "@" in project:
+                raise ValueError(f"{project}: projects that judge have the form of corpus.form; name it in train alone")
+        return self
+
+
+_OTHER_FORMS = ("whole", "thin")
+"""Forms that a single project may have."""
 
 Form = Literal["objects", "whole", "thin", "program"]
 """What a module of a corpus is."""
@@ -161,6 +176,12 @@ class CorpusConfig(Section):
     """Larger linked files are merged to several modules, by their instructions before optimization."""
     max_program_growth: Annotated[float, Field(ge=1.0)]
     """With form ``program``: a compile whose text is more than this times that of the heuristic's has failed."""
+
+    @model_validator(mode="after")
+    def _check_programs(self) -> "CorpusConfig":
+        if self.form == "program" and (others := [name for name in self.splits.train if "@" in name]):
+            raise ValueError(f"{others[0]}: with form program all projects are programs")
+        return self
 
 
 class BaselineConfig(Section):

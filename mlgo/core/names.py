@@ -1,4 +1,4 @@
-"""Names of trained policies, as folders, tables and JSON hold them: made and read here alone."""
+"""Names of projects and trained policies, as folders, tables and JSON hold them: made and read here alone."""
 
 import re
 from typing import NamedTuple
@@ -7,6 +7,24 @@ from mlgo.core.errors import ArtifactError
 
 _POLICY = re.compile(r"(?P<learner>.+)-s(?P<seed>\d+)")
 _LINEAGE = re.compile(r"(?P<compiler>.+)-(?P<train_set>[^-]+)")
+
+
+class ProjectName(NamedTuple):
+    """A project of a corpus; its text is ``<recipe>`` or ``<recipe>@<form>``, such as ``zlib`` or ``zlib@whole``.
+
+    Attributes:
+        recipe: name of its recipe, without ``.yaml``.
+        form: what its modules are, by the names of ``corpus.form``; empty for that setting itself.
+    """
+
+    recipe: str
+    form: str
+
+    @classmethod
+    def of(cls, text: str) -> "ProjectName":
+        """Read such a text."""
+        recipe, _, form = text.partition("@")
+        return cls(recipe, form)
 
 
 class PolicyName(NamedTuple):

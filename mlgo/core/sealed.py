@@ -13,6 +13,7 @@ from pydantic import Field, field_validator
 
 from mlgo.core.config import Config, Section, parse_section, read_yaml, unique
 from mlgo.core.errors import ConfigError
+from mlgo.core.names import ProjectName
 from mlgo.core.packages import canonical_name
 
 SEALED = Path("config/sealed.yaml")
@@ -158,4 +159,4 @@ def identity_of(recipe: Path) -> Identity:
 def _identities(recipes: Path, splits: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Identity]]:
     for split, projects in splits.items():
         for project in projects:
-            yield split, identity_of(recipes / f"{project}.yaml")
+            yield split, identity_of(recipes / f"{ProjectName.of(project).recipe}.yaml")

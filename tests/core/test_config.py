@@ -187,6 +187,28 @@ def test_a_project_twice_in_one_split(values):
         parse_config(values)
 
 
+def test_a_project_in_several_forms(values):
+    values["corpus"]["splits"]["train"] = ["a", "a@whole", "a@thin"]
+    assert parse_config(values).corpus.splits.train == ["a", "a@whole", "a@thin"]
+
+
+@pytest.mark.parametrize(
+    ("split", "project", "form", "message"),
+    [
+        ("train", "a@program", "objects", "a@program: no such form; a project may have the forms whole, thin"),
+        ("train", "a@", "objects", "a@: no such form"),
+        ("validation", "a@whole", "objects", "a@whole: projects that judge have the form of corpus.form"),
+        ("test", "a@thin", "objects", "a@thin: projects that judge have the form of corpus.form"),
+        ("train", "a@whole", "program", "a@whole: with form program all projects are programs"),
+    ],
+)
+def test_forms_that_a_project_may_not_have(split, project, form, message, values):
+    values["corpus"]["splits"][split].append(project)
+    values["corpus"]["form"] = form
+    with pytest.raises(ConfigError, match=message):
+        parse_config(values)
+
+
 @pytest.mark.parametrize("value", [None, [], 3, "text"])
 def test_not_a_mapping(value):
     with pytest.raises(ConfigError):

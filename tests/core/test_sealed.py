@@ -86,6 +86,15 @@ def test_a_project_in_two_splits_under_two_recipes(sealed, again, common):
     check(sealed, train=["other", "again"])
 
 
+@pytest.mark.parametrize("form", ["whole", "thin"])
+def test_a_project_in_another_form_is_the_same_project(sealed, form):
+    with pytest.raises(ConfigError, match="project thing of the sealed test set"):
+        check(sealed, train=[f"thing@{form}"])
+    with pytest.raises(ConfigError, match="are the same project other; a project is in one split"):
+        check(sealed, train=[f"other@{form}"], validation=["other"])
+    check(sealed, train=["other", f"other@{form}"])
+
+
 def test_a_sealed_project_without_a_recipe(sealed):
     (sealed.parent / "sealed/thing.yaml").unlink()
     with pytest.raises(ConfigError, match=r"sealed\.yaml names thing, but there is no .*thing\.yaml"):

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from mlgo.core.artifacts import MODULES, RESULTS, SCORES, read_provenance, read_table
+from mlgo.policy.stored import load_policy
 from tests.pipeline.conftest import Checkout
 
 pytestmark = pytest.mark.slow
@@ -38,3 +39,27 @@ def test_policies_are_trained_and_evaluated_on_them(run):
     assert {row["policy"] for row in results} == {"bc", "marginal"}
     assert all(row["num_questions"] for row in results if row["language"] == "c++")
     assert json.loads((data / "report/metrics.json").read_text())
+
+
+MIXED = """
+corpus: {splits: {train: [json, json@whole, json@thin, lz], validation: [graph], test: [calc]}}
+train: {algorithms: [marginal]}
+"""
+
+
+def test_a_training_project_in_several_forms(tmp_path):
+    checkout = Checkout(tmp_path)
+    (checkout.root / "mixed.yaml").write_text(MIXED)
+    ended = checkout.run(*checkout.snakemake("--configfile", "config/presets/tiny.yaml", "mixed.yaml"))
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    rows = read_table(checkout.root / "data/corpus/modules.parquet", MODULES).to_pylist()
+    taken = [(row["project"], row["module"]) for row in rows if not row["skip_reason"]]
+    sources = {name for project, name in taken if project == "json"}
+    assert len(sources) > 1
+    assert [name for project, name in taken if project == "json@whole"] == ["json@whole.so"]
+    assert {name for project, name in taken if project == "json@thin"} == {f"json@thin.so:{name}" for name in sources}
+    assert {row["split"] for row in rows if row["project"].startswith("json")} == {"train"}
+    scores = read_table(checkout.root / "data/baseline/scores.parquet", SCORES).to_pylist()
+    assert {row["failure"] for row in scores} == {""}
+    assert {row["project"] for row in scores} == {"json", "json@whole", "json@thin", "lz", "graph", "calc"}
+    assert load_policy(checkout.root / "data/policies/marginal-s0").features

@@ -70,7 +70,7 @@ POLICY = ["policy.json", "weights.npy"]
 
 
 wildcard_constraints:
-    project=r"[\w.+-]+",
+    project=r"[\w.+@-]+",
     seed=r"\d+",
     policy=r"[a-z][a-z0-9]*-s\d+",
 

@@ -5,6 +5,7 @@
 include: "common.smk"
 
 
+from mlgo.core.names import ProjectName
 from mlgo.core.sealed import SEALED, load_sealed
 from mlgo.experiments.matrix import expand as expand_sweep
 from mlgo.experiments.matrix import study_name
@@ -153,7 +154,8 @@ def projects_at(place):
 
 def recipe_at(wildcards):
     """Recipe of a project."""
-    return f"{config_at(wildcards.place)['corpus']['recipes']}/{wildcards.project}.yaml"
+    recipe = ProjectName.of(wildcards.project).recipe
+    return f"{config_at(wildcards.place)['corpus']['recipes']}/{recipe}.yaml"
 
 
 def local_sources(wildcards):
