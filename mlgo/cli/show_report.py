@@ -17,6 +17,7 @@ _EXAMPLES = """\
 mlgo report                                          what the last run found, and where its page is
 mlgo report truth                                    what ships, of how many projects, against what, at what cost
 mlgo report truth --data docs/results/run --into README.md    the table of README.md again
+mlgo report difference --against ../other/data       of two runs on the same corpus: which training gains more
 mlgo report scoreboard --split validation --json     all learners of: make scoreboard
 mlgo report scoreboard --markdown docs/results/scoreboard.md
 mlgo report generalisation --measure exec_bytes      of: make generalisation
@@ -41,6 +42,9 @@ PAGES = {
     "truth": _Page(
         "truth", ("learner", "preset", "markdown", "into"), "what ships, over projects, against what, at what cost"
     ),
+    "difference": _Page(
+        "difference", ("against", "learner", "preset", "markdown"), "by how much one run gains more than another"
+    ),
     "scoreboard": _Page(
         "scoreboard", ("split", "measure", "markdown", "preset"), "what each learner gains, and at what cost"
     ),
@@ -55,7 +59,7 @@ PAGES = {
 """By name."""
 
 _OF_KIND = {"modules": "overview", "choices": "cse"}
-_OF_ONE_RUN = ("overview", "truth")
+_OF_ONE_RUN = ("overview", "truth", "difference")
 """Pages whose settings are those of the run."""
 
 _DEFAULTS = {"measure": measures.DEFAULT.name, "preset": PRESETS / "scoreboard.yaml"}
@@ -77,6 +81,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--project", help="only the units of one project")
     parser.add_argument("--preset", type=Path, help="of the run; for a scoreboard, what its policies were trained with")
     parser.add_argument("--experiments", action="store_true", default=None, help="tell of DVC's experiments instead")
+    parser.add_argument("--against", type=Path, metavar="DIR", help="folder of the results to compare with")
     parser.add_argument("--learner", help="whose policies (default: the last that was trained)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the page as Markdown as well")
@@ -94,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
         args.page = _page_of_the_task(args.preset)
         args.preset = args.preset if "preset" in PAGES[args.page].options else None
     page = PAGES[args.page]
-    for name in ("split", "measure", "project", "learner", "preset", "experiments", "markdown", "into"):
+    for name in ("split", "measure", "project", "learner", "preset", "experiments", "against", "markdown", "into"):
         if getattr(args, name) is not None and name not in page.options:
             raise ConfigError(f"mlgo report {args.page} takes no --{name}; see mlgo report --help")
         if getattr(args, name) is None and args.page not in _OF_ONE_RUN:

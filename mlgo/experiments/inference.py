@@ -378,6 +378,29 @@ def gains(after: np.ndarray, before: np.ndarray, bootstrap: Bootstrap) -> list[G
     return [Gain(point, min(below, point), max(above, point)) for point, below, above in ends]
 
 
+def differences(first: np.ndarray, second: np.ndarray, before: np.ndarray, bootstrap: Bootstrap) -> list[Gain]:
+    """By how much one contender's total, geometric mean and median gain exceed another's, with intervals.
+
+    A resample has the same projects and the same seeds of both.
+
+    Args:
+        first: float64 [num_seeds, num_projects], scores of one.
+        second: the same of the other.
+        before: float64 [num_projects], scores of the baseline of both.
+        bootstrap: number and seed of the draws, coverage of the intervals.
+    """
+    if not len(before):
+        return [Gain()] * 3
+    ours, theirs = (gains(after, before, replace(bootstrap, resamples=0)) for after in (first, second))
+    points = [float(one.value or 0.0) - float(other.value or 0.0) for one, other in zip(ours, theirs, strict=True)]
+    if not bootstrap.resamples or len(before) < 2:
+        return [Gain(point) for point in points]
+    drawn = resampled(first, before, bootstrap) - resampled(second, before, bootstrap)  # one generator draws both
+    low, high = interval(drawn, bootstrap.confidence, len(before))
+    ends = zip(points, low.tolist(), high.tolist(), strict=True)
+    return [Gain(point, min(below, point), max(above, point)) for point, below, above in ends]
+
+
 def by_project(scores: np.ndarray, number: np.ndarray) -> np.ndarray:
     """Sums over the items of each project, float64 [num_seeds, num_projects].
 
