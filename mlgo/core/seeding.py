@@ -1,6 +1,7 @@
 """One root seed, many independent named generators."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -23,7 +24,9 @@ def generator(seed: int, *names: str | int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *words])))
 
 
-def sample(items: Sequence[Item], count: int, seed: int, *names: str | int) -> list[Item]:
+def sample(
+    items: Sequence[Item], count: int, seed: int, *names: str | int, turns: Sequence[str] | None = None
+) -> list[Item]:
     """Draw ``count`` items without replacement, in their given order; all of them when there are no more.
 
     Args:
@@ -31,8 +34,20 @@ def sample(items: Sequence[Item], count: int, seed: int, *names: str | int) -> l
         count: how many.
         seed: root seed of the run.
         names: path of the purpose, see `generator`.
+        turns: group of each item, if groups take turns: then each gives as many as any other, or all it has. Without
+            them each item is as likely as any other.
     """
     if len(items) <= count:
         return list(items)
-    chosen = generator(seed, "sample", *names).choice(len(items), count, replace=False)
-    return [items[int(i)] for i in sorted(chosen)]
+    rng = generator(seed, "sample", *names)
+    if turns is None:
+        chosen = rng.choice(len(items), count, replace=False).tolist()
+    else:
+        taken: Counter[str] = Counter()
+        turn = {}
+        for i in rng.permutation(len(items)).tolist():
+            turn[i] = taken[turns[i]]
+            taken[turns[i]] += 1
+        # Sorting is stable, so groups come in random order within a turn.
+        chosen = sorted(rng.permutation(len(items)).tolist(), key=turn.__getitem__)[:count]
+    return [items[i] for i in sorted(chosen)]

@@ -251,11 +251,19 @@ class ModuleCompiles(Compiles[ScoredModule]):
         """Training modules that still compile."""
         return [one for one in self.train if one.module.key not in self._quarantine]
 
-    def draw(self, most: int, number: int) -> list[ScoredModule]:
-        """See `Compiles.draw`."""
+    def draw(self, most: int, number: int, by_project: bool = False) -> list[ScoredModule]:
+        """See `Compiles.draw`.
+
+        Args:
+            most: how many.
+            number: of the step.
+            by_project: whether projects take turns, instead of all modules being alike.
+        """
         if self._drawn is None or self._drawn[0] != (most, number):  # the same to a step, whatever fails meanwhile
             context = self._context
-            drawn = sample(self.fit, most, context.seed, context.order.learner.name, "modules", number)
+            names = context.order.learner.name, "modules", number
+            projects = [one.module.project for one in self.fit] if by_project else None
+            drawn = sample(self.fit, most, context.seed, *names, turns=projects)
             self._drawn = (most, number), drawn
         return self._drawn[1]
 

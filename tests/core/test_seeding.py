@@ -66,3 +66,18 @@ def test_samples_are_fair():
         for item in sample(range(10), 3, seed, "fair"):
             counts[item] += 1
     assert np.all(np.abs(counts - 150) < 60)  # standard deviation of each is about 10
+
+
+def test_groups_take_turns():
+    items = [f"{group}{number}" for group, count in (("a", 50), ("b", 3), ("c", 1)) for number in range(count)]
+    groups = [item[0] for item in items]
+    for count, expected in ((3, (1, 1, 1)), (6, (3, 2, 1)), (10, (6, 3, 1)), (54, (50, 3, 1))):
+        drawn = sample(items, count, 0, "turns", turns=groups)
+        assert [sum(one[0] == group for one in drawn) for group in "abc"] in (
+            list(expected),
+            [2, 3, 1] if count == 6 else None,  # who is first in the third turn is up to chance
+        )
+        assert drawn == sorted(set(drawn), key=items.index)
+    firsts = {sample(items, 1, seed, "turns", turns=groups)[0][0] for seed in range(40)}
+    assert firsts == {"a", "b", "c"}
+    assert sample(items, 9, 1, "turns", turns=groups) != sample(items, 9, 2, "turns", turns=groups)

@@ -99,7 +99,7 @@ def _of_modules(context: ModuleContext) -> Trained:
             jobs = exploring_jobs(
                 joint(members),
                 [Policy(task, scaling, shape, member) for member in members],
-                training.draw(config.modules, round_),
+                compiles.draw(config.modules, round_, by_project=config.draw == "projects"),
                 compiles.bitcode,
                 (config.compiles, config.max_compiles),
                 config.questions,
