@@ -136,6 +136,7 @@ def settings() -> CompileConfig:
         answer_timeout_s=30.0,
         max_questions=1_000_000,
         ir2vec="",
+        tell_heuristic=False,
         max_memory_gb=8.0,
     )
 

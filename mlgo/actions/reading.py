@@ -29,7 +29,8 @@ def check_features(wanted: Sequence[str], offered: Sequence[str], what: str) -> 
     if missing:
         raise PolicyError(
             f"{what} lacks {len(missing)} of the policy's features ({', '.join(missing[:5])}); "
-            "it was trained for another task or LLVM version, or with another compile.ir2vec"
+            "it was trained for another task or LLVM version, or with another compile.ir2vec "
+            "or compile.tell_heuristic"
         )
 
 

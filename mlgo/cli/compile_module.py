@@ -18,7 +18,7 @@ from mlgo.core.scratch import scratch_directory
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.policy.stored import load_stored, model_file
 from mlgo.problems.llvm.advisors import ConstantAdvisor, EchoAdvisor
-from mlgo.problems.llvm.ir2vec import embedded
+from mlgo.problems.llvm.sending import seen_by
 from mlgo.problems.llvm.task import Advisor, Setting, Task, get_task
 from mlgo.rollout.logged import logged_episode, write_episode, write_training_log
 
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
     config = read_config(args)
     task, toolchain = get_task(args.task or config.task), find_toolchain(config.toolchain, config.target)
     advisor = parse_policy(args.policy, task, toolchain, args.module)
-    settings = embedded(config.compile, getattr(advisor, "features", ()))
+    settings = seen_by(getattr(advisor, "features", ()), task, config.compile)
     with scratch_directory() as folder:
         bitcode = find_bitcode(args.module, args.corpus, config, task, toolchain, folder)
         result = compile_under_advice(

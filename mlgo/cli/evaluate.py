@@ -33,7 +33,7 @@ from mlgo.experiments.inference import Bootstrap
 from mlgo.experiments.looks import LOG, Look, look_of, write_look
 from mlgo.lto.project import Tools
 from mlgo.policy.stored import StoredPolicy, load_stored, model_file
-from mlgo.problems.llvm.ir2vec import embedded
+from mlgo.problems.llvm.sending import seen_by
 from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost
 from mlgo.rollout.linked_search import SearchSettings, measure_search
@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> None:
     if args.search and args.form == "thin":
         raise ConfigError("--search looks at one compile of a module, --form thin has two; leave one of both out")
     policy = load_stored(args.policy, *([Binary] if args.search else []))
-    compiling = embedded(values.section("compile", CompileConfig), policy.features)
+    compiling = seen_by(policy.features, get_task(policy.task), values.section("compile", CompileConfig))
     for subject in subjects:
         subject.check(policy.task, compiling.optimization)
     look = _look(args, policy, subjects)

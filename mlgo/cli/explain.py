@@ -16,7 +16,7 @@ from mlgo.core.config import judged_split
 from mlgo.core.scratch import scratch_directory
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.policy.stored import load_policy
-from mlgo.problems.llvm.ir2vec import embedded
+from mlgo.problems.llvm.sending import seen_by
 from mlgo.problems.llvm.task import get_task
 from mlgo.report.importance import feature_importances
 from mlgo.rollout.compiles import CompileHost
@@ -83,7 +83,7 @@ def _importance(args: argparse.Namespace) -> None:
 def _regressions(args: argparse.Namespace) -> None:
     config, policy = read_config(args), load_policy(args.policy, Binary)
     task, toolchain = get_task(policy.task), find_toolchain(config.toolchain, config.target)
-    compiling = embedded(config.compile, policy.features)
+    compiling = seen_by(policy.features, task, config.compile)
     corpus, objective = args.data / "corpus", compiling.objective
     results = read_table(args.data / "evaluation" / "results.parquet", RESULTS)
     copies = needed_copies(compiling, args.data / "baseline")

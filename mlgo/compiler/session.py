@@ -198,7 +198,7 @@ def compile_under_advice(
         module: bitcode or textual IR.
         advisor: answers the questions.
         settings: level, size stop and deadlines.
-        with_default: ask for the heuristic's decision as an additional feature.
+        with_default: ask for the heuristic's decision as an additional feature, whatever the settings say.
         record: keep the raw observations in the result.
         remark: reports to count, instead of watching for an early stop.
         known: first questions, answered without waiting for them.
@@ -213,9 +213,11 @@ def compile_under_advice(
         CompileError: the compile failed, took too long, or broke the protocol, or the program is not right.
         PolicyError: the advisor does not fit what the compiler offers.
         ReplayMismatch: the known questions were not the ones that came.
-        ConfigError: ``compile.ir2vec`` is no vocabulary, or not for this task.
+        ConfigError: ``compile.ir2vec`` is no vocabulary or not for this task, nor is ``compile.tell_heuristic``.
     """
     vocabulary = task.ir2vec(settings.ir2vec)
+    task.check_told(settings.tell_heuristic)
+    with_default = with_default or settings.tell_heuristic
     with scratch_directory() as directory, Channel(directory) as channel:
         output = directory / "module.o"
         costs, calls = _costs_file(task, directory), directory / "calls.yaml" if with_credit else None

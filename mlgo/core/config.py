@@ -107,6 +107,9 @@ class CompileConfig(Section):
     """Vocabulary of the embeddings that LLVM 22 and newer add to each question about a call: counts (how often each
     opcode, type and kind of operand occurs in callee and caller), random-N (N random sums of these counts), or a file
     in IR2Vec's format. Empty for none."""
+    tell_heuristic: bool
+    """Whether LLVM's own decision is a feature of each question. Then a policy can agree with it exactly where it knows
+    nothing better. LLVM 21 and newer; no exported model takes it."""
 
 
 DEFAULT_COMPILE = CompileConfig(
@@ -118,6 +121,7 @@ DEFAULT_COMPILE = CompileConfig(
     answer_timeout_s=60.0,
     max_questions=1_000_000,
     ir2vec="",
+    tell_heuristic=False,
 )
 """Section ``compile`` of config/config.yaml, for what runs without that file; a test holds the two together."""
 

@@ -97,7 +97,8 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         self.toolchain = find_toolchain(toolchain, target)
         self.header = probe_channel(self.toolchain, self.task, self.settings)
         self._store = self._open(Path(trees)) if trees is not None else None
-        told = {self.toolchain.quirks.default_slot, *self.task.default_features} if self.task.default else set()
+        hides = self.task.default is not None and not self.settings.tell_heuristic
+        told = {self.toolchain.quirks.default_slot, *self.task.default_features} if hides else set()
         self.features = observed(self.header, frozenset(told))
         self.observation_space = observation_space(self.features)  # type: ignore[assignment]
         self.action_space = self.task.actions.gymnasium_space(gymnasium.spaces, self.header)

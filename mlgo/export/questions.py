@@ -12,6 +12,7 @@ from mlgo.core.seeding import sample
 from mlgo.policy.policy import Policy
 from mlgo.policy.vocabulary import values_of
 from mlgo.problems.llvm.ir2vec import vocabulary_of
+from mlgo.problems.llvm.task import get_task
 
 PARITY_QUESTIONS = 1000
 """Where not all are asked."""
@@ -21,12 +22,17 @@ def asked_features(policy: Policy) -> tuple[str, ...]:
     """Features that a model is fed.
 
     Raises:
-        PolicyError: some are numbers of embeddings, which no exported model takes yet.
+        PolicyError: some are none of LLVM's models: numbers of embeddings, or the heuristic's decision.
     """
     if vocabulary := vocabulary_of(policy.features):
         raise PolicyError(
             f"the policy looks at embeddings (compile.ir2vec: {vocabulary}), which LLVM sends as vectors and no "
             "exported model takes; use it in mlgo compile and mlgo evaluate, or train one without"
+        )
+    if told := [name for name in policy.features if name in get_task(policy.task).default_features]:
+        raise PolicyError(
+            f"the policy looks at LLVM's own decision ({told[0]}, compile.tell_heuristic), which no exported model is "
+            "told; use it in mlgo compile and mlgo evaluate, or train one without"
         )
     return (*policy.actions.needed, *policy.normalisation.features)
 

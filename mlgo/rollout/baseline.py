@@ -133,7 +133,7 @@ def score_references(
             for row in function_rows(module, advisor, outcome.result)
         ],
         copies,
-        _trace(task, modules, traced),
+        _trace(modules, traced, host.hidden),
         [
             {"project": module.project, "module": module.name, "advisor": advisor, "seconds": outcome.result.seconds}
             for (module, advisor), outcome in zip(pairs, outcomes, strict=True)
@@ -272,9 +272,9 @@ def _score_row(module: Module, advisor: str, outcome: CompileOutcome, remark: st
     }
 
 
-def _trace(task: Task, modules: Sequence[Module], outcomes: Mapping[str, CompileOutcome]) -> pa.Table | None:
+def _trace(modules: Sequence[Module], outcomes: Mapping[str, CompileOutcome], hidden: Sequence[str]) -> pa.Table | None:
     tables = [
-        _module_trace(task, module, outcome.result)
+        _module_trace(module, outcome.result, hidden)
         for module in modules
         if (outcome := outcomes.get(module.key)) is not None and outcome.result is not None and outcome.result.header
     ]
@@ -285,7 +285,7 @@ def _trace(task: Task, modules: Sequence[Module], outcomes: Mapping[str, Compile
     return pa.concat_tables(tables)
 
 
-def _module_trace(task: Task, module: Module, result: CompileResult) -> pa.Table:
+def _module_trace(module: Module, result: CompileResult, hidden: Sequence[str]) -> pa.Table:
     header = result.header
     assert header is not None
     assert header.advice is not None
@@ -293,7 +293,7 @@ def _module_trace(task: Task, module: Module, result: CompileResult) -> pa.Table
     features = {
         spec.name: feature_array(spec, payloads, header.offset(spec.name))
         for spec in header.features
-        if spec.name not in task.default_features
+        if spec.name not in hidden
     }
     num_steps = len(payloads)
     answers = pa.array(np.frombuffer(result.answers, header.advice.dtype))

@@ -38,6 +38,7 @@ class CompileHost(Closing):
         num_compiled: of these, the ones that no tree held, failed ones included.
         num_questions: questions of these compiles.
         num_known_questions: of these, the ones that were answered in advance.
+        hidden: features that no policy may see: the heuristic's decision, where the settings do not tell it.
 
     Args:
         toolchain: compiler to use.
@@ -49,9 +50,10 @@ class CompileHost(Closing):
         workers: where they run.
 
     Raises:
-        ConfigError: unknown task, an objective that its compiles do not have, or embeddings.
+        ConfigError: unknown task, an objective that its compiles do not have, embeddings that they do not have, or the
+            heuristic's decision where it is not told.
         ToolchainError: the task runs programs, and valgrind or the linker is missing; or the compiler is too old for
-            embeddings.
+            embeddings, or for the heuristic's decision.
         WorkerError: there are no such workers.
     """
 
@@ -69,6 +71,10 @@ class CompileHost(Closing):
         task.check_objective(settings.objective)
         if task.ir2vec(settings.ir2vec) and toolchain.version[0] < OLDEST_LLVM:  # now, for one message
             raise ToolchainError(f"compile.ir2vec needs LLVM {OLDEST_LLVM} or newer, this is {toolchain.name}")
+        task.check_told(settings.tell_heuristic)
+        if settings.tell_heuristic and toolchain.quirks.default_hides_a_feature:
+            raise ToolchainError(f"compile.tell_heuristic needs LLVM 21 or newer, this is {toolchain.name}")
+        self.hidden = () if settings.tell_heuristic else task.default_features
         runner = None
         if task.measure.of_run:
             cache = (shared_folder() / "zig-cache").absolute()

@@ -149,7 +149,9 @@ def read_episode(path: Path) -> LoggedEpisode:
             origin["compiler"],
             origin["compiler_sha256"],
             origin["target"],
-            parse_section(CompileConfig, {"ir2vec": ""} | origin["compile"]),  # of before there was one
+            parse_section(
+                CompileConfig, {"ir2vec": "", "tell_heuristic": False} | origin["compile"]
+            ),  # of before there was one
             row["with_default"],
             result,
         )

@@ -20,7 +20,7 @@ def tree_key(toolchain: Toolchain, task: Task, settings: CompileConfig, copies: 
     shares = [copies.sha256] if copies else []  # sizes by shares hold for these shares only
     vocabulary = task.ir2vec(settings.ir2vec)
     words = Path(vocabulary.name) if vocabulary else None
-    asking = task.flags(Path("BASE"), 1.0, with_default=False, vocabulary=words)
+    asking = task.flags(Path("BASE"), 1.0, with_default=settings.tell_heuristic, vocabulary=words)
     options = [toolchain.name, *toolchain.back_end[1:], *asking, *shares]
     return TreeKey(
         toolchain.sha256,

@@ -157,7 +157,7 @@ class HidingHost:
     HIDDEN = "callee_basic_block_count"
 
     def __init__(self, host):
-        self._host = host
+        self._host, self.hidden = host, host.hidden
 
     def compile_all(self, jobs, label=""):
         jobs = list(jobs)

@@ -40,6 +40,7 @@ try:
     if KIND == "modules":
         get_task(config["task"]).check_objective(config["compile"]["objective"])
         get_task(config["task"]).ir2vec(config["compile"]["ir2vec"])
+        get_task(config["task"]).check_told(config["compile"]["tell_heuristic"])
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
 
@@ -54,8 +55,12 @@ POLICIES = [
     for algorithm in config["train"]["algorithms"]
     for seed in config["train"]["seeds"]
 ]
-# No exported model takes embeddings yet.
-EXPORTED = [] if config["compile"]["ir2vec"] else POLICIES
+# No exported model takes what LLVM's own models are not given.
+EXPORTED = (
+    []
+    if config["compile"]["ir2vec"] or config["compile"]["tell_heuristic"]
+    else POLICIES
+)
 
 # Programs that run, and what became of them: part of every evaluation, or on request.
 PROGRAM_RECIPES = config["evaluate"]["programs"] or "config/programs"

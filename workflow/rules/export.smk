@@ -25,7 +25,7 @@ rule export_nothing:
         mem_mb=memory(500),
         runtime=minutes(30),
     shell:
-        "echo 'No exported model takes embeddings (compile.ir2vec) yet, so this run exports none.' >{output} 2>{log}"
+        "echo 'No exported model takes embeddings (compile.ir2vec) or what LLVM itself decides (compile.tell_heuristic).' >{output} 2>{log}"
 
 
 rule export_policy:

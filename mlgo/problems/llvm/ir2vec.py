@@ -20,7 +20,6 @@ from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Any
 
-from mlgo.core.config import CompileConfig
 from mlgo.core.errors import ConfigError, ProtocolError
 from mlgo.core.files import place
 from mlgo.core.types import TensorSpec
@@ -138,13 +137,10 @@ def vocabulary_of(features: Iterable[str]) -> str:
     return next((found[1] for name in features if (found := _FEATURE.fullmatch(name))), "")
 
 
-def embedded(settings: CompileConfig, features: Iterable[str]) -> CompileConfig:
-    """Settings of a compile under a policy with these features: where they name no vocabulary, it is the policy's.
-
-    A policy with a vocabulary from a file needs that file in ``compile.ir2vec``; its features are missing otherwise.
-    """
+def made_vocabulary(features: Iterable[str]) -> str:
+    """The setting that makes a policy's features; empty where they need none, or one from a file."""
     made = _KIND.fullmatch(vocabulary_of(features))
-    return settings.model_copy(update={"ir2vec": made[0]}) if made and not settings.ir2vec else settings
+    return made[0] if made else ""
 
 
 def _counts() -> Rows:

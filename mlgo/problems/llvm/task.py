@@ -247,9 +247,21 @@ class Task:
             raise ConfigError(f"compile.ir2vec: the compiler sends no embeddings for task {self.name}; leave it empty")
         return find_vocabulary(setting)
 
+    def check_told(self, tell_heuristic: bool) -> None:
+        """Refuse ``compile.tell_heuristic`` where the compiler does not tell.
+
+        Raises:
+            ConfigError: it does not.
+        """
+        if tell_heuristic and self.default is None:
+            raise ConfigError(
+                f"compile.tell_heuristic: the compiler does not tell its own decisions for task {self.name}; set it to "
+                "false"
+            )
+
     @property
     def default_features(self) -> tuple[str, ...]:
-        """Names of the features that tell the heuristic's decision; no policy may look at them."""
+        """Names of the features that tell the heuristic's decision; hidden without ``compile.tell_heuristic``."""
         return (self.default.feature,) if self.default else ()
 
     @property

@@ -14,7 +14,8 @@ from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.problems.llvm.advisors import EchoAdvisor
-from mlgo.problems.llvm.ir2vec import embedded, find_vocabulary, keep_vocabulary, vocabulary_of
+from mlgo.problems.llvm.ir2vec import find_vocabulary, keep_vocabulary, vocabulary_of
+from mlgo.problems.llvm.sending import seen_by
 from mlgo.problems.llvm.task import get_task
 from mlgo.rollout import CompileHost
 
@@ -161,15 +162,15 @@ def test_a_policy_of_another_vocabulary(vocabulary, compiled, leaves_nothing):
         compiled(vocabulary, policy(1.0, 0.0))
 
 
-def test_settings_follow_the_policy(settings):
+def test_settings_follow_the_policy(settings, task):
     assert vocabulary_of(policy(1.0, 0.0).features) == "counts"
     assert vocabulary_of(["callee_random-16[3]"]) == "random-16"
     assert vocabulary_of(["callee_0123456789ab[0]"]) == "0123456789ab"
     assert vocabulary_of(["callee_users", "is_multiple_blocks"]) == ""
-    assert embedded(settings, ["callee_users", "callee_counts[Load]"]).ir2vec == "counts"
-    assert embedded(settings, ["callee_0123456789ab[0]"]) == embedded(settings, ["callee_users"]) == settings
+    assert seen_by(["callee_users", "callee_counts[Load]"], task, settings).ir2vec == "counts"
+    assert seen_by(["callee_0123456789ab[0]"], task, settings) == seen_by(["callee_users"], task, settings) == settings
     chosen = settings.model_copy(update={"ir2vec": "own.json"})
-    assert embedded(chosen, ["callee_counts[Load]"]) == chosen
+    assert seen_by(["callee_counts[Load]"], task, chosen) == chosen
 
 
 BAD_FILES = {
