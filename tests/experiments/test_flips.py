@@ -1,0 +1,39 @@
+"""What single decisions are worth, by hand."""
+
+import pytest
+
+from mlgo.experiments.flips import tell_flips
+
+
+def row(module, change, logit, inlined=False, language="c"):
+    return {
+        **{"project": "p", "module": module, "language": language, "split": "validation", "question": 0, "times": 1},
+        **{"inlined": inlined, "logit": logit, "change": change, "score": 100.0},
+    }
+
+
+ROWS = [
+    row("a", -10.0, 2.0),  # the policy would inline, and is right
+    row("a", 30.0, 1.0),  # would, and is wrong
+    row("a", 0.0, -1.0),
+    row("a", -20.0, 1.0, inlined=True),  # would not take it back: it expects -1
+    row("b", 5.0, 3.0, language="c++"),
+    row("b", None, 3.0, language="c++"),
+]
+
+
+def test_figures():
+    everything, of_c, of_cpp = tell_flips(ROWS)
+    assert (of_c.scope, of_c.num_modules, of_c.num_flips, of_c.saving) == ("c", 1, 4, 0.5)
+    assert (of_c.mean_saving, of_c.mean_loss) == (15.0, 30.0)
+    # 2 before 1 and -1; -1 after 1, and level with -1
+    assert of_c.ranking == pytest.approx((1 + 1 + 0 + 0.5) / 4)
+    assert (of_c.chosen, of_c.mean_of_chosen) == (0.5, 10.0)
+    assert (of_cpp.num_flips, of_cpp.saving, of_cpp.mean_saving, of_cpp.ranking) == (1, 0.0, 0.0, None)
+    assert (everything.num_modules, everything.num_flips, everything.ranking) == (2, 5, of_c.ranking)
+
+
+def test_nothing():
+    assert tell_flips([row("a", None, 1.0)]) == []
+    (one, _) = tell_flips([row("a", 1.0, -1.0)])
+    assert (one.chosen, one.mean_of_chosen) == (0.0, None)
