@@ -1,6 +1,6 @@
 """Temporary folders that do not outlive their process, even one killed by SIGKILL.
 
-Each process owns ``$TMPDIR/mlgo-<uid>/<random>/`` and holds a lock on a file in it. A clean exit removes the
+Each process owns ``$TMPDIR/mlgo-<uid>/<pid>-<random>/`` and holds a lock on a file in it. A clean exit removes the
 folder; folders of dead processes are recognised by their free lock and removed by the next process that starts.
 """
 
@@ -9,11 +9,14 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 _LOCK_NAME = "owner.lock"
+_CHILD_EXECS_WITHIN_S = 1.0
+"""A process killed while it starts another: the new one holds the lock until it has become its program."""
 _owned: dict[int, tuple[Path, int]] = {}
 _shared: dict[str, int] = {}
 
@@ -28,10 +31,20 @@ def scratch_directory() -> Iterator[Path]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def sweep_abandoned() -> int:
-    """Remove folders whose owners are dead; return how many."""
+def sweep_abandoned(dead: Collection[int] = ()) -> int:
+    """Remove folders whose owners are dead; return how many.
+
+    Args:
+        dead: process ids that are known to be dead; their folders are waited for, a second at most.
+    """
     with _setting_up():
-        return _sweep()
+        removed = _sweep()
+    deadline = time.monotonic() + _CHILD_EXECS_WITHIN_S
+    while any(list(_parent().glob(f"{pid}-*")) for pid in dead) and time.monotonic() < deadline:
+        time.sleep(0.01)
+        with _setting_up():
+            removed += _sweep()
+    return removed
 
 
 def _sweep() -> int:
@@ -92,7 +105,7 @@ def _process_root() -> Path:
         parent = _parent()
         sweep_abandoned()
         with _setting_up():  # nobody sweeps between the making of the folder and its lock
-            root = Path(tempfile.mkdtemp(dir=parent))
+            root = Path(tempfile.mkdtemp(prefix=f"{pid}-", dir=parent))
             lock = os.open(root / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(lock, fcntl.LOCK_EX)
             _owned[pid] = (root, lock)

@@ -82,9 +82,10 @@ class LocalBackend(Backend):
         deadline = time.monotonic() + _STOP_TIMEOUT_S
         for one in self._workers.values():
             one.stop(deadline)
+        dead = [pid for one in self._workers.values() if (pid := one.pid) is not None]
         self._workers.clear()
         self._selector.close()
-        sweep_abandoned()
+        sweep_abandoned(dead)
 
 
 @dataclass(frozen=True)
@@ -170,6 +171,11 @@ class LocalWorker:
         """Kill the process; whoever reads the pipe sees its end. Any thread may do so at any time."""
         if self._process is not None:
             self._process.kill()
+
+    @property
+    def pid(self) -> int | None:
+        """Of its process; None before it has started."""
+        return self._process.pid if self._process is not None else None
 
     def stop(self, deadline: float = 0.0) -> None:
         """Close the pipe, at whose end an idle process returns, and kill it when ``time.monotonic()`` is that late."""

@@ -76,6 +76,18 @@ def test_folders_of_killed_processes_are_swept_by_the_next():
     assert not its_folder.parent.exists()
 
 
+def test_a_lock_that_outlives_its_owner_for_a_moment_is_waited_for():
+    process, folder = start("import os; os.fork() or (time.sleep(0.5), os._exit(0)); print(flush=True); time.sleep(60)")
+    process.stdout.readline()
+    os.kill(process.pid, signal.SIGKILL)  # as when it starts a compiler, which holds the lock until it runs
+    process.wait()
+    process.stdout.close()
+    sweep_abandoned()
+    assert folder.exists()
+    assert sweep_abandoned([process.pid]) >= 1
+    assert not folder.parent.exists()
+
+
 def test_the_own_folder_is_not_swept():
     with scratch_directory() as folder:
         sweep_abandoned()

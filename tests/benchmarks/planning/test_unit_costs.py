@@ -94,5 +94,6 @@ def test_real_generations(toolchain, settings, policy, modules, bitcode, store, 
     assert {module: (one[0], len(one)) for module, one in fresh.items()} == {0: (True, 12), 1: (True, 12)}
     distinct = sum(map(sum, fresh.values()))
     compiled = sum(int((~one.recalled).sum()) for one in run.generations)
-    assert distinct <= compiled <= distinct + 4  # two workers may meet the same outcome at once
+    # The start's outcome is known before the first generation; two workers may meet the same outcome at once.
+    assert distinct - 1 <= compiled <= distinct + 4
     assert run.workers_cpu_s > sum(one.compile_s.sum() for one in run.generations) * 0.1
