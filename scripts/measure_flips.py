@@ -1,6 +1,7 @@
 """Turn single answers of the heuristic round: what is each worth, and does a policy know?
 
-Prints by language how many flips make the object smaller, by how much, and how well the policy tells them from others.
+Prints by language, and by the heuristic's answer, how many flips make the object smaller, by how much, and how well the
+policy tells them from others: which it would make, what these change, and what share of all savings they find.
 A ranking of 0.5 is that of a coin, 1 that of someone who knows.
 
 Example:
@@ -37,8 +38,8 @@ from mlgo.rollout.flips import measure_flips
 from mlgo.rollout.scored import load_scored_modules, with_questions
 
 TABLE = [
-    text_column("modules", lambda row: row.scope),
-    count_column("number", lambda row: row.num_modules),
+    text_column("calls", lambda row: row.scope),
+    count_column("modules", lambda row: row.num_modules),
     count_column("flips", lambda row: row.num_flips),
     Column("save", lambda row, style: style.share(row.saving)),
     Column("bytes, mean", lambda row, style: f"{row.mean_saving:.0f}"),
@@ -46,6 +47,8 @@ TABLE = [
     Column("ranking by the policy", lambda row, style: style.rank(row.ranking)),
     Column("it would make", lambda row, style: style.share(row.chosen)),
     Column("these change", lambda row, style: "-" if row.mean_of_chosen is None else f"{row.mean_of_chosen:+.1f}"),
+    Column("of these save", lambda row, style: style.share(row.right)),
+    Column("savings found", lambda row, style: style.share(row.found)),
 ]
 
 

@@ -12,7 +12,7 @@ class FlipFigures:
     """Flips of some modules.
 
     Attributes:
-        scope: all, or a language.
+        scope: all, a language, or a language and what the heuristic answers there.
         num_modules: that have flips.
         num_flips: that compiled.
         saving: share of them that lower the score.
@@ -22,6 +22,8 @@ class FlipFigures:
             that of a coin; None without such pairs.
         chosen: share of the flips that the policy would make.
         mean_of_chosen: mean change of these, negative is smaller; None if it would make none.
+        right: share of these that lower the score; None if it would make none.
+        found: share of what all flips save that these save; None if none saves.
     """
 
     scope: str
@@ -33,18 +35,22 @@ class FlipFigures:
     ranking: float | None
     chosen: float
     mean_of_chosen: float | None
+    right: float | None
+    found: float | None
 
 
 def tell_flips(rows: Iterable[Mapping[str, Any]]) -> list[FlipFigures]:
-    """Figures of all flips, and by language.
+    """Figures of all flips, by language, and by language and the heuristic's answer.
 
     Args:
         rows: of ``artifacts.FLIPS``.
     """
     known = [row for row in rows if row["change"] is not None]
-    scopes = {"all": known}
-    for row in known:
-        scopes.setdefault(row["language"], []).append(row)
+    scopes: dict[str, list[Mapping[str, Any]]] = {"all": known}
+    for language in sorted({row["language"] for row in known}):
+        scopes[language] = of_language = [row for row in known if row["language"] == language]
+        scopes[f"{language}, inlined"] = [row for row in of_language if row["inlined"]]
+        scopes[f"{language}, refused"] = [row for row in of_language if not row["inlined"]]
     return [_figures(scope, chosen) for scope, chosen in scopes.items() if chosen]
 
 
@@ -63,6 +69,8 @@ def _figures(scope: str, rows: list[Mapping[str, Any]]) -> FlipFigures:
         _ranking(rows),
         float(would.mean()),
         float(change[would].mean()) if would.any() else None,
+        float(saves[would].mean()) if would.any() else None,
+        float(abs(change[saves & would].sum() / change[saves].sum())) if saves.any() else None,
     )
 
 
