@@ -97,6 +97,7 @@ def contents(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_another_process_writes_the_same_bytes(task, tmp_path):
     stored(task, tmp_path)
     names = ["saved_model", "tflite"]  # the graph counts functions: a second export of one process has other names
