@@ -116,7 +116,7 @@ def test_exported_models_choose_as_the_policies(allocating):
 def test_the_report_speaks_of_costs(allocating, case):
     page = (allocating.root / "data/report/report.html").read_text()
     assert f"<h1>{case.title}</h1>" in page
-    assert "gain per module, spill cost" in page
+    assert "gain per project, spill cost" in page
     assert "best of all" in page
     assert "No programs have been run under these policies" in page
     assert "Self-test" not in page
