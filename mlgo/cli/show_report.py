@@ -20,6 +20,7 @@ mlgo report truth --data docs/results/run --into README.md    the table of READM
 mlgo report difference --against ../other/data       of two runs on the same corpus: which training gains more
 mlgo report scoreboard --split validation --json     all learners of: make scoreboard
 mlgo report scoreboard --markdown docs/results/scoreboard.md
+mlgo report budgets --data docs/results/budgets      of kept histories: what a compile buys
 mlgo report generalisation --measure exec_bytes      of: make generalisation
 mlgo report headroom                                 of: make headroom
 mlgo report sweep                                    of: make sweep; the page is data/sweep/sweep.html
@@ -48,6 +49,7 @@ PAGES = {
     "scoreboard": _Page(
         "scoreboard", ("split", "measure", "markdown", "preset"), "what each learner gains, and at what cost"
     ),
+    "budgets": _Page("budgets", ("markdown",), "the best policy that each training has found within so many compiles"),
     "generalisation": _Page(
         "generalisation", ("split", "measure", "markdown"), "gains on other languages and under other compilers"
     ),

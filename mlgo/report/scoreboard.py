@@ -6,17 +6,15 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from mlgo.core.config import load_config, read_settings
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import read_json
 from mlgo.core.learners import LEARNERS
 from mlgo.core.problems import PROBLEMS, Kind
-from mlgo.experiments.budgets import BUDGETS, Progress, progress_of
-from mlgo.experiments.curves import Curve, read_curves
+from mlgo.experiments.curves import read_curves
 from mlgo.experiments.scoreboard import HOMES, Entry, read_scoreboard, training_command
-from mlgo.report.pages import Column, Shown, Table, count_column, gain_column, markdown, text_column, verdict_columns
+from mlgo.report.budgets import budget_page
+from mlgo.report.pages import Column, Shown, Table, count_column, gain_column, text_column, verdict_columns
 
 _CONFIG = Path("config/config.yaml")
 
@@ -41,10 +39,6 @@ by project comes first. Positive gains are lower scores.
   **minutes**, the wall time of one training, depend on what ran before and on what else the machine did.{bounds}
 
 ## Gain within a budget
-
-Reward of the best policy that a training has found within so many compiles, validations included: median over the
-seeds, worst and best seed in parentheses. It is measured on the validation modules that also choose the policy, so it
-says how fast a learner is, not what it gains.
 
 {budgets}
 
@@ -77,7 +71,7 @@ def show(args: argparse.Namespace) -> Shown:
             items="programs" if entries[0].ships else problem.kind,
             measure=f"`{args.measure}`" if problem.kind == "modules" else "the scores",
             bounds="" if all(one.complete for one in entries) else " ≥: a training was killed, so more than this.",
-            budgets=_budgets(read_curves(folder, [policy for one in entries for policy in one.policies])),
+            budgets=budget_page(read_curves(folder, [policy for one in entries for policy in one.policies])),
             commands="\n\n".join(commands),
         )
     record = [
@@ -108,22 +102,6 @@ def _check_preset(policies: Path, entries: Sequence[Entry], preset: Path, kind: 
                     f"{policy} was trained with other settings of {one.learner} than {preset} has; name the preset it "
                     "was trained with (--preset), or run: make scoreboard"
                 )
-
-
-def _budgets(curves: Sequence[Curve]) -> str:
-    """The gain of each learner within some budgets, as a table; those that no training comes near are left out."""
-    found = progress_of(curves)
-    near = [budget for budget in BUDGETS if any(one.within(budget) is not None for one in found)]
-
-    def cell(one: Progress, budget: int) -> str:
-        gains = one.within(budget)
-        if gains is None:
-            return ""
-        return f"{100 * np.median(gains):+.2f} % ({100 * gains.min():+.2f} to {100 * gains.max():+.2f})"
-
-    head = ["learner", "seeds", *(f"{budget:,} compiles" for budget in near)]
-    rows = [[one.learner, str(len(one.seeds)), *(cell(one, budget) for budget in near)] for one in found]
-    return markdown([head, *rows])
 
 
 def _table(entries: Sequence[Entry]) -> Table:
