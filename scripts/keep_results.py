@@ -1,5 +1,7 @@
 """Keep small tables of a run, or of looks at the sealed test set, so that tables of README and docs can be made again.
 
+Of a run it keeps histories of trainings, too, for: mlgo report budgets.
+
 Example:
     python scripts/keep_results.py --data data --output docs/results/run
     python scripts/keep_results.py --looks data/sealed/evaluation/*/objects --output docs/results/sealed
@@ -16,7 +18,10 @@ import pyarrow.compute as pc
 from mlgo.cli.program import run_program
 from mlgo.core.artifacts import PROGRAMS, RESULTS, SHIPPED_SIZES, read_provenance, read_table, write_table
 from mlgo.core.config import judged_split
+from mlgo.core.files import write_bytes
 from mlgo.experiments.programs import find_programs
+
+HISTORIES = "policies/*/history.csv"
 
 
 class Kept(NamedTuple):
@@ -40,6 +45,9 @@ def main() -> None:
 
     for kept in list(of_looks(args.looks) if args.looks else of_run(args.data)):
         write_table(args.output / "evaluation" / kept.name, kept.table, kept.schema, kept.origin)
+    if not args.looks:
+        for history in sorted(args.data.glob(HISTORIES)):
+            write_bytes(args.output / history.relative_to(args.data), history.read_bytes())
 
 
 def of_run(data: Path) -> Iterator[Kept]:

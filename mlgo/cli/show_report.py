@@ -20,7 +20,7 @@ mlgo report truth --data docs/results/run --into README.md    the table of READM
 mlgo report difference --against ../other/data       of two runs on the same corpus: which training gains more
 mlgo report scoreboard --split validation --json     all learners of: make scoreboard
 mlgo report scoreboard --markdown docs/results/scoreboard.md
-mlgo report budgets --data docs/results/budgets      of kept histories: what a compile buys
+mlgo report budgets                                  the best policy within 100 to 30,000 compiles, of all trainings
 mlgo report generalisation --measure exec_bytes      of: make generalisation
 mlgo report headroom                                 of: make headroom
 mlgo report sweep                                    of: make sweep; the page is data/sweep/sweep.html

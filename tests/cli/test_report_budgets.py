@@ -1,8 +1,13 @@
 """`mlgo report budgets`: what trainings have found within so many compiles, from histories that were kept."""
 
 import json
+import subprocess
+import sys
 
 import pytest
+
+from tests.conftest import REPOSITORY, WITHIN_S
+from tests.experiments.test_scoreboard import write_run
 
 HISTORIES = {
     "es-s0": "generation,evaluations,validation_reward\n0,100,0.0\n1,1000,0.03\n",
@@ -47,3 +52,12 @@ def test_nothing_was_trained(mlgo, tmp_path):
     assert run.returncode == 1
     assert "holds no training that compiles" in run.stderr
     assert "run: snakemake" in run.stderr
+
+
+def test_histories_that_are_kept_tell_the_same(mlgo, tmp_path):
+    data, kept = write_run(tmp_path / "data"), tmp_path / "kept"
+    command = [sys.executable, "scripts/keep_results.py", "--data", data, "--output", kept]
+    subprocess.run(command, cwd=REPOSITORY, check=True, timeout=WITHIN_S)
+    first, second = (json.loads(mlgo("report", "budgets", "--data", one, "--json").stdout) for one in (data, kept))
+    assert first == second
+    assert (kept / "evaluation/results.parquet").exists()
