@@ -1,0 +1,45 @@
+"""Join members of policies of learner marginal anew: with another caution, or those of several seeds. Trains nothing.
+
+Less caution departs from the heuristic more often. More members need more time for each decision.
+
+Example:
+    python scripts/rejoin_policies.py data/policies/marginal-s0 --caution 0 --output data/policies/bold-s0
+    python scripts/rejoin_policies.py data/policies/marginal-s* --caution 0.75 --output data/policies/joined-s0
+"""
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from mlgo.cli.program import run_program
+from mlgo.core.errors import ConfigError
+from mlgo.core.files import file_sha256
+from mlgo.core.names import PolicyName
+from mlgo.learn.marginal.rejoin import rejoin
+from mlgo.policy.stored import load_policy, model_file, save_policy
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("policies", type=Path, nargs="+", metavar="DIR", help="folder of a policy")
+    parser.add_argument("--caution", type=float, required=True, help="as marginal.caution; 0 for none")
+    parser.add_argument("--output", type=Path, required=True, help="folder of the joint policy, <name>-s<seed>")
+    args = parser.parse_args()
+    if not 0.0 <= args.caution < float("inf"):
+        raise ConfigError(f"--caution {args.caution}: give a number from 0 on")
+    if args.output in args.policies:
+        raise ConfigError(f"--output {args.output} is one of the policies; give another folder")
+    name = PolicyName.of(args.output.name)
+    joint = rejoin({str(folder): load_policy(folder) for folder in args.policies}, args.caution)
+    origin = {
+        **joint.origin,
+        "algorithm": name.learner,
+        "seed": name.seed,
+        "joined_sha256": [file_sha256(model_file(folder)) for folder in args.policies],
+    }
+    save_policy(replace(joint, origin=origin), args.output)
+    print(f"{args.output}: {origin['marginal']['members']} members, caution {args.caution:g}")
+
+
+if __name__ == "__main__":
+    run_program(main)
