@@ -150,17 +150,22 @@ def test_the_released_page_is_its_card(name):
     assert files["card.json"] == (RELEASED / name / "card.json").read_bytes()
 
 
+def rounded(value):
+    """Numbers to twelve digits: processors differ in the last bit of a logarithm."""
+    if isinstance(value, dict):
+        return {name: rounded(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [rounded(one) for one in value]
+    return float(f"{value:.12g}") if isinstance(value, float) else value
+
+
 def test_the_released_card_tells_what_the_kept_tables_tell():
     folder, results = RELEASED / "marginal-s0", REPOSITORY / "docs/results"
     release = read_release(folder, folder)
     kept = [results / "sealed/evaluation", results / "run/evaluation"]
     card = json.loads(json.dumps(describe(release, None, kept, DEFAULT)))
-    assert {**card, "corpus": None, "version": None} == {
-        **release.card,
-        "corpus": None,
-        "version": None,
-        "files": card["files"],
-    }
+    other = {"corpus": None, "version": None, "files": None}
+    assert rounded({**card, **other}) == rounded({**release.card, **other})
     test, validation = card["gains"]
     # docs/sealed-looks.md, the look at marginal-s0 with all 28 projects
     assert (test["answers"][0]["compared"], test["answers"][0]["projects"]) == (115, 28)
