@@ -46,8 +46,16 @@ def main() -> None:
     for kept in list(of_looks(args.looks) if args.looks else of_run(args.data)):
         write_table(args.output / "evaluation" / kept.name, kept.table, kept.schema, kept.origin)
     if not args.looks:
-        for history in sorted(args.data.glob(HISTORIES)):
-            write_bytes(args.output / history.relative_to(args.data), history.read_bytes())
+        keep_histories(args.data, args.output)
+
+
+def keep_histories(data: Path, output: Path) -> None:
+    """Keep the histories of the run's trainings, and none of trainings that it does not have."""
+    found = {path.relative_to(data) for path in data.glob(HISTORIES)}
+    for old in {path.relative_to(output) for path in output.glob(HISTORIES)} - found:
+        (output / old).unlink()
+    for history in sorted(found):
+        write_bytes(output / history, (data / history).read_bytes())
 
 
 def of_run(data: Path) -> Iterator[Kept]:

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from mlgo.core.files import write_text
 from tests.conftest import REPOSITORY, WITHIN_S
 from tests.experiments.test_scoreboard import write_run
 
@@ -56,6 +57,7 @@ def test_nothing_was_trained(mlgo, tmp_path):
 
 def test_histories_that_are_kept_tell_the_same(mlgo, tmp_path):
     data, kept = write_run(tmp_path / "data"), tmp_path / "kept"
+    write_text(kept / "policies/gone-s0/history.csv", HISTORIES["es-s0"])  # of an earlier run
     command = [sys.executable, "scripts/keep_results.py", "--data", data, "--output", kept]
     subprocess.run(command, cwd=REPOSITORY, check=True, timeout=WITHIN_S)
     first, second = (json.loads(mlgo("report", "budgets", "--data", one, "--json").stdout) for one in (data, kept))

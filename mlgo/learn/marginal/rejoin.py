@@ -26,8 +26,8 @@ def rejoin(policies: Mapping[str, Policy], caution: float) -> Policy:
         PolicyError: one was trained otherwise, or they do not see a question alike.
     """
     (name, first), *_ = policies.items()
-    shape, _ = _shape_of(name, first)
-    members = []
+    shape, num_members = _shape_of(name, first)
+    heuristic, members = heuristic_of(first.weights, shape, num_members), []
     for other, policy in policies.items():
         its_shape, count = _shape_of(other, policy)
         if its_shape != shape or policy.task != first.task or not _see_alike(policy, first):
@@ -36,12 +36,11 @@ def rejoin(policies: Mapping[str, Policy], caution: float) -> Policy:
                 "corpus and one configuration"
             )
         members += list(members_of(policy.weights, shape, count))
-    heuristic = heuristic_of(first.weights, *_shape_of(name, first))
     settings = {**first.origin["marginal"], "caution": caution, "members": len(members)}
     return replace(
         first,
         architecture=cautious_shape(shape, len(members)),
-        weights=cautious(members, shape, heuristic, caution).astype(np.float32),
+        weights=cautious(members, shape, heuristic, caution),
         origin={**first.origin, "marginal": settings},
     )
 
