@@ -3,6 +3,7 @@
 Example:
     python -m benchmarks.host
     python -m benchmarks.host --quick --json
+    python -m benchmarks.host --policy data/policies/marginal-s0
 """
 
 import json
@@ -31,14 +32,16 @@ from mlgo.core.scratch import scratch_directory
 from mlgo.core.seeding import sample
 from mlgo.execution import LocalBackend, Pool, WorkerLost
 from mlgo.execution.cores import claim_core
+from mlgo.policy.policy import Policy
+from mlgo.policy.stored import load_policy
 from mlgo.problems.llvm.advisors import EchoAdvisor, RecordedAdvisor
 from mlgo.problems.llvm.task import Task, get_task
 from mlgo.rollout.scored import ScoredModule, load_scored_modules
 from mlgo.wire.log import Header
 
 HOSTS = ("plain", "c_host", "echo", "mlp", "known")
-"""Plain compile; minimal host in C; our host echoing the default; the same after an MLP 38-64-64-1; all answers
-written in advance."""
+"""Plain compile; minimal host in C; our host echoing the default; the same after an MLP 38-64-64-1, or a policy that is
+given; all answers written in advance."""
 
 _MOST_QUESTIONS = 3000
 _C_SOURCE = Path(__file__).with_name("echo_host.c")
@@ -50,6 +53,7 @@ def bench_host(
     settings: CompileConfig,
     modules: dict[str, list[Path]],
     repeats: int,
+    policy: Policy | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Time all hosts on modules, interleaved, this process and its compilers on one core.
 
@@ -59,6 +63,7 @@ def bench_host(
         settings: compile settings.
         modules: bitcode files by language.
         repeats: rounds; the median over rounds of the sum over modules is reported.
+        policy: network to ask in place of one with random weights.
 
     Returns:
         ``worker_start_s`` (until its first answer) and ``worker_resident_mb`` of a worker process; under
@@ -74,7 +79,7 @@ def bench_host(
     with scratch_directory() as folder:
         c_host = _build_c_host(toolchain, folder)
         languages = {
-            language: _bench_language(toolchain, task, settings, paths, repeats, c_host, language)
+            language: _bench_language(toolchain, task, settings, paths, repeats, c_host, language, policy)
             for language, paths in modules.items()
             if paths
         }
@@ -94,6 +99,7 @@ def _bench_language(
     repeats: int,
     c_host: Path,
     language: str,
+    policy: Policy | None,
 ) -> dict[str, Any]:
     slot = toolchain.quirks.default_slot
     known: dict[Path, tuple[KnownPath, bytes, Header]] = {}
@@ -114,7 +120,7 @@ def _bench_language(
         if host == "known":
             advisor = RecordedAdvisor(answers)
             return compile_under_advice(toolchain, task, module, advisor, settings, known=path).seconds
-        advisors: dict[str, Callable[[str], Any]] = {"echo": EchoAdvisor, "mlp": MlpEcho}
+        advisors: dict[str, Callable[[str], Any]] = {"echo": EchoAdvisor, "mlp": partial(MlpEcho, policy=policy)}
         return compile_under_advice(toolchain, task, module, advisors[host](slot), settings, with_default=True).seconds
 
     totals = np.zeros((repeats, len(HOSTS)))
@@ -202,7 +208,9 @@ def main() -> None:
     parser = compiling_parser(__name__, __doc__)
     parser.add_argument("--modules", type=positive, default=30, help="modules of each language (default: %(default)s)")
     parser.add_argument("--repeats", type=positive, default=5, help="rounds (default: %(default)s)")
+    parser.add_argument("--policy", type=Path, help="folder of a policy to ask in place of the MLP")
     args = parser.parse_args()
+    policy = load_policy(args.policy) if args.policy else None
     config = read_config(args)
     toolchain = find_toolchain(config.toolchain, config.target)
     count, repeats = (6, 3) if args.quick else (args.modules, args.repeats)
@@ -210,7 +218,7 @@ def main() -> None:
         language: list(bitcode_of(args.data, _modules(args.data, language, count, config.seed)).values())
         for language in ("c++", "c")
     }
-    result = bench_host(toolchain, get_task(config.task), config.compile, files, repeats)
+    result = bench_host(toolchain, get_task(config.task), config.compile, files, repeats, policy)
     if args.json:
         print(json.dumps(result, indent=2))
         return

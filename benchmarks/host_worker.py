@@ -22,17 +22,19 @@ from mlgo.wire.log import Header
 
 @dataclass(frozen=True)
 class MlpEcho:
-    """Asks a policy of usual size each question, then answers the default, so that the code stays the same."""
+    """Asks a network each question, then answers the default, so that the code stays the same.
+
+    Attributes:
+        feature: that holds the default.
+        policy: network to ask; None takes one of usual size with random weights.
+    """
 
     feature: str
+    policy: Policy | None = None
 
     def respond_to(self, header: Header) -> Responder:
         """Bind to the header."""
-        features = tuple(spec.name for spec in header.features if spec.name != self.feature)
-        shape = Architecture((len(features), 64, 64, 1))
-        weights = generator(0, "bench", "mlp").standard_normal(shape.num_params).astype(np.float32)
-        scale = np.ones(len(features), np.float32)
-        policy = Policy("inline-size", Normalisation(features, np.zeros_like(scale), scale), shape, weights)
+        policy = self.policy or _random(tuple(spec.name for spec in header.features if spec.name != self.feature))
         think, echo = policy.respond_to(header), EchoAdvisor(self.feature).respond_to(header)
 
         def respond(payload: bytes) -> bytes:
@@ -40,6 +42,13 @@ class MlpEcho:
             return echo(payload)
 
         return respond
+
+
+def _random(features: tuple[str, ...]) -> Policy:
+    shape = Architecture((len(features), 64, 64, 1))
+    weights = generator(0, "bench", "mlp").standard_normal(shape.num_params).astype(np.float32)
+    scale = np.ones(len(features), np.float32)
+    return Policy("inline-size", Normalisation(features, np.zeros_like(scale), scale), shape, weights)
 
 
 def make_reporter(toolchain: Toolchain, task_name: str, settings: CompileConfig) -> Callable[[Any], int]:

@@ -224,17 +224,18 @@ def _words(policy: Policy, trace: pa.Table) -> dict[str, Any]:
 
 
 def _network_words(policy: Policy) -> dict[str, Any]:
-    scaling, layers = policy.normalisation, policy.layers
+    scaling, network = policy.normalisation, policy.network()
+    groups = f" in {network.groups} groups" if network.groups > 1 else ""
     assert isinstance(scaling, Normalisation)
     unit = np.ones_like(scaling.scale) if scaling.unit is None else scaling.unit
     return {
         "model": "network",
-        "title": f"layers of {', '.join(map(str, policy.network().widths))}",
+        "title": f"layers of {', '.join(map(str, network.widths))}{groups}",
         "scaling": {
             key: _floats(one) for key, one in (("unit", unit), ("centre", scaling.centre), ("scale", scaling.scale))
         },
         "clip": CLIP,
-        "layers": [_layer(matrix, bias) for matrix, bias in layers],
+        "layers": [_layer(matrix, bias) for matrix, bias in policy.layers],
     }
 
 
@@ -266,17 +267,19 @@ def _branches(tree: Tree, names: Sequence[str], node: int = 0, indent: str = "  
 
 
 def _layer(matrix: np.ndarray, bias: np.ndarray) -> dict[str, object]:
-    """A matrix [inputs, outputs] without the zeros at the ends of its rows: joined networks are mostly zeros."""
+    """A matrix without the zeros at the ends of its rows: joined networks are mostly zeros."""
     rows: list[str] = []
     weights: list[float] = []
-    for row in matrix:
-        columns = np.flatnonzero(row)
-        first, end = (int(columns[0]), int(columns[-1]) + 1) if columns.size else (0, 0)
-        rows.append(f"{{{len(weights)},{first},{end - first}}}")
-        weights += row[first:end].tolist()
+    groups = matrix[None] if matrix.ndim == 2 else matrix
+    for number, group in enumerate(groups):
+        for row in group:
+            columns = np.flatnonzero(row)
+            first, end = (int(columns[0]), int(columns[-1]) + 1) if columns.size else (0, 0)
+            rows.append(f"{{{len(weights)},{number * group.shape[1] + first},{end - first}}}")
+            weights += row[first:end].tolist()
     return {
-        "num_inputs": matrix.shape[0],
-        "num_outputs": matrix.shape[1],
+        "num_inputs": len(rows),
+        "num_outputs": bias.size,
         "rows": ",".join(rows),
         "weights": _floats(weights or [0.0]),
         "bias": _floats(bias),

@@ -27,6 +27,8 @@ FAILURE = "failure.json"
 
 _NETWORK = 2
 """Format of a network; format 1 knows no units of features."""
+_GROUPED = 5
+"""Format of a network whose hidden units stand in groups."""
 _TREE = 3
 """Format of a decision tree."""
 _IMPORTED = 4
@@ -66,10 +68,12 @@ def save_policy(policy: Policy, folder: Path) -> None:
     if isinstance(shape, Branching):
         record |= {"nodes": shape.num_nodes, "features": list(scaling.features)}
     else:
+        assert isinstance(shape, Architecture)
         assert isinstance(scaling, Normalisation)
         record |= {
-            "format": _NETWORK,
-            "widths": list(policy.network().widths),
+            "format": _NETWORK if shape.groups == 1 else _GROUPED,
+            "widths": list(shape.widths),
+            **({} if shape.groups == 1 else {"groups": shape.groups}),
             "features": list(scaling.features),
             "centre": [float(value) for value in scaling.centre],
             "scale": [float(value) for value in scaling.scale],
@@ -192,18 +196,23 @@ def load_model(folder: Path, decode: Callable[[Path, dict[str, Any], np.ndarray]
 
 
 def decode_architecture(folder: Path, record: dict[str, Any]) -> Architecture:
-    """Read the layer widths of a network.
+    """Read the layer widths of a network, and its groups.
 
     Raises:
-        PolicyError: it has not one output.
-        ValueError: they are no numbers of units.
+        PolicyError: it has not one output, or its hidden layers do not divide into the groups.
+        ValueError: they are no numbers of units, or of groups.
     """
-    widths = record["widths"]
+    widths, groups = record["widths"], record.get("groups", 1)
+    if type(groups) is not int:
+        raise ValueError(f"unusable number of groups {groups}")
     if not all(type(width) is int and width > 0 for width in widths):
         raise ValueError(f"unusable widths {widths}")
     if len(widths) < 2 or widths[-1] != 1:
         raise PolicyError(f"{folder}: layers {widths} do not end in one output")
-    return Architecture(tuple(widths))
+    try:
+        return Architecture(tuple(widths), groups)
+    except PolicyError as error:
+        raise PolicyError(f"{folder}: {error}") from error
 
 
 def _load_imported(folder: Path) -> ImportedPolicy:
@@ -232,15 +241,15 @@ def _decode_task(folder: Path, record: dict[str, Any]) -> tuple[str, tuple[str, 
 
 def _decode(folder: Path, record: dict[str, Any], weights: np.ndarray) -> Policy:
     form = record["format"]
-    if form not in (1, _NETWORK, _TREE):
-        raise PolicyError(f"{folder} has policy format {form}, this version reads 1 to {_IMPORTED}; train it again")
+    if form not in (1, _NETWORK, _TREE, _GROUPED):
+        raise PolicyError(f"{folder} has policy format {form}, this version reads 1 to {_GROUPED}; train it again")
     task, features = _decode_task(folder, record)
     if form == _TREE:
         if type(record["nodes"]) is not int:
             raise ValueError(f"unusable number of nodes {record['nodes']}")
         shape = Branching(len(features), record["nodes"])
         return Policy(task, Unscaled(features), shape, weights, record["provenance"])
-    unit = record["unit"] if form == _NETWORK else None
+    unit = record["unit"] if form != 1 else None
     scaling = Normalisation(
         features,
         np.array(record["centre"], np.float32),

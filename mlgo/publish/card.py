@@ -110,7 +110,11 @@ def page(card: Card) -> str:
 def _model(policy: Policy) -> Record:
     shape = policy.architecture
     kind = {"kind": "decision tree"} if isinstance(shape, Branching) else {"kind": "neural network"}
-    layers = {"nodes": shape.num_nodes} if isinstance(shape, Branching) else {"widths": list(policy.network().widths)}
+    if isinstance(shape, Branching):
+        layers: Record = {"nodes": shape.num_nodes}
+    else:
+        network = policy.network()
+        layers = {"widths": list(network.widths), **({"groups": network.groups} if network.groups > 1 else {})}
     return {**kind, **layers, "parameters": int(policy.weights.size)}
 
 

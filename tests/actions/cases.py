@@ -32,12 +32,12 @@ class Case:
     features: tuple[str, ...]
     draw: Callable[[np.random.Generator], list[np.ndarray]]
 
-    def policy(self, seed: int, hidden: tuple[int, ...] = ()) -> Policy:
+    def policy(self, seed: int, hidden: tuple[int, ...] = (), groups: int = 1) -> Policy:
         """With random weights."""
         task, size = get_task(self.task), len(self.features)
         unit = np.array([task.units.get(name, 1.0) for name in self.features], np.float32)
         scaling = Normalisation(self.features, np.full(size, 0.5, np.float32), np.full(size, 2, np.float32), unit)
-        architecture = Architecture((task.actions.num_inputs(size), *hidden, 1))
+        architecture = Architecture((task.actions.num_inputs(size), *hidden, 1), groups)
         weights = np.random.default_rng(seed).normal(size=architecture.num_params)
         return Policy(self.task, scaling, architecture, weights.astype(np.float32))
 

@@ -165,11 +165,11 @@ def test_the_encoding_is_the_same_in_tensors(name, keras):
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("hidden", [(), (8,), (8, 4)])
+@pytest.mark.parametrize(("hidden", "groups"), [((), 1), ((8,), 1), ((8, 4), 1), ((8, 4, 4), 2)])
 @given(seed=SEEDS)
-def test_many_at_once_are_answered_as_one_by_one(name, hidden, seed):
+def test_many_at_once_are_answered_as_one_by_one(name, hidden, groups, seed):
     case = CASES[name]
-    policy, questions = case.policy(seed, hidden), case.questions(seed)
+    policy, questions = case.policy(seed, hidden, groups), case.questions(seed)
     found = answers(policy, case.header, questions)
     explored = answers(ExploringAdvisor(policy, 1.0, 0.2, seed), case.header, questions)
     rows = np.frombuffer(b"".join(questions), np.uint8).reshape(len(questions), -1)

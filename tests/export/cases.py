@@ -61,14 +61,17 @@ def ranges():
     return table({"li_size": pa.int64(), "stage": pa.int64(), "weight": pa.float32()}, columns, pa.float32())
 
 
-def policy_for(task, features, centre, scale, unit, hidden):
-    architecture = Architecture((get_task(task).actions.num_inputs(len(features)), *hidden, 1))
+def policy_for(task, features, centre, scale, unit, hidden, groups=1):
+    architecture = Architecture((get_task(task).actions.num_inputs(len(features)), *hidden, 1), groups)
     numbers = (None if one is None else np.array(one, np.float32) for one in (centre, scale, unit))
     weights = np.random.default_rng(0).normal(size=architecture.num_params).astype(np.float32)
     return Policy(task, Normalisation(features, *numbers), architecture, weights)
 
 
 INT_SCALAR, FLOAT_SCALAR = ["int64", [1]], ["float32", [1]]
+QUICK = ("inline-size", "grouped")
+"""Of the cases, those that every run of the tests looks at."""
+
 CASES = {
     "inline-size": (
         policy_for(
@@ -81,6 +84,20 @@ CASES = {
         ),
         calls,
         dict.fromkeys(("callsite_cost", "threshold", "node_count", "edge_count"), INT_SCALAR),
+        {"inlining_decision": INT_SCALAR},
+    ),
+    "grouped": (
+        policy_for(
+            "inline-size",
+            ("callsite_cost", "threshold", "edge_count"),
+            [0.1, -0.1, 0.1],
+            [0.7, 1.9, 1.6],
+            None,
+            (12, 6, 9),
+            groups=3,
+        ),
+        calls,
+        dict.fromkeys(("callsite_cost", "threshold", "edge_count"), INT_SCALAR),
         {"inlining_decision": INT_SCALAR},
     ),
     "regalloc-evict": (

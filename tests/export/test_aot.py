@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # zig builds its C++ 
 def test_one_object_decides_as_the_policy(task, export):
     policy, make_trace, *_ = CASES[task]
     exported = export(policy, make_trace(), "aot")
-    model = get_task(task).model
+    model = get_task(policy.task).model
     assert {path.name for path in (exported.folder / "aot").iterdir()} == {f"{model}.h", f"{model}.o"}
     parity = exported.compare(exported.decisions("aot"))
     assert (parity.questions, parity.mismatches) == (exported.trace.num_rows, 0)

@@ -7,9 +7,9 @@ from mlgo.core.errors import PolicyError
 from mlgo.export.forms import FORMS
 from mlgo.export.questions import recorded_questions
 from mlgo.policy.vocabulary import values_of
-from tests.export.cases import CASES, COLUMNS, TIES
+from tests.export.cases import CASES, COLUMNS, QUICK, TIES
 
-BY_TASK = [pytest.param(task, marks=[] if task == "inline-size" else pytest.mark.slow) for task in CASES]
+BY_TASK = [pytest.param(task, marks=[] if task in QUICK else pytest.mark.slow) for task in CASES]
 
 
 @pytest.fixture(scope="module", params=BY_TASK)

@@ -70,7 +70,7 @@ def test_names_and_order_are_llvms(task, tmp_path, in_tensorflow):
     }
     assert [index for _, index, *_ in found] == list(range(len(found)))
     ((decision, kind),) = outputs.items()
-    assert decision == get_task(task).decision
+    assert decision == get_task(policy.task).decision
     name, _, dtype, shape = output
     assert (name, [dtype, shape]) == ("StatefulPartitionedCall:0", kind)
     # As in LLVM's documentation of this file: the first entry is the decision, its types are those of C.

@@ -23,6 +23,7 @@ from mlgo.learn.modules import ModuleContext
 from mlgo.learn.progress import TrainingProgress
 from mlgo.learn.sampled import Sampled, SampledCompile
 from mlgo.policy.network import Architecture
+from mlgo.policy.policy import Policy
 from tests.conftest import REPOSITORY
 from tests.learn.toys import PLANNED, SMALL, Toy, ToyModules, module_order, train_on_modules, write_home
 
@@ -235,8 +236,31 @@ def test_cloning_stops_by_the_validation_projects(on_modules, learner):
 @pytest.mark.parametrize("caution", [0.0, 3.0])
 def test_the_configured_caution_is_in_the_joint_policy(tmp_path, caution):
     policy = train_on_modules(tmp_path, "marginal", rounds=0, caution=caution).trained.policy
-    matrix, _ = policy.layers[-1]
-    assert matrix[:, 0].tolist() == [1.0, -1.0, *[caution / 2] * 4, *[-caution / 2] * 4]  # of two members
+    if caution == 0.0:
+        assert policy.architecture.groups == 2  # of two members, the mean
+    else:
+        matrix, _ = policy.layers[-1]
+        assert matrix[:, 0].tolist() == [1.0, -1.0, *[caution / 2] * 4, *[-caution / 2] * 4]
+
+
+@pytest.mark.parametrize("learner", ["es", "ppo"])
+def test_a_mean_of_members_is_gone_on_from(tmp_path, learner, monkeypatch):
+    shape = Architecture((2, 6, 4, 1), groups=2)
+    weights = np.random.default_rng(0).standard_normal(shape.num_params).astype(np.float32)
+    start = Policy("inline-size", ToyModules.start.fget(_written(tmp_path)).normalisation, shape, weights)
+    monkeypatch.setattr(ToyModules, "start", start)
+    toy = train_on_modules(tmp_path, learner)
+    inputs = np.random.default_rng(1).standard_normal((50, 2)).astype(np.float32)
+    first, *later = (policy.model.logits(inputs) for policy in toy.host.validated)
+    assert np.array_equal(first > 0, start.model.logits(inputs) > 0)  # PPO softens them
+    assert len(later) == 4
+    assert any(not np.array_equal(one, first) for one in later)
+    assert toy.trained.policy.architecture.widths == shape.widths
+
+
+def _written(folder):
+    write_home(folder / "home")
+    return ToyModules(module_order(folder / "home", "es", folder / "es-s0"))
 
 
 def test_members_start_from_clones_of_their_own_and_are_fitted_from_them(tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mlgo.core.seeding import generator
-from mlgo.learn.marginal.caution import cautious, cautious_shape, members_of, steep
+from mlgo.learn.marginal.caution import cautious, cautious_members, cautious_shape, steep
 from mlgo.policy.network import Architecture, flatten, logits
 
 
@@ -59,7 +59,7 @@ def test_members_come_back(hidden):
     rng = generator(1, "members", *hidden)
     members = rng.standard_normal((3, shape.num_params)).astype(np.float32)
     joint = cautious(list(members), shape, HEURISTIC, 0.75)
-    assert members_of(joint, shape, 3) == pytest.approx(members, abs=1e-6)
+    assert cautious_members(joint, shape, 3) == pytest.approx(members, abs=1e-6)
 
 
 def test_a_steep_clone_answers_as_before():

@@ -9,7 +9,7 @@ import pytest
 
 from mlgo.core.errors import PolicyError
 from mlgo.core.seeding import generator
-from mlgo.learn.marginal.caution import cautious, cautious_shape, members_of
+from mlgo.learn.marginal.members import join, joint_shape, members_of
 from mlgo.learn.marginal.rejoin import rejoin
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture, logits
@@ -31,8 +31,8 @@ def trained(of, caution=0.75, scale=1.0):
     """A policy as marginal leaves it."""
     scaling = Normalisation(("callee_users", "caller_users"), np.zeros(2, np.float32), np.full(2, scale, np.float32))
     origin = {"marginal": {"hidden": [5], "members": len(of), "caution": caution, "rounds": 2}, "corpus_sha256": "x"}
-    weights = cautious(list(of), SHAPE, HEURISTIC, caution)
-    return Policy("inline-size", scaling, cautious_shape(SHAPE, len(of)), weights, origin)
+    weights = join(list(of), SHAPE, HEURISTIC, caution)
+    return Policy("inline-size", scaling, joint_shape(SHAPE, len(of), caution), weights, origin)
 
 
 def test_without_caution_the_mean_of_all_members_decides():
@@ -41,9 +41,20 @@ def test_without_caution_the_mean_of_all_members_decides():
     inputs = generator(3, "rejoin").uniform(-3, 3, (200, 2)).astype(np.float32)
     each = [logits(SHAPE.unflatten(one), inputs) for one in (*first, *second)]
     assert logits(joint.layers, inputs) == pytest.approx(np.mean(each, axis=0), abs=2e-3)
-    assert members_of(joint.weights, SHAPE, 5) == pytest.approx(np.concatenate([first, second]), abs=1e-5)
+    each = members_of(joint.weights, SHAPE, 5, 0.0)
+    assert each[:, :-1] == pytest.approx(np.concatenate([first, second])[:, :-1], abs=1e-5)
+    assert joint.architecture == Architecture((2, 25, 1), groups=5)
     assert joint.origin["marginal"] == {"hidden": [5], "members": 5, "caution": 0.0, "rounds": 2}
     assert joint.origin["corpus_sha256"] == "x"
+
+
+def test_means_are_joined_again():
+    parts = [members(seed, count) for seed, count in ((1, 1), (2, 2))]
+    means = {str(len(part)): trained(part, caution=0.0) for part in parts}
+    again, at_once = rejoin(means, 0.0), rejoin({"all": trained(np.concatenate(parts))}, 0.0)
+    assert again.weights[:-1] == pytest.approx(at_once.weights[:-1], abs=1e-5)
+    with pytest.raises(PolicyError, match="1 was joined without caution, so it holds no clone of the heuristic"):
+        rejoin(means, 0.75)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +64,10 @@ def test_without_caution_the_mean_of_all_members_decides():
         (replace(trained(members(2, 2)), task="inline-speed"), "b and a differ"),
         (replace(trained(members(2, 2)), origin={}), "b has no members to join; take a policy that marginal"),
         (replace(trained(members(2, 2)), origin={"marginal": {"margins": [0.5]}}), "b has no members to join"),
-        (replace(trained(members(2, 2)), origin={"marginal": {"hidden": [6], "members": 2}}), "b has no members"),
+        (
+            replace(trained(members(2, 2)), origin={"marginal": {"hidden": [6], "members": 2, "caution": 0.75}}),
+            "b has no members",
+        ),
     ],
 )
 def test_what_cannot_be_joined(other, message):

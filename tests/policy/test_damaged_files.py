@@ -103,7 +103,7 @@ def test_a_record_of_a_failed_training_of_any_form(task, tmp_path, failure):
 
 @EACH_TASK
 def test_a_later_format_says_what_to_do(task, tmp_path):
-    (tmp_path / "policy.json").write_text(json.dumps(description(task) | {"format": 5}))
+    (tmp_path / "policy.json").write_text(json.dumps(description(task) | {"format": 6}))
     (tmp_path / "weights.npy").write_bytes(weights(task))
-    with pytest.raises(MlgoError, match="has policy format 5, this version reads 1 to 4; train it again"):
+    with pytest.raises(MlgoError, match="has policy format 6, this version reads 1 to 5; train it again"):
         load_policy(tmp_path)

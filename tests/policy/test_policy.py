@@ -97,11 +97,14 @@ def test_saved_policies_come_back_and_save_to_the_same_bytes(policy, tmp_path):
     assert np.array_equal(again.normalisation.scale, policy.normalisation.scale)
 
 
+@pytest.mark.parametrize(("groups", "form"), [(1, 2), (2, 5)])
 @pytest.mark.parametrize("name", CASES)
-def test_policies_of_every_action_space_come_back(name, tmp_path):
-    saved = replace(CASES[name].policy(3, (4,)), origin={"seed": 1})
+def test_policies_of_every_action_space_come_back(name, groups, form, tmp_path):
+    saved = replace(CASES[name].policy(3, (4, 2), groups), origin={"seed": 1})
     save_policy(saved, tmp_path)
+    assert json.loads((tmp_path / "policy.json").read_text())["format"] == form
     found = load_policy(tmp_path)
+    assert found.architecture == saved.architecture
     assert found.actions == saved.actions
     assert found.weights.tolist() == saved.weights.tolist()
     assert (found.normalisation.features, found.origin) == (CASES[name].features, {"seed": 1})
@@ -111,6 +114,24 @@ def test_policies_of_every_action_space_come_back(name, tmp_path):
             load_policy(tmp_path, Binary)
         with pytest.raises(ConfigError, match=f"task {saved.task} has others"):
             check_binary(saved.task, "marginal")
+
+
+@pytest.mark.parametrize(
+    ("groups", "error", "message"),
+    [
+        (3, PolicyError, r"hidden layers of \(2, 4, 2, 1\) do not divide into 3 groups"),
+        (0, PolicyError, "do not divide into 0 groups"),
+        (1, PolicyError, "21 weights where layers"),
+        (True, ArtifactError, "unusable number of groups True"),
+        ("2", ArtifactError, "unusable number of groups 2"),
+    ],
+)
+def test_groups_that_do_not_fit_the_weights(groups, error, message, tmp_path):
+    save_policy(CASES["binary"].policy(3, (4, 2), 2), tmp_path)
+    path = tmp_path / "policy.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"groups": groups}))
+    with pytest.raises(error, match=message):
+        load_policy(tmp_path)
 
 
 def test_another_task_in_the_file(tmp_path):
@@ -183,7 +204,7 @@ def test_pickles_are_refused(policy, tmp_path):
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("format", 5, "policy format 5"),
+        ("format", 6, "policy format 6"),
         ("widths", [2, 4, 1], "3 weights where layers"),
         ("widths", [1, 1], "weights where layers"),
         ("features", ["a"], "2 inputs where what it sees makes 1"),

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -86,10 +87,26 @@ class Graph:
         return value if value.dtype == name else self.add("cast", [value], name, value.shape)
 
     def reshape(self, value: "Tensor", shape: Sequence[int]) -> "Tensor":
-        """The same numbers in another shape."""
+        """The same numbers in another shape; one axis may be -1, what is left."""
+        if -1 in shape:
+            rest = prod(value.shape) // -prod(shape)
+            shape = [rest if axis == -1 else axis for axis in shape]
         if value.shape == tuple(shape):
             return value
         return self.add("reshape", [value, self.shape(shape)], value.dtype, shape)
+
+    def swapaxes(self, value: "Tensor", one: int, other: int) -> "Tensor":
+        """Two axes in each other's place."""
+        order = list(range(value.ndim))
+        order[one], order[other] = other, one
+        shape = [value.shape[axis] for axis in order]
+        return self.add("transpose", [value], value.dtype, shape, f"perms = array<i32: {', '.join(map(str, order))}>")
+
+    def matmul(self, rows: "Tensor", matrices: np.ndarray) -> "Tensor":
+        """Products of [num, rows, inputs] with a matrix each, [num, inputs, outputs]."""
+        zero = self.constant(np.zeros(1, np.float32))
+        shape = (*rows.shape[:-1], matrices.shape[-1])
+        return self.add("matmul", [rows, self.constant(matrices), zero, zero], "float32", shape)
 
     def stack(self, values: Sequence["Tensor"], axis: int = -1) -> "Tensor":
         """Tensors side by side along a new last axis."""

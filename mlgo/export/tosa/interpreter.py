@@ -155,6 +155,20 @@ def _conv2d(one: Operation, rows: np.ndarray, kernel: np.ndarray, bias: np.ndarr
     return rows @ kernel[:, 0, 0].T + bias
 
 
+def _matmul(one: Operation, rows: np.ndarray, matrices: np.ndarray, *zeros: np.ndarray) -> np.ndarray:
+    """[num, rows, inputs] with [num, inputs, outputs]."""
+    if rows.ndim != 3 or matrices.ndim != 3 or any(zero.any() for zero in zeros):
+        raise PolicyError(f"{one.name}: not a product of as many matrices")
+    return rows @ matrices
+
+
+def _transpose(one: Operation, value: np.ndarray) -> np.ndarray:
+    found = re.fullmatch(r"perms = array<i32: ([\d, ]+)>", one.properties)
+    if found is None:
+        raise PolicyError(f"{one.name}: tosa.transpose names no axes")
+    return value.transpose([int(axis) for axis in found[1].split(", ")])
+
+
 def _slice(one: Operation, value: np.ndarray, start: np.ndarray, size: np.ndarray) -> np.ndarray:
     return value[tuple(slice(first, first + count) for first, count in zip(start, size, strict=True))]
 
@@ -193,6 +207,8 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "concat": lambda one, *parts: np.concatenate(parts, _axis(one)),
     "argmax": lambda one, x: x.argmax(_axis(one)),
     "conv2d": _conv2d,
+    "matmul": _matmul,
+    "transpose": _transpose,
 }
 
 

@@ -58,7 +58,7 @@ def cautious(members: Sequence[np.ndarray], shape: Architecture, heuristic: Laye
     return flatten(joined)
 
 
-def members_of(joint: np.ndarray, shape: Architecture, num_members: int) -> np.ndarray:
+def cautious_members(joint: np.ndarray, shape: Architecture, num_members: int) -> np.ndarray:
     """The estimates that `cautious` has joined, but for rounding.
 
     Args:
@@ -86,7 +86,7 @@ def members_of(joint: np.ndarray, shape: Architecture, num_members: int) -> np.n
 
 
 def heuristic_of(joint: np.ndarray, shape: Architecture, num_members: int) -> Layer:
-    """The steep linear clone that `cautious` was given, but for rounding; see `members_of`.
+    """The steep linear clone that `cautious` was given, but for rounding; see `cautious_members`.
 
     Returns:
         Matrix [num_features, 1] and bias [1].

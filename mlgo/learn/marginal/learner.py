@@ -16,10 +16,10 @@ from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.bc.dataset import clone_data
 from mlgo.learn.choice.context import ChoiceContext
 from mlgo.learn.choice.savings import fit_savings
-from mlgo.learn.marginal.caution import cautious, cautious_shape, members_of
 from mlgo.learn.marginal.config import MarginalConfig
 from mlgo.learn.marginal.kept import CompileFile, Kept
 from mlgo.learn.marginal.loop import MarginalState, learn_costs
+from mlgo.learn.marginal.members import join, joint_shape, members_of
 from mlgo.learn.marginal.start import heuristic_evidence, linear_clone, sure_clones
 from mlgo.learn.modules import ModuleCompiles, ModuleContext
 from mlgo.learn.tensorflow import import_tensorflow
@@ -67,17 +67,16 @@ def _of_modules(context: ModuleContext) -> Trained:
         for projects in ({one.module.project for one in part} for part in (train, context.validation))
     )
     shape = Architecture((len(scaling.features), *config.hidden, 1))
-    joint_shape = cautious_shape(shape, config.members)
+    of_all = joint_shape(shape, config.members, config.caution)
     if before is None:
         start, hashes = sure_clones(questions, unseen, config, cloning, seed), {}
     else:
-        start = members_of(before.weights, shape, config.members)
+        start = members_of(before.weights, shape, config.members, config.caution)
         hashes = {"goes_on_from_sha256": file_sha256(Path(config.start) / "weights.npy")}
-    heuristic = linear_clone(questions, unseen, cloning, seed)
+    heuristic = linear_clone(questions, unseen, cloning, seed) if config.caution > 0.0 else None
 
     def joint(members: np.ndarray) -> Policy:
-        weights = cautious(list(members), shape, heuristic, config.caution)
-        return Policy(task, scaling, joint_shape, weights)
+        return Policy(task, scaling, of_all, join(list(members), shape, heuristic, config.caution))
 
     with (
         CompileFile(context.order.work / "fits", len(scaling.features)) as file,
@@ -143,11 +142,11 @@ def _earlier(context: ModuleContext, config: MarginalConfig) -> Policy:
     """
     policy = load_start(Path(config.start), context.baseline)
     context.check_trace(policy.normalisation)
-    expected = cautious_shape(Architecture((len(policy.features), *config.hidden, 1)), config.members)
-    if policy.architecture != expected:
+    member = Architecture((len(policy.features), *config.hidden, 1))
+    if policy.architecture != joint_shape(member, config.members, config.caution):
         raise PolicyError(
             f"marginal.start: {config.start} is no policy of {config.members} members with hidden layers "
-            f"{config.hidden}; take one that marginal has trained with these settings"
+            f"{config.hidden} and caution {config.caution:g}; take one that marginal has trained with these settings"
         )
     return policy
 

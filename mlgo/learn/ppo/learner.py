@@ -1,6 +1,7 @@
 """Learner ``ppo``: improve a policy by proximal policy optimisation."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,8 @@ class ProximalPolicyOptimisation:
     def train(self, context: TrainContext[Any]) -> Trained:
         """Run iterations; the best validated policy is the result."""
         config: PPOConfig = context.config
-        start = context.start
-        with context.training(config.iterations, "iteration", STATES) as training:
+        start = _without_groups(context.start)
+        with context.training(config.iterations, "iteration", STATES, policy=start) as training:
 
             def collect(weights: np.ndarray, iteration: int) -> list[SampledCompile | None]:
                 instances = training.draw(config.modules, iteration)
@@ -48,6 +49,12 @@ class ProximalPolicyOptimisation:
                 training.after,
             )
         return Trained(start.with_weights(state.best), state.history, {"validation_reward": state.best_reward})
+
+
+def _without_groups(start: Any) -> Any:
+    """The same policy for Keras, which trains full matrices."""
+    architecture, weights = start.architecture.ungrouped(start.weights)
+    return replace(start, architecture=architecture, weights=weights)
 
 
 LEARNER = ProximalPolicyOptimisation()
