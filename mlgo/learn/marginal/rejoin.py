@@ -29,7 +29,7 @@ def rejoin(policies: Mapping[str, Policy], caution: float) -> Policy:
     """
     (name, first), *_ = policies.items()
     shape, num_members, before = _shape_of(name, first)
-    if caution > 0.0 == before:
+    if caution > 0.0 and before == 0.0:
         raise PolicyError(f"{name} was joined without caution, so it holds no clone of the heuristic; give caution 0")
     heuristic = heuristic_of(first.weights, shape, num_members) if caution > 0.0 else None
     members: list[np.ndarray] = []
