@@ -108,14 +108,12 @@ def page(card: Card) -> str:
 
 
 def _model(policy: Policy) -> Record:
-    shape = policy.architecture
-    kind = {"kind": "decision tree"} if isinstance(shape, Branching) else {"kind": "neural network"}
+    shape, size = policy.architecture, {"parameters": int(policy.weights.size)}
     if isinstance(shape, Branching):
-        layers: Record = {"nodes": shape.num_nodes}
-    else:
-        network = policy.network()
-        layers = {"widths": list(network.widths), **({"groups": network.groups} if network.groups > 1 else {})}
-    return {**kind, **layers, "parameters": int(policy.weights.size)}
+        return {"kind": "decision tree", "nodes": shape.num_nodes, **size}
+    network = policy.network()
+    groups = {"groups": network.groups} if network.groups > 1 else {}
+    return {"kind": "neural network", "widths": list(network.widths), **groups, **size}
 
 
 def _corpus(origin: Mapping[str, Any], modules: Path | None) -> Record:
