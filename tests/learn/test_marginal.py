@@ -213,15 +213,19 @@ import numpy as np
 from mlgo.core.config import load_config
 from mlgo.core.errors import TrainingError
 from mlgo.learn.bc import CloneData
-from mlgo.learn.marginal import CompileFile, EquationFile, Evidence, fit_costs, learn_costs
+from mlgo.learn.marginal import CompileFile, EquationFile, Evidence, fit_costs, learn_costs, sure_clones
 from mlgo.learn.marginal.costs import as_costs, as_policy
 from mlgo.learn.marginal.fit import _CostNetwork
 from mlgo.policy.network import Architecture, logits
 from mlgo.rollout.inlined import Inlined
 from mlgo.core.seeding import generator
 
-config = load_config(Path("config/config.yaml")).marginal.model_copy(
-    update={"max_epochs": 60, "later_epochs": 60, "patience": 60, "learning_rate": 0.02, "rounds": 3, "anchors": [0.01]}
+whole_config = load_config(Path("config/config.yaml"))
+config = whole_config.marginal.model_copy(
+    update={
+        **{"members": 2, "hidden": [16], "start_logit": 7.0, "rounds": 3, "anchors": [0.01]},
+        **{"max_epochs": 60, "later_epochs": 60, "patience": 60, "learning_rate": 0.02},
+    }
 )
 SHAPE = Architecture((2, 16, 1))
 
@@ -292,6 +296,8 @@ try:
     message = ""
 except TrainingError as error:
     message = str(error)
+clones = sure_clones(heuristic, heuristic, config, whole_config.bc, 0)
+clone_logits = [logits(SHAPE.unflatten(one), heuristic.inputs) for one in clones]
 ideal = []
 for i in range(5):
     inputs = module(f"unseen{i}")
@@ -306,6 +312,8 @@ print(json.dumps({
     "agreement": float(agreement.mean()),
     "silent_loss": equation_loss,
     "nan": message,
+    "clone_sizes": [float(np.median(np.abs(each))) for each in clone_logits],
+    "clone_agreement": [float(((each > 0) == (heuristic.answers > 0)).mean()) for each in clone_logits],
 }))
 """
 
@@ -326,6 +334,11 @@ def test_the_policy_comes_close_to_the_ideal_one(learned):
 def test_a_resumed_run_equals_an_undisturbed_one(learned):
     assert learned["same"]
     assert learned["rounds"] == [3, 4]
+
+
+def test_clones_are_as_sure_as_configured(learned):
+    assert learned["clone_sizes"] == pytest.approx([7.0, 7.0], rel=1e-3)
+    assert min(learned["clone_agreement"]) > 0.9
 
 
 def test_failed_compiles_and_validations_count(learned):
