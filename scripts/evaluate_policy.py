@@ -44,6 +44,9 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True, help="table of modules")
     parser.add_argument("--linked", type=Path, help="table of projects; they are not linked without it")
     parser.add_argument("--shipped", type=Path, help="table of the judged programs; they are not linked without it")
+    parser.add_argument(
+        "--every-language", action="store_true", help="ask it about languages that it was not trained on, too"
+    )
     parser.add_argument("--functions", type=Path, help="table of functions; not written without it")
     args = parser.parse_args()
 
@@ -64,7 +67,17 @@ def main() -> None:
         with CompileHost(
             toolchain, policy.task, settings, args.workers, copies=load_copies(baseline), workers=workers_of(values)
         ) as host:
-            evaluation = evaluate_policy(host, policy, name, scored, bitcode, config.max_failed_share, objects, others)
+            evaluation = evaluate_policy(
+                host,
+                policy,
+                name,
+                scored,
+                bitcode,
+                config.max_failed_share,
+                objects,
+                others,
+                in_every_language=args.every_language,
+            )
         linked = measure_projects(linking, str(name), modules, objects) if objects and args.linked else []
         shipped = measure_programs(linking, str(name), programs, objects) if objects else []
     origin = provenance(

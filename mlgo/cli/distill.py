@@ -66,6 +66,7 @@ def run(args: argparse.Namespace) -> None:
         teacher=args.policy.resolve().name,
         teacher_sha256=file_sha256(model_file(args.policy)),
         trace_sha256=file_sha256(args.trace),
+        **({"languages": told} if (told := teacher.origin.get("languages")) else {}),
         fitted=sorted(fitted),
     )
     taught = taught_questions(teacher, trace, fitted)

@@ -209,6 +209,9 @@ class PolicyConfig(Section):
     """Units of each hidden layer; none makes the policy linear in the normalised features."""
 
 
+Languages = Annotated[list[Literal["c", "c++"]], AfterValidator(unique), Field(min_length=1)]
+
+
 class TrainConfig(Section):
     """Which policies are trained."""
 
@@ -217,6 +220,9 @@ class TrainConfig(Section):
     eliminations there is no bcmax, and sb3 is for these alone; it needs the extra sb3."""
     seeds: list[Annotated[int, Field(ge=0, lt=2**32)]] = Field(min_length=1)
     """One policy per learner and seed."""
+    languages: Languages
+    """Only modules in these languages, for training, validation and the scales of the features. A policy of one of them
+    leaves modules in the other to the heuristic. For tasks of LLVM."""
 
 
 class ReplayConfig(Section):
@@ -302,8 +308,8 @@ class CompilerWheel(Section):
 class TrainSet(Section):
     """Modules that policies are trained on."""
 
-    languages: Annotated[list[Literal["c", "c++"]], AfterValidator(unique)] = Field(min_length=1)
-    """Only modules in these languages, for training, validation and the scales of the features."""
+    languages: Languages
+    """As ``train.languages``, but their policies are asked in every language."""
     modules: Positive
     """Instead of ``marginal.modules``, so that trainings on all sets can ask for equally many compiles."""
 

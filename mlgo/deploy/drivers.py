@@ -34,6 +34,7 @@ from mlgo.core.scratch import scratch_directory
 from mlgo.export.cpp import CPP_FLAGS, cpp_sources, cpp_templates
 from mlgo.export.harness import run_tool
 from mlgo.export.questions import asked_features
+from mlgo.policy.languages import languages_of
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 from mlgo.problems.llvm.task import get_task
@@ -190,6 +191,7 @@ def _settings(choice: Choice, toolchain: Toolchain, policy: Policy, header: Head
         "cxx": plain_command(toolchain, "c++"),
         "advice": task.asking_flags("@", trained.size_stop_factor),
         "levels": [trained.optimization],
+        "languages": languages_of(policy),
         "maker": [sys.executable, "-E", "-P", "-m", "mlgo"],
         "made_from": stamps,
     }

@@ -12,6 +12,7 @@ from mlgo.core.measures import scores_of
 from mlgo.core.names import PolicyName
 from mlgo.core.seeding import sample
 from mlgo.corpus.store import Module
+from mlgo.policy.languages import advisor_in
 from mlgo.policy.stored import StoredPolicy
 from mlgo.problems.llvm.task import HEURISTIC
 from mlgo.rollout.compiles import CompileHost, check_failures
@@ -78,8 +79,9 @@ def evaluate_policy(
     max_failed_share: float,
     objects: Mapping[str, Path] | None = None,
     others: Sequence[Module] = (),
+    in_every_language: bool = False,
 ) -> Evaluation:
-    """Compile modules under a policy.
+    """Compile modules under a policy; those in a language that it does not decide in, under the heuristic.
 
     Args:
         host: runs the compiles.
@@ -90,14 +92,21 @@ def evaluate_policy(
         max_failed_share: share of failures that is still accepted.
         objects: where to keep the object files, by module key.
         others: modules of which only the object files are wanted.
+        in_every_language: ask it about modules in other languages, too.
 
     Raises:
         MlgoError: more failures than accepted.
     """
-    keys, kept = [one.module.key for one in modules], objects or {}
-    every = [*keys, *(module.key for module in others)]
-    jobs = [CompileJob(key, bitcode[key], policy, object_path=kept.get(key)) for key in every]
-    advisor = str(name)
+    keys, kept, advisor = [one.module.key for one in modules], objects or {}, str(name)
+    jobs = [
+        CompileJob(
+            module.key,
+            bitcode[module.key],
+            policy if in_every_language else advisor_in(policy, module.language),
+            object_path=kept.get(module.key),
+        )
+        for module in [*(one.module for one in modules), *others]
+    ]
     outcomes = host.compile_all(jobs, advisor)[: len(keys)]
     check_failures(keys, outcomes, max_failed_share, "evaluate.max_failed_share")
     return Evaluation(

@@ -9,6 +9,7 @@ from mlgo.compiler.linked import LinkedFile
 from mlgo.core.errors import CompileError, CompilerExit
 from mlgo.corpus.store import Program
 from mlgo.lto.thin import back_end_module, fat_module, thin_link
+from mlgo.policy.languages import advisor_in
 from mlgo.problems.llvm.task import HEURISTIC
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.linking import Linking, not_compiled, object_paths
@@ -28,7 +29,7 @@ def evaluate_thin(run: ProjectRun) -> Shipped:
         fat[module.key].write_bytes(fat_module(run.bitcode[module.key]))
     results, objects = compile_both(replace(run, bitcode=fat))
     sizes = []
-    for who, advisor in ((HEURISTIC, None), (str(run.name), run.policy)):
+    for who, policy in ((HEURISTIC, None), (str(run.name), run.policy)):
         for number, program in enumerate(run.programs):
             place = run.folder / f"{who}-{number}"
             place.mkdir()
@@ -38,7 +39,11 @@ def evaluate_thin(run: ProjectRun) -> Shipped:
                 sizes += not_measured(who, program, error)
                 continue
             made = object_paths(linked.modules, place)
-            jobs = [CompileJob(key, back_ends[key], advisor, object_path=path) for key, path in made.items()]
+            advisors = [policy and advisor_in(policy, module.language) for module in linked.modules]
+            jobs = [
+                CompileJob(key, back_ends[key], advisor, object_path=path)
+                for (key, path), advisor in zip(made.items(), advisors, strict=True)
+            ]
             run.host.compile_all(jobs, f"{program.row['program']} {who}")
             sizes += measure_programs(run.linking, who, [linked], made)
     return Shipped(results, sizes)

@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -123,6 +124,26 @@ def test_compiling_and_linking_in_one_command(build):
     assert build.cc("-Oz", "calls.c", "-lm", "-o", "program").returncode == 0
     assert (build.log[0]["outcome"], build.log[0]["questions"] > 0) == ("advised", True)
     assert build.run("./program").returncode == 0
+
+
+def test_a_policy_of_one_language_leaves_others_to_the_compiler(build):
+    policy = load_policy(default_policy())
+    save_policy(replace(policy, origin={**policy.origin, "languages": ["c++"]}), build.folder / "cpp")
+    for name in ("calls.c", "calls.cc", "calls.text"):
+        build.write(name, CALLS)
+    found = {}
+    for tool, *arguments in (
+        ("cc", "calls.c"),
+        ("cc", "calls.cc"),
+        ("c++", "calls.c"),  # which a compiler of C++ takes for C++
+        ("c++", "-x", "c", "calls.text"),
+        ("cc", "-x", "c++", "calls.text"),
+    ):
+        run = build.cc("-Oz", "-c", *arguments, "-o", "out.o", options=["--policy", build.folder / "cpp"], tool=tool)
+        assert (run.returncode, "mlgo" in run.stderr) == (0, False)
+        found[tool, *arguments] = build.log[0]["outcome"], build.log[0]["reason"]
+    plain = ("plain", "the policy was trained for another language")
+    assert list(found.values()) == [plain, ("advised", ""), ("advised", ""), plain, ("advised", "")]
 
 
 @pytest.mark.parametrize("name", ["regalloc-evict", "regalloc-priority"])

@@ -266,6 +266,20 @@ def test_evaluation_rows(host, policy, scored, bitcode, baseline, tmp_path):
     assert all(row["num_inlined"] == row["num_questions"] > 0 for row in always.results)
 
 
+def test_modules_in_another_language_are_left_to_the_heuristic(host, policy, scored, bitcode):
+    assert {one.module.language for one in scored} == {"c"}
+    of_c, of_cpp = (dataclasses.replace(policy, origin={"languages": [one]}) for one in ("c", "c++"))
+    left = evaluate_policy(host, of_cpp, PolicyName("bc", 0), scored, bitcode, 0.0).results
+    for row, one in zip(left, scored, strict=True):
+        assert (row["text_bytes"], row["num_questions"]) == (one.scores["text_bytes"], 0)
+    asked = [
+        evaluate_policy(host, one, PolicyName("bc", 0), scored, bitcode, 0.0, in_every_language=everywhere).results
+        for one, everywhere in ((of_cpp, True), (of_c, False), (policy, False))
+    ]
+    assert asked[0] == asked[1] == asked[2]
+    assert all(row["num_questions"] > 0 for row in asked[0])
+
+
 def test_evaluation_with_failures(host, policy, scored, bitcode):
     both = [scored[0], ScoredModule(BROKEN, scores(1, 1, 1), 1)]
     evaluation = evaluate_policy(host, policy, PolicyName("bc", 0), both, bitcode, 0.5)

@@ -109,10 +109,12 @@ for name, (folder, tables) in EVALUATIONS.items():
             home=lambda wildcards: f"data/{tested_at(wildcards)}",
             work=timings_at,
             tables=" ".join(f"--{one} 'data/{path}'" for one, path in tables.items()),
+            asked="--every-language" if name == "evaluate_with" else "",
             failure=f"{output.parent}/failure.json" if in_sweep else "",
         shell:
             "MLGO_LOG={log:q} MLGO_FAILURE={params.failure:q} exec python {input.script} --config {params.config} "
-            "--policy {params.policy:q} --home {params.home:q} --workers {threads} --work {params.work:q} {params.tables}"
+            "--policy {params.policy:q} --home {params.home:q} --workers {threads} --work {params.work:q} {params.tables} "
+            "{params.asked}"
 
 
 rule merge_evaluation:

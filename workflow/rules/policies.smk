@@ -23,6 +23,13 @@ class Training(NamedTuple):
     batch: list = []
 
 
+def languages_of(values):
+    """Option that holds a training to some languages; none where it learns from all."""
+    languages = values["train"]["languages"]
+    held = kind_of(values) == "modules" and set(languages) != {"c", "c++"}
+    return f"--languages {' '.join(languages)}" if held else ""
+
+
 def training(wildcards):
     """The training that a policy's wildcards stand for."""
     if "point" in wildcards.keys():
@@ -32,8 +39,9 @@ def training(wildcards):
         )
         place = place_of(home=one.home, values=one.config)
         batch = batch_of(wildcards.point)
-        limits = f"--limits {batch[0]}" if batch else ""
-        return Training(one.learner, one.config, place, start, limits, batch)
+        limits = f"--limits {batch[0]} " if batch else ""
+        options = limits + languages_of(one.config)
+        return Training(one.learner, one.config, place, start, options, batch)
     if "learnt" in wildcards.keys():
         place, modules = place_of(wildcards.learnt), TRAIN_SETS[wildcards.train_set]
         marginal = config["marginal"] | {"modules": modules["modules"]}
@@ -42,7 +50,7 @@ def training(wildcards):
         return Training("marginal", values, place, options=languages)
     start = LEARNERS.get(wildcards.learner).start(config)
     folder = f"data/{HOME}policies/{start}-s{wildcards.seed}" if start else ""
-    return Training(wildcards.learner, config, HOME, folder)
+    return Training(wildcards.learner, config, HOME, folder, languages_of(config))
 
 
 def training_input(wildcards):

@@ -9,6 +9,7 @@
 struct Command {
   const char *Level = "-O0";     // the last of its options for optimization
   const char *Source = nullptr;  // the first of its sources
+  const char *Language = nullptr; // of that one, "c" or "c++"; IR and bitcode tell none
   int NumSources = 0;            // C, C++, Objective-C, IR and bitcode; no assembly
   bool HasHeader = false;        // a header is compiled, for sources to come
   bool ReadsInput = false;       // a source comes from the standard input
@@ -21,6 +22,8 @@ namespace command {
 
 inline const char *const SourceSuffixes[] = {".c",  ".cc",  ".cp",  ".cxx", ".cpp", ".c++", ".CPP", ".C",  ".i",
                                              ".ii", ".m",   ".mm",  ".M",   ".mi",  ".mii", ".ll",  ".bc", nullptr};
+inline const char *const CSuffixes[] = {".c", ".i", ".m", ".mi", nullptr};
+inline const char *const IrSuffixes[] = {".ll", ".bc", nullptr};
 inline const char *const SourceLanguages[] = {"c",           "c++",           "cpp-output", "c++-cpp-output",
                                               "objective-c", "objective-c++", "ir",         nullptr};
 inline const char *const HeaderSuffixes[] = {".h", ".hh", ".hpp", ".hxx", ".H", ".h++", nullptr};
@@ -37,6 +40,15 @@ inline const char *const Ends[] = {"-E",        "-M",           "-MM",          
 inline bool hasSuffix(const char *Path, const char *const *Suffixes) {
   const char *Dot = strrchr(Path, '.');
   return Dot && !strchr(Dot, '/') && isAmong(Dot, Suffixes);
+}
+
+// "c" or "c++", by the last -x or by the suffix; a compiler of C++ takes C for C++. Null for IR.
+inline const char *languageOf(const char *Source, const char *Told, bool IsCxx) {
+  if (Told)
+    return isSame(Told, "ir") ? nullptr : strstr(Told, "c++") ? "c++" : "c";
+  if (hasSuffix(Source, IrSuffixes))
+    return nullptr;
+  return IsCxx || !hasSuffix(Source, CSuffixes) ? "c++" : "c";
 }
 
 inline bool isHeaderLanguage(const char *Language) {
@@ -79,13 +91,14 @@ inline void readWords(const char *Path, List<char *> &Words) {
   fclose(File);
 }
 
-inline void read(char *const *Words, size_t NumWords, Command &Found, const char *&Language, int Depth = 0) {
+inline void read(char *const *Words, size_t NumWords, bool IsCxx, Command &Found, const char *&Language,
+                 int Depth = 0) {
   for (size_t I = 0; I < NumWords; ++I) {
     const char *Word = Words[I];
     if (Word[0] == '@' && Word[1] && Depth < 8) {
       List<char *> Inner;
       readWords(Word + 1, Inner);
-      read(Inner.data(), Inner.size(), Found, Language, Depth + 1); // its words live on: the process is short
+      read(Inner.data(), Inner.size(), IsCxx, Found, Language, Depth + 1); // its words live on: the process is short
     } else if (isSame(Word, "-")) {
       Found.ReadsInput = true;
     } else if (startsWith(Word, "-x")) {
@@ -105,18 +118,20 @@ inline void read(char *const *Words, size_t NumWords, Command &Found, const char
     } else if (Word[0] != '-' && (Language ? isHeaderLanguage(Language) : hasSuffix(Word, HeaderSuffixes))) {
       Found.HasHeader = true;
     } else if (Word[0] != '-' && (Language ? isAmong(Language, SourceLanguages) : hasSuffix(Word, SourceSuffixes))) {
-      if (!Found.NumSources++)
+      if (!Found.NumSources++) {
         Found.Source = Word;
+        Found.Language = languageOf(Word, Language, IsCxx);
+      }
     }
   }
 }
 
 } // namespace command
 
-inline Command readCommand(char *const *Words, size_t NumWords) {
+inline Command readCommand(char *const *Words, size_t NumWords, bool IsCxx) {
   Command Found;
   const char *Language = nullptr;
-  command::read(Words, NumWords, Found, Language);
+  command::read(Words, NumWords, IsCxx, Found, Language);
   return Found;
 }
 

@@ -131,6 +131,8 @@ const char *whyNot(const Options &Asked, const Command &Given) {
     return "it compiles nothing";
   if (!Asked.AnyLevel && !isAmong(Given.Level, settings::Levels))
     return "it compiles at another level than the policy was trained for";
+  if (Given.Language && !isAmong(Given.Language, settings::Languages))
+    return "the policy was trained for another language";
   return nullptr;
 }
 
@@ -311,7 +313,7 @@ int main(int NumWords, char **Words) {
   ++First;
   char *const *Arguments = Words + First;
   const size_t NumArguments = NumWords > First ? NumWords - First : 0;
-  const Command Given = readCommand(Arguments, NumArguments);
+  const Command Given = readCommand(Arguments, NumArguments, Asked.IsCxx);
   if (Asked.IsCommand)
     return compile(Asked, Given, Arguments, NumArguments);
   if ((Asked.IsWhole || Asked.IsThin) && !Asked.IsPlain && Given.HasCode && !Given.ReadsInput) {

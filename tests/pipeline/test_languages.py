@@ -1,0 +1,29 @@
+"""A run that trains on one language: its policies leave modules in the other to the compiler."""
+
+import shutil
+
+import pytest
+import yaml
+
+from mlgo.core.artifacts import RESULTS, read_table
+from mlgo.policy.languages import languages_of
+from mlgo.policy.stored import load_policy
+from tests.pipeline.conftest import Checkout
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1600)  # the tiny run, and another one
+def test_a_run_that_trains_on_one_language(finished, tmp_path_factory):
+    checkout = Checkout(tmp_path_factory.mktemp("languages"))
+    shutil.copytree(finished.root, checkout.root, dirs_exist_ok=True)
+    held = {"train": {"algorithms": ["bc", "marginal"], "seeds": [0], "languages": ["c++"]}}
+    (checkout.root / "held.yaml").write_text(yaml.safe_dump(held))
+    run = checkout.run(*checkout.snakemake("held.yaml", "--", "evaluate"))
+    assert run.returncode == 0, run.stderr[-3000:]
+    for name in ("bc-s0", "marginal-s0"):
+        assert languages_of(load_policy(checkout.root / "data/policies" / name)) == ("c++",)
+    rows = read_table(checkout.root / "data/evaluation/results.parquet", RESULTS).to_pylist()
+    assert {row["language"] for row in rows} == {"c", "c++"}
+    for row in rows:
+        assert (row["num_questions"] == 0) == (row["language"] == "c")
+        assert row["language"] == "c++" or row["text_bytes"] == row["baseline_text_bytes"]
