@@ -14,6 +14,7 @@ from typing import cast
 
 from mlgo.cli.arguments import add_folder_arguments, add_workers_arguments, settings_of, stage_parser, workers_of
 from mlgo.cli.program import run_program
+from mlgo.core.languages import LANGUAGES
 from mlgo.core.learners import LEARNERS
 from mlgo.learn.base import Learner
 from mlgo.learn.context import TrainOrder
@@ -27,7 +28,7 @@ def main() -> None:
     parser.add_argument("learner", help=f"one of {', '.join(LEARNERS.names())}")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--start", type=Path, help="folder of the policy to go on from, for learners that do")
-    parser.add_argument("--languages", nargs="+", choices=("c", "c++"), default=(), help="learn from these alone")
+    parser.add_argument("--languages", nargs="+", choices=LANGUAGES, default=(), help="learn from these alone")
     parser.add_argument("--limits", type=Path, help="batch of trials whose limits end this one early")
     add_folder_arguments(parser)
     add_workers_arguments(parser)

@@ -21,6 +21,7 @@ from mlgo.capture.options import compile_portably, portable, profile_of
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.module_file import bitcode_of, generation_of, with_options
 from mlgo.core.errors import CompileError, CompilerExit, ConfigError
+from mlgo.core.languages import LANGUAGES
 from mlgo.corpus.build import columns_from, columns_of, columns_without, ir_of
 
 _FOR_THE_LINK = b'!"EnableSplitLTOUnit"'
@@ -28,8 +29,6 @@ _FOR_THE_LINK = b'!"EnableSplitLTOUnit"'
 
 EDITED = "level"
 """Key of a row, beside the columns of its table: the level that a module had before it was marked anew."""
-
-_LANGUAGES = ("c", "c++")
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ def _row(extraction: Extraction, unit: Unit | BitcodeUnit) -> dict[str, Any]:
 
 def _compiled(unit: Unit, extraction: Extraction, bitcode: Path) -> dict[str, Any]:
     one, front_end = unit.compile, extraction.front_end
-    if one.language not in _LANGUAGES:
+    if one.language not in LANGUAGES:
         return columns_without(f"language: {one.language or as_text(f'none is known for {Path(one.source).name}')}")
     if not one.folder.is_dir():
         return columns_without(as_text(f"gone: folder {one.folder.name}, where it was compiled, is no longer there"))
@@ -149,7 +148,7 @@ def _taken(unit: BitcodeUnit, extraction: Extraction, bitcode: Path) -> dict[str
         return columns_without(
             as_text(f"target: made for {triple}, not for {toolchain.target}; set target: to take it")
         )
-    if language not in _LANGUAGES:
+    if language not in LANGUAGES:
         return columns_without(f"language: {language}")
     if level == "-O0":
         return columns_without("level: compiled with -O0, so its functions refuse optimization; compile it with -O1")

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from mlgo.core import measures
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import content_hash, place
+from mlgo.core.languages import Language
 from mlgo.core.learners import LEARNERS
 from mlgo.core.names import ProjectName
 from mlgo.core.problems import PROBLEMS
@@ -209,7 +210,7 @@ class PolicyConfig(Section):
     """Units of each hidden layer; none makes the policy linear in the normalised features."""
 
 
-Languages = Annotated[list[Literal["c", "c++"]], AfterValidator(unique), Field(min_length=1)]
+Languages = Annotated[list[Language], AfterValidator(unique), Field(min_length=1)]
 
 
 class TrainConfig(Section):

@@ -7,12 +7,13 @@ that the package index gives it, in any spelling, and by the hash of its source 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field, field_validator
 
 from mlgo.core.config import Config, Section, parse_section, read_yaml, unique
 from mlgo.core.errors import ConfigError
+from mlgo.core.languages import Language
 from mlgo.core.names import ProjectName
 from mlgo.core.packages import canonical_name
 
@@ -28,7 +29,7 @@ class SealedProject(Section):
 
     name: str = Field(min_length=1)
     """Of its recipe, without ``.yaml``."""
-    language: Literal["c", "c++"]
+    language: Language
     """What most of its instructions are written in."""
     domain: str
     """What it is for, in a word or two."""

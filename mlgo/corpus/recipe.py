@@ -4,13 +4,14 @@ import re
 import shutil
 import sysconfig
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from mlgo.core.compiler_options import check_options
 from mlgo.core.config import read_yaml
 from mlgo.core.errors import ConfigError, CorpusError
+from mlgo.core.languages import Language
 
 
 def _stays_inside(path: str) -> str:
@@ -58,7 +59,7 @@ class GeneratedFile(_Record):
 class Unit(_Record):
     """Sources that are compiled with the same flags."""
 
-    language: Literal["c", "c++"]
+    language: Language
     standard: str
     """Value of ``-std``."""
     sources: list[RelativePath] = Field(min_length=1)

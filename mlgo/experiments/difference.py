@@ -10,12 +10,13 @@ import pyarrow as pa
 from mlgo.core import measures
 from mlgo.core.config import judged_split
 from mlgo.core.errors import ArtifactError
+from mlgo.core.languages import LANGUAGE_TITLES
 from mlgo.experiments.evaluation import gather_modules, policy_rows
 from mlgo.experiments.inference import POINTS_ONLY, Bootstrap, Gain, by_project, differences, gains
 from mlgo.experiments.measured import Contender, Measured
 from mlgo.experiments.shipped import complete_programs, measured_programs
 
-_LANGUAGES = {"": "", "c++": " of C++", "c": " of C"}
+_SCOPES = {"": "", **{name: f" of {title}" for name, title in LANGUAGE_TITLES.items()}}
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ def _lines(
     pair: _Pair, asked: str, items: Literal["programs", "modules"], bootstrap: Bootstrap
 ) -> Iterator[Difference]:
     """In total and by project, then in total by language."""
-    for language, title in _LANGUAGES.items():
+    for language, title in _SCOPES.items():
         chosen = np.array([language in ("", one) for one in pair.attributes["language"]], bool)
         if not chosen.any():
             continue

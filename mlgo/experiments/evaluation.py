@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from mlgo.core import measures
 from mlgo.core.errors import ArtifactError
+from mlgo.core.languages import LANGUAGE_TITLES, LANGUAGES
 from mlgo.experiments.measured import ALL, Contender, Measured, gather
 from mlgo.problems.llvm.task import HEURISTIC, all_tasks
 
-SCOPES = {ALL: "all modules", "c": "C", "c++": "C++", "unshared": "nothing shared"}
+SCOPES = {ALL: "all modules", **LANGUAGE_TITLES, "unshared": "nothing shared"}
 """Parts of a split that are compared by themselves, with their titles."""
 
 _KEY = ("project", "module")
@@ -89,7 +90,7 @@ def gather_modules(
 def module_scopes(measured: Measured, split: str) -> Iterator[tuple[str, np.ndarray]]:
     """The `SCOPES` with their modules, bool [num_items], for `Measured.places`."""
     yield ALL, measured.where()
-    for language in ("c", "c++"):
+    for language in LANGUAGES:
         yield language, measured.where(language=language)
     yield "unshared", measured.where(unshared=True)
 

@@ -10,6 +10,7 @@ from mlgo.core.artifacts import GENERALISATION, read_provenance, read_table
 from mlgo.core.config import EvaluateConfig, judged_split
 from mlgo.core.errors import ArtifactError
 from mlgo.core.files import read_json
+from mlgo.core.languages import LANGUAGE_TITLES, LANGUAGES
 from mlgo.core.measures import get_measure
 from mlgo.core.names import Lineage, PolicyName
 from mlgo.experiments.curves import count_evaluations
@@ -17,7 +18,7 @@ from mlgo.experiments.inference import Bootstrap, compare
 from mlgo.experiments.measured import ALL, Contender, Row, corrected, gather
 from mlgo.experiments.seeds import check_seeds
 
-_TITLES = {ALL: "all modules", "c": "C", "c++": "C++"}
+_TITLES = {ALL: "all modules", **LANGUAGE_TITLES}
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def read_matrices(path: Path, split: str | None, measure: str) -> list[Matrix]:
     every = results.set_column(
         results.column_names.index("language"), "language", pa.repeat(ALL, results.num_rows)
     ).cast(results.schema)
-    results = pa.concat_tables([every, *(_where(results, language=language) for language in ("c", "c++"))])
+    results = pa.concat_tables([every, *(_where(results, language=language) for language in LANGUAGES)])
     at_home = _where(results, trained_with=main, tested_with=main)
     across = results.filter(pc.is_in(pc.field("train_set"), pa.array(carried, pa.string())))
     return [

@@ -10,6 +10,7 @@ from mlgo.compiler.linked import SHIPPED
 from mlgo.core import measures
 from mlgo.core.config import judged_split
 from mlgo.core.errors import ArtifactError
+from mlgo.core.languages import LANGUAGE_TITLES, LANGUAGES
 from mlgo.experiments.evaluation import gather_modules, policy_rows
 from mlgo.experiments.inference import Bootstrap, Comparison, Gain
 from mlgo.experiments.measured import Contender, Measured, Place, Row, compare_all, corrected
@@ -135,14 +136,14 @@ def tell_truth(
     if not ships.where(split=split).any():
         raise ArtifactError(f"no linked file of a {split} project was measured; run make again")
     names = [one.name for one in seeds]
-    rows = list(_rows(ships.only(names), split, ("c++", "c"), bootstrap))
+    rows = list(_rows(ships.only(names), split, LANGUAGES, bootstrap))
     rows += _rows(guarded(ships).only(names), split, (), bootstrap, GUARDED)
     against = against_best_level(ships)
     if against is not None:
         rows += _rows(against.only(names), split, (), bootstrap, BEST_LEVEL)
     modules = gather_modules([row for row in policy_rows(results.to_pylist()) if row["contender"] in seeds])
     if modules.measures:
-        rows += _rows(modules, split, ("c++", "c"), bootstrap, "modules")
+        rows += _rows(modules, split, LANGUAGES, bootstrap, "modules")
     ran = programs.measured if programs else None
     if ran is not None and set(names) <= set(ran.policies):
         chosen = ran.only(names)
@@ -192,7 +193,7 @@ def _answers(told: dict[str, Row]) -> Iterator[Answer]:
     yield answer(PROGRAMS, "total", "what ships, in total", "programs", claimed=True)
     yield answer(PROGRAMS, "total", "what ships, geometric mean of projects", "programs", "geomean", brief=True)
     yield answer(PROGRAMS, "total", "what ships, median project", "programs", "median")
-    for language, title in (("c++", "C++"), ("c", "C")):
+    for language, title in LANGUAGE_TITLES.items():
         if f"{PROGRAMS} {language}" in told:
             yield answer(f"{PROGRAMS} {language}", "total", f"{title} programs, in total", "programs", claimed=True)
     yield answer(GUARDED, "total", f"what ships with a guard, {GUARDED} for each program", "programs", brief=True)
@@ -209,7 +210,7 @@ def _answers(told: dict[str, Row]) -> Iterator[Answer]:
     if "modules" in told:
         size = measures.DEFAULT.name
         yield answer("modules", size, "objects, in total", "modules", claimed=True)
-        for language, title in (("c++", "C++"), ("c", "C")):
+        for language, title in LANGUAGE_TITLES.items():
             if f"modules {language}" in told:
                 yield answer(f"modules {language}", size, f"{title} objects, in total", "modules")
     if "executed" in told:

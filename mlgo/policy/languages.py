@@ -2,10 +2,8 @@
 
 from typing import Any
 
+from mlgo.core.languages import LANGUAGES
 from mlgo.policy.stored import StoredPolicy
-
-LANGUAGES = ("c", "c++")
-"""All that modules are written in."""
 
 
 def languages_of(policy: StoredPolicy) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from mlgo.core.artifacts import RESULTS, SHIPPED_SIZES, read_provenance, read_table
 from mlgo.core.errors import ArtifactError
+from mlgo.core.languages import LANGUAGE_TITLES
 from mlgo.core.measures import get_measure
 from mlgo.core.names import PolicyName
 from mlgo.experiments.evaluation import gather_modules, policy_rows
@@ -22,7 +23,6 @@ from mlgo.problems.llvm.task import Task
 Record = dict[str, Any]
 """Plain values for JSON."""
 
-_LANGUAGES = {"c++": "C++", "c": "C"}
 _SETTINGS = ("compiler", "target")
 
 
@@ -77,12 +77,12 @@ def _of_modules(
 ) -> tuple[Sequence[Answer], list[Record]]:
     """Answers where nothing was linked: the objective itself, over modules."""
     scopes = {ALL: modules.where(split=split)}
-    scopes |= {name: modules.where(split=split, language=name) for name in _LANGUAGES}
+    scopes |= {name: modules.where(split=split, language=name) for name in LANGUAGE_TITLES}
     rows = compare_all(modules, [Place(split, name, items) for name, items in scopes.items() if items.any()], bootstrap)
     title = get_measure(objective).words.title
     answers = [
         Answer(
-            f"{_LANGUAGES[row.scope]} modules, {title}" if row.scope in _LANGUAGES else f"modules, {title}",
+            f"{LANGUAGE_TITLES[row.scope]} modules, {title}" if row.scope in LANGUAGE_TITLES else f"modules, {title}",
             "total",
             row.by(objective),
             "modules",

@@ -4,11 +4,12 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mlgo.core.languages import LANGUAGE_TITLES
 from mlgo.experiments.headroom import read_headroom
 from mlgo.experiments.measured import ALL, Row
 from mlgo.report.pages import Shown, Table, count_column, gain_column, render, text_column
 
-_TITLES = {ALL: "All modules", "c": "C", "c++": "C++"}
+_TITLES = {ALL: "All modules", **LANGUAGE_TITLES}
 
 
 def render_headroom(rows: Sequence[Row], measure: str, settings: Mapping[str, Any]) -> str:

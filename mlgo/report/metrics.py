@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from mlgo.core.languages import LANGUAGES
 from mlgo.experiments.curves import Curve
 from mlgo.experiments.evaluation import ratios
 from mlgo.experiments.inference import Comparison, Gain
@@ -16,7 +17,7 @@ from mlgo.report.pages import percent
 _DIGITS = 4
 """Decimals of percentages; what lies beyond is noise and may differ between machines."""
 
-PARTS = {ALL: "", "c++": " c++", "c": " c"}
+PARTS: dict[str, str] = {ALL: "", **{name: f" {name}" for name in LANGUAGES}}
 """Parts of a split, with what ``comparisons.json`` adds to the name of a policy."""
 
 _SHIPPED = ("text", "read_only", "unwind", "folded", "compressed")

@@ -8,13 +8,14 @@ from mlgo.core import measures
 from mlgo.core.artifacts import read_provenance
 from mlgo.core.config import judged_split
 from mlgo.core.files import read_json
+from mlgo.core.languages import LANGUAGE_TITLES
 from mlgo.core.names import PolicyName
 from mlgo.experiments.inference import Tally
 from mlgo.report import truth
 from mlgo.report.metrics import PARTS, prefix_of
 from mlgo.report.pages import Shown
 
-_PARTS = {"all": "{split} projects", "c++": "their C++ modules", "c": "their C modules"}
+_PARTS = {"all": "{split} projects", **{name: f"their {title} modules" for name, title in LANGUAGE_TITLES.items()}}
 _PAGES = {"report": "report/report.html", "compile times": "work/report/compile_time.html"}
 
 

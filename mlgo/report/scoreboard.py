@@ -9,6 +9,7 @@ from pathlib import Path
 from mlgo.core.config import load_config, read_settings
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import read_json
+from mlgo.core.languages import LANGUAGE_TITLES
 from mlgo.core.learners import LEARNERS
 from mlgo.core.problems import PROBLEMS, Kind
 from mlgo.experiments.curves import read_curves
@@ -116,7 +117,7 @@ def _table(entries: Sequence[Entry]) -> Table:
         gain_column("ships, gain (interval)", lambda one: one.headline.geomean),
         gain_column("ships, total (interval)", lambda one: one.headline.total),
     ]
-    by_language = [gain_column("C++", partial(language, scope="c++")), gain_column("C", partial(language, scope="c"))]
+    by_language = [gain_column(title, partial(language, scope=name)) for name, title in LANGUAGE_TITLES.items()]
     return Table(
         [
             text_column("learner", lambda one: one.learner),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from mlgo.core.languages import LANGUAGES
 from mlgo.core.measures import get_measure
 from mlgo.experiments.evaluation import SCOPES, gather_modules, policy_rows
 from mlgo.experiments.inference import POINTS_ONLY, Bootstrap
@@ -125,5 +126,5 @@ def render_tried(
 
 def _scopes(modules: Measured, split: str) -> Iterator[tuple[str, np.ndarray]]:
     yield ALL, modules.where()
-    for language in ("c", "c++"):
+    for language in LANGUAGES:
         yield language, modules.where(language=language)

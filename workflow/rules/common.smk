@@ -16,6 +16,7 @@ os.environ.update(
 from mlgo.core.config import merge, parse_config, read_yaml, write_settings
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import file_sha256
+from mlgo.core.languages import LANGUAGES
 from mlgo.core.learners import LEARNERS
 from mlgo.core.problems import PROBLEMS
 from mlgo.core.sealed import check_corpus

@@ -26,7 +26,7 @@ class Training(NamedTuple):
 def languages_of(values):
     """Option that holds a training to some languages; none where it learns from all."""
     languages = values["train"]["languages"]
-    held = kind_of(values) == "modules" and set(languages) != {"c", "c++"}
+    held = kind_of(values) == "modules" and set(languages) != set(LANGUAGES)
     return f"--languages {' '.join(languages)}" if held else ""
 
 
