@@ -3,8 +3,10 @@
 import json
 import os
 import signal
+import sys
 import time
 from operator import itemgetter
+from pathlib import Path
 
 import pytest
 
@@ -134,6 +136,15 @@ def test_second_run_has_nothing_to_do(finished):
     run = finished.run(*finished.snakemake("--dry-run"))
     assert run.returncode == 0
     assert "Nothing to be done" in run.stdout + run.stderr
+
+
+def test_rules_run_in_an_environment_that_is_not_activated(finished):
+    before = finished.hashes()
+    snakemake, *options = finished.snakemake("--forcerun", "make_report", "--", "report")
+    run = finished.run("env", f"PATH={os.defpath}", f"{Path(sys.executable).parent}/{snakemake}", *options)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "1 of" in run.stdout + run.stderr
+    assert finished.hashes() == before
 
 
 def test_report_is_said(finished):

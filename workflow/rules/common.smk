@@ -7,10 +7,13 @@ from functools import cache
 from pathlib import Path
 
 # The code of this working copy, wherever the installed package comes from: an experiment of DVC runs in a copy, and what
-# is edited after it was queued must not change it.
+# is edited after it was queued must not change it. Its environment, too, whether or not it is activated.
 sys.path.insert(0, str(Path.cwd()))
 os.environ.update(
-    PYTHONPATH=os.pathsep.join(filter(None, [str(Path.cwd()), os.getenv("PYTHONPATH")]))
+    PYTHONPATH=os.pathsep.join(
+        filter(None, [str(Path.cwd()), os.getenv("PYTHONPATH")])
+    ),
+    PATH=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
 )
 
 from mlgo.core.config import merge, parse_config, read_yaml, write_settings
