@@ -17,7 +17,16 @@ from mlgo.cli.arguments import workers_of
 from mlgo.cli.options import add_command, add_config_options, positive, say
 from mlgo.compiler.frontend import FrontEnd
 from mlgo.compiler.toolchain import find_linker, find_toolchain
-from mlgo.core.artifacts import BODIES, RESULTS, SHIPPED_SIZES, provenance, read_provenance, read_table, write_table
+from mlgo.core.artifacts import (
+    BODIES,
+    RESULTS,
+    SEARCH_COURSE,
+    SHIPPED_SIZES,
+    provenance,
+    read_provenance,
+    read_table,
+    write_table,
+)
 from mlgo.core.config import CompileConfig, Settings, read_settings
 from mlgo.core.errors import CompileError, ConfigError, MlgoError
 from mlgo.core.files import file_sha256, write_text
@@ -160,10 +169,14 @@ def run(args: argparse.Namespace) -> None:
                 return replace(found, sizes=[*found.sizes, *others])
 
         told = partial(tqdm.write, file=sys.stderr)
-        results, shipped = evaluate_subjects(subjects, evaluate, output / "parts", origin, told)
+        results, shipped, course = evaluate_subjects(subjects, evaluate, output / "parts", origin, told)
     origin["projects"] = {one.project: one.content for one in subjects}
     write_table(output / "results.parquet", results, RESULTS, origin)
     write_table(output / "shipped.parquet", shipped, SHIPPED_SIZES, origin)
+    if args.search:
+        write_table(output / "search.parquet", course, SEARCH_COURSE, origin)
+    else:  # of an earlier evaluation
+        (output / "search.parquet").unlink(missing_ok=True)
     shutil.rmtree(output / "parts")
     failures = [row for row in results.to_pylist() if row["failure"]]
     if len(failures) == results.num_rows:
@@ -250,12 +263,13 @@ def _write_page(output: Path, task: str, policy: str, values: Settings) -> tuple
     from mlgo.report.tried import compare_tried, render_tried
     from mlgo.report.truth import sentences
 
-    paths = {name: output / name for name in ("results.parquet", "shipped.parquet")}
-    results, shipped = (
-        read_table(path, schema) for path, schema in zip(paths.values(), (RESULTS, SHIPPED_SIZES), strict=True)
-    )
+    schemas = {"results.parquet": RESULTS, "shipped.parquet": SHIPPED_SIZES, "search.parquet": SEARCH_COURSE}
+    paths = {name: output / name for name in schemas if (output / name).exists()}
+    tables = {name: read_table(path, schemas[name]) for name, path in paths.items()}
+    results, shipped = tables["results.parquet"], tables["shipped.parquet"]
+    course = tables.get("search.parquet", SEARCH_COURSE.empty_table())
     objective, bootstrap = values.value("compile.objective"), Bootstrap.of(values)
-    tried = compare_tried(policy, task, results, shipped, bootstrap)
+    tried = compare_tried(policy, task, results, shipped, course, bootstrap)
     measurement = flatten(read_provenance(paths["results.parquet"]))
     facts = {"SHA-256 of the inputs": input_hashes(paths)}
     write_text(output / "report.html", render_tried(tried, objective, bootstrap, facts, measurement))

@@ -177,6 +177,15 @@ SHIPPED_SIZES = pa.schema(
 )
 """Linked files as they ship, one row for each, contender and kind of folding."""
 
+SEARCH_COURSE = pa.schema(
+    [
+        *_MODULE_KEY,
+        _field("num_compiles", pa.int32(), "compiles of this module so far"),
+        _field("total", pa.int64(), "least total of the linked files that hold the module so far", "bytes"),
+    ]
+)
+"""How far the search of a module had come after so many compiles. All other modules are as the policy compiles them."""
+
 MODULES = pa.schema(
     [
         *_MODULE_KEY,

@@ -4,16 +4,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import plotly.graph_objects as go
 import pyarrow as pa
 
 from mlgo.core.languages import LANGUAGES
 from mlgo.core.measures import get_measure
+from mlgo.experiments.course import known_gains
 from mlgo.experiments.evaluation import SCOPES, gather_modules, policy_rows
 from mlgo.experiments.inference import POINTS_ONLY, Bootstrap
 from mlgo.experiments.measured import ALL, Measured, compare_all
 from mlgo.experiments.truth import Truth, tell_truth
 from mlgo.problems.llvm.task import get_task
-from mlgo.report.figures import to_html
+from mlgo.report.figures import Series, chart, to_html
 from mlgo.report.origin import Facts
 from mlgo.report.pages import HTML, TONES, render, text_column
 from mlgo.report.render import (
@@ -41,6 +43,7 @@ class Tried:
         ships: linked files.
         seen: the same by what training has seen of them.
         truth: what a strict reader asks; None where nothing is linked.
+        known: gains that a search knows of, by compiles of each module; see `known_gains`.
     """
 
     policy: str
@@ -49,9 +52,12 @@ class Tried:
     ships: Ships
     seen: Seen
     truth: Truth | None
+    known: tuple[np.ndarray, np.ndarray]
 
 
-def compare_tried(policy: str, task: str, results: pa.Table, shipped: pa.Table, bootstrap: Bootstrap) -> Tried:
+def compare_tried(
+    policy: str, task: str, results: pa.Table, shipped: pa.Table, course: pa.Table, bootstrap: Bootstrap
+) -> Tried:
     """Compare a policy with the heuristic.
 
     Args:
@@ -59,6 +65,7 @@ def compare_tried(policy: str, task: str, results: pa.Table, shipped: pa.Table, 
         task: decision problem.
         results: ``artifacts.RESULTS``.
         shipped: ``artifacts.SHIPPED_SIZES``.
+        course: ``artifacts.SEARCH_COURSE``; empty where nothing was searched.
         bootstrap: makes the intervals.
     """
     modules = gather_modules(list(policy_rows(results.to_pylist())))
@@ -66,7 +73,8 @@ def compare_tried(policy: str, task: str, results: pa.Table, shipped: pa.Table, 
     split = modules.splits[0]
     linked = any(row.split == split and row.by("total").num_compared for row in ships.totals if row.contender.is_policy)
     truth = tell_truth(shipped, results, None, bootstrap, split=split) if linked else None
-    return Tried(policy, task, modules, ships, compare_seen(shipped, modules.contenders, bootstrap), truth)
+    seen = compare_seen(shipped, modules.contenders, bootstrap)
+    return Tried(policy, task, modules, ships, seen, truth, known_gains(course, shipped, policy))
 
 
 def render_tried(
@@ -117,11 +125,22 @@ def render_tried(
         facts=facts,
         figures=to_html(
             {
+                "search": _known(*tried.known),
                 "distribution": distribution(modules, main, split),
                 "projects": project_bars(by_project, main, modules.policies) if len(by_project) > 1 else None,
             }
         ),
     )
+
+
+def _known(num_compiles: np.ndarray, gains: np.ndarray) -> go.Figure | None:
+    """Gain of linked files that a search knows of, by compiles of each module; None where nothing was searched."""
+    if not len(num_compiles):
+        return None
+    steps = {"line": {"shape": "hv"}}
+    hover = "%{x} compiles: %{y:.2f} %"
+    series = [Series("search", num_compiles.tolist(), (100.0 * gains).tolist(), hover=hover, style=steps)]
+    return chart(series, {"title": "compiles of each module"}, {"title": "known gain of linked files (%)"}, 360)
 
 
 def _scopes(modules: Measured, split: str) -> Iterator[tuple[str, np.ndarray]]:

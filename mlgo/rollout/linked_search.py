@@ -8,6 +8,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from mlgo.rollout.headroom import FIXED
 from mlgo.rollout.jobs import CompileJob
 from mlgo.rollout.outcome import CompileOutcome
 from mlgo.rollout.search import MODULE_WIDE, Search, doubt_of, search
-from mlgo.rollout.shipped import ProjectRun, measure_programs
+from mlgo.rollout.shipped import ProjectRun, Shipped, measure_programs
 from mlgo.wire.log import Header
 
 SEARCH = "search"
@@ -55,7 +56,7 @@ class SearchSettings:
     quirks: Quirks
 
 
-def measure_search(run: ProjectRun, how: SearchSettings, objects: Mapping[str, Path]) -> list[dict[str, Any]]:
+def measure_search(run: ProjectRun, how: SearchSettings, objects: Mapping[str, Path]) -> Shipped:
     """Search each module of a project for answers that make its linked files smaller, then link them.
 
     A search begins with the heuristic's answers, the policy's, and those of `FIXED`; see `search`.
@@ -66,7 +67,7 @@ def measure_search(run: ProjectRun, how: SearchSettings, objects: Mapping[str, P
         objects: object file under the policy, by module key; modules without one are left out.
 
     Returns:
-        Rows of ``artifacts.SHIPPED_SIZES`` of the contender `SEARCH`.
+        Rows of ``artifacts.SHIPPED_SIZES`` of the contender `SEARCH`, and how each search went.
     """
     heuristic = [] if how.quirks.default_hides_a_feature else [EchoAdvisor(how.quirks.default_slot)]
     first: list[PureAdvisor] = [*heuristic, run.policy, *FIXED.values()]
@@ -86,7 +87,8 @@ def measure_search(run: ProjectRun, how: SearchSettings, objects: Mapping[str, P
             list(pool.map(_Module.go_on, going, found))
             progress.update(sum(not one.wanted for one in going))
     best = {**objects, **{one.module.key: one.best for one in modules}}
-    return measure_programs(run.linking, SEARCH, run.programs, best)
+    sizes = measure_programs(run.linking, SEARCH, run.programs, best)
+    return Shipped([], sizes, [row for one in modules for row in one.course])
 
 
 class _Module:
@@ -96,6 +98,8 @@ class _Module:
         module: the module.
         best: object of the best compile so far; the policy's where none was better.
         wanted: advisors to compile it under next; none at the end.
+        course: rows of ``artifacts.SEARCH_COURSE``: the policy's at 0, one for each improvement, and the last. None
+            where the policy's objects do not link.
     """
 
     def __init__(self, run: ProjectRun, module: Module, objects: Mapping[str, Path], with_default: bool) -> None:
@@ -106,7 +110,7 @@ class _Module:
         self._folder.mkdir(parents=True)
         self._known: dict[int, CompileResult] = {}  # by identity of the advisor, which the search keeps
         self._least, self._count = math.inf, itertools.count()
-        self._paths: list[Path] = []
+        self._paths, self._num_compiles, self.course = list[Path](), 0, list[dict[str, Any]]()
 
     def begin(self, steps: Search) -> None:
         """Start a search that asks this module."""
@@ -133,6 +137,9 @@ class _Module:
 
     def go_on(self, outcomes: Sequence[CompileOutcome]) -> None:
         """Link the outcomes of `jobs`, and let the search choose the next."""
+        if self._num_compiles == 0:
+            with suppress(CompileError):
+                self._note(self._linked(self._objects))
         judged = [self._judge(outcome, path) for outcome, path in zip(outcomes, self._paths, strict=True)]
         for advisor, outcome, path in zip(self.wanted, judged, self._paths, strict=True):
             size = outcome.score(_SHIPPED)
@@ -143,25 +150,35 @@ class _Module:
         for path in self._paths:
             if path != self.best:
                 path.unlink(missing_ok=True)
+        self._num_compiles += len(judged)
         try:
             self.wanted = self._steps.send(judged)
         except StopIteration:
             self.wanted = []
+        if self.course and (not self.wanted or self._least < self.course[-1]["total"]):
+            self._note(min(self._least, self.course[-1]["total"]))
 
     def _judge(self, outcome: CompileOutcome, path: Path) -> CompileOutcome:
         if outcome.result is None:
             return outcome
-        linking, objects = self._run.linking, {**self._objects, self.module.key: path}
         try:
-            total = sum(
-                linked_total(
-                    linking.linker,
-                    LinkedFile.of_row(program.row),
-                    {one.name: objects[one.key] for one in program.modules},
-                    linking.timeout_s,
-                )
-                for program in self._programs
-            )
+            total = self._linked({**self._objects, self.module.key: path})
         except CompileError as error:
             return CompileOutcome(None, error.kind, str(error))
         return replace(outcome, result=replace(outcome.result, scores={**outcome.result.scores, _SHIPPED: total}))
+
+    def _linked(self, objects: Mapping[str, Path]) -> int:
+        linking = self._run.linking
+        return sum(
+            linked_total(
+                linking.linker,
+                LinkedFile.of_row(program.row),
+                {one.name: objects[one.key] for one in program.modules},
+                linking.timeout_s,
+            )
+            for program in self._programs
+        )
+
+    def _note(self, total: float) -> None:
+        key = {"project": self.module.project, "module": self.module.name}
+        self.course.append({**key, "num_compiles": self._num_compiles, "total": int(total)})

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +62,12 @@ class Shipped:
     Attributes:
         results: rows of ``artifacts.RESULTS``, one for each module, with the reason where either of both failed.
         sizes: rows of ``artifacts.SHIPPED_SIZES``.
+        course: rows of ``artifacts.SEARCH_COURSE``; none where nothing was searched.
     """
 
     results: list[dict[str, Any]]
     sizes: list[dict[str, Any]]
+    course: list[dict[str, Any]] = field(default_factory=list)
 
 
 def other_modules(modules: Sequence[Module], programs: Sequence[Program]) -> list[Module]:
@@ -98,18 +100,17 @@ def measure_programs(
         return list(pool.map(measure, [(program, fold) for program in programs for fold in (False, True)]))
 
 
-def evaluate_project(
-    run: ProjectRun, beside: Callable[[Mapping[str, Path]], list[dict[str, Any]]] | None = None
-) -> Shipped:
+def evaluate_project(run: ProjectRun, beside: Callable[[Mapping[str, Path]], Shipped] | None = None) -> Shipped:
     """Compile a project under the heuristic and under a policy, link its programs, and measure.
 
     Args:
         run: the project.
-        beside: gives rows of further contenders; gets the policy's object files by module key.
+        beside: measures further contenders; gets the policy's object files by module key.
     """
     results, objects = compile_both(run)
     sizes = [row for who, of in objects.items() for row in measure_programs(run.linking, who, run.programs, of)]
-    return Shipped(results, [*sizes, *(beside(objects[str(run.name)]) if beside else [])])
+    more = beside(objects[str(run.name)]) if beside else Shipped([], [])
+    return Shipped(results, [*sizes, *more.sizes], more.course)
 
 
 def compile_both(run: ProjectRun) -> tuple[list[dict[str, Any]], dict[str, dict[str, Path]]]:

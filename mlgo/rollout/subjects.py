@@ -1,6 +1,6 @@
 """Projects on which a finished policy is tried: a captured one, or those of any corpus."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from mlgo.core.artifacts import (
     PROGRAMS_OF_PROJECT,
     PROJECT,
     RESULTS,
+    SEARCH_COURSE,
     SHIPPED_SIZES,
     read_provenance,
     read_table,
@@ -35,6 +36,9 @@ from mlgo.corpus.store import (
 from mlgo.lto.project import Tools
 from mlgo.lto.whole import whole_programs
 from mlgo.rollout.shipped import Shipped, other_modules
+
+_TABLES = {"results": RESULTS, "shipped": SHIPPED_SIZES, "search": SEARCH_COURSE}
+"""What is kept of a finished project, by part of the file name, in the order of `Shipped`."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +159,7 @@ def evaluate_subjects(
     folder: Path,
     origin: Mapping[str, Any],
     say: Callable[[str], None] = lambda message: None,
-) -> tuple[pa.Table, pa.Table]:
+) -> tuple[pa.Table, ...]:
     """Evaluate project by project; what an earlier run has finished is taken as it is.
 
     Args:
@@ -166,24 +170,23 @@ def evaluate_subjects(
         say: is told of each project.
 
     Returns:
-        Tables of ``artifacts.RESULTS`` and ``artifacts.SHIPPED_SIZES``.
+        Tables of ``artifacts.RESULTS``, ``artifacts.SHIPPED_SIZES`` and ``artifacts.SEARCH_COURSE``.
     """
-    results, sizes = [], []
+    done = []
     for number, subject in enumerate(subjects, start=1):
-        stored = folder / f"{subject.project}.results.parquet", folder / f"{subject.project}.shipped.parquet"
+        stored = {folder / f"{subject.project}.{name}.parquet": schema for name, schema in _TABLES.items()}
         own = {**origin, "project": subject.project, "content": subject.content}
         known = _is_made_of(stored, own)
         say(f"{subject.project} ({number} of {len(subjects)}){', known' if known else ''}")
         if not known:
             found = evaluate(subject)
-            write_rows(stored[1], found.sizes, SHIPPED_SIZES, own)
-            write_rows(stored[0], found.results, RESULTS, own)
-        results.append(read_table(stored[0], RESULTS))
-        sizes.append(read_table(stored[1], SHIPPED_SIZES))
-    return pa.concat_tables(results), pa.concat_tables(sizes)
+            for (path, schema), rows in zip(stored.items(), (found.results, found.sizes, found.course), strict=True):
+                write_rows(path, rows, schema, own)
+        done.append([read_table(path, schema) for path, schema in stored.items()])
+    return tuple(pa.concat_tables(tables) for tables in zip(*done, strict=True))
 
 
-def _is_made_of(paths: Sequence[Path], origin: Mapping[str, Any]) -> bool:
+def _is_made_of(paths: Iterable[Path], origin: Mapping[str, Any]) -> bool:
     try:
         return all(canonical_json(read_provenance(path)) == canonical_json(origin) for path in paths)
     except ArtifactError:

@@ -11,7 +11,15 @@ import pyarrow as pa
 import pytest
 
 from mlgo.cli.main import build_parser
-from mlgo.core.artifacts import PROGRAMS_OF_PROJECT, PROJECT, RESULTS, SHIPPED_SIZES, read_provenance, read_table
+from mlgo.core.artifacts import (
+    PROGRAMS_OF_PROJECT,
+    PROJECT,
+    RESULTS,
+    SEARCH_COURSE,
+    SHIPPED_SIZES,
+    read_provenance,
+    read_table,
+)
 from mlgo.core.artifacts import write_table as write
 from mlgo.core.errors import MlgoError
 from mlgo.core.measures.elf import function_sizes, global_symbols
@@ -266,6 +274,12 @@ def test_a_search_finds_what_the_policy_leaves(captured, policies, tmp_path, mlg
     assert sizes(rows["1"], "prog", "search")["text"] == 11 + 4
     assert sizes(rows["1"], "lib.so", "search")["text"] == 4 + 4
     assert read_provenance(tmp_path / "1/shipped.parquet")["search"] == 8
+    course = read_table(tmp_path / "1/search.parquet", SEARCH_COURSE).to_pylist()
+    found = [(row["num_compiles"], row["total"]) for row in course if row["module"] == "used.c"]
+    before, after = (sizes(rows["1"], "prog", who)["total"] for who in ("never-s0", "search"))
+    assert (found[0], found[-1][1]) == ((0, before), after)
+    assert 4 <= found[1][0] <= found[-1][0] <= 8  # the heuristic is one of the starts
+    assert "What a search knows" in (tmp_path / "1/report.html").read_text()
 
 
 def test_how_much_of_a_project_was_seen(captured, mlgo, tmp_path):

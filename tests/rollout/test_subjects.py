@@ -85,11 +85,11 @@ def test_what_a_run_has_finished_is_not_done_again(subjects, tmp_path):
         return shipped(subject)
 
     said = []
-    results, sizes = evaluate_subjects(subjects, again, tmp_path / "parts", {"policy": "p"}, said.append)
+    results, sizes, course = evaluate_subjects(subjects, again, tmp_path / "parts", {"policy": "p"}, said.append)
     assert done == ["alpha", "beta", "again gamma"]
     assert said == ["alpha (1 of 3), known", "beta (2 of 3), known", "gamma (3 of 3)"]
     assert results["module"].to_pylist() == ["a.c", "b.c", "y.c", "z.c"]
-    assert sizes.num_rows == 0
+    assert sizes.num_rows == course.num_rows == 0
     evaluate_subjects(subjects, again, tmp_path / "parts", {"policy": "another"})
     assert done[3:] == ["again alpha", "again beta", "again gamma"]
 
