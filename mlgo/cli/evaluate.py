@@ -280,4 +280,5 @@ def _write_page(output: Path, task: str, policy: str, values: Settings) -> tuple
         unknown = "no linked file is known, so what ships was not measured"
         return f"{unknown}; the page has the modules", unknown
     said = sentences(tried.truth, values.value("compile.optimization")) if tried.truth else []
-    return "\n".join([*said, tried.ships.table.aligned(), *failed]), tried.ships.headline
+    shares = [tried.ships.shares.aligned()] if tried.ships.parts else []
+    return "\n".join([*said, tried.ships.table.aligned(), *shares, *failed]), tried.ships.headline

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.compiler.linked import SHIPPED
+from mlgo.core.languages import LANGUAGES
 from mlgo.experiments.inference import POINTS_ONLY, Bootstrap
 from mlgo.experiments.measured import Contender, Measured, Place, Row, compare_all, gather
 from mlgo.problems.llvm.task import HEURISTIC
@@ -139,6 +140,24 @@ def shipped_totals(measured: Measured, bootstrap: Bootstrap) -> list[Row]:
     """Compare policies, and learners over their seeds, over the programs of each split whose sizes are all known."""
     places = [Place(split, PROGRAMS, measured.where(split=split)) for split in measured.splits]
     return compare_all(complete_programs(measured), places, bootstrap)
+
+
+def shares_by_part(measured: Measured) -> list[Row]:
+    """Compare contenders over all programs with a best known total, over those of each language and of each project.
+
+    Args:
+        measured: as of `with_best_known`. Without a search there are no rows.
+    """
+    known = np.isfinite(measured.best.get("total", np.array(np.nan)))
+
+    def scopes(split: str) -> Iterator[tuple[str, np.ndarray]]:
+        yield PROGRAMS, known
+        for language in LANGUAGES:
+            yield language, known & measured.where(language=language)
+        for project, items in measured.by_project(split):
+            yield project, known & items
+
+    return compare_all(complete_programs(measured), measured.places(scopes), POINTS_ONLY, together=False)
 
 
 def ship_failures(shipped: pa.Table) -> list[dict[str, Any]]:

@@ -7,12 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from mlgo.core.languages import LANGUAGE_TITLES
 from mlgo.experiments.inference import Bootstrap, Comparison
 from mlgo.experiments.measured import Contender, Row, by_contender
 from mlgo.experiments.shipped import (
     PROGRAMS,
     measured_programs,
     program_rows,
+    shares_by_part,
     ship_failures,
     ship_references,
     shipped_totals,
@@ -33,6 +35,8 @@ TITLES = {
 }
 """How pages call the sizes of a linked file."""
 
+_PARTS = {PROGRAMS: "all", **{name: f"of {title}" for name, title in LANGUAGE_TITLES.items()}}
+
 
 @dataclass(frozen=True)
 class Ships:
@@ -41,10 +45,12 @@ class Ships:
     Attributes:
         rows: each policy and reference on each program, then over all of a split; by contender, policies first.
         failures: rows of ``artifacts.SHIPPED_SIZES`` without sizes.
+        parts: the search and each policy, over all programs, by language and by project; none without a search.
     """
 
     rows: Sequence[Row]
     failures: Sequence[dict[str, Any]]
+    parts: Sequence[Row] = ()
 
     @property
     def totals(self) -> list[Row]:
@@ -84,6 +90,23 @@ class Ships:
             [row for row in self.rows if row.scope != PROGRAMS or _all_programs(row) > 1],
         )
 
+    @property
+    def shares(self) -> Table:
+        """What share of the known headroom each policy has: in total, by language and by project."""
+        searched = {(row.split, row.scope): row for row in self.parts if row.name == SEARCH}
+        return Table(
+            [
+                text_column("policy", lambda row: row.name),
+                text_column("programs", lambda row: _PARTS.get(row.scope, row.scope)),
+                count_column("how many", lambda row: row.by("total").num_compared),
+                count_column("total under the heuristic (bytes)", lambda row: row.by("total").baseline_sum),
+                gain_column("gain of the policy", lambda row: row.by("total").total.value),
+                gain_column("of the search", lambda row: searched[row.split, row.scope].by("total").total.value),
+                gain_column("share of the known headroom", lambda row: row.by("total").total_share),
+            ],
+            [row for row in self.parts if row.contender.is_policy],
+        )
+
 
 def compare_shipped(shipped: pa.Table, policies: Sequence[Contender], bootstrap: Bootstrap) -> Ships:
     """Compare linked files under policies, and at other levels, with those under the heuristic.
@@ -97,7 +120,8 @@ def compare_shipped(shipped: pa.Table, policies: Sequence[Contender], bootstrap:
     measured = with_best_level(with_best_known(beside, SEARCH))
     rows = [row for row in program_rows(measured) if row.by("total").num_compared]
     failures = [{**row, "message": without_folders(row["message"])} for row in ship_failures(shipped)]
-    return Ships(by_contender([*rows, *shipped_totals(measured, bootstrap)]), failures)
+    parts = [row for row in shares_by_part(measured) if row.contender.is_policy or row.name == SEARCH]
+    return Ships(by_contender([*rows, *shipped_totals(measured, bootstrap)]), failures, parts)
 
 
 def _all_programs(row: Row) -> int:

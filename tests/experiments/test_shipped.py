@@ -124,5 +124,11 @@ def test_the_share_of_what_a_search_knows():
     assert shares == {"one": pytest.approx(0.5), "two": None, "unsearched": None, None: pytest.approx(0.5)}
     titles = [column.title for column in found.table.columns]
     assert "share of the known headroom" in titles
+    # Only programs that the search knows count: 110 and 220 bytes of two programs of 2,100.
+    (every, in_c, of_project) = found.shares.rows
+    assert [row.scope for row in (every, in_c, of_project)] == ["programs", "c", "a"]
+    assert every.by("total").num_compared == 2
+    assert "| es-s0 | all | 2 | 4,200 | +2.62 % | +5.24 % | +50.00 % |" in found.shares.markdown()
     plain = compare_shipped(rows.filter(pc.field("contender") != "search"), [ES], BOOTSTRAP)
+    assert not plain.parts
     assert "share of the known headroom" not in [column.title for column in plain.table.columns]
