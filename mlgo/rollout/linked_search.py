@@ -78,14 +78,15 @@ def measure_search(run: ProjectRun, how: SearchSettings, objects: Mapping[str, P
         rng, promise = generator(how.seed, "linked-search", one.module.key), doubt_of(run.policy)
         one.begin(search(starts, one.ask, promise, _SHIPPED, how.budget, how.flips_per_round, rng))
     with (
-        tqdm(total=len(modules), desc=SEARCH, unit="module") as progress,
+        tqdm(total=how.budget * len(modules), desc=SEARCH, unit="compile") as progress,
         ThreadPoolExecutor(run.linking.num_threads) as pool,
     ):
         while going := [one for one in modules if one.wanted]:
             outcomes = iter(run.host.compile_all([job for one in going for job in one.jobs()]))
             found = [list(itertools.islice(outcomes, len(one.wanted))) for one in going]
             list(pool.map(_Module.go_on, going, found))
-            progress.update(sum(not one.wanted for one in going))
+            progress.total -= sum(how.budget - one.num_compiles for one in going if not one.wanted)
+            progress.update(sum(map(len, found)))
     best = {**objects, **{one.module.key: one.best for one in modules}}
     sizes = measure_programs(run.linking, SEARCH, run.programs, best)
     return Shipped([], sizes, [row for one in modules for row in one.course])
@@ -98,6 +99,7 @@ class _Module:
         module: the module.
         best: object of the best compile so far; the policy's where none was better.
         wanted: advisors to compile it under next; none at the end.
+        num_compiles: done so far.
         course: rows of ``artifacts.SEARCH_COURSE``: the policy's at 0, one for each improvement, and the last. None
             where the policy's objects do not link.
     """
@@ -110,7 +112,7 @@ class _Module:
         self._folder.mkdir(parents=True)
         self._known: dict[int, CompileResult] = {}  # by identity of the advisor, which the search keeps
         self._least, self._count = math.inf, itertools.count()
-        self._paths, self._num_compiles, self.course = list[Path](), 0, list[dict[str, Any]]()
+        self._paths, self.num_compiles, self.course = list[Path](), 0, list[dict[str, Any]]()
 
     def begin(self, steps: Search) -> None:
         """Start a search that asks this module."""
@@ -137,7 +139,7 @@ class _Module:
 
     def go_on(self, outcomes: Sequence[CompileOutcome]) -> None:
         """Link the outcomes of `jobs`, and let the search choose the next."""
-        if self._num_compiles == 0:
+        if self.num_compiles == 0:
             with suppress(CompileError):
                 self._note(self._linked(self._objects))
         judged = [self._judge(outcome, path) for outcome, path in zip(outcomes, self._paths, strict=True)]
@@ -150,7 +152,7 @@ class _Module:
         for path in self._paths:
             if path != self.best:
                 path.unlink(missing_ok=True)
-        self._num_compiles += len(judged)
+        self.num_compiles += len(judged)
         try:
             self.wanted = self._steps.send(judged)
         except StopIteration:
@@ -181,4 +183,4 @@ class _Module:
 
     def _note(self, total: float) -> None:
         key = {"project": self.module.project, "module": self.module.name}
-        self.course.append({**key, "num_compiles": self._num_compiles, "total": int(total)})
+        self.course.append({**key, "num_compiles": self.num_compiles, "total": int(total)})
