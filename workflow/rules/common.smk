@@ -13,7 +13,9 @@ os.environ.update(
     PYTHONPATH=os.pathsep.join(
         filter(None, [str(Path.cwd()), os.getenv("PYTHONPATH")])
     ),
-    PATH=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+    PATH=os.pathsep.join(
+        [str(Path(sys.executable).parent), os.getenv("PATH", os.defpath)]
+    ),
 )
 
 from mlgo.core.config import merge, parse_config, read_yaml, write_settings
