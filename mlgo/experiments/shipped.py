@@ -22,6 +22,9 @@ PROGRAMS = "programs"
 BEST_LEVEL = "best of -Os and -Oz"
 """What ships if each program is built at the level at which it is smaller."""
 
+BEST_KNOWN = "best known"
+"""The smallest that was measured of each program."""
+
 GUARDED = "smaller of both"
 """What ships if each program is linked under the policy and under the heuristic, and the smaller file is kept."""
 
@@ -143,12 +146,22 @@ def shipped_totals(measured: Measured, bootstrap: Bootstrap) -> list[Row]:
 
 
 def shares_by_part(measured: Measured) -> list[Row]:
-    """Compare contenders over all programs with a best known total, over those of each language and of each project.
+    """Compare contenders, and `BEST_KNOWN` beside them, over all programs, those of each language and of each project.
 
     Args:
-        measured: as of `with_best_known`. Without a search there are no rows.
+        measured: as of `with_best_known`. Programs without a best known total do not count; without a search there are
+            no rows.
     """
-    known = np.isfinite(measured.best.get("total", np.array(np.nan)))
+    best = measured.best.get("total")
+    if best is None:
+        return []
+    known = np.isfinite(best)
+    measured = replace(
+        measured,
+        contenders=[*measured.contenders, Contender(BEST_KNOWN)],
+        scores={"total": np.vstack([measured.scores["total"], best])},
+        asked=np.vstack([measured.asked, known]),
+    )
 
     def scopes(split: str) -> Iterator[tuple[str, np.ndarray]]:
         yield PROGRAMS, known
@@ -157,7 +170,7 @@ def shares_by_part(measured: Measured) -> list[Row]:
         for project, items in measured.by_project(split):
             yield project, known & items
 
-    return compare_all(complete_programs(measured), measured.places(scopes), POINTS_ONLY, together=False)
+    return compare_all(measured, measured.places(scopes), POINTS_ONLY, together=False)
 
 
 def ship_failures(shipped: pa.Table) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from mlgo.core.languages import LANGUAGE_TITLES
 from mlgo.experiments.inference import Bootstrap, Comparison
 from mlgo.experiments.measured import Contender, Row, by_contender
 from mlgo.experiments.shipped import (
+    BEST_KNOWN,
     PROGRAMS,
     measured_programs,
     program_rows,
@@ -45,7 +46,7 @@ class Ships:
     Attributes:
         rows: each policy and reference on each program, then over all of a split; by contender, policies first.
         failures: rows of ``artifacts.SHIPPED_SIZES`` without sizes.
-        parts: the search and each policy, over all programs, by language and by project; none without a search.
+        parts: each policy and what is best known, over all programs, by language and by project; none without a search.
     """
 
     rows: Sequence[Row]
@@ -93,7 +94,7 @@ class Ships:
     @property
     def shares(self) -> Table:
         """What share of the known headroom each policy has: in total, by language and by project."""
-        searched = {(row.split, row.scope): row for row in self.parts if row.name == SEARCH}
+        best = {(row.split, row.scope): row for row in self.parts if row.name == BEST_KNOWN}
         return Table(
             [
                 text_column("policy", lambda row: row.name),
@@ -101,7 +102,7 @@ class Ships:
                 count_column("how many", lambda row: row.by("total").num_compared),
                 count_column("total under the heuristic (bytes)", lambda row: row.by("total").baseline_sum),
                 gain_column("gain of the policy", lambda row: row.by("total").total.value),
-                gain_column("of the search", lambda row: searched[row.split, row.scope].by("total").total.value),
+                gain_column("best known", lambda row: best[row.split, row.scope].by("total").total.value),
                 gain_column("share of the known headroom", lambda row: row.by("total").total_share),
             ],
             [row for row in self.parts if row.contender.is_policy],
@@ -120,7 +121,7 @@ def compare_shipped(shipped: pa.Table, policies: Sequence[Contender], bootstrap:
     measured = with_best_level(with_best_known(beside, SEARCH))
     rows = [row for row in program_rows(measured) if row.by("total").num_compared]
     failures = [{**row, "message": without_folders(row["message"])} for row in ship_failures(shipped)]
-    parts = [row for row in shares_by_part(measured) if row.contender.is_policy or row.name == SEARCH]
+    parts = [row for row in shares_by_part(measured) if row.contender.is_policy or row.name == BEST_KNOWN]
     return Ships(by_contender([*rows, *shipped_totals(measured, bootstrap)]), failures, parts)
 
 

@@ -111,7 +111,7 @@ class _Module:
         self._folder = run.folder / SEARCH / self.best.stem
         self._folder.mkdir(parents=True)
         self._known: dict[int, CompileResult] = {}  # by identity of the advisor, which the search keeps
-        self._least, self._count = math.inf, itertools.count()
+        self._least, self._shipped, self._count = math.inf, math.inf, itertools.count()
         self._paths, self.num_compiles, self.course = list[Path](), 0, list[dict[str, Any]]()
 
     def begin(self, steps: Search) -> None:
@@ -141,14 +141,16 @@ class _Module:
         """Link the outcomes of `jobs`, and let the search choose the next."""
         if self.num_compiles == 0:
             with suppress(CompileError):
-                self._note(self._linked(self._objects))
+                self._shipped = self._linked(self._objects)
+                self._note(self._shipped)
         judged = [self._judge(outcome, path) for outcome, path in zip(outcomes, self._paths, strict=True)]
         for advisor, outcome, path in zip(self.wanted, judged, self._paths, strict=True):
             size = outcome.score(_SHIPPED)
             if size < self._least:  # as the search does: the first of the smallest
-                self._least, self.best, self._known = size, path, {}
                 assert outcome.result is not None
-                self._known[id(advisor)] = outcome.result
+                self._least, self._known = size, {id(advisor): outcome.result}
+            if size < self._shipped:
+                self._shipped, self.best = size, path
         for path in self._paths:
             if path != self.best:
                 path.unlink(missing_ok=True)
@@ -157,8 +159,8 @@ class _Module:
             self.wanted = self._steps.send(judged)
         except StopIteration:
             self.wanted = []
-        if self.course and (not self.wanted or self._least < self.course[-1]["total"]):
-            self._note(min(self._least, self.course[-1]["total"]))
+        if self.course and (not self.wanted or self._shipped < self.course[-1]["total"]):
+            self._note(self._shipped)
 
     def _judge(self, outcome: CompileOutcome, path: Path) -> CompileOutcome:
         if outcome.result is None:
