@@ -454,6 +454,29 @@ def test_credit_names_caller_and_callee_and_leaves_the_code_as_it_is(bitcode, to
         assert sum(size for size in sizes.values() if size > 0) <= told.scores["text_bytes"]
 
 
+MANDATORY = """
+#define INLINE static inline __attribute__((always_inline))
+INLINE int must(int x) { return x * x + 3 * x; }
+INLINE int also(int x) { return x * x - 3 * x; }
+INLINE int apply(int (*f)(int), int x) { int sum = 0; for (int i = 0; i < x; ++i) sum += f(i); return sum; }
+int early(int x) { return must(x) + also(x); }
+static int asked(int x) { return 5 * x - 1; }
+int first(int x) { return asked(x) + apply(must, x); }
+int second(int x) { return asked(x + 1) * apply(also, x + 1); }
+"""
+
+
+@pytest.mark.parametrize("answer", [0, 1])
+def test_credit_leaves_out_calls_that_must_be_inlined(bitcode, toolchain, task, settings, answer):
+    """must and also come before apply, so the calls that its inlining makes direct are left. They are no questions."""
+    source = bitcode(MANDATORY)
+    credit = compile_under_advice(toolchain, task, source, ConstantAdvisor(answer), settings, with_credit=True).credit
+    names = [int.from_bytes(hashlib.blake2b(one, digest_size=8).digest(), "little") for one in (b"first", b"second")]
+    assert credit.names[credit.callers].tolist() == names
+    (asked,) = set(credit.callees.tolist())
+    assert credit.names[asked] == int.from_bytes(hashlib.blake2b(b"asked", digest_size=8).digest(), "little")
+
+
 def test_credit_of_a_module_that_grows_too_much(toolchain, task, settings, sample):
     """What is not asked any more is reported, too, without a callee."""
     advised = (

@@ -31,10 +31,13 @@ answered (``MLInlineAdvice`` in llvm/lib/Analysis/MLInlineAdvisor.cpp). It names
     ...
 
 Once the module has grown too much, nothing is asked any more, and the remark ``ForceStop`` of each further call names
-its caller alone.
+its caller alone. Calls of ``always_inline`` functions that become direct between two questions are told as well. They
+are found by what they repeat.
 """
 
 import re
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from mlgo.core.errors import RemarkError
@@ -84,7 +87,9 @@ _START, _END = b"--- !", b"\n...\n"
 _FUNCTION_REMARK = re.compile(rb"\nName: +SpillReloadCopies\n(?:DebugLoc: .*\n)?Function: +(.+)\n")
 _CALLER = re.compile(rb"^Function: +(.+)$", re.MULTILINE)
 _CALLEE = re.compile(rb"^  - Callee: +(.+)$", re.MULTILINE)
-_NOT_ASKED = re.compile(rb"^Name: +ForceStop$", re.MULTILINE)
+_STOPPED = re.compile(rb"^Name: +ForceStop$", re.MULTILINE)
+_FEATURE = re.compile(rb"^  - ([a-z]\w*): +(.+)$", re.MULTILINE)
+_TAKEN = re.compile(rb"^  - ShouldInline: +'true'$", re.MULTILINE)
 _ARGUMENT = re.compile(rb"\n  - (Num\w+|Total\w+): +'([^'\n]*)'")
 
 
@@ -103,21 +108,44 @@ def read_spill_costs(data: bytes) -> list[SpillCosts]:
     return [_costs(match[1], one) for one in _documents(data) if (match := _FUNCTION_REMARK.search(one))]
 
 
-def read_calls(data: bytes) -> list[tuple[bytes, bytes]]:
+def read_calls(data: bytes, num_questions: int) -> list[tuple[bytes, bytes]]:
     """Read caller and callee of each question about inlining, in the order of the questions.
 
     Args:
         data: the whole file; empty when nothing was asked.
+        num_questions: how many there were.
 
     Raises:
-        RemarkError: cut short, or not such a stream.
+        RemarkError: cut short, or not such a stream; or it is not known which remarks belong to the questions.
     """
-    asked = [one for one in _documents(data) if not _NOT_ASKED.search(one)]
-    calls = _END.join(asked)
+    told = [one for one in _documents(data) if not _STOPPED.search(one)]
+    calls = _END.join(told)
     callers, callees = _CALLER.findall(calls), _CALLEE.findall(calls)
-    if not len(callers) == len(callees) == len(asked):
+    if not len(callers) == len(callees) == len(told):
         raise RemarkError("a remark of the inliner names no caller or no callee")
-    return [(_bare(caller), _bare(callee)) for caller, callee in zip(callers, callees, strict=True)]
+    mandatory = _mandatory(told, callees) if len(told) > num_questions else set()
+    if len(told) - len(mandatory) != num_questions:
+        raise RemarkError(f"the compiler asked {num_questions} questions and reported {len(told)} calls")
+    named = enumerate(zip(callers, callees, strict=True))
+    return [(_bare(caller), _bare(callee)) for i, (caller, callee) in named if i not in mandatory]
+
+
+def _mandatory(told: Sequence[bytes], callees: Sequence[bytes]) -> set[int]:
+    """Remarks about calls that must be inlined, by number: nobody was asked about them.
+
+    LLVM inlines calls of ``always_inline`` functions before it asks. One that becomes a direct call later is inlined
+    between two questions, and its remark repeats the features of the question before
+    (llvm/lib/Analysis/MLInlineAdvisor.cpp). So a callee is such a function if all remarks about it do that.
+    """
+    found, others, last = defaultdict[bytes, list[int]](list), set[bytes](), -1
+    features = [_FEATURE.findall(one) for one in told]
+    for number, callee in enumerate(callees):
+        if last >= 0 and features[number] == features[last] and callee != callees[last] and _TAKEN.search(told[number]):
+            found[callee].append(number)
+        else:
+            others.add(callee)
+            last = number
+    return {number for callee, numbers in found.items() if callee not in others for number in numbers}
 
 
 def _documents(data: bytes) -> list[bytes]:

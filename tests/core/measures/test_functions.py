@@ -52,15 +52,37 @@ def test_a_stream_by_hand():
     one = "--- !Passed\nPass:            inline-ml\nName:            InliningSuccess\nFunction:        {}\nArgs:\n"
     one += "  - Callee:          {}\n  - ShouldInline:    'true'\n...\n"
     data = (one.format("main", "f") + one.format("'a''b'", "_ZN1aD2Ev")).encode()
-    assert read_calls(data) == [(b"main", b"f"), (b"a'b", b"_ZN1aD2Ev")]
-    assert read_calls(b"") == []
+    assert read_calls(data, 2) == [(b"main", b"f"), (b"a'b", b"_ZN1aD2Ev")]
+    assert read_calls(b"", 0) == []
     stop = b"--- !Missed\nPass:            inline-ml\nName:            ForceStop\nFunction:        main\nArgs:\n...\n"
-    assert read_calls(stop + data + stop) == read_calls(data)
-    assert read_calls(stop) == []
+    assert read_calls(stop + data + stop, 2) == read_calls(data, 2)
+    assert read_calls(stop, 0) == []
     with pytest.raises(RemarkError, match="cut short"):
-        read_calls(data[:-10])
+        read_calls(data[:-10], 2)
     with pytest.raises(RemarkError, match="no callee"):
-        read_calls(data.replace(b"Callee:          f", b"Other:           f"))
+        read_calls(data.replace(b"Callee:          f", b"Other:           f"), 2)
+
+
+def remark(caller: str, callee: str, blocks: int, taken: str = "true") -> str:
+    head = (
+        f"--- !Passed\nPass:            inline-ml\nName:            InliningSuccess\nFunction:        {caller}\nArgs:\n"
+    )
+    features = f"  - callee_basic_block_count: '{blocks}'\n  - ShouldInline:    '{taken}'\n...\n"
+    return f"{head}  - Callee:          {callee}\n{features}"
+
+
+def test_calls_that_must_be_inlined_are_not_asked_about():
+    told = [remark("a", "f", 3), remark("a", "must", 3), remark("a", "must", 3), remark("b", "g", 5, "false")]
+    data = "".join([*told, remark("b", "must", 5)]).encode()
+    assert read_calls(data, 2) == [(b"a", b"f"), (b"b", b"g")]
+    # As many remarks as questions: each is one, whatever its features.
+    assert len(read_calls(data, 5)) == 5
+    # One that differs from the question before was asked about, and so its function is not such a one.
+    with pytest.raises(RemarkError, match="asked 2 questions and reported 6 calls"):
+        read_calls(data + remark("c", "must", 1).encode(), 2)
+    # Which of these were asked about is not known.
+    with pytest.raises(RemarkError, match="asked 4 questions and reported 5 calls"):
+        read_calls(data, 4)
 
 
 INLINE = """
