@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from mlgo.compiler.linked import SHIPPED
 from mlgo.core.languages import LANGUAGES
+from mlgo.experiments.headroom import BEST
 from mlgo.experiments.inference import POINTS_ONLY, Bootstrap
 from mlgo.experiments.measured import Contender, Measured, Place, Row, compare_all, gather
 from mlgo.problems.llvm.task import HEURISTIC
@@ -21,9 +22,6 @@ PROGRAMS = "programs"
 
 BEST_LEVEL = "best of -Os and -Oz"
 """What ships if each program is built at the level at which it is smaller."""
-
-BEST_KNOWN = "best known"
-"""The smallest that was measured of each program."""
 
 GUARDED = "smaller of both"
 """What ships if each program is linked under the policy and under the heuristic, and the smaller file is kept."""
@@ -146,7 +144,7 @@ def shipped_totals(measured: Measured, bootstrap: Bootstrap) -> list[Row]:
 
 
 def shares_by_part(measured: Measured) -> list[Row]:
-    """Compare contenders, and `BEST_KNOWN` beside them, over all programs, those of each language and of each project.
+    """Compare contenders, and `BEST` beside them, over all programs, those of each language and of each project.
 
     Args:
         measured: as of `with_best_known`. Programs without a best known total do not count; without a search there are
@@ -158,7 +156,7 @@ def shares_by_part(measured: Measured) -> list[Row]:
     known = np.isfinite(best)
     measured = replace(
         measured,
-        contenders=[*measured.contenders, Contender(BEST_KNOWN)],
+        contenders=[*measured.contenders, Contender(BEST)],
         scores={"total": np.vstack([measured.scores["total"], best])},
         asked=np.vstack([measured.asked, known]),
     )

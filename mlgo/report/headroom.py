@@ -4,10 +4,15 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
+from mlgo.core.artifacts import SHIPPED_SIZES, read_table
 from mlgo.core.languages import LANGUAGE_TITLES
 from mlgo.experiments.headroom import read_headroom
-from mlgo.experiments.measured import ALL, Row
+from mlgo.experiments.inference import POINTS_ONLY
+from mlgo.experiments.measured import ALL, Contender, Row
 from mlgo.report.pages import Shown, Table, count_column, gain_column, render, text_column
+from mlgo.report.ships import compare_shipped
 
 _TITLES = {ALL: "All modules", **LANGUAGE_TITLES}
 
@@ -30,12 +35,26 @@ def render_headroom(rows: Sequence[Row], measure: str, settings: Mapping[str, An
 
 
 def show(args: argparse.Namespace) -> Shown:
-    """A table for all modules, each language and each project."""
+    """A table for all modules, each language and each project; of linked files where an evaluation searched them."""
     data = args.data
-    rows = read_headroom(data / "headroom" / "headroom.parquet", data / "evaluation" / "results.parquet", args.measure)
+    modules, linked = data / "headroom" / "headroom.parquet", data / "evaluation" / "shipped.parquet"
+    if not modules.exists() and linked.exists() and (shown := _linked(read_table(linked, SHIPPED_SIZES))):
+        return shown
+    rows = read_headroom(modules, data / "evaluation" / "results.parquet", args.measure)
     head = f"Gains over the heuristic in {args.measure}; share = (heuristic - policy) / (heuristic - best known)."
     tables = [f"{title}\n{table.aligned()}" for title, table in _tables(rows, args.measure).items()]
     return Shown("\n\n".join([head, *tables]), [record for row in rows for record in row.records()])
+
+
+def _linked(shipped: pa.Table) -> Shown | None:
+    """Of a search for smaller linked files; None where there was none."""
+    policies = [one for one in map(Contender.named, shipped["contender"].unique().to_pylist()) if one.is_policy]
+    ships = compare_shipped(shipped, policies, POINTS_ONLY)
+    if not ships.parts:
+        return None
+    head = "Totals of linked files; share = (heuristic - policy) / (heuristic - best known)."
+    records = [record for row in ships.parts for record in row.records()]
+    return Shown(f"{head}\n\n{ships.shares.aligned()}", records)
 
 
 def _tables(rows: Sequence[Row], measure: str) -> dict[str, Table]:

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from mlgo.core.languages import LANGUAGE_TITLES
+from mlgo.experiments.headroom import BEST
 from mlgo.experiments.inference import Bootstrap, Comparison
 from mlgo.experiments.measured import Contender, Row, by_contender
 from mlgo.experiments.shipped import (
-    BEST_KNOWN,
     PROGRAMS,
     measured_programs,
     program_rows,
@@ -94,7 +94,7 @@ class Ships:
     @property
     def shares(self) -> Table:
         """What share of the known headroom each policy has: in total, by language and by project."""
-        best = {(row.split, row.scope): row for row in self.parts if row.name == BEST_KNOWN}
+        best = {(row.split, row.scope): row for row in self.parts if row.name == BEST}
         return Table(
             [
                 text_column("policy", lambda row: row.name),
@@ -121,7 +121,7 @@ def compare_shipped(shipped: pa.Table, policies: Sequence[Contender], bootstrap:
     measured = with_best_level(with_best_known(beside, SEARCH))
     rows = [row for row in program_rows(measured) if row.by("total").num_compared]
     failures = [{**row, "message": without_folders(row["message"])} for row in ship_failures(shipped)]
-    parts = [row for row in shares_by_part(measured) if row.contender.is_policy or row.name == BEST_KNOWN]
+    parts = [row for row in shares_by_part(measured) if row.contender.is_policy or row.name == BEST]
     return Ships(by_contender([*rows, *shipped_totals(measured, bootstrap)]), failures, parts)
 
 

@@ -4,8 +4,12 @@ import json
 
 import pytest
 
-from mlgo.core.artifacts import HEADROOM, RESULTS, write_rows
+from mlgo.core.artifacts import HEADROOM, RESULTS, SHIPPED_SIZES, write_rows
+from tests.experiments.conftest import shipped_rows
 from tests.experiments.test_headroom import result_rows, search_rows
+
+SEARCHED = {"heuristic": 1_000, "es-s0": 900, "search": 800}
+"""Text of a linked file, whose unwind tables change alike."""
 
 
 @pytest.fixture
@@ -41,3 +45,14 @@ def test_what_is_missing_and_how_to_make_it(mlgo, tmp_path):
 
 def test_help_has_an_example(mlgo):
     assert "of: make headroom" in mlgo("report", "--help").stdout
+
+
+def test_of_linked_files_that_an_evaluation_searched(mlgo, tmp_path):
+    rows = [shipped_rows("a", "one", name, text) for name, text in SEARCHED.items()]
+    write_rows(tmp_path / "evaluation/shipped.parquet", [row for some in rows for row in some], SHIPPED_SIZES, {})
+    run = mlgo("report", "headroom", "--data", tmp_path)
+    assert (run.returncode, run.stderr) == (0, "")
+    cells = [cell.strip() for cell in run.stdout.splitlines()[3].split("  ") if cell]
+    assert cells == ["es-s0", "all", "1", "2,100", "+5.24 %", "+10.48 %", "+50.00 %"]  # 110 and 220 of 2,100 bytes
+    (row, *_) = json.loads(mlgo("report", "headroom", "--data", tmp_path, "--json").stdout)
+    assert row["contender"] == "es-s0"
