@@ -148,7 +148,8 @@ def test_an_interrupted_host_leaves_nothing(host, tmp_path, send, number, status
 
 
 def test_workers_and_compilers_of_a_killed_host_die_and_the_next_process_sweeps(host, tmp_path, monkeypatch):
-    wait_for(lambda: len(session_members(host.pid)) >= 3)  # itself, a worker, a compiler
+    # Itself, a worker, a compiler, whose folder is there; between two compiles there is none.
+    wait_for(lambda: len(session_members(host.pid)) >= 3 and scratch_folders(tmp_path / "tmp"))
     host.kill()
     host.wait()
     wait_for(lambda: not session_members(host.pid))
