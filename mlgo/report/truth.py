@@ -173,7 +173,7 @@ def _asked(row: Answer) -> str:
 def _of(row: Answer, style: Style) -> str:
     one = row.comparison
     projects = "" if row.asked.startswith(_EXECUTED) else f" of {_number(one.num_projects, 'project', style)}"
-    return f"{style.count(one.num_compared)} {row.items}{projects}"
+    return f"{_number(one.num_compared, row.items.removesuffix('s'), style)}{projects}"
 
 
 def _amount(share: float | None, style: Style) -> str:
