@@ -4,9 +4,9 @@ from collections import defaultdict
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from mlgo.problems.llvm.task import HEURISTIC
+from mlgo.experiments.measured import Contender
+from mlgo.experiments.shipped import measured_programs
 
 
 def known_gains(course: pa.Table, shipped: pa.Table, policy: str) -> tuple[np.ndarray, np.ndarray]:
@@ -23,13 +23,12 @@ def known_gains(course: pa.Table, shipped: pa.Table, policy: str) -> tuple[np.nd
         Numbers of compiles, int64 [num_steps], from 0, which is the policy; gains over the heuristic in total, float64
         [num_steps]. Empty where nothing was searched or measured.
     """
-    plain = shipped.filter(pc.invert(pc.field("folded")))
-    totals: dict[str, dict[tuple[str, str], int]] = {HEURISTIC: {}, policy: {}}
-    for row in plain.to_pylist():
-        if row["contender"] in totals and row["total"] is not None:
-            totals[row["contender"]][row["project"], row["program"]] = row["total"]
-    both = totals[HEURISTIC].keys() & totals[policy].keys()
-    if not both or not course.num_rows:
+    measured = measured_programs(shipped, [Contender.named(policy)])
+    if not course.num_rows or not measured.keys:
+        return np.empty(0, np.int64), np.empty(0)
+    totals, baseline = measured.scores["total"][0], measured.baseline["total"]
+    both = np.isfinite(totals) & np.isfinite(baseline)
+    if not both.any():
         return np.empty(0, np.int64), np.empty(0)
     steps = defaultdict[int, int](int)
     before: dict[tuple[str, str], int] = {}
@@ -39,5 +38,4 @@ def known_gains(course: pa.Table, shipped: pa.Table, policy: str) -> tuple[np.nd
         before[key] = row["total"]
     counts = np.array(sorted(steps), np.int64)
     saved = np.cumsum([steps[count] for count in counts.tolist()])
-    baseline = sum(totals[HEURISTIC][key] for key in both)
-    return counts, 1.0 - (sum(totals[policy][key] for key in both) - saved) / baseline
+    return counts, 1.0 - (totals[both].sum() - saved) / baseline[both].sum()

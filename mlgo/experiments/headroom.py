@@ -58,13 +58,8 @@ def headroom_rows(headroom: pa.Table, results: pa.Table, measure: str) -> list[R
     measured = gather(rows, ("project", "module"), {measure: 0.0}, ("project", "module", "language"))
     scores = measured.scores[measure]
     best = np.fmin.reduce(scores, axis=0)
-    measured = replace(
-        measured,
-        contenders=[*measured.contenders, Contender(BEST)],
-        scores={measure: np.vstack([scores, best])},
-        asked=np.ones((len(scores) + 1, len(best)), bool),
-        best={measure: best},
-    )
+    measured = measured.beside(BEST, {measure: best})
+    measured = replace(measured, asked=np.ones_like(measured.asked), best={measure: best})
     scopes = [(ALL, measured.where())]
     for column in ("language", "project"):
         scopes += [(name, measured.where(**{column: name})) for name in sorted(set(measured.items[column]))]

@@ -128,6 +128,15 @@ class Measured:
             [np.ones(self.asked.shape[1], bool), *(self.items[k] == v for k, v in values.items())]
         )
 
+    def beside(self, name: str, scores: Mapping[str, np.ndarray]) -> "Measured":
+        """One more contender beside the others, by its measures alone: float64 [num_items] each."""
+        return replace(
+            self,
+            contenders=[*self.contenders, Contender(name)],
+            scores={measure: np.vstack([self.scores[measure], one]) for measure, one in scores.items()},
+            asked=np.vstack([self.asked, np.ones(len(self.keys), bool)]),
+        )
+
     def only(self, names: Sequence[str]) -> "Measured":
         """Some of the contenders, by name."""
         chosen = [self.index(name) for name in names]

@@ -93,14 +93,7 @@ def against_best_level(measured: Measured) -> Measured | None:
 def with_best_level(measured: Measured) -> Measured:
     """The same with `best_level` as one more contender, where it is known."""
     best = best_level(measured)
-    if best is None:
-        return measured
-    return replace(
-        measured,
-        contenders=[*measured.contenders, Contender(BEST_LEVEL)],
-        scores={name: np.vstack([scores, best[name]]) for name, scores in measured.scores.items()},
-        asked=np.vstack([measured.asked, np.ones(len(measured.keys), bool)]),
-    )
+    return measured if best is None else measured.beside(BEST_LEVEL, best)
 
 
 def with_best_known(measured: Measured, searched: str) -> Measured:
@@ -154,12 +147,6 @@ def shares_by_part(measured: Measured) -> list[Row]:
     if best is None:
         return []
     known = np.isfinite(best)
-    measured = replace(
-        measured,
-        contenders=[*measured.contenders, Contender(BEST)],
-        scores={"total": np.vstack([measured.scores["total"], best])},
-        asked=np.vstack([measured.asked, known]),
-    )
 
     def scopes(split: str) -> Iterator[tuple[str, np.ndarray]]:
         yield PROGRAMS, known
@@ -168,7 +155,8 @@ def shares_by_part(measured: Measured) -> list[Row]:
         for project, items in measured.by_project(split):
             yield project, known & items
 
-    return compare_all(measured, measured.places(scopes), POINTS_ONLY, together=False)
+    every = measured.beside(BEST, {"total": best})
+    return compare_all(every, every.places(scopes), POINTS_ONLY, together=False)
 
 
 def ship_failures(shipped: pa.Table) -> list[dict[str, Any]]:

@@ -432,13 +432,14 @@ int second(int x) { return f(x) * f(x + 1); }
 """
 
 
+def name(function: str) -> int:
+    """Hash of a function's name, as credits have it."""
+    return int.from_bytes(hashlib.blake2b(function.encode(), digest_size=8).digest(), "little")
+
+
 def test_credit_names_caller_and_callee_and_leaves_the_code_as_it_is(bitcode, toolchain, task, settings):
     """Bottom-up: g in f, then f in each of its callers. What is inlined everywhere is gone."""
     source = bitcode(CALLS)
-
-    def name(function):
-        return int.from_bytes(hashlib.blake2b(function.encode(), digest_size=8).digest(), "little")
-
     for answer, left in ((0, {"f", "first", "g", "second"}), (1, {"first", "second"})):
         advised = (toolchain, task, source, ConstantAdvisor(answer), settings)
         told, plain = compile_under_advice(*advised, with_credit=True), compile_under_advice(*advised)
@@ -471,10 +472,9 @@ def test_credit_leaves_out_calls_that_must_be_inlined(bitcode, toolchain, task, 
     """must and also come before apply, so the calls that its inlining makes direct are left. They are no questions."""
     source = bitcode(MANDATORY)
     credit = compile_under_advice(toolchain, task, source, ConstantAdvisor(answer), settings, with_credit=True).credit
-    names = [int.from_bytes(hashlib.blake2b(one, digest_size=8).digest(), "little") for one in (b"first", b"second")]
-    assert credit.names[credit.callers].tolist() == names
+    assert credit.names[credit.callers].tolist() == [name("first"), name("second")]
     (asked,) = set(credit.callees.tolist())
-    assert credit.names[asked] == int.from_bytes(hashlib.blake2b(b"asked", digest_size=8).digest(), "little")
+    assert credit.names[asked] == name("asked")
 
 
 def test_credit_of_a_module_that_grows_too_much(toolchain, task, settings, sample):
