@@ -21,6 +21,7 @@ mlgo report difference --against ../other/data       of two runs on the same cor
 mlgo report scoreboard --split validation --json     all learners of: make scoreboard
 mlgo report scoreboard --markdown docs/results/scoreboard.md
 mlgo report budgets                                  the best policy within 100 to 30,000 compiles, of all trainings
+mlgo report sizes --data docs/results/scoreboard     gains of small and of large modules, of each learner
 mlgo report generalisation --measure exec_bytes      of: make generalisation
 mlgo report headroom                                 of: make headroom
 mlgo report sweep                                    of: make sweep; the page is data/sweep/sweep.html
@@ -50,6 +51,9 @@ PAGES = {
         "scoreboard", ("split", "measure", "markdown", "preset"), "what each learner gains, and at what cost"
     ),
     "budgets": _Page("budgets", ("markdown",), "the best policy that each training has found within so many compiles"),
+    "sizes": _Page(
+        "sizes", ("split", "measure", "markdown", "preset"), "what each learner gains on small and on large modules"
+    ),
     "generalisation": _Page(
         "generalisation", ("split", "measure", "markdown"), "gains on other languages and under other compilers"
     ),

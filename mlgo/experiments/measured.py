@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.core.config import judged_split
+from mlgo.core.errors import ArtifactError
 from mlgo.core.names import PolicyName
 from mlgo.experiments.inference import Bootstrap, Comparison, compare, correct
 
@@ -256,6 +257,20 @@ def compare_all(
         if together or len(members) == 1
     ]
     return corrected(rows, family)
+
+
+def policies_on(measured: Measured, split: str, measure: str) -> Measured:
+    """The policies alone, by one measure.
+
+    Raises:
+        ArtifactError: no policy was tried on this split, or nothing is known of the measure.
+    """
+    policies = measured.only(measured.policies)
+    if not (policies.asked & policies.where(split=split)).any():
+        raise ArtifactError(f"the evaluation holds nothing about the {split} split; add {split} to evaluate.splits")
+    if measure not in measured.scores:
+        raise ArtifactError(f"the evaluation knows nothing of {measure}; it has {', '.join(measured.measures)}")
+    return replace(policies, scores={measure: policies.scores[measure]})
 
 
 def corrected(rows: Sequence[Row], family: Callable[[Row], Hashable]) -> list[Row]:

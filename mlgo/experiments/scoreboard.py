@@ -1,7 +1,7 @@
 """All learners in one table: what they gain, and what that cost."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from mlgo.core.problems import PROBLEMS, Kind
 from mlgo.experiments.curves import count_evaluations
 from mlgo.experiments.evaluation import measured_modules, module_scopes
 from mlgo.experiments.inference import Bootstrap, Comparison
-from mlgo.experiments.measured import ALL, Measured, Place, Row, claims, compare_all
+from mlgo.experiments.measured import ALL, Place, Row, claims, compare_all, policies_on
 from mlgo.experiments.seeds import check_seeds
 from mlgo.experiments.shipped import measured_programs, shipped_totals
 from mlgo.experiments.units import read_units
@@ -116,7 +116,7 @@ def _module_rows(
     scores = read_table(folder / "baseline" / "scores.parquet", SCORES)
     measured = measured_modules(results, scores, read_table(folder / "corpus" / "modules.parquet", MODULES))
     split = split or measured.judged
-    policies = _on_split(measured, split, measure)
+    policies = policies_on(measured, split, measure)
     shipped = read_table(folder / "evaluation" / "shipped.parquet", SHIPPED_SIZES)
     programs = measured_programs(shipped, policies.contenders)
     places = policies.places(lambda part: [one for one in module_scopes(policies, part) if one[0] != "unshared"])
@@ -134,18 +134,8 @@ def _unit_rows(
         raise ArtifactError(f"{folder / 'evaluation'} holds no results; run the pipeline: make")
     units = read_units(task, folder / "baseline", folder / "labels" / "labels.parquet", tables)
     split = split or units.measured.judged
-    measured = _on_split(units.measured, split, "score")
+    measured = policies_on(units.measured, split, "score")
     return compare_all(measured, [Place(split, ALL, measured.where(split=split))], bootstrap), []
-
-
-def _on_split(measured: Measured, split: str, measure: str) -> Measured:
-    """The policies alone, by one measure."""
-    policies = measured.only(measured.policies)
-    if not (policies.asked & policies.where(split=split)).any():
-        raise ArtifactError(f"the evaluation holds nothing about the {split} split; add {split} to evaluate.splits")
-    if measure not in measured.scores:
-        raise ArtifactError(f"the evaluation knows nothing of {measure}; it has {', '.join(measured.measures)}")
-    return replace(policies, scores={measure: policies.scores[measure]})
 
 
 def _entry(data: Path, kind: Kind, rows: Sequence[Row], ships: Comparison | None) -> Entry:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
+from mlgo.core.artifacts import RESULTS, read_table
 from mlgo.core.config import load_config, read_settings
 from mlgo.core.errors import ConfigError
 from mlgo.core.files import read_json
@@ -13,9 +14,12 @@ from mlgo.core.languages import LANGUAGE_TITLES
 from mlgo.core.learners import LEARNERS
 from mlgo.core.problems import PROBLEMS, Kind
 from mlgo.experiments.curves import read_curves
+from mlgo.experiments.inference import Bootstrap
 from mlgo.experiments.scoreboard import HOMES, Entry, read_scoreboard, training_command
+from mlgo.experiments.sizes import compare_by_size
 from mlgo.report.budgets import budget_page
 from mlgo.report.pages import Column, Shown, Table, count_column, gain_column, text_column, verdict_columns
+from mlgo.report.sizes import size_page
 
 _CONFIG = Path("config/config.yaml")
 
@@ -43,7 +47,7 @@ by project comes first. Positive gains are lower scores.
 
 {budgets}
 
-## How to train each row
+{sizes}## How to train each row
 
 {commands}
 """
@@ -51,6 +55,14 @@ by project comes first. Positive gains are lower scores.
 _ABOUT_SHIPS = """\
 - **ships**: totals of linked programs and shared objects: code, constants, unwind tables. Geometric mean by project,
   and the sum of all. Projects, what is larger, and the verdict are of these, too; the gains after them are of objects.
+"""
+
+
+_BY_SIZE = """\
+## Gain by size of module
+
+{sizes}
+
 """
 
 
@@ -73,6 +85,7 @@ def show(args: argparse.Namespace) -> Shown:
             measure=f"`{args.measure}`" if problem.kind == "modules" else "the scores",
             bounds="" if all(one.complete for one in entries) else " ≥: a training was killed, so more than this.",
             budgets=budget_page(read_curves(folder, [policy for one in entries for policy in one.policies])),
+            sizes=_by_size(args, entries[0].split, Bootstrap.of(settings)) if problem.kind == "modules" else "",
             commands="\n\n".join(commands),
         )
     record = [
@@ -84,6 +97,11 @@ def show(args: argparse.Namespace) -> Shown:
         for one in entries
     ]
     return Shown(table.aligned(), record, page)
+
+
+def _by_size(args: argparse.Namespace, split: str, bootstrap: Bootstrap) -> str:
+    results = read_table(args.data / "evaluation" / "results.parquet", RESULTS)
+    return _BY_SIZE.format(sizes=size_page(compare_by_size(results, split, args.measure, bootstrap)))
 
 
 def _check_preset(policies: Path, entries: Sequence[Entry], preset: Path, kind: Kind) -> None:

@@ -53,7 +53,11 @@ def test_page(mlgo, data, tmp_path):
     assert (run.returncode, run.stderr) == (0, "")
     lines = page.read_text().splitlines()
     rows = [line for line in lines if line.startswith("| ")]
-    assert [row.split(" | ")[0] for row in rows] == ["| learner", "| ---", "| es", "| bc", "| learner", "| ---", "| es"]
+    assert [row.split(" | ")[0] for row in rows] == [
+        *("| learner", "| ---", "| es", "| bc"),
+        *("| learner", "| ---", "| es"),
+        *("| bytes", "| ---", "| up to 1,000"),
+    ]
     assert {row.count("|") for row in rows[:4]} == {18}
     assert rows[4] == "| learner | seeds | 100 compiles | 300 compiles |"
     assert rows[6] == "| es | 2 | +0.00 % (+0.00 to +0.00) | +0.50 % (+0.00 to +1.00) |"  # 300 and 310 compiles
