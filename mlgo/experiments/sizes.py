@@ -12,7 +12,9 @@ from mlgo.experiments.inference import Bootstrap
 from mlgo.experiments.measured import Measured, Place, Row, claims, compare_all, policies_on
 
 BOUNDS = (1_000, 3_000, 10_000, 30_000, 100_000)
-"""Bytes under the heuristic, up to which a module belongs to a class; about equal steps of a logarithm."""
+"""Bytes of text under the heuristic, up to which a module belongs to a class; about equal steps of a logarithm."""
+
+_CLASSED_BY = measures.DEFAULT.name
 
 
 def compare_by_size(results: pa.Table, split: str | None, measure: str, bootstrap: Bootstrap) -> list[Row]:
@@ -21,7 +23,7 @@ def compare_by_size(results: pa.Table, split: str | None, measure: str, bootstra
     Args:
         results: ``artifacts.RESULTS``.
         split: whose modules count; None for the one that is judged.
-        measure: what is compared, and what modules are classed by; a size.
+        measure: what is compared.
         bootstrap: makes intervals.
 
     Returns:
@@ -33,18 +35,18 @@ def compare_by_size(results: pa.Table, split: str | None, measure: str, bootstra
     """
     measured = gather_modules(list(policy_rows(results.to_pylist())))
     judged = split or measured.judged
-    measured = policies_on(measured, judged, measure)
+    policies = policies_on(measured, judged, measure)
     places = [
         Place(judged, title, items)
-        for title, among in _classes(measured, measure)
+        for title, among in _classes(policies_on(measured, judged, _CLASSED_BY))
         if (items := among & measured.where(split=judged)).any()
     ]
-    return claims(compare_all(measured, places, bootstrap))
+    return claims(compare_all(policies, places, bootstrap))
 
 
-def _classes(measured: Measured, measure: str) -> Iterator[tuple[str, np.ndarray]]:
+def _classes(measured: Measured) -> Iterator[tuple[str, np.ndarray]]:
     """Titles with their items, bool [num_items]."""
-    number = np.digitize(measured.baseline[measure] - measures.get_measure(measure).offset, BOUNDS, right=True)
+    number = np.digitize(measured.baseline[_CLASSED_BY] - measures.DEFAULT.offset, BOUNDS, right=True)
     yield f"up to {BOUNDS[0]:,}", number == 0
     for i, (low, high) in enumerate(pairwise(BOUNDS), 1):
         yield f"{low + 1:,} to {high:,}", number == i

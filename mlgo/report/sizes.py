@@ -13,9 +13,9 @@ from mlgo.report.pages import Column, Shown, Style, Table, count_column, text_co
 from mlgo.report.truth import bootstrap_of
 
 _NOTE = (
-    "Gains of objects over the heuristic in total, all seeds together, by the bytes that a module has under the "
-    "heuristic. Intervals resample projects and seeds. A learner whose training or validation leaves out large modules "
-    "can gain on small ones alone."
+    "Gains of objects over the heuristic in total, all seeds together, by the bytes of text that a module has under "
+    "the heuristic. Intervals resample projects and seeds. A learner whose training or validation leaves out large "
+    "modules can gain on small ones alone."
 )
 
 

@@ -54,6 +54,14 @@ def test_learners_side_by_side_but_no_single_seeds():
     assert [(row.contender.learner, row.contender.seeds) for row in rows] == [("bc", (0, 1)), ("es", (0, 1))]
 
 
+def test_another_measure_has_the_same_classes():
+    table = results(("es", 0, "a.c", 5_000, 4_000)).to_pylist()
+    table[0] |= {"spill_cost": 300.0, "baseline_spill_cost": 400.0}
+    (row,) = compare_by_size(pa.Table.from_pylist(table, RESULTS), None, "spill_cost", POINTS_ONLY)
+    assert row.scope == "3,001 to 10,000"  # by text, not by the cost
+    assert list(row.comparisons) == ["spill_cost"]
+
+
 def test_what_the_evaluation_does_not_hold():
     table = results(("es", 0, "a.c", 500, 400))
     with pytest.raises(ArtifactError, match="nothing about the test split; add test to evaluate"):
