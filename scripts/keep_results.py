@@ -64,7 +64,8 @@ def of_run(data: Path) -> Iterator[Kept]:
     yield _read(evaluation / "shipped.parquet", SHIPPED_SIZES)
     results = _read(evaluation / "results.parquet", RESULTS)
     judged = judged_split(results.table["split"].to_pylist())
-    yield results._replace(table=results.table.filter(pc.field("split") == judged))
+    of_split = results.table.filter(pc.field("split") == judged)
+    yield results._replace(table=of_split.sort_by([("project", "ascending"), ("module", "ascending")]))  # smaller file
     if ran.exists():
         yield _read(ran, PROGRAMS)
 

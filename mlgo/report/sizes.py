@@ -4,7 +4,6 @@ import argparse
 from collections.abc import Sequence
 from functools import partial
 from itertools import groupby
-from pathlib import Path
 
 from mlgo.core.artifacts import RESULTS, read_table
 from mlgo.experiments.measured import Row
@@ -21,7 +20,7 @@ _NOTE = (
 
 def show(args: argparse.Namespace) -> Shown:
     """The table; the same as Markdown."""
-    results = read_table(Path(args.data) / "evaluation" / "results.parquet", RESULTS)
+    results = read_table(args.data / "evaluation" / "results.parquet", RESULTS)
     rows = compare_by_size(results, args.split, args.measure, bootstrap_of(args.preset))
     table = size_table(rows)
     return Shown(

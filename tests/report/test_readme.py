@@ -29,7 +29,7 @@ def test_the_page_of_the_default_run_is_made_from_its_kept_results(monkeypatch):
 
 
 def test_the_kept_results_are_small():
-    assert sum(path.stat().st_size for path in KEPT.rglob("*.parquet")) < 600_000
+    assert sum(path.stat().st_size for path in KEPT.rglob("*.parquet")) < 500_000
 
 
 def test_a_page_goes_to_its_place_and_nowhere_else(tmp_path):
