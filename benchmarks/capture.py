@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.arguments import benchmark_parser, print_record, run_benchmark
-from mlgo.compiler.frontend import FrontEnd
-from mlgo.compiler.toolchain import find_toolchain
-from mlgo.core.artifacts import PROJECT, read_table, rows_where
-from mlgo.core.config import load_config
-from mlgo.core.errors import ConfigError, ToolchainError
-from mlgo.core.scratch import scratch_directory
+from mlgo.base.artifacts import PROJECT, read_table, rows_where
+from mlgo.base.config import load_config
+from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.store import CAPTURED_NAME
+from mlgo.errors import ConfigError, ToolchainError
+from mlgo.host.frontend import FrontEnd
+from mlgo.host.toolchain import find_toolchain
 
 _EXAMPLE = """
 /* Its name is in every module another one. */
@@ -87,7 +87,7 @@ def _seconds_of_build(args: argparse.Namespace, build: Path, records: Path, is_w
     ]
     start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     for step in steps:
-        wrapper = "import sys; from mlgo.capture.wrappers import run_build; from pathlib import Path; "
+        wrapper = "import sys; from mlgo.corpus.capture.wrappers import run_build; from pathlib import Path; "
         wrapper += "sys.exit(run_build(sys.argv[2:], Path(sys.argv[1])))"
         command = [sys.executable, "-c", wrapper, str(records), *step] if is_wrapped else step
         run = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)

@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks.arguments import benchmark_parser, run_benchmark
 from benchmarks.processes import descendants
-from mlgo.core.errors import ConfigError
+from mlgo.errors import ConfigError
 
 _INTERVAL_S = 0.05
 _SLOW_S = 0.2

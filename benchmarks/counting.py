@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 
 from benchmarks.arguments import compiling_parser, print_record, run_benchmark
+from mlgo.base.config import CompileConfig
+from mlgo.base.scratch import scratch_directory
+from mlgo.base.work import shared_folder
 from mlgo.cli.arguments import compiler_of, settings_of
-from mlgo.compiler.counting import Valgrind, count_instructions, count_run, find_valgrind
-from mlgo.compiler.frontend import FrontEnd
-from mlgo.compiler.program import FIRST_LINK_S, link_program
-from mlgo.compiler.session import compile_plain
-from mlgo.compiler.toolchain import Toolchain, find_linker
-from mlgo.core.config import CompileConfig
-from mlgo.core.scratch import scratch_directory
-from mlgo.core.work import shared_folder
-from mlgo.rollout.programs import Program, build_programs
+from mlgo.evaluate.programs import Program, build_programs
+from mlgo.host.counting import Valgrind, count_instructions, count_run, find_valgrind
+from mlgo.host.frontend import FrontEnd
+from mlgo.host.program import FIRST_LINK_S, link_program
+from mlgo.host.session import compile_plain
+from mlgo.host.toolchain import Toolchain, find_linker
 
 _TIMEOUT_S = 600.0
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.arguments import benchmark_parser, run_benchmark
 from mlgo.cli.options import positive
-from mlgo.experiments.inference import Bootstrap, by_project, compare, log_ratios, resampled
+from mlgo.compare.inference import Bootstrap, by_project, compare, log_ratios, resampled
 
 POPULATIONS = ("alike", "few gain")
 FIGURES = ("total", "geomean", "median")

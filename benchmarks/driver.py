@@ -15,9 +15,9 @@ from statistics import median
 from tqdm import tqdm
 
 from benchmarks.arguments import benchmark_parser, print_record, run_benchmark
+from mlgo.base.scratch import scratch_directory
 from mlgo.cli.options import positive
-from mlgo.compiler.toolchain import find_linker
-from mlgo.core.scratch import scratch_directory
+from mlgo.host.toolchain import find_linker
 
 _CALLS = "static int t(int x) {{ return x * {n}; }}\nint u(int x) {{ return t(x) + t(x + 1); }}\n"
 

@@ -23,16 +23,16 @@ from typing import Any
 from tqdm import tqdm
 
 from benchmarks.arguments import benchmark_parser, print_record, run_benchmark
-from mlgo.compiler.session import CompileResult, compile_plain, compile_under_advice
-from mlgo.compiler.toolchain import Toolchain, find_toolchain
-from mlgo.core.artifacts import SCORES, read_table
-from mlgo.core.config import CompileConfig, load_config
-from mlgo.core.errors import CompileError
-from mlgo.core.measures.elf import function_sizes
-from mlgo.core.scratch import scratch_directory
+from mlgo.base.artifacts import SCORES, read_table
+from mlgo.base.config import CompileConfig, load_config
+from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.store import load_modules, unpack_bitcode
-from mlgo.problems.llvm.advisors import EchoAdvisor
-from mlgo.problems.llvm.task import HEURISTIC, Remark, get_task
+from mlgo.errors import CompileError
+from mlgo.host.session import CompileResult, compile_plain, compile_under_advice
+from mlgo.host.tasks.advisors import EchoAdvisor
+from mlgo.host.tasks.task import HEURISTIC, Remark, get_task
+from mlgo.host.toolchain import Toolchain, find_toolchain
+from mlgo.objects.elf import function_sizes
 
 Call = tuple[str, str]
 """Caller and callee."""

@@ -18,25 +18,25 @@ from statistics import median
 from typing import Any
 
 from benchmarks.arguments import compiling_parser, run_benchmark
+from mlgo.base.artifacts import VOCABULARY, read_table
+from mlgo.base.scratch import scratch_directory
+from mlgo.base.seeding import generator, sample
 from mlgo.cli.options import positive, read_config
-from mlgo.compiler.toolchain import find_toolchain
-from mlgo.core.artifacts import VOCABULARY, read_table
-from mlgo.core.scratch import scratch_directory
-from mlgo.core.seeding import generator, sample
 from mlgo.corpus.store import unpack_bitcode
+from mlgo.evaluate import CompileHost
+from mlgo.evaluate.episodes import compile_episodes, episode
+from mlgo.evaluate.exploration import exploring_jobs
+from mlgo.evaluate.inlined import Inlined, InlinedReader
+from mlgo.evaluate.scored import ScoredModule
+from mlgo.evaluate.training import needed_copies, open_trees, training_modules
+from mlgo.host.tasks.task import get_task
+from mlgo.host.toolchain import find_toolchain
 from mlgo.learn.marginal import CompileFile
 from mlgo.learn.marginal.caution import cautious_shape
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.policy.vocabulary import normalisation
-from mlgo.problems.llvm.task import get_task
-from mlgo.rollout import CompileHost
-from mlgo.rollout.episodes import compile_episodes, episode
-from mlgo.rollout.exploration import exploring_jobs
-from mlgo.rollout.inlined import Inlined, InlinedReader
-from mlgo.rollout.scored import ScoredModule
-from mlgo.rollout.training import needed_copies, open_trees, training_modules
 
 _TASK = "inline-size"
 _NOISE = 0.1

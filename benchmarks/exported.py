@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.arguments import compiling_parser, print_record, run_benchmark
-from mlgo.core.scratch import scratch_directory
-from mlgo.export.aot import AheadOfTime
-from mlgo.export.cpp import Cpp
-from mlgo.export.questions import draw_questions, read_questions, recorded_questions
+from mlgo.base.scratch import scratch_directory
+from mlgo.deploy.export.aot import AheadOfTime
+from mlgo.deploy.export.cpp import Cpp
+from mlgo.deploy.export.questions import draw_questions, read_questions, recorded_questions
 from mlgo.policy.stored import load_policy
 
 NUM_QUESTIONS = 1000

@@ -21,11 +21,12 @@ import numpy as np
 import pyarrow.compute as pc
 
 from benchmarks.arguments import compiling_parser, print_record, run_benchmark
+from mlgo.base.artifacts import read_table
+from mlgo.base.seeding import generator
+from mlgo.base.threads import one_thread_each
 from mlgo.cli.options import positive, read_config
-from mlgo.compiler.session import Credit
-from mlgo.core.artifacts import read_table
-from mlgo.core.seeding import generator
-from mlgo.core.threads import one_thread_each
+from mlgo.evaluate.inlined import Inlined
+from mlgo.host.session import Credit
 from mlgo.learn.bc import CloneData
 from mlgo.learn.bc.dataset import MOST_QUESTIONS
 from mlgo.learn.marginal import CompileFile, Evidence
@@ -34,7 +35,6 @@ from mlgo.learn.marginal.costs import as_costs
 from mlgo.learn.marginal.loop import fit_members
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture
-from mlgo.rollout.inlined import Inlined
 
 _INLINED, _TURNED = 0.6, 0.03
 """Share of the questions of a trace that the heuristic answers by yes; of answers that exploring turns around."""

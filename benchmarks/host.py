@@ -21,23 +21,23 @@ from tqdm import tqdm
 from benchmarks.arguments import compiling_parser, run_benchmark
 from benchmarks.host_worker import MlpEcho, make_reporter
 from benchmarks.modules import FEWEST_QUESTIONS, bitcode_of
+from mlgo.base.config import CompileConfig
+from mlgo.base.scratch import scratch_directory
+from mlgo.base.seeding import sample
 from mlgo.cli.options import positive, read_config
-from mlgo.compiler.known import KnownPath
-from mlgo.compiler.process import Child
-from mlgo.compiler.session import compile_plain, compile_under_advice
-from mlgo.compiler.toolchain import Toolchain, find_toolchain
-from mlgo.core.config import CompileConfig
-from mlgo.core.errors import CompileTimeout, ToolchainError
-from mlgo.core.scratch import scratch_directory
-from mlgo.core.seeding import sample
-from mlgo.execution import LocalBackend, Pool, WorkerLost
-from mlgo.execution.cores import claim_core
+from mlgo.errors import CompileTimeout, ToolchainError
+from mlgo.evaluate.scored import ScoredModule, load_scored_modules
+from mlgo.host.known import KnownPath
+from mlgo.host.log import Header
+from mlgo.host.process import Child
+from mlgo.host.session import compile_plain, compile_under_advice
+from mlgo.host.tasks.advisors import EchoAdvisor, RecordedAdvisor
+from mlgo.host.tasks.task import Task, get_task
+from mlgo.host.toolchain import Toolchain, find_toolchain
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
-from mlgo.problems.llvm.advisors import EchoAdvisor, RecordedAdvisor
-from mlgo.problems.llvm.task import Task, get_task
-from mlgo.rollout.scored import ScoredModule, load_scored_modules
-from mlgo.wire.log import Header
+from mlgo.pool import LocalBackend, Pool, WorkerLost
+from mlgo.pool.cores import claim_core
 
 HOSTS = ("plain", "c_host", "echo", "mlp", "known")
 """Plain compile; minimal host in C; our host echoing the default; the same after an MLP 38-64-64-1, or a policy that is

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.compiler.toolchain import Toolchain
-from mlgo.core.config import CompileConfig
-from mlgo.core.seeding import generator
+from mlgo.base.config import CompileConfig
+from mlgo.base.seeding import generator
+from mlgo.evaluate.handler import MakeCompiler
+from mlgo.host.log import Header
+from mlgo.host.tasks.advisors import EchoAdvisor
+from mlgo.host.tasks.task import Responder
+from mlgo.host.toolchain import Toolchain
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
-from mlgo.problems.llvm.advisors import EchoAdvisor
-from mlgo.problems.llvm.task import Responder
-from mlgo.rollout.handler import MakeCompiler
-from mlgo.wire.log import Header
 
 
 @dataclass(frozen=True)

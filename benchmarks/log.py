@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.arguments import compiling_parser, print_record, run_benchmark
+from mlgo.base.artifacts import read_table, write_table
+from mlgo.base.scratch import scratch_directory
+from mlgo.base.types import TensorSpec
 from mlgo.cli.options import positive
-from mlgo.core.artifacts import read_table, write_table
-from mlgo.core.errors import ArtifactError
-from mlgo.core.scratch import scratch_directory
-from mlgo.core.types import TensorSpec
-from mlgo.wire.log import Header, LogParser, Observation, write_context, write_header, write_observation
+from mlgo.errors import ArtifactError
+from mlgo.host.log import Header, LogParser, Observation, write_context, write_header, write_observation
 
 _READ_BYTES = 1 << 16
 _KEYS = ("project", "module", "context", "step", "answer")

@@ -25,25 +25,25 @@ from tqdm import tqdm
 
 from benchmarks.arguments import compiling_parser, run_benchmark
 from benchmarks.processes import descendants
+from mlgo.base.config import CompileConfig
+from mlgo.base.scratch import scratch_directory
+from mlgo.base.seeding import generator
 from mlgo.cli.options import not_negative_float, positive, positive_float, read_config
-from mlgo.compiler.frontend import FrontEnd
-from mlgo.compiler.probe import probe_channel
-from mlgo.compiler.process import die_with_parent
-from mlgo.compiler.toolchain import Toolchain, find_toolchain
-from mlgo.core.config import CompileConfig
-from mlgo.core.errors import WorkerError
-from mlgo.core.scratch import scratch_directory
-from mlgo.core.seeding import generator
-from mlgo.execution import LocalBackend, Pool, WorkerLost
-from mlgo.execution.backend import MakeHandler
-from mlgo.execution.fair import TURN_S
-from mlgo.execution.nested import NestedBackend, serve_workers
+from mlgo.errors import WorkerError
+from mlgo.evaluate import CompileJob
+from mlgo.evaluate.handler import MakeCompiler
+from mlgo.host.frontend import FrontEnd
+from mlgo.host.probe import probe_channel
+from mlgo.host.process import die_with_parent
+from mlgo.host.tasks.task import Task, get_task
+from mlgo.host.toolchain import Toolchain, find_toolchain
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
-from mlgo.problems.llvm.task import Task, get_task
-from mlgo.rollout import CompileJob
-from mlgo.rollout.handler import MakeCompiler
+from mlgo.pool import LocalBackend, Pool, WorkerLost
+from mlgo.pool.backend import MakeHandler
+from mlgo.pool.fair import TURN_S
+from mlgo.pool.nested import NestedBackend, serve_workers
 
 WAYS = ("dedicated", "shared")
 """Each experiment on its part of the workers; all experiments on all workers."""

@@ -17,20 +17,20 @@ import numpy as np
 
 from benchmarks.arguments import add_policy_options, compiling_parser, run_benchmark
 from benchmarks.modules import bitcode_of
+from mlgo.base.config import LOCAL_WORKERS, CompileConfig, WorkersConfig
+from mlgo.base.scratch import scratch_directory
+from mlgo.base.seeding import generator, sample
 from mlgo.cli.options import positive, read_config
-from mlgo.compiler.toolchain import Toolchain, find_toolchain
-from mlgo.core.config import LOCAL_WORKERS, CompileConfig, WorkersConfig
-from mlgo.core.scratch import scratch_directory
-from mlgo.core.seeding import generator, sample
-from mlgo.execution.cluster import connect, disconnect
-from mlgo.execution.trees import ReplayStore
+from mlgo.evaluate import CompileHost
+from mlgo.evaluate.candidates import CandidateEvaluator
+from mlgo.evaluate.memory import tree_key
+from mlgo.evaluate.scored import ScoredModule, load_scored_modules
+from mlgo.host.tasks.task import get_task
+from mlgo.host.toolchain import Toolchain, find_toolchain
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
-from mlgo.problems.llvm.task import get_task
-from mlgo.rollout import CompileHost
-from mlgo.rollout.candidates import CandidateEvaluator
-from mlgo.rollout.memory import tree_key
-from mlgo.rollout.scored import ScoredModule, load_scored_modules
+from mlgo.pool.cluster import connect, disconnect
+from mlgo.pool.trees import ReplayStore
 
 _NOISE = 0.1
 

@@ -15,21 +15,21 @@ import numpy as np
 
 from benchmarks.arguments import add_policy_options, compiling_parser, print_record, run_benchmark
 from benchmarks.planning.real_generations import coordinates_of
+from mlgo.base.config import Config
+from mlgo.base.scratch import scratch_directory
+from mlgo.base.seeding import sample
 from mlgo.cli.options import positive, positive_float, read_config
-from mlgo.compiler.toolchain import Toolchain, find_toolchain
-from mlgo.core.config import Config
-from mlgo.core.scratch import scratch_directory
-from mlgo.core.seeding import sample
 from mlgo.corpus.store import unpack_bitcode
-from mlgo.execution.trees import ReplayStore
+from mlgo.evaluate import CompileHost
+from mlgo.evaluate.candidates import CandidateEvaluator
+from mlgo.evaluate.memory import tree_key
+from mlgo.evaluate.scored import load_scored_modules, with_questions
+from mlgo.host.tasks.task import get_task
+from mlgo.host.toolchain import Toolchain, find_toolchain
 from mlgo.learn.es import evolve
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
-from mlgo.problems.llvm.task import get_task
-from mlgo.rollout import CompileHost
-from mlgo.rollout.candidates import CandidateEvaluator
-from mlgo.rollout.memory import tree_key
-from mlgo.rollout.scored import load_scored_modules, with_questions
+from mlgo.pool.trees import ReplayStore
 
 
 @dataclass(frozen=True)

@@ -17,19 +17,19 @@ import numpy as np
 
 from benchmarks.arguments import add_policy_options, compiling_parser, print_record, run_benchmark
 from benchmarks.modules import bitcode_of, smallest_modules
-from mlgo.actions import Binary
+from mlgo.base.config import CompileConfig
+from mlgo.base.scratch import scratch_directory
+from mlgo.base.seeding import generator
 from mlgo.cli.options import positive, read_config
-from mlgo.compiler.toolchain import Toolchain, find_toolchain
-from mlgo.core.config import CompileConfig
-from mlgo.core.errors import ArtifactError
-from mlgo.core.scratch import scratch_directory
-from mlgo.core.seeding import generator
+from mlgo.errors import ArtifactError
+from mlgo.evaluate import CompileHost
+from mlgo.evaluate.candidates import CandidateEvaluator
+from mlgo.evaluate.scored import ScoredModule
+from mlgo.host.actions import Binary
+from mlgo.host.toolchain import Toolchain, find_toolchain
 from mlgo.learn.saver import BackgroundSaver
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy, save_policy
-from mlgo.rollout import CompileHost
-from mlgo.rollout.candidates import CandidateEvaluator
-from mlgo.rollout.scored import ScoredModule
 
 WAYS = ("off", "in_line", "background")
 """Nothing is saved; before the compiles, by the learner; by the learner's thread for it, while compiles run."""

@@ -19,13 +19,13 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.arguments import benchmark_parser, print_record, run_benchmark
-from mlgo.compiler.frontend import FrontEnd
-from mlgo.compiler.toolchain import find_toolchain
-from mlgo.core.config import load_config
-from mlgo.core.work import shared_folder
+from mlgo.base.config import load_config
+from mlgo.base.work import shared_folder
 from mlgo.corpus.bodies import project_bodies, sketch_array
 from mlgo.corpus.seen import SeenBodies, each_once
 from mlgo.corpus.store import table_of, unpack_project
+from mlgo.host.frontend import FrontEnd
+from mlgo.host.toolchain import find_toolchain
 
 THRESHOLDS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 

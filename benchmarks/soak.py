@@ -19,16 +19,16 @@ from tqdm import tqdm
 from benchmarks.arguments import compiling_parser, print_record, run_benchmark
 from benchmarks.modules import bitcode_of, smallest_modules
 from benchmarks.processes import all_processes
+from mlgo.base.config import CompileConfig
+from mlgo.base.scratch import scratch_directory
 from mlgo.cli.options import positive, read_config
-from mlgo.compiler.session import compile_plain, compile_under_advice
-from mlgo.compiler.toolchain import Toolchain, find_toolchain
-from mlgo.core.config import CompileConfig
-from mlgo.core.errors import CompileError, PolicyError
-from mlgo.core.scratch import scratch_directory
-from mlgo.execution.cores import claim_core
-from mlgo.problems.llvm.advisors import EchoAdvisor, RecordedAdvisor
-from mlgo.problems.llvm.task import Responder, Task, get_task
-from mlgo.wire.log import Header
+from mlgo.errors import CompileError, PolicyError
+from mlgo.host.log import Header
+from mlgo.host.session import compile_plain, compile_under_advice
+from mlgo.host.tasks.advisors import EchoAdvisor, RecordedAdvisor
+from mlgo.host.tasks.task import Responder, Task, get_task
+from mlgo.host.toolchain import Toolchain, find_toolchain
+from mlgo.pool.cores import claim_core
 
 KINDS = ("echo", "known", "refusal", "hasty", "damaged", "plain")
 """Echo of the default; all answers written in advance; an advisor that gives up half-way; a deadline no compile can

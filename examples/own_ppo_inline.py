@@ -14,14 +14,14 @@ import gymnasium
 import numpy as np
 from tqdm import tqdm
 
-from mlgo.actions import Binary
-from mlgo.actions.binary import sigmoid
-from mlgo.core.config import load_config
-from mlgo.core.seeding import generator
+from mlgo.base.config import load_config
+from mlgo.base.seeding import generator
 from mlgo.envs.vector import VectorObservation
+from mlgo.evaluate.training import FAILED_REWARD
+from mlgo.host.actions import Binary
+from mlgo.host.actions.binary import sigmoid
 from mlgo.learn.ppo import Sampled, SampledCompile, optimise
 from mlgo.policy.network import Architecture, logits
-from mlgo.rollout.training import FAILED_REWARD
 
 ROOT = Path(__file__).parent.parent
 

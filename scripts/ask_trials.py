@@ -6,11 +6,11 @@ Example:
 
 from pathlib import Path
 
+from mlgo.base.config import SweepConfig
+from mlgo.base.files import write_json
 from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.core.config import SweepConfig
-from mlgo.core.files import write_json
-from mlgo.experiments.study import batch_path, choose, limits, read_asked, trials_of
+from mlgo.research.study import batch_path, choose, limits, read_asked, trials_of
 
 
 def main() -> None:

@@ -7,9 +7,7 @@ Example:
 from collections import Counter
 from pathlib import Path
 
-from mlgo.cli.arguments import settings_of, stage_parser
-from mlgo.cli.program import run_program
-from mlgo.core.artifacts import (
+from mlgo.base.artifacts import (
     MODULES,
     PROGRAMS_OF_CORPUS,
     PROGRAMS_OF_PROJECT,
@@ -18,8 +16,10 @@ from mlgo.core.artifacts import (
     read_table,
     write_rows,
 )
-from mlgo.core.config import Splits
-from mlgo.core.files import write_json
+from mlgo.base.config import Splits
+from mlgo.base.files import write_json
+from mlgo.cli.arguments import settings_of, stage_parser
+from mlgo.cli.program import run_program
 from mlgo.corpus.assemble import assemble, assemble_programs, read_sources, shared_bodies
 
 

@@ -7,15 +7,15 @@ Example:
 
 from pathlib import Path
 
+from mlgo.base.artifacts import CSE_SOURCES, provenance, write_rows
+from mlgo.base.config import CorpusConfig, CseConfig
+from mlgo.base.work import shared_folder
 from mlgo.cli.arguments import add_work_argument, add_workers_arguments, settings_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.core.artifacts import CSE_SOURCES, provenance, write_rows
-from mlgo.core.config import CorpusConfig, CseConfig
-from mlgo.core.errors import ConfigError
-from mlgo.core.work import shared_folder
 from mlgo.corpus.build import BuildLimits
 from mlgo.corpus.recipe import load_recipe
-from mlgo.problems.subset.problem import choice_problem
+from mlgo.errors import ConfigError
+from mlgo.jit.choices.problem import choice_problem
 
 
 def main() -> None:

@@ -10,27 +10,27 @@ import platform
 import sys
 from pathlib import Path
 
-from mlgo.capture.extract import Extraction
-from mlgo.capture.wheels import WheelBuild, wheel_project
+from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, PROJECT, provenance, write_rows
+from mlgo.base.files import content_hash
+from mlgo.base.names import ProjectName
+from mlgo.base.scratch import scratch_directory
+from mlgo.base.seeding import sample
+from mlgo.base.work import shared_folder
 from mlgo.cli.arguments import add_work_argument, compiler_of, settings_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.compiler.execution import ProgramRunner
-from mlgo.compiler.frontend import FrontEnd
-from mlgo.compiler.toolchain import find_linker
-from mlgo.core.artifacts import PROGRAMS_OF_PROJECT, PROJECT, provenance, write_rows
-from mlgo.core.files import content_hash
-from mlgo.core.names import ProjectName
-from mlgo.core.scratch import scratch_directory
-from mlgo.core.seeding import sample
-from mlgo.core.work import shared_folder
 from mlgo.corpus.build import BuildLimits, build_project, captured_project
+from mlgo.corpus.capture.extract import Extraction
+from mlgo.corpus.capture.wheels import WheelBuild, wheel_project
 from mlgo.corpus.fetch import fetch_sources
+from mlgo.corpus.lto.forms import in_form
+from mlgo.corpus.lto.project import Tools
+from mlgo.corpus.lto.runnable import Running, runnable_program
 from mlgo.corpus.programs import captured_programs, program_of_all
 from mlgo.corpus.recipe import load_recipe
-from mlgo.lto.forms import in_form
-from mlgo.lto.project import Tools
-from mlgo.lto.runnable import Running, runnable_program
-from mlgo.problems.llvm.task import get_task
+from mlgo.host.execution import ProgramRunner
+from mlgo.host.frontend import FrontEnd
+from mlgo.host.tasks.task import get_task
+from mlgo.host.toolchain import find_linker
 
 
 def main() -> None:

@@ -10,6 +10,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from mlgo.base.artifacts import CSE_RESULTS, provenance, write_rows
+from mlgo.base.files import file_sha256
+from mlgo.base.names import PolicyName
 from mlgo.cli.arguments import (
     add_folder_arguments,
     add_workers_arguments,
@@ -19,13 +22,10 @@ from mlgo.cli.arguments import (
     stage_parser,
 )
 from mlgo.cli.program import run_program
-from mlgo.core.artifacts import CSE_RESULTS, provenance, write_rows
-from mlgo.core.files import file_sha256
-from mlgo.core.names import PolicyName
-from mlgo.problems.subset.policy import load_choice_policy
-from mlgo.problems.subset.pool import LOST
-from mlgo.problems.subset.rollout import greedy
-from mlgo.problems.subset.stored import choice_row, eligible_units, in_batches
+from mlgo.jit.choices.policy import load_choice_policy
+from mlgo.jit.choices.pool import LOST
+from mlgo.jit.choices.rollout import greedy
+from mlgo.jit.choices.stored import choice_row, eligible_units, in_batches
 
 
 def main() -> None:

@@ -9,6 +9,11 @@ Example:
 
 from pathlib import Path
 
+from mlgo.base.artifacts import LINKED, SHIPPED_SIZES, provenance, write_rows
+from mlgo.base.config import EvaluateConfig, judged_split
+from mlgo.base.files import file_sha256
+from mlgo.base.scratch import scratch_directory
+from mlgo.base.work import shared_folder
 from mlgo.cli.arguments import (
     add_folder_arguments,
     add_workers_arguments,
@@ -19,21 +24,16 @@ from mlgo.cli.arguments import (
     workers_of,
 )
 from mlgo.cli.program import run_program
-from mlgo.compiler.frontend import FrontEnd
-from mlgo.compiler.toolchain import find_linker
-from mlgo.core.artifacts import LINKED, SHIPPED_SIZES, provenance, write_rows
-from mlgo.core.config import EvaluateConfig, judged_split
-from mlgo.core.files import file_sha256
-from mlgo.core.scratch import scratch_directory
-from mlgo.core.work import shared_folder
 from mlgo.corpus.seen import load_kinds
 from mlgo.corpus.store import load_programs, unpack_bitcode
-from mlgo.problems.llvm.task import HEURISTIC, get_task
-from mlgo.rollout import CompileHost, check_failures
-from mlgo.rollout.evaluation import compile_plain_all, evaluated_modules
-from mlgo.rollout.linking import Linking, measure_projects, object_paths
-from mlgo.rollout.references import measure_references
-from mlgo.rollout.shipped import measure_programs, other_modules
+from mlgo.evaluate import CompileHost, check_failures
+from mlgo.evaluate.evaluation import compile_plain_all, evaluated_modules
+from mlgo.evaluate.linking import Linking, measure_projects, object_paths
+from mlgo.evaluate.references import measure_references
+from mlgo.evaluate.shipped import measure_programs, other_modules
+from mlgo.host.frontend import FrontEnd
+from mlgo.host.tasks.task import HEURISTIC, get_task
+from mlgo.host.toolchain import find_linker
 
 
 def main() -> None:

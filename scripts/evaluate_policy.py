@@ -9,6 +9,12 @@ Example:
 
 from pathlib import Path
 
+from mlgo.base.artifacts import FUNCTIONS, LINKED, RESULTS, SHIPPED_SIZES, TIMINGS, provenance, write_rows
+from mlgo.base.config import EvaluateConfig, judged_split
+from mlgo.base.files import file_sha256
+from mlgo.base.names import PolicyName
+from mlgo.base.scratch import scratch_directory
+from mlgo.base.work import shared_folder
 from mlgo.cli.arguments import (
     add_folder_arguments,
     add_workers_arguments,
@@ -19,21 +25,15 @@ from mlgo.cli.arguments import (
     workers_of,
 )
 from mlgo.cli.program import run_program
-from mlgo.compiler.toolchain import find_linker
-from mlgo.core.artifacts import FUNCTIONS, LINKED, RESULTS, SHIPPED_SIZES, TIMINGS, provenance, write_rows
-from mlgo.core.config import EvaluateConfig, judged_split
-from mlgo.core.files import file_sha256
-from mlgo.core.names import PolicyName
-from mlgo.core.scratch import scratch_directory
-from mlgo.core.work import shared_folder
 from mlgo.corpus.seen import load_kinds
 from mlgo.corpus.store import load_programs, unpack_bitcode
+from mlgo.evaluate import CompileHost
+from mlgo.evaluate.evaluation import evaluate_policy, evaluated_modules
+from mlgo.evaluate.linking import Linking, measure_projects, object_paths
+from mlgo.evaluate.scored import load_copies
+from mlgo.evaluate.shipped import measure_programs, other_modules
+from mlgo.host.toolchain import find_linker
 from mlgo.policy.stored import load_policy
-from mlgo.rollout import CompileHost
-from mlgo.rollout.evaluation import evaluate_policy, evaluated_modules
-from mlgo.rollout.linking import Linking, measure_projects, object_paths
-from mlgo.rollout.scored import load_copies
-from mlgo.rollout.shipped import measure_programs, other_modules
 
 
 def main() -> None:

@@ -13,13 +13,13 @@ from typing import Any
 import pyarrow as pa
 from tqdm import tqdm
 
+from mlgo.base.files import file_sha256, write_json
 from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.core.files import file_sha256, write_json
-from mlgo.export.form import Form
-from mlgo.export.forms import ALL_FORMS, FORMS
-from mlgo.export.parity import check_form, policy_hashes
-from mlgo.export.questions import draw_questions, read_questions
+from mlgo.deploy.export.form import Form
+from mlgo.deploy.export.forms import ALL_FORMS, FORMS
+from mlgo.deploy.export.parity import check_form, policy_hashes
+from mlgo.deploy.export.questions import draw_questions, read_questions
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 

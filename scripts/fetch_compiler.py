@@ -8,12 +8,12 @@ Example:
 import platform
 from pathlib import Path
 
+from mlgo.base.config import CompilerWheel
+from mlgo.base.packages import Package, fetch_package
 from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.compiler.wheel import unpack_compiler
-from mlgo.core.config import CompilerWheel
-from mlgo.core.errors import ToolchainError
-from mlgo.core.packages import Package, fetch_package
+from mlgo.errors import ToolchainError
+from mlgo.host.wheel import unpack_compiler
 
 
 def main() -> None:

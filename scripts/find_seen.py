@@ -9,14 +9,14 @@ from pathlib import Path
 import pyarrow as pa
 from tqdm import tqdm
 
+from mlgo.base.artifacts import BODIES, SEEN, provenance, read_provenance, write_table
+from mlgo.base.work import shared_folder
 from mlgo.cli.arguments import add_work_argument, compiler_of, settings_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.compiler.frontend import FrontEnd
-from mlgo.core.artifacts import BODIES, SEEN, provenance, read_provenance, write_table
-from mlgo.core.work import shared_folder
 from mlgo.corpus.bodies import VERSION, project_bodies
 from mlgo.corpus.seen import SEEN_NAME, TRAINED_NAME, SeenBodies, each_once, seen_table
 from mlgo.corpus.store import load_modules, load_programs, unpack_bitcode
+from mlgo.host.frontend import FrontEnd
 
 
 def main() -> None:

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mlgo.base.artifacts import PROGRAMS, RESULTS, SHIPPED_SIZES, read_provenance, read_table, write_table
+from mlgo.base.config import judged_split
+from mlgo.base.files import write_bytes
 from mlgo.cli.program import run_program
-from mlgo.core.artifacts import PROGRAMS, RESULTS, SHIPPED_SIZES, read_provenance, read_table, write_table
-from mlgo.core.config import judged_split
-from mlgo.core.files import write_bytes
-from mlgo.experiments.programs import find_programs
+from mlgo.compare.programs import find_programs
 
 HISTORIES = "policies/*/history.csv"
 

@@ -10,6 +10,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from mlgo.base.artifacts import CSE_EFFECTS, CSE_LABELS, provenance, write_rows
+from mlgo.base.config import CseConfig
+from mlgo.base.files import file_sha256
 from mlgo.cli.arguments import (
     add_folder_arguments,
     add_workers_arguments,
@@ -19,11 +22,8 @@ from mlgo.cli.arguments import (
     stage_parser,
 )
 from mlgo.cli.program import run_program
-from mlgo.core.artifacts import CSE_EFFECTS, CSE_LABELS, provenance, write_rows
-from mlgo.core.config import CseConfig
-from mlgo.core.files import file_sha256
-from mlgo.problems.subset.labels import find_labels
-from mlgo.problems.subset.stored import choice_row, eligible_units, in_batches
+from mlgo.jit.choices.labels import find_labels
+from mlgo.jit.choices.stored import choice_row, eligible_units, in_batches
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from mlgo.cli.program import run_program
-from mlgo.core.errors import MlgoError
+from mlgo.errors import MlgoError
 
 PASSED_OVER = "Specify a conda environment or container for each rule."
 

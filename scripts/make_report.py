@@ -10,21 +10,20 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
+from mlgo.base.artifacts import FUNCTIONS, LINKED, MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_provenance, read_table
+from mlgo.base.config import Settings
+from mlgo.base.files import read_json, write_json, write_text
 from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.core.artifacts import FUNCTIONS, LINKED, MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_provenance, read_table
-from mlgo.core.config import Settings
-from mlgo.core.files import read_json, write_json, write_text
-from mlgo.experiments.curves import read_curves
-from mlgo.experiments.evaluation import count_truncated, measured_modules, module_scopes
-from mlgo.experiments.functions import function_measure, function_rows, measured_functions
-from mlgo.experiments.inference import POINTS_ONLY, Bootstrap
-from mlgo.experiments.measured import ALL, Row, by_contender, compare_all
-from mlgo.experiments.programs import read_matching_programs
-from mlgo.experiments.projects import link_failures, measured_projects, project_rows, rank_correlations, total_rows
-from mlgo.experiments.seeds import check_seeds
-from mlgo.experiments.truth import tell_truth
-from mlgo.problems.llvm.task import get_task
+from mlgo.compare.curves import read_curves
+from mlgo.compare.evaluation import count_truncated, measured_modules, module_scopes
+from mlgo.compare.functions import function_measure, function_rows, measured_functions
+from mlgo.compare.inference import POINTS_ONLY, Bootstrap
+from mlgo.compare.measured import ALL, Row, by_contender, compare_all
+from mlgo.compare.programs import read_matching_programs
+from mlgo.compare.projects import link_failures, measured_projects, project_rows, rank_correlations, total_rows
+from mlgo.compare.truth import tell_truth
+from mlgo.host.tasks.task import get_task
 from mlgo.report.compile_time import read_timings, write_compile_times
 from mlgo.report.corpus import describe_corpus
 from mlgo.report.importance import feature_importances
@@ -45,6 +44,7 @@ from mlgo.report.seen import compare_seen
 from mlgo.report.selftest import read_self_test
 from mlgo.report.ships import compare_shipped
 from mlgo.report.training import read_training_failures
+from mlgo.research.seeds import check_seeds
 
 
 def main() -> None:

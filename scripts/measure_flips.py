@@ -12,7 +12,9 @@ Example:
 import math
 from pathlib import Path
 
-from mlgo.actions import Binary
+from mlgo.base.artifacts import FLIPS, provenance, write_rows
+from mlgo.base.files import file_sha256
+from mlgo.base.work import shared_folder
 from mlgo.cli.arguments import (
     add_folder_arguments,
     add_workers_arguments,
@@ -24,18 +26,16 @@ from mlgo.cli.arguments import (
 )
 from mlgo.cli.options import positive
 from mlgo.cli.program import run_program
-from mlgo.core.artifacts import FLIPS, provenance, write_rows
-from mlgo.core.files import file_sha256
-from mlgo.core.work import shared_folder
+from mlgo.compare.flips import tell_flips
 from mlgo.corpus.store import unpack_bitcode
-from mlgo.experiments.flips import tell_flips
+from mlgo.evaluate import CompileHost
+from mlgo.evaluate.flips import measure_flips
+from mlgo.evaluate.scored import load_scored_modules, with_questions
+from mlgo.host.actions import Binary
+from mlgo.host.tasks.sending import seen_by
+from mlgo.host.tasks.task import get_task
 from mlgo.policy.stored import load_policy, model_file
-from mlgo.problems.llvm.sending import seen_by
-from mlgo.problems.llvm.task import get_task
 from mlgo.report.pages import Column, Table, count_column, text_column
-from mlgo.rollout import CompileHost
-from mlgo.rollout.flips import measure_flips
-from mlgo.rollout.scored import load_scored_modules, with_questions
 
 TABLE = [
     text_column("calls", lambda row: row.scope),

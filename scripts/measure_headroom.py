@@ -7,7 +7,12 @@ Example:
 
 from pathlib import Path
 
-from mlgo.actions import Binary
+from mlgo.base.artifacts import HEADROOM, SCORES, provenance, read_table, write_rows
+from mlgo.base.config import HeadroomConfig, ReplayConfig
+from mlgo.base.files import file_sha256
+from mlgo.base.scratch import scratch_directory
+from mlgo.base.seeding import sample
+from mlgo.base.work import shared_folder
 from mlgo.cli.arguments import (
     add_folder_arguments,
     add_workers_arguments,
@@ -18,22 +23,17 @@ from mlgo.cli.arguments import (
     workers_of,
 )
 from mlgo.cli.program import run_program
-from mlgo.core.artifacts import HEADROOM, SCORES, provenance, read_table, write_rows
-from mlgo.core.config import HeadroomConfig, ReplayConfig
-from mlgo.core.files import file_sha256
-from mlgo.core.scratch import scratch_directory
-from mlgo.core.seeding import sample
-from mlgo.core.work import shared_folder
 from mlgo.corpus.store import unpack_bitcode
-from mlgo.execution.records import prune
-from mlgo.execution.trees import ReplayStore
+from mlgo.evaluate import CompileHost
+from mlgo.evaluate.headroom import measure_headroom
+from mlgo.evaluate.memory import tree_key
+from mlgo.evaluate.scored import load_scored_modules, with_questions
+from mlgo.evaluate.training import needed_copies
+from mlgo.host.actions import Binary
+from mlgo.host.tasks.task import get_task
 from mlgo.policy.stored import load_policy
-from mlgo.problems.llvm.task import get_task
-from mlgo.rollout import CompileHost
-from mlgo.rollout.headroom import measure_headroom
-from mlgo.rollout.memory import tree_key
-from mlgo.rollout.scored import load_scored_modules, with_questions
-from mlgo.rollout.training import needed_copies
+from mlgo.pool.records import prune
+from mlgo.pool.trees import ReplayStore
 
 
 def main() -> None:

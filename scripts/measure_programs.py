@@ -12,6 +12,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from mlgo.base.artifacts import PROGRAMS, provenance, write_rows
+from mlgo.base.files import file_sha256
+from mlgo.base.scratch import scratch_directory
+from mlgo.base.work import shared_folder
 from mlgo.cli.arguments import (
     add_work_argument,
     add_workers_arguments,
@@ -21,19 +25,15 @@ from mlgo.cli.arguments import (
     workers_of,
 )
 from mlgo.cli.program import run_program
-from mlgo.compiler.counting import find_valgrind
-from mlgo.compiler.frontend import FrontEnd
-from mlgo.compiler.toolchain import Quirks, find_linker
-from mlgo.core.artifacts import PROGRAMS, provenance, write_rows
-from mlgo.core.errors import ConfigError, PolicyError
-from mlgo.core.files import file_sha256
-from mlgo.core.scratch import scratch_directory
-from mlgo.core.work import shared_folder
+from mlgo.errors import ConfigError, PolicyError
+from mlgo.evaluate import CompileHost
+from mlgo.evaluate.programs import MakeAdvisor, Running, build_programs, measure_programs
+from mlgo.evaluate.references import NEVER, reference_names
+from mlgo.host.counting import find_valgrind
+from mlgo.host.frontend import FrontEnd
+from mlgo.host.tasks.task import HEURISTIC, Advisor, Setting, get_task
+from mlgo.host.toolchain import Quirks, find_linker
 from mlgo.policy.stored import load_policy
-from mlgo.problems.llvm.task import HEURISTIC, Advisor, Setting, get_task
-from mlgo.rollout import CompileHost
-from mlgo.rollout.programs import MakeAdvisor, Running, build_programs, measure_programs
-from mlgo.rollout.references import NEVER, reference_names
 
 RANDOM_CONTENDERS = 4
 """Random answers are tried with so many seeds: careless allocations to see how cost and execution go together."""

@@ -9,10 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.actions import mask_of
-from mlgo.cli.arguments import settings_of, stage_parser
-from mlgo.cli.program import run_program
-from mlgo.core.artifacts import (
+from mlgo.base.artifacts import (
     COPIES,
     FUNCTIONS,
     MODULES,
@@ -24,13 +21,16 @@ from mlgo.core.artifacts import (
     schema_of_trace,
     write_table,
 )
-from mlgo.core.config import Splits
-from mlgo.core.errors import MlgoError
-from mlgo.core.files import write_json
-from mlgo.core.measures import MEASURES
+from mlgo.base.config import Splits
+from mlgo.base.files import write_json
+from mlgo.cli.arguments import settings_of, stage_parser
+from mlgo.cli.program import run_program
+from mlgo.errors import MlgoError
+from mlgo.evaluate.baseline import self_test_failures
+from mlgo.host.actions import mask_of
+from mlgo.host.tasks.task import HEURISTIC, References, get_task
+from mlgo.objects.measures import MEASURES
 from mlgo.policy.vocabulary import build_vocabulary, recorded_values
-from mlgo.problems.llvm.task import HEURISTIC, References, get_task
-from mlgo.rollout.baseline import self_test_failures
 
 
 def main() -> None:

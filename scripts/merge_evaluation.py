@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from mlgo.cli.arguments import stage_parser
-from mlgo.cli.program import run_program
-from mlgo.core.artifacts import (
+from mlgo.base.artifacts import (
     FUNCTIONS,
     LINKED,
     RESULTS,
@@ -21,6 +19,8 @@ from mlgo.core.artifacts import (
     read_table,
     write_table,
 )
+from mlgo.cli.arguments import stage_parser
+from mlgo.cli.program import run_program
 
 
 def main() -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from mlgo.base.artifacts import GENERALISATION, RESULTS, provenance, read_provenance, read_table, write_table
+from mlgo.base.config import EvaluateConfig
+from mlgo.base.files import read_json
+from mlgo.base.names import Lineage, PolicyName
 from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.core.artifacts import GENERALISATION, RESULTS, provenance, read_provenance, read_table, write_table
-from mlgo.core.config import EvaluateConfig
-from mlgo.core.files import read_json
-from mlgo.core.names import Lineage, PolicyName
 
 
 def main() -> None:

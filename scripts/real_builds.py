@@ -19,14 +19,14 @@ from typing import Any
 
 import yaml
 
+from mlgo.base.artifacts import RESULTS, SHIPPED_SIZES, read_table
+from mlgo.base.files import write_json
+from mlgo.base.packages import Package, fetch_package
+from mlgo.base.work import shared_folder
 from mlgo.cli.program import run_program
-from mlgo.compiler.toolchain import find_linker
-from mlgo.core.artifacts import RESULTS, SHIPPED_SIZES, read_table
-from mlgo.core.errors import MlgoError
-from mlgo.core.files import write_json
-from mlgo.core.packages import Package, fetch_package
-from mlgo.core.work import shared_folder
 from mlgo.corpus.fetch import unpack
+from mlgo.errors import MlgoError
+from mlgo.host.toolchain import find_linker
 
 ROOT = Path(__file__).parents[1]
 _TIMEOUT_S = 3600.0

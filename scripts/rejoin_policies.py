@@ -11,10 +11,10 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
+from mlgo.base.files import file_sha256
+from mlgo.base.names import PolicyName
 from mlgo.cli.program import run_program
-from mlgo.core.errors import ConfigError
-from mlgo.core.files import file_sha256
-from mlgo.core.names import PolicyName
+from mlgo.errors import ConfigError
 from mlgo.learn.marginal.rejoin import rejoin
 from mlgo.policy.stored import load_policy, model_file, save_policy
 

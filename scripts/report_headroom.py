@@ -7,11 +7,11 @@ Example:
 
 from pathlib import Path
 
+from mlgo.base.artifacts import read_provenance
+from mlgo.base.files import write_text
 from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.core.artifacts import read_provenance
-from mlgo.core.files import write_text
-from mlgo.experiments.headroom import read_headroom
+from mlgo.compare.headroom import read_headroom
 from mlgo.report.headroom import render_headroom
 
 

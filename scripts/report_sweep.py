@@ -10,16 +10,16 @@ from pathlib import Path
 
 import yaml
 
+from mlgo.base.files import write_json, write_text
 from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.core.files import write_json, write_text
-from mlgo.experiments.costs import cost_of_seeds
-from mlgo.experiments.curves import read_curves
-from mlgo.experiments.inference import Bootstrap
-from mlgo.experiments.matrix import expand
-from mlgo.experiments.points import read_points
-from mlgo.experiments.study import read_asked
-from mlgo.report.sweep import point_records, render_costs, render_sweep, study_record
+from mlgo.compare.curves import read_curves
+from mlgo.compare.inference import Bootstrap
+from mlgo.research.costs import cost_of_seeds
+from mlgo.research.matrix import expand
+from mlgo.research.points import read_points
+from mlgo.research.study import read_asked
+from mlgo.research.sweep_page import point_records, render_costs, render_sweep, study_record
 
 GRID_OF_ONE = {"sampler": "grid", "points": {}, "ranges": {}, "tasks": {}}
 """Section ``sweep`` of a point by itself."""

@@ -8,18 +8,7 @@ Example:
 
 from pathlib import Path
 
-from mlgo.cli.arguments import (
-    add_folder_arguments,
-    add_workers_arguments,
-    compiler_of,
-    corpus_and_baseline,
-    settings_of,
-    stage_parser,
-    workers_of,
-)
-from mlgo.cli.program import run_program
-from mlgo.compiler.probe import probe_channel
-from mlgo.core.artifacts import (
+from mlgo.base.artifacts import (
     COPIES,
     FUNCTIONS,
     SCORES,
@@ -30,12 +19,23 @@ from mlgo.core.artifacts import (
     write_rows,
     write_table,
 )
-from mlgo.core.scratch import scratch_directory
-from mlgo.core.work import shared_folder
+from mlgo.base.scratch import scratch_directory
+from mlgo.base.work import shared_folder
+from mlgo.cli.arguments import (
+    add_folder_arguments,
+    add_workers_arguments,
+    compiler_of,
+    corpus_and_baseline,
+    settings_of,
+    stage_parser,
+    workers_of,
+)
+from mlgo.cli.program import run_program
 from mlgo.corpus.store import load_modules, unpack_bitcode
-from mlgo.problems.llvm.task import get_task
-from mlgo.rollout import CompileHost
-from mlgo.rollout.baseline import Scoring, score_references
+from mlgo.evaluate import CompileHost
+from mlgo.evaluate.baseline import Scoring, score_references
+from mlgo.host.probe import probe_channel
+from mlgo.host.tasks.task import get_task
 
 
 def main() -> None:

@@ -16,18 +16,18 @@ import numpy as np
 import pyarrow as pa
 from tqdm import tqdm
 
+from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, read_table
+from mlgo.base.config import load_config
+from mlgo.base.sealed import SEALED, SealedProject, load_sealed
+from mlgo.base.work import shared_folder
 from mlgo.cli.program import run_program
-from mlgo.compiler.frontend import FrontEnd
-from mlgo.compiler.toolchain import find_toolchain
-from mlgo.core.artifacts import PROGRAMS_OF_PROJECT, read_table
-from mlgo.core.config import load_config
-from mlgo.core.sealed import SEALED, SealedProject, load_sealed
-from mlgo.core.work import shared_folder
 from mlgo.corpus.bodies import project_bodies
 from mlgo.corpus.families import BINDINGS
 from mlgo.corpus.recipe import load_recipe
 from mlgo.corpus.seen import EXACT, KINDS, NEAR, SeenBodies, shares
 from mlgo.corpus.store import PROGRAMS_NAME, Module, table_of, unpack_project
+from mlgo.host.frontend import FrontEnd
+from mlgo.host.toolchain import find_toolchain
 from mlgo.report.pages import Table, count_column, text_column
 
 GENERATED = re.compile(r"(?:_ZL\d+)?_*(?:pyx_|Pyx_|cffi_|Pyx|SWIG|Swig)")

@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 from typing import cast
 
+from mlgo.base.languages import LANGUAGES
+from mlgo.base.learners import LEARNERS
 from mlgo.cli.arguments import add_folder_arguments, add_workers_arguments, settings_of, stage_parser, workers_of
 from mlgo.cli.program import run_program
-from mlgo.core.languages import LANGUAGES
-from mlgo.core.learners import LEARNERS
 from mlgo.learn.base import Learner
 from mlgo.learn.context import TrainOrder
 from mlgo.learn.driver import train

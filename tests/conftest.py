@@ -17,11 +17,11 @@ import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-from mlgo.compiler.frontend import FrontEnd
-from mlgo.compiler.toolchain import Toolchain, find_toolchain
-from mlgo.core.config import CompileConfig
-from mlgo.core.scratch import scratch_directory
-from mlgo.problems.llvm.task import Task, get_task
+from mlgo.base.config import CompileConfig
+from mlgo.base.scratch import scratch_directory
+from mlgo.host.frontend import FrontEnd
+from mlgo.host.tasks.task import Task, get_task
+from mlgo.host.toolchain import Toolchain, find_toolchain
 from tests.tensorflow_process import TensorFlowProcess
 
 REPOSITORY = Path(__file__).parent.parent
@@ -77,7 +77,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
             folder = file.rpartition("/")[0]
-            return folder if folder in ("tests/pipeline", "tests/export") else file
+            return folder if folder in ("tests/pipeline", "tests/deploy/export") else file
 
     return Scheduling(config, log)
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from mlgo.execution.messages import MOST
-from mlgo.execution.pool import LOOKAHEAD
+from mlgo.pool.messages import MOST
+from mlgo.pool.pool import LOOKAHEAD
 
 _FOREVER = float("inf")
 
@@ -52,7 +52,7 @@ CLUSTER_STORE = Store(operation_s=5e-4, operations_per_s=5e4, bytes_per_s=1.25e9
 
 @dataclass(frozen=True)
 class Placing:
-    """Arguments of `mlgo.execution.schedule.Schedule`."""
+    """Arguments of `mlgo.pool.schedule.Schedule`."""
 
     affinity: bool = True
     stealing: bool = True
@@ -72,7 +72,7 @@ class Cluster:
     Attributes:
         cores: each belongs to one worker and its compilers.
         drivers: each has an equal share of the workers and of the candidates.
-        most: jobs in a message, see `mlgo.execution.messages`.
+        most: jobs in a message, see `mlgo.pool.messages`.
         depth: messages that a worker may hold, the one at work included.
         lookahead: jobs that a driver lets wait at once.
         network: between drivers and workers.

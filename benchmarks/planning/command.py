@@ -26,14 +26,14 @@ from benchmarks.planning.measure import Effort, measure
 from benchmarks.planning.picture import duration, picture
 from benchmarks.planning.scenarios import Scenario, nested, placings, relieved, run_all
 from benchmarks.planning.workload import workload_of
+from mlgo.base.files import read_json, write_json, write_text
 from mlgo.cli.options import add_config_options, not_negative_float, positive, positive_float, read_config
-from mlgo.compiler.toolchain import find_toolchain
-from mlgo.core.errors import ArtifactError
-from mlgo.core.files import read_json, write_json, write_text
-from mlgo.execution.local import LocalBackend
-from mlgo.execution.messages import MOST
-from mlgo.execution.ray_backend import RayBackend
+from mlgo.errors import ArtifactError
+from mlgo.host.toolchain import find_toolchain
 from mlgo.policy.stored import load_policy
+from mlgo.pool.local import LocalBackend
+from mlgo.pool.messages import MOST
+from mlgo.pool.ray_backend import RayBackend
 from mlgo.report.pages import aligned, markdown
 
 _COLUMNS = (

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from mlgo.core.errors import ArtifactError
+from mlgo.errors import ArtifactError
 
 
 @dataclass(frozen=True)

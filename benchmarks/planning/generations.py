@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.planning.novelty import Outcomes
 from benchmarks.planning.workload import Workload, enlarged
-from mlgo.core.seeding import generator
+from mlgo.base.seeding import generator
 
 
 @dataclass(frozen=True)

@@ -16,18 +16,18 @@ from benchmarks.planning.real_generations import Run, fresh_outcomes, watch_gene
 from benchmarks.planning.unit_costs import DriverCost, TreeCost, measure_driver, measure_learner, measure_trees
 from benchmarks.planning.validation import Seen, compare
 from benchmarks.planning.workload import ModuleLoad, Workload, read_modules
-from mlgo.compiler.toolchain import Toolchain
-from mlgo.core.config import LOCAL_WORKERS, Config
-from mlgo.core.scratch import scratch_directory
-from mlgo.core.seeding import sample
+from mlgo.base.config import LOCAL_WORKERS, Config
+from mlgo.base.scratch import scratch_directory
+from mlgo.base.seeding import sample
 from mlgo.corpus.store import unpack_bitcode
-from mlgo.execution.backend import Backend, MakeHandler
-from mlgo.execution.local import LocalBackend
-from mlgo.execution.trees import ReplayStore
+from mlgo.evaluate.memory import tree_key
+from mlgo.evaluate.scored import ScoredModule, load_scored_modules, with_questions
+from mlgo.host.tasks.task import get_task
+from mlgo.host.toolchain import Toolchain
 from mlgo.policy.policy import Policy
-from mlgo.problems.llvm.task import get_task
-from mlgo.rollout.memory import tree_key
-from mlgo.rollout.scored import ScoredModule, load_scored_modules, with_questions
+from mlgo.pool.backend import Backend, MakeHandler
+from mlgo.pool.local import LocalBackend
+from mlgo.pool.trees import ReplayStore
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def measure(config: Config, toolchain: Toolchain, start: Policy, data: Path, eff
 def _kinds(ray: bool) -> dict[str, Callable[[MakeHandler], Backend]]:
     found: dict[str, Callable[[MakeHandler], Backend]] = {"local": LocalBackend}
     if ray:
-        from mlgo.execution.ray_backend import RayBackend
+        from mlgo.pool.ray_backend import RayBackend
 
         found["ray"] = partial(RayBackend, config=LOCAL_WORKERS.model_copy(update={"kind": "ray"}))
     return found

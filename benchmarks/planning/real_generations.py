@@ -9,18 +9,18 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgo.compiler.toolchain import Toolchain
-from mlgo.core.config import CompileConfig
-from mlgo.execution.trees import ReplayStore
+from mlgo.base.config import CompileConfig
+from mlgo.evaluate import CompileHost
+from mlgo.evaluate.candidates import CandidateEvaluator
+from mlgo.evaluate.jobs import CompileJob
+from mlgo.evaluate.outcome import CompileOutcome
+from mlgo.evaluate.scored import ScoredModule
+from mlgo.host.toolchain import Toolchain
 from mlgo.learn.checkpoint import save_state
 from mlgo.learn.es import Coordinates, EsState, evolve
 from mlgo.learn.es.config import ESConfig
 from mlgo.policy.policy import Policy
-from mlgo.rollout import CompileHost
-from mlgo.rollout.candidates import CandidateEvaluator
-from mlgo.rollout.jobs import CompileJob
-from mlgo.rollout.outcome import CompileOutcome
-from mlgo.rollout.scored import ScoredModule
+from mlgo.pool.trees import ReplayStore
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from benchmarks.planning.generations import Shape, drawn
 from benchmarks.planning.limits import Limit, limits
 from benchmarks.planning.simulation import Busy, Course, simulate
 from benchmarks.planning.workload import Workload
-from mlgo.core.errors import MlgoError
-from mlgo.execution import LocalBackend, Pool, WorkerLost
-from mlgo.execution.nested import NestedBackend
-from mlgo.execution.schedule import Hint
+from mlgo.errors import MlgoError
+from mlgo.pool import LocalBackend, Pool, WorkerLost
+from mlgo.pool.nested import NestedBackend
+from mlgo.pool.schedule import Hint
 
 ALL_PLACINGS = (
     Placing(affinity=False, large_first=False),

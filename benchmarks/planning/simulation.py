@@ -5,8 +5,8 @@ one thread. A worker walks its job's policy down the module's tree, after readin
 its last look, and compiles where the tree does not know the outcome; it then adds the compile under the lock of the
 file. When all of a generation is back, the learner takes its time, and the next one begins.
 
-Several trainings share all cores as nested workers do (`mlgo.execution.nesting`): each has a driver and a stub on every
-core, a core works through one message after another, and where messages wait the turns decide (`mlgo.execution.fair`).
+Several trainings share all cores as nested workers do (`mlgo.pool.nesting`): each has a driver and a stub on every
+core, a core works through one message after another, and where messages wait the turns decide (`mlgo.pool.fair`).
 """
 
 import heapq
@@ -23,9 +23,9 @@ from benchmarks.planning.cluster import Cluster, Placing
 from benchmarks.planning.costs import UnitCosts
 from benchmarks.planning.generations import Generation
 from benchmarks.planning.workload import ModuleLoad
-from mlgo.execution.fair import FairShare
-from mlgo.execution.messages import AT_ONCE_S, message_size, next_wanted
-from mlgo.execution.schedule import Hint, Schedule, Task
+from mlgo.pool.fair import FairShare
+from mlgo.pool.messages import AT_ONCE_S, message_size, next_wanted
+from mlgo.pool.schedule import Hint, Schedule, Task
 
 Steps = Generator[simpy.Event, None, None]
 
@@ -341,7 +341,7 @@ class _Simulation:
         core.works = False
 
     def _work_through(self, worker: _Worker, tasks: list[Task[Job]]) -> Steps:
-        """Do the first job, and the others as long as that is possible at once, as `mlgo.execution.worker` does."""
+        """Do the first job, and the others as long as that is possible at once, as `mlgo.pool.worker` does."""
         begin, done = self._env.now, 0
         while not done or (done < len(tasks) and self._env.now < begin + AT_ONCE_S):
             yield from self._evaluate(worker, tasks[done].job)

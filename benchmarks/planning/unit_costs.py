@@ -16,24 +16,24 @@ import numpy as np
 from tqdm import tqdm
 
 from benchmarks.planning.real_generations import coordinates_of
-from mlgo.compiler.toolchain import Toolchain
-from mlgo.core.config import CompileConfig
-from mlgo.core.seeding import generator
-from mlgo.execution import Hint, Pool
-from mlgo.execution.backend import Backend, MakeHandler, Message
-from mlgo.execution.local import LocalBackend
-from mlgo.execution.messages import MOST
-from mlgo.execution.schedule import WorkerName
-from mlgo.execution.trees import ReplayStore
+from mlgo.base.config import CompileConfig
+from mlgo.base.seeding import generator
+from mlgo.evaluate.handler import MakeCompiler
+from mlgo.evaluate.jobs import CompileJob
+from mlgo.evaluate.memory import TreeMemory
+from mlgo.evaluate.outcome import CompileOutcome
+from mlgo.evaluate.scored import ScoredModule
+from mlgo.host.toolchain import Toolchain
 from mlgo.learn.checkpoint import save_state
 from mlgo.learn.es import EsState, evolve
 from mlgo.learn.es.config import ESConfig
 from mlgo.policy.policy import Policy
-from mlgo.rollout.handler import MakeCompiler
-from mlgo.rollout.jobs import CompileJob
-from mlgo.rollout.memory import TreeMemory
-from mlgo.rollout.outcome import CompileOutcome
-from mlgo.rollout.scored import ScoredModule
+from mlgo.pool import Hint, Pool
+from mlgo.pool.backend import Backend, MakeHandler, Message
+from mlgo.pool.local import LocalBackend
+from mlgo.pool.messages import MOST
+from mlgo.pool.schedule import WorkerName
+from mlgo.pool.trees import ReplayStore
 
 _WARM_UP = 500
 _PAIRS = (10, 400)

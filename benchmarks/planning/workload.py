@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.planning.novelty import Novelty
-from mlgo.core.artifacts import MODULES, SCORES, TIMINGS, read_table
-from mlgo.core.errors import ArtifactError
+from mlgo.base.artifacts import MODULES, SCORES, TIMINGS, read_table
+from mlgo.errors import ArtifactError
 
 
 @dataclass(frozen=True)

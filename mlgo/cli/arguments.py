@@ -5,9 +5,7 @@ import json
 import os
 from pathlib import Path
 
-from mlgo.cli.options import DEFAULT_CONFIG
-from mlgo.compiler.toolchain import Toolchain, find_toolchain
-from mlgo.core.config import (
+from mlgo.base.config import (
     LOCAL_WORKERS,
     CompileConfig,
     CseConfig,
@@ -17,11 +15,13 @@ from mlgo.core.config import (
     parse_section,
     read_settings,
 )
-from mlgo.core.errors import ConfigError
-from mlgo.core.work import shared_folder
-from mlgo.problems.subset.pool import ChoicePool
-from mlgo.problems.subset.problem import compiler_spec
-from mlgo.rollout.training import known_compiles
+from mlgo.base.work import shared_folder
+from mlgo.cli.options import DEFAULT_CONFIG
+from mlgo.errors import ConfigError
+from mlgo.evaluate.training import known_compiles
+from mlgo.host.toolchain import Toolchain, find_toolchain
+from mlgo.jit.choices.pool import ChoicePool
+from mlgo.jit.choices.problem import compiler_spec
 
 WORKERS = "MLGO_WORKERS"
 """Environment variable with section ``workers`` as JSON, which the workflow sets: where compiles run changes no result,

@@ -10,26 +10,26 @@ from typing import Any
 
 from tqdm import tqdm
 
-from mlgo.capture.builds import read_build, without_probes
-from mlgo.capture.calls import read_calls
-from mlgo.capture.extract import Extraction
-from mlgo.capture.imports import KINDS, import_build
-from mlgo.capture.objects import object_rows
-from mlgo.capture.project import Captured, write_project
-from mlgo.capture.wheels import WheelBuild, wheel_project
-from mlgo.capture.wrappers import RECORDS, run_build
+from mlgo.base.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
+from mlgo.base.packages import Package, fetch_package, pin_package
+from mlgo.base.scratch import scratch_directory
+from mlgo.base.work import shared_folder
 from mlgo.cli.options import add_command, add_config_options, positive, read_config, say
-from mlgo.compiler.frontend import FrontEnd
-from mlgo.compiler.toolchain import find_toolchain
-from mlgo.core.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
-from mlgo.core.compiler_options import check_options
-from mlgo.core.errors import ConfigError, CorpusError
-from mlgo.core.packages import Package, fetch_package, pin_package
-from mlgo.core.scratch import scratch_directory
-from mlgo.core.work import shared_folder
+from mlgo.corpus.capture.builds import read_build, without_probes
+from mlgo.corpus.capture.calls import read_calls
+from mlgo.corpus.capture.extract import Extraction
+from mlgo.corpus.capture.imports import KINDS, import_build
+from mlgo.corpus.capture.objects import object_rows
+from mlgo.corpus.capture.project import Captured, write_project
+from mlgo.corpus.capture.wheels import WheelBuild, wheel_project
+from mlgo.corpus.capture.wrappers import RECORDS, run_build
 from mlgo.corpus.store import OBJECTS_NAME
-from mlgo.execution.cores import usable_cores
-from mlgo.problems.llvm.task import get_task
+from mlgo.errors import ConfigError, CorpusError
+from mlgo.host.compiler_options import check_options
+from mlgo.host.frontend import FrontEnd
+from mlgo.host.tasks.task import get_task
+from mlgo.host.toolchain import find_toolchain
+from mlgo.pool.cores import usable_cores
 
 _EXAMPLES = """
 mlgo capture -o captured/zlib -- make -j8

@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from mlgo.base.scratch import remove_own_scratch
 from mlgo.cli.options import add_command
-from mlgo.compiler.toolchain import Toolchain, find_toolchain
-from mlgo.core.errors import MlgoError, ToolchainError
-from mlgo.core.scratch import remove_own_scratch
 from mlgo.deploy.drivers import Choice, make_driver, plain_command
+from mlgo.errors import MlgoError, ToolchainError
+from mlgo.host.toolchain import Toolchain, find_toolchain
 
 _EXAMPLES = {
     "cc": """

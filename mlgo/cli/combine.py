@@ -4,15 +4,15 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from mlgo.actions import Binary
-from mlgo.actions.reading import check_features
+from mlgo.base.files import write_json
+from mlgo.base.scratch import scratch_directory
 from mlgo.cli.options import add_command, add_trace_option, say
-from mlgo.core.errors import ConfigError
-from mlgo.core.files import write_json
-from mlgo.core.scratch import scratch_directory
-from mlgo.export.check import check_cpp
-from mlgo.export.cpp import export_selected, selector
-from mlgo.export.questions import PARITY_QUESTIONS, asked_features, draw_questions, read_questions
+from mlgo.deploy.export.check import check_cpp
+from mlgo.deploy.export.cpp import export_selected, selector
+from mlgo.deploy.export.questions import PARITY_QUESTIONS, asked_features, draw_questions, read_questions
+from mlgo.errors import ConfigError
+from mlgo.host.actions import Binary
+from mlgo.host.actions.reading import check_features
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 

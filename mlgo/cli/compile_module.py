@@ -6,21 +6,21 @@ from typing import Any
 
 import numpy as np
 
+from mlgo.base.config import Config
+from mlgo.base.files import file_sha256
+from mlgo.base.scratch import scratch_directory
 from mlgo.cli.options import add_command, add_config_options, read_config, say
-from mlgo.compiler.frontend import FrontEnd
-from mlgo.compiler.session import CompileResult, compile_under_advice
-from mlgo.compiler.toolchain import Toolchain, find_toolchain
-from mlgo.core.config import Config
-from mlgo.core.errors import ConfigError, CorpusError, PolicyError
-from mlgo.core.files import file_sha256
-from mlgo.core.measures import get_measure
-from mlgo.core.scratch import scratch_directory
 from mlgo.corpus.store import load_modules, unpack_bitcode
+from mlgo.errors import ConfigError, CorpusError, PolicyError
+from mlgo.evaluate.logged import logged_episode, write_episode, write_training_log
+from mlgo.host.frontend import FrontEnd
+from mlgo.host.session import CompileResult, compile_under_advice
+from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
+from mlgo.host.tasks.sending import seen_by
+from mlgo.host.tasks.task import Advisor, Setting, Task, get_task
+from mlgo.host.toolchain import Toolchain, find_toolchain
+from mlgo.objects.measures import get_measure
 from mlgo.policy.stored import load_stored, model_file
-from mlgo.problems.llvm.advisors import ConstantAdvisor, EchoAdvisor
-from mlgo.problems.llvm.sending import seen_by
-from mlgo.problems.llvm.task import Advisor, Setting, Task, get_task
-from mlgo.rollout.logged import logged_episode, write_episode, write_training_log
 
 _EXAMPLES = """
 mlgo compile data/sample/json/parser.cpp

@@ -7,11 +7,11 @@ from typing import Any
 
 import yaml
 
+from mlgo.base.config import json_schema, load_config, merge, read_yaml
+from mlgo.base.files import write_json, write_text
+from mlgo.base.sealed import check_corpus
 from mlgo.cli.options import DEFAULT_CONFIG, add_command, add_config_options, examples_of, read_config
-from mlgo.core.config import json_schema, load_config, merge, read_yaml
-from mlgo.core.errors import ConfigError
-from mlgo.core.files import write_json, write_text
-from mlgo.core.sealed import check_corpus
+from mlgo.errors import ConfigError
 
 SCHEMA_PATH = Path("workflow/schemas/config.schema.json")
 PRESETS = Path("config/presets")

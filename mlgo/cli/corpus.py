@@ -12,16 +12,7 @@ from typing import Any
 import pyarrow as pa
 from tqdm import tqdm
 
-from mlgo.capture.builds import read_build
-from mlgo.capture.calls import read_calls
-from mlgo.capture.export import Exporter
-from mlgo.capture.relink import Relink
-from mlgo.capture.verify import Recompiler
-from mlgo.capture.wrappers import RECORDS
-from mlgo.cli.options import add_command, add_config_options, examples_of, positive, read_config, say
-from mlgo.compiler.frontend import FrontEnd
-from mlgo.compiler.toolchain import find_toolchain
-from mlgo.core.artifacts import (
+from mlgo.base.artifacts import (
     OBJECTS_OF_BUILD,
     PROJECT,
     VERIFIED,
@@ -31,12 +22,18 @@ from mlgo.core.artifacts import (
     table_rows,
     write_rows,
 )
-from mlgo.core.errors import ConfigError, CorpusError
-from mlgo.core.names import PolicyName
-from mlgo.core.scratch import scratch_directory
-from mlgo.core.work import shared_folder
+from mlgo.base.names import PolicyName
+from mlgo.base.scratch import scratch_directory
+from mlgo.base.work import shared_folder
+from mlgo.cli.options import add_command, add_config_options, examples_of, positive, read_config, say
 from mlgo.corpus.assemble import SPLITS
 from mlgo.corpus.bodies import project_bodies
+from mlgo.corpus.capture.builds import read_build
+from mlgo.corpus.capture.calls import read_calls
+from mlgo.corpus.capture.export import Exporter
+from mlgo.corpus.capture.relink import Relink
+from mlgo.corpus.capture.verify import Recompiler
+from mlgo.corpus.capture.wrappers import RECORDS
 from mlgo.corpus.seen import KINDS, SeenBodies, seen_share, shares
 from mlgo.corpus.store import (
     CAPTURED_NAME,
@@ -48,12 +45,15 @@ from mlgo.corpus.store import (
     unpack_corpus,
     unpack_project,
 )
-from mlgo.execution.cores import usable_cores
+from mlgo.errors import ConfigError, CorpusError
+from mlgo.evaluate import CompileHost, CompileJob
+from mlgo.evaluate.linking import object_paths
+from mlgo.evaluate.subjects import one_project
+from mlgo.host.frontend import FrontEnd
+from mlgo.host.toolchain import find_toolchain
 from mlgo.policy.stored import load_stored
+from mlgo.pool.cores import usable_cores
 from mlgo.report.pages import Table, count_column, text_column
-from mlgo.rollout import CompileHost, CompileJob
-from mlgo.rollout.linking import object_paths
-from mlgo.rollout.subjects import one_project
 
 _EXAMPLES = {
     "verify": """

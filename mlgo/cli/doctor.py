@@ -13,22 +13,22 @@ from pathlib import Path
 from typing import Any
 
 import mlgo
+from mlgo.base.config import Config
+from mlgo.base.files import write_bytes
+from mlgo.base.scratch import scratch_directory
 from mlgo.cli.leftovers import find_leftovers
 from mlgo.cli.options import SETTINGS, add_command, add_config_options, add_folder_options, read_config
-from mlgo.compiler.frontend import FrontEnd
-from mlgo.compiler.probe import probe_channel
-from mlgo.compiler.session import compile_plain, compile_under_advice
-from mlgo.compiler.toolchain import Toolchain, find_linker, find_toolchain
-from mlgo.core.config import Config
-from mlgo.core.errors import CorpusError, LinkError, MlgoError, ToolchainError
-from mlgo.core.files import write_bytes
-from mlgo.core.measures import DEFAULT
-from mlgo.core.scratch import scratch_directory
+from mlgo.corpus.lto.merging import full_lto_asks
 from mlgo.corpus.recipe import find_sources, load_recipe
-from mlgo.execution.cores import usable_cores
-from mlgo.lto.merging import full_lto_asks
-from mlgo.problems.llvm.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
-from mlgo.problems.llvm.task import get_task
+from mlgo.errors import CorpusError, LinkError, MlgoError, ToolchainError
+from mlgo.host.frontend import FrontEnd
+from mlgo.host.probe import probe_channel
+from mlgo.host.session import compile_plain, compile_under_advice
+from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
+from mlgo.host.tasks.task import get_task
+from mlgo.host.toolchain import Toolchain, find_linker, find_toolchain
+from mlgo.objects.measures import DEFAULT
+from mlgo.pool.cores import usable_cores
 
 PACKAGES = (
     "numpy",

@@ -12,12 +12,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from mlgo.actions import Binary
-from mlgo.cli.arguments import workers_of
-from mlgo.cli.options import add_command, add_config_options, positive, say
-from mlgo.compiler.frontend import FrontEnd
-from mlgo.compiler.toolchain import find_linker, find_toolchain
-from mlgo.core.artifacts import (
+from mlgo.base.artifacts import (
     BODIES,
     RESULTS,
     SEARCH_COURSE,
@@ -27,30 +22,35 @@ from mlgo.core.artifacts import (
     read_table,
     write_table,
 )
-from mlgo.core.config import CompileConfig, Settings, read_settings
-from mlgo.core.errors import CompileError, ConfigError, MlgoError
-from mlgo.core.files import file_sha256, write_text
-from mlgo.core.names import PolicyName
-from mlgo.core.scratch import scratch_directory
-from mlgo.core.sealed import load_sealed
-from mlgo.core.work import shared_folder
+from mlgo.base.config import CompileConfig, Settings, read_settings
+from mlgo.base.files import file_sha256, write_text
+from mlgo.base.names import PolicyName
+from mlgo.base.scratch import scratch_directory
+from mlgo.base.sealed import load_sealed
+from mlgo.base.work import shared_folder
+from mlgo.cli.arguments import workers_of
+from mlgo.cli.options import add_command, add_config_options, positive, say
+from mlgo.compare.inference import Bootstrap
 from mlgo.corpus.assemble import SPLITS
 from mlgo.corpus.bodies import project_bodies
+from mlgo.corpus.lto.project import Tools
 from mlgo.corpus.seen import TRAINED_NAME, Kinds, SeenBodies, kinds_by_name, seen_table
-from mlgo.execution.cores import usable_cores
-from mlgo.experiments.inference import Bootstrap
-from mlgo.experiments.looks import LOG, Look, look_of, write_look
-from mlgo.lto.project import Tools
+from mlgo.errors import CompileError, ConfigError, MlgoError
+from mlgo.evaluate import CompileHost
+from mlgo.evaluate.linked_search import SearchSettings, measure_search
+from mlgo.evaluate.linking import Linking
+from mlgo.evaluate.looks import LOG, Look, look_of, write_look
+from mlgo.evaluate.references import measure_references
+from mlgo.evaluate.shipped import ProjectRun, Shipped, evaluate_project, other_modules
+from mlgo.evaluate.subjects import Subject, corpus_projects, evaluate_subjects, merged_programs, one_project
+from mlgo.evaluate.thin import evaluate_thin
+from mlgo.host.actions import Binary
+from mlgo.host.frontend import FrontEnd
+from mlgo.host.tasks.sending import seen_by
+from mlgo.host.tasks.task import get_task
+from mlgo.host.toolchain import find_linker, find_toolchain
 from mlgo.policy.stored import StoredPolicy, load_stored, model_file
-from mlgo.problems.llvm.sending import seen_by
-from mlgo.problems.llvm.task import get_task
-from mlgo.rollout import CompileHost
-from mlgo.rollout.linked_search import SearchSettings, measure_search
-from mlgo.rollout.linking import Linking
-from mlgo.rollout.references import measure_references
-from mlgo.rollout.shipped import ProjectRun, Shipped, evaluate_project, other_modules
-from mlgo.rollout.subjects import Subject, corpus_projects, evaluate_subjects, merged_programs, one_project
-from mlgo.rollout.thin import evaluate_thin
+from mlgo.pool.cores import usable_cores
 
 _EXAMPLES = """
 mlgo evaluate --policy data/policies/marginal-s0 --project captured/zlib

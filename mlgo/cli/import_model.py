@@ -5,15 +5,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from mlgo.base.files import write_folder
+from mlgo.base.names import PolicyName
 from mlgo.cli.options import add_command, add_config_options, read_config, say
-from mlgo.compiler.probe import probe_channel
-from mlgo.compiler.toolchain import find_toolchain
-from mlgo.core.errors import ConfigError
-from mlgo.core.files import write_folder
-from mlgo.core.names import PolicyName
-from mlgo.foreign.importing import check_importable, compare_answers, convert_apart, policy_of
+from mlgo.deploy.import_model import check_importable, compare_answers, convert_apart, policy_of
+from mlgo.errors import ConfigError
+from mlgo.host.probe import probe_channel
+from mlgo.host.tasks.task import get_task
+from mlgo.host.toolchain import find_toolchain
 from mlgo.policy.stored import save_imported
-from mlgo.problems.llvm.task import get_task
 
 _EXAMPLES = """
 mlgo import models/inline-Oz -o data/policies/google-s0

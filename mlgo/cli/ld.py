@@ -5,11 +5,11 @@ from typing import Any
 
 from mlgo.cli.cc import LANGUAGES, add_choice_options, become_plain, chosen, log
 from mlgo.cli.options import add_command, positive_float
-from mlgo.core.errors import MlgoError
 from mlgo.deploy.drivers import make_driver, trained_settings
 from mlgo.deploy.linking import Advice, LinkCommand, LinkResult, NothingToMerge, link_thin, link_whole
+from mlgo.errors import MlgoError
+from mlgo.host.tasks.task import get_task
 from mlgo.policy.stored import load_policy
-from mlgo.problems.llvm.task import get_task
 
 _EXAMPLES = """
 mlgo cc --whole -- -Oz -c main.c -o main.o

@@ -5,10 +5,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlgo.core.artifacts import read_table
-from mlgo.execution.records import delete_key, record_files
-from mlgo.execution.trees import outdated_folders
-from mlgo.problems.subset.cache import outdated_caches
+from mlgo.base.artifacts import read_table
+from mlgo.jit.choices.cache import outdated_caches
+from mlgo.pool.records import delete_key, record_files
+from mlgo.pool.trees import outdated_folders
 
 UNUSED_DAYS = 30
 """Response trees that were not read or written for longer are left over."""

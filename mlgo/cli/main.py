@@ -17,28 +17,28 @@ Options and examples: mlgo COMMAND --help. Measurements: docs/benchmarks.md.
 
 
 COMMANDS = {
-    "doctor": "doctor",
-    "capture": "capture",
-    "corpus": "corpus",
-    "compile": "compile_module",
-    "cc": "cc",
-    "c++": "cc",
-    "ld": "ld",
-    "ld++": "ld",
-    "evaluate": "evaluate",
-    "explain": "explain",
-    "import": "import_model",
-    "distill": "distill",
-    "combine": "combine",
-    "replay": "replay",
-    "config": "configure",
-    "workers": "workers",
-    "size-diff": "size_diff",
-    "lit": "lit",
-    "publish": "publish",
-    "report": "show_report",
+    "doctor": "mlgo.cli.doctor",
+    "capture": "mlgo.cli.capture",
+    "corpus": "mlgo.cli.corpus",
+    "compile": "mlgo.cli.compile_module",
+    "cc": "mlgo.cli.cc",
+    "c++": "mlgo.cli.cc",
+    "ld": "mlgo.cli.ld",
+    "ld++": "mlgo.cli.ld",
+    "evaluate": "mlgo.cli.evaluate",
+    "explain": "mlgo.research.commands.explain",
+    "import": "mlgo.cli.import_model",
+    "distill": "mlgo.research.commands.distill",
+    "combine": "mlgo.cli.combine",
+    "replay": "mlgo.cli.replay",
+    "config": "mlgo.cli.configure",
+    "workers": "mlgo.cli.workers",
+    "size-diff": "mlgo.cli.size_diff",
+    "lit": "mlgo.research.commands.lit",
+    "publish": "mlgo.cli.publish",
+    "report": "mlgo.cli.show_report",
 }
-"""Modules of `mlgo.cli` by command. Importing all of them takes most of a second, so only the one in use is."""
+"""Modules by command. Importing all of them takes most of a second, so only the one in use is."""
 
 
 def build_parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
@@ -55,7 +55,7 @@ def build_parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"mlgo {__version__}", help=argparse.SUPPRESS)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND ...", prog="mlgo")
     for module in dict.fromkeys(COMMANDS[name] for name in names):
-        import_module(f"mlgo.cli.{module}").add_parser(commands)
+        import_module(module).add_parser(commands)
     return parser
 
 

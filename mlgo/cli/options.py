@@ -8,9 +8,9 @@ from pathlib import Path
 from textwrap import dedent, indent
 from typing import Any
 
-from mlgo.core.config import Config, load_config
-from mlgo.core.sealed import check_corpus
-from mlgo.core.work import shared_folder
+from mlgo.base.config import Config, load_config
+from mlgo.base.sealed import check_corpus
+from mlgo.base.work import shared_folder
 
 SETTINGS = Path("config")
 DEFAULT_CONFIG = SETTINGS / "config.yaml"

@@ -8,16 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from mlgo.compiler.process import die_with_parent
-from mlgo.core.errors import ArtifactError, MlgoError, PackageError
-from mlgo.core.files import write_json
-from mlgo.core.threads import one_thread_each
+from mlgo.base.files import write_json
+from mlgo.base.threads import one_thread_each
+from mlgo.errors import ArtifactError, MlgoError, PackageError
+from mlgo.host.process import die_with_parent
 
 
 def run_program(main: Callable[[], int | None]) -> None:
     """Run a program and exit.
 
-    Libraries compute in one thread each, here and in all that is started here (`mlgo.core.threads`).
+    Libraries compute in one thread each, here and in all that is started here (`mlgo.base.threads`).
 
     Mistakes of the user print one line and give their status, an interruption gives 130 (Ctrl-C) or 143 (SIGTERM);
     either way all context managers are left in order, so nothing stays behind. With the environment variable

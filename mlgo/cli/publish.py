@@ -7,13 +7,13 @@ from typing import Any
 
 from tqdm import tqdm
 
+from mlgo.base.files import file_sha256
 from mlgo.cli.options import add_command, say
-from mlgo.core.errors import ArtifactError, ConfigError
-from mlgo.core.files import file_sha256
-from mlgo.publish.archive import FORMATS, check_archive, format_of, write_archive, write_new
-from mlgo.publish.card import with_card
-from mlgo.publish.release import PARITY, Release, check_version, find_policies, read_release
-from mlgo.publish.wheel import wheel, wheel_name
+from mlgo.deploy.publish.archive import FORMATS, check_archive, format_of, write_archive, write_new
+from mlgo.deploy.publish.card import with_card
+from mlgo.deploy.publish.release import PARITY, Release, check_version, find_policies, read_release
+from mlgo.deploy.publish.wheel import wheel, wheel_name
+from mlgo.errors import ArtifactError, ConfigError
 
 _EXAMPLES = """
 mlgo publish data/policies/marginal-s0 --version 1.0.0 -o marginal-s0.tar.zst

@@ -12,6 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mlgo.base.artifacts import provenance, write_table
+from mlgo.base.config import Config
+from mlgo.base.problems import PROBLEMS
+from mlgo.base.seeding import sample
 from mlgo.cli import replay_episode
 from mlgo.cli.leftovers import delete_leftovers, find_leftovers
 from mlgo.cli.options import (
@@ -24,23 +28,19 @@ from mlgo.cli.options import (
     positive,
     read_config,
 )
-from mlgo.compiler.session import compile_under_advice
-from mlgo.compiler.toolchain import Toolchain, find_toolchain
-from mlgo.core.artifacts import provenance, write_table
-from mlgo.core.config import Config
-from mlgo.core.errors import ArtifactError, CompileError, ConfigError, PolicyError, ReplayMismatch
-from mlgo.core.measures import MEASURES
-from mlgo.core.problems import PROBLEMS
-from mlgo.core.seeding import sample
-from mlgo.execution.records import prune
-from mlgo.execution.trees import Leaf, ModuleTrees, ReplayStore, stores, visits_of
-from mlgo.execution.trees.export import compiles_schema, compiles_table
-from mlgo.problems.llvm.advisors import RecordedAdvisor
-from mlgo.problems.llvm.task import get_task
-from mlgo.problems.subset.cache import CompileCache, caches, figures
-from mlgo.problems.subset.problem import compiler_spec
-from mlgo.problems.subset.stored import outcomes_table
-from mlgo.wire.log import Header
+from mlgo.errors import ArtifactError, CompileError, ConfigError, PolicyError, ReplayMismatch
+from mlgo.host.log import Header
+from mlgo.host.session import compile_under_advice
+from mlgo.host.tasks.advisors import RecordedAdvisor
+from mlgo.host.tasks.task import get_task
+from mlgo.host.toolchain import Toolchain, find_toolchain
+from mlgo.jit.choices.cache import CompileCache, caches, figures
+from mlgo.jit.choices.problem import compiler_spec
+from mlgo.jit.choices.stored import outcomes_table
+from mlgo.objects.measures import MEASURES
+from mlgo.pool.records import prune
+from mlgo.pool.trees import Leaf, ModuleTrees, ReplayStore, stores, visits_of
+from mlgo.pool.trees.export import compiles_schema, compiles_table
 
 _EXAMPLES = {
     "stats": """

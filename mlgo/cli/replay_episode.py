@@ -4,14 +4,14 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from mlgo.base.scratch import scratch_directory
 from mlgo.cli.compile_module import parse_policy, policy_identity
 from mlgo.cli.options import add_command, add_config_options, read_config, say
-from mlgo.compiler.toolchain import Toolchain, find_toolchain
-from mlgo.core.errors import PolicyError
-from mlgo.core.measures import DEFAULT
-from mlgo.core.scratch import scratch_directory
-from mlgo.problems.llvm.task import Advisor, get_task
-from mlgo.rollout.logged import LoggedEpisode, check_compiler, find_logged_bitcode, read_episode, replay_episode
+from mlgo.errors import PolicyError
+from mlgo.evaluate.logged import LoggedEpisode, check_compiler, find_logged_bitcode, read_episode, replay_episode
+from mlgo.host.tasks.task import Advisor, get_task
+from mlgo.host.toolchain import Toolchain, find_toolchain
+from mlgo.objects.measures import DEFAULT
 
 EXAMPLES = """
 mlgo compile lupa/third-party/lua54/lapi.c --policy data/policies/marginal-s0 --log lapi.episode

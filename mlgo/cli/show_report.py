@@ -5,13 +5,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mlgo.base.config import read_settings
+from mlgo.base.files import write_text
+from mlgo.base.problems import PROBLEMS
 from mlgo.cli.configure import PRESETS
 from mlgo.cli.options import DEFAULT_CONFIG, add_command, say
-from mlgo.core import measures
-from mlgo.core.config import read_settings
-from mlgo.core.errors import ConfigError
-from mlgo.core.files import write_text
-from mlgo.core.problems import PROBLEMS
+from mlgo.errors import ConfigError
+from mlgo.objects import measures
 
 _EXAMPLES = """\
 mlgo report                                          what the last run found, and where its page is
@@ -32,7 +32,7 @@ mlgo report cse --project libsass                    one project of task gcc-pre
 
 
 class _Page(NamedTuple):
-    """A page: its module in `mlgo.report`, the options that it takes, and what it shows."""
+    """A page: its module, the options that it takes, and what it shows."""
 
     module: str
     options: tuple[str, ...]
@@ -40,27 +40,45 @@ class _Page(NamedTuple):
 
 
 PAGES = {
-    "overview": _Page("overview", ("measure", "preset", "learner"), "what the last run found, and where its pages are"),
+    "overview": _Page(
+        "report.overview", ("measure", "preset", "learner"), "what the last run found, and where its pages are"
+    ),
     "truth": _Page(
-        "truth", ("learner", "preset", "markdown", "into"), "what ships, over projects, against what, at what cost"
+        "report.truth",
+        ("learner", "preset", "markdown", "into"),
+        "what ships, over projects, against what, at what cost",
     ),
     "difference": _Page(
-        "difference", ("against", "learner", "preset", "markdown"), "by how much one run gains more than another"
+        "report.difference",
+        ("against", "learner", "preset", "markdown"),
+        "by how much one run gains more than another",
     ),
     "scoreboard": _Page(
-        "scoreboard", ("split", "measure", "markdown", "preset"), "what each learner gains, and at what cost"
+        "research.scoreboard_page",
+        ("split", "measure", "markdown", "preset"),
+        "what each learner gains, and at what cost",
     ),
-    "budgets": _Page("budgets", ("markdown",), "the best policy that each training has found within so many compiles"),
+    "budgets": _Page(
+        "research.budgets_page",
+        ("markdown",),
+        "the best policy that each training has found within so many compiles",
+    ),
     "sizes": _Page(
-        "sizes", ("split", "measure", "markdown", "preset"), "what each learner gains on small and on large modules"
+        "research.sizes_page",
+        ("split", "measure", "markdown", "preset"),
+        "what each learner gains on small and on large modules",
     ),
     "generalisation": _Page(
-        "generalisation", ("split", "measure", "markdown"), "gains on other languages and under other compilers"
+        "research.generalisation_page",
+        ("split", "measure", "markdown"),
+        "gains on other languages and under other compilers",
     ),
-    "headroom": _Page("headroom", ("measure",), "how much smaller modules could be, and what policies captured of it"),
-    "sweep": _Page("sweep", ("experiments",), "the points of a sweep side by side, and what they cost"),
-    "programs": _Page("programs", ("markdown",), "what policies change when programs run"),
-    "cse": _Page("choices", ("split", "project"), "how policies choose among candidates"),
+    "headroom": _Page(
+        "report.headroom", ("measure",), "how much smaller modules could be, and what policies captured of it"
+    ),
+    "sweep": _Page("research.sweep_page", ("experiments",), "the points of a sweep side by side, and what they cost"),
+    "programs": _Page("report.programs", ("markdown",), "what policies change when programs run"),
+    "cse": _Page("report.choices", ("split", "project"), "how policies choose among candidates"),
 }
 """By name."""
 
@@ -110,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
             raise ConfigError(f"mlgo report {args.page} takes no --{name}; see mlgo report --help")
         if getattr(args, name) is None and args.page not in _OF_ONE_RUN:
             setattr(args, name, _DEFAULTS.get(name))
-    shown = import_module(f"mlgo.report.{page.module}").show(args)
+    shown = import_module(f"mlgo.{page.module}").show(args)
     if args.markdown:
         write_text(args.markdown, shown.markdown)
     if args.into:

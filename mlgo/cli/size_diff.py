@@ -10,9 +10,9 @@ from typing import Any
 from tqdm import tqdm
 
 from mlgo.cli.options import add_command, positive, say
-from mlgo.compiler.demangle import demangled
-from mlgo.compiler.symbols import REST
 from mlgo.deploy.size_diff import FORMS, Change, Limit, SizeDiff, compare_builds
+from mlgo.objects.demangle import demangled
+from mlgo.objects.symbols import REST
 from mlgo.report.pages import Column, Table, text_column
 
 _EXAMPLES = """

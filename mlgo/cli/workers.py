@@ -5,9 +5,9 @@ import json
 from typing import Any
 
 from mlgo.cli.options import add_command, examples_of, not_negative_float, positive
-from mlgo.execution.cores import usable_cores
-from mlgo.execution.fair import TURN_S
-from mlgo.execution.nested import NestingProxy, serve_workers
+from mlgo.pool.cores import usable_cores
+from mlgo.pool.fair import TURN_S
+from mlgo.pool.nested import NestingProxy, serve_workers
 
 _EXAMPLES = {
     "serve": """

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mlgo.core.artifacts import PROJECT, table_rows
-from mlgo.core.errors import CorpusError
+from mlgo.base.artifacts import PROJECT, table_rows
+from mlgo.errors import CorpusError
 
 Source = Mapping[str, Any]
 """A row of ``artifacts.PROJECT`` with hash and size of the bitcode instead of the bitcode, see `without_bitcode`."""

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mlgo.core.artifacts import BODIES, provenance, read_provenance, read_table, write_table
-from mlgo.core.errors import ArtifactError
-from mlgo.core.files import content_hash
-from mlgo.core.scratch import scratch_directory
+from mlgo.base.artifacts import BODIES, provenance, read_provenance, read_table, write_table
+from mlgo.base.files import content_hash
+from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.families import OWN, family_of
 from mlgo.corpus.functions import LEAST_INSTRUCTIONS, SKETCH, Function, Reader, sketches
 from mlgo.corpus.store import Module
+from mlgo.errors import ArtifactError
 
 VERSION = 2
 """Of the method; tables of another version cannot be compared."""

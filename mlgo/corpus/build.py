@@ -10,14 +10,14 @@ from typing import Any, Protocol
 
 from tqdm import tqdm
 
-from mlgo.core.artifacts import PROJECT, read_provenance, table_rows
-from mlgo.core.errors import CompileError, CorpusError
-from mlgo.core.scratch import scratch_directory
-from mlgo.core.seeding import sample
+from mlgo.base.artifacts import PROJECT, read_provenance, table_rows
+from mlgo.base.scratch import scratch_directory
+from mlgo.base.seeding import sample
 from mlgo.corpus.fetch import copy_local, fetch_sources, unpack
 from mlgo.corpus.functions import hash_functions
 from mlgo.corpus.recipe import Recipe, Unit, find_sources, write_generated_files
 from mlgo.corpus.store import CAPTURED_NAME
+from mlgo.errors import CompileError, CorpusError
 
 
 class SourceCompiler(Protocol):

@@ -8,9 +8,9 @@ import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
 
-from mlgo.core.errors import CorpusError
-from mlgo.core.packages import Package, fetch_package
+from mlgo.base.packages import Package, fetch_package
 from mlgo.corpus.recipe import Recipe
+from mlgo.errors import CorpusError
 
 
 def fetch_sources(recipe: Recipe, cache_dir: Path) -> Path:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mlgo.core.files import hash64
+from mlgo.base.files import hash64
 
 WORDS = 3
 """Length of a sequence of lines that sketches compare."""

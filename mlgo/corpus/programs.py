@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mlgo.core.artifacts import PROGRAMS_OF_PROJECT, read_table
+from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, read_table
 from mlgo.corpus.store import PROGRAMS_NAME
 
 
@@ -31,7 +31,7 @@ def captured_programs(project: str, captured: Path, rows: Iterable[Mapping[str, 
 def program_of_all(project: str, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """One shared object of all modules, for a project whose recipe lists sources and tells of no link.
 
-    It is linked as `mlgo.compiler.linker.linked_text` links the modules of a project: everything is exported, nothing
+    It is linked as `mlgo.host.linker.linked_text` links the modules of a project: everything is exported, nothing
     is dropped, calls within it are direct. So every project has a linked file, which also tells its constants, unwind
     tables and compressed size.
 

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from mlgo.core.compiler_options import check_options
-from mlgo.core.config import read_yaml
-from mlgo.core.errors import ConfigError, CorpusError
-from mlgo.core.languages import Language
+from mlgo.base.config import read_yaml
+from mlgo.base.languages import Language
+from mlgo.errors import ConfigError, CorpusError
+from mlgo.host.compiler_options import check_options
 
 
 def _stays_inside(path: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mlgo.core.artifacts import SEEN, read_table
+from mlgo.base.artifacts import SEEN, read_table
 from mlgo.corpus.bodies import sketch_array
 from mlgo.corpus.families import BINDINGS, STANDARD
 from mlgo.corpus.functions import SKETCH

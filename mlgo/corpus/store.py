@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from mlgo.core.artifacts import (
+from mlgo.base.artifacts import (
     MODULES,
     PROGRAMS_OF_CORPUS,
     PROJECT,
@@ -16,8 +16,8 @@ from mlgo.core.artifacts import (
     rows_where,
     table_rows,
 )
-from mlgo.core.errors import CorpusError
-from mlgo.core.files import write_bytes
+from mlgo.base.files import write_bytes
+from mlgo.errors import CorpusError
 
 CAPTURED_NAME = "project.parquet"
 """Table of ``artifacts.PROJECT`` in the folder of a captured project."""

@@ -1,8 +1,8 @@
 """Drivers: native programs that compile as some compiler does, and answer its questions by some policy.
 
 A build starts a compiler thousands of times, and Python takes longer to start than a small file to compile. So what
-runs in a build is native: the policy's exported class (`mlgo.export.cpp`) and ``driver/driver.cpp``, compiled once and
-kept. A driver knows the files it was made from; when one of them has changed, it has itself made anew.
+runs in a build is native: the policy's exported class (`mlgo.deploy.export.cpp`) and ``driver/driver.cpp``, compiled
+once and kept. A driver knows the files it was made from; when one of them has changed, it has itself made anew.
 """
 
 import fcntl
@@ -24,21 +24,21 @@ import pyarrow as pa
 
 import mlgo
 from mlgo import __version__
-from mlgo.compiler.probe import probe_channel
-from mlgo.compiler.toolchain import Toolchain, find_linker
-from mlgo.core.artifacts import column_type
-from mlgo.core.config import DEFAULT_COMPILE, CompileConfig
-from mlgo.core.errors import ArtifactError, PolicyError
-from mlgo.core.files import Draft, content_hash, write_text
-from mlgo.core.scratch import scratch_directory
-from mlgo.export.cpp import CPP_FLAGS, cpp_sources, cpp_templates
-from mlgo.export.harness import run_tool
-from mlgo.export.questions import asked_features
+from mlgo.base.artifacts import column_type
+from mlgo.base.config import DEFAULT_COMPILE, CompileConfig
+from mlgo.base.files import Draft, content_hash, write_text
+from mlgo.base.scratch import scratch_directory
+from mlgo.deploy.export.cpp import CPP_FLAGS, cpp_sources, cpp_templates
+from mlgo.deploy.export.harness import run_tool
+from mlgo.deploy.export.questions import asked_features
+from mlgo.errors import ArtifactError, PolicyError
+from mlgo.host.log import Header
+from mlgo.host.probe import probe_channel
+from mlgo.host.tasks.task import get_task
+from mlgo.host.toolchain import Toolchain, find_linker
 from mlgo.policy.languages import languages_of
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
-from mlgo.problems.llvm.task import get_task
-from mlgo.wire.log import Header
 
 CACHE = "MLGO_CACHE"
 """Environment variable that names the folder in which drivers are kept."""
@@ -121,7 +121,7 @@ def find_policy(named: str) -> Path:
 
 
 def _installed() -> ModuleType | None:
-    """The package ``mlgo-policies``, see `mlgo.publish.installed`, if it is there."""
+    """The package ``mlgo-policies``, see `mlgo.deploy.publish.installed`, if it is there."""
     try:
         return import_module("mlgo_policies")
     except ModuleNotFoundError:

@@ -14,20 +14,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mlgo.compiler.linked import section_sizes
-from mlgo.compiler.linker import run_linker
-from mlgo.compiler.module_file import with_options
-from mlgo.compiler.process import run_bounded, without_folders
-from mlgo.compiler.session import compile_plain, compile_under_advice
-from mlgo.compiler.toolchain import Toolchain, find_linker
-from mlgo.core.config import CompileConfig
-from mlgo.core.errors import CompilerExit, CompileTimeout, LinkError
-from mlgo.core.files import Draft
-from mlgo.core.scratch import scratch_directory
+from mlgo.base.config import CompileConfig
+from mlgo.base.files import Draft
+from mlgo.base.scratch import scratch_directory
+from mlgo.corpus.lto.merging import MERGING, take_merged
 from mlgo.deploy.drivers import plain_command
-from mlgo.lto.merging import MERGING, take_merged
+from mlgo.errors import CompilerExit, CompileTimeout, LinkError
+from mlgo.host.linked import section_sizes
+from mlgo.host.linker import run_linker
+from mlgo.host.module_file import with_options
+from mlgo.host.process import run_bounded, without_folders
+from mlgo.host.session import compile_plain, compile_under_advice
+from mlgo.host.tasks.task import Task
+from mlgo.host.toolchain import Toolchain, find_linker
 from mlgo.policy.policy import Policy
-from mlgo.problems.llvm.task import Task
 
 _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 _ARCHIVE = b"!<arch>\n"

@@ -16,10 +16,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal, get_args
 
-from mlgo.capture.archives import MAGIC, THIN_MAGIC, read_members
-from mlgo.compiler.symbols import KINDS, REST, architecture, bytes_by_symbol, has_symbols, is_linked
-from mlgo.core.errors import CorpusError, MlgoError, ObjectError
-from mlgo.core.measures.elf import ELF
+from mlgo.errors import CorpusError, MlgoError, ObjectError
+from mlgo.objects.archives import MAGIC, THIN_MAGIC, read_members
+from mlgo.objects.elf import ELF
+from mlgo.objects.symbols import KINDS, REST, architecture, bytes_by_symbol, has_symbols, is_linked
 
 Form = Literal["linked", "objects", "archives"]
 FORMS: tuple[Form, ...] = get_args(Form)

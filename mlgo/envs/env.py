@@ -10,22 +10,22 @@ import gymnasium
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from mlgo.actions import mask_of
-from mlgo.compiler.probe import probe_channel
-from mlgo.compiler.toolchain import find_toolchain
-from mlgo.core.config import CompileConfig
-from mlgo.core.errors import CompileError, ConfigError
-from mlgo.core.measures import get_measure
-from mlgo.core.scratch import scratch_directory
+from mlgo.base.config import CompileConfig
+from mlgo.base.scratch import scratch_directory
 from mlgo.envs.episode import Ending, LiveCompile, Question
 from mlgo.envs.modules import FileProblems, Problem, choose_settings, named_files, problems_of_corpus, sample_files
 from mlgo.envs.picture import draw_episode
 from mlgo.envs.recalled import RecalledCompile
 from mlgo.envs.rewards import EndGain, Reward
 from mlgo.envs.spaces import Observation, observation_space, observed
-from mlgo.execution.trees import ReplayStore
-from mlgo.problems.llvm.task import get_task
-from mlgo.rollout.memory import is_discrete, tree_key
+from mlgo.errors import CompileError, ConfigError
+from mlgo.evaluate.memory import is_discrete, tree_key
+from mlgo.host.actions import mask_of
+from mlgo.host.probe import probe_channel
+from mlgo.host.tasks.task import get_task
+from mlgo.host.toolchain import find_toolchain
+from mlgo.objects.measures import get_measure
+from mlgo.pool.trees import ReplayStore
 
 
 class CompileEnv(gymnasium.Env[Observation, Any]):

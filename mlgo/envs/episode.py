@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlgo.compiler.session import CompileResult, compile_under_advice
-from mlgo.compiler.toolchain import Toolchain
-from mlgo.core.config import CompileConfig
-from mlgo.core.errors import CompileError
-from mlgo.problems.llvm.task import Responder, Task
-from mlgo.wire.log import Header
+from mlgo.base.config import CompileConfig
+from mlgo.errors import CompileError
+from mlgo.host.log import Header
+from mlgo.host.session import CompileResult, compile_under_advice
+from mlgo.host.tasks.task import Responder, Task
+from mlgo.host.toolchain import Toolchain
 
 _NO_DEADLINE_S = 1e9
 """For the whole compile, since it also waits for an agent that may think as long as it likes."""

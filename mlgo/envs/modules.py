@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import mlgo
-from mlgo.compiler.frontend import FrontEnd
-from mlgo.compiler.session import compile_plain
-from mlgo.compiler.toolchain import Toolchain
-from mlgo.core.config import DEFAULT_COMPILE, CompileConfig, parse_section
-from mlgo.core.errors import ConfigError, CorpusError, ToolchainError
-from mlgo.core.files import file_sha256
-from mlgo.core.measures import DEFAULT, get_measure
+from mlgo.base.config import DEFAULT_COMPILE, CompileConfig, parse_section
+from mlgo.base.files import file_sha256
 from mlgo.corpus.store import unpack_bitcode
-from mlgo.problems.llvm.task import Task
-from mlgo.rollout.scored import baseline_origin, load_scored_modules
+from mlgo.errors import ConfigError, CorpusError, ToolchainError
+from mlgo.evaluate.scored import baseline_origin, load_scored_modules
+from mlgo.host.frontend import FrontEnd
+from mlgo.host.session import compile_plain
+from mlgo.host.tasks.task import Task
+from mlgo.host.toolchain import Toolchain
+from mlgo.objects.measures import DEFAULT, get_measure
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from mlgo.compiler.known import KnownPath
-from mlgo.compiler.session import CompileResult
-from mlgo.compiler.toolchain import Toolchain
-from mlgo.core.config import CompileConfig
-from mlgo.core.errors import ReplayMismatch
+from mlgo.base.config import CompileConfig
 from mlgo.envs.episode import Ending, LiveCompile, Question
 from mlgo.envs.modules import Problem
-from mlgo.execution.trees import ReplayStore, Walk
-from mlgo.problems.llvm.task import Task
+from mlgo.errors import ReplayMismatch
+from mlgo.host.known import KnownPath
+from mlgo.host.session import CompileResult
+from mlgo.host.tasks.task import Task
+from mlgo.host.toolchain import Toolchain
+from mlgo.pool.trees import ReplayStore, Walk
 
 
 class RecalledCompile:

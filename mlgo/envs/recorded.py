@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from gymnasium.error import ResetNeeded
 
-from mlgo.core.artifacts import read_provenance, read_table
-from mlgo.core.errors import ArtifactError, ConfigError, ProtocolError, ToolchainError
+from mlgo.base.artifacts import read_provenance, read_table
 from mlgo.envs.env import CompileEnv
 from mlgo.envs.spaces import Observation, observation_space
-from mlgo.problems.llvm.task import get_task
-from mlgo.wire.log import parse_header
+from mlgo.errors import ArtifactError, ConfigError, ProtocolError, ToolchainError
+from mlgo.host.log import parse_header
+from mlgo.host.tasks.task import get_task
 
 
 class RecordedEnv(gymnasium.Env[Observation, Any]):

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 from gymnasium.utils import RecordConstructorArgs
 
-from mlgo.core.artifacts import TableWriter, column_type, feature_array, provenance, steps_schema
-from mlgo.core.errors import ConfigError
+from mlgo.base.artifacts import TableWriter, column_type, feature_array, provenance, steps_schema
 from mlgo.envs.env import CompileEnv
 from mlgo.envs.spaces import Observation
-from mlgo.wire.log import write_header
+from mlgo.errors import ConfigError
+from mlgo.host.log import write_header
 
 _GROUP_ROWS = 4096
 """Questions that are held in memory, and a row group of the file: at most 14 MB, for eviction."""

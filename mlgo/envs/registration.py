@@ -6,7 +6,7 @@ from typing import Any
 import gymnasium
 from gymnasium.wrappers import FlattenObservation
 
-from mlgo.core.problems import PROBLEMS
+from mlgo.base.problems import PROBLEMS
 
 
 def environment_id(problem: str, flat: bool = False) -> str:

@@ -6,9 +6,9 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from mlgo import actions
-from mlgo.core.errors import PolicyError
 from mlgo.envs.spaces import Observation
+from mlgo.errors import PolicyError
+from mlgo.host import actions
 from mlgo.policy.policy import Policy
 
 

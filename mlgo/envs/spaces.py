@@ -3,8 +3,8 @@
 import numpy as np
 from gymnasium import spaces
 
-from mlgo.core.types import TensorSpec
-from mlgo.wire.log import Header
+from mlgo.base.types import TensorSpec
+from mlgo.host.log import Header
 
 Observation = dict[str, np.ndarray]
 """Features by name."""

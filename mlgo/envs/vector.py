@@ -7,10 +7,10 @@ import numpy as np
 from gymnasium.spaces import Box
 from gymnasium.utils import RecordConstructorArgs
 
-from mlgo.actions import mask_of
-from mlgo.core.errors import ConfigError
 from mlgo.envs.env import CompileEnv
 from mlgo.envs.spaces import Observation
+from mlgo.errors import ConfigError
+from mlgo.host.actions import mask_of
 from mlgo.policy.features import CLIP, Normalisation
 
 _LARGEST_LOG = 10.0

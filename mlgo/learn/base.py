@@ -6,7 +6,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from mlgo.core.learners import LearnerInfo
+from mlgo.base.learners import LearnerInfo
 
 
 @dataclass(frozen=True)

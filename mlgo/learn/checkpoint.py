@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.core.errors import ArtifactError
-from mlgo.core.files import content_hash, source_hash, write_bytes
+from mlgo.base.files import content_hash, source_hash, write_bytes
+from mlgo.errors import ArtifactError
 
 
 def checkpoint_path(folder: Path, name: str, follows_from: Any) -> Path:

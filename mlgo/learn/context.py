@@ -12,13 +12,13 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from mlgo.actions import ActionSpace
-from mlgo.core.config import Section, Settings, WorkersConfig, parse_section
-from mlgo.core.errors import TrialPruned
-from mlgo.core.files import file_sha256
-from mlgo.core.measures import FAILED_REWARD
-from mlgo.core.problems import Kind
-from mlgo.core.work import shared_folder
+from mlgo.base.config import Section, Settings, WorkersConfig, parse_section
+from mlgo.base.files import file_sha256
+from mlgo.base.problems import Kind
+from mlgo.base.work import shared_folder
+from mlgo.errors import TrialPruned
+from mlgo.evaluate.quarantine import Quarantine
+from mlgo.host.actions import ActionSpace
 from mlgo.learn.base import Learner, State, Trained
 from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.checkpoint import checkpoint_path, load_state, save_state
@@ -27,7 +27,7 @@ from mlgo.learn.progress import TrainingProgress, write_history
 from mlgo.learn.pruning import Limits
 from mlgo.learn.sampled import SampledCompile
 from mlgo.learn.saver import BackgroundSaver
-from mlgo.rollout.quarantine import Quarantine
+from mlgo.objects.measures import FAILED_REWARD
 
 _QUARANTINE_AFTER = 10
 """Failures of an instance that are too many, for learners without a setting of their own."""

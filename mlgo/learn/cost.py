@@ -8,17 +8,17 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from mlgo.core.errors import ArtifactError
-from mlgo.core.files import read_json, write_json
-from mlgo.core.problems import Kind
-from mlgo.core.work import experiment_origin, shared_folder
+from mlgo.base.files import read_json, write_json
+from mlgo.base.problems import Kind
+from mlgo.base.work import experiment_origin, shared_folder
+from mlgo.errors import ArtifactError
 
 PREFIXES: Mapping[Kind, str] = {"modules": "", "choices": "cse-"}
 """What stands before the names of policies in logs, checkpoints and costs, by what was learnt on."""
 
 
 class CompileCounts(Protocol):
-    """What counts compiles, as `mlgo.rollout.CompileHost` does."""
+    """What counts compiles, as `mlgo.evaluate.CompileHost` does."""
 
     num_asked: int
     num_compiled: int

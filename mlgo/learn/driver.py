@@ -1,7 +1,7 @@
 """One driver for all learners: from an order to the policy in its folder."""
 
-from mlgo.core.errors import ConfigError
-from mlgo.core.problems import PROBLEMS
+from mlgo.base.problems import PROBLEMS
+from mlgo.errors import ConfigError
 from mlgo.learn.choice.context import ChoiceContext
 from mlgo.learn.context import TrainContext, TrainOrder
 from mlgo.learn.modules import ModuleContext

@@ -9,39 +9,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mlgo.actions import ActionSpace
-from mlgo.actions.space import Scaling
-from mlgo.compiler.session import CompileResult
-from mlgo.compiler.toolchain import Toolchain, find_toolchain
-from mlgo.core.artifacts import FAILURES, VOCABULARY, provenance, read_provenance, read_table, write_rows
-from mlgo.core.config import CompileConfig, ReplayConfig
-from mlgo.core.errors import ConfigError
-from mlgo.core.files import file_sha256
-from mlgo.core.measures import get_measure
-from mlgo.core.seeding import generator, sample
+from mlgo.base.artifacts import FAILURES, VOCABULARY, provenance, read_provenance, read_table, write_rows
+from mlgo.base.config import CompileConfig, ReplayConfig
+from mlgo.base.files import file_sha256
+from mlgo.base.seeding import generator, sample
 from mlgo.corpus.store import load_modules, unpack_bitcode
-from mlgo.execution.trees import ReplayStore
-from mlgo.learn.base import Trained
-from mlgo.learn.bc.config import BCConfig
-from mlgo.learn.bc.dataset import check_trace, clone_data
-from mlgo.learn.bc.loop import CloneData
-from mlgo.learn.context import Compiles, TrainContext, TrainOrder
-from mlgo.learn.sampled import Sampled, SampledCompile
-from mlgo.policy.features import Normalisation
-from mlgo.policy.network import Architecture
-from mlgo.policy.policy import Policy
-from mlgo.policy.stored import save_policy
-from mlgo.policy.vocabulary import normalisation
-from mlgo.problems.llvm.task import get_task
-from mlgo.rollout import CompileHost, CompileJob
-from mlgo.rollout.candidates import CandidateEvaluator
-from mlgo.rollout.copies import Copies
-from mlgo.rollout.episodes import Episode, Read, compile_episodes
-from mlgo.rollout.functions import episode_reader
-from mlgo.rollout.quarantine import Quarantine
-from mlgo.rollout.sampling import sample_episodes
-from mlgo.rollout.scored import ScoredModule, baselines
-from mlgo.rollout.training import (
+from mlgo.errors import ConfigError
+from mlgo.evaluate import CompileHost, CompileJob
+from mlgo.evaluate.candidates import CandidateEvaluator
+from mlgo.evaluate.copies import Copies
+from mlgo.evaluate.episodes import Episode, Read, compile_episodes
+from mlgo.evaluate.functions import episode_reader
+from mlgo.evaluate.quarantine import Quarantine
+from mlgo.evaluate.sampling import sample_episodes
+from mlgo.evaluate.scored import ScoredModule, baselines
+from mlgo.evaluate.training import (
     load_start,
     needed_copies,
     open_trees,
@@ -49,6 +31,24 @@ from mlgo.rollout.training import (
     training_modules,
     training_origin,
 )
+from mlgo.host.actions import ActionSpace
+from mlgo.host.actions.space import Scaling
+from mlgo.host.session import CompileResult
+from mlgo.host.tasks.task import get_task
+from mlgo.host.toolchain import Toolchain, find_toolchain
+from mlgo.learn.base import Trained
+from mlgo.learn.bc.config import BCConfig
+from mlgo.learn.bc.dataset import check_trace, clone_data
+from mlgo.learn.bc.loop import CloneData
+from mlgo.learn.context import Compiles, TrainContext, TrainOrder
+from mlgo.learn.sampled import Sampled, SampledCompile
+from mlgo.objects.measures import get_measure
+from mlgo.policy.features import Normalisation
+from mlgo.policy.network import Architecture
+from mlgo.policy.policy import Policy
+from mlgo.policy.stored import save_policy
+from mlgo.policy.vocabulary import normalisation
+from mlgo.pool.trees import ReplayStore
 
 
 class ModuleContext(TrainContext[ScoredModule]):

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from tqdm import tqdm
 
-from mlgo.core.files import write_text
+from mlgo.base.files import write_text
 
 
 def write_history(path: Path, history: list[dict[str, Any]]) -> None:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mlgo.core.errors import ArtifactError
-from mlgo.core.files import read_json
+from mlgo.base.files import read_json
+from mlgo.errors import ArtifactError
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Limits:
 
     @classmethod
     def read(cls, path: Path, seed: int) -> "Limits":
-        """Read the limits for a seed from the file of a batch of trials, see `mlgo.experiments.study`.
+        """Read the limits for a seed from the file of a batch of trials, see `mlgo.research.study`.
 
         Raises:
             ArtifactError: missing or damaged.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlgo.compiler.session import Credit
+from mlgo.host.session import Credit
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from pathlib import Path
 from threading import Event
 from types import TracebackType
 
-from mlgo.core.errors import ArtifactError, MlgoError
-from mlgo.execution.worker import HELD_BACK
+from mlgo.errors import ArtifactError, MlgoError
+from mlgo.pool.worker import HELD_BACK
 
 Write = Callable[[Path], object]
 """Fills the place that it is given."""

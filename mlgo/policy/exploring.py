@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlgo.actions.reading import answer_dtype
+from mlgo.host.actions.reading import answer_dtype
+from mlgo.host.log import Header
+from mlgo.host.tasks.task import Decide, Responder
 from mlgo.policy.policy import Policy
-from mlgo.problems.llvm.task import Decide, Responder
-from mlgo.wire.log import Header
 
 
 @dataclass(frozen=True)

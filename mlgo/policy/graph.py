@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.core.errors import ArtifactError, ConfigError
-from mlgo.core.types import TensorSpec
+from mlgo.base.types import TensorSpec
+from mlgo.errors import ArtifactError, ConfigError
 
 
 def import_interpreter() -> Any:

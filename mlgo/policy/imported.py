@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.actions import ActionSpace, Observation
-from mlgo.actions.reading import answer_dtype, check_features
-from mlgo.core.errors import PolicyError
-from mlgo.core.types import TensorSpec
+from mlgo.base.types import TensorSpec
+from mlgo.errors import PolicyError
+from mlgo.host.actions import ActionSpace, Observation
+from mlgo.host.actions.reading import answer_dtype, check_features
+from mlgo.host.log import Header
+from mlgo.host.tasks.task import Decide, Responder, get_task
 from mlgo.policy.graph import Graph
-from mlgo.problems.llvm.task import Decide, Responder, get_task
-from mlgo.wire.log import Header
 
 
 @dataclass(frozen=True)

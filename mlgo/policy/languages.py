@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mlgo.core.languages import LANGUAGES
+from mlgo.base.languages import LANGUAGES
 from mlgo.policy.stored import StoredPolicy
 
 

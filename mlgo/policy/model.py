@@ -5,9 +5,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mlgo.actions import ActionSpace
-from mlgo.actions.space import Scaling
-from mlgo.wire.log import Header
+from mlgo.host.actions import ActionSpace
+from mlgo.host.actions.space import Scaling
+from mlgo.host.log import Header
 
 
 class Model(Protocol):

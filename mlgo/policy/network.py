@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.actions import ActionSpace
-from mlgo.actions.space import Scaling
-from mlgo.core.errors import PolicyError
-from mlgo.wire.log import Header
+from mlgo.errors import PolicyError
+from mlgo.host.actions import ActionSpace
+from mlgo.host.actions.space import Scaling
+from mlgo.host.log import Header
 
 Layers = list[tuple[Any, Any]]
 """Matrix [inputs, outputs] and bias [outputs] of each layer; [groups, inputs, outputs] of a group if it has several."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mlgo.problems.llvm.advisors import answer_dtype
-from mlgo.problems.llvm.task import Decide, PureAdvisor, Responder
-from mlgo.wire.log import Header
+from mlgo.host.log import Header
+from mlgo.host.tasks.advisors import answer_dtype
+from mlgo.host.tasks.task import Decide, PureAdvisor, Responder
 
 _KEY_BYTES = 16
 

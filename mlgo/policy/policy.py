@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.actions import ActionSpace, Observation
-from mlgo.actions.reading import answer_dtype
-from mlgo.actions.space import ROUNDING, Scaling
-from mlgo.core.errors import PolicyError
+from mlgo.errors import PolicyError
+from mlgo.host.actions import ActionSpace, Observation
+from mlgo.host.actions.reading import answer_dtype
+from mlgo.host.actions.space import ROUNDING, Scaling
+from mlgo.host.log import Header
+from mlgo.host.tasks.task import Decide, Responder, get_task
 from mlgo.policy.model import Model, Shape
 from mlgo.policy.network import Architecture, Layers
-from mlgo.problems.llvm.task import Decide, Responder, get_task
-from mlgo.wire.log import Header
 
 _IMPOSSIBLE = np.float32(-np.inf)
 

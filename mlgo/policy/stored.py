@@ -10,9 +10,10 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from mlgo.actions import ActionSpace, Binary
-from mlgo.core.errors import ArtifactError, ConfigError, PolicyError
-from mlgo.core.files import file_sha256, read_array, read_json, write_bytes, write_json
+from mlgo.base.files import file_sha256, read_array, read_json, write_bytes, write_json
+from mlgo.errors import ArtifactError, ConfigError, PolicyError
+from mlgo.host.actions import ActionSpace, Binary
+from mlgo.host.tasks.task import all_tasks, get_task
 from mlgo.policy.features import Normalisation, Unscaled
 from mlgo.policy.graph import Graph
 from mlgo.policy.imported import ImportedPolicy
@@ -20,7 +21,6 @@ from mlgo.policy.model import Shape
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.policy.tree import Branching
-from mlgo.problems.llvm.task import all_tasks, get_task
 
 FAILURE = "failure.json"
 """File in a policy's folder that says why there is no policy; only sweeps leave one."""

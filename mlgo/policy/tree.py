@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.actions import ActionSpace
-from mlgo.actions.space import Scaling
-from mlgo.core.errors import PolicyError
-from mlgo.wire.log import Header
+from mlgo.errors import PolicyError
+from mlgo.host.actions import ActionSpace
+from mlgo.host.actions.space import Scaling
+from mlgo.host.log import Header
 
 LARGEST = 2**24
 """Up to this size float32 holds every whole number."""

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from mlgo.core.artifacts import VOCABULARY, trace_features
-from mlgo.core.errors import TrainingError
+from mlgo.base.artifacts import VOCABULARY, trace_features
+from mlgo.errors import TrainingError
 from mlgo.policy.features import Normalisation, signed_log
 
 

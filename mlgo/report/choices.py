@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from mlgo.core.config import judged_split
-from mlgo.core.errors import ArtifactError
-from mlgo.core.files import read_json
-from mlgo.core.seeding import sample
-from mlgo.experiments.curves import Curve
-from mlgo.experiments.inference import Bootstrap, Gain, Verdict
-from mlgo.experiments.measured import ALL, Measured, Row, claims
-from mlgo.experiments.units import BEST, HEURISTIC, NONE, OK, Units, num_failed, ratios, unit_record
-from mlgo.problems.subset.problem import choice_problem
+from mlgo.base.config import judged_split
+from mlgo.base.files import read_json
+from mlgo.base.seeding import sample
+from mlgo.compare.curves import Curve
+from mlgo.compare.inference import Bootstrap, Gain, Verdict
+from mlgo.compare.measured import ALL, Measured, Row, claims
+from mlgo.compare.units import BEST, HEURISTIC, NONE, OK, Units, num_failed, ratios, unit_record
+from mlgo.errors import ArtifactError
+from mlgo.jit.choices.problem import choice_problem
 from mlgo.report.figures import Series, central_range, chart, style_of, to_html
 from mlgo.report.metrics import write_csv
 from mlgo.report.origin import Facts

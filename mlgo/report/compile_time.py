@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from mlgo.core.artifacts import TIMINGS, read_table
-from mlgo.core.files import write_json, write_text
+from mlgo.base.artifacts import TIMINGS, read_table
+from mlgo.base.files import write_json, write_text
 from mlgo.report.pages import Column, Table, count_column, render, text_column
 
 _ORDER = ("heuristic", "echo", "never", "random")

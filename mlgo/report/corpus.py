@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from mlgo.core.errors import ArtifactError
-from mlgo.experiments.measured import SPLITS
+from mlgo.compare.measured import SPLITS
+from mlgo.errors import ArtifactError
 from mlgo.report.pages import Column, Table, count_column, text_column
 
 

@@ -4,11 +4,11 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from mlgo.core.artifacts import RESULTS, SHIPPED_SIZES, read_table
-from mlgo.core.errors import ConfigError
-from mlgo.experiments.difference import Difference, Side, compare_sides
-from mlgo.experiments.measured import Contender
-from mlgo.experiments.truth import SHIP_COLUMNS, main_learner
+from mlgo.base.artifacts import RESULTS, SHIPPED_SIZES, read_table
+from mlgo.compare.difference import Difference, Side, compare_sides
+from mlgo.compare.measured import Contender
+from mlgo.compare.truth import SHIP_COLUMNS, main_learner
+from mlgo.errors import ConfigError
 from mlgo.report.pages import Column, Shown, Table, gain_column, text_column
 from mlgo.report.truth import bootstrap_of
 

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from markupsafe import Markup
 from plotly.subplots import make_subplots
 
-from mlgo.experiments.inference import Gain
+from mlgo.compare.inference import Gain
 
 # Okabe and Ito's palette: distinct for all common kinds of colour vision, readable on light and dark.
 COLOURS = ("#E69F00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")

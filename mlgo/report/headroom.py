@@ -6,11 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from mlgo.core.artifacts import SHIPPED_SIZES, read_table
-from mlgo.core.languages import LANGUAGE_TITLES
-from mlgo.experiments.headroom import read_headroom
-from mlgo.experiments.inference import POINTS_ONLY
-from mlgo.experiments.measured import ALL, Contender, Row
+from mlgo.base.artifacts import SHIPPED_SIZES, read_table
+from mlgo.base.languages import LANGUAGE_TITLES
+from mlgo.compare.headroom import read_headroom
+from mlgo.compare.inference import POINTS_ONLY
+from mlgo.compare.measured import ALL, Contender, Row
 from mlgo.report.pages import Shown, Table, count_column, gain_column, render, text_column
 from mlgo.report.ships import compare_shipped
 

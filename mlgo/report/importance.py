@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.core.artifacts import read_table
+from mlgo.base.artifacts import read_table
 from mlgo.policy.importance import Importance, permutation_importance, recorded_questions
 from mlgo.policy.stored import load_policy
 

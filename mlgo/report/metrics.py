@@ -5,13 +5,13 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mlgo.core.languages import LANGUAGES
-from mlgo.experiments.curves import Curve
-from mlgo.experiments.evaluation import ratios
-from mlgo.experiments.inference import Comparison, Gain
-from mlgo.experiments.measured import ALL, Measured, Row, claims
-from mlgo.experiments.projects import RankCorrelation
-from mlgo.experiments.truth import Answer, Truth
+from mlgo.base.languages import LANGUAGES
+from mlgo.compare.curves import Curve
+from mlgo.compare.evaluation import ratios
+from mlgo.compare.inference import Comparison, Gain
+from mlgo.compare.measured import ALL, Measured, Row, claims
+from mlgo.compare.projects import RankCorrelation
+from mlgo.compare.truth import Answer, Truth
 from mlgo.report.pages import percent
 
 _DIGITS = 4

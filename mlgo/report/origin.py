@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mlgo.core.artifacts import read_provenance
-from mlgo.core.errors import ArtifactError
-from mlgo.core.files import canonical_json, file_sha256, read_json
+from mlgo.base.artifacts import read_provenance
+from mlgo.base.files import canonical_json, file_sha256, read_json
+from mlgo.errors import ArtifactError
 
 Facts = dict[str, str]
 """Values by dotted name, as text."""

@@ -4,13 +4,13 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from mlgo.core import measures
-from mlgo.core.artifacts import read_provenance
-from mlgo.core.config import judged_split
-from mlgo.core.files import read_json
-from mlgo.core.languages import LANGUAGE_TITLES
-from mlgo.core.names import PolicyName
-from mlgo.experiments.inference import Tally
+from mlgo.base.artifacts import read_provenance
+from mlgo.base.config import judged_split
+from mlgo.base.files import read_json
+from mlgo.base.languages import LANGUAGE_TITLES
+from mlgo.base.names import PolicyName
+from mlgo.compare.inference import Tally
+from mlgo.objects import measures
 from mlgo.report import truth
 from mlgo.report.metrics import PARTS, prefix_of
 from mlgo.report.pages import Shown

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from mlgo.experiments.inference import Change, Comparison, Gain, Tally, Verdict
+from mlgo.compare.inference import Change, Comparison, Gain, Tally, Verdict
 
 TONES: dict[Verdict, str] = {
     "smaller": "good",

@@ -4,9 +4,9 @@ import argparse
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from mlgo.experiments.measured import Row
-from mlgo.experiments.programs import FIGURES, PAIRS, Programs, change, find_programs, read_programs
-from mlgo.experiments.projects import RankCorrelation
+from mlgo.compare.measured import Row
+from mlgo.compare.programs import FIGURES, PAIRS, Programs, change, find_programs, read_programs
+from mlgo.compare.projects import RankCorrelation
 from mlgo.report.pages import Column, Shown, Style, Table, count_column, gain_column, text_column
 
 _PAGE = """\

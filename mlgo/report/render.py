@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from mlgo.core.measures import Measure, get_measure
-from mlgo.core.seeding import sample
-from mlgo.experiments.curves import Curve
-from mlgo.experiments.evaluation import SCOPES, Standout, failures, ratios, standouts
-from mlgo.experiments.inference import Bootstrap, Comparison
-from mlgo.experiments.measured import ALL, Measured, Row, claims
-from mlgo.experiments.programs import Programs
-from mlgo.experiments.projects import PAIRS, RankCorrelation
-from mlgo.experiments.truth import Truth
+from mlgo.base.seeding import sample
+from mlgo.compare.curves import Curve
+from mlgo.compare.evaluation import SCOPES, Standout, failures, ratios, standouts
+from mlgo.compare.inference import Bootstrap, Comparison
+from mlgo.compare.measured import ALL, Measured, Row, claims
+from mlgo.compare.programs import Programs
+from mlgo.compare.projects import PAIRS, RankCorrelation
+from mlgo.compare.truth import Truth
+from mlgo.host.tasks.task import get_task
+from mlgo.objects.measures import Measure, get_measure
 from mlgo.policy.importance import Importance
-from mlgo.problems.llvm.task import get_task
 from mlgo.report.corpus import Corpus
 from mlgo.report.figures import LOG_TICKS, Series, central_range, chart, panels, to_html
 from mlgo.report.origin import Facts, without_folders

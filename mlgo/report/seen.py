@@ -6,11 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from mlgo.compare.inference import Bootstrap
+from mlgo.compare.measured import Contender, Row
+from mlgo.compare.seen import MOST_SEEN, REST, Key, KindBytes, kind_rows, seen_by_program, unlike_trained
+from mlgo.compare.shipped import measured_programs, shipped_totals
 from mlgo.corpus.seen import BINDINGS, EXACT, NEAR, STANDARD, UNSEEN
-from mlgo.experiments.inference import Bootstrap
-from mlgo.experiments.measured import Contender, Row
-from mlgo.experiments.seen import MOST_SEEN, REST, Key, KindBytes, kind_rows, seen_by_program, unlike_trained
-from mlgo.experiments.shipped import measured_programs, shipped_totals
 from mlgo.report.metrics import shipped_metrics
 from mlgo.report.pages import Table, count_column, gain_column, gain_columns, text_column, verdict_columns
 

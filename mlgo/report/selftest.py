@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from mlgo.core.errors import ArtifactError
+from mlgo.errors import ArtifactError
 from mlgo.report.origin import without_folders
 
 

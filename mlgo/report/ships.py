@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from mlgo.core.languages import LANGUAGE_TITLES
-from mlgo.experiments.headroom import BEST
-from mlgo.experiments.inference import Bootstrap, Comparison
-from mlgo.experiments.measured import Contender, Row, by_contender
-from mlgo.experiments.shipped import (
+from mlgo.base.languages import LANGUAGE_TITLES
+from mlgo.compare.headroom import BEST
+from mlgo.compare.inference import Bootstrap, Comparison
+from mlgo.compare.measured import Contender, Row, by_contender
+from mlgo.compare.shipped import (
     PROGRAMS,
     measured_programs,
     program_rows,
@@ -22,9 +22,9 @@ from mlgo.experiments.shipped import (
     with_best_known,
     with_best_level,
 )
+from mlgo.evaluate.linked_search import SEARCH
 from mlgo.report.origin import without_folders
 from mlgo.report.pages import Column, Style, Table, count_column, gain_column, text_column
-from mlgo.rollout.linked_search import SEARCH
 
 TITLES = {
     "text": "text",

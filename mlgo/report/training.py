@@ -8,9 +8,9 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.colors import hex_to_rgb
 
-from mlgo.core.artifacts import FAILURES, read_table
-from mlgo.experiments.budgets import progress_of
-from mlgo.experiments.curves import Curve
+from mlgo.base.artifacts import FAILURES, read_table
+from mlgo.compare.budgets import progress_of
+from mlgo.compare.curves import Curve
 from mlgo.report.figures import Series, chart, style_of
 from mlgo.report.origin import without_folders
 

@@ -7,14 +7,14 @@ import numpy as np
 import plotly.graph_objects as go
 import pyarrow as pa
 
-from mlgo.core.languages import LANGUAGES
-from mlgo.core.measures import get_measure
-from mlgo.experiments.course import known_gains
-from mlgo.experiments.evaluation import SCOPES, gather_modules, policy_rows
-from mlgo.experiments.inference import POINTS_ONLY, Bootstrap
-from mlgo.experiments.measured import ALL, Measured, compare_all
-from mlgo.experiments.truth import Truth, tell_truth
-from mlgo.problems.llvm.task import get_task
+from mlgo.base.languages import LANGUAGES
+from mlgo.compare.course import known_gains
+from mlgo.compare.evaluation import SCOPES, gather_modules, policy_rows
+from mlgo.compare.inference import POINTS_ONLY, Bootstrap
+from mlgo.compare.measured import ALL, Measured, compare_all
+from mlgo.compare.truth import Truth, tell_truth
+from mlgo.host.tasks.task import get_task
+from mlgo.objects.measures import get_measure
 from mlgo.report.figures import Series, chart, to_html
 from mlgo.report.origin import Facts
 from mlgo.report.pages import HTML, TONES, render, text_column

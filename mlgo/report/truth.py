@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mlgo.core.artifacts import RESULTS, SHIPPED_SIZES, read_provenance, read_table
-from mlgo.core.config import read_settings
-from mlgo.experiments.inference import DEFAULT, Bootstrap, Comparison
-from mlgo.experiments.programs import find_programs, read_programs
-from mlgo.experiments.truth import SHIP_COLUMNS, Answer, Truth, tell_truth
+from mlgo.base.artifacts import RESULTS, SHIPPED_SIZES, read_provenance, read_table
+from mlgo.base.config import read_settings
+from mlgo.compare.inference import DEFAULT, Bootstrap, Comparison
+from mlgo.compare.programs import find_programs, read_programs
+from mlgo.compare.truth import SHIP_COLUMNS, Answer, Truth, tell_truth
 from mlgo.report.pages import PLAIN, Column, Shown, Style, Table, gain_column, text_column
 
 _DEFAULT_LEVEL = "-Oz"

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from benchmarks.cores import watch_cores
-from mlgo.core.errors import ConfigError
+from mlgo.errors import ConfigError
 from tests.conftest import REPOSITORY
 
 SPIN = "import time; end = time.monotonic() + 2.5\nwhile time.monotonic() < end: pass"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.coverage import FIGURES, _bootstrap_t, coverage, draw, truth
-from mlgo.experiments.inference import Bootstrap
+from mlgo.compare.inference import Bootstrap
 
 
 def test_modules_of_a_project_resemble_each_other():

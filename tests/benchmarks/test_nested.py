@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks import nested
 from benchmarks.nested import Sharing, Work, bench_nested, bound, idle_seconds
-from tests.execution.clusters import needs_ray
+from tests.pool.clusters import needs_ray
 
 T2, T4 = 2.0, 4.0
 """A generation on dedicated workers, for two and four experiments: on all of them, it takes one second."""

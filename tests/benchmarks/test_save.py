@@ -5,10 +5,10 @@ import pytest
 
 from benchmarks.save import bench_save
 from mlgo.corpus.store import Module
+from mlgo.evaluate.scored import ScoredModule
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
-from mlgo.rollout.scored import ScoredModule
 from tests.fakes.scores import scores
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from benchmarks import soak
 from benchmarks.soak import KINDS, bench_soak
-from mlgo.compiler.session import compile_plain
-from mlgo.core.errors import CompilerExit
-from mlgo.core.scratch import scratch_directory
+from mlgo.base.scratch import scratch_directory
+from mlgo.errors import CompilerExit
+from mlgo.host.session import compile_plain
 
 SOURCES = ("calc/parse.c", "codec/base64.c", "lz/match.c")
 """The sources of data/sample that compile fastest and still ask something."""

@@ -7,11 +7,11 @@ import subprocess
 import pyarrow.parquet as pq
 import pytest
 
-from mlgo.compiler.linked import LinkedFile, measure_file
-from mlgo.compiler.module_file import options_of
-from mlgo.compiler.toolchain import find_linker
-from mlgo.core.artifacts import PROGRAMS_OF_PROJECT, PROJECT, VERIFIED, read_table
+from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, PROJECT, VERIFIED, read_table
 from mlgo.corpus.store import project_modules, unpack_project
+from mlgo.host.linked import LinkedFile, measure_file
+from mlgo.host.module_file import options_of
+from mlgo.host.toolchain import find_linker
 
 pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
 

@@ -7,11 +7,11 @@ import subprocess
 
 import pytest
 
-from mlgo.compiler.linked import LinkedFile, shipped_sizes
-from mlgo.compiler.session import compile_plain
-from mlgo.compiler.toolchain import find_linker
-from mlgo.core.artifacts import PROGRAMS_OF_PROJECT, PROJECT, read_table
-from mlgo.core.errors import LinkError
+from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, PROJECT, read_table
+from mlgo.errors import LinkError
+from mlgo.host.linked import LinkedFile, shipped_sizes
+from mlgo.host.session import compile_plain
+from mlgo.host.toolchain import find_linker
 
 needs = pytest.mark.skipif(not (shutil.which("cc") and shutil.which("make")), reason="needs a C compiler and make")
 

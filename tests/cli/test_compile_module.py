@@ -6,13 +6,13 @@ import struct
 import numpy as np
 import pytest
 
-from mlgo.core.measures.elf import executable_size, read_sections, text_size
+from mlgo.evaluate.logged import read_episode
+from mlgo.host.log import LogParser, Outcome
+from mlgo.objects.elf import executable_size, read_sections, text_size
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import save_policy
-from mlgo.rollout.logged import read_episode
-from mlgo.wire.log import LogParser, Outcome
 
 PARSER = "data/sample/json/parser.cpp"
 

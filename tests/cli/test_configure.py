@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from mlgo.core.config import load_config
+from mlgo.base.config import load_config
 from tests.conftest import REPOSITORY
 
 PATH = REPOSITORY / "config" / "config.yaml"

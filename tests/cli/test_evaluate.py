@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mlgo.cli.main import build_parser
-from mlgo.core.artifacts import (
+from mlgo.base.artifacts import (
     PROGRAMS_OF_PROJECT,
     PROJECT,
     RESULTS,
@@ -20,9 +19,10 @@ from mlgo.core.artifacts import (
     read_provenance,
     read_table,
 )
-from mlgo.core.artifacts import write_table as write
-from mlgo.core.errors import MlgoError
-from mlgo.core.measures.elf import function_sizes, global_symbols
+from mlgo.base.artifacts import write_table as write
+from mlgo.cli.main import build_parser
+from mlgo.errors import MlgoError
+from mlgo.objects.elf import function_sizes, global_symbols
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy

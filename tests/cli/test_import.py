@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mlgo.cli.main import build_parser
-from mlgo.core.errors import MlgoError
+from mlgo.errors import MlgoError
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
@@ -20,7 +20,7 @@ PARSER = "data/sample/json/parser.cpp"
 BUILD = """
 import sys
 from pathlib import Path
-from tests.foreign.models import build, build_bad
+from tests.deploy.models import build, build_bad
 root = Path(sys.argv[1])
 build("always", root / "always", ["cost_estimate", "threshold"])
 for name in ("unknown-feature", "drawing"):

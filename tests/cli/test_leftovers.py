@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from mlgo.cli.leftovers import delete_leftovers, find_leftovers
-from mlgo.execution.trees import ReplayStore
-from tests.execution.trees.test_merge import KEY
-from tests.execution.trees.toy import result
+from mlgo.pool.trees import ReplayStore
+from tests.pool.trees.test_merge import KEY
+from tests.pool.trees.toy import result
 
 MODULE, OTHER = "a" * 64, "b" * 64
 DAY_S = 86_400

@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from mlgo.core.errors import PolicyError
+from mlgo.errors import PolicyError
 from mlgo.policy.stored import FAILURE, load_policy
 
 PROGRAM = """
 from mlgo.cli.program import run_program
-from mlgo.core.errors import ArtifactError, TrainingError
+from mlgo.errors import ArtifactError, TrainingError
 
 def main():
     raise {error}("no module is left; raise es.max_questions")

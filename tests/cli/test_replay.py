@@ -10,25 +10,25 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from mlgo.core.config import load_config
-from mlgo.execution.records import frame, read_records
-from mlgo.execution.trees import ReplayStore
-from mlgo.execution.trees.record import MAGIC
-from mlgo.problems.llvm.advisors import ConstantAdvisor
-from mlgo.problems.llvm.evict import FIRST_LEGAL, LIGHTEST
-from mlgo.problems.llvm.task import get_task
-from mlgo.problems.subset.cache import CompileCache, Findings, caches
-from mlgo.problems.subset.compiler import Failed
-from mlgo.problems.subset.labels import find_labels
-from mlgo.problems.subset.pool import ChoicePool
-from mlgo.problems.subset.problem import compiler_spec
-from mlgo.rollout import CompileHost, CompileJob
-from mlgo.rollout.memory import tree_key
+from mlgo.base.config import load_config
+from mlgo.evaluate import CompileHost, CompileJob
+from mlgo.evaluate.memory import tree_key
+from mlgo.host.tasks.advisors import ConstantAdvisor
+from mlgo.host.tasks.evict import FIRST_LEGAL, LIGHTEST
+from mlgo.host.tasks.task import get_task
+from mlgo.jit.choices.cache import CompileCache, Findings, caches
+from mlgo.jit.choices.compiler import Failed
+from mlgo.jit.choices.labels import find_labels
+from mlgo.jit.choices.pool import ChoicePool
+from mlgo.jit.choices.problem import compiler_spec
+from mlgo.pool.records import frame, read_records
+from mlgo.pool.trees import ReplayStore
+from mlgo.pool.trees.record import MAGIC
 from tests.cli.conftest import REPOSITORY
-from tests.compiler.test_regalloc_real import TASK, fast, optimized  # noqa: F401
-from tests.execution.trees.test_merge import KEY
-from tests.execution.trees.toy import result
 from tests.fakes.collection import make_collection
+from tests.host.test_regalloc_real import TASK, fast, optimized  # noqa: F401
+from tests.pool.trees.test_merge import KEY
+from tests.pool.trees.toy import result
 
 MODULE = "a" * 64
 PRESET = REPOSITORY / "config/presets/regalloc.yaml"

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mlgo.evaluate.logged import read_episode, write_episode
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import save_policy
-from mlgo.rollout.logged import read_episode, write_episode
 
 PARSER = "data/sample/json/parser.cpp"
 

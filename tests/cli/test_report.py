@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from mlgo.core.artifacts import HEADROOM, PROGRAMS, SCORES, write_rows
-from mlgo.core.files import write_json
-from mlgo.core.measures import get_measure
+from mlgo.base.artifacts import HEADROOM, PROGRAMS, SCORES, write_rows
+from mlgo.base.files import write_json
+from mlgo.objects.measures import get_measure
 from mlgo.report.overview import summarise
-from tests.experiments.test_programs import ROWS
+from tests.compare.test_programs import ROWS
 
 
 def figures(kind, low, high, gain=2.5):

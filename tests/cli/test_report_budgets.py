@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from mlgo.core.files import write_text
+from mlgo.base.files import write_text
 from tests.conftest import REPOSITORY, WITHIN_S
-from tests.experiments.test_scoreboard import write_run
+from tests.research.test_scoreboard import write_run
 
 HISTORIES = {
     "es-s0": "generation,evaluations,validation_reward\n0,100,0.0\n1,1000,0.03\n",

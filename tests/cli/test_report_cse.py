@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from mlgo.core.files import write_json
-from mlgo.experiments.units import unit_rows
+from mlgo.base.files import write_json
+from mlgo.compare.units import unit_rows
 from mlgo.report.choices import choice_comparisons
-from tests.experiments.test_units import BOOTSTRAP, read, write_run
+from tests.compare.test_units import BOOTSTRAP, read, write_run
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.experiments.test_scoreboard import write_run
+from tests.research.test_scoreboard import write_run
 
 
 @pytest.fixture

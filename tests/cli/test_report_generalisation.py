@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.experiments.test_generalisation import NEW, OLD, write_run
+from tests.research.test_generalisation import NEW, OLD, write_run
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from mlgo.core.artifacts import HEADROOM, RESULTS, SHIPPED_SIZES, write_rows
-from tests.experiments.conftest import shipped_rows
-from tests.experiments.test_headroom import result_rows, search_rows
+from mlgo.base.artifacts import HEADROOM, RESULTS, SHIPPED_SIZES, write_rows
+from tests.compare.conftest import shipped_rows
+from tests.compare.test_headroom import result_rows, search_rows
 
 SEARCHED = {"heuristic": 1_000, "es-s0": 900, "search": 800}
 """Text of a linked file, whose unwind tables change alike."""

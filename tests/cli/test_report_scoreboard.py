@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from mlgo.core.config import load_config
-from mlgo.core.files import read_json, write_json
+from mlgo.base.config import load_config
+from mlgo.base.files import read_json, write_json
 from tests.conftest import REPOSITORY
-from tests.experiments.test_scoreboard import write_run
+from tests.research.test_scoreboard import write_run
 
 PRESET = "config/presets/scoreboard.yaml"
 

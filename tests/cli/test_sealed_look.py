@@ -8,7 +8,7 @@ import subprocess
 import pytest
 import yaml
 
-from mlgo.core.sealed import SEALED, load_sealed
+from mlgo.base.sealed import SEALED, load_sealed
 from tests.cli.conftest import MLGO
 from tests.cli.test_capture import captured, project
 from tests.cli.test_evaluate import policies

@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from mlgo.compiler.linked import section_sizes
-from mlgo.compiler.toolchain import find_linker
+from mlgo.host.linked import section_sizes
+from mlgo.host.toolchain import find_linker
 
 SAME = "int same(int x) { return x; } "
 SMALL = SAME + "namespace app { int twice(int x) { return 2 * x; } }"

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.capture.builds import read_build
-from mlgo.capture.calls import read_calls, tool_and_options
-from mlgo.capture.databases import shell_calls
-from mlgo.capture.wheels import WheelBuild, wheel_project, without_chance
-from mlgo.compiler.linked import LinkedFile
-from mlgo.core.artifacts import OBJECTS_OF_BUILD, PROGRAMS_OF_PROJECT, PROJECT, read_table
-from mlgo.core.errors import CorpusError
+from mlgo.base.artifacts import OBJECTS_OF_BUILD, PROGRAMS_OF_PROJECT, PROJECT, read_table
+from mlgo.corpus.capture.builds import read_build
+from mlgo.corpus.capture.calls import read_calls, tool_and_options
+from mlgo.corpus.capture.databases import shell_calls
+from mlgo.corpus.capture.wheels import WheelBuild, wheel_project, without_chance
+from mlgo.errors import CorpusError
+from mlgo.host.linked import LinkedFile
 
 EXTENSION = """\
 #include <Python.h>

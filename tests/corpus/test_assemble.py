@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mlgo.core.artifacts import MODULES, PROGRAMS_OF_CORPUS, PROGRAMS_OF_PROJECT, PROJECT, write_rows
-from mlgo.core.errors import ArtifactError, CorpusError
+from mlgo.base.artifacts import MODULES, PROGRAMS_OF_CORPUS, PROGRAMS_OF_PROJECT, PROJECT, write_rows
 from mlgo.corpus.assemble import assemble, assemble_programs, read_sources, shared_bodies, without_bitcode
 from mlgo.corpus.programs import program_of_all
 from mlgo.corpus.store import load_modules, load_programs, unpack_bitcode
+from mlgo.errors import ArtifactError, CorpusError
 from tests.conftest import almost
 
 

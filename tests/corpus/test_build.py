@@ -2,10 +2,10 @@
 
 import pytest
 
-from mlgo.core.artifacts import PROJECT, read_table, write_rows
-from mlgo.core.errors import CorpusError
+from mlgo.base.artifacts import PROJECT, read_table, write_rows
 from mlgo.corpus.build import BuildLimits, build_project
 from mlgo.corpus.recipe import Recipe
+from mlgo.errors import CorpusError
 from tests.conftest import FLAGS, SAMPLE
 
 LIMITS = BuildLimits(max_modules=10, max_failed_share=0.5, seed=0, num_threads=1)

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlgo.core.errors import CorpusError, PackageError
 from mlgo.corpus.fetch import copy_local, fetch_sources, unpack
 from mlgo.corpus.recipe import Recipe
+from mlgo.errors import CorpusError, PackageError
 
 NOWHERE = "http://127.0.0.1:9/"
 

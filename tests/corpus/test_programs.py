@@ -2,11 +2,11 @@
 
 import pytest
 
-from mlgo.core.artifacts import PROGRAMS_OF_PROJECT, PROJECT, read_table, write_rows
-from mlgo.core.errors import ArtifactError, CorpusError
+from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, PROJECT, read_table, write_rows
 from mlgo.corpus.build import BuildLimits, captured_project, columns_without, source_folder
 from mlgo.corpus.programs import captured_programs, program_of_all
 from mlgo.corpus.recipe import Recipe
+from mlgo.errors import ArtifactError, CorpusError
 
 LIMITS = BuildLimits(max_modules=10, max_failed_share=0.5, seed=0, num_threads=1)
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mlgo.core.errors import ConfigError, CorpusError
 from mlgo.corpus.recipe import fill_template, find_sources, load_recipe, write_generated_files
+from mlgo.errors import ConfigError, CorpusError
 from tests.conftest import REPOSITORY
 
 GOOD = {

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.core.artifacts import BODIES
-from mlgo.core.errors import CompilerExit
+from mlgo.base.artifacts import BODIES
 from mlgo.corpus.bodies import project_bodies
 from mlgo.corpus.functions import SKETCH
 from mlgo.corpus.seen import EXACT, KINDS, LEAST_SIMILARITY, NEAR, UNSEEN, SeenBodies, seen_share, shares
 from mlgo.corpus.store import Module
+from mlgo.errors import CompilerExit
 
 WALK = """
 long walk(struct point *p, int n) {

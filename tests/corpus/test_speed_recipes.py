@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.core.config import load_config
-from mlgo.core.sealed import load_sealed
+from mlgo.base.config import load_config
+from mlgo.base.sealed import load_sealed
 from mlgo.corpus.recipe import load_recipe
 from tests.conftest import REPOSITORY
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.compiler.probe import probe_channel
-from mlgo.compiler.toolchain import Toolchain
-from mlgo.core.config import DEFAULT_COMPILE
+from mlgo.base.config import DEFAULT_COMPILE
 from mlgo.deploy import drivers
 from mlgo.deploy.drivers import CACHE, Choice, default_policy, make_driver
-from mlgo.problems.llvm.task import get_task
+from mlgo.host.probe import probe_channel
+from mlgo.host.tasks.task import get_task
+from mlgo.host.toolchain import Toolchain
 from tests.conftest import REPOSITORY
 
 MLGO = REPOSITORY / "bin" / "mlgo"

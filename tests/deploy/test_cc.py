@@ -10,13 +10,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlgo.compiler.session import compile_under_advice
-from mlgo.core.config import DEFAULT_COMPILE
+from mlgo.base.config import DEFAULT_COMPILE
 from mlgo.deploy.drivers import default_policy
+from mlgo.host.session import compile_under_advice
 from mlgo.policy.stored import load_policy, save_policy
 from tests.conftest import SAMPLE, begins, processes_naming
 from tests.deploy.conftest import MLGO, Build, leftovers
-from tests.export.cases import CASES
+from tests.deploy.export.cases import CASES
 
 CALLS = """
 static int triple(int x) { return x * 3; }

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from mlgo.cli.main import build_parser
-from mlgo.core.errors import PolicyError
 from mlgo.deploy.drivers import Choice, default_policy, find_policy
+from mlgo.errors import PolicyError
 from tests.conftest import REPOSITORY
 
 RELEASED = REPOSITORY / "data" / "released"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.compiler.linked import section_sizes
-from mlgo.compiler.toolchain import find_linker
 from mlgo.deploy.size_diff import ComparisonError, Limit, compare_builds
+from mlgo.host.linked import section_sizes
+from mlgo.host.toolchain import find_linker
 
 BEFORE = """
 int gone(int x) { return x; }

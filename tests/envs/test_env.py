@@ -13,17 +13,17 @@ import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
-from mlgo.compiler.session import compile_plain, compile_under_advice
-from mlgo.core.errors import ConfigError, CorpusError, PolicyError
 from mlgo.envs import compile_environments
 from mlgo.envs.env import CompileEnv
 from mlgo.envs.rewards import MarginalShare, Shaped
 from mlgo.envs.vector import VectorObservation
+from mlgo.errors import ConfigError, CorpusError, PolicyError
+from mlgo.host.session import compile_plain, compile_under_advice
+from mlgo.host.tasks.evict import LIGHTEST
+from mlgo.host.tasks.task import get_task
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
-from mlgo.problems.llvm.evict import LIGHTEST
-from mlgo.problems.llvm.task import get_task
 from tests.conftest import REPOSITORY, processes_naming
 from tests.envs.conftest import EVICTING, INLINING
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlgo.core.errors import ConfigError, ReplayMismatch, ToolchainError
-from mlgo.core.seeding import generator
-from mlgo.execution.trees import ReplayStore
-from mlgo.problems.llvm.advisors import ConstantAdvisor
-from mlgo.problems.llvm.evict import LIGHTEST
-from mlgo.rollout import CompileHost
-from mlgo.rollout.jobs import CompileJob
-from mlgo.rollout.memory import tree_key
+from mlgo.base.seeding import generator
+from mlgo.errors import ConfigError, ReplayMismatch, ToolchainError
+from mlgo.evaluate import CompileHost
+from mlgo.evaluate.jobs import CompileJob
+from mlgo.evaluate.memory import tree_key
+from mlgo.host.tasks.advisors import ConstantAdvisor
+from mlgo.host.tasks.evict import LIGHTEST
+from mlgo.pool.trees import ReplayStore
 from tests.conftest import SAMPLE
 from tests.envs.conftest import EVICTING, INLINING
 

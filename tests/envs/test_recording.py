@@ -9,13 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 from gymnasium.error import ResetNeeded
 
-from mlgo.core.artifacts import read_provenance, read_table, write_table
-from mlgo.core.errors import ArtifactError, ConfigError, ToolchainError
-from mlgo.core.seeding import generator
+from mlgo.base.artifacts import read_provenance, read_table, write_table
+from mlgo.base.seeding import generator
 from mlgo.envs import recording
 from mlgo.envs.recorded import RecordedEnv, first_difference
 from mlgo.envs.recording import RecordEpisodes
 from mlgo.envs.vector import VectorObservation
+from mlgo.errors import ArtifactError, ConfigError, ToolchainError
 from tests.conftest import SAMPLE, almost
 from tests.envs.conftest import INLINING
 

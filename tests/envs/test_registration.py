@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from mlgo.core.errors import CorpusError
 from mlgo.envs import compile_environments
 from mlgo.envs.modules import sample_files
 from mlgo.envs.registration import environment_id
+from mlgo.errors import CorpusError
 from tests.conftest import REPOSITORY
 
 

@@ -4,13 +4,13 @@ import gymnasium
 import pyarrow as pa
 import pytest
 
-from mlgo.compiler.session import compile_plain
-from mlgo.core.artifacts import MODULES, PROJECT, SCORES, provenance, write_rows
-from mlgo.core.config import DEFAULT_COMPILE
-from mlgo.core.errors import ConfigError, ToolchainError
-from mlgo.core.files import file_sha256
+from mlgo.base.artifacts import MODULES, PROJECT, SCORES, provenance, write_rows
+from mlgo.base.config import DEFAULT_COMPILE
+from mlgo.base.files import file_sha256
 from mlgo.envs.modules import choose_settings
-from mlgo.problems.llvm.task import get_task
+from mlgo.errors import ConfigError, ToolchainError
+from mlgo.host.session import compile_plain
+from mlgo.host.tasks.task import get_task
 from tests.conftest import SAMPLE
 
 SMALL = str(SAMPLE / "lz/match.c")

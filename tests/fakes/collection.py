@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgo.core.seeding import generator
+from mlgo.base.seeding import generator
 
 UNIT_WEIGHT = 100
 """Weight of a use in a block that runs once per call of the method."""

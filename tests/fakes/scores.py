@@ -1,6 +1,6 @@
 """Scores of compiles that never were."""
 
-from mlgo.core.measures import Scores, scores_of
+from mlgo.objects.measures import Scores, scores_of
 
 
 def scores(executable: int, text: int, shared: int | None = None, spills: float | None = None) -> Scores:

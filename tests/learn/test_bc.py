@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.actions import Binary
-from mlgo.core.artifacts import trace_schema
-from mlgo.core.errors import PolicyError, TrainingError
+from mlgo.base.artifacts import trace_schema
+from mlgo.errors import PolicyError, TrainingError
+from mlgo.host.actions import Binary
 from mlgo.learn.bc import CloneData, clone
 from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.bc.dataset import bounded_rows, check_trace, clone_data
@@ -32,9 +32,9 @@ CONFIG = BCConfig(
 PROGRAM = """
 import hashlib, json
 import numpy as np
-from mlgo.actions import Binary
+from mlgo.host.actions import Binary
 from mlgo.learn.bc.config import BCConfig
-from mlgo.core.errors import TrainingError
+from mlgo.errors import TrainingError
 from mlgo.learn.bc import CloneData, clone
 from mlgo.policy.network import flatten, logits
 

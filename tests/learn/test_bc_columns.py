@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mlgo.actions import Categorical
-from mlgo.core.artifacts import trace_schema
-from mlgo.core.errors import TrainingError
+from mlgo.base.artifacts import trace_schema
+from mlgo.errors import TrainingError
+from mlgo.host.actions import Categorical
 from mlgo.learn.bc import clone
 from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.bc.dataset import clone_data

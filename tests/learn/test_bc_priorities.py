@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mlgo.core.artifacts import trace_schema
-from mlgo.core.errors import ConfigError, TrainingError
+from mlgo.base.artifacts import trace_schema
+from mlgo.errors import ConfigError, TrainingError
+from mlgo.host.tasks.priority import PRIORITIES, UNITS
 from mlgo.learn.bc import clone
 from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.bc.dataset import clone_data
 from mlgo.policy.vocabulary import build_vocabulary, normalisation, recorded_values
-from mlgo.problems.llvm.priority import PRIORITIES, UNITS
 
 BC = BCConfig(
     max_epochs=25,
@@ -71,7 +71,7 @@ import json
 import numpy as np
 import pyarrow as pa
 from mlgo.learn.bc import clone
-from mlgo.problems.llvm.priority import PRIORITIES
+from mlgo.host.tasks.priority import PRIORITIES
 from tests.learn.test_bc_priorities import BC, data, trace
 
 both = pa.concat_tables([trace("p", 900, 2), trace("q", 300, 3)])

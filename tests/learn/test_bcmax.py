@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.actions import Binary
-from mlgo.core.artifacts import trace_schema
-from mlgo.core.config import load_config
-from mlgo.core.errors import ArtifactError, PolicyError, TrainingError
-from mlgo.core.seeding import generator
+from mlgo.base.artifacts import trace_schema
+from mlgo.base.config import load_config
+from mlgo.base.seeding import generator
+from mlgo.errors import ArtifactError, PolicyError, TrainingError
+from mlgo.evaluate.episodes import Episode
+from mlgo.host.actions import Binary
 from mlgo.learn.bc import CloneData
 from mlgo.learn.bc.weights import question_weights
 from mlgo.learn.bcmax import BCMaxState, Trajectory, imitate_best
@@ -34,7 +35,6 @@ from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import save_policy
-from mlgo.rollout.episodes import Episode
 from tests.conftest import REPOSITORY
 
 CONFIG = load_config(REPOSITORY / "config" / "config.yaml").bcmax.model_copy(
@@ -364,8 +364,8 @@ def test_nothing_to_learn_from(monkeypatch):
 PROGRAM = """
 import hashlib, json
 import numpy as np
-from mlgo.core.errors import TrainingError
-from mlgo.actions import Binary, Subset
+from mlgo.errors import TrainingError
+from mlgo.host.actions import Binary, Subset
 from mlgo.learn.bc import CloneData
 from mlgo.learn.bcmax.fit import fit, measure
 from mlgo.policy.network import Architecture

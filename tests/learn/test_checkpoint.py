@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlgo.core.errors import ArtifactError
+from mlgo.errors import ArtifactError
 from mlgo.learn.checkpoint import load_state, save_state
 
 

@@ -7,22 +7,22 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mlgo.core.errors import TrainingError
+from mlgo.errors import TrainingError
+from mlgo.evaluate.quarantine import Quarantine
+from mlgo.jit.choices.columns import columns_for
+from mlgo.jit.choices.compiler import Candidates, Compiled, Failed
+from mlgo.jit.choices.env import ChoiceEnv
+from mlgo.jit.choices.policy import ChoicePolicy
+from mlgo.jit.choices.pool import ChoicePool
+from mlgo.jit.choices.rollout import Episode, play
+from mlgo.jit.choices.state import Choice, Observer
+from mlgo.jit.choices.stored import EligibleUnit
 from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.choice.context import ChoiceCompiles
 from mlgo.learn.choice.imitation import demonstrations
 from mlgo.learn.choice.sampled import results, sampled_compiles
 from mlgo.learn.choice.savings import fit_savings, savings
-from mlgo.problems.subset.columns import columns_for
-from mlgo.problems.subset.compiler import Candidates, Compiled, Failed
-from mlgo.problems.subset.env import ChoiceEnv
-from mlgo.problems.subset.policy import ChoicePolicy
-from mlgo.problems.subset.pool import ChoicePool
-from mlgo.problems.subset.rollout import Episode, play
-from mlgo.problems.subset.state import Choice, Observer
-from mlgo.problems.subset.stored import EligibleUnit
-from mlgo.rollout.quarantine import Quarantine
-from tests.problems.subset.additive import COLUMNS, AdditiveCompiler, AdditiveSpec
+from tests.jit.choices.additive import COLUMNS, AdditiveCompiler, AdditiveSpec
 
 OBSERVER = Observer(columns_for(["benefit", "cost"], COLUMNS), 4)
 UNIT = EligibleUnit("u", "p", "", "train", 3, none=100.0, heuristic=80.0, heuristic_choice=(0,))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from mlgo.core.errors import ArtifactError
+from mlgo.errors import ArtifactError
 from mlgo.learn.cost import TrainingCost, cost_path, read_cost, recorded_cost
 
 

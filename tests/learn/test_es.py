@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.core.config import load_config
-from mlgo.core.errors import ArtifactError, TrainingError
+from mlgo.base.config import load_config
+from mlgo.errors import ArtifactError, TrainingError
 from mlgo.learn.checkpoint import load_state, save_state
 from mlgo.learn.es import Coordinates, EsState, evolve
 from mlgo.learn.es.state import STATES

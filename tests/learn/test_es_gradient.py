@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.core.config import load_config
+from mlgo.base.config import load_config
 from mlgo.learn.es.directions import Antithetic, Forward, perturb
 from mlgo.learn.es.gradient import augmented_random_search, estimate_gradient, monte_carlo, shape_rewards
 from mlgo.learn.es.regression import lasso, least_squares, ridge

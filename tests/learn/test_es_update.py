@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.core.config import load_config
+from mlgo.base.config import load_config
 from mlgo.learn.es.directions import Antithetic
 from mlgo.learn.es.trust_region import RewardModel, TrustRegionState, fit_model, trust_region_step
 from mlgo.learn.es.update import AdamState, MomentumState, adam_step, ascend, momentum_step

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlgo.actions.subset import Subset
-from mlgo.core.config import LOCAL_WORKERS, Settings, load_config
-from mlgo.core.files import read_json, write_json
-from mlgo.core.learners import LEARNERS
+from mlgo.base.config import LOCAL_WORKERS, Settings, load_config
+from mlgo.base.files import read_json, write_json
+from mlgo.base.learners import LEARNERS
+from mlgo.host.actions.subset import Subset
 from mlgo.learn.base import State
 from mlgo.learn.checkpoint import load_state
 from mlgo.learn.choice.context import ChoiceContext

@@ -6,10 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mlgo.compiler.session import Credit
-from mlgo.core.config import load_config
-from mlgo.core.errors import ArtifactError, NothingCompiled, TrainingError
+from mlgo.base.config import load_config
 from mlgo.corpus.store import Module
+from mlgo.errors import ArtifactError, NothingCompiled, TrainingError
+from mlgo.evaluate.inlined import Inlined
+from mlgo.evaluate.scored import ScoredModule
+from mlgo.host.session import Credit
 from mlgo.learn.bc import CloneData
 from mlgo.learn.checkpoint import load_state, save_state
 from mlgo.learn.marginal import (
@@ -25,8 +27,6 @@ from mlgo.learn.marginal import (
 from mlgo.learn.marginal.kept import ArrayFile
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.rollout.inlined import Inlined
-from mlgo.rollout.scored import ScoredModule
 from tests.fakes.scores import scores
 from tests.pipeline.conftest import ROOT
 
@@ -210,15 +210,15 @@ PROGRAM = """
 import json
 from pathlib import Path
 import numpy as np
-from mlgo.core.config import load_config
-from mlgo.core.errors import TrainingError
+from mlgo.base.config import load_config
+from mlgo.errors import TrainingError
 from mlgo.learn.bc import CloneData
 from mlgo.learn.marginal import CompileFile, EquationFile, Evidence, fit_costs, learn_costs, sure_clones
 from mlgo.learn.marginal.costs import as_costs, as_policy
 from mlgo.learn.marginal.fit import _CostNetwork
 from mlgo.policy.network import Architecture, logits
-from mlgo.rollout.inlined import Inlined
-from mlgo.core.seeding import generator
+from mlgo.evaluate.inlined import Inlined
+from mlgo.base.seeding import generator
 
 whole_config = load_config(Path("config/config.yaml"))
 config = whole_config.marginal.model_copy(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mlgo.core.seeding import generator
+from mlgo.base.seeding import generator
 from mlgo.learn.marginal.caution import cautious, cautious_members, cautious_shape, steep
 from mlgo.policy.network import Architecture, flatten, logits
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlgo.core.errors import PolicyError
-from mlgo.core.seeding import generator
+from mlgo.base.seeding import generator
+from mlgo.errors import PolicyError
 from mlgo.learn.marginal.members import join, joint_shape, members_of
 from mlgo.learn.marginal.rejoin import rejoin
 from mlgo.policy.features import Normalisation

@@ -6,11 +6,12 @@ import math
 import numpy as np
 import pytest
 
-from mlgo.actions import Binary, Subset
-from mlgo.actions.binary import sigmoid
-from mlgo.compiler.session import Credit
-from mlgo.core.errors import ArtifactError, ConfigError, TrainingError
-from mlgo.core.seeding import generator
+from mlgo.base.seeding import generator
+from mlgo.errors import ArtifactError, ConfigError, TrainingError
+from mlgo.host.actions import Binary, Subset
+from mlgo.host.actions.binary import sigmoid
+from mlgo.host.session import Credit
+from mlgo.host.tasks.priority import PRIORITIES
 from mlgo.learn.checkpoint import load_state, save_state
 from mlgo.learn.ppo import PpoState, Sampled, SampledCompile, optimise
 from mlgo.learn.ppo.config import PPOConfig
@@ -22,7 +23,6 @@ from mlgo.learn.ppo.rewards import RewardScale, RunningMoments
 from mlgo.learn.ppo.siblings import advantages_over_siblings
 from mlgo.learn.ppo.update import Batch, ClippedUpdate, approximate_kl, clipped_surrogate
 from mlgo.policy.network import Architecture, logits
-from mlgo.problems.llvm.priority import PRIORITIES
 
 CONFIG = PPOConfig(
     start="bc",

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from mlgo.core.errors import ArtifactError, TrialPruned
-from mlgo.core.files import write_json
+from mlgo.base.files import write_json
+from mlgo.errors import ArtifactError, TrialPruned
 from mlgo.learn.pruning import Limits
 from tests.learn.test_glue import ToyContext, order
 

@@ -10,8 +10,8 @@ from functools import partial
 
 import pytest
 
-from mlgo.core.errors import ArtifactError
-from mlgo.core.files import write_text
+from mlgo.base.files import write_text
+from mlgo.errors import ArtifactError
 from mlgo.learn.saver import BackgroundSaver
 from tests.conftest import wait_for
 
@@ -185,7 +185,7 @@ import sys, time
 from functools import partial
 from pathlib import Path
 from mlgo.cli.program import run_program
-from mlgo.core.files import write_text
+from mlgo.base.files import write_text
 from mlgo.learn.saver import BackgroundSaver
 
 def main():

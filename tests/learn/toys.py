@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.compiler.session import CompileResult
-from mlgo.core.artifacts import MODULES, SCORES, VOCABULARY, provenance, trace_schema, write_rows, write_table
-from mlgo.core.config import LOCAL_WORKERS, Settings, load_config
-from mlgo.core.learners import LEARNERS
-from mlgo.core.types import TensorSpec
+from mlgo.base.artifacts import MODULES, SCORES, VOCABULARY, provenance, trace_schema, write_rows, write_table
+from mlgo.base.config import LOCAL_WORKERS, Settings, load_config
+from mlgo.base.learners import LEARNERS
+from mlgo.base.types import TensorSpec
+from mlgo.evaluate import CompileOutcome
+from mlgo.host.log import Header
+from mlgo.host.session import CompileResult
 from mlgo.learn.context import TrainOrder
 from mlgo.learn.modules import ModuleCompiles, ModuleContext
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.policy.vocabulary import build_vocabulary
-from mlgo.rollout import CompileOutcome
-from mlgo.wire.log import Header
 from tests.conftest import REPOSITORY
 from tests.fakes.scores import scores
 from tests.pipeline.test_merge_baseline import blank

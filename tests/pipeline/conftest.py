@@ -11,8 +11,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from mlgo.core.config import load_config, merge
-from mlgo.core.files import write_json
+from mlgo.base.config import load_config, merge
+from mlgo.base.files import write_json
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy

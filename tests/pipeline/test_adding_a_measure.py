@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from mlgo.core.artifacts import read_table
+from mlgo.base.artifacts import read_table
 from tests.pipeline.conftest import ROOT, Checkout
 from tests.pipeline.guide import read_steps
 
@@ -26,7 +26,7 @@ def checkout(steps, tmp_path):
 
 
 def test_the_package_gets_one_file(steps):
-    assert [step.path for step in steps if step.path.startswith("mlgo")] == ["mlgo/core/measures/constants.py"]
+    assert [step.path for step in steps if step.path.startswith("mlgo")] == ["mlgo/objects/measures/constants.py"]
 
 
 def test_a_compile_tells_the_new_measure(steps, checkout):

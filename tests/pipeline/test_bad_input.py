@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mlgo.core.artifacts import MODULES, VOCABULARY, provenance, read_provenance, read_table, trace_schema, write_table
+from mlgo.base.artifacts import MODULES, VOCABULARY, provenance, read_provenance, read_table, trace_schema, write_table
 from mlgo.policy.stored import save_policy
 from tests.pipeline.conftest import OTHER, STARTED, Checkout
 

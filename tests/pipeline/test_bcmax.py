@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from mlgo.core.artifacts import FAILURES, provenance, read_provenance, read_table, trace_schema, write_table
+from mlgo.base.artifacts import FAILURES, provenance, read_provenance, read_table, trace_schema, write_table
 from mlgo.learn.bcmax.loop import STATES
 from mlgo.learn.checkpoint import load_state
 from mlgo.policy.stored import load_policy, save_policy

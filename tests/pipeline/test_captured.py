@@ -7,8 +7,7 @@ import shutil
 import pytest
 import yaml
 
-from mlgo.compiler.toolchain import find_linker
-from mlgo.core.artifacts import (
+from mlgo.base.artifacts import (
     MODULES,
     PROGRAMS_OF_CORPUS,
     PROJECT,
@@ -17,6 +16,7 @@ from mlgo.core.artifacts import (
     read_table,
     write_table,
 )
+from mlgo.host.toolchain import find_linker
 from tests.cli.test_capture import SOURCES
 from tests.pipeline.conftest import Checkout
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from mlgo.core.artifacts import RESULTS, read_table
+from mlgo.base.artifacts import RESULTS, read_table
+from mlgo.host.tasks.ir2vec import find_vocabulary, vocabulary_of
 from mlgo.policy.stored import load_policy
-from mlgo.problems.llvm.ir2vec import find_vocabulary, vocabulary_of
 from tests.pipeline.conftest import Checkout
 
 pytestmark = pytest.mark.slow

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from mlgo.core.artifacts import MODULES, RESULTS, SCORES, read_provenance, read_table
+from mlgo.base.artifacts import MODULES, RESULTS, SCORES, read_provenance, read_table
 from mlgo.policy.stored import load_policy
 from tests.pipeline.conftest import Checkout
 

@@ -7,11 +7,11 @@ import shutil
 import pytest
 import yaml
 
-from mlgo.compiler.frontend import FrontEnd
-from mlgo.compiler.toolchain import find_toolchain
-from mlgo.core.artifacts import GENERALISATION, read_provenance, read_table
-from mlgo.core.config import load_config
-from mlgo.core.files import read_json, write_json
+from mlgo.base.artifacts import GENERALISATION, read_provenance, read_table
+from mlgo.base.config import load_config
+from mlgo.base.files import read_json, write_json
+from mlgo.host.frontend import FrontEnd
+from mlgo.host.toolchain import find_toolchain
 from tests.conftest import FLAGS, SAMPLE
 from tests.pipeline.conftest import Checkout
 

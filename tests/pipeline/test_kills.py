@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.core.scratch import sweep_abandoned
-from mlgo.execution.trees import stores
+from mlgo.base.scratch import sweep_abandoned
 from mlgo.learn.checkpoint import load_state
 from mlgo.learn.es.state import STATES
+from mlgo.pool.trees import stores
 from tests.conftest import WITHIN_S, session_members
 from tests.pipeline.conftest import Checkout
 

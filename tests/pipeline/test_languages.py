@@ -5,7 +5,7 @@ import shutil
 import pytest
 import yaml
 
-from mlgo.core.artifacts import RESULTS, read_table
+from mlgo.base.artifacts import RESULTS, read_table
 from mlgo.policy.languages import languages_of
 from mlgo.policy.stored import load_policy
 from tests.pipeline.conftest import Checkout

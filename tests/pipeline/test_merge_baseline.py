@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from mlgo.core.artifacts import (
+from mlgo.base.artifacts import (
     COPIES,
     FUNCTIONS,
     MODULES,
@@ -18,7 +18,7 @@ from mlgo.core.artifacts import (
     trace_schema,
     write_rows,
 )
-from mlgo.core.files import read_json
+from mlgo.base.files import read_json
 from tests.conftest import REPOSITORY
 
 SPLITS = {"learnt": "train", "checked": "validation", "judged": "test"}

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from mlgo.compiler.counting import find_valgrind
-from mlgo.core.artifacts import FUNCTIONS, PROGRAMS, RESULTS, SCORES, read_table
-from mlgo.core.errors import ToolchainError
-from mlgo.core.measures.spills import SPILL_COST
-from mlgo.export.forms import FORMS
+from mlgo.base.artifacts import FUNCTIONS, PROGRAMS, RESULTS, SCORES, read_table
+from mlgo.deploy.export.forms import FORMS
+from mlgo.errors import ToolchainError
+from mlgo.evaluate.functions import function_costs
+from mlgo.host.counting import find_valgrind
+from mlgo.objects.measures.spills import SPILL_COST
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
-from mlgo.rollout.functions import function_costs
 from tests.pipeline.conftest import Checkout
 
 pytestmark = pytest.mark.slow

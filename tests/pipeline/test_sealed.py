@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
-from mlgo.core.artifacts import RESULTS, read_table
+from mlgo.base.artifacts import RESULTS, read_table
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy

@@ -1,6 +1,6 @@
 """The page about statistics on the tables of a finished run."""
 
-from mlgo.core.config import load_config
+from mlgo.base.config import load_config
 from tests.report.test_statistics import check
 
 

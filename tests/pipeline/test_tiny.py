@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.core.artifacts import LINKED, MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_provenance, read_table
-from mlgo.core.files import file_sha256
-from mlgo.export.forms import FORMS
+from mlgo.base.artifacts import LINKED, MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_provenance, read_table
+from mlgo.base.files import file_sha256
+from mlgo.deploy.export.forms import FORMS
 from mlgo.learn.cost import read_cost
 from tests.pipeline.conftest import STAGES, Checkout
 

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from mlgo.core.artifacts import SHIPPED_SIZES, read_table
+from mlgo.base.artifacts import SHIPPED_SIZES, read_table
 
 CAPTURED = "captured/app/evaluation/es-s0/report.html"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.execution.nested import serve_workers
 from mlgo.learn.cost import read_cost
-from tests.execution.clusters import GrowingCluster, TestCluster, children_of, needs_namespaces, needs_ray
+from mlgo.pool.nested import serve_workers
+from tests.pool.clusters import GrowingCluster, TestCluster, children_of, needs_namespaces, needs_ray
 
 FILES = ("policy.json", "weights.npy", "history.csv", "failures.parquet")
 
@@ -146,7 +146,7 @@ def test_workers_killed_while_training(finished, undisturbed):
     """Every kill hits a worker with its compiler; no compile fails, nothing changes."""
 
     def kill(process) -> int:
-        workers = [pid for pid in children_of(process.pid) if b"mlgo.execution.worker" in _command_line(pid)]
+        workers = [pid for pid in children_of(process.pid) if b"mlgo.pool.worker" in _command_line(pid)]
         for pid in workers[:1]:
             os.kill(pid, signal.SIGKILL)
         return len(workers[:1])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlgo.core.errors import ArtifactError, MlgoError
+from mlgo.errors import ArtifactError, MlgoError
 from mlgo.policy.stored import load_policy
 
 INPUTS = {"inline-size": 2, "regalloc-evict": 5, "regalloc-priority": 2 * 7 + 1}

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mlgo.core.artifacts import trace_schema
-from mlgo.core.errors import PolicyError
+from mlgo.base.artifacts import trace_schema
+from mlgo.errors import PolicyError
 from mlgo.policy.features import Normalisation
 from mlgo.policy.importance import permutation_importance, recorded_questions
 from mlgo.policy.network import Architecture

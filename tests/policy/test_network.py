@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import block_diag
 
-from mlgo.core.errors import PolicyError
+from mlgo.errors import PolicyError
 from mlgo.policy.network import Architecture, flatten, logits
 
 widths = st.lists(st.integers(1, 6), min_size=1, max_size=4).map(lambda hidden: (*hidden, 1))

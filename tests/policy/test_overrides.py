@@ -5,11 +5,11 @@ import pickle
 import numpy as np
 import pytest
 
-from mlgo.core.types import TensorSpec
+from mlgo.base.types import TensorSpec
+from mlgo.host.log import Header
+from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
+from mlgo.host.tasks.task import PureAdvisor
 from mlgo.policy.overrides import OverridingAdvisor, observation_keys
-from mlgo.problems.llvm.advisors import ConstantAdvisor, EchoAdvisor
-from mlgo.problems.llvm.task import PureAdvisor
-from mlgo.wire.log import Header
 
 INT64 = np.dtype(np.int64)
 HEADER = Header(tuple(TensorSpec(name, INT64, (1,)) for name in "abc"), TensorSpec("decision", INT64, (1,)))

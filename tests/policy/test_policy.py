@@ -6,16 +6,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlgo.actions import Binary, Observation
-from mlgo.compiler.session import compile_under_advice
-from mlgo.core.errors import ArtifactError, ConfigError, PolicyError
-from mlgo.core.types import TensorSpec
+from mlgo.base.types import TensorSpec
+from mlgo.errors import ArtifactError, ConfigError, PolicyError
+from mlgo.host.actions import Binary, Observation
+from mlgo.host.log import Header
+from mlgo.host.session import compile_under_advice
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import check_binary, load_policy, save_policy
-from mlgo.wire.log import Header
-from tests.actions.cases import CASES
+from tests.host.actions.cases import CASES
 
 
 def int64(name, shape=(1,)):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mlgo.core.files import file_sha256
+from mlgo.base.files import file_sha256
 from mlgo.policy.stored import load_policy
 from tests.conftest import REPOSITORY
 

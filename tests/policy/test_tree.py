@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.actions import Observation
-from mlgo.core.errors import ArtifactError, PolicyError
+from mlgo.errors import ArtifactError, PolicyError
+from mlgo.evaluate.training import load_start
+from mlgo.host.actions import Observation
 from mlgo.policy.exploring import ExploringAdvisor
 from mlgo.policy.features import Unscaled
 from mlgo.policy.importance import permutation_importance
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy, save_policy
 from mlgo.policy.tree import LARGEST, Branching, Tree
-from mlgo.rollout.training import load_start
-from tests.actions.cases import CASES, answers
+from tests.host.actions.cases import CASES, answers
 
 LEAF = 0
 BY_HAND = Tree(

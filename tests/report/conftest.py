@@ -1,5 +1,5 @@
 """The made-up world of the experiments' tests."""
 
-from tests.experiments.conftest import allocating, world
+from tests.compare.conftest import allocating, world
 
 __all__ = ["allocating", "world"]

@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from mlgo.core.artifacts import TIMINGS, write_rows
-from mlgo.core.errors import ArtifactError
+from mlgo.base.artifacts import TIMINGS, write_rows
+from mlgo.errors import ArtifactError
 from mlgo.report.compile_time import compile_times, read_timings, write_compile_times
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.core.artifacts import FAILURES, PROGRAMS, write_rows
-from tests.experiments.conftest import make_world, shipped_rows
+from mlgo.base.artifacts import FAILURES, PROGRAMS, write_rows
+from tests.compare.conftest import make_world, shipped_rows
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "make_report.py"
 OUTPUTS = ("report.html", "comparisons.json", "metrics.json", "learning.csv", "projects.csv", "ratios.csv")

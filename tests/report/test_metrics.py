@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from mlgo.experiments.measured import Measured, Place, compare_all
+from mlgo.compare.measured import Measured, Place, compare_all
 from mlgo.report.metrics import headline_metrics, metrics, projects_csv, ratios_csv
-from tests.experiments.test_evaluation import BOOTSTRAP, project_rows, split_rows, table
+from tests.compare.test_evaluation import BOOTSTRAP, project_rows, split_rows, table
 
 
 @pytest.fixture

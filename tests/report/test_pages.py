@@ -2,7 +2,7 @@
 
 import pytest
 
-from mlgo.experiments.inference import Gain
+from mlgo.compare.inference import Gain
 from mlgo.report.origin import flatten, without_folders
 from mlgo.report.pages import (
     HTML,

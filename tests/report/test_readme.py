@@ -5,7 +5,7 @@ from argparse import Namespace
 import pytest
 
 from mlgo.cli.show_report import with_block
-from mlgo.core.errors import ConfigError
+from mlgo.errors import ConfigError
 from mlgo.report import truth
 from mlgo.report.pages import Shown
 from tests.conftest import REPOSITORY

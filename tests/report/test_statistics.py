@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mlgo.core.files import read_json
+from mlgo.base.files import read_json
 from tests.conftest import REPOSITORY
 from tests.report.test_make_report import made, spread
 

@@ -12,15 +12,7 @@ rule score_project:
     input:
         lambda wildcards: compiler_at(wildcards.place),
         script="scripts/score_project.py",
-        code=code(
-            "compiler",
-            "corpus",
-            "actions",
-            "policy",
-            "rollout",
-            "problems/llvm",
-            "wire",
-        ),
+        code=code("host", "corpus", "policy", "evaluate"),
         modules="data/{place}corpus/modules.parquet",
         bitcode="data/{place}corpus/projects/{project}.parquet",
     output:
@@ -52,7 +44,7 @@ rule score_project:
 rule merge_baseline:
     input:
         script="scripts/merge_baseline.py",
-        code=code("actions", "policy", "rollout"),
+        code=code("host/actions", "policy", "evaluate"),
         modules="data/{place}corpus/modules.parquet",
         parts=lambda wildcards: expand(
             "data/{place}baseline/parts/{project}.{kind}.parquet",

@@ -18,15 +18,15 @@ os.environ.update(
     ),
 )
 
-from mlgo.core.config import merge, parse_config, read_yaml, write_settings
-from mlgo.core.errors import ConfigError
-from mlgo.core.files import file_sha256
-from mlgo.core.languages import LANGUAGES
-from mlgo.core.learners import LEARNERS
-from mlgo.core.problems import PROBLEMS
-from mlgo.core.sealed import check_corpus
-from mlgo.problems.llvm.ir2vec import keep_vocabulary
-from mlgo.problems.llvm.task import get_task
+from mlgo.base.config import merge, parse_config, read_yaml, write_settings
+from mlgo.errors import ConfigError
+from mlgo.base.files import file_sha256
+from mlgo.base.languages import LANGUAGES
+from mlgo.base.learners import LEARNERS
+from mlgo.base.problems import PROBLEMS
+from mlgo.base.sealed import check_corpus
+from mlgo.host.tasks.ir2vec import keep_vocabulary
+from mlgo.host.tasks.task import get_task
 
 
 configfile: "config/config.yaml"
@@ -112,10 +112,10 @@ def code(*packages):
         str(path)
         for path in [
             *files,
-            *Path("mlgo/core/measures").rglob("*.py"),
-            Path("mlgo/core/artifacts.py"),
-            Path("mlgo/core/files.py"),
-            Path("mlgo/core/seeding.py"),
+            *Path("mlgo/objects/measures").rglob("*.py"),
+            Path("mlgo/base/artifacts.py"),
+            Path("mlgo/base/files.py"),
+            Path("mlgo/base/seeding.py"),
             Path("requirements.lock"),
         ]
     )

@@ -15,7 +15,7 @@ rule build_project:
         local_sources,
         lambda wildcards: compiler_at(wildcards.place),
         script="scripts/build_project.py",
-        code=code("capture", "corpus", "compiler", "lto", "problems/llvm", "wire"),
+        code=code("corpus", "host"),
         recipe=recipe_at,
     output:
         modules="data/{place}corpus/projects/{project}.parquet",
@@ -75,7 +75,7 @@ rule assemble_corpus:
 rule find_seen:
     input:
         script="scripts/find_seen.py",
-        code=code("corpus", "compiler"),
+        code=code("corpus", "host"),
         corpus=lambda wildcards: corpus_at(wildcards.place),
         programs=lambda wildcards: programs_at(wildcards.place),
     output:

@@ -96,7 +96,7 @@ rule label_cse:
 rule report_cse:
     input:
         script="scripts/report_cse.py",
-        code=code("experiments", "report"),
+        code=code("compare", "report"),
         templates=TEMPLATES,
         baseline=lambda wildcards: choices_at("cse/"),
         labels="data/cse/labels/labels.parquet",

@@ -19,16 +19,7 @@ rule evaluate_heuristic:
         seen_at(""),
         baseline_at(""),
         script="scripts/evaluate_heuristic.py",
-        code=code(
-            "capture",
-            "compiler",
-            "corpus",
-            "wire",
-            "problems/llvm",
-            "actions",
-            "policy",
-            "rollout",
-        ),
+        code=code("host", "corpus", "policy", "evaluate"),
     output:
         linked=temp("data/evaluation/parts/heuristic.linked.parquet"),
         shipped=temp("data/evaluation/parts/heuristic.shipped.parquet"),

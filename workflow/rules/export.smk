@@ -2,7 +2,7 @@
 include: "common.smk"
 
 
-from mlgo.export.forms import FORMS
+from mlgo.deploy.export.forms import FORMS
 
 
 rule export:
@@ -31,8 +31,8 @@ rule export_nothing:
 rule export_policy:
     input:
         script="scripts/export_policy.py",
-        code=code("export", "learn", "actions", "policy", "problems/llvm", "compiler"),
-        templates=templates("export"),
+        code=code("deploy/export", "learn", "policy", "host"),
+        templates=templates("deploy/export"),
         policy=expand("data/policies/{{policy}}/{file}", file=POLICY),
         trace="data/baseline/trace.parquet",
     output:
@@ -57,16 +57,9 @@ rule describe_policy:
         [PROGRAMS_TABLE] if config["evaluate"]["programs"] else [],
         script="scripts/describe_policy.py",
         code=code(
-            "actions",
-            "compiler",
-            "experiments",
-            "export",
-            "policy",
-            "problems/llvm",
-            "publish",
-            "report",
+            "host", "compare", "deploy/export", "policy", "deploy/publish", "report"
         ),
-        templates=templates("publish"),
+        templates=templates("deploy/publish"),
         policy=expand("data/policies/{{policy}}/{file}", file=POLICY),
         forms=rules.export_policy.output,
         modules="data/corpus/modules.parquet",

@@ -19,7 +19,7 @@ rule generalisation:
 rule fetch_compiler:
     input:
         script="scripts/fetch_compiler.py",
-        code=["mlgo/compiler/wheel.py", "mlgo/core/packages.py"],
+        code=["mlgo/host/wheel.py", "mlgo/base/packages.py"],
     output:
         "data/work/compilers/{wheel}/ziglang/zig",
     log:

@@ -13,16 +13,7 @@ rule measure_headroom:
         corpus_at(""),
         baseline_at(""),
         script="scripts/measure_headroom.py",
-        code=code(
-            "compiler",
-            "corpus",
-            "wire",
-            "problems/llvm",
-            "actions",
-            "policy",
-            "execution/trees",
-            "rollout",
-        ),
+        code=code("host", "corpus", "policy", "pool/trees", "evaluate"),
         policies=expand("data/policies/{policy}/{file}", policy=POLICIES, file=POLICY),
     output:
         "data/headroom/headroom.parquet",
@@ -43,7 +34,7 @@ rule measure_headroom:
 rule report_headroom:
     input:
         script="scripts/report_headroom.py",
-        code=code("experiments", "report"),
+        code=code("compare", "report"),
         templates=TEMPLATES,
         headroom="data/headroom/headroom.parquet",
         results="data/evaluation/results.parquet",

@@ -5,11 +5,11 @@
 include: "common.smk"
 
 
-from mlgo.core.names import ProjectName
-from mlgo.core.sealed import SEALED, load_sealed
-from mlgo.experiments.matrix import expand as expand_sweep
-from mlgo.experiments.matrix import study_name
-from mlgo.experiments.study import batch_path, check_optuna, read_asked
+from mlgo.base.names import ProjectName
+from mlgo.base.sealed import SEALED, load_sealed
+from mlgo.research.matrix import expand as expand_sweep
+from mlgo.research.matrix import study_name
+from mlgo.research.study import batch_path, check_optuna, read_asked
 
 # The sealed test set is built whole, of sources, whatever the configuration says of the corpus.
 SEALED_NAMES = load_sealed().names
@@ -29,9 +29,7 @@ CHOICE_PLACE = r"(sweep/homes/[\w.+=,-]+/)?cse/"
 
 
 # What all programs run that make choices.
-CHOICE_CODE = code(
-    "compiler", "corpus", "execution", "actions", "policy", "problems", "problems/llvm"
-)
+CHOICE_CODE = code("host", "corpus", "pool", "policy", "jit")
 
 
 wildcard_constraints:

@@ -144,8 +144,8 @@ def evaluation_code(wildcards):
     """What that program runs."""
     if kind_of(evaluation_values(wildcards)) == "choices":
         return CHOICE_CODE
-    packages = ["compiler", "corpus", "wire", "problems/llvm", "actions", "policy"]
-    return code(*packages, "rollout")
+    packages = ["host", "corpus", "policy"]
+    return code(*packages, "evaluate")
 
 
 def evaluation_input(wildcards):

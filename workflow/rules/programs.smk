@@ -11,16 +11,7 @@ rule programs:
 rule measure_programs:
     input:
         script="scripts/measure_programs.py",
-        code=code(
-            "capture",
-            "compiler",
-            "corpus",
-            "wire",
-            "problems/llvm",
-            "actions",
-            "policy",
-            "rollout",
-        ),
+        code=code("host", "corpus", "policy", "evaluate"),
         recipes=sorted(str(path) for path in Path(PROGRAM_RECIPES).glob("*.yaml")),
         sources=sorted(str(path) for path in Path("data/programs").rglob("*.*")),
         policies=expand("data/policies/{policy}/{file}", policy=POLICIES, file=POLICY),

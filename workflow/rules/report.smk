@@ -16,16 +16,7 @@ rule report:
 rule make_report:
     input:
         script="scripts/make_report.py",
-        code=code(
-            "compiler",
-            "experiments",
-            "actions",
-            "policy",
-            "report",
-            "rollout",
-            "problems/llvm",
-            "wire",
-        ),
+        code=code("host", "compare", "policy", "report", "evaluate"),
         templates=TEMPLATES,
         results="data/evaluation/results.parquet",
         functions="data/evaluation/functions.parquet",

@@ -24,19 +24,7 @@ rule sealed_corpus:
 rule look:
     input:
         rules.sealed_corpus.input,
-        code=code(
-            "capture",
-            "compiler",
-            "corpus",
-            "lto",
-            "wire",
-            "problems/llvm",
-            "actions",
-            "policy",
-            "rollout",
-            "experiments",
-            "report",
-        ),
+        code=code("host", "corpus", "policy", "evaluate", "compare", "report"),
         templates=TEMPLATES,
         projects=expand(
             "data/sealed/corpus/projects/{project}.parquet", project=SEALED_NAMES

@@ -14,7 +14,7 @@ checkpoint ask_trials:
         trial_folders("policies"),
         trial_folders("results"),
         script="scripts/ask_trials.py",
-        code=code("experiments"),
+        code=code("compare"),
     output:
         "data/sweep/study/{study}/batch-{batch}.json",
     log:
@@ -36,7 +36,7 @@ checkpoint ask_trials:
 rule report_sweep:
     input:
         script="scripts/report_sweep.py",
-        code=code("experiments", "report"),
+        code=code("compare", "report"),
         templates=TEMPLATES,
         policies=point_folders("policies"),
         results=point_folders("results"),

@@ -32,16 +32,7 @@ for name, (folder, learner) in TRAININGS.items():
             training_input,
             script="scripts/train.py",
             code=code(
-                "compiler",
-                "corpus",
-                "wire",
-                "problems/llvm",
-                "actions",
-                "policy",
-                "execution/trees",
-                "rollout",
-                "learn",
-                "problems",
+                "host", "corpus", "policy", "pool/trees", "evaluate", "learn", "jit"
             ),
         output:
             # A training of a sweep may leave a message instead of a policy: it counts as done, others go on.

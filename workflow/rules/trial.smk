@@ -9,19 +9,7 @@ wildcard_constraints:
 
 rule try_policy:
     input:
-        code=code(
-            "capture",
-            "compiler",
-            "corpus",
-            "lto",
-            "wire",
-            "problems/llvm",
-            "actions",
-            "policy",
-            "rollout",
-            "experiments",
-            "report",
-        ),
+        code=code("host", "corpus", "policy", "evaluate", "compare", "report"),
         templates=TEMPLATES,
         project=tried_tables,
     output:

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from mlgo.core.config import Positive, PositiveFloat, Section
+from mlgo.base.config import Positive, PositiveFloat, Section
 
 
 class BCConfig(Section):

@@ -9,17 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.actions import ActionSpace, Observation
-from mlgo.actions.reading import check_features
-from mlgo.actions.space import Scaling
-from mlgo.core.artifacts import trace_schema
-from mlgo.core.errors import ConfigError, TrainingError
-from mlgo.core.seeding import sample
+from mlgo.base.artifacts import trace_schema
+from mlgo.base.seeding import sample
+from mlgo.errors import ConfigError, TrainingError
+from mlgo.host.actions import ActionSpace, Observation
+from mlgo.host.actions.reading import check_features
+from mlgo.host.actions.space import Scaling
+from mlgo.host.tasks.task import get_task
 from mlgo.learn.bc.loop import CloneData
 from mlgo.learn.bc.weights import Weighting, question_weights
 from mlgo.policy.features import Normalisation
 from mlgo.policy.vocabulary import values_of
-from mlgo.problems.llvm.task import get_task
 
 MOST_QUESTIONS = 1 << 20
 """Questions to imitate, at most: with 38 features as float32 they take 160 MB, and twice that as a trace has them."""

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.core.config import PolicyConfig
-from mlgo.core.problems import Kind
+from mlgo.base.config import PolicyConfig
+from mlgo.base.problems import Kind
 from mlgo.learn.base import Trained
 from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.bc.loop import clone

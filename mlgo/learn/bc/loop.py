@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.actions import ActionSpace
-from mlgo.core.errors import TrainingError
+from mlgo.errors import TrainingError
+from mlgo.host.actions import ActionSpace
 from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.tensorflow import import_tensorflow
 

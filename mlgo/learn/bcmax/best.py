@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from mlgo.actions import ActionSpace
-from mlgo.actions.space import Scaling
+from mlgo.evaluate.episodes import Episode
+from mlgo.host.actions import ActionSpace
+from mlgo.host.actions.space import Scaling
 from mlgo.learn.bc import CloneData
 from mlgo.learn.bc.dataset import whole_modules
 from mlgo.learn.bc.weights import Weighting, question_weights
-from mlgo.rollout.episodes import Episode
 
 HEURISTIC = "heuristic"
 """Source of the trajectories that every search begins with; their reward is 0 by definition."""

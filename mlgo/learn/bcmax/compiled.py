@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlgo.core.measures import Measure
+from mlgo.evaluate import CompileJob
+from mlgo.evaluate.scored import ScoredModule, baselines
+from mlgo.host.tasks.task import Advisor
 from mlgo.learn.bcmax.best import Trajectory, trajectories
 from mlgo.learn.context import Training
 from mlgo.learn.modules import ModuleCompiles
+from mlgo.objects.measures import Measure
 from mlgo.policy.policy import Policy
-from mlgo.problems.llvm.task import Advisor
-from mlgo.rollout import CompileJob
-from mlgo.rollout.scored import ScoredModule, baselines
 
 
 @dataclass

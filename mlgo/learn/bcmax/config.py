@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from mlgo.core.config import Positive, PositiveFloat, Section, Share, unique
+from mlgo.base.config import Positive, PositiveFloat, Section, Share, unique
 
 
 class BCMaxConfig(Section):

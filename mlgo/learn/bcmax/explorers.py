@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgo.core.errors import PolicyError
-from mlgo.core.seeding import generator
+from mlgo.base.seeding import generator
+from mlgo.errors import PolicyError
+from mlgo.host.tasks.task import Advisor, get_task
 from mlgo.learn.bcmax.config import BCMaxConfig
 from mlgo.policy.exploring import ExploringAdvisor
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
-from mlgo.problems.llvm.task import Advisor, get_task
 
 
 def load_earlier(folders: Iterable[str], task: str) -> dict[str, Policy]:

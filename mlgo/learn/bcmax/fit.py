@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlgo.actions import ActionSpace
-from mlgo.core.errors import TrainingError
+from mlgo.errors import TrainingError
+from mlgo.host.actions import ActionSpace
 from mlgo.learn.bc.loop import CloneData, cloning_network, import_keras, layers_of
 from mlgo.policy.network import Architecture, flatten, logits
 

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.core.errors import ConfigError
-from mlgo.core.files import file_sha256
-from mlgo.core.measures import get_measure
-from mlgo.core.problems import Kind
-from mlgo.core.seeding import generator, sample
+from mlgo.base.files import file_sha256
+from mlgo.base.problems import Kind
+from mlgo.base.seeding import generator, sample
+from mlgo.errors import ConfigError
+from mlgo.evaluate.remembered import best_of_each, episodes_hash
+from mlgo.evaluate.scored import baselines
+from mlgo.host.tasks.task import get_task
 from mlgo.learn.base import Trained
 from mlgo.learn.bc.loop import CloneData
 from mlgo.learn.bcmax.best import heuristic_trajectories, keep_best, trajectories
@@ -21,10 +23,8 @@ from mlgo.learn.bcmax.explorers import explorers, load_earlier
 from mlgo.learn.bcmax.fit import Fit, fit
 from mlgo.learn.bcmax.loop import STATES, imitate_best
 from mlgo.learn.modules import ModuleContext
+from mlgo.objects.measures import get_measure
 from mlgo.policy.network import Architecture
-from mlgo.problems.llvm.task import get_task
-from mlgo.rollout.remembered import best_of_each, episodes_hash
-from mlgo.rollout.scored import baselines
 
 
 class BestClone:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mlgo.core.errors import NothingCompiled, TrainingError
+from mlgo.errors import NothingCompiled, TrainingError
 from mlgo.learn.base import State
 from mlgo.learn.bc import CloneData
 from mlgo.learn.bcmax.best import HEURISTIC, Trajectory, imitation_data, keep_best, mean_reward

@@ -9,12 +9,21 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from mlgo.actions import ActionSpace
-from mlgo.core.artifacts import CSE_EFFECTS, provenance, read_table
-from mlgo.core.config import CseConfig, ReplayConfig
-from mlgo.core.errors import ConfigError
-from mlgo.core.files import file_sha256
-from mlgo.core.seeding import generator
+from mlgo.base.artifacts import CSE_EFFECTS, provenance, read_table
+from mlgo.base.config import CseConfig, ReplayConfig
+from mlgo.base.files import file_sha256
+from mlgo.base.seeding import generator
+from mlgo.errors import ConfigError
+from mlgo.evaluate.quarantine import Quarantine
+from mlgo.evaluate.training import known_compiles
+from mlgo.host.actions import ActionSpace
+from mlgo.jit.choices import rollout
+from mlgo.jit.choices.compiler import Compiled, CompilerSpec, Failed, Outcome, compile_units
+from mlgo.jit.choices.policy import ChoicePolicy, load_choice_policy, save_choice_policy
+from mlgo.jit.choices.pool import LOST, ChoicePool
+from mlgo.jit.choices.problem import choice_problem, compiler_spec
+from mlgo.jit.choices.state import SUBSET, Observer
+from mlgo.jit.choices.stored import EligibleUnit, eligible_units, in_batches, observer_for, sampled, stored_labels
 from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.bc.loop import CloneData
 from mlgo.learn.choice.imitation import demonstrations
@@ -23,15 +32,6 @@ from mlgo.learn.choice.savings import Savings, savings
 from mlgo.learn.context import Compiles, TrainContext
 from mlgo.learn.cost import PREFIXES
 from mlgo.learn.sampled import SampledCompile
-from mlgo.problems.subset import rollout
-from mlgo.problems.subset.compiler import Compiled, CompilerSpec, Failed, Outcome, compile_units
-from mlgo.problems.subset.policy import ChoicePolicy, load_choice_policy, save_choice_policy
-from mlgo.problems.subset.pool import LOST, ChoicePool
-from mlgo.problems.subset.problem import choice_problem, compiler_spec
-from mlgo.problems.subset.state import SUBSET, Observer
-from mlgo.problems.subset.stored import EligibleUnit, eligible_units, in_batches, observer_for, sampled, stored_labels
-from mlgo.rollout.quarantine import Quarantine
-from mlgo.rollout.training import known_compiles
 
 
 class ChoiceContext(TrainContext[EligibleUnit]):

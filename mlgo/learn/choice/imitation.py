@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mlgo.jit.choices.rollout import Episode
 from mlgo.learn.bc import CloneData
-from mlgo.problems.subset.rollout import Episode
 
 
 def demonstrations(episodes: Sequence[Sequence[Episode]]) -> CloneData:

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.core.measures import relative_reward
+from mlgo.jit.choices.compiler import Compiled, Outcome
+from mlgo.jit.choices.rollout import Episode
+from mlgo.jit.choices.stored import EligibleUnit
 from mlgo.learn.sampled import Sampled, SampledCompile
-from mlgo.problems.subset.compiler import Compiled, Outcome
-from mlgo.problems.subset.rollout import Episode
-from mlgo.problems.subset.stored import EligibleUnit
+from mlgo.objects.measures import relative_reward
 
 
 def rewards_of(unit: EligibleUnit, outcomes: Sequence[Outcome]) -> np.ndarray:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlgo.core.errors import TrainingError
+from mlgo.errors import TrainingError
+from mlgo.jit.choices.compiler import Compiled
+from mlgo.jit.choices.state import Choice, Observer
+from mlgo.jit.choices.stored import EligibleUnit
 from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.bc.loop import CloneData, fit_network, import_keras, layers_of, perceptron
 from mlgo.policy.network import flatten
-from mlgo.problems.subset.compiler import Compiled
-from mlgo.problems.subset.state import Choice, Observer
-from mlgo.problems.subset.stored import EligibleUnit
 
 
 @dataclass(frozen=True)

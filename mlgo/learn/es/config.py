@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from mlgo.core.config import Positive, PositiveFloat, Section, Share
+from mlgo.base.config import Positive, PositiveFloat, Section, Share
 
 
 class TrustRegionConfig(Section):

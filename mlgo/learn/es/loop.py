@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.core.errors import NothingCompiled, TrainingError
-from mlgo.core.seeding import generator
+from mlgo.base.seeding import generator
+from mlgo.errors import NothingCompiled, TrainingError
 from mlgo.learn.es.config import ESConfig
 from mlgo.learn.es.coordinates import Coordinates
 from mlgo.learn.es.directions import ESTIMATORS, FiniteDifferences, perturb

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mlgo.compiler.session import Credit
+from mlgo.host.session import Credit
 from mlgo.learn.credit import side_by_side
 from mlgo.learn.marginal.kept import ArrayFile, CompileFile, Kept
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.core.errors import TrainingError
-from mlgo.core.seeding import generator
+from mlgo.base.seeding import generator
+from mlgo.errors import TrainingError
 from mlgo.learn.bc import CloneData
 from mlgo.learn.marginal.config import MarginalConfig
 from mlgo.learn.marginal.costs import cost_shape

@@ -14,9 +14,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from mlgo.compiler.session import Credit
-from mlgo.core.measures import relative_reward
-from mlgo.rollout.inlined import Inlined
+from mlgo.evaluate.inlined import Inlined
+from mlgo.host.session import Credit
+from mlgo.objects.measures import relative_reward
 
 _CREDIT = (np.uint64, np.float32, np.int32, np.int32)
 """Types of the fields of `Credit`."""

@@ -6,11 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.actions import Binary
-from mlgo.core.config import PolicyConfig
-from mlgo.core.errors import PolicyError
-from mlgo.core.files import file_sha256
-from mlgo.core.problems import Kind
+from mlgo.base.config import PolicyConfig
+from mlgo.base.files import file_sha256
+from mlgo.base.problems import Kind
+from mlgo.errors import PolicyError
+from mlgo.evaluate.exploration import exploring_jobs
+from mlgo.evaluate.inlined import InlinedReader
+from mlgo.evaluate.training import load_start
+from mlgo.host.actions import Binary
+from mlgo.host.tasks.task import get_task
 from mlgo.learn.base import Trained
 from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.bc.dataset import clone_data
@@ -27,10 +31,6 @@ from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import check_binary
-from mlgo.problems.llvm.task import get_task
-from mlgo.rollout.exploration import exploring_jobs
-from mlgo.rollout.inlined import InlinedReader
-from mlgo.rollout.training import load_start
 
 
 class MarginalCosts:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mlgo.core.errors import NothingCompiled
+from mlgo.errors import NothingCompiled
 from mlgo.learn.base import State
 from mlgo.learn.bc import CloneData
 from mlgo.learn.marginal.config import MarginalConfig

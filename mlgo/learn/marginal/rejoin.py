@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mlgo.core.errors import PolicyError
+from mlgo.errors import PolicyError
 from mlgo.learn.marginal.caution import heuristic_of
 from mlgo.learn.marginal.members import join, joint_shape, members_of
 from mlgo.policy.features import Normalisation

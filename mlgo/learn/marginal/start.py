@@ -5,8 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from mlgo.actions import Binary
-from mlgo.core.seeding import generator
+from mlgo.base.seeding import generator
+from mlgo.evaluate.inlined import Inlined
+from mlgo.evaluate.scored import ScoredModule, baselines
+from mlgo.host.actions import Binary
 from mlgo.learn.bc import CloneData, clone
 from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.bc.dataset import whole_modules
@@ -16,8 +18,6 @@ from mlgo.learn.marginal.equations import Evidence
 from mlgo.learn.marginal.kept import Keep
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import flatten
-from mlgo.rollout.inlined import Inlined
-from mlgo.rollout.scored import ScoredModule, baselines
 
 
 def sure_clones(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mlgo.core.errors import ConfigError
+from mlgo.errors import ConfigError
 from mlgo.learn.credit import side_by_side
 from mlgo.learn.ppo.siblings import clipped
 from mlgo.learn.sampled import Sampled

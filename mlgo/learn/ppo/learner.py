@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.core.problems import Kind
+from mlgo.base.problems import Kind
 from mlgo.learn.base import Trained
 from mlgo.learn.context import TrainContext
 from mlgo.learn.ppo.config import PPOConfig

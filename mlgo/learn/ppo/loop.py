@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.actions import ActionSpace
-from mlgo.core.errors import ConfigError, NothingCompiled
-from mlgo.core.seeding import generator
+from mlgo.base.seeding import generator
+from mlgo.errors import ConfigError, NothingCompiled
+from mlgo.host.actions import ActionSpace
 from mlgo.learn.base import State
 from mlgo.learn.ppo.config import PPOConfig
 from mlgo.learn.ppo.functions import advantages_of_functions

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.actions import ActionSpace
-from mlgo.core.seeding import generator
+from mlgo.base.seeding import generator
+from mlgo.host.actions import ActionSpace
 from mlgo.learn.bc.loop import perceptron
 from mlgo.learn.ppo.config import PPOConfig
 from mlgo.learn.tensorflow import import_tensorflow

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.actions import ActionSpace
-from mlgo.core.errors import TrainingError
+from mlgo.errors import TrainingError
+from mlgo.host.actions import ActionSpace
 from mlgo.learn.ppo.config import PPOConfig
 from mlgo.learn.ppo.network import ActorCritic
 

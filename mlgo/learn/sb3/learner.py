@@ -6,15 +6,15 @@ from typing import Any
 
 from tqdm import tqdm
 
-from mlgo.core.config import PolicyConfig
-from mlgo.core.errors import ConfigError
-from mlgo.core.problems import Kind
+from mlgo.base.config import PolicyConfig
+from mlgo.base.problems import Kind
+from mlgo.errors import ConfigError
+from mlgo.jit.choices.env import ChoiceEnv
+from mlgo.jit.choices.pool import PooledCompiler
+from mlgo.jit.choices.problem import choice_problem
+from mlgo.jit.choices.rewards import EndGain
 from mlgo.learn.base import Trained
 from mlgo.learn.choice.context import ChoiceContext
-from mlgo.problems.subset.env import ChoiceEnv
-from mlgo.problems.subset.pool import PooledCompiler
-from mlgo.problems.subset.problem import choice_problem
-from mlgo.problems.subset.rewards import EndGain
 
 
 class StableBaselines:

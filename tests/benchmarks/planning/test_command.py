@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.planning.command import shape
 from benchmarks.planning.generations import Shape
-from mlgo.core.files import write_json
+from mlgo.base.files import write_json
 from tests.benchmarks.planning.measured import measured
 
 

@@ -7,17 +7,17 @@ import pytest
 
 from benchmarks.planning.real_generations import fresh_outcomes, watch_generations
 from benchmarks.planning.unit_costs import measure_driver, measure_learner, measure_trees
-from mlgo.compiler.session import compile_under_advice
-from mlgo.core.config import load_config
+from mlgo.base.config import load_config
 from mlgo.corpus.store import Module
-from mlgo.execution.trees import ReplayStore
+from mlgo.evaluate.memory import tree_key
+from mlgo.evaluate.outcome import CompileOutcome
+from mlgo.evaluate.scored import ScoredModule
+from mlgo.host.session import compile_under_advice
+from mlgo.host.tasks.advisors import ConstantAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
-from mlgo.problems.llvm.advisors import ConstantAdvisor
-from mlgo.rollout.memory import tree_key
-from mlgo.rollout.outcome import CompileOutcome
-from mlgo.rollout.scored import ScoredModule
+from mlgo.pool.trees import ReplayStore
 from tests.conftest import REPOSITORY
 from tests.fakes.scores import scores
 

@@ -7,8 +7,8 @@ from benchmarks.planning.costs import FREE, costs_of, costs_record, with_driver
 from benchmarks.planning.generations import Shape, drawn
 from benchmarks.planning.novelty import Novelty
 from benchmarks.planning.workload import ModuleLoad, Workload, enlarged, read_modules, workload_of
-from mlgo.core.artifacts import MODULES, SCORES, TIMINGS, write_rows
-from mlgo.core.errors import ArtifactError
+from mlgo.base.artifacts import MODULES, SCORES, TIMINGS, write_rows
+from mlgo.errors import ArtifactError
 from tests.benchmarks.planning.measured import COSTS, WORKLOAD, measured
 
 

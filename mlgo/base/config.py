@@ -1,0 +1,759 @@
+"""The configuration: every setting with its type, range, unit and meaning.
+
+``config/config.yaml`` states all of them; the presets state only what they change. Unknown keys are errors.
+``workflow/schemas/config.schema.json`` is generated from this file (``mlgo config schema``).
+"""
+
+import functools
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin
+
+import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
+
+from mlgo.base.files import content_hash, place
+from mlgo.base.languages import Language
+from mlgo.base.learners import LEARNERS
+from mlgo.base.names import ProjectName
+from mlgo.base.problems import PROBLEMS
+from mlgo.errors import ConfigError
+from mlgo.objects import measures
+
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Positive = Annotated[int, Field(ge=1)]
+PositiveFloat = Annotated[float, Field(gt=0.0)]
+
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The one in C is eight times as fast; a package without libyaml has none."""
+
+
+def unique(values: list[Any]) -> list[Any]:
+    """Refuse a list that names anything twice; for ``AfterValidator``."""
+    if len(set(values)) != len(values):
+        raise ValueError("must not name anything twice")
+    return values
+
+
+def judged_split(splits: Iterable[str]) -> str:
+    """The split that a run is judged on: test if anything of it is there, else validation.
+
+    Args:
+        splits: of what is there.
+    """
+    return "test" if "test" in splits else "validation"
+
+
+def _can_judge(values: list[Any]) -> list[Any]:
+    if judged_split(values) not in values:
+        raise ValueError("must contain test or validation, where the headline comes from")
+    return values
+
+
+def _is_measure(name: str) -> str:
+    if name not in measures.MEASURES:
+        *first, last = map(repr, measures.names())
+        raise ValueError(f"must be {', '.join(first)} or {last}")
+    return name
+
+
+def _is_task(name: str) -> str:
+    if name not in PROBLEMS.names():
+        raise ValueError(f"must be one of {', '.join(PROBLEMS.names())}")
+    return name
+
+
+def _is_learner(name: str) -> str:
+    if name not in LEARNERS.names():
+        raise ValueError(f"must be one of {', '.join(LEARNERS.names())}")
+    return name
+
+
+LearnerName = Annotated[
+    str, AfterValidator(_is_learner), Field(json_schema_extra=lambda schema: schema.update(enum=LEARNERS.names()))
+]
+"""A learner that there is."""
+
+
+class Section(BaseModel):
+    """Base of all sections: frozen, strict about types, no unknown keys."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
+
+
+class CompileConfig(Section):
+    """How every module is compiled and scored."""
+
+    objective: Annotated[str, AfterValidator(_is_measure), Field(json_schema_extra={"enum": list(measures.names())})]
+    """Score that learning minimises: Berkeley text (code, constants, unwind tables), executable sections, Berkeley
+    text by shares (what n modules of a project carry as copies, of which a linker keeps one, counts 1/n), or, in
+    register allocation, the cost of spills, reloads and copies."""
+    optimization: Literal["-Oz", "-Os", "-O2", "-O3"]
+    """Optimization level, given to the front end and to every later compile."""
+    size_stop_factor: Annotated[float, Field(gt=1.0)]
+    """LLVM stops asking when a module's IR has grown by this factor. LLVM's own default is 2."""
+    compile_timeout_s: PositiveFloat
+    """Deadline of one compile, in seconds."""
+    max_memory_gb: PositiveFloat
+    """Memory that a compiler may map, in 10^9 bytes; beyond it the compile fails."""
+    answer_timeout_s: PositiveFloat
+    """Longest silence between two questions, in seconds."""
+    max_questions: Positive
+    """A compile with more questions fails: registers that evict each other in a circle ask for ever."""
+    ir2vec: str
+    """Vocabulary of the embeddings that LLVM 22 and newer add to each question about a call: counts (how often each
+    opcode, type and kind of operand occurs in callee and caller), random-N (N random sums of these counts), or a file
+    in IR2Vec's format. Empty for none."""
+    tell_heuristic: bool
+    """Whether LLVM's own decision is a feature of each question. Then a policy can agree with it exactly where it knows
+    nothing better. LLVM 21 and newer; no exported model takes it."""
+
+
+DEFAULT_COMPILE = CompileConfig(
+    objective=measures.DEFAULT.name,
+    optimization="-Oz",
+    size_stop_factor=4.0,
+    compile_timeout_s=120.0,
+    max_memory_gb=8.0,
+    answer_timeout_s=60.0,
+    max_questions=1_000_000,
+    ir2vec="",
+    tell_heuristic=False,
+)
+"""Section ``compile`` of config/config.yaml, for what runs without that file; a test holds the two together."""
+
+
+class Splits(Section):
+    """Which projects serve which purpose; no project may serve two."""
+
+    train: list[str] = Field(min_length=1)
+    """Projects that policies learn from. ``zlib@whole`` and ``zlib@thin`` are zlib in other forms than ``corpus.form``,
+    perhaps in several."""
+    validation: list[str] = Field(min_length=1)
+    """Projects that choose between policies."""
+    test: list[str]
+    """Projects that results are reported on; nothing may be tuned on them. Where there are none, a run is judged on
+    validation: for decisions, not for claims."""
+
+    @property
+    def projects(self) -> list[str]:
+        """All projects, sorted."""
+        return sorted([*self.train, *self.validation, *self.test])
+
+    @model_validator(mode="after")
+    def _check_names(self) -> "Splits":
+        for project in self.projects:
+            if "@" in project and ProjectName.of(project).form not in _OTHER_FORMS:
+                raise ValueError(f"{project}: no such form; a project may have the forms {', '.join(_OTHER_FORMS)}")
+        for project in [*self.validation, *self.test]:
+            if "@" in project:
+                raise ValueError(f"{project}: projects that judge have the form of corpus.form; name it in train alone")
+        return self
+
+
+_OTHER_FORMS = ("whole", "thin")
+"""Forms that a single project may have."""
+
+Form = Literal["objects", "whole", "thin", "program"]
+"""What a module of a corpus is."""
+
+
+class CorpusConfig(Section):
+    """What is compiled."""
+
+    recipes: str
+    """Folder of recipes, one ``<project>.yaml`` each."""
+    splits: Splits
+    """Projects by purpose."""
+    max_modules_per_project: Positive
+    """Larger projects are sampled down to this many sources, reproducibly; linked files if form is whole or thin."""
+    max_failed_share: Share
+    """A project with a larger share of sources that do not compile ends the run."""
+    form: Form
+    """``objects``: a module is a source. ``whole``: a module is a linked file, all of its sources merged. ``thin``: a
+    module is a source after the import of ThinLTO. ``program``: a module is a program that runs, all of its sources
+    merged; each project is one, with what it prints."""
+    max_merged_instructions: Positive
+    """Larger linked files are merged to several modules, by their instructions before optimization."""
+    max_program_growth: Annotated[float, Field(ge=1.0)]
+    """With form ``program``: a compile whose text is more than this times that of the heuristic's has failed."""
+
+    @model_validator(mode="after")
+    def _check_programs(self) -> "CorpusConfig":
+        if self.form == "program" and (others := [name for name in self.splits.train if "@" in name]):
+            raise ValueError(f"{others[0]}: with form program all projects are programs")
+        return self
+
+
+class BaselineConfig(Section):
+    """Reference scores and the default policy's trace."""
+
+    references: Literal["traced", "all"]
+    """``traced``: compile under the heuristic and the reference whose questions are recorded, which is what training
+    reads. ``all``: modules of validation and test projects under the other references, too, for reports."""
+    random_inline_share: Share
+    """Probability that the random advisor inlines."""
+    num_quantiles: Annotated[int, Field(ge=2)]
+    """Quantiles per feature in the vocabulary."""
+    max_failed_share: Share
+    """A larger share of modules that cannot be scored ends the run."""
+
+
+class PolicyConfig(Section):
+    """Shape of the policy network."""
+
+    hidden: list[Positive]
+    """Units of each hidden layer; none makes the policy linear in the normalised features."""
+
+
+Languages = Annotated[list[Language], AfterValidator(unique), Field(min_length=1)]
+
+
+class TrainConfig(Section):
+    """Which policies are trained."""
+
+    algorithms: Annotated[list[LearnerName], AfterValidator(unique)] = Field(min_length=1)
+    """Learners to run; es starts from the policy of es.start, ppo from that of ppo.start, bcmax from bc. For choices of
+    eliminations there is no bcmax, and sb3 is for these alone; it needs the extra sb3."""
+    seeds: list[Annotated[int, Field(ge=0, lt=2**32)]] = Field(min_length=1)
+    """One policy per learner and seed."""
+    languages: Languages
+    """Only modules in these languages, for training, validation and the scales of the features. A policy of one of them
+    leaves modules in the other to the heuristic. For tasks of LLVM."""
+
+
+class ReplayConfig(Section):
+    """Response trees: compiles kept so that none is done twice."""
+
+    enabled: bool
+    """Walk policies down known trees before compiling. Results are the same either way."""
+    max_disk_gb: PositiveFloat
+    """Trees on disk beyond this are deleted before training, least recently used first, in 10^9 bytes."""
+
+
+class WorkersConfig(Section):
+    """Where trainings and evaluations compile. Results are the same everywhere, so a change reruns nothing."""
+
+    kind: Literal["local", "serial", "ray", "nested"]
+    """``local``: processes of this machine. ``serial``: this process, one compile after another. ``ray``: actors of a
+    Ray cluster. ``nested``: shared with other experiments, by ``mlgo workers serve``. These two need the extra
+    ``ray``."""
+    num_workers: Annotated[int, Field(ge=0)]
+    """How many; 0 takes the cores that the rule got, with ``ray`` as many as the cluster has CPUs, with ``nested`` one
+    on each of its cores."""
+    address: str
+    """``host:port`` of a Ray cluster, or ``auto`` for the one that this machine belongs to. Empty: with ``ray``, one is
+    started here; with ``nested``, the one that ``mlgo workers serve`` has started in this working copy. With
+    ``nested``, ``/name`` may follow."""
+    files: Literal["send", "shared"]
+    """With ``ray``: whether modules, compiler and response trees are sent to the nodes, or lie in folders that all see
+    under the same paths."""
+    retries: Annotated[int, Field(ge=0)]
+    """How often a compile whose worker died is tried again, on another worker."""
+    start_timeout_s: PositiveFloat
+    """With ``ray``: how long to wait for the first worker, in seconds; clusters that grow need minutes."""
+
+
+LOCAL_WORKERS = WorkersConfig(kind="local", num_workers=0, address="", files="send", retries=2, start_timeout_s=300.0)
+"""Section ``workers`` of config/config.yaml, for what runs without that file; a test holds the two together."""
+
+
+class EvaluateConfig(Section):
+    """How policies are judged."""
+
+    splits: Annotated[list[Literal["train", "validation", "test"]], AfterValidator(unique), AfterValidator(_can_judge)]
+    """Splits to compile; the headline comes from test, or from validation if test is not among them."""
+    max_train_modules: Positive
+    """Training modules evaluated at most, sampled reproducibly."""
+    programs: str | None
+    """Folder of recipes of programs that are built under every policy and run under valgrind, so that executed
+    instructions stand beside sizes. Null: none run, unless ``make programs`` is called, which takes config/programs."""
+    resamples: Annotated[int, Field(ge=100)]
+    """Bootstrap resamples."""
+    confidence: Annotated[float, Field(gt=0.5, lt=1.0)]
+    """Coverage of the intervals."""
+    max_failed_share: Share
+    """A larger share of modules that cannot be evaluated ends the run."""
+
+
+class HeadroomConfig(Section):
+    """Search for smaller modules, decision by decision; nothing in the default run reads it."""
+
+    splits: Annotated[list[Literal["train", "validation", "test"]], AfterValidator(unique)] = Field(min_length=1)
+    """Splits to draw modules from."""
+    modules: Positive
+    """Modules searched at most, sampled reproducibly."""
+    max_questions: Positive
+    """Modules with more questions under the heuristic are left out; so are those without any."""
+    budget: Positive
+    """Compiles per module at most."""
+    flips_per_round: Positive
+    """Answers of a module that are flipped side by side, before the helpful ones are combined."""
+    known_trees: bool
+    """Also begin with the best compile in the response trees. The results then depend on what earlier runs left."""
+
+
+class CompilerWheel(Section):
+    """A compiler from a wheel of ziglang on the package index."""
+
+    version: str = Field(min_length=1)
+    """Version of ziglang; which LLVM it holds, docs/generalisation.md tells."""
+    sha256: dict[str, Annotated[str, Field(pattern="^[0-9a-f]{64}$")]] = Field(min_length=1)
+    """Hash of the wheel for each kind of machine, as ``uname -m`` names it."""
+
+
+class TrainSet(Section):
+    """Modules that policies are trained on."""
+
+    languages: Languages
+    """As ``train.languages``, but their policies are asked in every language."""
+    modules: Positive
+    """Instead of ``marginal.modules``, so that trainings on all sets can ask for equally many compiles."""
+
+
+class GeneralisationConfig(Section):
+    """Policies on other languages and under other compilers; nothing in the default run reads it."""
+
+    compilers: dict[Annotated[str, Field(pattern="^llvm[0-9]+$")], CompilerWheel]
+    """Compilers beside that of ``toolchain``, which is called main."""
+    train_sets: dict[Annotated[str, Field(pattern="^[a-z0-9+]+$")], TrainSet] = Field(min_length=1)
+    """What to train on, by name; with train.seeds each."""
+    across: str
+    """The train set that is used with every compiler, and whose policies are tested with every compiler."""
+
+    @model_validator(mode="after")
+    def _check_across(self) -> "GeneralisationConfig":
+        if self.across not in self.train_sets:
+            raise ValueError(f"across must name one of train_sets ({', '.join(self.train_sets)})")
+        return self
+
+
+class RangeConfig(Section):
+    """What a study may give a setting: a number between two ends, or one of some values."""
+
+    low: int | float | None = None
+    """Least value. If both ends are whole numbers, all values are."""
+    high: int | float | None = None
+    """Greatest value."""
+    log: bool = False
+    """Whether values spread evenly by their logarithm."""
+    choices: Annotated[list[Any], Field(min_length=1)] | None = None
+    """Values to choose from, of any kind and in no order."""
+
+    @model_validator(mode="after")
+    def _check_form(self) -> "RangeConfig":
+        if (self.low is None) != (self.high is None) or (self.low is None) == (self.choices is None):
+            raise ValueError("give low and high, or choices")
+        if self.low is not None and self.high is not None:
+            if not self.low < self.high:
+                raise ValueError(f"nothing lies between low {self.low} and high {self.high}")
+            if self.log and self.low <= 0:
+                raise ValueError(f"logarithms need a low above 0, not {self.low}")
+        return self
+
+    @property
+    def ends(self) -> list[Any]:
+        """Values that stand for all of them: if a setting takes these, it takes those between."""
+        return [self.low, self.high] if self.choices is None else self.choices
+
+
+class PruningConfig(Section):
+    """When a trial ends early: when it has been worse than others at every step so far."""
+
+    percentile: Annotated[float, Field(gt=0.0, lt=100.0)]
+    """It ends if its best validation reward so far is below this percentile of finished trials at the same step."""
+    startup_trials: Positive
+    """Finished trials that it takes to judge one."""
+    warmup_steps: Annotated[int, Field(ge=0)]
+    """Steps of a training (generations, rounds) before which none is judged."""
+
+
+class SweepConfig(Section):
+    """Trainings under settings that vary, side by side; nothing in the default run reads it."""
+
+    sampler: Literal["grid", "tpe"]
+    """``grid`` takes every combination in ``points``; ``tpe`` is a study: Optuna chooses trials in ``ranges``, each by
+    what the ones before it have gained on validation."""
+
+    tasks: dict[Annotated[str, Field(pattern="^[a-z][a-z0-9-]*$")], list[str]]
+    """By name, presets that are laid over the configuration, in order; all points are made under each. Empty takes the
+    configuration as it is."""
+    learners: Annotated[list[LearnerName], AfterValidator(unique)] = Field(min_length=1)
+    """Learners to compare; what they start from is trained along."""
+    seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], AfterValidator(unique)] = Field(min_length=1)
+    """Seeds of every training."""
+    points: dict[str, Annotated[list[Any], Field(min_length=1)]]
+    """For ``grid``: values of settings, each named as in ``es.step_size``; every combination is a point."""
+    ranges: dict[str, RangeConfig]
+    """For ``tpe``: what each setting may be."""
+    trials: Positive
+    """Trials of a study."""
+    random_trials: Positive
+    """Of these, the first, which are drawn at random."""
+    parallel: Positive
+    """Trials that are chosen together, before any of them has run. They can run side by side."""
+    pruning: PruningConfig | None
+    """When trials end early; null lets all of them finish."""
+
+
+class GccConfig(Section):
+    """A stock GCC whose redundancy eliminations are chosen through its debug counters."""
+
+    command: str = Field(min_length=1)
+    """``auto`` takes gcc from the path; else a command or path."""
+    optimization: Literal["-O1", "-O2", "-O3", "-Os"]
+    """Level of all compiles."""
+    counter: Literal["pre_insn"]
+    """Debug counter that is driven; the one whose values keep their meaning, see mlgo/jit/gcc/counters.py."""
+    unit: Literal["function", "translation_unit"]
+    """What a choice is made for. Functions of a translation unit share compiles."""
+    candidate: Literal["expression", "instruction"]
+    """What is chosen: an expression, with all instructions of a function that compute it redundantly, or each such
+    instruction. The first elimination of an expression pays for a register and for copies, further ones hardly do."""
+    score: Literal["text_bytes", "function_bytes", "instructions"]
+    """What is to be small: text of the object, code of the functions without the gaps that align them, or what the
+    program executes. For the last, projects are runnable programs, as those in config/programs; it needs valgrind."""
+    timeout_s: PositiveFloat
+    """Deadline of one compile."""
+
+    @model_validator(mode="after")
+    def _check_score(self) -> "GccConfig":
+        if (self.unit, self.score) == ("function", "text_bytes"):
+            raise ValueError("a function has no text of its own; choose score function_bytes")
+        return self
+
+
+class SuperPmiConfig(Section):
+    """A Checked .NET JIT, driven by SuperPMI on recorded methods."""
+
+    core_root: str | None
+    """Folder with superpmi and the JIT; null where neither is used."""
+    collection: str | None
+    """Recorded methods, a file that ends in .mch; made by a runtime whose JIT interface is the same."""
+    command: list[str]
+    """Command of superpmi; empty takes the one in ``core_root``."""
+    jit: str | None
+    """The JIT; null takes the one in ``core_root``."""
+    request_timeout_s: PositiveFloat
+    """Deadline of one compile."""
+    startup_timeout_s: PositiveFloat
+    """Deadline of the first, which opens collection and JIT."""
+    max_restarts: Annotated[int, Field(ge=0)]
+    """A method is given up once superpmi had to be started anew this often for it."""
+    max_methods: Positive
+    """Eligible methods taken at most, sampled reproducibly."""
+    validation_share: Share
+    """Of the methods of each number of candidates."""
+    test_share: Share
+    """Of the methods of each number of candidates."""
+
+
+class CseConfig(Section):
+    """Choice of redundancy eliminations; read by the tasks gcc-pre and jit-cse only."""
+
+    min_viable: Positive
+    """Units with fewer viable candidates are left out."""
+    max_candidates: Annotated[int, Field(ge=1, le=64)]
+    """So are units with more candidates."""
+    max_exhaustive: Annotated[int, Field(ge=0, le=16)]
+    """All subsets are tried for labels where there are at most so many viable candidates."""
+    max_trials: Positive
+    """Compiles of the hill climb for a label elsewhere, at most."""
+    imitate: Literal["labels", "heuristic"]
+    """Whose choices learner bc imitates."""
+    orders: Positive
+    """Random orders in which it sees the choice of each unit."""
+    margins: list[Annotated[float, Field(ge=0.0)]] = Field(min_length=1)
+    """Savings, in percent of the heuristic's score, that learner marginal asks of a candidate before it is chosen; the
+    one that is best on the validation units is kept."""
+    max_effect: PositiveFloat
+    """Effects beyond this, in percent of the heuristic's score, count as this."""
+    sb3_steps: Annotated[int, Field(ge=2)]
+    """Choices that learner sb3 makes in training, at least."""
+    gcc: GccConfig
+    """The compiler of task gcc-pre."""
+    superpmi: SuperPmiConfig
+    """The compiler of task jit-cse."""
+
+    def described(self) -> dict[str, Any]:
+        """As plain values for the provenance, without paths."""
+        return self.model_dump(exclude={"superpmi": {"core_root", "collection", "command", "jit"}})
+
+
+class Config(Section):
+    """The whole configuration, the learners' sections apart; `config_model` adds these under their learners' names."""
+
+    seed: Annotated[int, Field(ge=0)]
+    """Root of all randomness outside training."""
+    task: Annotated[
+        str, AfterValidator(_is_task), Field(json_schema_extra=lambda schema: schema.update(enum=PROBLEMS.names()))
+    ]
+    """Decision problem."""
+    toolchain: str = Field(min_length=1)
+    """``auto`` and ``ziglang`` take the compiler inside the ziglang wheel; else the path of a clang, 17 or newer."""
+    target: str = Field(min_length=1)
+    """Target triple of all code, so that every machine makes the same bytes."""
+    compile: CompileConfig
+    corpus: CorpusConfig
+    baseline: BaselineConfig
+    policy: PolicyConfig
+    train: TrainConfig
+    replay: ReplayConfig
+    workers: WorkersConfig
+    evaluate: EvaluateConfig
+    headroom: HeadroomConfig
+    generalisation: GeneralisationConfig
+    sweep: SweepConfig
+    cse: CseConfig
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """The section of a learner."""
+
+    @model_validator(mode="after")
+    def _check_learners(self) -> "Config":
+        kind, values = PROBLEMS.get(self.task).kind, self.model_dump()
+        for name in self.train.algorithms:
+            if kind not in LEARNERS.get(name).sections:
+                raise ValueError(f"train.algorithms: there is no {name} for task {self.task}")
+            if values.get(name) is None and LEARNERS.get(name).section is not None:
+                raise ValueError(f"train.algorithms: {name} needs its section {name}")
+        for name in LEARNERS.names():
+            _check_starts(name, values)
+        return self
+
+
+def _check_starts(name: str, values: Mapping[str, Any]) -> None:
+    """Refuse a learner that would start from an unknown one, or in the end from itself."""
+    chain = [name]
+    while LEARNERS.get(chain[-1]).section is None or values.get(chain[-1]) is not None:
+        start = LEARNERS.get(chain[-1]).start(values)
+        if start is None:
+            return
+        if start not in LEARNERS.names():
+            raise ValueError(f"{chain[-1]}.start: unknown learner {start!r}; known: {', '.join(LEARNERS.names())}")
+        if start == name:
+            named = " and ".join(f"{one}.start" for one in chain)
+            raise ValueError(f"{named} name each other; let one of them start from bc")
+        if start in chain:
+            return  # a circle without this one, which is refused by itself
+        chain.append(start)
+
+
+@functools.cache
+def config_model() -> type[Config]:
+    """The whole configuration with a section for each learner.
+
+    A section may be left out if it belongs to a learner of another package, or if all of its settings have defaults.
+
+    Raises:
+        ConfigError: a learner of another package cannot be loaded.
+    """
+    sections: dict[str, Any] = {}
+    for name in LEARNERS.names():
+        section = LEARNERS.get(name).section
+        if section is not None:
+            sections[name] = _field_of(section, required=name in LEARNERS.built_in)
+    return create_model("Config", __base__=Config, __doc__="The whole configuration.", **sections)
+
+
+def _field_of(section: type[Section], required: bool) -> tuple[Any, Any]:
+    """Type and default of a learner's section: its own defaults where all settings have one, else none."""
+    if not any(field.is_required() for field in section.model_fields.values()):
+        return section, section()
+    return (section, ...) if required else (section | None, None)
+
+
+SectionType = TypeVar("SectionType", bound=Section)
+
+
+def parse_config(values: Any, source: str = "configuration") -> Config:
+    """Validate a whole configuration.
+
+    Raises:
+        ConfigError: with one line per mistake, each naming the key.
+    """
+    config = _validate(config_model(), values, source)
+    owners: dict[str, str] = {}
+    for split, projects in config.corpus.splits.model_dump().items():
+        for project in projects:
+            if project in owners:
+                raise ConfigError(
+                    f"{source}: project {project!r} is named twice in corpus.splits ({owners[project]} and {split}); "
+                    "take it out of one of them"
+                )
+            owners[project] = split
+    return config
+
+
+def parse_section(section: type[SectionType], values: Any, source: str = "") -> SectionType:
+    """Validate one section.
+
+    Args:
+        section: what it should be.
+        values: as JSON and YAML give them.
+        source: named in messages; by default the section's class.
+
+    Raises:
+        ConfigError: not this section.
+    """
+    return _validate(section, values, source or section.__name__)
+
+
+class Settings:
+    """Some or all sections of a configuration, each checked when it is read.
+
+    Workflow rules hand programs a file with just the sections that these read, see `write_settings`. What a program
+    reads besides is then missing, so a rule cannot forget to run again when a setting changes.
+
+    Args:
+        values: nested mapping.
+        source: files that it comes from, for messages.
+    """
+
+    def __init__(self, values: Mapping[str, Any], source: str = "configuration") -> None:
+        self.values, self._source = values, source
+
+    def __contains__(self, key: str) -> bool:
+        found: Any = self.values
+        for part in key.split("."):
+            if not isinstance(found, Mapping) or part not in found:
+                return False
+            found = found[part]
+        return True
+
+    def value(self, key: str) -> Any:
+        """A setting by its dotted name, as in ``corpus.max_failed_share``.
+
+        Raises:
+            ConfigError: there is none of that name.
+        """
+        if key not in self:
+            raise ConfigError(f"{self._source}: key {key!r} is missing")
+        found: Any = self.values
+        for part in key.split("."):
+            found = found[part]
+        return found
+
+    def section(self, key: str, section: type[SectionType]) -> SectionType:
+        """A section by its dotted name.
+
+        Raises:
+            ConfigError: missing, or a mistake in it.
+        """
+        return parse_section(section, self.value(key), f"{self._source}: section {key}")
+
+
+def read_settings(path: Path, *overlays: Path) -> Settings:
+    """Read a configuration file, whole or in part, with presets laid over it in order.
+
+    Raises:
+        ConfigError: a file is unreadable, or no mapping.
+    """
+    values, source = _layered(path, *overlays)
+    if not isinstance(values, dict):
+        raise ConfigError(f"{source} is no mapping of sections")
+    return Settings(values, source)
+
+
+def write_settings(folder: Path, values: Mapping[str, Any], *keys: str) -> Path:
+    """Write some settings to a file that is named by what they are.
+
+    Args:
+        folder: of such files.
+        values: a whole configuration.
+        keys: dotted names of what to write, sections or single settings.
+
+    Returns:
+        The file. Its name changes when one of these settings does.
+
+    Raises:
+        ConfigError: there is no setting of one of the names.
+    """
+    chosen: dict[str, Any] = {}
+    for key in keys:
+        part: Any = Settings(values).value(key)
+        for name in reversed(key.split(".")):
+            part = {name: part}
+        chosen = merge(chosen, part)
+    path = folder / f"{content_hash(chosen)}.json"
+    if not path.exists():
+        place(path, json.dumps(chosen, indent=2).encode())
+    return path
+
+
+def load_config(path: Path, *overlays: Path) -> Config:
+    """Read a configuration file, with overlays (presets) laid over it in order.
+
+    Raises:
+        ConfigError: unreadable or invalid.
+    """
+    return parse_config(*_layered(path, *overlays))
+
+
+def _layered(*paths: Path) -> tuple[Any, str]:
+    """Values of files that are laid over each other, in order; and their names."""
+    return functools.reduce(merge, map(read_yaml, paths)), " + ".join(map(str, paths))
+
+
+def merge(base: Any, overlay: Any) -> Any:
+    """Lay one nested mapping over another; lists and scalars are replaced."""
+    if isinstance(base, dict) and isinstance(overlay, dict):
+        merged = {key: merge(value, overlay[key]) if key in overlay else value for key, value in base.items()}
+        return merged | {key: value for key, value in overlay.items() if key not in base}
+    return overlay
+
+
+def read_yaml(path: Path) -> Any:
+    """Read a YAML file; a name that ends in ``.json`` stands for JSON, whose small numbers YAML takes for words.
+
+    Raises:
+        ConfigError: missing or not YAML.
+    """
+    try:
+        text = path.read_text()
+        return json.loads(text) if path.suffix == ".json" else yaml.load(text, Loader=_LOADER)
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(f"{path} is not YAML: {error}") from error
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON schema of a whole configuration."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **config_model().model_json_schema()}
+
+
+def _validate(section: type[SectionType], values: Any, source: str) -> SectionType:
+    try:
+        return section.model_validate(values)
+    except ValidationError as error:
+        lines = [_explain(item, section) for item in error.errors()]
+        raise ConfigError(f"{source}: " + "; ".join(lines)) from None
+
+
+def _explain(item: Any, section: type[Section]) -> str:
+    key = ".".join(str(part) for part in item["loc"]) or "the whole"
+    if item["type"] == "extra_forbidden":
+        return f"unknown key {key!r}; known here: {', '.join(_siblings(section, item['loc']))}"
+    if item["type"] == "missing":
+        return f"key {key!r} is missing"
+    return f"{key}: {item['msg'][0].lower()}{item['msg'][1:]}, got {item['input']!r:.80}"
+
+
+def _siblings(section: type[BaseModel], location: tuple[str | int, ...]) -> list[str]:
+    parts = iter(location[:-1])
+    for part in parts:
+        annotation = section.model_fields[str(part)].annotation
+        if get_origin(annotation) is dict:  # sections by name
+            next(parts, None)
+            annotation = get_args(annotation)[1]
+        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+            return []
+        section = annotation
+    return sorted(section.model_fields)

@@ -1,0 +1,275 @@
+"""Files written whole or not at all, JSON, and hashes of content."""
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlgo.errors import ArtifactError
+
+_MAX_JSON_BYTES = 1 << 26
+_MAX_ARRAY_BYTES = 1 << 30
+_TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]+\.tmp")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON as `json_text` has it."""
+    write_text(path, json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """Indented JSON with a closing line feed, keys in the given order."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def read_json(path: Path) -> Any:
+    """Read JSON.
+
+    Raises:
+        ArtifactError: missing, not readable, not JSON, nested too deeply, or larger than any file of this package.
+    """
+    try:
+        _check_size(path, _MAX_JSON_BYTES)
+        return json.loads(path.read_text())
+    except FileNotFoundError as error:
+        raise ArtifactError(f"{path} is missing; run the stage that makes it") from error
+    except OSError as error:
+        raise ArtifactError(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError(f"{path} is not JSON ({error}); delete it and run its stage") from error
+
+
+def read_array(path: Path, max_bytes: int = _MAX_ARRAY_BYTES) -> np.ndarray:
+    """Read the array of an ``.npy`` file; never takes more memory than the file is long.
+
+    Args:
+        path: file to read.
+        max_bytes: size above which the file is not read.
+
+    Returns:
+        The array in memory, of the file's dtype and shape [...]; never Python objects.
+
+    Raises:
+        ArtifactError: missing, too large, or not such a file.
+    """
+    try:
+        _check_size(path, max_bytes)
+        with np.errstate(over="ignore"):  # of a size that no file has
+            return np.array(np.lib.format.open_memmap(path, mode="r"))
+    except FileNotFoundError as error:
+        raise ArtifactError(f"{path} is missing; run the stage that makes it") from error
+    except Exception as error:  # NumPy reads the header as Python text, so there is no list of what it may raise
+        reason = " ".join(str(error).split())[:200]
+        raise ArtifactError(f"{path} is not a readable array ({reason}); delete it and run its stage") from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write UTF-8 text atomically."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write bytes atomically."""
+    write_atomically(path, lambda temporary: _write_whole(temporary, data))
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Let ``write`` fill a temporary file beside ``path``, then rename it into place.
+
+    Raises:
+        ArtifactError: the disk is full or the place is not writable. Nothing half-written stays behind.
+    """
+    _fill(Draft(path), write)
+
+
+def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
+    """Let ``write`` fill a temporary folder beside ``folder``, then rename it; raises as `write_atomically`."""
+    _fill(Draft(folder, is_folder=True), write)
+
+
+def _fill(draft: "Draft", write: Callable[[Path], object]) -> None:
+    with draft.filling():
+        write(draft.path)
+    draft.place()
+
+
+def place(path: Path, data: bytes, mode: int = 0o644) -> None:
+    """Write a file that several processes may write at once: whole, by one of them; one that is there already stays.
+
+    Raises:
+        OSError: the place is not writable, or full.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        Path(temporary).chmod(mode)
+        with contextlib.suppress(FileExistsError):
+            os.link(temporary, path)
+    finally:
+        Path(temporary).unlink()
+
+
+class Draft:
+    """A file or folder that is being written and shall become ``target``, whole or not at all.
+
+    Several threads and processes may draft the same target; the last to finish wins. A draft is locked while its writer
+    lives. One that a kill has left behind is removed by the next process that writes the same target.
+
+    Attributes:
+        path: the temporary file or folder, beside the target.
+
+    Args:
+        target: path when it is finished; a folder is replaced as a whole.
+        is_folder: what it is.
+
+    Raises:
+        ArtifactError: the disk is full or the place is not writable.
+    """
+
+    def __init__(self, target: Path, *, is_folder: bool = False) -> None:
+        self._target, self._is_folder = target, is_folder
+        self._descriptor = -1
+        self.path = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+        with self.filling():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _remove_leftovers(target)
+            if is_folder:
+                self.path.mkdir()
+            kind = os.O_DIRECTORY if is_folder else os.O_CREAT | os.O_EXCL | os.O_RDWR
+            self._descriptor = os.open(self.path, kind | os.O_CLOEXEC, 0o666)
+            with contextlib.suppress(OSError):  # a file system without locks: nothing is ever removed there
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+
+    @contextlib.contextmanager
+    def filling(self) -> Iterator[None]:
+        """Work on the draft; it is removed when that fails.
+
+        Raises:
+            ArtifactError: the disk is full or the place is not writable.
+        """
+        try:
+            yield
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                self.discard()
+            path = self._target
+            if error.errno == errno.ENOSPC:
+                raise ArtifactError(
+                    f"no space left on the device while writing {path}; free some and run again"
+                ) from error
+            raise ArtifactError(f"cannot write {path}: {error.strerror or error}") from error
+        except BaseException:
+            self.discard()
+            raise
+
+    def place(self) -> None:
+        """Give the draft its name.
+
+        Raises:
+            ArtifactError: the place is not writable.
+        """
+        with self.filling():
+            if self._is_folder and self._target.exists():
+                shutil.rmtree(self._target)
+            self.path.replace(self._target)
+        self._unlock()
+
+    def discard(self) -> None:
+        """Remove the draft."""
+        self._unlock()
+        _remove(self.path)
+
+    def _unlock(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+_leftovers: dict[Path, dict[str, list[Path]]] = {}
+"""Drafts by target name that each folder held when this process first wrote there. A list for each folder and not for
+each target, because some folders hold thousands of files."""
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove drafts of a target whose writers are gone."""
+    folder = target.parent
+    if folder not in _leftovers:
+        found: dict[str, list[Path]] = {}
+        for entry in os.scandir(folder):
+            match = _TEMPORARY.fullmatch(entry.name)
+            if match and not entry.is_symlink():
+                found.setdefault(match["name"], []).append(Path(entry.path))
+        _leftovers[folder] = found
+    for path in _leftovers[folder].pop(target.name, []):
+        with contextlib.suppress(OSError):
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while its writer lives
+                _remove(path)
+            finally:
+                os.close(descriptor)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _check_size(path: Path, max_bytes: int) -> None:
+    if (num_bytes := path.stat().st_size) > max_bytes:
+        raise ValueError(f"{num_bytes} bytes, where {max_bytes} are the most")
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys and no spaces: equal values give equal text."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def hash64(data: bytes) -> int:
+    """64 bits of BLAKE2b, unsigned, for tables that compare many names or texts."""
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
+
+
+def content_hash(value: Any) -> str:
+    """Short hash of a JSON value, for keys and folder names."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:16]
+
+
+def source_hash() -> str:
+    """Hash of this package's own source, for what must not outlive a change of the code."""
+    root = Path(__file__).parents[1]
+    return content_hash([[str(path.relative_to(root)), file_sha256(path)] for path in sorted(root.rglob("*.py"))])
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's bytes, hexadecimal.
+
+    Raises:
+        ArtifactError: the file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ArtifactError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _write_whole(temporary: Path, data: bytes) -> None:
+    with temporary.open("wb") as file:
+        file.write(data)
+        file.flush()

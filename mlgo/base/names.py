@@ -1,0 +1,87 @@
+"""Names of projects and trained policies, as folders, tables and JSON hold them: made and read here alone."""
+
+import re
+from typing import NamedTuple
+
+from mlgo.errors import ArtifactError
+
+_POLICY = re.compile(r"(?P<learner>.+)-s(?P<seed>\d+)")
+_LINEAGE = re.compile(r"(?P<compiler>.+)-(?P<train_set>[^-]+)")
+
+
+class ProjectName(NamedTuple):
+    """A project of a corpus; its text is ``<recipe>`` or ``<recipe>@<form>``, such as ``zlib`` or ``zlib@whole``.
+
+    Attributes:
+        recipe: name of its recipe, without ``.yaml``.
+        form: what its modules are, by the names of ``corpus.form``; empty for that setting itself.
+    """
+
+    recipe: str
+    form: str
+
+    @classmethod
+    def of(cls, text: str) -> "ProjectName":
+        """Read such a text."""
+        recipe, _, form = text.partition("@")
+        return cls(recipe, form)
+
+
+class PolicyName(NamedTuple):
+    """A policy by what trained it; its text is ``<learner>-s<seed>``, such as ``es-s0``.
+
+    Attributes:
+        learner: what trained it; in a sweep the name of the point.
+        seed: of the training.
+    """
+
+    learner: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.learner}-s{self.seed}"
+
+    @classmethod
+    def find(cls, text: str) -> "PolicyName | None":
+        """Read such a text; None if it names no policy, for example ``never`` or ``es-mean``."""
+        match = _POLICY.fullmatch(text)
+        return cls(match["learner"], int(match["seed"])) if match else None
+
+    @classmethod
+    def of(cls, text: str) -> "PolicyName":
+        """Read the name of a policy's folder.
+
+        Raises:
+            ArtifactError: it is none.
+        """
+        found = cls.find(text)
+        if found is None:
+            raise ArtifactError(f"{text!r} names no policy; its folder must be called <learner>-s<seed>, like es-s0")
+        return found
+
+
+class Lineage(NamedTuple):
+    """What a policy of a generalisation run was trained with; its text is ``<compiler>-<train set>``.
+
+    Attributes:
+        compiler: as the workflow calls it, such as ``main`` or ``llvm19``.
+        train_set: key of ``generalisation.train_sets``.
+    """
+
+    compiler: str
+    train_set: str
+
+    def __str__(self) -> str:
+        return f"{self.compiler}-{self.train_set}"
+
+    @classmethod
+    def of(cls, learner: str) -> "Lineage":
+        """Read the learner of a policy of such a run.
+
+        Raises:
+            ArtifactError: it is none.
+        """
+        match = _LINEAGE.fullmatch(learner)
+        if match is None:
+            raise ArtifactError(f"{learner!r} names no training of a generalisation run, like main-both")
+        return cls(match["compiler"], match["train_set"])

@@ -1,0 +1,131 @@
+"""Files of the Python package index: pinned, verified, kept for offline work."""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from mlgo.base.files import Draft, file_sha256
+from mlgo.errors import PackageError
+
+if TYPE_CHECKING:
+    from pypi_simple import DistributionPackage, PyPISimple
+
+_TIMEOUT_S = 60.0
+_KINDS = {"sdist": "source distribution", "wheel": "wheel"}
+
+
+@dataclass(frozen=True)
+class Package:
+    """One file of the index.
+
+    Attributes:
+        name: project on the index.
+        version: its version.
+        sha256: hash of the file.
+        kind: source distribution or wheel.
+    """
+
+    name: str
+    version: str
+    sha256: str
+    kind: Literal["sdist", "wheel"]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+def canonical_name(name: str) -> str:
+    """The one spelling of a project's name that PEP 503 takes all others for."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def fetch_package(package: Package, cache_dir: Path) -> Path:
+    """Return the verified file, from the cache or from the index.
+
+    The index is the one that pip would use by its environment (``PIP_INDEX_URL``), else the public one.
+
+    Args:
+        package: what to fetch.
+        cache_dir: folder of downloads, shared by all runs.
+
+    Raises:
+        PackageError: not cached and not reachable, unknown to the index, or of another hash.
+    """
+    cached = sorted(cache_dir.glob(f"{package.sha256}-*"))
+    if cached:
+        _verify(cached[0], package)
+        return cached[0]
+    cache_dir.mkdir(parents=True, exist_ok=True)
+    return _download(package, cache_dir)
+
+
+def pin_package(name: str, version: str, kind: Literal["sdist", "wheel"]) -> Package:
+    """A package with the hash that the index gives today; write it down to have the same file tomorrow.
+
+    Raises:
+        PackageError: the index cannot be reached, does not know it, or gives no hash.
+    """
+    unpinned = Package(name, version, "", kind)
+    with _index(unpinned, f"{unpinned} is not pinned") as index:
+        found = [one.digests["sha256"] for one in _offered(index, unpinned) if "sha256" in one.digests]
+    if not found:
+        raise PackageError(f"the package index gives no sha256 for {unpinned}")
+    return replace(unpinned, sha256=found[0])
+
+
+def _download(package: Package, cache_dir: Path) -> Path:
+    remedy = f"connect once, or put the file there as {package.sha256}-<file name>"
+    with _index(package, f"{package} is not in {cache_dir}", remedy) as index:
+        offered = _offered(index, package)
+        matching = [one for one in offered if one.digests.get("sha256") == package.sha256] or offered
+        target = cache_dir / f"{package.sha256}-{matching[0].filename}"
+        draft = Draft(target)
+        try:
+            index.download_package(matching[0], draft.path, timeout=_TIMEOUT_S)
+            _verify(draft.path, package)
+            draft.place()
+        finally:
+            draft.discard()
+        return target
+
+
+@contextmanager
+def _index(package: Package, situation: str, remedy: str = "connect once") -> Iterator["PyPISimple"]:
+    """The index that pip would use; what goes wrong with it in words, which begin with the situation."""
+    # Imported here: only fetching needs the network stack.
+    import requests
+    from pypi_simple import PYPI_SIMPLE_ENDPOINT, DigestMismatchError, NoSuchProjectError, PyPISimple
+
+    try:
+        with PyPISimple(os.environ.get("PIP_INDEX_URL") or PYPI_SIMPLE_ENDPOINT) as index:
+            yield index
+    except NoSuchProjectError as error:
+        raise PackageError(f"the package index knows no project {package.name!r}; mend the name") from error
+    except DigestMismatchError as error:
+        raise PackageError(f"{package} arrived damaged; run again") from error
+    except requests.RequestException as error:
+        kind = type(error).__name__
+        raise PackageError(f"{situation} and the package index cannot be reached ({kind}); {remedy}") from error
+    except OSError as error:
+        raise PackageError(f"cannot store {package.name}: {error.strerror or error}") from error
+
+
+def _offered(index: "PyPISimple", package: Package) -> list["DistributionPackage"]:
+    page = index.get_project_page(package.name, timeout=_TIMEOUT_S)
+    offered = [one for one in page.packages if one.package_type == package.kind and one.version == package.version]
+    if not offered:
+        raise PackageError(f"{package} has no {_KINDS[package.kind]} on the index; pin another version")
+    return offered
+
+
+def _verify(path: Path, package: Package) -> None:
+    found = file_sha256(path)
+    if found != package.sha256:
+        raise PackageError(
+            f"{package}: the file's sha256 is {found}, but {package.sha256} is pinned; "
+            f"delete {path} if it was damaged, else check what pins it"
+        )

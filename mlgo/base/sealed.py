@@ -1,0 +1,163 @@
+"""The sealed test set: projects that nothing is trained on, chosen on or tuned on (docs/sealed.md).
+
+``config/sealed.yaml`` lists them, and the folder of the same name holds their recipes. A project is known by the name
+that the package index gives it, in any spelling, and by the hash of its source distribution.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, field_validator
+
+from mlgo.base.config import Config, Section, parse_section, read_yaml, unique
+from mlgo.base.languages import Language
+from mlgo.base.names import ProjectName
+from mlgo.base.packages import canonical_name
+from mlgo.errors import ConfigError
+
+SEALED = Path("config/sealed.yaml")
+"""The list, in a working copy."""
+
+_WHEEL = "wheel/*.whl"
+"""What a captured project's folder keeps of a wheel; the file's name begins with that of the project."""
+
+
+class SealedProject(Section):
+    """One project of the set."""
+
+    name: str = Field(min_length=1)
+    """Of its recipe, without ``.yaml``."""
+    language: Language
+    """What most of its instructions are written in."""
+    domain: str
+    """What it is for, in a word or two."""
+    holds: str
+    """The libraries whose sources it has."""
+
+
+class SealedSet(Section):
+    """The projects, and how they were chosen."""
+
+    date: str
+    """When the criteria were written down."""
+    criteria: list[str]
+    """What a project must be; none of it is known from a policy."""
+    projects: list[SealedProject]
+    """The projects."""
+
+    @field_validator("projects")
+    @classmethod
+    def _named_once(cls, projects: list[SealedProject]) -> list[SealedProject]:
+        unique([canonical_name(project.name) for project in projects])
+        return projects
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the projects, sorted."""
+        return sorted(project.name for project in self.projects)
+
+    def holds(self, project: str) -> bool:
+        """Whether a project is one of these, under any spelling of its name."""
+        return canonical_name(project) in {canonical_name(name) for name in self.names}
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a recipe makes a project of.
+
+    Attributes:
+        recipe: its file.
+        names: of the file, of the project on the package index, and of a wheel that was captured; canonical.
+        sha256: of the source distribution; empty where none is named.
+    """
+
+    recipe: Path
+    names: frozenset[str]
+    sha256: str
+
+    def same_as(self, other: "Identity") -> str:
+        """What two recipes have in common, in words; empty if they are of two projects."""
+        if common := sorted(self.names & other.names):
+            return f"project {common[0]}"
+        return f"source distribution {self.sha256[:12]}" if self.sha256 and self.sha256 == other.sha256 else ""
+
+
+def load_sealed(path: Path = SEALED) -> SealedSet:
+    """Read the list; an empty one where there is no such file.
+
+    Raises:
+        ConfigError: it is no such list, or a project has no recipe.
+    """
+    if not path.exists():
+        return SealedSet(date="", criteria=[], projects=[])
+    found = parse_section(SealedSet, read_yaml(path), str(path))
+    for name in found.names:
+        if not (recipe := path.with_suffix("") / f"{name}.yaml").is_file():
+            raise ConfigError(f"{path} names {name}, but there is no {recipe}")
+    return found
+
+
+def check_corpus(config: Config, sealed: Path = SEALED) -> None:
+    """Refuse a corpus with a project in two splits, or with one of the sealed test set.
+
+    A recipe that is not there names nothing else than its file does; the stage that builds the project misses it.
+
+    Args:
+        config: the configuration.
+        sealed: the list.
+
+    Raises:
+        ConfigError: names both recipes.
+    """
+    check_projects(Path(config.corpus.recipes), config.corpus.splits.model_dump(), sealed)
+
+
+def check_projects(recipes: Path, splits: Mapping[str, Sequence[str]], sealed: Path = SEALED) -> None:
+    """The same for the projects of some splits, see `check_corpus`.
+
+    Args:
+        recipes: folder of their recipes.
+        splits: names of projects by split.
+        sealed: the list.
+
+    Raises:
+        ConfigError: names both recipes.
+    """
+    kept = [identity_of(sealed.with_suffix("") / f"{name}.yaml") for name in load_sealed(sealed).names]
+    seen: list[tuple[str, Identity]] = []
+    for split, one in _identities(recipes, splits):
+        for other in kept:
+            if what := one.same_as(other):
+                raise ConfigError(
+                    f"{one.recipe} (corpus.splits.{split}) is {what} of the sealed test set ({other.recipe} in "
+                    f"{sealed}); nothing is trained or chosen on it: take it out of corpus.splits.{split}"
+                )
+        for where, other in seen:
+            if where != split and (what := one.same_as(other)):
+                raise ConfigError(
+                    f"{other.recipe} (corpus.splits.{where}) and {one.recipe} (corpus.splits.{split}) are the same "
+                    f"{what}; a project is in one split: take it out of one of them"
+                )
+        seen.append((split, one))
+
+
+def identity_of(recipe: Path) -> Identity:
+    """Whom a recipe makes a project of; of a file that cannot be read its name alone.
+
+    Raises:
+        ConfigError: not YAML.
+    """
+    found = read_yaml(recipe) if recipe.exists() else {}
+    values: Mapping[str, Any] = found if isinstance(found, dict) else {}
+    names = [recipe.stem, str(values.get("name") or recipe.stem)]
+    if values.get("captured"):
+        names += [wheel.name.split("-")[0] for wheel in Path(str(values["captured"])).glob(_WHEEL)]
+    return Identity(recipe, frozenset(map(canonical_name, names)), str(values.get("sha256") or ""))
+
+
+def _identities(recipes: Path, splits: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Identity]]:
+    for split, projects in splits.items():
+        for project in projects:
+            yield split, identity_of(recipes / f"{ProjectName.of(project).recipe}.yaml")

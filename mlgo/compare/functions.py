@@ -1,0 +1,113 @@
+"""Register allocation function by function: who costs less where, and what the best choice for each would gain.
+
+Functions are allocated one after the other, each by itself. So the best of several ways of allocating can be taken for
+each function separately, and costs of modules are sums over their functions.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mlgo.compare.inference import Bootstrap
+from mlgo.compare.measured import ALL, Contender, Measured, Place, Row, compare_all
+from mlgo.evaluate.functions import function_costs
+from mlgo.host.tasks.task import HEURISTIC
+from mlgo.objects.measures import Measure, get_measure
+
+BEST = "best of all"
+"""For each function the least cost under the heuristic or any contender."""
+
+
+def function_measure(modules: Measured) -> Measure | None:
+    """The measure that is a sum over functions, if modules were measured by such a one."""
+    return next((one for name in modules.measures if (one := get_measure(name)).is_by_function), None)
+
+
+def measured_functions(modules: Measured, measure: Measure, baseline: pa.Table, evaluation: pa.Table) -> Measured:
+    """Bring functions of the judged modules together that anybody was asked about, or that cost anything under anybody.
+
+    Args:
+        modules: as of `evaluation.measured_modules`; tells the judged split's modules, and which compiles failed.
+        measure: what functions cost.
+        baseline: ``artifacts.FUNCTIONS`` of the references.
+        evaluation: ``artifacts.FUNCTIONS`` of the policies.
+
+    Returns:
+        Functions as items, with their project, ``number`` of the module and ``cost`` under the heuristic; costs without
+        the offset as detail ``cost``. `BEST` is the last contender.
+    """
+    judged = np.flatnonzero(modules.where(split=modules.judged) & np.isfinite(modules.baseline[measure.name])).tolist()
+    here = pc.field("project").isin(pa.array(sorted(set(modules.items["project"][judged])), pa.string()))
+    known = function_costs(baseline.filter(here), measure) | function_costs(evaluation.filter(here), measure)
+    names = [one.name for one in modules.contenders]
+    found = [
+        (module, function)
+        for module in judged
+        for function in dict.fromkeys(
+            function for name in (HEURISTIC, *names) for function in known.get(name, {}).get(modules.keys[module], {})
+        )
+    ]
+
+    def costs(*advisors: str) -> np.ndarray:
+        told = [
+            [known.get(name, {}).get(modules.keys[module], {}).get(function, 0.0) for module, function in found]
+            for name in advisors
+        ]
+        return np.array(told, np.float64).reshape(len(advisors), len(found))
+
+    number = np.array([module for module, _ in found], np.int64)
+    (plain,) = costs(HEURISTIC)
+    compiled = np.isfinite(modules.scores[measure.name])
+    under = np.where(compiled[:, number], costs(*names), np.nan)
+    best = np.minimum(np.fmin.reduce(under, axis=0, initial=np.inf), plain)
+    under = np.vstack([under, best])
+    return Measured(
+        [*modules.contenders, Contender(BEST)],
+        [f"{modules.keys[module]}: {function}" for module, function in found],
+        {
+            "split": np.full(len(found), modules.judged, object),
+            "project": modules.items["project"][number],
+            "number": number,
+            "cost": plain,
+        },
+        {measure.name: under + measure.offset},
+        {measure.name: plain + measure.offset},
+        np.ones(under.shape, bool),
+        {"cost": under},
+        {measure.name: best + measure.offset},
+    )
+
+
+def function_rows(
+    functions: Measured, modules: Measured, measure: Measure, bootstrap: Bootstrap
+) -> list[tuple[Row, Row]]:
+    """Compare each contender by function, and by module, with costs summed over functions.
+
+    Args:
+        functions: as of `measured_functions`.
+        modules: what that was made from.
+        measure: what functions cost.
+        bootstrap: makes the intervals.
+    """
+    number, name = functions.items["number"], measure.name
+    judged = modules.where(split=modules.judged) & np.isfinite(modules.baseline[name])
+
+    def summed(costs: np.ndarray) -> np.ndarray:
+        return measure.offset + np.bincount(number, costs, len(judged))
+
+    under = functions.details["cost"]
+    compiled = np.vstack([np.isfinite(modules.scores[name]), judged])
+    by_module = replace(
+        functions,
+        keys=modules.keys,
+        items={"project": modules.items["project"]},
+        scores={name: np.where(compiled, np.array([summed(costs) for costs in under]), np.nan)},
+        baseline={name: summed(functions.items["cost"])},
+        asked=np.ones(compiled.shape, bool),
+        best={name: summed(under[-1])},
+    )
+    one_by_one = compare_all(functions, [Place(modules.judged, "functions", functions.where())], bootstrap)
+    whole = compare_all(by_module, [Place(modules.judged, ALL, judged)], bootstrap)
+    return list(zip(one_by_one, whole, strict=True))

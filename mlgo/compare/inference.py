@@ -1,0 +1,477 @@
+"""All inference: gains over a baseline with intervals over projects and seeds, tests, and what may be said.
+
+What is compared are scores of the same items, less is better: sizes of linked files, modules or projects, costs of
+functions. Items belong to projects. Items of one project resemble each other, so a project is one observation. Each
+step is written out in ``docs/statistics.md``.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from mlgo.base.config import EvaluateConfig, Settings
+from mlgo.base.seeding import generator
+
+Verdict = Literal["smaller", "larger", "no difference shown", "no verdict"]
+
+MIN_PROJECTS = 6
+"""Fewest projects that allow a verdict: if all go one way, a two-sided sign test says 2 * 0.5 ** 6 < 0.05."""
+
+MUCH = 1.005
+"""An item whose score exceeds so many times the baseline's is counted as larger by more than half a percent."""
+
+STREAM = ("report", "bootstrap")
+"""Name of the generator that draws all resamples, see `seeding.generator`."""
+
+_BATCH_ELEMENTS = 1 << 20
+"""Projects that one batch of resamples draws at most; bounds memory to some 10 MB per array."""
+
+_MOST_EXACT = 32
+"""Most differing projects of which all assignments of signs are counted; of more, some are drawn."""
+
+_DIGITS = 14
+"""Digits of logarithms that count: opposite changes of two seeds cancel, but for rounding."""
+
+
+class Gain(NamedTuple):
+    """A gain with its interval, as shares of the baseline: 0.01 means one percent less, negative means more.
+
+    Attributes:
+        value: the gain; None without items.
+        low: lower end of the interval; None where fewer than two projects could be resampled.
+        high: upper end.
+    """
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+class Tally(NamedTuple):
+    """How many have a lower score than under the baseline, the same, and a higher one."""
+
+    smaller: int = 0
+    equal: int = 0
+    larger: int = 0
+
+
+class Change(NamedTuple):
+    """What changed, and by which share of the baseline: 0.01 means one percent more."""
+
+    name: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """How intervals and tests are made.
+
+    Attributes:
+        resamples: sets of projects and seeds drawn with replacement; 0 for neither intervals nor tests.
+        confidence: coverage of the intervals, 0 to 1; what is missing to 1 is the level of the tests.
+        seed: root seed of the draws.
+    """
+
+    resamples: int
+    confidence: float
+    seed: int
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Bootstrap":
+        """As a configuration says."""
+        evaluate = settings.section("evaluate", EvaluateConfig)
+        return cls(evaluate.resamples, evaluate.confidence, settings.value("seed"))
+
+
+POINTS_ONLY = Bootstrap(0, 0.95, 0)
+"""No intervals and no tests."""
+
+DEFAULT = Bootstrap(10_000, 0.95, 0)
+"""As ``config/config.yaml`` has it, for pages that read no configuration."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Items of some projects under one contender, or under the seeds of a learner together, and under the baseline.
+
+    What is said of an item or a project under several seeds is said of the mean of its log ratios over the seeds.
+
+    Attributes:
+        num_compared: items compared.
+        num_failed: items left out: one of the scores is unknown, or one of them is 0 and the other is not.
+        num_seeds: policies taken together.
+        projects: how many projects have a lower, equal and higher sum of scores.
+        items: how many items have a lower, equal and higher score.
+        much_larger: items whose score rises by more than half a percent, see `MUCH`.
+        worst_project: the project whose sum rises most, or falls least; None without items.
+        worst_item: the same of the items.
+        policy_sum: sum of the scores over the items, mean over the seeds.
+        baseline_sum: sum of the baseline's scores.
+        best_sum: sum of the best known scores; None where they are not known.
+        mean_change: arithmetic mean of ``policy / baseline - 1`` over items and seeds; None without items.
+        total: ``1 - policy_sum / baseline_sum``.
+        geomean: ``1 - exp(mean)`` of the log ratios of the projects' sums, over projects and seeds.
+        median: ``1 - exp(median)`` over the projects, of the means over the seeds.
+        total_share: ``(baseline - policy) / (baseline - best)`` of the sums over the items with a best known score;
+            None where that is not lower.
+        geomean_share: the same of the log ratios of the projects' sums.
+        sign_p: two-sided p-value of the exact sign test over projects, see `sign_test`; None if none differs.
+        p: two-sided p-value of the sign-flip test over projects, see `sign_flip_test`; None where none was made.
+        corrected_p: the same by Holm's correction for ``num_tests`` comparisons; None where no verdict is allowed.
+        num_tests: comparisons that were corrected together; 0 where this is none of them.
+        level: of the test, 0.05 for intervals of 95 %.
+    """
+
+    num_compared: int
+    num_failed: int
+    num_seeds: int
+    projects: Tally
+    items: Tally
+    much_larger: int
+    worst_project: Change | None
+    worst_item: Change | None
+    policy_sum: float
+    baseline_sum: float
+    best_sum: float | None
+    mean_change: float | None
+    total: Gain
+    geomean: Gain
+    median: Gain
+    total_share: float | None
+    geomean_share: float | None
+    sign_p: float | None
+    p: float | None
+    corrected_p: float | None
+    num_tests: int
+    level: float
+
+    @property
+    def num_projects(self) -> int:
+        """Projects compared: what the intervals resample and the tests count."""
+        return sum(self.projects)
+
+    @property
+    def much_larger_share(self) -> float | None:
+        """Share of the items whose score rises by more than half a percent; None without items."""
+        return self.much_larger / self.num_compared if self.num_compared else None
+
+    @property
+    def verdict(self) -> Verdict:
+        """What may be said of the geometric mean by project.
+
+        A direction is named only if the interval is on one side of 0, so that other projects and other seeds would show
+        it, and the corrected p-value is below the level, so that looking at several comparisons did not find it.
+        """
+        _, low, high = self.geomean
+        if self.corrected_p is None or low is None or high is None:
+            return "no verdict"
+        if self.corrected_p < self.level and (low > 0.0 or high < 0.0):
+            return "smaller" if low > 0.0 else "larger"
+        return "no difference shown"
+
+    @property
+    def finding(self) -> str:
+        """The verdict in words, or why there is none."""
+        if self.num_projects < MIN_PROJECTS:
+            projects = f"{self.num_projects} project{'' if self.num_projects == 1 else 's'}"
+            return f"no verdict: {projects}, six are needed"
+        return "no verdict: not tested here" if self.verdict == "no verdict" else self.verdict
+
+    @property
+    def untested(self) -> "Comparison":
+        """The same as one that nothing is claimed about."""
+        return replace(self, corrected_p=None, num_tests=0)
+
+    def record(self) -> dict[str, Any]:
+        """All of it as plain values, for JSON."""
+        plain = {name: one._asdict() if hasattr(one, "_asdict") else one for name, one in vars(self).items()}
+        return {**plain, "num_projects": self.num_projects, "verdict": self.verdict}
+
+
+def compare(
+    policies: np.ndarray,
+    baseline: np.ndarray,
+    projects: np.ndarray,
+    bootstrap: Bootstrap,
+    names: Sequence[str] | None = None,
+    best: np.ndarray | None = None,
+) -> Comparison:
+    """Compare scores of items with those of the baseline, project by project.
+
+    An item counts only if it is usable under every seed. Then scores are summed over the items of each project. The
+    total weighs projects by their size, the geometric mean and the median count each once.
+
+    Args:
+        policies: float64 [num_items], scores under one contender, or [num_seeds, num_items], under the policies of
+            several seeds; NaN where unknown.
+        baseline: float64 [num_items], scores under the baseline; NaN where unknown.
+        projects: [num_items], name or number of each item's project.
+        bootstrap: how intervals and tests are made.
+        names: of the items, for the worst of them; else they are numbered.
+        best: float64 [num_items], best known scores; NaN where there is none.
+
+    Returns:
+        Tested by itself, see `correct` for several.
+    """
+    policies = np.atleast_2d(policies)
+    usable = np.all(np.isfinite(policies) & np.isfinite(baseline) & ((policies > 0) == (baseline > 0)), axis=0)
+    policies, baseline = policies[:, usable], baseline[usable]
+    kept: list[int] = np.flatnonzero(usable).tolist()
+    labels, number = np.unique(np.asarray(projects)[usable].astype(str), return_inverse=True)
+    after, before = by_project(policies, number), by_project(baseline[None], number)[0]
+    of_projects = np.round(log_ratios(after, before).mean(axis=0), _DIGITS)
+    of_items = np.round(log_ratios(policies, baseline).mean(axis=0), _DIGITS)
+    total, geomean, median = gains(after, before, bootstrap)
+    tested = bool(bootstrap.resamples) and len(before) > 0
+    p = sign_flip_test(of_projects, bootstrap) if tested else None
+    total_share, geomean_share = _shares(policies, baseline, number, None if best is None else best[usable])
+    return Comparison(
+        num_compared=len(baseline),
+        num_failed=int((~usable).sum()),
+        num_seeds=len(policies),
+        projects=_tally(of_projects),
+        items=_tally(of_items),
+        much_larger=int((of_items > round(math.log(MUCH), _DIGITS)).sum()),
+        worst_project=_worst(of_projects, labels.tolist()),
+        worst_item=_worst(of_items, [names[i] if names is not None else str(i) for i in kept]),
+        policy_sum=_mean_sum(policies),
+        baseline_sum=math.fsum(baseline),
+        best_sum=None if best is None else math.fsum(best[usable][np.isfinite(best[usable])]),
+        mean_change=float(np.mean(_ratios(policies, baseline) - 1.0)) if len(baseline) else None,
+        total=total,
+        geomean=geomean,
+        median=median,
+        total_share=total_share,
+        geomean_share=geomean_share,
+        sign_p=sign_test(of_projects) if tested else None,
+        p=p,
+        corrected_p=p if len(before) >= MIN_PROJECTS else None,
+        num_tests=int(tested and len(before) >= MIN_PROJECTS),
+        level=round(1.0 - bootstrap.confidence, 12),  # 1 - 0.95 is a little more than 0.05
+    )
+
+
+def correct(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Correct the p-values of comparisons that stand together; those that allow no verdict are none of them."""
+    tested = [one for one in comparisons if one.corrected_p is not None]
+    adjusted = iter(holm([one.p for one in tested if one.p is not None]))
+    return [
+        one if one.corrected_p is None else replace(one, corrected_p=next(adjusted), num_tests=len(tested))
+        for one in comparisons
+    ]
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust p-values so that the chance of any false claim among them stays below the level.
+
+    The smallest of m is multiplied by m, the next by m - 1, and so on; none may fall below one before it (Holm, "A
+    simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979).
+    """
+    order = np.argsort(p_values, kind="stable")
+    scaled = np.asarray(p_values, np.float64)[order] * np.arange(len(order), 0, -1)
+    adjusted = np.empty(len(order))
+    adjusted[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
+    return [float(p) for p in adjusted]
+
+
+def sign_test(changes: np.ndarray) -> float | None:
+    """Two-sided p-value of the exact sign test; None if nothing differs.
+
+    The probability that fair coins, one per project that is not a tie, fall at least as unevenly as these changes did
+    (Dixon and Mood 1946). It knows nothing of how much the scores differ.
+
+    Args:
+        changes: float64 [num_projects], below 0 where the score is lower.
+    """
+    from scipy.stats import binomtest  # here, since it is half of the time that `mlgo --help` would take
+
+    smaller, _, larger = _tally(changes)
+    return float(binomtest(smaller, smaller + larger).pvalue) if smaller + larger else None
+
+
+def sign_flip_test(changes: np.ndarray, bootstrap: Bootstrap) -> float:
+    """Two-sided p-value of the paired permutation test: the share of assignments of signs whose sum is as far from 0.
+
+    Under the hypothesis that a project's log ratio is as likely to be ``x`` as ``-x``, all assignments of signs are
+    equally likely (Fisher 1935). Up to `_MOST_EXACT` projects all are counted: sums of both halves of the projects are
+    listed, and pairs are counted by bisection. Of more, as many as there are resamples are drawn.
+
+    Args:
+        changes: float64 [num_projects], log ratios.
+        bootstrap: number of the draws, where there are any.
+    """
+    differing = changes[changes != 0.0]
+    least = abs(math.fsum(differing)) * (1.0 - 1e-12) - 1e-15  # sums in another order differ by rounding
+    if len(differing) <= _MOST_EXACT:
+        first, second = (_all_sums(half) for half in np.array_split(differing, 2))
+        second.sort()
+        above = len(second) - np.searchsorted(second, least - first, "left")
+        below = np.searchsorted(second, -least - first, "right")
+        return min(1.0, float((above + below).sum()) / 2.0 ** len(differing))
+    rng = generator(bootstrap.seed, *STREAM, "signs")
+    count, batch = 0, max(1, _BATCH_ELEMENTS // len(differing))
+    for start in range(0, bootstrap.resamples, batch):
+        shape = min(batch, bootstrap.resamples - start), len(differing)
+        count += int((abs(rng.choice((-1.0, 1.0), shape) @ differing) >= least).sum())
+    return (1 + count) / (1 + bootstrap.resamples)
+
+
+def interval(drawn: np.ndarray, confidence: float, num_projects: int) -> tuple[np.ndarray, np.ndarray]:
+    """Both ends, float64 [...], of the expanded percentile interval of resamples, float64 [..., num_resamples].
+
+    Percentiles of resamples of few projects lie too close together: a resample spreads by ``(n - 1) / n`` of the
+    variance, and that variance is itself an estimate. So the tail ``Phi(-sqrt(n / (n - 1)) * t)`` takes the place of
+    2.5 %, with the quantile t of Student's distribution of n - 1 degrees of freedom (Hesterberg, "What Teachers Should
+    Know About the Bootstrap", The American Statistician 69, 2015).
+    """
+    from scipy.special import ndtr, stdtrit
+
+    quantile = stdtrit(num_projects - 1, 0.5 + confidence / 2.0)
+    tail = 100.0 * ndtr(-math.sqrt(num_projects / (num_projects - 1)) * quantile)
+    low, high = np.percentile(drawn, [tail, 100.0 - tail], axis=-1)
+    return low, high
+
+
+def resampled(after: np.ndarray, before: np.ndarray, bootstrap: Bootstrap) -> np.ndarray:
+    """Total, geometric mean and median over resampled projects and seeds, float64 [3, num_resamples].
+
+    All drawn seeds see the same drawn projects, since they were evaluated on the same ones (Owen, "The pigeonhole
+    bootstrap", Annals of Applied Statistics 1, 2007).
+
+    Args:
+        after: float64 [num_seeds, num_projects], scores.
+        before: float64 [num_projects], scores of the baseline.
+        bootstrap: number and seed of the draws.
+    """
+    (num_seeds, num), logs = after.shape, log_ratios(after, before)
+    rng = generator(bootstrap.seed, *STREAM)
+    seeds = rng.integers(0, num_seeds, (bootstrap.resamples, num_seeds))
+    weights = np.stack([(seeds == seed).mean(axis=1) for seed in range(num_seeds)], axis=1)
+    found, batch = [], max(1, _BATCH_ELEMENTS // num)
+    for start in range(0, bootstrap.resamples, batch):
+        part = weights[start : start + batch]
+        drawn = rng.integers(0, num, (len(part), num))
+        of_drawn = [np.take_along_axis(part @ values, drawn, axis=1) for values in (after, logs)]
+        found.append(_points(of_drawn[0], before[drawn], of_drawn[1]))
+    return np.concatenate(found, axis=1)
+
+
+def gains(after: np.ndarray, before: np.ndarray, bootstrap: Bootstrap) -> list[Gain]:
+    """Total, geometric mean and median with their intervals, whose ends lie on their own sides of the gain.
+
+    Args:
+        after: float64 [num_seeds, num_projects], scores.
+        before: float64 [num_projects], scores of the baseline.
+        bootstrap: number and seed of the draws, coverage of the intervals.
+    """
+    if not len(before):
+        return [Gain()] * 3
+    logs = log_ratios(after, before).mean(axis=0)
+    points = _points(after.mean(axis=0)[None], before[None], logs[None])[:, 0].tolist()
+    if not bootstrap.resamples or len(before) < 2:
+        return [Gain(point) for point in points]
+    low, high = interval(resampled(after, before, bootstrap), bootstrap.confidence, len(before))
+    ends = zip(points, low.tolist(), high.tolist(), strict=True)
+    return [Gain(point, min(below, point), max(above, point)) for point, below, above in ends]
+
+
+def differences(first: np.ndarray, second: np.ndarray, before: np.ndarray, bootstrap: Bootstrap) -> list[Gain]:
+    """By how much one contender's total, geometric mean and median gain exceed another's, with intervals.
+
+    A resample has the same projects and the same seeds of both.
+
+    Args:
+        first: float64 [num_seeds, num_projects], scores of one.
+        second: the same of the other.
+        before: float64 [num_projects], scores of the baseline of both.
+        bootstrap: number and seed of the draws, coverage of the intervals.
+    """
+    if not len(before):
+        return [Gain()] * 3
+    ours, theirs = (gains(after, before, replace(bootstrap, resamples=0)) for after in (first, second))
+    points = [float(one.value or 0.0) - float(other.value or 0.0) for one, other in zip(ours, theirs, strict=True)]
+    if not bootstrap.resamples or len(before) < 2:
+        return [Gain(point) for point in points]
+    drawn = resampled(first, before, bootstrap) - resampled(second, before, bootstrap)  # one generator draws both
+    low, high = interval(drawn, bootstrap.confidence, len(before))
+    ends = zip(points, low.tolist(), high.tolist(), strict=True)
+    return [Gain(point, min(below, point), max(above, point)) for point, below, above in ends]
+
+
+def by_project(scores: np.ndarray, number: np.ndarray) -> np.ndarray:
+    """Sums over the items of each project, float64 [num_seeds, num_projects].
+
+    Args:
+        scores: float64 [num_seeds, num_items].
+        number: int64 [num_items], number of each item's project.
+    """
+    return np.stack([np.bincount(number, row) for row in scores]) if len(number) else np.zeros((len(scores), 0))
+
+
+def log_ratios(policy: np.ndarray, baseline: np.ndarray) -> np.ndarray:
+    """``log(policy / baseline)`` of scores float64 [..., num_items], both above 0 or both 0, which counts as equal."""
+    return np.log(_ratios(policy, baseline))
+
+
+def _ratios(policy: np.ndarray, baseline: np.ndarray) -> np.ndarray:
+    return np.where(policy > 0, policy, 1.0) / np.where(baseline > 0, baseline, 1.0)
+
+
+def _points(after: np.ndarray, before: np.ndarray, logs: np.ndarray) -> np.ndarray:
+    """Total, geometric mean and median of samples of projects, float64 [3, num_samples].
+
+    Args:
+        after: float64 [num_samples, num_projects], scores, mean over the seeds.
+        before: float64 [num_samples, num_projects], scores of the baseline.
+        logs: float64 [num_samples, num_projects], log ratios, mean over the seeds.
+    """
+    ratio = np.log(_ratios(after.sum(axis=1), before.sum(axis=1)))
+    # 0 - x, as -x would make a negative zero
+    return 0.0 - np.expm1(np.stack([ratio, logs.mean(axis=1), np.median(logs, axis=1)]))
+
+
+def _all_sums(values: np.ndarray) -> np.ndarray:
+    """Sums of values float64 [num] under all assignments of signs, float64 [2 ** num]."""
+    sums = np.zeros(1)
+    for value in values:
+        sums = np.concatenate([sums - value, sums + value])
+    return sums
+
+
+def _tally(changes: np.ndarray) -> Tally:
+    return Tally(int((changes < 0).sum()), int((changes == 0).sum()), int((changes > 0).sum()))
+
+
+def _worst(changes: np.ndarray, names: Sequence[str]) -> Change | None:
+    if not len(changes):
+        return None
+    worst = int(np.argmax(changes))
+    return Change(str(names[worst]), float(np.expm1(changes[worst])))
+
+
+def _shares(
+    policies: np.ndarray, baseline: np.ndarray, number: np.ndarray, best: np.ndarray | None
+) -> tuple[float | None, float | None]:
+    """Shares of what the best known scores gain, in total and by project; None where they gain nothing."""
+    known = np.zeros(len(baseline), bool) if best is None else np.isfinite(best)
+    if best is None or not known.any():
+        return None, None
+    parts = np.unique(number[known], return_inverse=True)[1]
+    after, (before, least) = (
+        by_project(policies[:, known], parts),
+        by_project(np.stack([baseline, best])[:, known], parts),
+    )
+    saved, possible = before.sum() - after.sum() / len(after), before.sum() - least.sum()
+    logs, least_logs = log_ratios(after, before).sum() / len(after), log_ratios(least, before).sum()
+    return (
+        float(saved / possible) if possible > 0.0 else None,
+        float(logs / least_logs) if least_logs < 0.0 else None,
+    )
+
+
+def _mean_sum(values: np.ndarray) -> float:
+    """Sum over the items of values float64 [num_seeds, num_items], mean over the seeds, without loss of digits."""
+    return math.fsum(math.fsum(of_seed) for of_seed in values) / len(values)

@@ -1,0 +1,147 @@
+"""Do programs run faster where the compiler's costs say so? Changes and rank correlations over runnable programs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlgo.base.artifacts import PROGRAMS, read_provenance, read_table
+from mlgo.compare.inference import POINTS_ONLY
+from mlgo.compare.measured import ALL, Contender, Measured, Place, Row, compare_all, gather
+from mlgo.compare.projects import RankCorrelation, spearman
+from mlgo.errors import ArtifactError
+from mlgo.host.tasks.task import HEURISTIC
+from mlgo.objects import measures
+
+_COSTS = sorted((one for one in measures.MEASURES.values() if one.of_program), key=lambda one: not one.is_by_function)
+
+FIGURES = {**{one.name: one.words.title for one in _COSTS}, "instructions": "instructions", "accesses": "accesses"}
+"""What is compared, with titles; instructions are those executed, accesses to memory are reads and writes together."""
+
+PAIRS = tuple((_COSTS[0].name, executed) for executed in ("instructions", "accesses"))
+"""Does the cost in front rank contenders as what is executed does?"""
+
+_NOT_RUN = "valgrind"
+"""Kind of failure where nothing could run, see `mlgo.evaluate.programs`."""
+
+_SETTINGS = ("task", "compiler_sha256", "target", "compile")
+
+
+@dataclass(frozen=True)
+class Programs:
+    """What running the programs showed.
+
+    Attributes:
+        rows: each contender over all programs, then on each of them; measures are the `FIGURES`.
+        correlations: of the contenders of each program, by `PAIRS`; the mean first.
+        wrong: programs that printed something else or failed, with the contender and the reason.
+        measured: what was compared; items are programs.
+        not_run: why none ran; empty if they did.
+    """
+
+    rows: Sequence[Row]
+    correlations: Sequence[RankCorrelation]
+    wrong: Sequence[tuple[str, str, str]]
+    measured: Measured
+    not_run: str = ""
+
+    def changes(self, together: bool) -> list[Row]:
+        """Rows over all programs, or those of single ones."""
+        return [row for row in self.rows if (row.scope == ALL) is together]
+
+
+def change(row: Row, figure: str) -> float | None:
+    """New over old minus 1, geometric mean over the programs: 0.01 means one percent more.
+
+    None where it is unknown of any program.
+    """
+    comparison = row.by(figure)
+    gain = None if comparison.num_failed else comparison.geomean.value
+    return None if gain is None else 0.0 - gain
+
+
+def find_programs(data: Path) -> Path:
+    """Table of programs that ran: of the evaluation, or else of ``make programs``."""
+    part_of_the_run = data / "evaluation" / "programs.parquet"
+    return part_of_the_run if part_of_the_run.exists() else data / "execution" / "programs.parquet"
+
+
+def read_programs(path: Path) -> Programs:
+    """Read and compare what ran.
+
+    Args:
+        path: ``artifacts.PROGRAMS``.
+
+    Raises:
+        ArtifactError: missing, damaged, or without the heuristic.
+    """
+    rows = read_table(path, PROGRAMS).to_pylist()
+    plain = {row["program"]: row for row in rows if row["contender"] == HEURISTIC}
+    if not rows or any(row["program"] not in plain for row in rows):
+        raise ArtifactError(f"{path} holds no run under the heuristic; run make programs again")
+    for row in rows:
+        row["accesses"] = None if row["reads"] is None else row["reads"] + row["writes"]
+    measured = _measured(rows, plain)
+    places = [Place(ALL, program, measured.where(program=program)) for program in plain]
+    correlations = [_correlation(program, [row for row in rows if row["program"] == program]) for program in plain]
+    mean = {pair: _mean([one.by_pair[pair] for one in correlations]) for pair in PAIRS}
+    return Programs(
+        compare_all(measured, [Place(ALL, ALL, measured.where()), *places], POINTS_ONLY, together=False),
+        [RankCorrelation("mean", max(one.number for one in correlations), mean), *correlations],
+        [
+            (row["program"], row["contender"], row["message"] or "printed something else")
+            for row in rows
+            if row["failure"] != _NOT_RUN and (row["failure"] or not row["right"])
+        ],
+        measured,
+        next((row["message"] for row in rows if row["failure"] == _NOT_RUN), ""),
+    )
+
+
+def read_matching_programs(path: Path, baseline: Mapping[str, Any], evaluation: Mapping[str, Any]) -> Programs | None:
+    """Read what ran, if it ran under the evaluated policies, with the compiler and settings of the baseline.
+
+    Args:
+        path: ``artifacts.PROGRAMS``.
+        baseline: provenance of the scores, tells compiler and settings.
+        evaluation: provenance of the results, tells the hash of each policy's weights.
+
+    Returns:
+        None when nothing ran, or something else did: programs need valgrind and are not part of the default run.
+
+    Raises:
+        ArtifactError: damaged, or without the heuristic.
+    """
+    if not path.exists():
+        return None
+    ran = read_provenance(path)
+    policies = {name: record["policy_sha256"] for name, record in evaluation.get("policies", {}).items()}
+    same = all(ran.get(name) == baseline.get(name) for name in _SETTINGS)
+    return read_programs(path) if same and ran.get("policies_sha256") == policies else None
+
+
+def _measured(rows: Sequence[Mapping[str, Any]], plain: Mapping[str, Mapping[str, Any]]) -> Measured:
+    offsets = {name: measures.MEASURES[name].offset if name in measures.MEASURES else 0.0 for name in FIGURES}
+    told = [
+        {
+            **row,
+            **{f"baseline_{name}": plain[row["program"]][name] for name in FIGURES},
+            "contender": Contender.named(row["contender"]),
+        }
+        for row in rows
+        if row["contender"] != HEURISTIC
+    ]
+    return gather(told, ("program",), offsets, ("program",))
+
+
+def _correlation(program: str, rows: Sequence[Mapping[str, Any]]) -> RankCorrelation:
+    known = [row for row in rows if row["instructions"] is not None and row[PAIRS[0][0]] is not None]
+    columns = {name: np.array([row[name] for row in known], np.float64) for name in FIGURES}
+    return RankCorrelation(program, len(known), {(a, b): spearman(columns[a], columns[b]) for a, b in PAIRS})
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None

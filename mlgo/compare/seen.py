@@ -1,0 +1,134 @@
+"""What ships, told apart by what training has seen of it.
+
+Inlining moves code: a function of one kind that is inlined into another kind's leaves the first and enters the second.
+So a kind's bytes are told beside all others, and their changes add up to that of the whole files. None is left out.
+What generalises is read from whole programs of which training has seen little
+(docs/decisions/0039-seen-in-training.md).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from mlgo.compare.measured import SPLITS, Contender
+from mlgo.corpus.seen import EXACT, KINDS, NEAR, UNSEEN, seen_share
+from mlgo.host.tasks.task import HEURISTIC
+
+REST = "rest"
+"""What is of no function that the source has: constants, padding, stubs, and what unwind entries have in common."""
+
+MOST_SEEN = 0.05
+"""Share of a program's own code, in bytes under the heuristic, up to which it counts as unlike what was trained on."""
+
+Key = tuple[str, str]
+"""Project and program."""
+
+
+@dataclass(frozen=True)
+class KindBytes:
+    """Bytes of one kind in all programs of a split.
+
+    Attributes:
+        policy: name of the contender.
+        split: train, validation or test.
+        kind: one of `KINDS`, or `REST`.
+        num_programs: programs that are known under both.
+        baseline: bytes under the heuristic.
+        under_policy: bytes under the policy.
+        whole: bytes of all kinds under the heuristic.
+    """
+
+    policy: str
+    split: str
+    kind: str
+    num_programs: int
+    baseline: int
+    under_policy: int
+    whole: int
+
+    @property
+    def share(self) -> float:
+        """Share of the kind under the heuristic."""
+        return self.baseline / self.whole if self.whole else 0.0
+
+    @property
+    def gain(self) -> float:
+        """What its change is of the whole: 0.01 means that the files are one percent smaller by it."""
+        return (self.baseline - self.under_policy) / self.whole if self.whole else 0.0
+
+
+def bytes_of_kinds(row: Mapping[str, Any]) -> dict[str, int]:
+    """Bytes of a linked file by kind, code and unwind entries together; they add up to its total.
+
+    Args:
+        row: of ``artifacts.SHIPPED_SIZES``; its kinds may be unknown.
+
+    Returns:
+        By `KINDS` and `REST`; empty where they are not known.
+    """
+    if not row["kinds"] or row["total"] is None:
+        return {}
+    found = {one["kind"]: one["text"] + one["unwind"] for one in row["kinds"]}
+    return {**{kind: found.get(kind, 0) for kind in KINDS}, REST: row["total"] - sum(found.values())}
+
+
+def seen_of(row: Mapping[str, Any]) -> float | None:
+    """Share of a linked file's own code that training has seen, exactly or nearly; None where it is not known.
+
+    Args:
+        row: of ``artifacts.SHIPPED_SIZES``, under the heuristic.
+    """
+    found = bytes_of_kinds(row)
+    return seen_share(found) if found and found[UNSEEN] + found[NEAR] + found[EXACT] else None
+
+
+def seen_by_program(shipped: pa.Table) -> dict[Key, float]:
+    """The same for all linked files of a table, ``artifacts.SHIPPED_SIZES``; those where it is known."""
+    rows = (row for row in shipped.to_pylist() if row["contender"] == HEURISTIC and not row["folded"])
+    shares = {(row["project"], row["program"]): seen_of(row) for row in rows}
+    return {key: share for key, share in shares.items() if share is not None}
+
+
+def kind_rows(shipped: pa.Table, policies: Sequence[Contender]) -> list[KindBytes]:
+    """Add up the bytes of each kind over the programs of each split, under each policy and under the heuristic.
+
+    Args:
+        shipped: ``artifacts.SHIPPED_SIZES``.
+        policies: whose bytes are wanted.
+
+    Returns:
+        By policy, split and kind; empty where kinds are not known.
+    """
+    known: dict[tuple[str, str], dict[Key, dict[str, int]]] = {}
+    for row in shipped.to_pylist():
+        if not row["folded"] and (found := bytes_of_kinds(row)):
+            known.setdefault((row["contender"], row["split"]), {})[row["project"], row["program"]] = found
+    rows = []
+    for policy in policies:
+        for split in SPLITS:
+            plain, advised = known.get((HEURISTIC, split), {}), known.get((policy.name, split), {})
+            both = plain.keys() & advised.keys()
+            whole = sum(sum(plain[key].values()) for key in both)
+            rows += [
+                KindBytes(
+                    policy.name,
+                    split,
+                    kind,
+                    len(both),
+                    sum(plain[key][kind] for key in both),
+                    sum(advised[key][kind] for key in both),
+                    whole,
+                )
+                for kind in (*KINDS, REST)
+                if both
+            ]
+    return rows
+
+
+def unlike_trained(shipped: pa.Table) -> pa.Table:
+    """Rows of ``artifacts.SHIPPED_SIZES`` of programs of whose own code training has seen at most `MOST_SEEN`."""
+    few = {key for key, share in seen_by_program(shipped).items() if share <= MOST_SEEN}
+    keys = zip(shipped["project"].to_pylist(), shipped["program"].to_pylist(), strict=True)
+    return shipped.filter(pa.array([key in few for key in keys], pa.bool_()))

@@ -1,0 +1,175 @@
+"""What ships: linked files under policies beside the heuristic, one by one and in total."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from mlgo.base.languages import LANGUAGES
+from mlgo.compare.headroom import BEST
+from mlgo.compare.inference import POINTS_ONLY, Bootstrap
+from mlgo.compare.measured import Contender, Measured, Place, Row, compare_all, gather
+from mlgo.host.tasks.task import HEURISTIC
+from mlgo.objects.placed import SHIPPED
+
+FIGURES = (*SHIPPED, "folded")
+"""What is compared: sizes of a linked file, and the total once functions with identical code are folded into one."""
+
+PROGRAMS = "programs"
+"""Scope of all programs of a split."""
+
+BEST_LEVEL = "best of -Os and -Oz"
+"""What ships if each program is built at the level at which it is smaller."""
+
+GUARDED = "smaller of both"
+"""What ships if each program is linked under the policy and under the heuristic, and the smaller file is kept."""
+
+_SIZE_LEVELS = ("-Oz", "-Os")
+ATTRIBUTES = ("project", "program", "split", "kind", "language", "num_modules", "num_foreign")
+"""What is known of a linked file."""
+
+
+def measured_programs(shipped: pa.Table, policies: Sequence[Contender]) -> Measured:
+    """Bring each policy's sizes and the heuristic's together, in the order of the table.
+
+    Args:
+        shipped: ``artifacts.SHIPPED_SIZES``.
+        policies: whose sizes are wanted.
+    """
+    sizes: dict[tuple[str, tuple[str, str]], dict[str, Any]] = {}
+    for row in shipped.to_pylist():
+        one = sizes.setdefault((row["contender"], (row["project"], row["program"])), dict(row))
+        one |= {"folded": row["total"]} if row["folded"] else {name: row[name] for name in SHIPPED}
+    plain = {
+        program: {f"baseline_{name}": one[name] for name in FIGURES}
+        for (contender, program), one in sizes.items()
+        if contender == HEURISTIC
+    }
+    rows = [
+        {**one, **plain[program], "contender": policy}
+        for policy in policies
+        for (contender, program), one in sizes.items()
+        if contender == policy.name and program in plain
+    ]
+    return gather(rows, ("project", "program"), dict.fromkeys(FIGURES, 0.0), ATTRIBUTES)
+
+
+def ship_references(shipped: pa.Table) -> list[Contender]:
+    """Contenders beside the heuristic and the policies: other levels, and other ways to answer; in table order."""
+    names = dict.fromkeys(shipped["contender"].to_pylist())
+    return [one for one in map(Contender.named, names) if not one.is_policy and one.name != HEURISTIC]
+
+
+def complete_programs(measured: Measured) -> Measured:
+    """The same without sizes of programs that are not known in full, so that all figures are of the same programs."""
+    known = np.all([np.isfinite(scores) for scores in measured.scores.values()], axis=0)
+    return replace(measured, scores={name: np.where(known, one, np.nan) for name, one in measured.scores.items()})
+
+
+def best_level(measured: Measured) -> dict[str, np.ndarray] | None:
+    """Sizes of each program at the level for size at which its total is smaller, float64 [num_items] by figure.
+
+    The baseline is one of these levels unless both are among the contenders. None where the other was not measured.
+    """
+    there = [measured.index(level) for level in _SIZE_LEVELS if level in measured.references]
+    if not there:
+        return None
+    ways = [{name: scores[number] for name, scores in measured.scores.items()} for number in there]
+    if len(there) < len(_SIZE_LEVELS):
+        ways.insert(0, dict(measured.baseline))
+    totals = np.array([way["total"] for way in ways])
+    best = np.argmin(np.where(np.isfinite(totals), totals, np.inf), axis=0)
+    return {name: np.choose(best, [way[name] for way in ways]) for name in measured.measures}
+
+
+def against_best_level(measured: Measured) -> Measured | None:
+    """The same contenders, held against `best_level`; None where that is not known."""
+    best = best_level(measured)
+    return None if best is None else replace(measured, baseline=best)
+
+
+def with_best_level(measured: Measured) -> Measured:
+    """The same with `best_level` as one more contender, where it is known."""
+    best = best_level(measured)
+    return measured if best is None else measured.beside(BEST_LEVEL, best)
+
+
+def with_best_known(measured: Measured, searched: str) -> Measured:
+    """The same with the smallest known total of each program, of the search and of all others; shares refer to it.
+
+    Args:
+        measured: of programs.
+        searched: name of the contender that is a search. Programs without it have no best; nor has any where nothing
+            was searched.
+    """
+    if searched not in measured.references:
+        return measured
+    totals, baseline = measured.scores["total"], measured.baseline["total"]
+    least = np.fmin(np.fmin.reduce(totals, axis=0), baseline)
+    known = np.isfinite(totals[measured.index(searched)])
+    return replace(measured, best={"total": np.where(known, least, np.nan)})
+
+
+def guarded(measured: Measured) -> Measured:
+    """The same contenders with a guard: sizes of the heuristic's program where its total is not larger, or alone known.
+
+    A build with the guard compiles twice. It never ships a larger program.
+    """
+    totals, baseline = measured.scores["total"], measured.baseline["total"]
+    kept = totals < baseline
+    return replace(
+        measured, scores={name: np.where(kept, one, measured.baseline[name]) for name, one in measured.scores.items()}
+    )
+
+
+def program_rows(measured: Measured) -> list[Row]:
+    """Compare each policy on each program; counts tell project, program, kind and modules."""
+    places = measured.places(lambda split: _one_by_one(measured, split))
+    return compare_all(measured, places, POINTS_ONLY, count=_attributes, together=False)
+
+
+def shipped_totals(measured: Measured, bootstrap: Bootstrap) -> list[Row]:
+    """Compare policies, and learners over their seeds, over the programs of each split whose sizes are all known."""
+    places = [Place(split, PROGRAMS, measured.where(split=split)) for split in measured.splits]
+    return compare_all(complete_programs(measured), places, bootstrap)
+
+
+def shares_by_part(measured: Measured) -> list[Row]:
+    """Compare contenders, and `BEST` beside them, over all programs, those of each language and of each project.
+
+    Args:
+        measured: as of `with_best_known`. Programs without a best known total do not count; without a search there are
+            no rows.
+    """
+    best = measured.best.get("total")
+    if best is None:
+        return []
+    known = np.isfinite(best)
+
+    def scopes(split: str) -> Iterator[tuple[str, np.ndarray]]:
+        yield PROGRAMS, known
+        for language in LANGUAGES:
+            yield language, known & measured.where(language=language)
+        for project, items in measured.by_project(split):
+            yield project, known & items
+
+    every = measured.beside(BEST, {"total": best})
+    return compare_all(every, every.places(scopes), POINTS_ONLY, together=False)
+
+
+def ship_failures(shipped: pa.Table) -> list[dict[str, Any]]:
+    """Rows of ``artifacts.SHIPPED_SIZES`` without sizes; of a program that fails both ways, the first."""
+    failed = [row for row in shipped.to_pylist() if row["failure"]]
+    return list({(row["contender"], row["project"], row["program"]): row for row in reversed(failed)}.values())[::-1]
+
+
+def _one_by_one(measured: Measured, split: str) -> Iterator[tuple[str, np.ndarray]]:
+    for number in np.flatnonzero(measured.where(split=split)).tolist():
+        yield measured.keys[number], np.arange(len(measured.keys)) == number
+
+
+def _attributes(measured: Measured, members: Sequence[int], items: np.ndarray) -> Mapping[str, Any]:
+    (number,) = np.flatnonzero(items)
+    return {name: measured.items[name][number] for name in ATTRIBUTES}

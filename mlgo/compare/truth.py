@@ -1,0 +1,218 @@
+"""What a run shows to a strict reader: what ships first, projects as the unit, the seeds of a learner together."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+
+from mlgo.base.config import judged_split
+from mlgo.base.languages import LANGUAGE_TITLES, LANGUAGES
+from mlgo.compare.evaluation import gather_modules, policy_rows
+from mlgo.compare.inference import Bootstrap, Comparison, Gain
+from mlgo.compare.measured import Contender, Measured, Place, Row, compare_all, corrected
+from mlgo.compare.programs import Programs
+from mlgo.compare.shipped import (
+    ATTRIBUTES,
+    BEST_LEVEL,
+    GUARDED,
+    PROGRAMS,
+    against_best_level,
+    complete_programs,
+    guarded,
+    measured_programs,
+    ship_references,
+    with_best_level,
+)
+from mlgo.errors import ArtifactError
+from mlgo.objects import measures
+from mlgo.objects.placed import SHIPPED
+
+Kind = Literal["total", "geomean", "median"]
+"""Which gain of a comparison answers."""
+
+SHIP_COLUMNS = (*ATTRIBUTES, *SHIPPED, "contender", "folded")
+"""Columns of ``artifacts.SHIPPED_SIZES`` that answers come from; tables that lack others will do."""
+
+_CLONE = "bc"
+_BRIEF_LEVELS = ("-Os", "-O2")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One line of the table.
+
+    Attributes:
+        asked: what is asked.
+        kind: which gain of the comparison answers it.
+        comparison: of the policy with what it is held against.
+        items: what was compared, in the plural.
+        contender: who is compared: the policy over all seeds, or a reference.
+        claimed: whether a verdict is drawn from it.
+        brief: whether a short table has it, as in README.
+    """
+
+    asked: str
+    kind: Kind
+    comparison: Comparison
+    items: str
+    contender: Contender
+    claimed: bool = False
+    brief: bool = False
+
+    @property
+    def gain(self) -> Gain:
+        """The answer, with its interval over projects and seeds."""
+        found: Gain = getattr(self.comparison, self.kind)
+        return found
+
+
+@dataclass(frozen=True)
+class Truth:
+    """All answers about one policy.
+
+    Attributes:
+        contender: the policy, over all seeds of its learner.
+        answers: what ships in total is the first.
+        by_seed: what ships in total, by seed.
+        references: what would ship otherwise, in total, by name.
+        not_run: why no program ran; empty if they did, or if nobody asked.
+        wrong: programs that did not do what they should under the policy.
+    """
+
+    contender: Contender
+    answers: Sequence[Answer]
+    by_seed: dict[int, float]
+    references: Sequence[Answer]
+    not_run: str
+    wrong: int
+
+    @property
+    def headline(self) -> Comparison:
+        """What ships, in total."""
+        return self.answers[0].comparison
+
+
+def main_learner(contenders: Sequence[Contender]) -> str:
+    """The learner whose policies are told about: the last one, but for the clone, from which others start.
+
+    Raises:
+        ArtifactError: there is no policy.
+    """
+    learners = list(dict.fromkeys(one.learner for one in contenders if one.is_policy))
+    if not learners:
+        raise ArtifactError("no policy was evaluated; run make again")
+    return ([one for one in learners if one != _CLONE] or learners)[-1]
+
+
+def tell_truth(
+    shipped: pa.Table,
+    results: pa.Table,
+    programs: Programs | None,
+    bootstrap: Bootstrap,
+    learner: str = "",
+    split: str = "",
+) -> Truth:
+    """Answer what a strict reader asks of a split.
+
+    Args:
+        shipped: ``artifacts.SHIPPED_SIZES``.
+        results: ``artifacts.RESULTS``.
+        programs: what running programs showed, if any ran.
+        bootstrap: makes intervals and tests.
+        learner: whose policies; empty for `main_learner`.
+        split: whose projects count; empty for the one that is judged.
+
+    Raises:
+        ArtifactError: nothing that ships was measured, or not under such a policy.
+    """
+    split = split or judged_split(shipped["split"].to_pylist())
+    contenders = [Contender.named(name) for name in dict.fromkeys(shipped["contender"].to_pylist())]
+    learner = learner or main_learner(contenders)
+    seeds = [one for one in contenders if one.learner == learner]
+    if not seeds:
+        raise ArtifactError(f"no linked file was measured under a policy of {learner}")
+    ships = complete_programs(measured_programs(shipped, [*seeds, *ship_references(shipped)]))
+    if not ships.where(split=split).any():
+        raise ArtifactError(f"no linked file of a {split} project was measured; run make again")
+    names = [one.name for one in seeds]
+    rows = list(_rows(ships.only(names), split, LANGUAGES, bootstrap))
+    rows += _rows(guarded(ships).only(names), split, (), bootstrap, GUARDED)
+    against = against_best_level(ships)
+    if against is not None:
+        rows += _rows(against.only(names), split, (), bootstrap, BEST_LEVEL)
+    modules = gather_modules([row for row in policy_rows(results.to_pylist()) if row["contender"] in seeds])
+    if modules.measures:
+        rows += _rows(modules, split, LANGUAGES, bootstrap, "modules")
+    ran = programs.measured if programs else None
+    if ran is not None and set(names) <= set(ran.policies):
+        chosen = ran.only(names)
+        rows += compare_all(chosen, [Place(split, "executed", chosen.where())], bootstrap)
+    told = {row.scope: row for row in corrected(rows, lambda row: "truth") if row.claim}
+    single = {row.contender.seeds[0]: row for row in rows if row.scope == PROGRAMS and len(row.contender.seeds) == 1}
+    levels = with_best_level(ships)
+    others = compare_all(
+        levels.only(levels.references), [Place(split, PROGRAMS, ships.where(split=split))], bootstrap, together=False
+    )
+    return Truth(
+        told[PROGRAMS].contender,
+        list(_answers(told)),
+        {seed: row.by("total").total.value or 0.0 for seed, row in single.items()},
+        [
+            Answer(row.name, "total", row.by("total"), "programs", row.contender, brief=row.name in _BRIEF_LEVELS)
+            for row in others
+        ],
+        programs.not_run if programs else "",
+        sum(contender in names for _, contender, _ in programs.wrong) if programs else 0,
+    )
+
+
+def _rows(
+    measured: Measured, split: str, languages: Sequence[str], bootstrap: Bootstrap, scope: str = PROGRAMS
+) -> Iterator[Row]:
+    """Comparisons on a split: on everything, and by language."""
+    chosen = measured.where(split=split)
+    places = [Place(split, scope, chosen)]
+    places += [Place(split, f"{scope} {name}", chosen & measured.where(language=name)) for name in languages]
+    yield from compare_all(measured, [place for place in places if place.items.any()], bootstrap)
+
+
+def _answers(told: dict[str, Row]) -> Iterator[Answer]:
+    def answer(
+        scope: str,
+        measure: str,
+        asked: str,
+        items: str,
+        kind: Kind = "total",
+        claimed: bool = False,
+        brief: bool = False,
+    ) -> Answer:
+        row = told[scope]
+        return Answer(asked, kind, row.by(measure), items, row.contender, claimed, claimed or brief)
+
+    yield answer(PROGRAMS, "total", "what ships, in total", "programs", claimed=True)
+    yield answer(PROGRAMS, "total", "what ships, geometric mean of projects", "programs", "geomean", brief=True)
+    yield answer(PROGRAMS, "total", "what ships, median project", "programs", "median")
+    for language, title in LANGUAGE_TITLES.items():
+        if f"{PROGRAMS} {language}" in told:
+            yield answer(f"{PROGRAMS} {language}", "total", f"{title} programs, in total", "programs", claimed=True)
+    yield answer(GUARDED, "total", f"what ships with a guard, {GUARDED} for each program", "programs", brief=True)
+    if BEST_LEVEL in told:
+        yield answer(BEST_LEVEL, "total", f"against the {BEST_LEVEL} for each program", "programs", claimed=True)
+    for figure, title in (
+        ("folded", "identical code folded"),
+        ("compressed", "compressed by zstd"),
+        ("text", "text alone"),
+        ("read_only", "constants alone"),
+        ("unwind", "unwind tables alone"),
+    ):
+        yield answer(PROGRAMS, figure, f"what ships, {title}", "programs", brief=figure == "compressed")
+    if "modules" in told:
+        size = measures.DEFAULT.name
+        yield answer("modules", size, "objects, in total", "modules", claimed=True)
+        for language, title in LANGUAGE_TITLES.items():
+            if f"modules {language}" in told:
+                yield answer(f"modules {language}", size, f"{title} objects, in total", "modules")
+    if "executed" in told:
+        asked = "executed instructions, geometric mean"
+        yield answer("executed", "instructions", asked, "programs", "geomean", brief=True)

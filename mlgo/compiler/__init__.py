@@ -1,1 +1,0 @@
-"""One compile: finding the compiler, running it bounded, asking and answering, measuring what comes out."""

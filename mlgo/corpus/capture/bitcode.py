@@ -1,0 +1,204 @@
+"""Bitcode that somebody else has made: where it begins and ends, and who made it.
+
+Format: https://llvm.org/docs/BitCodeFormat.html. A file is a sequence of blocks after a magic number. Each block says
+its length, so modules that a linker has put one after another are told apart without reading them.
+"""
+
+import re
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlgo.errors import ObjectError
+
+MAGIC = b"BC\xc0\xde"
+WRAPPED_MAGIC = b"\xde\xc0\x17\x0b"
+_WRAPPER = struct.Struct("<5I")
+_ENTER_BLOCK, _UNABBREVIATED, _ABBREVIATION_BITS = 1, 3, 2
+_MODULE_BLOCK, _TRIPLE_RECORD = 8, 2
+
+_CHAR6 = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._"
+_ARCHITECTURES = {"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64"}
+_PRODUCER_WITHIN = 64
+"""Bytes at the beginning of a module that hold the name of its maker."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Bytes within a file.
+
+    Attributes:
+        path: the file.
+        offset: where they begin.
+        size: how many; -1 for all up to its end.
+    """
+
+    path: Path
+    offset: int = 0
+    size: int = -1
+
+    def read(self) -> bytes:
+        """The bytes.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        with self.path.open("rb") as file:
+            file.seek(self.offset)
+            return file.read(self.size)
+
+
+@dataclass(frozen=True)
+class BitcodeUnit:
+    """A module of a build that is bitcode already.
+
+    Attributes:
+        name: of the module.
+        piece: where it is.
+        options: of its code generation, such as ``-ffunction-sections``.
+        index: of ThinLTO, for a module that was taken after its import.
+        problem: why it cannot be a module of a project, if that is known already: kind, colon, reason.
+    """
+
+    name: str
+    piece: Piece
+    options: tuple[str, ...] = ()
+    index: Piece | None = None
+    problem: str = ""
+
+
+def is_bitcode(start: bytes) -> bool:
+    """Whether a file that begins so is bitcode, plain or in a wrapper."""
+    return start[:4] in (MAGIC, WRAPPED_MAGIC)
+
+
+def find_modules(data: bytes) -> list[tuple[int, int]]:
+    """Modules that stand one after another, as linkers join sections.
+
+    Returns:
+        Offset and size of each in bytes; a wrapper belongs to its module.
+
+    Raises:
+        ObjectError: something else stands there, or the last one is cut off.
+    """
+    found, at = [], 0
+    while at < len(data):
+        word = data[at : at + 4]
+        if not word.strip(b"\0"):  # to align the next one
+            at += len(word)
+            continue
+        if word == WRAPPED_MAGIC and at + _WRAPPER.size <= len(data):
+            _, _, offset, size, _ = _WRAPPER.unpack_from(data, at)
+            end = at + offset + size
+        elif word == MAGIC:
+            end = _end_of_blocks(data, at + 4)
+        else:
+            raise ObjectError(f"no bitcode at byte {at:,} of {len(data):,}")
+        if end > len(data) or end - at < _WRAPPER.size:
+            raise ObjectError(f"bitcode is cut off at {len(data):,} bytes")
+        found.append((at, end - at))
+        at = end
+    return found
+
+
+def _end_of_blocks(data: bytes, at: int) -> int:
+    """Where the blocks of a module end: identification, module, and tables of strings and symbols."""
+    while at + 8 <= len(data):
+        head, words = struct.unpack_from("<2I", data, at)
+        if head & ((1 << _ABBREVIATION_BITS) - 1) != _ENTER_BLOCK:
+            break
+        at += 8 + 4 * words
+    return at
+
+
+def made_by(bitcode: bytes) -> tuple[int, ...] | None:
+    """Version of the LLVM that made a plain module; None where it says something else.
+
+    The identification block holds ``LLVM22.1.8`` in characters of six bits, after its length in six bits.
+    """
+    bits = int.from_bytes(bitcode[:_PRODUCER_WITHIN], "little")
+    pattern = _packed("LLVM")
+    mask = (1 << 24) - 1
+    for place in range(6, 8 * _PRODUCER_WITHIN - 24):
+        if (bits >> place) & mask == pattern:
+            length = (bits >> (place - 6)) & 0x3F
+            text = "".join(_CHAR6[(bits >> (place + 6 * number)) & 0x3F] for number in range(length))
+            numbers = [part for part in text[4:].split(".") if part.isdecimal()]
+            return tuple(map(int, numbers)) or None
+    return None
+
+
+def _packed(text: str) -> int:
+    return sum(_CHAR6.index(letter) << (6 * number) for number, letter in enumerate(text))
+
+
+def triple_of(bitcode: bytes) -> str:
+    """Target triple of a plain module; empty where it says none, or not before the first abbreviated record.
+
+    LLVM writes it without abbreviation, and clang writes its own triple over it when it reads the module.
+    """
+    at = 4
+    while at + 8 <= len(bitcode):
+        head, words = struct.unpack_from("<2I", bitcode, at)
+        if (head >> _ABBREVIATION_BITS) & 0xFF == _MODULE_BLOCK:
+            return _Records(bitcode, 8 * (at + 8), (head >> 10) & 0xF).text_of(_TRIPLE_RECORD)
+        at += 8 + 4 * words
+    return ""
+
+
+class _Records:
+    """Records of a block that are not abbreviated, from its beginning."""
+
+    def __init__(self, data: bytes, at: int, width: int) -> None:
+        self._data, self._at, self._width = data, at, width
+
+    def text_of(self, wanted: int) -> str:
+        """Text of the first record with a code; empty if another kind of entry comes first, or the end."""
+        while self._at < 8 * len(self._data):
+            kind = self._fixed(self._width)
+            if kind == _ENTER_BLOCK:
+                self._skip_block()
+            elif kind == _UNABBREVIATED:
+                code, length = self._variable(6), self._variable(6)
+                values = [self._variable(6) for _ in range(min(length, 8 * len(self._data) - self._at))]
+                if code == wanted:
+                    return bytes(value & 0xFF for value in values).decode(errors="replace")
+            else:
+                break
+        return ""
+
+    def _skip_block(self) -> None:
+        self._variable(8)
+        self._variable(4)
+        at = -(-self._at // 32) * 4
+        self._at = 8 * (at + 4 + 4 * int.from_bytes(self._data[at : at + 4], "little"))
+
+    def _fixed(self, width: int) -> int:
+        at = self._at // 8
+        value = int.from_bytes(self._data[at : at + 8], "little") >> (self._at % 8)
+        self._at += width
+        return value & ((1 << width) - 1)
+
+    def _variable(self, width: int) -> int:
+        more, value, shift = 1 << (width - 1), 0, 0
+        while self._at < 8 * len(self._data):
+            part = self._fixed(width)
+            value |= (part & (more - 1)) << shift
+            shift += width - 1
+            if not part & more:
+                break
+        return value
+
+
+def same_machine(triple: str, other: str) -> bool:
+    """Whether two triples have the same instructions and the same kind of objects."""
+    return _machine(triple) == _machine(other)
+
+
+def _machine(triple: str) -> tuple[str, str]:
+    architecture, _, rest = triple.lower().partition("-")
+    architecture = _ARCHITECTURES.get(architecture, architecture)
+    if re.fullmatch(r"i[3-7]86", architecture):
+        architecture = "i386"
+    kinds = {"Mach-O": ("apple", "macos", "darwin", "ios"), "COFF": ("windows", "mingw", "cygwin", "win32")}
+    return architecture, next((kind for kind, signs in kinds.items() if any(sign in rest for sign in signs)), "ELF")

@@ -1,0 +1,214 @@
+"""From the steps of a build to its units and programs: which sources make which linked file, through which archives."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from filecmp import cmp
+from itertools import count
+from pathlib import Path
+from typing import Literal
+
+from mlgo.corpus.capture.bitcode import BitcodeUnit
+from mlgo.corpus.capture.calls import Call
+from mlgo.corpus.capture.commands import Archive, Compile, Extract, Link, Step, is_shared, steps_of
+
+_PROBES = ("CompilerId", "_CMakeLTOTest")
+"""Beginnings of folders in which CMake tries a compiler, and leaves what it made."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One compile of a build.
+
+    Attributes:
+        name: of the module: its source, relative to the build's root. Where a source is compiled more than once, the
+            object's name follows after ``@``.
+        compile: what was done.
+    """
+
+    name: str
+    compile: Compile
+
+
+@dataclass(frozen=True)
+class Part:
+    """Units that stand together in a link.
+
+    Attributes:
+        units: names, in order.
+        kind: ``object`` is always linked, members of an ``archive`` only where something needs them.
+    """
+
+    units: tuple[str, ...]
+    kind: Literal["object", "archive"]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A linked file: a program or a shared object.
+
+    Attributes:
+        name: path relative to the build's root.
+        link: what was done.
+        parts: what was linked and compiled in this build, in order.
+        foreign: inputs that were not: libraries of the system, objects of other builds.
+    """
+
+    name: str
+    link: Link
+    parts: tuple[Part, ...]
+    foreign: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Build:
+    """What a build consists of.
+
+    Attributes:
+        units: in the order of compiling.
+        programs: in the order of linking.
+        left_out: why a linked file is not among them, by name.
+        modules: bitcode that was there already.
+        notes: what a user should know of it, a line each.
+    """
+
+    units: tuple[Unit, ...]
+    programs: tuple[Program, ...]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    modules: tuple[BitcodeUnit, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def read_build(calls: Iterable[Call | Step], root: Path) -> Build:
+    """Put the steps of a build together.
+
+    A file that is made again replaces what it was before, but what was linked with it keeps it.
+
+    Args:
+        calls: in the order of time; what is already known of a call may stand in its place.
+        root: folder that names are relative to.
+    """
+    compiles: list[Compile] = []
+    held: dict[Path, list[int]] = {}  # by object or archive: numbers of the compiles in it
+    archives: set[Path] = set()
+    links: dict[Path, tuple[Link, list[tuple[Path, list[int]]]]] = {}
+    for call in calls:
+        for step in steps_of(call) if isinstance(call, Call) else [call]:
+            if isinstance(step, Compile):
+                held[step.output] = [len(compiles)]
+                archives.discard(step.output)
+                compiles.append(step)
+            elif isinstance(step, Archive):
+                before = held.get(step.output, []) if step.adds and step.output in archives else []
+                added = [number for member in step.members for number in held.get(member, [])]
+                again = {compiles[number].output for number in added}
+                held[step.output] = [n for n in before if compiles[n].output not in again] + list(dict.fromkeys(added))
+                archives.add(step.output)
+            elif isinstance(step, Extract):
+                for number in held.get(step.archive, []):
+                    held[step.folder / compiles[number].output.name] = [number]
+            elif step.kind == "relocatable":
+                held[step.output] = [number for path in step.inputs for number in held.get(path, [])]
+                archives.discard(step.output)
+            else:
+                links.pop(step.output, None)
+                inputs = [path for path in _with_libraries(step, archives) if path != step.output]
+                links[step.output] = (
+                    step,
+                    [(path, list(held.get(original_archive(path, archives), []))) for path in inputs],
+                )
+    last = {one.output: number for number, one in enumerate(compiles)}
+    linked = {number for _, inputs in links.values() for _, numbers in inputs for number in numbers}
+    wanted = [number for number, one in enumerate(compiles) if last[one.output] == number or number in linked]
+    names = _names([compiles[number] for number in wanted], root)
+    by_number = dict(zip(wanted, names, strict=True))
+    programs = [
+        Program(
+            relative(link.output, root),
+            link,
+            tuple(
+                Part(tuple(by_number[n] for n in numbers), _kind(path, link, archives))
+                for path, numbers in inputs
+                if numbers
+            ),
+            tuple([relative(path, root) for path, numbers in inputs if not numbers]),
+        )
+        for link, inputs in links.values()
+        if any(numbers for _, numbers in inputs) and not link.problem
+    ]
+    left_out = {relative(link.output, root): link.problem for link, _ in links.values() if link.problem}
+    return Build(tuple(Unit(by_number[n], compiles[n]) for n in wanted), tuple(programs), left_out)
+
+
+def without_probes(build: Build) -> Build:
+    """The build without what only tried the compiler: files that are gone, and CMake's own tests."""
+    programs = tuple(one for one in build.programs if _is_kept(one.link.output))
+    linked = {name for one in programs for part in one.parts for name in part.units}
+    units = tuple(one for one in build.units if one.name in linked or _is_kept(one.compile.output))
+    return replace(build, units=units, programs=programs)
+
+
+def _is_kept(output: Path) -> bool:
+    return output.exists() and not any(part.startswith(_PROBES) for part in output.parts)
+
+
+def relative(path: Path, root: Path) -> str:
+    """A path as names have it: relative to the root, or in full where it lies elsewhere."""
+    return as_text((path.relative_to(root) if path.is_relative_to(root) else path).as_posix())
+
+
+def as_text(name: str) -> str:
+    r"""A name or message as tables hold it: bytes of a path that are no UTF-8 become ``\xNN``."""
+    try:
+        return os.fsencode(name).decode(errors="backslashreplace")
+    except UnicodeEncodeError:  # half a character of JSON
+        return name.encode(errors="backslashreplace").decode()
+
+
+def _with_libraries(link: Link, archives: set[Path]) -> list[Path]:
+    """Inputs of a link, and archives of the build that ``-l`` found in its folders."""
+    found = list(link.inputs)
+    for name in link.libraries:
+        file = name[1:] if name.startswith(":") else f"lib{name}.a"
+        made = [
+            path for folder in link.library_folders if original_archive(path := folder / file, archives) in archives
+        ]
+        found += made[:1]
+    return found
+
+
+def original_archive(path: Path, archives: set[Path]) -> Path:
+    """The archive of the build that a file is a copy of, as ``make install`` makes; else the file itself."""
+    is_known = path in archives or path.suffix != ".a"
+    same = [] if is_known else [one for one in archives if one.name == path.name]
+    return next((one for one in same if one.is_file() and path.is_file() and cmp(one, path, shallow=False)), path)
+
+
+def _kind(path: Path, link: Link, archives: set[Path]) -> Literal["object", "archive"]:
+    is_archive = original_archive(path, archives) in archives and path not in link.whole
+    return "archive" if is_archive and not is_shared(path) else "object"
+
+
+def _names(compiles: Sequence[Compile], root: Path) -> list[str]:
+    sources = [relative(Path(os.path.normpath(one.folder / one.source)), root) for one in compiles]
+    counts = Counter(sources)
+    objects = [relative(one.output, root) for one in compiles]
+    names = [f"{s}@{o}" if counts[s] > 1 else s for s, o in zip(sources, objects, strict=True)]
+    return unique_names(names)  # one source, one object, compiled twice, and both were linked
+
+
+def unique_names(names: Iterable[str]) -> list[str]:
+    """Names with ``#2`` and so on after those that came before."""
+    taken: set[str] = set()
+    return [free_name(name, taken) for name in names]
+
+
+def free_name(name: str, taken: set[str]) -> str:
+    """A name that is not taken yet, which then is."""
+    numbers = count(2)
+    free = name
+    while free in taken:
+        free = f"{name}#{next(numbers)}"
+    taken.add(free)
+    return free

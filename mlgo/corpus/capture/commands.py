@@ -1,0 +1,377 @@
+"""What calls of compilers, archivers and linkers do: objects of sources, archives of objects, programs of both."""
+
+import os
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from mlgo.corpus.capture.calls import Call, tool_and_options
+
+SOURCE_LANGUAGES = {
+    **dict.fromkeys((".c", ".i"), "c"),
+    **dict.fromkeys((".cc", ".cpp", ".cxx", ".c++", ".cp", ".CPP", ".C", ".ii"), "c++"),
+    **dict.fromkeys((".s", ".S", ".sx", ".asm"), "assembler"),
+    **dict.fromkeys((".m", ".mi"), "objective-c"),
+    **dict.fromkeys((".mm", ".M", ".mii"), "objective-c++"),
+    **dict.fromkeys((".f", ".F", ".for", ".f90", ".F90", ".f95"), "fortran"),
+    ".cu": "cuda",
+    ".go": "go",
+    ".d": "d",
+    ".adb": "ada",
+}
+"""Languages of sources by suffix, as drivers of GCC and clang have them."""
+
+_X_LANGUAGES = {"c": "c", "cpp-output": "c", "c++": "c++", "c++-cpp-output": "c++"}
+_SHARED = re.compile(r"\.(?:so(?:\.[\d.]+)?|dylib|dll)$")
+
+_SEPARATE = frozenset(
+    (
+        *("-o", "-I", "-D", "-U", "-include", "-imacros", "-isystem", "-iquote", "-idirafter", "-iprefix"),
+        *("-iwithprefix", "-iwithprefixbefore", "-isysroot", "--sysroot", "-x", "-MF", "-MT", "-MQ", "-L", "-l"),
+        *("-Xlinker", "-Xassembler", "-Xpreprocessor", "-Xclang", "-T", "-u", "-z", "-e", "-h", "-arch"),
+        *("-target", "--param", "-aux-info", "-B", "-mllvm", "-G", "-A", "-dumpbase", "-dumpdir", "-rpath"),
+        *("-install_name", "-framework", "-current_version", "-compatibility_version", "-include-pch"),
+        *("-ivfsoverlay", "-working-directory", "-fplugin-arg", "-Xarch_host", "-wrapper", "--config"),
+    )
+)
+"""Options of compilers whose value is the next word, where it is not joined to them."""
+
+_LINKER_SEPARATE = frozenset(
+    (
+        *("-o", "-e", "-m", "-L", "-l", "-T", "-z", "-u", "-h", "-soname", "--soname", "-rpath", "--rpath"),
+        *("-rpath-link", "--rpath-link", "-dynamic-linker", "--dynamic-linker", "-I", "--version-script"),
+        *("--dynamic-list", "-Map", "--Map", "-plugin", "-plugin-opt", "-b", "--format", "-y", "-F", "-f", "-a"),
+        *("-A", "-G", "--defsym", "--retain-symbols-file", "-init", "-fini", "--entry", "--sysroot"),
+        *("--undefined", "--wrap", "--export-dynamic-symbol"),
+    )
+)
+"""The same of linkers."""
+
+_TOLERATED = re.compile(
+    r"-Wno-(error=)?(narrowing|c\+\+11-narrowing(-const-reference)?|implicit-function-declaration|"
+    r"implicit-int|int-conversion|incompatible(-function)?-pointer-types|return-type|return-mismatch|register|"
+    r"reserved-user-defined-literal|enum-constexpr-conversion)"
+)
+"""Options about warnings that are errors in clang unless an option says otherwise: a source may not compile without."""
+
+_DEPENDENCIES = frozenset(("-MD", "-MMD", "-MP", "-MG", "-MF", "-MT", "-MQ"))
+_NOT_COMPILING = frozenset(
+    ("-E", "-M", "-MM", "-fsyntax-only", "-S", "-###", "--version", "-dumpversion", "-dumpmachine")
+)
+
+
+@dataclass(frozen=True)
+class Compile:
+    """One source becomes one object.
+
+    Attributes:
+        folder: where the compiler ran.
+        source: as it was given.
+        language: such as ``c``, ``c++``, ``assembler``; empty where its suffix says nothing.
+        options: all but source, output and what only concerns dependency files, warnings or the link.
+        output: the object, absolute. Where one call compiled and linked, the object was temporary.
+        temporary: whether the object was.
+        problem: why the source cannot be compiled again, if that is known already: kind, colon, reason.
+        program: the compiler that ran, in one or several words for a shell.
+    """
+
+    folder: Path
+    source: str
+    language: str
+    options: tuple[str, ...]
+    output: Path
+    temporary: bool = False
+    problem: str = ""
+    program: str = ""
+
+
+@dataclass(frozen=True)
+class Archive:
+    """Objects are put into an archive.
+
+    Attributes:
+        output: the archive, absolute.
+        members: objects or archives, absolute, in order.
+        adds: keeps what the archive holds already.
+    """
+
+    output: Path
+    members: tuple[Path, ...]
+    adds: bool
+
+
+@dataclass(frozen=True)
+class Extract:
+    """Members of an archive become files, as libtool does to put archives together.
+
+    Attributes:
+        archive: absolute.
+        folder: where the files come to lie.
+    """
+
+    archive: Path
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Link:
+    """Objects, archives and libraries become a program or a shared object.
+
+    Attributes:
+        output: the file, absolute.
+        kind: what it is; a relocatable file is an object made of others.
+        inputs: files, absolute, in order.
+        libraries: names of ``-l``, in order.
+        library_folders: of ``-L``, absolute, in order.
+        whole: inputs whose members are all linked, as after ``--whole-archive``.
+        options: for the linker itself, in order.
+        version_script: file that says which symbols are exported.
+        export_dynamic: a program that exports its symbols.
+        entry: name of the entry point, where one is given.
+        through_compiler: a compiler's driver called the linker, and so added the libraries of the language.
+        problem: why it is not known what is linked; empty if it is.
+    """
+
+    output: Path
+    kind: Literal["program", "shared", "relocatable"]
+    inputs: tuple[Path, ...]
+    libraries: tuple[str, ...] = ()
+    library_folders: tuple[Path, ...] = ()
+    whole: frozenset[Path] = frozenset()
+    options: tuple[str, ...] = ()
+    version_script: Path | None = None
+    export_dynamic: bool = False
+    entry: str = ""
+    through_compiler: bool = True
+    problem: str = ""
+
+
+Step = Compile | Archive | Extract | Link
+
+
+def steps_of(call: Call) -> Iterator[Step]:
+    """What a call does, compiles first; nothing for calls that ask for a version, preprocess, or list an archive."""
+    arguments = expanded(call)
+    if call.tool == "ar":
+        yield from _archive(call.folder, arguments)
+        return
+    for step in _linker(call.folder, arguments) if call.tool == "ld" else _compiler(call, arguments):
+        yield replace(step, problem=call.problem) if call.problem and not isinstance(step, Archive | Extract) else step
+
+
+def expanded(call: Call) -> list[str]:
+    """Arguments of a call with response files in the place of ``@FILE``; a file that nobody kept stays a word.
+
+    A tool of several words, such as ``gcc -m32``, has its own first.
+    """
+    words = list(tool_and_options(shlex.split(call.program))[1])
+    for argument in call.arguments:
+        text = call.responses.get(argument) if argument.startswith("@") else None
+        words += [argument] if text is None else shlex.split(text)
+    return words
+
+
+@dataclass
+class _Words:
+    """What was found on a compiler's command line."""
+
+    sources: list[tuple[str, str]] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)  # in order; sources among them
+    options: list[str] = field(default_factory=list)
+    link: list[str] = field(default_factory=list)
+    output: str = ""
+    compiles_only: bool = False
+    does_neither: bool = False
+
+
+def _compiler(call: Call, arguments: Sequence[str]) -> Iterator[Step]:
+    found = _read_words(call, arguments)
+    if found.does_neither:
+        return
+    objects: dict[str, Path] = {}
+    target = _absolute(call.folder, found.output or "a.out")
+    if found.compiles_only and not found.sources:  # such as cc -c file.xyz
+        found.sources = [(file, "") for file in found.files if not file.startswith("@") and Path(file).suffix != ".o"]
+    for source, language in found.sources:
+        if found.compiles_only:
+            output = _absolute(call.folder, found.output or f"{Path(source).stem}.o")
+        else:
+            output = target.with_name(f"{target.name}-{Path(source).stem}.o")
+        objects[source] = output
+        temporary = not found.compiles_only
+        yield Compile(call.folder, source, language, tuple(found.options), output, temporary, program=call.program)
+    if not found.compiles_only and found.files:
+        words = [str(objects.get(word, word)) for word in found.link]
+        yield _link(call.folder, words, target, through_compiler=True)
+
+
+def _read_words(call: Call, arguments: Sequence[str]) -> _Words:
+    found, language = _Words(), ""
+    rest = iter(arguments)
+    for word in rest:
+        value = next(rest, "") if word in _SEPARATE else None
+        if word in _NOT_COMPILING:
+            found.does_neither = True
+        elif word == "-c":
+            found.compiles_only = True
+        elif word == "-o":
+            found.output = value or ""
+        elif word.startswith("-o") and not word.startswith("-object"):
+            found.output = word[2:]
+        elif word.startswith("-x"):
+            given = value if value is not None else word[2:]
+            language = "" if given == "none" else _X_LANGUAGES.get(given, given)
+        elif word in _DEPENDENCIES or re.match(r"-M[FTQ].|-Wp,-M", word):
+            continue
+        elif word.startswith(("-L", "-l", "-Wl,")) or word in _LINK_WORDS:
+            found.link += [word] if value is None else [word, value]
+        elif word.startswith("-Wp,"):
+            found.options += word.split(",")[1:]
+        elif _TOLERATED.fullmatch(word):
+            found.options.append(word)
+        elif word.startswith("-W") or word in ("-w", "-pipe", "-v", "-pedantic", "-pedantic-errors"):
+            continue
+        elif word.startswith("-") and word != "-":
+            found.options += [word] if value is None else [word, value]
+        elif not language and (suffix := Path(word).suffix) not in SOURCE_LANGUAGES:
+            found.files.append(word)
+            found.link.append(word)
+        else:
+            written = language or SOURCE_LANGUAGES[suffix]
+            found.sources.append((word, "c++" if call.tool == "c++" and written == "c" and not language else written))
+            found.files.append(word)
+            found.link.append(word)
+    return found
+
+
+_LINK_WORDS = frozenset(
+    (
+        *("-shared", "-static", "-static-pie", "-pie", "-no-pie", "-rdynamic", "-nostdlib", "-nostartfiles"),
+        *("-nodefaultlibs", "-s", "-r", "-Xlinker", "-T", "-u", "-z", "-e", "-h", "-rpath", "-install_name"),
+        *("-framework", "-static-libgcc", "-static-libstdc++", "-shared-libgcc"),
+    )
+)
+
+
+def _link(folder: Path, words: Sequence[str], output: Path, *, through_compiler: bool) -> Link:
+    kind: Literal["program", "shared", "relocatable"] = "program"
+    inputs: list[Path] = []
+    libraries: list[str] = []
+    folders: list[Path] = []
+    options: list[str] = []
+    whole: set[Path] = set()
+    script, exports, entry, all_members = None, False, "", False
+    for name, value in _linker_words(words, through_compiler):
+        if name == "":
+            path = _absolute(folder, value)
+            inputs.append(path)
+            whole |= {path} if all_members else set()
+        elif name == "-l":
+            libraries.append(value)
+        elif name == "-L":
+            folders.append(_absolute(folder, value))
+        elif name in ("-shared", "--shared", "-Bshareable", "-dynamiclib"):
+            kind = "shared"
+        elif name in ("-r", "--relocatable", "-i"):
+            kind = "relocatable"
+        elif name in ("--whole-archive", "-whole-archive"):
+            all_members = True
+        elif name in ("--no-whole-archive", "-no-whole-archive"):
+            all_members = False
+        elif name in ("--version-script", "-version-script"):
+            script = _absolute(folder, value)
+        elif name in ("--export-dynamic", "-export-dynamic", "-E", "-rdynamic"):
+            exports = True
+        elif name in ("-e", "--entry"):
+            entry = value
+        else:
+            options += [name, value] if value else [name]
+    return Link(
+        output,
+        kind,
+        tuple(inputs),
+        tuple(libraries),
+        tuple(folders),
+        frozenset(whole),
+        tuple(options),
+        script,
+        exports,
+        entry,
+        through_compiler,
+    )
+
+
+def _linker_words(words: Sequence[str], through_compiler: bool) -> Iterator[tuple[str, str]]:
+    """Options of a linker with their values, and files with an empty name."""
+    flat: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if through_compiler and word.startswith("-Wl,"):
+            flat += word.split(",")[1:]
+        elif through_compiler and word == "-Xlinker":
+            flat.append(next(rest, ""))
+        else:
+            flat.append(word)
+    rest = iter(flat)
+    for word in rest:
+        name, equals, value = word.partition("=")
+        if not word.startswith("-"):
+            yield "", word
+        elif word[:2] in ("-l", "-L") and len(word) > 2:
+            yield word[:2], word[2:]
+        elif equals and name.lstrip("-") in _EQUALS:
+            yield name, value
+        elif word in _LINKER_SEPARATE:
+            yield word, next(rest, "")
+        else:
+            yield word, ""
+
+
+_EQUALS = frozenset(option.lstrip("-") for option in _LINKER_SEPARATE)
+
+
+def _linker(folder: Path, arguments: Sequence[str]) -> Iterator[Step]:
+    if any(word in ("-v", "-V", "--version", "--help") for word in arguments):
+        return
+    words, output = [], "a.out"
+    rest = iter(arguments)
+    for word in rest:
+        if word in ("-o", "--output"):
+            output = next(rest, output)
+        elif word.startswith("--output="):
+            output = word.partition("=")[2]
+        else:
+            words.append(word)
+    link = _link(folder, words, _absolute(folder, output), through_compiler=False)
+    if link.inputs:
+        yield link
+
+
+def _archive(folder: Path, arguments: Sequence[str]) -> Iterator[Step]:
+    words = [word for word in arguments if not word.startswith("--")]
+    if not words:
+        return
+    operation, *words = words
+    operation = operation.lstrip("-")
+    if "x" in operation and words:
+        yield Extract(_absolute(folder, words[0]), folder)
+    if not set(operation) & set("rq"):
+        return
+    if set(operation) & set("abi"):  # a member stands before the archive's name
+        words = words[1:]
+    if not words:
+        return
+    output, *members = (_absolute(folder, word) for word in words)
+    yield Archive(output, tuple(members), adds=True)
+
+
+def _absolute(folder: Path, name: str) -> Path:
+    return Path(os.path.normpath(folder / name))
+
+
+def is_shared(path: Path) -> bool:
+    """Whether a file is a shared object by its name."""
+    return bool(_SHARED.search(path.name))

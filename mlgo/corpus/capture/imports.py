@@ -1,0 +1,156 @@
+"""Everything that `mlgo capture --from` takes: what it is shows in its content, never in an option."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mlgo.corpus.capture.bitcode import BitcodeUnit, Piece, find_modules, is_bitcode
+from mlgo.corpus.capture.builds import Build, as_text, read_build, unique_names
+from mlgo.corpus.capture.calls import Call
+from mlgo.corpus.capture.cmake import is_cmake, read_cmake
+from mlgo.corpus.capture.commands import Compile, Link, Step, steps_of
+from mlgo.corpus.capture.databases import read_database
+from mlgo.corpus.capture.embedded import find_embedded, is_object
+from mlgo.corpus.capture.llvm_corpora import DESCRIPTION, read_llvm_corpus
+from mlgo.corpus.capture.options import options_in_command
+from mlgo.errors import ConfigError, CorpusError, ObjectError
+from mlgo.objects import archives
+
+KINDS = (
+    "compile_commands.json, the output of ninja -t compdb or of bazel aquery --output=jsonproto, a build folder of "
+    f"CMake, a folder with {DESCRIPTION}, a folder of bitcode, an object or archive with embedded bitcode or a folder "
+    "of them"
+)
+"""What is recognised, for messages."""
+
+_START_BYTES = 8
+_DATABASE = "compile_commands.json"
+
+
+def import_build(path: Path, root: Path | None = None, options: Sequence[str] = ()) -> Build:
+    """The units and programs of what somebody else has written down or built.
+
+    Args:
+        path: file or folder.
+        root: folder that names of sources are relative to; by default that of a CMake project, else here. Names of
+            bitcode are relative to the folder that was given.
+        options: of the code generation of bitcode that does not come with its own.
+
+    Raises:
+        CorpusError: it is not there, none of `KINDS`, or cannot be read.
+        ConfigError: options for what comes with its own.
+    """
+    if not path.exists():
+        raise CorpusError(f"{path} is not there")
+    if path.name == DESCRIPTION:
+        path = path.parent
+    is_corpus = (path / DESCRIPTION).is_file()
+    database = path / _DATABASE if path.is_dir() else path
+    is_database = database.is_file() and (database.suffix == ".json" or _start(database).lstrip()[:1] in (b"[", b"{"))
+    if options and (is_corpus or is_cmake(path) or is_database):
+        raise ConfigError(f"--options are for bitcode without commands, and {path} comes with its own")
+    if is_corpus:
+        return _corpus(path)
+    if is_cmake(path):
+        cmake = read_cmake(path)
+        return replace(read_build(cmake.calls, (root or cmake.source).absolute()), notes=cmake.notes)
+    if is_database:
+        return read_build(_in_order(read_database(database, root)), (root or Path()).absolute())
+    modules = tuple(_units(path, tuple(options)))
+    if not modules:
+        raise CorpusError(f"{path} is none of these: {KINDS}")
+    names = unique_names(one.name for one in modules)
+    return Build((), (), modules=tuple(replace(one, name=name) for one, name in zip(modules, names, strict=True)))
+
+
+def _in_order(calls: Iterable[Call | Step]) -> list[Step]:
+    """Steps of a database as a build could do them, one after another: ninja lists links before their archives."""
+    steps = [step for one in calls for step in (steps_of(one) if isinstance(one, Call) else [one])]
+    return sorted(steps, key=_turn)
+
+
+def _turn(step: Step) -> int:
+    if isinstance(step, Compile):
+        return 0
+    if isinstance(step, Link):
+        return 1 if step.kind == "relocatable" else 3
+    return 2
+
+
+def _corpus(folder: Path) -> Build:
+    """A corpus of LLVM's tools or of ml-compiler-opt."""
+    corpus = read_llvm_corpus(folder)
+    try:
+        shared = None if corpus.override is None else options_in_command(corpus.override)
+    except ConfigError as error:
+        raise CorpusError(f"{folder / DESCRIPTION}: global_command_override: {error}") from error
+    modules = tuple(
+        replace(
+            _with_command(as_text(one.name), Piece(one.bitcode), one.command or ())
+            if shared is None
+            else BitcodeUnit(as_text(one.name), Piece(one.bitcode), shared),
+            index=Piece(one.index) if one.index else None,
+        )
+        for one in corpus.modules
+    )
+    return Build((), (), modules=modules)
+
+
+def _units(path: Path, options: tuple[str, ...]) -> Iterator[BitcodeUnit]:
+    """Modules of a file, or of all files of a folder, by the beginnings of their content; other files are passed by."""
+    if path.is_dir():
+        for folder, folders, files in os.walk(path):
+            folders.sort()
+            for file in (Path(folder, name) for name in sorted(files)):
+                if file.is_file():
+                    yield from _of_file(file, as_text(file.relative_to(path).as_posix()), options)
+    else:
+        yield from _of_file(path, as_text(path.name), options)
+
+
+def _of_file(file: Path, name: str, options: tuple[str, ...]) -> Iterator[BitcodeUnit]:
+    start = _start(file)
+    if start in (archives.MAGIC, archives.THIN_MAGIC):
+        try:
+            for member in archives.read_members(file):
+                within = f"{name}({as_text(member.name)})"
+                yield from _of_piece(Piece(file, member.offset, member.size), within, options) or [
+                    BitcodeUnit(within, Piece(file), problem="format: neither an object nor bitcode")
+                ]
+        except CorpusError as error:
+            yield BitcodeUnit(name, Piece(file), problem=f"archive: {error}")
+    elif is_bitcode(start) or is_object(start):
+        yield from _of_piece(Piece(file, 0, file.stat().st_size), name, options)
+
+
+def _of_piece(piece: Piece, name: str, options: tuple[str, ...]) -> list[BitcodeUnit]:
+    """Modules in an object or in bitcode; none if it is neither."""
+    start = Piece(piece.path, piece.offset, min(_START_BYTES, piece.size)).read()
+    if is_bitcode(start) and name.endswith(".thinlto.bc"):
+        return [BitcodeUnit(name, piece, problem="index: of ThinLTO, which holds no code")]
+    try:
+        if is_bitcode(start):
+            found = find_modules(piece.read())
+            return [BitcodeUnit(name, Piece(piece.path, piece.offset + at, size), options) for at, size in found]
+        if is_object(start):
+            embedded = find_embedded(piece.read())
+            pieces = [Piece(piece.path, piece.offset + one.offset, one.size) for one in embedded]
+            return [
+                _with_command(name, one, what.command) if what.command else BitcodeUnit(name, one, options)
+                for one, what in zip(pieces, embedded, strict=True)
+            ]
+    except ObjectError as error:
+        return [BitcodeUnit(name, piece, problem=f"bitcode: {error}")]
+    return []
+
+
+def _with_command(name: str, piece: Piece, command: Sequence[str]) -> BitcodeUnit:
+    try:
+        return BitcodeUnit(name, piece, options_in_command(command))
+    except ConfigError as error:
+        return BitcodeUnit(name, piece, problem=f"options: {error}")
+
+
+def _start(file: Path) -> bytes:
+    return Piece(file, 0, _START_BYTES).read()

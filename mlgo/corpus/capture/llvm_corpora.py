@@ -1,0 +1,150 @@
+"""Corpora in the layout of LLVM's own tools (``llvm/utils/mlgo-utils``) and of google/ml-compiler-opt.
+
+A folder holds ``corpus_description.json`` with the keys ``modules``, ``has_thinlto`` and, where all modules are
+compiled alike, ``global_command_override``. Beside it, each module has ``NAME.bc``, without an override ``NAME.cmd``
+(arguments of clang's ``-cc1``, each ended by NUL), and with ThinLTO ``NAME.thinlto.bc``, the index of its back end. A
+name may hold slashes. Tools that combine corpora compare all keys, so nothing else is written into the description.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from mlgo.base.files import write_bytes, write_json
+from mlgo.errors import CorpusError
+
+DESCRIPTION = "corpus_description.json"
+UNSPECIFIED = "<UNSPECIFIED>"
+"""The override of a corpus whose command somebody has to write by hand."""
+
+
+@dataclass(frozen=True)
+class LlvmModule:
+    """One module.
+
+    Attributes:
+        name: relative to the corpus, without suffix.
+        bitcode: its file.
+        command: arguments of ``-cc1`` that compiled it; None where all modules share the override.
+        index: file that tells a ThinLTO back end what to import; None without ThinLTO.
+    """
+
+    name: str
+    bitcode: Path
+    command: tuple[str, ...] | None
+    index: Path | None
+
+
+@dataclass(frozen=True)
+class LlvmCorpus:
+    """A corpus.
+
+    Attributes:
+        modules: as listed.
+        has_thinlto: whether modules have indexes.
+        override: command of all modules; None where each has its own.
+    """
+
+    modules: tuple[LlvmModule, ...]
+    has_thinlto: bool
+    override: tuple[str, ...] | None
+
+
+def read_llvm_corpus(folder: Path) -> LlvmCorpus:
+    """Read a corpus; bitcode stays in its files.
+
+    Raises:
+        CorpusError: not a corpus, a file is missing, a name leaves the folder, or no command was ever specified.
+    """
+    path = folder / DESCRIPTION
+    try:
+        description = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise CorpusError(f"{path} cannot be read as JSON: {error}") from error
+    names = _strings(path, description, "modules")
+    if not names:
+        raise CorpusError(f"{path} lists no modules")
+    override = (
+        _strings(path, description, "global_command_override") if "global_command_override" in description else None
+    )
+    if override == [UNSPECIFIED]:
+        raise CorpusError(f"{path}: global_command_override is {UNSPECIFIED}; write the options of the build there")
+    has_thinlto = description.get("has_thinlto")
+    if not isinstance(has_thinlto, bool):
+        raise CorpusError(f"{path}: has_thinlto must be true or false")
+    modules = tuple(_read_module(folder, name, override is None, has_thinlto) for name in names)
+    return LlvmCorpus(modules, has_thinlto, None if override is None else tuple(override))
+
+
+def write_llvm_corpus(
+    folder: Path,
+    modules: Iterable[tuple[str, bytes, tuple[str, ...] | None, bytes | None]],
+    override: tuple[str, ...] | None = None,
+) -> int:
+    """Write a corpus; the description comes last, so a folder without one is not whole.
+
+    Args:
+        folder: to write to.
+        modules: name, bitcode, arguments of ``-cc1``, index of ThinLTO; all or none have the last.
+        override: command of all modules; then none has its own.
+
+    Returns:
+        Number of modules.
+
+    Raises:
+        CorpusError: modules differ in what they have.
+    """
+    names, with_index = [], 0
+    for name, bitcode, command, index in modules:
+        if (command is None) != (override is not None):
+            raise CorpusError(f"{name}: a module has its own command exactly where the corpus has none for all")
+        write_bytes(folder / f"{name}.bc", bitcode)
+        if command is not None:
+            write_bytes(
+                folder / f"{name}.cmd", "".join(f"{word}\0" for word in command).encode("utf-8", "surrogateescape")
+            )
+        if index is not None:
+            write_bytes(folder / f"{name}.thinlto.bc", index)
+            with_index += 1
+        names.append(name)
+    if with_index not in (0, len(names)):
+        raise CorpusError(f"{with_index} of {len(names)} modules have an index of ThinLTO; all or none must")
+    description: dict[str, Any] = {"modules": names, "has_thinlto": bool(with_index)}
+    if override is not None:
+        description["global_command_override"] = list(override)
+    write_json(folder / DESCRIPTION, description)
+    return len(names)
+
+
+def split_command(data: bytes) -> tuple[str, ...]:
+    """Arguments of a ``.llvmcmd`` section or a ``.cmd`` file, each ended by NUL."""
+    words = data.decode("utf-8", "surrogateescape").split("\0")
+    return tuple(words[:-1] if words[-1] == "" else words)
+
+
+def _read_module(folder: Path, name: str, with_command: bool, with_index: bool) -> LlvmModule:
+    if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+        raise CorpusError(f"{folder / DESCRIPTION}: module {name} lies outside the folder")
+    bitcode, index = folder / f"{name}.bc", folder / f"{name}.thinlto.bc"
+    for path in [bitcode, *([index] if with_index else [])]:
+        if not path.is_file():
+            raise CorpusError(f"{path} is missing, which {DESCRIPTION} lists")
+    command = None
+    if with_command:
+        path = folder / f"{name}.cmd"
+        try:
+            command = split_command(path.read_bytes())
+        except OSError as error:
+            raise CorpusError(f"{path} cannot be read: {error.strerror}") from error
+        if command[:1] != ("-cc1",):
+            raise CorpusError(f"{path} does not begin with -cc1; it was not made by clang's -fembed-bitcode=all")
+    return LlvmModule(name, bitcode, command, index if with_index else None)
+
+
+def _strings(path: Path, description: Any, key: str) -> list[str]:
+    values = description.get(key) if isinstance(description, dict) else None
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise CorpusError(f"{path}: {key} must be a list of names")
+    return values

@@ -1,0 +1,246 @@
+"""Wheels: a source distribution is built as an index's wheels are, and what people would install is captured.
+
+pip builds it by the rules of PEP 517, in an environment of its own with what the project asks for, against the headers
+of the running Python. The compilers are those of the ziglang wheel, so a machine needs none. Generated sources stay
+where they were made until the folder is removed.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import sys
+import tomllib
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from mlgo.base.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
+from mlgo.base.packages import canonical_name
+from mlgo.corpus.capture.builds import Build, Program, read_build, without_probes
+from mlgo.corpus.capture.calls import read_calls
+from mlgo.corpus.capture.extract import Extraction
+from mlgo.corpus.capture.objects import object_rows
+from mlgo.corpus.capture.project import Captured, write_project
+from mlgo.corpus.capture.wrappers import RECORDS, wrap_tools
+from mlgo.corpus.fetch import unpack
+from mlgo.corpus.store import OBJECTS_NAME
+from mlgo.errors import CorpusError, ObjectError
+from mlgo.host.process import run_bounded, without_folders
+from mlgo.host.toolchain import find_linker, zig_environment
+from mlgo.objects.elf import global_symbols
+
+_OTHER_TOOLS = ("ranlib", "objcopy")
+"""Further tools of the multi-tool, by the names that builds look for."""
+
+_FOLDER_OF_BUILD = ("scikit-build-core", "meson-python")
+"""Build systems that compile in a temporary folder unless they are given one."""
+
+_ERROR = re.compile(r"\b(?:fatal )?error:", re.IGNORECASE)
+
+_ENTRY = b"PyInit_"
+_ONLY_ENTRY = "{ global: PyInit_*; local: *; };\n"
+
+
+@dataclass(frozen=True)
+class WheelBuild:
+    """How a wheel is built.
+
+    Attributes:
+        target: triple that the compilers are told.
+        cache_dir: folder for zig's caches of what all builds share, such as its C++ library.
+        timeout_s: deadline of the build.
+        num_threads: compiles at a time, where the project's build can do several.
+        requirements: pins of what builds it, such as ``cython==3.1.4``.
+        environment: further variables.
+        settings: further settings for the project's build system.
+    """
+
+    target: str
+    cache_dir: Path
+    timeout_s: float = 1800.0
+    num_threads: int = 1
+    requirements: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+def wheel_project(sdist: Path, folder: Path, how: WheelBuild, extraction: Extraction) -> Captured:
+    """Make a captured project of a source distribution.
+
+    Args:
+        sdist: the archive.
+        folder: of the project. The build works in it, too.
+        how: to build it.
+        extraction: how its sources become modules.
+
+    Raises:
+        CorpusError: it cannot be unpacked or built, or nothing in the wheel is linked.
+        ArtifactError: a table cannot be written.
+    """
+    for name in ("source", "unpacked", RECORDS, "tmp", "wheel", "parts"):  # of an earlier build
+        shutil.rmtree(folder / name, ignore_errors=True)
+    # Without its version: pip would keep the wheel of a folder with one, and build nothing the next time.
+    source = unpack(sdist, folder / "unpacked").rename(folder / "source")
+    (folder / "unpacked").rmdir()
+    build = capture_wheel(source, folder, how)
+    objects = object_rows(extraction.project, build.units, ran=True)
+    write_rows(folder / OBJECTS_NAME, objects, OBJECTS_OF_BUILD, provenance(root=str(source)))
+    return write_project(folder, build, replace(extraction, hidden=temporary_folders(source, folder)))
+
+
+def capture_wheel(source: Path, folder: Path, how: WheelBuild) -> Build:
+    """Build a wheel of a source distribution, and tell what the linked files in it consist of.
+
+    Args:
+        source: the unpacked source distribution; the build works in it.
+        folder: for the wheel, records, the log and temporary files, all of which stay there.
+        how: to build it.
+
+    Raises:
+        CorpusError: it cannot be built, or nothing in the wheel is linked.
+        ToolchainError: there is no pip or no ziglang wheel.
+    """
+    if find_spec("pip") is None:
+        raise CorpusError(f"building a wheel needs pip; install it for {sys.executable}")
+    for name in ("bin", "tmp", "wheel"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    commands = _commands(how.target)
+    environment = wrap_tools(folder, _environment(folder, how, commands), commands)
+    (folder / RECORDS).mkdir(exist_ok=True)
+    log = folder / "build.log"
+    run = run_bounded(_command(source, folder, how), how.timeout_s, cwd=source, env=environment, stdout=log)
+    with log.open("a") as file:
+        file.write(run.stderr)
+    if run.returncode != 0:
+        reason = f"no end within {how.timeout_s:g} s" if run.returncode is None else _reason(log)
+        raise CorpusError(f"{source.name} cannot be built as a wheel: {reason}; all it said is in {log}")
+    build = without_probes(read_build(read_calls(folder / RECORDS), source.absolute()))
+    named = without_chance(build, temporary_folders(source.absolute(), folder.absolute()))
+    return installed(named, sorted((folder / "wheel").glob("*.whl"))[0], folder)
+
+
+def without_chance(build: Build, folders: Sequence[Path]) -> Build:
+    """The build with names that are the same in every build of it.
+
+    Sources that a build requirement brings lie in a temporary folder, and so may objects and linked files.
+
+    Args:
+        build: units and programs are named by their full paths where they lie outside of its root.
+        folders: whose names are by chance, or of this machine; the longest first.
+    """
+
+    def name(given: str) -> str:
+        for folder in folders:
+            given = given.replace(f"{folder}/", "tmp/")
+        return given
+
+    units = tuple(replace(one, name=name(one.name)) for one in build.units)
+    programs = tuple(
+        replace(
+            one,
+            name=name(one.name),
+            parts=tuple(replace(part, units=tuple(map(name, part.units))) for part in one.parts),
+            foreign=tuple(map(name, one.foreign)),
+        )
+        for one in build.programs
+    )
+    left_out = {name(given): reason for given, reason in build.left_out.items()}
+    return replace(build, units=units, programs=programs, left_out=left_out)
+
+
+def installed(build: Build, wheel: Path, folder: Path) -> Build:
+    """What of a build is in a wheel; extension modules export what Python looks for, and nothing else.
+
+    Args:
+        build: all of it.
+        wheel: the file.
+        folder: for the list of exports.
+
+    Raises:
+        CorpusError: no linked file of the build is in the wheel.
+    """
+    with zipfile.ZipFile(wheel) as zipped:
+        names = {Path(name).name for name in zipped.namelist()}
+    programs = tuple(_exporting(one, folder) for one in build.programs if one.link.output.name in names)
+    if not programs:
+        raise CorpusError(f"{wheel.name} holds no linked file that was seen while it was built; is it pure Python?")
+    wanted = {name for one in programs for part in one.parts for name in part.units}
+    return replace(build, units=tuple(one for one in build.units if one.name in wanted), programs=programs)
+
+
+def temporary_folders(source: Path, folder: Path) -> tuple[Path, ...]:
+    """Folders of a wheel's build whose names are by chance, or of this machine; the longest first."""
+    return (*sorted((folder / "tmp").iterdir()), folder, source)
+
+
+def _exporting(program: Program, folder: Path) -> Program:
+    link = program.link
+    try:
+        exported, _ = global_symbols(link.output.read_bytes(), dynamic=True)
+    except (OSError, ObjectError):
+        return program
+    if link.kind != "shared" or not any(name.startswith(_ENTRY) for name in exported):
+        return program
+    script = folder / "exports.map"
+    script.write_text(_ONLY_ENTRY)
+    return replace(program, link=replace(link, version_script=script))
+
+
+def _command(source: Path, folder: Path, how: WheelBuild) -> list[str]:
+    settings = dict(how.settings)
+    if any(name in _requirements(source) for name in _FOLDER_OF_BUILD):
+        settings.setdefault("build-dir", str(source / "build"))
+    given = [f"--config-settings={name}={value}" for name, value in settings.items()]
+    options = ("--no-deps", "--use-pep517", "--no-clean", "--no-input", "--disable-pip-version-check", "--verbose")
+    return [sys.executable, "-m", "pip", "wheel", *options, *given, "-w", str(folder / "wheel"), str(source)]
+
+
+def _requirements(source: Path) -> set[str]:
+    """Names of what a project says builds it, as PEP 503 writes them."""
+    try:
+        table = tomllib.loads((source / "pyproject.toml").read_text(errors="replace"))
+        words = table["build-system"]["requires"]
+        return {canonical_name(re.split(r"[^\w.-]", word.strip(), maxsplit=1)[0]) for word in words}
+    except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError):
+        return set()
+
+
+def _commands(target: str) -> dict[str, list[str]]:
+    """Compilers and archiver for a build, by all names that it may have for them."""
+    zig = str(find_linker())
+    c, cxx = ([zig, name, "-target", target] for name in ("cc", "c++"))
+    names = {**dict.fromkeys(("cc", "gcc", "clang"), c), **dict.fromkeys(("c++", "g++", "clang++"), cxx)}
+    return names | {"ar": [zig, "ar"]}
+
+
+def _environment(folder: Path, how: WheelBuild, commands: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    for name in _OTHER_TOOLS:
+        script = folder / "bin" / name
+        script.write_text(f'#!/bin/sh\nexec {shlex.quote(str(find_linker()))} {name} "$@"\n')
+        script.chmod(0o755)
+    constraints = folder / "constraints.txt"
+    constraints.write_text("".join(f"{requirement}\n" for requirement in how.requirements))
+    inherited = {name: value for name, value in zig_environment(how.cache_dir).items() if name != "PYTHONPATH"}
+    return inherited | {
+        "CC": shlex.join(commands["cc"]),
+        "CXX": shlex.join(commands["c++"]),
+        "AR": shlex.join(commands["ar"]),
+        "PATH": f"{folder / 'bin'}{os.pathsep}{inherited.get('PATH', os.defpath)}",
+        "TMPDIR": str(folder / "tmp"),
+        "PIP_CONSTRAINT": str(constraints),
+        # One folder for objects of each build: zig's cache has given one build's object to another.
+        "ZIG_LOCAL_CACHE_DIR": str(folder / "tmp" / "zig"),
+        "CMAKE_BUILD_PARALLEL_LEVEL": str(how.num_threads),
+        "MAKEFLAGS": f"-j{how.num_threads}",
+        **how.environment,
+    }
+
+
+def _reason(log: Path) -> str:
+    """The line of a failed build that most likely says why."""
+    lines = log.read_text(errors="replace").splitlines()
+    errors = [line.strip() for line in lines if _ERROR.search(line) and "dependency resolver" not in line]
+    return without_folders((errors or lines or ["pip ended without a word"])[0])[:300]

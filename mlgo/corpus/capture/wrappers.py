@@ -1,0 +1,131 @@
+"""Runs a build with wrappers before its compilers, archivers and linkers.
+
+A wrapper writes its call to a file of its own and becomes the real tool. It is a shell script: a shell starts in a
+millisecond, Python in twenty. Programs that the real tool starts are found as without wrappers, so the linker that a
+compiler calls is not recorded a second time.
+"""
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mlgo.corpus.capture.calls import Tool, tool_and_options, tool_called
+from mlgo.errors import ConfigError
+
+RECORDS = "records"
+"""Folder of what wrappers write down, in that of a captured project."""
+
+VARIABLES: Mapping[str, Tool] = {"CC": "cc", "CXX": "c++", "AR": "ar", "LD": "ld"}
+"""Environment variables that name tools for a build."""
+
+# Several processes write at the same time, and the number of a process may come again: names are counted.
+_WRAPPER = """\
+#!/bin/sh
+# Writes this call down for mlgo capture, then becomes the real tool.
+PATH={path}
+records={records}
+if [ -d "$records" ]; then
+  number=0
+  while [ -e "$records/$$-$number" ]; do number=$((number + 1)); done
+  {{
+    printf '%s\\0' {tool} {program} "$PWD" "$#" "$@"
+    for argument in "$@"; do
+      case $argument in
+        @?*) if [ -f "${{argument#@}}" ]; then printf '%s\\0' "$argument"; cat "${{argument#@}}"; printf '\\0'; fi ;;
+      esac
+    done
+    printf 'end\\0'
+  }} > "$records/$$-$number"
+fi
+exec {program_words} "$@"
+"""
+
+
+def run_build(command: Sequence[str], folder: Path, environment: Mapping[str, str] = os.environ) -> int:
+    """Run a build whose calls are recorded in ``folder/records``.
+
+    Args:
+        command: program and arguments of the build.
+        folder: for wrappers and records. Wrappers of earlier builds in it are replaced, records are kept.
+        environment: of the build, apart from what wrappers need.
+
+    Returns:
+        Exit status of the build, negative where a signal ended it.
+
+    Raises:
+        ConfigError: the build cannot be started, or a variable names a tool that is not there.
+    """
+    (folder / RECORDS).mkdir(parents=True, exist_ok=True)
+    wrapped = wrap_tools(folder, environment)
+    if shutil.which(command[0], path=wrapped["PATH"]) is None:
+        raise ConfigError(f"cannot start {command[0]}: no such program")
+    process = subprocess.Popen(command, env=wrapped)
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:  # the build has had it, too, and what it did until then is kept
+            process.send_signal(signal.SIGINT)
+
+
+def wrap_tools(
+    folder: Path, environment: Mapping[str, str], commands: Mapping[str, Sequence[str]] | None = None
+) -> dict[str, str]:
+    """Write a wrapper for each tool that a build could find, and return the build's environment.
+
+    Args:
+        folder: for the wrappers.
+        environment: of the build, apart from what wrappers need.
+        commands: what tools of these names shall be, in the place of those that PATH has.
+
+    Raises:
+        ConfigError: a variable names a tool that is not there.
+    """
+    path = environment.get("PATH", os.defpath)
+    tools = folder / "tools"
+    shutil.rmtree(tools, ignore_errors=True)
+    tools.mkdir(parents=True)
+    found = _tools_on(path)
+    for name, words in (commands or {}).items():
+        if (kind := tool_called(name)) is not None:
+            found[name] = kind, words
+    for name, (tool, words) in found.items():
+        _write_wrapper(tools / name, tool, words, path, folder)
+    named = {}
+    for variable, tool in VARIABLES.items():
+        if words := shlex.split(environment.get(variable, "")):
+            program = shutil.which(words[0], path=path)
+            if program is None:
+                raise ConfigError(f"{variable}={environment[variable]}: there is no program {words[0]}")
+            # Build systems look at the name to see which compiler it is.
+            wrapper = tools / f"{variable.lower()}-is" / tool_and_options([program, *words[1:]])[0]
+            wrapper.parent.mkdir()
+            _write_wrapper(wrapper, tool, [program, *words[1:]], path, folder)
+            named[variable] = str(wrapper.absolute())
+    return {**environment, **named, "PATH": f"{tools.absolute()}{os.pathsep}{path}"}
+
+
+def _tools_on(path: str) -> dict[str, tuple[Tool, Sequence[str]]]:
+    """Tools on a search path, by name; the first of a name counts."""
+    found: dict[str, tuple[Tool, Sequence[str]]] = {}
+    for folder in map(Path, filter(None, path.split(os.pathsep))):
+        for file in sorted(folder.iterdir()) if folder.is_dir() else ():
+            tool = tool_called(file.name)
+            if tool is not None and file.name not in found and os.access(file, os.X_OK):
+                found[file.name] = tool, [str(file)]
+    return found
+
+
+def _write_wrapper(file: Path, tool: Tool, words: Sequence[str], path: str, folder: Path) -> None:
+    text = _WRAPPER.format(
+        path=shlex.quote(path),
+        records=shlex.quote(str((folder / RECORDS).absolute())),
+        tool=tool,
+        program=shlex.quote(shlex.join(words)),
+        program_words=shlex.join(words),
+    )
+    file.write_bytes(os.fsencode(text))
+    file.chmod(0o755)

@@ -1,0 +1,309 @@
+"""A policy as C++ that needs no TensorFlow: the class that LLVM's release mode asks, and its weights as constants.
+
+Contract: llvm/include/llvm/Analysis/ReleaseModeModelRunner.h looks inputs up as ``feed_`` and the feature, the answer
+as ``fetch_`` and the decision; a negative index is an input that the model does not look at. LLVM's build takes header
+and object by ``LLVM_OVERRIDE_MODEL_HEADER_<CLASS>`` and ``LLVM_OVERRIDE_MODEL_OBJECT_<CLASS>``.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from hashlib import md5
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from jinja2 import Environment
+
+from mlgo import __version__
+from mlgo.base.artifacts import trace_features
+from mlgo.base.files import content_hash, write_folder, write_text
+from mlgo.base.templates import text_templates
+from mlgo.deploy.export.form import Ask
+from mlgo.deploy.export.harness import ASK, Harness, build_harness
+from mlgo.deploy.export.questions import asked_features
+from mlgo.errors import PolicyError
+from mlgo.host.actions import Binary, Categorical, Scalar
+from mlgo.host.tasks.task import Task, get_task
+from mlgo.host.toolchain import find_linker
+from mlgo.policy.features import CLIP, Normalisation
+from mlgo.policy.policy import Policy
+from mlgo.policy.tree import Tree
+
+_HERE = Path(__file__).parent
+_TYPES = {"int64": "int64_t", "int32": "int32_t", "float": "float", "double": "double"}
+_SELECTOR = re.compile(r"[A-Za-z0-9._-]+")
+
+CPP_FLAGS = (
+    *("-std=c++17", "-O3", "-g0", "-fPIC", "-fno-exceptions", "-fno-rtti", "-fno-sanitize=all", "-mcpu=baseline"),
+    "-ffp-contract=off",
+)
+"""How an object for LLVM's build is compiled: position-independent, as LLVM itself, for any processor of its kind. Sums
+are rounded as on x86-64 also where a processor could round a product and a sum at once."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input of the model.
+
+    Attributes:
+        name: feature.
+        type: of C.
+        size: numbers.
+        not_finite: literal in place of what is no finite number; empty where all is taken as it is.
+    """
+
+    name: str
+    type: str
+    size: int
+    not_finite: str = ""
+
+    @property
+    def variable(self) -> str:
+        """Member of the class."""
+        return "In_" + self.name
+
+    def value(self, index: str) -> str:
+        """Expression for one number; a single one goes to all columns."""
+        number = f"static_cast<float>({self.variable}[{index if self.size > 1 else 0}])"
+        return f"(isfinite({number}) ? {number} : {self.not_finite})" if self.not_finite else number
+
+
+def cpp_sources(policy: Policy, trace: pa.Table) -> dict[str, str]:
+    """Header and implementation, by file name; the same policy gives the same text.
+
+    Args:
+        policy: what to export.
+        trace: recorded questions; tells types and sizes of the inputs.
+
+    Raises:
+        PolicyError: a tree whose answers are not yes or no.
+    """
+    return _render([_words(policy, trace)], get_task(policy.task), f"Policy for {policy.task}")
+
+
+def selected_sources(policies: Mapping[str, Policy], trace: pa.Table) -> dict[str, str]:
+    """One class for several policies, of which the compiler selects one by its name.
+
+    LLVM 19 and newer write the hash of ``-ml-inliner-model-selector=NAME`` to the input ``model_selector``, which a
+    class must have if and only if the option is given. A name that stands for no policy ends the program with a
+    message: ReleaseModeModelRunner.h leaves that error to the model.
+
+    Args:
+        policies: of one task, by name.
+        trace: recorded questions; tells types and sizes of the inputs.
+
+    Raises:
+        PolicyError: there is none, they are of several tasks or none of the inliner, or a name is no word.
+    """
+    if odd := [name for name in policies if not _SELECTOR.fullmatch(name)]:
+        raise PolicyError(f"{odd[0]!r} cannot select a policy; take letters, digits, '-', '_' and '.'")
+    tasks = sorted({policy.task for policy in policies.values()})
+    if len(tasks) != 1:
+        raise PolicyError(f"a class answers for one task, not for {' and '.join(tasks) or 'none'}")
+    if not get_task(tasks[0]).actions.yes_or_no:
+        raise PolicyError(f"LLVM selects among policies of the inliner alone; export those of {tasks[0]} one by one")
+    words = [
+        _words(policy, trace)
+        | {"space": f"policy{number}", "name": name, "selector": [f"0x{word:016x}" for word in selector(name)]}
+        for number, (name, policy) in enumerate(policies.items())
+    ]
+    return _render(words, get_task(tasks[0]), f"Policies for {tasks[0]}", [Input("model_selector", "uint64_t", 2)])
+
+
+class Selector(NamedTuple):
+    """What LLVM writes to ``model_selector``: the MD5 of a name, as two little-endian words."""
+
+    high: int
+    low: int
+
+
+def selector(name: str) -> Selector:
+    """The words that select a policy (llvm/include/llvm/Support/MD5.h: ``low`` is of the first eight bytes)."""
+    digest = md5(name.encode(), usedforsecurity=False).digest()
+    return Selector(int.from_bytes(digest[8:], "little"), int.from_bytes(digest[:8], "little"))
+
+
+def tree_function(policy: Policy, trace: pa.Table) -> str:
+    """The function of an exported tree that decides, for readers; takes and raises as `cpp_sources`."""
+    return cpp_templates().get_template("tree.cpp.jinja").render(policy=_words(policy, trace))
+
+
+def export_selected(policies: Mapping[str, Policy], trace: pa.Table, folder: Path) -> None:
+    """Write header and implementation of one class for several policies; see `selected_sources`."""
+    for name, text in selected_sources(policies, trace).items():
+        write_text(folder / name, text)
+
+
+@dataclass(frozen=True)
+class Cpp:
+    """The form of this module; a decision takes microseconds."""
+
+    name: ClassVar[str] = "cpp"
+    max_questions: ClassVar[int | None] = None
+
+    def write(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
+        """See `Form.write`."""
+        sources = cpp_sources(policy, trace)
+
+        def save(temporary: Path) -> None:
+            for name, text in sources.items():
+                write_text(temporary / name, text)
+
+        write_folder(folder, save)
+
+    @contextmanager
+    def opened(self, folder: Path, policy: Policy) -> Iterator[Ask]:
+        """Compiled by the toolchain's own compiler."""
+        with self.harness(folder, policy) as harness:
+            yield lambda questions: harness.ask(questions)[0]
+
+    def harness(self, folder: Path, policy: Policy) -> AbstractContextManager[Harness]:
+        """The same, for measurements of time; raises as `build_harness`."""
+        task = get_task(policy.task)
+        compiler = [str(find_linker()), "cc", *CPP_FLAGS]
+        return build_harness(task, [*compiler, str(ASK), f"-I{folder}", str(folder / f"{task.model}.cpp")])
+
+
+def _inputs(policy: Policy, task: Task, trace: pa.Table) -> Iterable[Input]:
+    types = trace_features(trace)
+    for name in asked_features(policy):
+        kind, size = types[name], 1
+        if pa.types.is_fixed_size_list(kind):
+            kind, size = kind.value_type, kind.list_size
+        yield Input(name, _TYPES[str(kind)], size, _float(task.not_finite[name]) if name in task.not_finite else "")
+
+
+def _render(words: Sequence[dict[str, Any]], task: Task, title: str, more: Sequence[Input] = ()) -> dict[str, str]:
+    """Fill the templates with what `_words` tells of each policy; the class has the inputs of all, and more."""
+    actions, inputs = task.actions, {one.name: one for policy in words for one in policy["inputs"]}
+    shared: dict[str, Any] = {
+        "name": task.model,
+        "title": f"{title}: {'; '.join(': '.join(filter(None, (one['name'], one['title']))) for one in words)}.",
+        "origin": f"SHA-256 of model and provenance: {', '.join(one['sha256'] for one in words)}",
+        "version": __version__,
+        "decision": task.decision,
+        "answer": "float" if actions.dtype is np.float32 else "int64_t",
+        "inputs": [*inputs.values(), *more],
+        "actions": type(actions).__name__.lower(),
+        "policies": words,
+    }
+    kinds = {f"{task.model}.{kind}": f"model.{kind}.jinja" for kind in ("h", "cpp")}
+    return {file: cpp_templates().get_template(template).render(shared) for file, template in kinds.items()}
+
+
+def _words(policy: Policy, trace: pa.Table) -> dict[str, Any]:
+    """What the templates say of one policy."""
+    task, actions, names, model = get_task(policy.task), policy.actions, policy.normalisation.features, policy.model
+    inputs = {one.name: one for one in _inputs(policy, task, trace)}
+    words: dict[str, Any] = {
+        "space": "policy",
+        "name": "",
+        "selector": None,
+        "sha256": content_hash([policy.weights.tobytes().hex(), policy.origin]),
+        "inputs": list(inputs.values()),
+        "features": [inputs[name] for name in names],
+    }
+    words |= _tree_words(policy, model) if isinstance(model, Tree) else _network_words(policy)
+    if isinstance(actions, Categorical):
+        words["mask"] = inputs[actions.mask]
+    if isinstance(actions, Scalar):
+        feature, least = actions.threshold
+        words |= {
+            "num_groups": actions.num_groups,
+            "group": names.index(actions.group),
+            "threshold": names.index(feature) if feature in names else None,
+            "least": _float(least),
+            "half": _float(actions.high / np.float32(2.0)),
+        }
+    return words
+
+
+def _network_words(policy: Policy) -> dict[str, Any]:
+    scaling, network = policy.normalisation, policy.network()
+    groups = f" in {network.groups} groups" if network.groups > 1 else ""
+    assert isinstance(scaling, Normalisation)
+    unit = np.ones_like(scaling.scale) if scaling.unit is None else scaling.unit
+    return {
+        "model": "network",
+        "title": f"layers of {', '.join(map(str, network.widths))}{groups}",
+        "scaling": {
+            key: _floats(one) for key, one in (("unit", unit), ("centre", scaling.centre), ("scale", scaling.scale))
+        },
+        "clip": CLIP,
+        "layers": [_layer(matrix, bias) for matrix, bias in policy.layers],
+    }
+
+
+def _tree_words(policy: Policy, tree: Tree) -> dict[str, Any]:
+    if not isinstance(policy.actions, Binary):
+        raise PolicyError(f"a tree becomes C++ where answers are yes or no; {policy.task} has others, take a network")
+    return {
+        "model": "tree",
+        "title": f"a decision tree of {len(tree.leaves)} leaves",
+        "branches": list(_branches(tree, policy.normalisation.features)),
+    }
+
+
+def _branches(tree: Tree, names: Sequence[str], node: int = 0, indent: str = "  ") -> Iterator[str]:
+    """Nested conditions; where one way ends at once, that way comes first, so that the other needs no block."""
+    leaves = tree.leaves.tolist()
+    if node in leaves:
+        yield f"{indent}return {tree.value[node]!s}f; // leaf {leaves.index(node)}"
+        return
+    then, other, sign = int(tree.left[node]), int(tree.right[node]), "<="
+    if other in leaves and then not in leaves:
+        then, other, sign = other, then, ">"
+    block = then not in leaves
+    yield f"{indent}if ({names[tree.feature[node]]} {sign} {int(tree.threshold[node])}){' {' * block}"
+    yield from _branches(tree, names, then, indent + "  ")
+    if block:
+        yield f"{indent}}}"
+    yield from _branches(tree, names, other, indent)
+
+
+def _layer(matrix: np.ndarray, bias: np.ndarray) -> dict[str, object]:
+    """A matrix without the zeros at the ends of its rows: joined networks are mostly zeros."""
+    rows: list[str] = []
+    weights: list[float] = []
+    groups = matrix[None] if matrix.ndim == 2 else matrix
+    for number, group in enumerate(groups):
+        for row in group:
+            columns = np.flatnonzero(row)
+            first, end = (int(columns[0]), int(columns[-1]) + 1) if columns.size else (0, 0)
+            rows.append(f"{{{len(weights)},{number * group.shape[1] + first},{end - first}}}")
+            weights += row[first:end].tolist()
+    return {
+        "num_inputs": len(rows),
+        "num_outputs": bias.size,
+        "rows": ",".join(rows),
+        "weights": _floats(weights or [0.0]),
+        "bias": _floats(bias),
+    }
+
+
+def _floats(values: Iterable[Any]) -> str:
+    return ",".join(map(_float, values))
+
+
+def _float(value: Any) -> str:
+    """A literal that is exactly this float32."""
+    return f"{float(np.float32(value)).hex()}f"
+
+
+@cache
+def cpp_templates(folder: Path = _HERE) -> Environment:
+    """Templates of C++ in a folder; their filter ``literal`` makes a string of C."""
+    templates = text_templates(folder)
+    templates.filters["literal"] = _literal
+    return templates
+
+
+def _literal(text: str) -> str:
+    """A string of C; what is no plain text of ASCII is written byte by byte."""
+    plain = all(" " <= char <= "~" and char not in '"\\?' for char in text)
+    return f'"{text}"' if plain else '"' + "".join(f"\\{byte:03o}" for byte in os.fsencode(text)) + '"'

@@ -1,0 +1,242 @@
+"""Runs TOSA by NumPy: the operators of which exported policies consist, as the specification of TOSA 1.0 defines them.
+
+It reads the text alone, and refuses what is not exactly as declared: an unknown operator, inputs of unequal rank where
+the specification asks for equal ones, a result of another type.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlgo.errors import PolicyError
+
+_OPERATION = re.compile(
+    r'    (?P<name>%\d+) = "tosa\.(?P<operator>\w+)"\((?P<inputs>[^()]*)\)(?: <\{(?P<properties>.*)\}>)?'
+    r" : \((?P<types>[^()]*)\) -> (?P<type>\S+)"
+)
+_FUNCTION = re.compile(r"  func\.func @main\((?P<arguments>.*)\) -> \((?P<result>.*)\) \{")
+_ARGUMENT = re.compile(r'(?:%arg\d+: )?(?P<type>\S+) \{tf_saved_model\.index_path = \["(?P<name>\w+)"\]\}')
+_RETURN = re.compile(r"    return (?P<name>%\d+) : (?P<type>\S+)")
+_TENSOR = re.compile(r"tensor<((?:\d+x)*)(i64|i8|i1|f32|index)>")
+_VALUES = re.compile(r"values = dense<(?P<values>.*)> : (?P<type>\S+)")
+_DTYPES = {"i64": "int64", "i8": "int8", "i1": "bool", "f32": "float32", "index": "int64"}
+_READ: dict[str, Callable[[str], Any]] = {
+    "int64": int,
+    "int8": int,
+    "float32": float,
+    "bool": {"true": True, "false": False}.__getitem__,
+}
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A line of the function.
+
+    Attributes:
+        name: of the result.
+        operator: what to do.
+        inputs: names.
+        properties: text of what it does it by.
+        type: of the result.
+    """
+
+    name: str
+    operator: str
+    inputs: tuple[str, ...]
+    properties: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Program:
+    """A function, ready to run.
+
+    Attributes:
+        arguments: type of each input by its feature, in order.
+        decision: name of the result.
+        constants: values that do not depend on inputs.
+        operations: all others in order.
+        result: name of the value that is returned.
+    """
+
+    arguments: Mapping[str, str]
+    decision: str
+    constants: Mapping[str, np.ndarray]
+    operations: Sequence[Operation]
+    result: str
+
+    def run(self, question: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Answer one question.
+
+        Args:
+            question: by feature, [1] or [1, num_columns].
+
+        Returns:
+            The decision, int64 or float32 [1].
+
+        Raises:
+            PolicyError: an input or a result is not of the type that the text says.
+        """
+        values = dict(self.constants)
+        for number, (feature, kind) in enumerate(self.arguments.items()):
+            if feature not in question:
+                raise PolicyError(f"the module asks for {feature}, which the question does not have")
+            values[f"%arg{number}"] = _checked(question[feature], kind, feature)
+        for one in self.operations:
+            found = _run(one, [values[name] for name in one.inputs])
+            values[one.name] = _checked(found, one.type, one.name)
+        return values[self.result]
+
+
+def parse_tosa(text: str) -> Program:
+    """Read a module with one function.
+
+    Raises:
+        PolicyError: a line is not understood, or names a value that is not there yet.
+    """
+    arguments: dict[str, str] = {}
+    decision = result = ""
+    constants: dict[str, np.ndarray] = {}
+    operations: list[Operation] = []
+    known: set[str] = set()
+    for number, line in enumerate(text.splitlines(), 1):
+        if line in ("module {", "  }", "}"):
+            continue
+        if head := _FUNCTION.fullmatch(line):
+            arguments = {one["name"]: one["type"] for one in _ARGUMENT.finditer(head["arguments"])}
+            decision = "".join(one["name"] for one in _ARGUMENT.finditer(head["result"]))
+            known = {f"%arg{place}" for place in range(len(arguments))}
+        elif end := _RETURN.fullmatch(line):
+            result = end["name"]
+        elif (found := _operation(line)) is not None and known.issuperset(found.inputs):
+            known.add(found.name)
+            if found.operator in _CONSTANTS:
+                constants[found.name] = _constant(found)
+            else:
+                operations.append(found)
+        else:
+            raise PolicyError(f"line {number} of the module is not understood: {line.strip()[:120]}")
+    if result not in known or not decision:
+        raise PolicyError("the module returns no decision")
+    return Program(arguments, decision, constants, operations, result)
+
+
+def _operation(line: str) -> Operation | None:
+    found = _OPERATION.fullmatch(line)
+    if found is None or found["operator"] not in {*_OPERATORS, *_CONSTANTS}:
+        return None
+    inputs = tuple(filter(None, found["inputs"].split(", ")))
+    return Operation(found["name"], found["operator"], inputs, found["properties"] or "", found["type"])
+
+
+def _run(one: Operation, inputs: list[np.ndarray]) -> np.ndarray:
+    if one.operator in _ELEMENTWISE:
+        if len({value.ndim for value in inputs[: _ELEMENTWISE[one.operator]]}) > 1:
+            raise PolicyError(f"{one.name}: inputs of tosa.{one.operator} have unequal rank")
+        inputs = inputs[: _ELEMENTWISE[one.operator]]
+    try:
+        with np.errstate(all="ignore"):
+            return np.asarray(_OPERATORS[one.operator](one, *inputs))
+    except (ValueError, TypeError, IndexError) as error:
+        raise PolicyError(f"{one.name}: tosa.{one.operator} cannot take its inputs: {error}") from error
+
+
+def _cast(one: Operation, value: np.ndarray) -> np.ndarray:
+    return value.astype(_parsed(one.type)[0])
+
+
+def _conv2d(one: Operation, rows: np.ndarray, kernel: np.ndarray, bias: np.ndarray, *zeros: np.ndarray) -> np.ndarray:
+    """Of single places, [num_rows, 1, 1, inputs] with [outputs, 1, 1, inputs]."""
+    if rows.shape[1:3] != (1, 1) or kernel.shape[1:3] != (1, 1) or any(zero.any() for zero in zeros):
+        raise PolicyError(f"{one.name}: not a convolution over single places")
+    return rows @ kernel[:, 0, 0].T + bias
+
+
+def _matmul(one: Operation, rows: np.ndarray, matrices: np.ndarray, *zeros: np.ndarray) -> np.ndarray:
+    """[num, rows, inputs] with [num, inputs, outputs]."""
+    if rows.ndim != 3 or matrices.ndim != 3 or any(zero.any() for zero in zeros):
+        raise PolicyError(f"{one.name}: not a product of as many matrices")
+    return rows @ matrices
+
+
+def _transpose(one: Operation, value: np.ndarray) -> np.ndarray:
+    found = re.fullmatch(r"perms = array<i32: ([\d, ]+)>", one.properties)
+    if found is None:
+        raise PolicyError(f"{one.name}: tosa.transpose names no axes")
+    return value.transpose([int(axis) for axis in found[1].split(", ")])
+
+
+def _slice(one: Operation, value: np.ndarray, start: np.ndarray, size: np.ndarray) -> np.ndarray:
+    return value[tuple(slice(first, first + count) for first, count in zip(start, size, strict=True))]
+
+
+def _axis(one: Operation) -> int:
+    found = re.fullmatch(r"axis = (\d+) : i32", one.properties)
+    if found is None:
+        raise PolicyError(f"{one.name}: tosa.{one.operator} names no axis")
+    return int(found[1])
+
+
+_CONSTANTS = ("const", "const_shape")
+_ELEMENTWISE = {
+    **dict.fromkeys(("add", "sub", "mul", "minimum", "maximum", "greater", "greater_equal", "equal"), 2),
+    "select": 3,
+}
+"""Number of inputs that stand at the same places."""
+
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "add": lambda one, x, y: x + y,
+    "sub": lambda one, x, y: x - y,
+    "mul": lambda one, x, y: x * y,
+    "minimum": lambda one, x, y: np.minimum(x, y),
+    "maximum": lambda one, x, y: np.maximum(x, y),
+    "greater": lambda one, x, y: x > y,
+    "greater_equal": lambda one, x, y: x >= y,
+    "equal": lambda one, x, y: x == y,
+    "select": lambda one, told, x, y: np.where(told, x, y),
+    "abs": lambda one, x: np.abs(x),
+    "log": lambda one, x: np.log(x),
+    "reciprocal": lambda one, x: np.float32(1.0) / x,
+    "logical_not": lambda one, x: ~x,
+    "cast": _cast,
+    "reshape": lambda one, x, shape: x.reshape(shape),
+    "slice": _slice,
+    "concat": lambda one, *parts: np.concatenate(parts, _axis(one)),
+    "argmax": lambda one, x: x.argmax(_axis(one)),
+    "conv2d": _conv2d,
+    "matmul": _matmul,
+    "transpose": _transpose,
+}
+
+
+def _constant(one: Operation) -> np.ndarray:
+    found = _VALUES.fullmatch(one.properties)
+    if found is None:
+        raise PolicyError(f"{one.name} is no constant")
+    (dtype, shape), text = _parsed(found["type"]), found["values"]
+    try:
+        if text.startswith('"0x'):
+            numbers = np.frombuffer(bytes.fromhex(text[3:-1]), np.dtype(dtype).newbyteorder("<")).astype(dtype)
+        else:
+            words = re.sub(r"[\[\],]", " ", text).split()
+            numbers = np.array([_READ[dtype](word) for word in words], dtype)
+        values = numbers.reshape(shape)
+    except (ValueError, OverflowError, KeyError) as error:
+        raise PolicyError(f"{one.name} has other numbers than its type {found['type']} says: {error}") from error
+    return values if one.operator == "const_shape" else _checked(values, one.type, one.name)
+
+
+def _parsed(kind: str) -> tuple[str, tuple[int, ...]]:
+    found = _TENSOR.fullmatch(kind)
+    if found is None:
+        raise PolicyError(f"{kind} is not the type of a tensor")
+    return _DTYPES[found[2]], tuple(int(axis) for axis in found[1].split("x")[:-1])
+
+
+def _checked(value: np.ndarray, kind: str, name: str) -> np.ndarray:
+    if (value.dtype.name, value.shape) != _parsed(kind):
+        raise PolicyError(f"{name} is {value.dtype.name} {list(value.shape)}, the text says {kind}")
+    return value

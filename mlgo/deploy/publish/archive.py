@@ -1,0 +1,181 @@
+"""Archives of releases: the same files give the same bytes, and cards say what each file must be."""
+
+import gzip
+import io
+import json
+import tarfile
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+import pyarrow as pa
+
+from mlgo.base.files import write_bytes
+from mlgo.deploy.publish.release import CARD, PAGE, check_card
+from mlgo.errors import ArtifactError, ConfigError
+
+_EARLIEST = (1980, 1, 1, 0, 0, 0)
+"""Time of every file; ZIP knows none before."""
+
+_MODE = 0o644
+_ZSTD_LEVEL = 19
+_MAX_BYTES = 1 << 30
+"""Content above which an archive is not read."""
+
+
+def write_archive(path: Path, files: Mapping[str, bytes], replace: bool = False) -> None:
+    """Write files into an archive, sorted, with fixed times and owners.
+
+    Args:
+        path: its name says the format.
+        files: content by path.
+        replace: whether a file that is there may go.
+
+    Raises:
+        ArtifactError: it is there already, or the place cannot be written.
+        ConfigError: no such format.
+    """
+    write_new(path, FORMATS[format_of(path)](dict(sorted(files.items()))), replace)
+
+
+def write_new(path: Path, data: bytes, replace: bool = False) -> None:
+    """Write a file that is not there yet.
+
+    Raises:
+        ArtifactError: it is there and shall not be replaced, or the place cannot be written.
+    """
+    if path.exists() and not replace:
+        raise ArtifactError(f"{path} exists; --force replaces it")
+    write_bytes(path, data)
+
+
+def check_archive(path: Path) -> dict[str, int]:
+    """Compare an archive's files with their cards.
+
+    Returns:
+        Number of files by policy.
+
+    Raises:
+        ArtifactError: it cannot be read, holds no card, or a file is not the one in the card.
+        ConfigError: no such format.
+    """
+    releases: dict[str, dict[str, bytes]] = {}
+    for name, data in read_archive(path).items():
+        policy, _, file = name.partition("/")
+        releases.setdefault(policy, {})[file] = data
+    for policy, files in releases.items():
+        if CARD not in files or PAGE not in files:
+            raise ArtifactError(f"{path}: {policy} has no {CARD if CARD not in files else PAGE}; publish it again")
+        try:
+            card = json.loads(files[CARD])
+        except (ValueError, RecursionError) as error:
+            raise ArtifactError(f"{path}: {policy}/{CARD} is not JSON; publish it again") from error
+        check_card(card, files, path / policy)
+    return {policy: len(files) for policy, files in releases.items()}
+
+
+def read_archive(path: Path) -> dict[str, bytes]:
+    """Content by path of all files in an archive.
+
+    Raises:
+        ArtifactError: it cannot be read, or holds something else than files.
+        ConfigError: no such format.
+    """
+    form = format_of(path)
+    try:
+        found = _unzip(path) if form == ".zip" else _untar(path, form)
+    except Exception as error:  # of damaged bytes these modules raise what they like, there is no list
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:200]
+        raise ArtifactError(f"cannot read {path}: {reason}; publish it again") from error
+    if not found:
+        raise ArtifactError(f"{path} holds no file; publish it again")
+    return found
+
+
+def format_of(path: Path) -> str:
+    """Suffix of an archive's format.
+
+    Raises:
+        ConfigError: none of `FORMATS`.
+    """
+    for suffix in FORMATS:
+        if path.name.endswith(suffix) and path.name != suffix:
+            return suffix
+    raise ConfigError(f"{path}: the name of an archive ends in {', '.join(FORMATS)}")
+
+
+def zipped(files: Mapping[str, bytes]) -> bytes:
+    """A ZIP file of files, in their order."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, data in files.items():
+            member = zipfile.ZipInfo(name, _EARLIEST)
+            member.create_system, member.external_attr = 3, _MODE << 16  # as Unix does, on all systems
+            member.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(member, data, compresslevel=9)
+    return buffer.getvalue()
+
+
+def _tarred(files: Mapping[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(data), _MODE
+            archive.addfile(member, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+def _gzipped(files: Mapping[str, bytes]) -> bytes:
+    return gzip.compress(_tarred(files), mtime=0)
+
+
+def _zstandard(files: Mapping[str, bytes]) -> bytes:
+    return bytes(pa.Codec("zstd", compression_level=_ZSTD_LEVEL).compress(_tarred(files), asbytes=True))
+
+
+FORMATS: dict[str, Callable[[Mapping[str, bytes]], bytes]] = {
+    ".tar.zst": _zstandard,
+    ".tar.gz": _gzipped,
+    ".zip": zipped,
+}
+"""What makes an archive, by the end of its name."""
+
+
+def _unzip(path: Path) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            _take(found, member.filename, member.file_size, not member.is_dir())
+            with archive.open(member) as file:
+                found[member.filename] = _read(file, member.file_size)
+    return found
+
+
+def _untar(path: Path, form: str) -> dict[str, bytes]:
+    kind = {".tar.zst": "zstd", ".tar.gz": "gzip"}[form]
+    found: dict[str, bytes] = {}
+    with pa.input_stream(path, compression=kind) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
+        for member in archive:
+            _take(found, member.name, member.size, member.isreg())
+            file = archive.extractfile(member)
+            assert file is not None  # a regular file
+            found[member.name] = _read(file, member.size)
+    return found
+
+
+def _take(found: Mapping[str, bytes], name: str, size: int, is_file: bool) -> None:
+    """Refuse what no release has: links, folders, paths that lead elsewhere, one name twice, floods of bytes."""
+    path = PurePosixPath(name)
+    if not is_file or name in found or path.is_absolute() or ".." in path.parts or len(path.parts) < 2:
+        raise ValueError(f"{name} is no file of a release")
+    if size + sum(map(len, found.values())) > _MAX_BYTES:
+        raise ValueError(f"more than {_MAX_BYTES} bytes")
+
+
+def _read(file: IO[bytes], size: int) -> bytes:
+    data = file.read(size)
+    if len(data) != size:
+        raise ValueError("it ends early")
+    return data

@@ -1,0 +1,176 @@
+"""Compiles in workers: one job, one outcome, whatever happens."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from mlgo.base.closing import Closing
+from mlgo.base.config import LOCAL_WORKERS, CompileConfig, WorkersConfig
+from mlgo.base.files import write_bytes
+from mlgo.base.work import shared_folder
+from mlgo.errors import MlgoError, ToolchainError
+from mlgo.evaluate.copies import Copies
+from mlgo.evaluate.handler import MakeCompiler
+from mlgo.evaluate.jobs import CompileJob
+from mlgo.evaluate.outcome import CompileOutcome
+from mlgo.host.execution import ProgramRunner
+from mlgo.host.tasks.ir2vec import OLDEST_LLVM
+from mlgo.host.tasks.task import get_task
+from mlgo.host.toolchain import Toolchain
+from mlgo.pool import Hint, Pool, WorkerLost, open_pool
+from mlgo.pool.trees import ReplayStore
+
+_SLACK_S = 60.0
+"""What a job may take besides its compile: reading trees, a busy machine. A compile has deadlines of its own."""
+
+
+class CompileHost(Closing):
+    """Runs compiles in workers that are started once and reused.
+
+    Modules have a home: the worker whose memory holds their trees. Large modules come first.
+
+    Attributes:
+        num_asked: jobs so far.
+        num_compiled: of these, the ones that no tree held, failed ones included.
+        num_questions: questions of these compiles.
+        num_known_questions: of these, the ones that were answered in advance.
+        hidden: features that no policy may see: the heuristic's decision, where the settings do not tell it.
+
+    Args:
+        toolchain: compiler to use.
+        task_name: decision problem.
+        settings: level, size stop and deadlines.
+        num_workers: how many.
+        trees: policies are walked down them before anything is compiled.
+        copies: what the modules' projects carry several times, so that sizes by shares are known.
+        workers: where they run.
+
+    Raises:
+        ConfigError: unknown task, an objective that its compiles do not have, embeddings that they do not have, or the
+            heuristic's decision where it is not told.
+        ToolchainError: the task runs programs, and valgrind or the linker is missing; or the compiler is too old for
+            embeddings, or for the heuristic's decision.
+        WorkerError: there are no such workers.
+    """
+
+    def __init__(
+        self,
+        toolchain: Toolchain,
+        task_name: str,
+        settings: CompileConfig,
+        num_workers: int,
+        trees: ReplayStore | None = None,
+        copies: Copies | None = None,
+        workers: WorkersConfig = LOCAL_WORKERS,
+    ) -> None:
+        task = get_task(task_name)
+        task.check_objective(settings.objective)
+        if task.ir2vec(settings.ir2vec) and toolchain.version[0] < OLDEST_LLVM:  # now, for one message
+            raise ToolchainError(f"compile.ir2vec needs LLVM {OLDEST_LLVM} or newer, this is {toolchain.name}")
+        task.check_told(settings.tell_heuristic)
+        if settings.tell_heuristic and toolchain.quirks.default_hides_a_feature:
+            raise ToolchainError(f"compile.tell_heuristic needs LLVM 21 or newer, this is {toolchain.name}")
+        self.hidden = () if settings.tell_heuristic else task.default_features
+        runner = None
+        if task.measure.of_run:
+            cache = (shared_folder() / "zig-cache").absolute()
+            runner = ProgramRunner(toolchain.target, cache, settings.compile_timeout_s)
+            runner.find_tools()  # as above
+        self._trees = trees
+        self.num_asked = self.num_compiled = self.num_questions = self.num_known_questions = 0
+        self._pool: Pool[CompileJob, CompileOutcome] = open_pool(
+            workers,
+            num_workers,
+            MakeCompiler(
+                toolchain,
+                task_name,
+                settings,
+                copies,
+                trees and trees.shared_by(num_workers),
+                toolchain.sha256 if workers.kind == "ray" else "",
+                runner,
+            ),
+            deadline_s=2 * settings.compile_timeout_s + _SLACK_S,
+        )
+
+    @property
+    def num_workers(self) -> int:
+        """Workers that compile."""
+        return self._pool.num_workers
+
+    def compile_all(self, jobs: Sequence[CompileJob], label: str = "") -> list[CompileOutcome]:
+        """Do all jobs; outcomes in the order of the jobs. Shows a progress bar when given a label."""
+        outcomes: list[CompileOutcome | None] = [None] * len(jobs)
+        for position, outcome in tqdm(
+            self.compile_each(jobs), label, len(jobs), unit="compile", disable=None if label else True, smoothing=0.1
+        ):
+            outcomes[position] = outcome
+        return [outcome for outcome in outcomes if outcome is not None]
+
+    def compile_each(self, jobs: Iterable[CompileJob]) -> Iterator[tuple[int, CompileOutcome]]:
+        """Do jobs and yield ``(position, outcome)`` as they end."""
+        for position, outcome in self._pool.map(jobs, _hint):
+            if isinstance(outcome, WorkerLost):
+                outcome = CompileOutcome(None, "worker", str(outcome))
+            outcome = self._brought_home(outcome)
+            self.num_asked += 1
+            if not outcome.recalled:
+                self.num_compiled += 1
+                self.num_known_questions += outcome.num_known
+                self.num_questions += outcome.result.num_questions if outcome.result is not None else 0
+            yield position, outcome
+
+    def _brought_home(self, outcome: CompileOutcome) -> CompileOutcome:
+        """Keep what a machine sends back that does not see our files."""
+        if outcome.learned is not None and self._trees is not None:
+            self._trees.insert(*outcome.learned)
+        if outcome.object_file is not None:
+            path, content = outcome.object_file
+            write_bytes(path, content)
+        return replace(outcome, learned=None, object_file=None)
+
+    def close(self) -> None:
+        """Stop the workers."""
+        self._pool.close()
+
+
+def _hint(job: CompileJob) -> Hint:
+    return Hint(job.module, _num_bytes(job.bitcode))
+
+
+@cache
+def _num_bytes(bitcode: Path) -> float:
+    """Size of a module, to which its compile time is roughly proportional; 1 where it is missing (the job says so)."""
+    return float(bitcode.stat().st_size) if bitcode.exists() else 1.0
+
+
+def check_failures(
+    names: Sequence[str], outcomes: Sequence[CompileOutcome], max_share: float, setting: str
+) -> np.ndarray:
+    """Tell which compiles succeeded, unless too many failed.
+
+    Args:
+        names: module keys.
+        outcomes: their outcomes.
+        max_share: share of failures that is still accepted.
+        setting: name of the setting that holds it, for the message.
+
+    Returns:
+        bool [num_modules], True where the compile succeeded.
+
+    Raises:
+        MlgoError: more failures than accepted; names the first.
+    """
+    good = np.array([outcome.result is not None for outcome in outcomes], bool)
+    num_failed = int((~good).sum())
+    if num_failed > max_share * len(good):
+        first = int(np.argmin(good))
+        raise MlgoError(
+            f"{num_failed} of {len(good)} compiles failed, more than {setting} allows ({max_share:g}); the first is "
+            f"{names[first]}: {outcomes[first].failure}: {outcomes[first].message}"
+        )
+    return good

@@ -1,0 +1,151 @@
+"""How small modules can be made: fixed answers, what trees know, and a search, beside the heuristic."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from mlgo.base.artifacts import SCORES
+from mlgo.base.config import HeadroomConfig
+from mlgo.base.seeding import generator
+from mlgo.evaluate.compiles import CompileHost
+from mlgo.evaluate.jobs import CompileJob
+from mlgo.evaluate.outcome import CompileOutcome
+from mlgo.evaluate.scored import ScoredModule
+from mlgo.evaluate.search import MODULE_WIDE, Promise, SearchResult, ask_trees, doubt_of, run_searches, search
+from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
+from mlgo.host.tasks.task import PureAdvisor
+from mlgo.objects.measures import SIZES, Scores
+from mlgo.policy.overrides import OverridingAdvisor, observation_keys
+from mlgo.policy.policy import Policy
+from mlgo.pool.trees import Leaf, ReplayStore, Walk
+
+SOLE_CALL_FEATURE = "last_call_to_static_bonus"
+"""1 where the callee is local to the module and this call is its only use, so that inlining removes the callee
+(``isSoleCallToLocalFunction`` in llvm/lib/Analysis/InlineCost.cpp). The count ``callee_users`` alone does not tell:
+it does not know linkage."""
+
+FIXED: dict[str, PureAdvisor] = {
+    "never": ConstantAdvisor(0),
+    "always": ConstantAdvisor(1),
+    "single-call": EchoAdvisor(SOLE_CALL_FEATURE),
+}
+"""Ways of answering that need no training; each search begins with them, too."""
+
+VARIANTS = ("heuristic", "random", *FIXED, "trees", "search")
+"""All ways of answering, in the order of the rows; the first two are known from the baseline."""
+
+
+def measure_headroom(
+    host: CompileHost,
+    store: ReplayStore,
+    modules: Sequence[ScoredModule],
+    bitcode: Mapping[str, Path],
+    scores: pa.Table,
+    policies: Sequence[Policy],
+    config: HeadroomConfig,
+    objective: str,
+    seed: int,
+    promise: Promise | None = None,
+) -> list[dict[str, Any]]:
+    """Search each module for smaller code.
+
+    Args:
+        host: runs the compiles, with ``store`` as its memory.
+        store: response trees.
+        modules: what to compile.
+        bitcode: file by module key.
+        scores: ``artifacts.SCORES``.
+        policies: searches begin with these as well as with `FIXED`; the first also answers and ranks questions.
+        config: budget and flips.
+        objective: size that the search makes smaller, by the names of ``compile.objective``.
+        seed: root seed of the random groups.
+        promise: which answers to flip first; those that the first policy doubts when not given.
+
+    Returns:
+        Rows of ``artifacts.HEADROOM``, by module and variant.
+    """
+    promise = promise or doubt_of(policies[0])
+    known = [_best_in_tree(store, one, policies[0], objective) if config.known_trees else None for one in modules]
+    fixed = [OverridingAdvisor(advisor, ignored=MODULE_WIDE) for advisor in (*FIXED.values(), *policies)]
+    searches = [
+        search(
+            [*fixed, *([best[1]] if best else [])],
+            ask_trees(store, one.module.sha256),
+            promise,
+            objective,
+            config.budget,
+            config.flips_per_round,
+            generator(seed, "headroom", one.module.key),
+        )
+        for one, best in zip(modules, known, strict=True)
+    ]
+
+    def job(number: int, advisor: OverridingAdvisor) -> CompileJob:
+        module = modules[number].module
+        return CompileJob(module.key, bitcode[module.key], advisor, sha256=module.sha256)
+
+    results = run_searches(host, searches, job, "headroom")
+    random = {
+        f"{row['project']}/{row['module']}": row
+        for row in scores.select(SCORES.names).to_pylist()
+        if row["advisor"] == "random"
+    }
+    return [
+        row
+        for one, best, result in zip(modules, known, results, strict=True)
+        for row in _rows(one, random.get(one.module.key), best[0] if best else None, result)
+    ]
+
+
+def _best_in_tree(
+    store: ReplayStore, scored: ScoredModule, base: PureAdvisor, objective: str
+) -> tuple[Leaf, OverridingAdvisor] | None:
+    """The smallest compile that a module's tree knows, and an advisor that gives its answers."""
+    loaded = store.load(scored.module.sha256)
+    if loaded is None:
+        return None
+    header, tree = loaded[0], loaded[1].by_context[0]  # the search is for modules that are decided as a whole
+    best: tuple[Leaf, Walk] | None = None
+    for walk in tree.compiles():
+        if isinstance(walk.leaf, Leaf) and (best is None or walk.leaf.score(objective) < best[0].score(objective)):
+            best = walk.leaf, walk
+    if best is None:
+        return None
+    leaf, walk = best
+    keys = observation_keys(header, tree.observations[walk.nodes], MODULE_WIDE)
+    return leaf, OverridingAdvisor(base, dict(zip(keys, walk.answers.tolist(), strict=True)), MODULE_WIDE)
+
+
+def _rows(
+    scored: ScoredModule, random: Mapping[str, Any] | None, in_tree: Leaf | None, result: SearchResult
+) -> list[dict[str, Any]]:
+    """All variants of one module, in the order of `VARIANTS`."""
+    last = result.best or result.start[-1]
+    found: dict[str, dict[str, Any]] = {"heuristic": _sizes(scored.scores)}
+    if random:
+        found["random"] = {name: random[name] for name in (*SIZES, "failure", "message")}
+    for variant, outcome in zip(FIXED, result.start, strict=False):
+        found[variant] = {**_outcome(outcome), "num_compiles": 1}
+    if in_tree:
+        found["trees"] = _sizes(in_tree.scores)
+    found["search"] = {**_outcome(last), "num_compiles": result.num_compiles}
+    module = scored.module
+    key = {"project": module.project, "module": module.name, "language": module.language, "split": module.split}
+    return [
+        {**key, "variant": variant, "num_compiles": 0, "failure": "", "message": "", **row}
+        for variant, row in found.items()
+    ]
+
+
+def _outcome(outcome: CompileOutcome) -> dict[str, Any]:
+    return {
+        **_sizes(outcome.result.scores if outcome.result else {}),
+        "failure": outcome.failure,
+        "message": outcome.message,
+    }
+
+
+def _sizes(scores: Scores) -> dict[str, int | float | None]:
+    return {name: scores.get(name) for name in SIZES}

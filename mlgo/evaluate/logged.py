@@ -1,0 +1,397 @@
+"""A compile logged in one file, with all that is needed to do it again, and whether it comes out the same."""
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlgo.base.artifacts import EPISODE, provenance, read_provenance, read_table, write_rows
+from mlgo.base.config import CompileConfig, parse_section
+from mlgo.base.files import file_sha256, write_bytes
+from mlgo.base.types import TensorSpec
+from mlgo.corpus.store import load_modules, unpack_bitcode
+from mlgo.errors import ArtifactError, ConfigError, CorpusError, ProtocolError, ReplayMismatch, ToolchainError
+from mlgo.host.log import Header, parse_header, write_context, write_header, write_observation, write_outcome
+from mlgo.host.session import CompileResult, compile_under_advice
+from mlgo.host.tasks.advisors import RecordedAdvisor
+from mlgo.host.tasks.task import Advisor, Responder, get_task
+from mlgo.host.toolchain import Toolchain
+from mlgo.objects.measures import DEFAULT, MEASURES, Measure, scores_of
+from mlgo.objects.remarks import SpillCosts
+
+_NOTHING_ASKED = "the compiler asked nothing, so there is nothing to log; compile another module"
+
+
+@dataclass(frozen=True)
+class LoggedEpisode:
+    """One compile under advice.
+
+    Attributes:
+        module: as the user named it; project and source path for a module of the corpus.
+        bitcode_sha256: hash of its bitcode.
+        bitcode: the bitcode itself; None for a module of the corpus.
+        task: decision problem.
+        policy: what answered, in words.
+        policy_sha256: hash of the policy's weights; empty when it has none.
+        compiler: name and version.
+        compiler_sha256: hash of the executable.
+        target: triple.
+        settings: level, size stop and deadlines.
+        with_default: whether the heuristic's decision was asked for as a feature.
+        result: what the compile gave, without its wall time; observations are empty when they were not logged.
+    """
+
+    module: str
+    bitcode_sha256: str
+    bitcode: bytes | None
+    task: str
+    policy: str
+    policy_sha256: str
+    compiler: str
+    compiler_sha256: str
+    target: str
+    settings: CompileConfig
+    with_default: bool
+    result: CompileResult
+
+    @property
+    def header(self) -> Header:
+        """What the compiler announced."""
+        assert self.result.header is not None
+        return self.result.header
+
+
+@dataclass(frozen=True)
+class Replay:
+    """How a repeated compile compares to the logged one.
+
+    Attributes:
+        difference: the first difference in words; empty when there is none.
+        result: what the compile gave; None when it was ended at a question that differed.
+    """
+
+    difference: str
+    result: CompileResult | None
+
+    @property
+    def equal(self) -> bool:
+        """Whether questions, answers and object are those of the log."""
+        return not self.difference
+
+
+def write_episode(path: Path, episode: LoggedEpisode) -> None:
+    """Write an episode as one row of ``artifacts.EPISODE``; the same episode gives the same bytes.
+
+    Raises:
+        ArtifactError: the file cannot be written.
+    """
+    result = episode.result
+    row = {
+        "module": episode.module,
+        "bitcode_sha256": episode.bitcode_sha256,
+        "bitcode": episode.bitcode,
+        "with_default": episode.with_default,
+        "header": write_header(episode.header),
+        "answers": result.answers,
+        "observations": result.observations or None,
+        "truncated": result.truncated,
+        **{name: result.scores[name] for name, measure in MEASURES.items() if measure.is_of_object},
+        "object_sha256": result.object_sha256,
+    }
+    origin = provenance(
+        task=episode.task,
+        policy=episode.policy,
+        policy_sha256=episode.policy_sha256,
+        compiler=episode.compiler,
+        compiler_sha256=episode.compiler_sha256,
+        target=episode.target,
+        compile=episode.settings.model_dump(),
+    )
+    write_rows(path, [row], EPISODE, origin)
+
+
+def read_episode(path: Path) -> LoggedEpisode:
+    """Read what `write_episode` wrote.
+
+    Raises:
+        ArtifactError: missing, damaged, or not a logged episode.
+    """
+    if not path.is_file():
+        raise ArtifactError(f"{path} is missing; log a compile with: mlgo compile MODULE --log FILE")
+    rows, origin = read_table(path, EPISODE).to_pylist(), read_provenance(path)
+    try:
+        (row,) = rows
+        header = parse_header(row["header"].rstrip(b"\n"))
+        result = CompileResult(
+            scores_of(row),
+            row["object_sha256"],
+            seconds=0.0,
+            truncated=row["truncated"],
+            header=header,
+            contexts=(("", _num_answers(header, row["answers"])),),
+            answers=row["answers"],
+            observations=row["observations"] or b"",
+        )
+        if result.observations and len(result.observations) != result.num_questions * header.payload_bytes:
+            raise ValueError(f"{len(result.observations)} bytes of observations for {result.num_questions} answers")
+        if row["bitcode"] is not None and hashlib.sha256(row["bitcode"]).hexdigest() != row["bitcode_sha256"]:
+            raise ValueError("the bitcode does not have the hash it was logged with")
+        return LoggedEpisode(
+            row["module"],
+            row["bitcode_sha256"],
+            row["bitcode"],
+            origin["task"],
+            origin["policy"],
+            origin["policy_sha256"],
+            origin["compiler"],
+            origin["compiler_sha256"],
+            origin["target"],
+            parse_section(
+                CompileConfig, {"ir2vec": "", "tell_heuristic": False} | origin["compile"]
+            ),  # of before there was one
+            row["with_default"],
+            result,
+        )
+    except (AttributeError, KeyError, TypeError, ValueError, ConfigError, ProtocolError) as error:
+        raise ArtifactError(f"{path} is damaged or no logged episode ({error}); log the compile again") from error
+
+
+def write_training_log(path: Path, result: CompileResult, measure: Measure) -> None:
+    """Write a compile in the format of LLVM's training logs, for readers of others.
+
+    The answer follows the features as one more tensor. The reward is what the compile came to, so less is better. As in
+    LLVM it stands at the last question, and all others have 0. A measure that is a sum over functions is told for each
+    function, at the last question of its context.
+
+    Args:
+        path: file to write.
+        result: a compile under advice, recorded with its observations.
+        measure: which score is the reward.
+
+    Raises:
+        ArtifactError: the compiler asked nothing, the score is not known, or the file cannot be written.
+    """
+    header = result.header
+    if header is None or header.advice is None or not result.num_questions:
+        raise ArtifactError(_NOTHING_ASKED)
+    rewards = _final_rewards(result, measure)
+    score = TensorSpec("reward", np.dtype(np.float32), (1,))
+    parts, numbers = [write_header(Header((*header.features, header.advice), score=score))], dict.fromkeys(rewards, 0)
+    width, answer_bytes, position = header.payload_bytes, header.advice.num_bytes, 0
+    num_questions = Counter(name for name, count in result.contexts for _ in range(count))
+    for name, count in result.contexts:
+        if count:
+            parts.append(write_context(name))  # LLVM's own reader expects a question after it
+        for _ in range(count):
+            payload = result.observations[position * width : (position + 1) * width]
+            answer = result.answers[position * answer_bytes : (position + 1) * answer_bytes]
+            reward = rewards[name] if numbers[name] == num_questions[name] - 1 else 0.0
+            parts.append(write_observation(numbers[name], payload + answer))
+            parts.append(write_outcome(numbers[name], np.float32(reward).tobytes()))
+            numbers[name], position = numbers[name] + 1, position + 1
+    write_bytes(path, b"".join(parts))
+
+
+def _final_rewards(result: CompileResult, measure: Measure) -> dict[str, float]:
+    """Reward at the last question of each context, by its name."""
+    asked = [name for name, count in result.contexts if count]
+    if measure.is_by_function and result.spills is not None:
+        costs: dict[str, list[SpillCosts]] = {name: [] for name in asked}
+        for one in result.spills:
+            costs.get(one.function, []).append(one)
+        return {name: measure.of_functions(some) for name, some in costs.items()}
+    value = result.scores[measure.name]
+    if value is None:
+        raise ArtifactError(f"{measure.name} of this compile is not known; set compile.objective to another measure")
+    return {**dict.fromkeys(asked, 0.0), asked[-1]: float(value)}
+
+
+def find_logged_bitcode(episode: LoggedEpisode, corpus_dir: Path, folder: Path) -> Path:
+    """Lay an episode's bitcode into ``folder``, from its own file or from the corpus.
+
+    Raises:
+        CorpusError: the corpus does not hold it.
+    """
+    if episode.bitcode is not None:
+        path = folder / f"{episode.bitcode_sha256}.bc"
+        write_bytes(path, episode.bitcode)
+        return path
+    modules = load_modules(corpus_dir) if (corpus_dir / "modules.parquet").exists() else []
+    found = [module for module in modules if module.sha256 == episode.bitcode_sha256]
+    if not found:
+        changed = any(module.key == episode.module for module in modules)
+        raise CorpusError(
+            f"{episode.module} was compiled from bitcode {episode.bitcode_sha256[:16]}, which {corpus_dir} does not "
+            f"hold{' (it has other bitcode of that name)' if changed else ''}; name the right folder with --corpus"
+        )
+    return unpack_bitcode(corpus_dir, found[:1], folder)[found[0].key]
+
+
+def replay_episode(
+    toolchain: Toolchain,
+    episode: LoggedEpisode,
+    bitcode: Path,
+    advisor: Advisor | None = None,
+    object_path: Path | None = None,
+) -> Replay:
+    """Do a logged compile again and compare questions, answers and the object file.
+
+    Args:
+        toolchain: must be the very compiler of the log.
+        episode: the log.
+        bitcode: file with the logged bitcode.
+        advisor: answers instead of the record, and is held against it.
+        object_path: where to keep the object file.
+
+    Raises:
+        ToolchainError: another compiler.
+        CompileError: the compile failed.
+        PolicyError: the advisor does not fit what the compiler offers.
+    """
+    check_compiler(toolchain, episode)
+    follower = _Follower(episode, advisor or RecordedAdvisor(episode.result.answers))
+    try:
+        result = compile_under_advice(
+            toolchain,
+            get_task(episode.task),
+            bitcode,
+            follower,
+            episode.settings,
+            with_default=episode.with_default,
+            object_path=object_path,
+        )
+    except ReplayMismatch as mismatch:
+        return Replay(str(mismatch), None)
+    return Replay(_difference(result, episode.result), result)
+
+
+def check_compiler(toolchain: Toolchain, episode: LoggedEpisode) -> None:
+    """Refuse a compiler that is not the logged one: others ask otherwise and write other code.
+
+    Raises:
+        ToolchainError: another version or another build.
+    """
+    if toolchain.name != episode.compiler:
+        raise ToolchainError(
+            f"the episode was logged with {episode.compiler}, this is {toolchain.name}; name that one with --toolchain"
+        )
+    if toolchain.sha256 != episode.compiler_sha256:
+        raise ToolchainError(
+            f"the episode was logged with another build of {episode.compiler} (SHA-256 "
+            f"{episode.compiler_sha256[:16]}, this is {toolchain.sha256[:16]}); name that one with --toolchain"
+        )
+
+
+@dataclass(frozen=True)
+class _Follower:
+    """Passes an advisor's answers on as long as questions and answers are those of the log."""
+
+    episode: LoggedEpisode
+    advisor: Advisor
+
+    def respond_to(self, header: Header) -> Responder:
+        logged, result = self.episode.header, self.episode.result
+        if header != logged:
+            raise ReplayMismatch("the compiler announces other features or another answer than it did for the log")
+        respond, width, number = self.advisor.respond_to(header), header.payload_bytes, 0
+        num_answers = result.num_questions
+        answer_bytes = len(result.answers) // num_answers if num_answers else 0
+
+        def follow(payload: bytes) -> bytes:
+            nonlocal number
+            if number == num_answers:
+                raise ReplayMismatch(f"the compiler asks a question after the {num_answers} of the log")
+            known = result.observations[number * width : (number + 1) * width]
+            if known and known != payload:
+                raise ReplayMismatch(f"question {number}: {_feature_difference(header, payload, known)}")
+            advice = respond(payload)
+            wanted = result.answers[number * answer_bytes : (number + 1) * answer_bytes]
+            if advice != wanted:
+                raise ReplayMismatch(
+                    f"question {number}: answered {_number(header, advice)}, logged {_number(header, wanted)}"
+                )
+            number += 1
+            return advice
+
+        return follow
+
+
+def _num_answers(header: Header, answers: bytes) -> int:
+    width = header.advice.num_bytes if header.advice else 0
+    if not width or len(answers) % width:
+        raise ValueError(f"{len(answers)} bytes of answers of {width} bytes each")
+    return len(answers) // width
+
+
+def _number(header: Header, advice: bytes) -> Any:
+    assert header.advice is not None
+    return np.frombuffer(advice, header.advice.dtype).tolist()[0]
+
+
+def _feature_difference(header: Header, payload: bytes, known: bytes) -> str:
+    asked, logged = header.unpack(payload), header.unpack(known)
+    first, *others = [name for name in asked if asked[name].tobytes() != logged[name].tobytes()]
+    value, before = (" ".join(map(str, one[first].ravel().tolist())) for one in (asked, logged))
+    return f"{first} is {value}, logged {before}" + (f"; {len(others)} more features differ" if others else "")
+
+
+def _difference(result: CompileResult, logged: CompileResult) -> str:
+    if result.num_questions < logged.num_questions:
+        return f"the compiler asks only {result.num_questions} of the {logged.num_questions} questions of the log"
+    if result.object_sha256 != logged.object_sha256:
+        return (
+            f"same answers, but another object file: {result.object_sha256[:16]} with {DEFAULT.told(result.scores)}, "
+            f"logged {logged.object_sha256[:16]} with {DEFAULT.told(logged.scores)}"
+        )
+    measured = replace(result, seconds=0.0, observations=b"", num_remarks=0, contexts=())
+    if measured != replace(logged, observations=b"", contexts=()):
+        return "same object file, but other sizes or another early end: this version measures otherwise"
+    return ""
+
+
+def logged_episode(
+    toolchain: Toolchain,
+    task: str,
+    settings: CompileConfig,
+    module: str,
+    bitcode: Path,
+    policy: tuple[str, str],
+    result: CompileResult,
+    *,
+    in_corpus: bool,
+    with_default: bool,
+) -> LoggedEpisode:
+    """Put together what belongs to a compile.
+
+    Args:
+        toolchain: compiler that was used.
+        task: decision problem.
+        settings: level, size stop and deadlines.
+        module: as the user named it.
+        bitcode: its file.
+        policy: what answered, in words, and the hash of its weights; see `LoggedEpisode`.
+        result: what the compile gave, with observations if they shall be logged.
+        in_corpus: whether the corpus holds the bitcode, so that its hash is enough.
+        with_default: whether the heuristic's decision was asked for as a feature.
+
+    Raises:
+        ArtifactError: the compiler did not open its channel, so there is nothing to log.
+    """
+    if result.header is None:
+        raise ArtifactError(_NOTHING_ASKED)
+    return LoggedEpisode(
+        module,
+        file_sha256(bitcode),
+        None if in_corpus else bitcode.read_bytes(),
+        task,
+        *policy,
+        toolchain.name,
+        toolchain.sha256,
+        toolchain.target,
+        settings,
+        with_default,
+        replace(result, seconds=0.0),
+    )

@@ -1,0 +1,141 @@
+"""The log of looks at the sealed test set: who was evaluated, why, and what was seen.
+
+A look makes a row before anything is compiled and gets its headline at the end, so one that was stopped is in the log,
+too. The log is a Markdown table in the repository, which is committed with what was concluded from it.
+"""
+
+import fcntl
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass, fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mlgo.base.files import content_hash, file_sha256, write_text
+from mlgo.errors import ArtifactError, ConfigError
+from mlgo.policy.stored import StoredPolicy, model_file
+
+LOG = Path("docs/sealed-looks.md")
+"""The log, in a working copy."""
+
+UNFINISHED = "not finished"
+"""Headline of a look that has not ended."""
+
+_HEAD = "# Looks at the sealed test set\n\nOne row for each look ([sealed.md](sealed.md)), the first one first.\n\n"
+_TO_GIT_S = 20.0
+
+
+@dataclass(frozen=True)
+class Look:
+    """One row of the log.
+
+    Attributes:
+        date: when it began, universal time.
+        commit: of the working copy, with a plus where files differ from it.
+        policy: its name.
+        weights: first digits of the SHA-256 of its weights.
+        provenance: who trained it with which seed, on which corpus, and the hash of all of its provenance.
+        form: what was compiled.
+        projects: how many projects, and the hash of their modules and links.
+        reason: why somebody looked.
+        headline: what was seen first.
+    """
+
+    date: str
+    commit: str
+    policy: str
+    weights: str
+    provenance: str
+    form: str
+    projects: str
+    reason: str
+    headline: str = UNFINISHED
+
+
+def look_of(policy: StoredPolicy, folder: Path, form: str, contents: dict[str, str], reason: str) -> Look:
+    """A look that begins now.
+
+    Args:
+        policy: what is evaluated.
+        folder: where it lies; its name is the policy's.
+        form: what is compiled.
+        contents: hash of what is compiled and linked of each project.
+        reason: why.
+
+    Raises:
+        ConfigError: there is no reason.
+    """
+    if not reason.strip():
+        raise ConfigError(
+            f"{', '.join(sorted(contents))}: of the sealed test set; give --reason TEXT, which {LOG} keeps with the "
+            "result"
+        )
+    origin = policy.origin
+    told = [str(origin.get("algorithm", "unknown")), f"seed {origin.get('seed', 'unknown')}"]
+    if corpus := origin.get("corpus_sha256"):
+        told.append(f"corpus {str(corpus)[:12]}")
+    return Look(
+        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
+        commit=_commit(),
+        policy=folder.resolve().name,
+        weights=file_sha256(model_file(folder))[:12],
+        provenance=", ".join([*told, f"all {content_hash(origin)[:12]}"]),
+        form=form,
+        projects=f"{len(contents)}, {content_hash(contents)[:12]}",
+        reason=" ".join(reason.split()),
+    )
+
+
+def write_look(look: Look, log: Path = LOG) -> None:
+    """Write the row of a look; the row that it made when it began is replaced.
+
+    Raises:
+        ArtifactError: the log cannot be written.
+    """
+    try:
+        with _alone(log.parent):
+            text = log.read_text() if log.exists() else f"{_HEAD}{_rule_of_table()}"
+            begun = f"{_row(replace(look, headline=UNFINISHED))}\n"
+            if look.headline != UNFINISHED and begun in text:
+                text = f"{_row(look)}\n".join(text.rsplit(begun, 1))
+            else:
+                text = f"{text.rstrip()}\n{_row(look)}\n"
+            write_text(log, text)
+    except OSError as error:
+        raise ArtifactError(f"cannot write {log}: {error.strerror}; nobody looks without a row there") from error
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let one process at a time write what is in a folder."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _row(look: Look) -> str:
+    return f"| {' | '.join(str(cell).replace('|', '/') for cell in astuple(look))} |"
+
+
+def _rule_of_table() -> str:
+    names = [field.name for field in fields(Look)]
+    return f"| {' | '.join(names)} |\n|{'---|' * len(names)}\n"
+
+
+def _commit() -> str:
+    """The commit of the working copy."""
+    try:
+        head, changed = (
+            subprocess.run(
+                ["git", *words], capture_output=True, text=True, timeout=_TO_GIT_S, check=True
+            ).stdout.strip()
+            for words in (["rev-parse", "--short=12", "HEAD"], ["status", "--porcelain", "--untracked-files=no"])
+        )
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return f"{head}+" if changed else head

@@ -1,0 +1,167 @@
+"""What decisions are worth when code runs: programs built under several advisors, run, and counted."""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from mlgo.base.files import write_bytes
+from mlgo.corpus.build import BuildLimits, SourceCompiler, build_project
+from mlgo.corpus.recipe import load_recipe
+from mlgo.errors import CompileError
+from mlgo.evaluate.compiles import CompileHost
+from mlgo.evaluate.jobs import CompileJob
+from mlgo.evaluate.outcome import CompileOutcome
+from mlgo.host.counting import CountedRun, Valgrind, count_run
+from mlgo.host.program import FIRST_LINK_S, link_program
+from mlgo.host.tasks.task import Advisor
+from mlgo.objects.measures import MEASURES
+
+NO_VALGRIND = "valgrind, which counts what programs execute, is missing; install the package valgrind and run again"
+"""Why programs did not run."""
+
+MakeAdvisor = Callable[[str], Advisor | None]
+"""Makes the advisor of a program, named by the argument; None compiles plainly."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """One program, compiled to bitcode.
+
+    Attributes:
+        name: of its recipe.
+        modules: its bitcode files.
+        expected: what it prints.
+    """
+
+    name: str
+    modules: tuple[Path, ...]
+    expected: bytes
+
+
+@dataclass(frozen=True)
+class Running:
+    """How programs are linked and run.
+
+    Attributes:
+        linker: what `toolchain.find_linker` gives.
+        valgrind: what `counting.find_valgrind` gives; None where there is none, so that nothing runs.
+        target: triple of the objects.
+        cache_dir: folder for the linker's caches.
+        timeout_s: deadline of a run under valgrind, in seconds.
+        num_threads: programs at a time.
+    """
+
+    linker: Path
+    valgrind: Valgrind | None
+    target: str
+    cache_dir: Path
+    timeout_s: float
+    num_threads: int
+
+
+def build_programs(recipes: Sequence[Path], compiler: SourceCompiler, folder: Path, num_threads: int) -> list[Program]:
+    """Compile programs of the checkout to bitcode.
+
+    Args:
+        recipes: one file each, with ``path``; ``expected.txt`` lies beside the sources.
+        compiler: front end.
+        folder: for the bitcode.
+        num_threads: compiles at a time.
+
+    Raises:
+        CorpusError: a recipe without a path or an expected output, or a source that does not compile.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    programs = []
+    for path in sorted(recipes):
+        recipe = load_recipe(path)
+        expected = recipe.expected
+        rows = build_project(path.stem, recipe, compiler, BuildLimits(1_000, 0.0, 0, num_threads), folder)
+        modules = []
+        for number, row in enumerate(rows):
+            modules.append(folder / f"{path.stem}-{number}.bc")
+            write_bytes(modules[-1], row["bitcode"])
+        programs.append(Program(path.stem, tuple(modules), expected))
+    return programs
+
+
+def measure_programs(
+    host: CompileHost,
+    running: Running,
+    programs: Sequence[Program],
+    contenders: Mapping[str, MakeAdvisor],
+    folder: Path,
+    levels: Mapping[str, Sequence[Program]] | None = None,
+) -> list[dict[str, Any]]:
+    """Build every program under every contender, run it, and count.
+
+    Args:
+        host: runs the compiles.
+        running: how to link and run.
+        programs: what to build.
+        contenders: ways of answering, by name.
+        folder: for objects and programs.
+        levels: the same programs as other levels want them, by level; these are compiled plainly.
+
+    Returns:
+        Rows of ``artifacts.PROGRAMS``, by program and contender. What cannot be built or run is a row, too.
+    """
+    ways: dict[str, Sequence[Program]] = {**dict.fromkeys(contenders, programs), **(levels or {})}
+    pairs = [(built[number], name) for number in range(len(programs)) for name, built in ways.items()]
+    jobs = [
+        CompileJob(
+            f"{program.name}/{module.stem}",
+            module,
+            contenders[name](program.name) if name in contenders else None,
+            optimization="" if name in contenders else name,
+            object_path=path,
+        )
+        for program, name in pairs
+        for module, path in zip(program.modules, _objects(program, name, folder), strict=True)
+    ]
+    outcomes = iter(host.compile_all(jobs, "programs"))
+    compiled = [[next(outcomes) for _ in program.modules] for program, _ in pairs]
+    with ThreadPoolExecutor(running.num_threads) as pool:
+        built = [program for program, _ in pairs], [name for _, name in pairs], compiled
+        rows = pool.map(lambda program, name, outcomes: _row(running, program, name, outcomes, folder), *built)
+        return list(tqdm(rows, "runs", len(pairs), unit="run", disable=None))
+
+
+def _objects(program: Program, contender: str, folder: Path) -> list[Path]:
+    return [folder / f"{module.stem}.{contender}.o" for module in program.modules]
+
+
+def _row(
+    running: Running, program: Program, contender: str, outcomes: Sequence[CompileOutcome], folder: Path
+) -> dict[str, Any]:
+    results = [outcome.result for outcome in outcomes if outcome.result is not None]
+    row: dict[str, Any] = {"program": program.name, "contender": contender, "failure": "", "message": ""}
+    failed = next((outcome for outcome in outcomes if outcome.result is None), None)
+    if failed is not None:
+        return row | {"failure": failed.failure, "message": failed.message}
+    for name in (name for name, measure in MEASURES.items() if measure.of_program):
+        scores = [result.scores[name] for result in results]
+        row[name] = None if None in scores else sum(score for score in scores if score is not None)
+    if running.valgrind is None:
+        return row | {"failure": "valgrind", "message": NO_VALGRIND}
+    try:
+        run = _run(running, running.valgrind, program, contender, folder)
+    except CompileError as error:
+        return row | {"failure": error.kind, "message": str(error)}
+    return row | {
+        "instructions": run.instructions,
+        "reads": run.reads,
+        "writes": run.writes,
+        "right": run.exit_status == 0 and run.stdout == program.expected,
+    }
+
+
+def _run(running: Running, valgrind: Valgrind, program: Program, contender: str, folder: Path) -> CountedRun:
+    executable = folder / f"{program.name}.{contender}"
+    objects = _objects(program, contender, folder)
+    link_program(running.linker, objects, executable, running.cache_dir, FIRST_LINK_S, running.target)
+    return count_run(valgrind, executable, running.timeout_s)

@@ -1,0 +1,104 @@
+"""What ships without a policy: at other levels of the compiler, and with nothing inlined that it asks about."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from mlgo.corpus.capture.levels import module_at_level
+from mlgo.corpus.store import Module, Program
+from mlgo.errors import CompileError
+from mlgo.evaluate.compiles import CompileHost
+from mlgo.evaluate.jobs import CompileJob
+from mlgo.evaluate.linking import Linking, object_paths
+from mlgo.evaluate.shipped import measure_programs
+from mlgo.host.frontend import FrontEnd
+from mlgo.host.module_file import generation_of
+from mlgo.host.tasks.task import Task, get_task
+
+LEVELS = ("-Oz", "-Os", "-O2")
+"""Levels that a user could have chosen instead."""
+
+NEVER = "never"
+"""Nothing is inlined that the compiler asks about."""
+
+
+def reference_names(task: Task, optimization: str) -> tuple[str, ...]:
+    """Contenders beside the heuristic and the policies, in the order of tables.
+
+    Args:
+        task: decision problem. After the optimization of IR there is none: its modules are optimized already.
+        optimization: configured level.
+    """
+    return () if task.in_code_generation else (NEVER, *(level for level in LEVELS if level != optimization))
+
+
+def measure_references(
+    host: CompileHost,
+    front_end: FrontEnd,
+    task_name: str,
+    linking: Linking,
+    programs: Sequence[Program],
+    bitcode: Mapping[str, Path],
+    folder: Path,
+) -> list[dict[str, Any]]:
+    """Compile the modules of programs in each of these ways, link the programs, and measure them.
+
+    Args:
+        host: runs the compiles, at the level of ``front_end`` unless a job names another.
+        front_end: reads and writes modules.
+        task_name: decision problem.
+        linking: how to link.
+        programs: what to link.
+        bitcode: file by module key.
+        folder: for modules and objects.
+
+    Returns:
+        Rows of ``artifacts.SHIPPED_SIZES``. Modules after ThinLTO's import are compiled at no other level, since a
+        level decides before the import, too.
+    """
+    task, rows = get_task(task_name), []
+    modules = list({module.key: module for program in programs for module in program.modules}.values())
+    imported = any(generation_of(bitcode[module.key]).index for module in modules)
+    for name in reference_names(task, front_end.settings.optimization):
+        if name != NEVER and imported:
+            continue
+        place = folder / name
+        place.mkdir(parents=True)
+        if name == NEVER:
+            files, advisor, level = {one.key: bitcode[one.key] for one in modules}, task.references.passive, ""
+        else:
+            files, advisor, level = _at_level(front_end, modules, bitcode, name, place, linking.num_threads), None, name
+        objects = object_paths(modules, place)
+        jobs = [
+            CompileJob(key, file, advisor, optimization=level, object_path=objects[key]) for key, file in files.items()
+        ]
+        host.compile_all(jobs, name)
+        rows += measure_programs(linking, name, programs, objects)
+    return rows
+
+
+def _at_level(
+    front_end: FrontEnd,
+    modules: Sequence[Module],
+    bitcode: Mapping[str, Path],
+    level: str,
+    folder: Path,
+    num_threads: int,
+) -> dict[str, Path]:
+    """Files of modules as another level wants them, by key.
+
+    One that cannot be written is left out, and so its programs have no size: as it is, it is of the configured level.
+    """
+
+    def write(number: int) -> Path | None:
+        file = folder / f"{number:06d}.bc"
+        try:
+            module_at_level(front_end, bitcode[modules[number].key], level, file)
+        except CompileError:
+            return None
+        return file
+
+    with ThreadPoolExecutor(num_threads) as pool:
+        files = pool.map(write, range(len(modules)))
+        return {module.key: file for module, file in zip(modules, files, strict=True) if file is not None}

@@ -1,0 +1,111 @@
+"""Modules together with their scores under the heuristic, and what they carry as copies."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+
+from mlgo.base.artifacts import COPIES, SCORES, read_provenance, read_table
+from mlgo.corpus.store import Module, load_modules
+from mlgo.errors import ArtifactError, TrainingError
+from mlgo.evaluate.copies import Copies
+from mlgo.host.tasks.task import HEURISTIC, Task, get_task
+from mlgo.objects.measures import Scores, known_score, scores_of
+
+
+@dataclass(frozen=True)
+class ScoredModule:
+    """A module that compiles under the heuristic.
+
+    Attributes:
+        module: the module.
+        scores: what it comes to under the heuristic, by measure.
+        num_questions: what the traced reference was asked; the heuristic itself, where the compiler tells.
+    """
+
+    module: Module
+    scores: Scores
+    num_questions: int
+
+    def score(self, measure: str) -> float:
+        """What it comes to by one measure.
+
+        Raises:
+            ValueError: modules of the task do not have it.
+        """
+        return known_score(self.scores, measure)
+
+
+def baseline_origin(baseline_dir: Path) -> tuple[Task, dict[str, Any]]:
+    """The task that a baseline was measured for, and the provenance of its scores.
+
+    Raises:
+        ArtifactError: the baseline is missing, or an old version has made it, which did not tell the task.
+    """
+    path = baseline_dir / "scores.parquet"
+    origin = read_provenance(path)
+    if "task" not in origin:
+        raise ArtifactError(f"{path} does not tell its task, an old version made it; run its stage again")
+    return get_task(origin["task"]), origin
+
+
+def load_scored_modules(
+    corpus_dir: Path, baseline_dir: Path, split: str, languages: Iterable[str] | None = None
+) -> list[ScoredModule]:
+    """List a split's modules that compiled both plain and under the traced reference, in manifest order.
+
+    Args:
+        corpus_dir: folder with ``modules.parquet``.
+        baseline_dir: folder with ``scores.parquet``.
+        split: train, validation or test.
+        languages: only modules in these.
+
+    Raises:
+        ArtifactError: corpus or baseline are missing.
+    """
+    path = baseline_dir / "scores.parquet"
+    rows = read_table(path, SCORES).filter(pc.field("failure") == "").to_pylist()
+    by_advisor = {(row["advisor"], row["project"], row["module"]): row for row in rows}
+    traced = baseline_origin(baseline_dir)[0].references.traced
+    scored = []
+    for module in load_modules(corpus_dir, splits=[split], languages=languages):
+        plain = by_advisor.get((HEURISTIC, module.project, module.name))
+        asked = by_advisor.get((traced, module.project, module.name))
+        if plain is not None and asked is not None:
+            scored.append(ScoredModule(module, scores_of(plain), asked["num_questions"]))
+    return scored
+
+
+def load_copies(baseline_dir: Path) -> Copies:
+    """Read what several modules of a project carry under the heuristic.
+
+    Raises:
+        ArtifactError: the baseline is missing or damaged.
+    """
+    found: dict[str, dict[bytes, int]] = {}
+    for row in read_table(baseline_dir / "copies.parquet", COPIES).to_pylist():
+        found.setdefault(row["project"], {})[row["signature"]] = row["num_modules"]
+    return Copies(found)
+
+
+def baselines(scored: Iterable[ScoredModule], objective: str) -> dict[str, float]:
+    """Scores under the heuristic by module key; ``objective`` as in ``compile.objective``."""
+    return {one.module.key: one.score(objective) for one in scored}
+
+
+def with_questions(
+    scored: list[ScoredModule], max_questions: int, purpose: str, section: str = "es"
+) -> list[ScoredModule]:
+    """Keep modules that ask at least one question and at most ``max_questions``, a setting of ``section``.
+
+    Raises:
+        TrainingError: none is left.
+    """
+    kept = [one for one in scored if 0 < one.num_questions <= max_questions]
+    if not kept:
+        raise TrainingError(
+            f"no {purpose} module asks between 1 and {max_questions} questions; raise {section}.max_questions"
+        )
+    return kept

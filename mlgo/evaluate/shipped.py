@@ -1,0 +1,204 @@
+"""What ships: the linked files of projects, under the heuristic and under a policy."""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mlgo.base.names import PolicyName
+from mlgo.corpus.seen import KINDS, Kinds, kind_of
+from mlgo.corpus.store import Module, Program
+from mlgo.errors import CompileError
+from mlgo.evaluate.compiles import CompileHost
+from mlgo.evaluate.evaluation import compile_plain_all, evaluate_policy, result_row
+from mlgo.evaluate.linking import Linking, measured, object_paths
+from mlgo.evaluate.outcome import CompileOutcome
+from mlgo.evaluate.scored import ScoredModule
+from mlgo.host.linked import LinkedFile, link_and_place, shipped_sizes
+from mlgo.host.tasks.task import HEURISTIC
+from mlgo.objects.measures import scores_of
+from mlgo.objects.placed import SHIPPED, Placed
+from mlgo.policy.stored import StoredPolicy
+
+Sizes = tuple[Mapping[str, int], list[dict[str, Any]] | None]
+"""Bytes of a linked file by measure, and by kind of its functions; None where that is not known."""
+
+
+@dataclass(frozen=True)
+class ProjectRun:
+    """A project that is compiled under the heuristic and under a policy, then linked.
+
+    Attributes:
+        host: runs the compiles.
+        policy: makes the decisions.
+        name: learner and seed, for the rows.
+        modules: of the project.
+        programs: what is linked of them, and perhaps of others.
+        bitcode: file by module key.
+        linking: how.
+        folder: for objects.
+    """
+
+    host: CompileHost
+    policy: StoredPolicy
+    name: PolicyName
+    modules: Sequence[Module]
+    programs: Sequence[Program]
+    bitcode: Mapping[str, Path]
+    linking: Linking
+    folder: Path
+
+    @property
+    def others(self) -> list[Module]:
+        """Modules that the programs need besides."""
+        return other_modules(self.modules, self.programs)
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A project under the heuristic and under a policy.
+
+    Attributes:
+        results: rows of ``artifacts.RESULTS``, one for each module, with the reason where either of both failed.
+        sizes: rows of ``artifacts.SHIPPED_SIZES``.
+        course: rows of ``artifacts.SEARCH_COURSE``; none where nothing was searched.
+    """
+
+    results: list[dict[str, Any]]
+    sizes: list[dict[str, Any]]
+    course: list[dict[str, Any]] = field(default_factory=list)
+
+
+def other_modules(modules: Sequence[Module], programs: Sequence[Program]) -> list[Module]:
+    """What programs need besides some modules: duplicates of others, and what was left out of the evaluation."""
+    known = {module.key for module in modules}
+    needed = {module.key: module for program in programs for module in program.modules}
+    return [module for key, module in needed.items() if key not in known]
+
+
+def measure_programs(
+    linking: Linking, contender: str, programs: Sequence[Program], objects: Mapping[str, Path]
+) -> list[dict[str, Any]]:
+    """Link each program as its build does, with and without folding of identical code, and measure it.
+
+    Args:
+        linking: how to link.
+        contender: who decided; the name for the rows.
+        programs: what to link.
+        objects: object file by module key; there is none where the compile failed.
+
+    Returns:
+        Rows of ``artifacts.SHIPPED_SIZES``. A program of which a compile failed has no size.
+    """
+
+    def measure(job: tuple[Program, bool]) -> dict[str, Any]:
+        program, fold = job
+        return _sizes_row(linking, contender, program, {one.name: objects[one.key] for one in program.modules}, fold)
+
+    with ThreadPoolExecutor(linking.num_threads) as pool:
+        return list(pool.map(measure, [(program, fold) for program in programs for fold in (False, True)]))
+
+
+def evaluate_project(run: ProjectRun, beside: Callable[[Mapping[str, Path]], Shipped] | None = None) -> Shipped:
+    """Compile a project under the heuristic and under a policy, link its programs, and measure.
+
+    Args:
+        run: the project.
+        beside: measures further contenders; gets the policy's object files by module key.
+    """
+    results, objects = compile_both(run)
+    sizes = [row for who, of in objects.items() for row in measure_programs(run.linking, who, run.programs, of)]
+    more = beside(objects[str(run.name)]) if beside else Shipped([], [])
+    return Shipped(results, [*sizes, *more.sizes], more.course)
+
+
+def compile_both(run: ProjectRun) -> tuple[list[dict[str, Any]], dict[str, dict[str, Path]]]:
+    """Compile a project under the heuristic and under a policy.
+
+    Returns:
+        Rows of ``artifacts.RESULTS``, and object files by contender and module key; none where a compile failed.
+    """
+    every = [*run.modules, *run.others]
+    plain, advised = (object_paths(every, run.folder / who) for who in ("heuristic", "policy"))
+    outcomes = compile_plain_all(run.host, every, run.bitcode, plain)[: len(run.modules)]
+    compiled = [
+        ScoredModule(module, outcome.result.scores, 0)
+        for module, outcome in zip(run.modules, outcomes, strict=True)
+        if outcome.result is not None
+    ]
+    found = evaluate_policy(run.host, run.policy, run.name, compiled, run.bitcode, 1.0, advised, run.others)
+    rows = {(row["project"], row["module"]): row for row in found.results}
+    results = [
+        rows.get((module.project, module.name)) or _without_baseline(module, outcome, run.name)
+        for module, outcome in zip(run.modules, outcomes, strict=True)
+    ]
+    return results, {HEURISTIC: plain, str(run.name): advised}
+
+
+def _without_baseline(module: Module, outcome: CompileOutcome, name: PolicyName) -> dict[str, Any]:
+    """The row of a module that does not compile under the heuristic, under which nothing else was tried then."""
+    failed = CompileOutcome(None, outcome.failure, f"under the heuristic: {outcome.message}")
+    return result_row(ScoredModule(module, scores_of({}), 0), failed, name, inlining=False)
+
+
+def _sizes_row(
+    linking: Linking, contender: str, program: Program, objects: Mapping[str, Path], fold: bool
+) -> dict[str, Any]:
+    file = LinkedFile.of_row(program.row)
+
+    def measure() -> Sizes:
+        if fold or not linking.kinds:
+            return shipped_sizes(linking.linker, file, objects, linking.timeout_s, fold=fold), None
+        linked = link_and_place(linking.linker, file, objects, linking.timeout_s)
+        return linked.sizes, bytes_by_kind(linked.functions, program, linking.kinds)
+
+    sizes, failure, message = measured(objects, measure)
+    return _row(contender, program, fold, sizes, failure, message)
+
+
+def bytes_by_kind(functions: Sequence[Placed], program: Program, kinds: Kinds) -> list[dict[str, Any]]:
+    """Add up code and unwind entries of a linked file by kinds of its functions.
+
+    Args:
+        functions: what is in it; their inputs are names of modules.
+        program: the linked file.
+        kinds: of functions, by module key and symbol.
+
+    Returns:
+        ``{"kind", "text", "unwind"}`` for each of `KINDS`. What is of no known function is in none of them.
+    """
+    known = {module.name: kinds.get(module.key, {}) for module in program.modules}
+    found = {kind: [0, 0] for kind in KINDS}
+    for one in functions:
+        kind = next(filter(None, (kind_of(symbol, known[one.input]) for symbol in one.symbols)), "")
+        if kind:
+            found[kind][0] += one.text
+            found[kind][1] += one.unwind
+    return [{"kind": kind, "text": text, "unwind": unwind} for kind, (text, unwind) in found.items()]
+
+
+def not_measured(contender: str, program: Program, error: CompileError) -> list[dict[str, Any]]:
+    """Rows of ``artifacts.SHIPPED_SIZES`` of a program that did not come to be."""
+    return [_row(contender, program, fold, None, error.kind, str(error)) for fold in (False, True)]
+
+
+def _row(
+    contender: str, program: Program, fold: bool, sizes: Sizes | None, failure: str, message: str
+) -> dict[str, Any]:
+    total, kinds = sizes or (dict.fromkeys(SHIPPED), None)
+    return {
+        "project": program.row["project"],
+        "split": program.split,
+        "program": program.row["program"],
+        "kind": program.row["kind"],
+        "language": program.language,
+        "contender": contender,
+        "folded": fold,
+        **total,
+        "kinds": kinds,
+        "num_modules": len(program.modules),
+        "num_foreign": len(program.row["foreign"]),
+        "failure": failure,
+        "message": message,
+    }

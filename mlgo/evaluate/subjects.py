@@ -1,0 +1,193 @@
+"""Projects on which a finished policy is tried: a captured one, or those of any corpus."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from mlgo.base.artifacts import (
+    PROGRAMS_OF_PROJECT,
+    PROJECT,
+    RESULTS,
+    SEARCH_COURSE,
+    SHIPPED_SIZES,
+    read_provenance,
+    read_table,
+    table_rows,
+    write_rows,
+)
+from mlgo.base.files import canonical_json, content_hash
+from mlgo.corpus.lto.project import Tools
+from mlgo.corpus.lto.whole import whole_programs
+from mlgo.corpus.store import (
+    CAPTURED_NAME,
+    PROGRAMS_NAME,
+    Module,
+    Program,
+    load_modules,
+    load_programs,
+    project_programs,
+    unpack_bitcode,
+    unpack_project,
+    unpack_rows,
+)
+from mlgo.errors import ArtifactError, CorpusError
+from mlgo.evaluate.shipped import Shipped, other_modules
+
+_TABLES = {"results": RESULTS, "shipped": SHIPPED_SIZES, "search": SEARCH_COURSE}
+"""What is kept of a finished project, by part of the file name, in the order of `Shipped`."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A project on which a policy is tried.
+
+    Attributes:
+        project: its name.
+        table: table of its sources, whose provenance tells what it was made for.
+        modules: what is compiled.
+        programs: what is linked.
+        unpack: gives the bitcode file of each module, by key, also of those that only programs need.
+    """
+
+    project: str
+    table: Path
+    modules: Sequence[Module]
+    programs: Sequence[Program]
+    unpack: Callable[[], Mapping[str, Path]]
+
+    def check(self, task: str, optimization: str) -> None:
+        """See that its modules are what a policy decides about.
+
+        Raises:
+            CorpusError: they were made for another task or level.
+        """
+        made = read_provenance(self.table)
+        for what, wanted in (("task", task), ("optimization", optimization)):
+            if made.get(what) != wanted:
+                raise CorpusError(
+                    f"{self.table} was made for {what} {made.get(what)}, this is an evaluation for {wanted}; name a "
+                    f"--preset with this {what}, or make the project again with one"
+                )
+
+    @property
+    def content(self) -> str:
+        """Hash of all that is compiled and of how it is linked."""
+        every = [*self.modules, *other_modules(self.modules, self.programs)]
+        return content_hash([{one.key: one.sha256 for one in every}, [program.row for program in self.programs]])
+
+
+def one_project(path: Path, bitcode_dir: Path) -> Subject:
+    """A project by itself.
+
+    Args:
+        path: folder that ``mlgo capture`` has written, or the table of sources in it or in a corpus.
+        bitcode_dir: for files named by their hash.
+
+    Raises:
+        ArtifactError: there is no such project.
+        CorpusError: it holds no module.
+    """
+    if path.parent.name == "projects" and path.suffix == ".parquet":
+        table, programs = path, path.parent.parent / "programs" / path.name
+    else:
+        folder = path.parent if path.name == CAPTURED_NAME else path
+        table, programs = folder / CAPTURED_NAME, folder / PROGRAMS_NAME
+    modules, files = unpack_project(table, bitcode_dir)
+    linked = project_programs(read_table(programs, PROGRAMS_OF_PROJECT).to_pylist(), modules)
+    return Subject(modules[0].project, table, modules, linked, lambda: files)
+
+
+def merged_programs(subject: Subject, tools: Tools, bitcode_dir: Path) -> Subject:
+    """The project with its linked files merged into modules, see `whole_programs`.
+
+    Args:
+        subject: a project whose modules are sources.
+        tools: what merges.
+        bitcode_dir: for files named by their hash.
+
+    Raises:
+        CorpusError: nothing can be merged.
+    """
+    chosen = {module.name for module in [*subject.modules, *other_modules(subject.modules, subject.programs)]}
+    rows = [row for row in table_rows(subject.table, PROJECT, PROJECT.names) if row["module"] in chosen]
+    merged, programs = whole_programs(rows, [dict(program.row) for program in subject.programs], tools)
+    if all(row["skip_reason"] for row in merged):
+        reasons = [f"{row['module']}: {row['skip_reason']}" for row in merged if row["module"] not in chosen]
+        raise CorpusError(f"{subject.project}: nothing can be merged; {(reasons or ['it has no linked file'])[0]}")
+    modules, files = unpack_rows(merged, subject.modules[0].split, bitcode_dir)
+    return replace(subject, modules=modules, programs=project_programs(programs, modules), unpack=lambda: files)
+
+
+def corpus_projects(corpus_dir: Path, bitcode_dir: Path, split: str | None, project: str | None) -> list[Subject]:
+    """Projects of a corpus, in manifest order, with their modules as the manifest lists them.
+
+    Args:
+        corpus_dir: folder with ``modules.parquet``.
+        bitcode_dir: for files named by their hash.
+        split: only this split.
+        project: only this project.
+
+    Raises:
+        ArtifactError: no usable manifest.
+        CorpusError: no module is left.
+    """
+    splits = None if split is None else [split]
+    modules: dict[str, list[Module]] = {}
+    for module in load_modules(corpus_dir, project=project, splits=splits):
+        modules.setdefault(module.project, []).append(module)
+    if not modules:
+        which = " ".join(["", *(["split", split] if split else []), *(["project", project] if project else [])])
+        raise CorpusError(f"{corpus_dir} holds no module{' of' if which else ''}{which}")
+    programs: dict[str, list[Program]] = {}
+    for program in load_programs(corpus_dir, project=project, splits=splits):
+        programs.setdefault(program.row["project"], []).append(program)
+    subjects = []
+    for name, members in modules.items():
+        linked = programs.get(name, [])
+        unpack = partial(unpack_bitcode, corpus_dir, [*members, *other_modules(members, linked)], bitcode_dir)
+        subjects.append(Subject(name, corpus_dir / "projects" / f"{name}.parquet", members, linked, unpack))
+    return subjects
+
+
+def evaluate_subjects(
+    subjects: Sequence[Subject],
+    evaluate: Callable[[Subject], Shipped],
+    folder: Path,
+    origin: Mapping[str, Any],
+    say: Callable[[str], None] = lambda message: None,
+) -> tuple[pa.Table, ...]:
+    """Evaluate project by project; what an earlier run has finished is taken as it is.
+
+    Args:
+        subjects: the projects.
+        evaluate: compiles, links and measures one.
+        folder: keeps the tables of finished projects.
+        origin: provenance; tables of another one are made anew.
+        say: is told of each project.
+
+    Returns:
+        Tables of ``artifacts.RESULTS``, ``artifacts.SHIPPED_SIZES`` and ``artifacts.SEARCH_COURSE``.
+    """
+    done = []
+    for number, subject in enumerate(subjects, start=1):
+        stored = {folder / f"{subject.project}.{name}.parquet": schema for name, schema in _TABLES.items()}
+        own = {**origin, "project": subject.project, "content": subject.content}
+        known = _is_made_of(stored, own)
+        say(f"{subject.project} ({number} of {len(subjects)}){', known' if known else ''}")
+        if not known:
+            found = evaluate(subject)
+            for (path, schema), rows in zip(stored.items(), (found.results, found.sizes, found.course), strict=True):
+                write_rows(path, rows, schema, own)
+        done.append([read_table(path, schema) for path, schema in stored.items()])
+    return tuple(pa.concat_tables(tables) for tables in zip(*done, strict=True))
+
+
+def _is_made_of(paths: Iterable[Path], origin: Mapping[str, Any]) -> bool:
+    try:
+        return all(canonical_json(read_provenance(path)) == canonical_json(origin) for path in paths)
+    except ArtifactError:
+        return False

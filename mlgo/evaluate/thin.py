@@ -1,0 +1,76 @@
+"""A policy under ThinLTO. It gives advice in both compiles, since most inlining happens in the first."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from mlgo.corpus.lto.thin import back_end_module, fat_module, thin_link
+from mlgo.corpus.store import Program
+from mlgo.errors import CompileError, CompilerExit
+from mlgo.evaluate.jobs import CompileJob
+from mlgo.evaluate.linking import Linking, not_compiled, object_paths
+from mlgo.evaluate.shipped import ProjectRun, Shipped, compile_both, measure_programs, not_measured
+from mlgo.host.linked import LinkedFile
+from mlgo.host.tasks.task import HEURISTIC
+from mlgo.policy.languages import advisor_in
+
+
+def evaluate_thin(run: ProjectRun) -> Shipped:
+    """Build a project with ThinLTO under the heuristic and under a policy, and measure its programs.
+
+    Returns:
+        Results are those of the pre-link compiles, whose objects are those of ordinary ones.
+    """
+    (run.folder / "fat").mkdir(parents=True)
+    fat = {}
+    for number, module in enumerate([*run.modules, *run.others]):
+        fat[module.key] = run.folder / "fat" / f"{number}.bc"
+        fat[module.key].write_bytes(fat_module(run.bitcode[module.key]))
+    results, objects = compile_both(replace(run, bitcode=fat))
+    sizes = []
+    for who, policy in ((HEURISTIC, None), (str(run.name), run.policy)):
+        for number, program in enumerate(run.programs):
+            place = run.folder / f"{who}-{number}"
+            place.mkdir()
+            try:
+                linked, back_ends = _thin_linked(program, run.bitcode, objects[who], run.linking, place)
+            except CompileError as error:
+                sizes += not_measured(who, program, error)
+                continue
+            made = object_paths(linked.modules, place)
+            advisors = [policy and advisor_in(policy, module.language) for module in linked.modules]
+            jobs = [
+                CompileJob(key, back_ends[key], advisor, object_path=path)
+                for (key, path), advisor in zip(made.items(), advisors, strict=True)
+            ]
+            run.host.compile_all(jobs, f"{program.row['program']} {who}")
+            sizes += measure_programs(run.linking, who, [linked], made)
+    return Shipped(results, sizes)
+
+
+def _thin_linked(
+    program: Program, bitcode: Mapping[str, Path], objects: Mapping[str, Path], linking: Linking, folder: Path
+) -> tuple[Program, dict[str, Path]]:
+    """The program of modules after their import, and the file of each by its key.
+
+    Raises:
+        CompileError: it cannot be linked, or a pre-link compile had failed.
+    """
+    by_name = {module.name: module for module in program.modules}
+    fat = {name: objects[module.key] for name, module in by_name.items()}
+    if missing := not_compiled(fat):
+        raise CompilerExit(missing)
+    file = LinkedFile.of_row(program.row)
+    modules, files = [], {}
+    for number, (name, (imported, index)) in enumerate(
+        thin_link(linking.linker, file, fat, folder, linking.timeout_s).items()
+    ):
+        module = by_name[name]
+        path = folder / f"{number}.back-end.bc"
+        data = back_end_module(imported.read_bytes(), index, bitcode[module.key])
+        path.write_bytes(data)
+        modules.append(replace(module, sha256=hashlib.sha256(data).hexdigest()))
+        files[module.key] = path
+    parts = [{"kind": "object", "modules": [module.name]} for module in modules]
+    return Program({**program.row, "parts": parts}, program.split, tuple(modules)), files

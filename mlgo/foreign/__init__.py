@@ -1,1 +1,0 @@
-"""Models that others have trained, made into policies."""

@@ -1,0 +1,147 @@
+"""From sources to bitcode before optimization, with the toolchain's own front end."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlgo.base.config import CompileConfig
+from mlgo.base.files import write_bytes
+from mlgo.base.scratch import scratch_directory
+from mlgo.errors import CompilerExit, CompileTimeout
+from mlgo.host.compiler_options import check_options
+from mlgo.host.module_file import generation_flags
+from mlgo.host.process import run_bounded, without_folders
+from mlgo.host.tasks.task import Task
+from mlgo.host.toolchain import Toolchain
+
+# -Oz must be given here as well: it sets function attributes that are part of the bitcode. -g0 because zig would
+# add debug information; no UBSan and no frame pointers, which zig adds and clang by itself does not.
+_TO_BITCODE = (
+    "-g0",
+    "-w",
+    "-fno-sanitize=all",
+    "-fomit-frame-pointer",
+    "-Xclang",
+    "-disable-llvm-passes",
+    "-emit-llvm",
+    "-c",
+)
+
+
+LANGUAGES = {".c": "c", ".cc": "c++", ".cpp": "c++", ".cxx": "c++"}
+"""Of single sources, by suffix."""
+
+
+@dataclass(frozen=True)
+class FrontEnd:
+    """Compiles single sources of a project.
+
+    Attributes:
+        toolchain: compiler to use.
+        settings: level and deadline.
+        cache_dir: folder for zig's caches.
+        task: what modules are made for; those of tasks in code generation are kept optimized.
+    """
+
+    toolchain: Toolchain
+    settings: CompileConfig
+    cache_dir: Path
+    task: Task | None = None
+
+    def compile_to_bitcode(
+        self,
+        root: Path,
+        language: str,
+        arguments: Sequence[str],
+        source: str,
+        output: Path,
+        profile: tuple[str, Path] | None = None,
+    ) -> None:
+        """Compile a source to unoptimized bitcode.
+
+        Args:
+            root: where the compiler runs.
+            language: ``c`` or ``c++``.
+            arguments: options of the front end.
+            source: relative to ``root``.
+            output: file for the bitcode.
+            profile: option and file. A profile of the front end becomes part of the bitcode here; all others are for
+                its optimization.
+
+        Raises:
+            CompileError: it does not compile, or not in time; the message holds the first error.
+            ConfigError: an option that could run or load other code, see `check_options`.
+        """
+        check_options(arguments)
+        # zig's driver takes -Oz for -Os, so the level goes to clang's own front end as well.
+        level = (self.settings.optimization, "-Xclang", self.settings.optimization)
+        command = [*self.toolchain.front_end(language), *level, *_TO_BITCODE, *arguments]
+        feedback = [f"{profile[0]}{profile[1].absolute()}"] if profile else []
+        self._run([*command, *feedback, source, "-o", str(output)], root)
+
+    def finished(self, bitcode: Path) -> bytes:
+        """A module as it is kept, made of unoptimized bitcode.
+
+        For a task in code generation it is optimized here, once. Code generated from it later is the same, byte for
+        byte, as in a compile from the start, which takes some 2.7 times as long.
+
+        Raises:
+            CompileError: the bitcode cannot be read or optimized, or not in time.
+        """
+        if self.task is None or not self.task.in_code_generation:
+            return bitcode.read_bytes()
+        output = bitcode.with_suffix(".optimized.bc")
+        files = ("-x", "ir", str(bitcode), "-c", "-emit-llvm", "-o", str(output))
+        try:
+            with scratch_directory() as directory:
+                options = (self.settings.optimization, *generation_flags(bitcode, directory))
+                self._run([*self.toolchain.back_end, *options, *files], bitcode.parent)
+            return output.read_bytes()
+        finally:
+            output.unlink(missing_ok=True)
+
+    def module_of(self, path: Path, output: Path) -> Path:
+        """The module that a user's file stands for: a source is compiled to ``output``, all else is one already.
+
+        Raises:
+            CompileError: a source that does not compile.
+        """
+        if path.suffix not in LANGUAGES:
+            return path
+        self.compile_to_bitcode(Path.cwd(), LANGUAGES[path.suffix], [], str(path.absolute()), output)
+        write_bytes(output, self.finished(output))
+        return output
+
+    def print_ir(self, bitcode: Path, output: Path) -> None:
+        """Print bitcode as textual IR, unchanged.
+
+        Raises:
+            CompileError: the bitcode cannot be read.
+        """
+        self._convert(bitcode, "-S", output)
+
+    def assemble_ir(self, ir: Path, output: Path) -> None:
+        """Make bitcode of textual IR, unchanged.
+
+        Raises:
+            CompileError: the IR cannot be read.
+        """
+        self._convert(ir, "-c", output)
+
+    def _convert(self, module: Path, to: str, output: Path) -> None:
+        options = (self.settings.optimization, "-x", "ir", str(module), "-Xclang", "-disable-llvm-passes", to)
+        self._run([*self.toolchain.back_end, *options, "-emit-llvm", "-o", str(output)], module.parent)
+
+    def _run(self, command: list[str], cwd: Path) -> None:
+        environment = self.toolchain.front_end_environment(self.cache_dir)
+        run = run_bounded(command, self.settings.compile_timeout_s, cwd=cwd, env=environment)
+        if run.returncode is None:
+            raise CompileTimeout(f"no end within {self.settings.compile_timeout_s:g} s")
+        if run.returncode != 0:
+            raise CompilerExit(without_folders(_first_error(run.stderr, run.returncode)))
+
+
+def _first_error(stderr: str, returncode: int) -> str:
+    lines = stderr.splitlines()
+    errors = [line for line in lines if "error:" in line] or lines[-1:]
+    return errors[0][:300] if errors else f"the compiler ended with status {returncode}"

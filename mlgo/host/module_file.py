@@ -1,0 +1,193 @@
+"""A module as a file that also holds how its code is generated.
+
+Some options of a build are not part of bitcode, such as one section for each function. A module of ThinLTO belongs to
+an index of what it imports. A build with feedback has a profile. A module that is a whole program has what that prints,
+and how large it may be. All this stands in the gap that LLVM's bitcode wrapper
+may have between its header and the bitcode (``llvm/include/llvm/Bitcode/BitcodeReader.h``). All of LLVM's tools read
+such a file as plain bitcode. So a module and what belongs to it have one hash and travel together.
+
+The header is five little-endian numbers of 32 bits: magic, version, offset and size of the bitcode, processor. In the
+gap, each option ends with NUL. After one more NUL come attached files: the option that names the file, NUL, the file's
+size, again 32 bits, and the file. What belongs to a program comes last, under the name ``program``: the most text that
+it may have, 64 bits, and what it prints.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlgo.errors import ConfigError, ObjectError
+from mlgo.host.compiler_options import check_options
+
+_HEADER = struct.Struct("<5I")
+_MAGIC = 0x0B17C0DE
+_ANY_PROCESSOR = 0xFFFFFFFF
+_ALIGNMENT = 16
+_SIZE = struct.Struct("<I")
+_MOST_OPTIONS = 1 << 16
+_MOST_TEXT = struct.Struct("<Q")
+_INDEX = "-fthinlto-index="
+_PROGRAM = "program"
+PROFILES = ("-fprofile-use=", "-fprofile-instr-use=", "-fprofile-sample-use=", "-fauto-profile=")
+"""Beginnings of options that name a profile."""
+MOST_BYTES = 1 << 26
+"""Of what belongs to a module."""
+
+
+@dataclass(frozen=True)
+class RunnableProgram:
+    """What is known of the program that a module is.
+
+    Attributes:
+        stdout: what it prints when it runs without arguments and input.
+        most_text_bytes: Berkeley text that its object may have.
+    """
+
+    stdout: bytes
+    most_text_bytes: int
+
+
+@dataclass(frozen=True)
+class Generation:
+    """How a module's code is generated, apart from the level and the target.
+
+    Attributes:
+        options: of the compiler.
+        index: combined index of ThinLTO for this module; empty for all other modules.
+        profile: option that names a profile, see `PROFILES`, and the profile; None without one.
+        program: what is known of the program that the module is; None for a module that is not run.
+    """
+
+    options: tuple[str, ...] = ()
+    index: bytes = b""
+    profile: tuple[str, bytes] | None = None
+    program: RunnableProgram | None = None
+
+    @property
+    def attached(self) -> dict[str, bytes]:
+        """Files by the options that name them."""
+        return ({_INDEX: self.index} if self.index else {}) | dict([self.profile] if self.profile else [])
+
+
+def with_options(
+    bitcode: bytes,
+    options: Sequence[str],
+    index: bytes = b"",
+    profile: tuple[str, bytes] | None = None,
+    program: RunnableProgram | None = None,
+) -> bytes:
+    """Put options, an index, a profile and what belongs to a program around bitcode; without any, it stays as it is.
+
+    Raises:
+        ConfigError: an option could run or load other code, or all of them are too long.
+    """
+    attached = Generation((), index, profile).attached
+    if program is not None:
+        attached[_PROGRAM] = _MOST_TEXT.pack(program.most_text_bytes) + program.stdout
+    if not options and not attached:
+        return bitcode
+    check_options(options)
+    gap = "".join(f"{option}\0" for option in options).encode(errors="surrogateescape")
+    if len(gap) > _MOST_OPTIONS:
+        raise ConfigError(f"options of {len(gap):,} bytes; at most {_MOST_OPTIONS:,} fit a module")
+    gap += b"\0" if attached else b""
+    for option, data in attached.items():
+        gap += option.encode() + b"\0" + _SIZE.pack(len(data)) + data
+    if len(gap) > MOST_BYTES:
+        raise ConfigError(f"attached files of {len(gap):,} bytes; at most {MOST_BYTES:,} fit a module")
+    gap += bytes(-(_HEADER.size + len(gap)) % _ALIGNMENT)
+    header = _HEADER.pack(_MAGIC, 0, _HEADER.size + len(gap), len(bitcode), _ANY_PROCESSOR)
+    return header + gap + bitcode + bytes(-len(bitcode) % 4)
+
+
+def bitcode_of(module: bytes) -> bytes:
+    """The bitcode in a module's file, without a wrapper.
+
+    Raises:
+        ObjectError: the header makes no sense.
+    """
+    if len(module) < _HEADER.size or int.from_bytes(module[:4], "little") != _MAGIC:
+        return module
+    _, _, offset, size, _ = _HEADER.unpack_from(module)
+    if offset < _HEADER.size or offset + size > len(module):
+        raise ObjectError(f"a bitcode wrapper of bytes {offset:,} to {offset + size:,} in a file of {len(module):,}")
+    return module[offset : offset + size]
+
+
+def options_of(module: Path) -> tuple[str, ...]:
+    """Options that a module's file holds, see `generation_of`."""
+    return generation_of(module).options
+
+
+def generation_of(module: Path) -> Generation:
+    """What a module's file says of its code generation; nothing for plain bitcode, textual IR, or no file.
+
+    Raises:
+        ObjectError: the file cannot be read, or its header makes no sense.
+        ConfigError: an option could run or load other code: corpora come from others.
+    """
+    try:
+        with module.open("rb") as file:
+            start = file.read(_HEADER.size)
+            if len(start) < _HEADER.size or int.from_bytes(start[:4], "little") != _MAGIC:
+                return Generation()
+            offset = _HEADER.unpack(start)[2]
+            if not _HEADER.size <= offset <= MOST_BYTES + _HEADER.size + _ALIGNMENT:
+                raise ObjectError(f"{module.name}: a bitcode wrapper whose bitcode begins at {offset:,}")
+            gap = file.read(offset - _HEADER.size)
+    except FileNotFoundError:
+        return Generation()  # the compiler says so
+    except OSError as error:
+        raise ObjectError(f"{module.name} cannot be read: {error.strerror}") from error
+    options = []
+    while (end := gap.find(b"\0")) > 0:
+        options.append(gap[:end].decode(errors="surrogateescape"))
+        gap = gap[end + 1 :]
+    check_options(options)
+    attached = dict(_attached(module, gap[1:]))
+    profile = next(((option, data) for option, data in attached.items() if option in PROFILES), None)
+    return Generation(tuple(options), attached.get(_INDEX, b""), profile, _program(module, attached.get(_PROGRAM)))
+
+
+def _program(module: Path, data: bytes | None) -> RunnableProgram | None:
+    if data is None:
+        return None
+    if len(data) < _MOST_TEXT.size:
+        raise ObjectError(f"{module.name}: what belongs to the program is cut short")
+    return RunnableProgram(data[_MOST_TEXT.size :], _MOST_TEXT.unpack_from(data)[0])
+
+
+def _attached(module: Path, data: bytes) -> Iterator[tuple[str, bytes]]:
+    while (end := data.find(b"\0")) > 0:
+        option, data = data[:end].decode(errors="replace"), data[end + 1 :]
+        if option not in (_INDEX, _PROGRAM, *PROFILES):
+            raise ConfigError(
+                f"{module.name}: a file for {option}; an index, a profile and a program's output belong to a module"
+            )
+        size = _SIZE.unpack_from(data)[0] if len(data) >= _SIZE.size else 0
+        if not 0 < size <= len(data) - _SIZE.size:
+            raise ObjectError(f"{module.name}: the file for {option} is cut short")
+        yield option, data[_SIZE.size : _SIZE.size + size]
+        data = data[_SIZE.size + size :]
+
+
+def generation_flags(module: Path, directory: Path) -> list[str]:
+    """Options with which a module's code is generated, from its file.
+
+    Args:
+        module: bitcode or textual IR.
+        directory: for its profile and its index of ThinLTO, if it has any. LLVM takes modules with an index as
+            merged already (``-thinlto-assume-merged``, ``llvm/lib/LTO/LTOBackend.cpp``).
+
+    Raises:
+        ObjectError: the file cannot be read, or makes no sense.
+        ConfigError: an option could run or load other code.
+    """
+    generation = generation_of(module)
+    flags = [*generation.options]
+    for number, (option, data) in enumerate(generation.attached.items()):
+        path = directory / f"attached.{number}"
+        path.write_bytes(data)
+        flags.append(f"{option}{path}")
+    return [*flags, "-mllvm", "-thinlto-assume-merged"] if generation.index else flags

@@ -1,0 +1,80 @@
+"""Inlining for size.
+
+Data sheet (LLVM 17 to 22; llvm/lib/Analysis/MLInlineAdvisor.cpp, InlineModelFeatureMaps.h):
+
+- Question: should this call be replaced by the callee's body? Asked bottom-up over the call graph, once per call
+  that may but need not be inlined; inlining makes new questions.
+- Observation: 35 (LLVM 17, 18) or 38 (19 and newer) scalars, int64.
+- Answer: ``inlining_decision``, int64 [1]; non-zero inlines. Every value is legal.
+- Context: one for the whole module, the empty string.
+- Score: size of the object in bytes, lower is better; see mlgo/objects/measures/sizes.py.
+- Early end: when the module's IR exceeds ``-ml-advisor-size-increase-threshold`` times its first size, nothing
+  more is asked and nothing more is inlined. Seen only in the remark ``ForceStop`` of the pass ``inline-ml``.
+"""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mlgo.host.actions import Binary
+from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor
+from mlgo.host.tasks.task import DefaultDecision, GrowthStop, References, Remark, Setting, Task
+from mlgo.objects.measures.sizes import TEXT
+
+# One call that may be inlined.
+_PROBE = """\
+define internal i32 @callee(i32 %x) minsize optsize {
+  %y = mul i32 %x, 3
+  ret i32 %y
+}
+define i32 @caller(i32 %x) minsize optsize {
+  %y = call i32 @callee(i32 %x)
+  ret i32 %y
+}
+"""
+
+
+def coin(rng: np.random.Generator, features: Any, share: float) -> bool:
+    """Yes with a fixed probability."""
+    return rng.random() < share
+
+
+def random_inliner(setting: Setting) -> RandomAdvisor:
+    """Inlines with a fixed probability, independently at each question."""
+    return RandomAdvisor(partial(coin, share=setting.inline_share), setting.seed, setting.stream)
+
+
+REFERENCES = References(
+    traced="echo",
+    is_heuristic=True,
+    advisors={
+        "echo": lambda setting: EchoAdvisor(setting.default_feature),
+        "never": lambda setting: ConstantAdvisor(0),
+        "random": random_inliner,
+    },
+    passive=ConstantAdvisor(0),
+)
+
+INLINE_SIZE = Task(
+    name="inline-size",
+    title="Inlining policies against the built-in heuristic",
+    about_references="<em>echo</em> gives the heuristic's own answers, so its gain is what a perfect copy would get: "
+    "where it is not 0, asking itself changes the code. <em>never</em> inlines nothing it is asked about, "
+    "<em>random</em> answers at random; both, where they were scored, show that the questions matter.",
+    mode_flags=("-enable-ml-inliner=release",),
+    channel_option="-inliner-interactive-channel-base=",
+    decision="inlining_decision",
+    model="InlinerSizeModel",
+    measure=TEXT,
+    probe=_PROBE,
+    actions=Binary(),
+    references=REFERENCES,
+    default=DefaultDecision(("-inliner-interactive-include-default",), "inlining_default"),
+    growth_stop=GrowthStop(
+        "-ml-advisor-size-increase-threshold=",
+        Remark(("-Rpass-missed=inline-ml",), b"module size grew too much"),
+    ),
+    embeds=True,
+    done_remark=Remark(("-Rpass=inline",), b"[-Rpass=inline"),  # of the passes inline and inline-ml
+)

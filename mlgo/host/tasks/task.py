@@ -1,0 +1,317 @@
+"""What a decision problem consists of, and what answers it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+
+from mlgo.base.problems import PROBLEMS, Kind
+from mlgo.errors import ConfigError
+from mlgo.host.actions import ActionSpace
+from mlgo.host.log import Header
+from mlgo.host.tasks.ir2vec import IR2VecVocabulary, find_vocabulary
+from mlgo.objects.measures import Measure, names
+
+HEURISTIC = "heuristic"
+"""Plain compile, without a channel. The baseline of all gains."""
+
+Responder = Callable[[bytes], bytes]
+"""Maps one observation's raw tensors to the raw answer."""
+
+
+class Advisor(Protocol):
+    """Something that can answer a compiler's questions: a policy, a constant, the echo of the default."""
+
+    def respond_to(self, header: Header) -> Responder:
+        """Bind to what this compiler sends; called once per compile, before the first question.
+
+        Raises:
+            PolicyError: the advisor needs a feature that the header lacks, or another kind of answer.
+        """
+        ...
+
+
+Decide = Callable[[np.ndarray], np.ndarray]
+"""Maps raw observations, uint8 [num, payload_bytes], to answers, int64 [num], or float32 where they are continuous."""
+
+
+@runtime_checkable
+class PureAdvisor(Advisor, Protocol):
+    """An advisor whose answer depends on the observation alone, so that known questions need no compiler."""
+
+    def decide_for(self, header: Header) -> Decide:
+        """The same answers as `respond_to` gives, for many observations at once.
+
+        Raises:
+            PolicyError: as `respond_to`.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Something the compiler can be made to report on stderr.
+
+    Attributes:
+        flags: options that make it report.
+        marker: text that occurs once in each report.
+    """
+
+    flags: tuple[str, ...]
+    marker: bytes
+
+
+class Guard(Protocol):
+    """Stands between one compile and its advisor, where the compiler would not survive every answer.
+
+    Attributes:
+        num_repaired_answers: answers that were not legal and were replaced.
+        num_repaired_observations: observations with values that are not numbers.
+    """
+
+    num_repaired_answers: int
+    num_repaired_observations: int
+
+    def observation(self, payload: bytes) -> bytes:
+        """The observation as the advisor gets it and as it is recorded."""
+        ...
+
+    def answer(self, payload: bytes, advice: bytes) -> bytes:
+        """The answer as the compiler gets it; ``payload`` is the guarded observation."""
+        ...
+
+
+@dataclass(frozen=True)
+class DefaultDecision:
+    """How the compiler can be made to tell what its own heuristic would decide.
+
+    Attributes:
+        flags: options that add the decision as a feature.
+        feature: name of that feature.
+    """
+
+    flags: tuple[str, ...]
+    feature: str
+
+
+@dataclass(frozen=True)
+class GrowthStop:
+    """The compiler stops asking when a module has grown by some factor.
+
+    Attributes:
+        option: option that takes the factor, ending in ``=``.
+        remark: reported when it has stopped.
+    """
+
+    option: str
+    remark: Remark
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a reference may depend on.
+
+    Attributes:
+        seed: root seed.
+        stream: name of the module; what is random differs between streams.
+        inline_share: probability that a random inliner inlines.
+        default_feature: feature in which the compiler tells its own decision.
+    """
+
+    seed: int
+    stream: str
+    inline_share: float
+    default_feature: str
+
+
+@dataclass(frozen=True)
+class References:
+    """Ways of answering without weights, which every policy of a task is held against.
+
+    Attributes:
+        traced: the one whose questions and answers are recorded, and with which a module must compile.
+        is_heuristic: whether the traced one decides as the compiler does, so that the same objects are expected.
+        advisors: how each is made; the heuristic itself is not among them.
+        passive: inlines nothing, evicts nothing, finds all priorities equal.
+    """
+
+    traced: str
+    is_heuristic: bool
+    advisors: Mapping[str, Callable[[Setting], Advisor]]
+    passive: PureAdvisor
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All references, the heuristic first."""
+        return (HEURISTIC, *self.advisors)
+
+    @property
+    def needed(self) -> tuple[str, str]:
+        """Those that training reads: the heuristic and the traced one."""
+        return HEURISTIC, self.traced
+
+
+@dataclass(frozen=True)
+class Task:
+    """A decision problem that a stock compiler hands out.
+
+    Attributes:
+        name: as in the configuration.
+        title: of its report.
+        about_references: what its reference advisors do, for the report, as HTML.
+        mode_flags: options that make the compiler ask, without the channel.
+        channel_option: option that takes the channel's base path, ending in ``=``.
+        decision: name of the answer tensor.
+        model: class that LLVM's build calls a model of this task.
+        measure: what its decisions are about; other measures can be minimised, too, see `objectives`.
+        probe: textual IR on which the compiler asks at least once.
+        actions: what an answer may be, and how policies see a question.
+        references: simple ways of answering.
+        default: how to learn the heuristic's own decision; None where the compiler does not tell.
+        growth_stop: when the compiler stops asking; None where it never does.
+        done_remark: reported for each change made, whether by advice or by the built-in heuristic.
+        guard: made for each compile, of its header; None where every observation and answer is fine.
+        in_code_generation: decisions come after the optimization of IR, so modules are kept optimized and only code
+            is generated in each compile; what register allocation cost each function is reported, too.
+        units: in which policies take features, where not as they are, see `policy.features.Normalisation`.
+        not_finite: value in place of one that is no finite number, by feature; an exported model puts it there, as
+            the guard does here.
+        embeds: whether LLVM 22 and newer can be made to send embeddings of functions, see `llvm.ir2vec`.
+        environment: what makes its Gymnasium environment, see `core.problems.Problem`.
+        kind: modules.
+    """
+
+    name: str
+    title: str
+    about_references: str
+    mode_flags: tuple[str, ...]
+    channel_option: str
+    decision: str
+    model: str
+    measure: Measure
+    probe: str
+    actions: ActionSpace
+    references: References
+    default: DefaultDecision | None = None
+    growth_stop: GrowthStop | None = None
+    done_remark: Remark | None = None
+    guard: Callable[[Header], Guard] | None = None
+    in_code_generation: bool = False
+    units: Mapping[str, float] = field(default_factory=dict)
+    not_finite: Mapping[str, np.float32] = field(default_factory=dict)
+    embeds: bool = False
+    environment: ClassVar[str] = "mlgo.envs.env:CompileEnv"
+    kind: ClassVar[Kind] = "modules"
+
+    @property
+    def environment_arguments(self) -> Mapping[str, str]:
+        """Arguments of what makes its Gymnasium environment."""
+        return {"task": self.name}
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """Measures that can be minimised, the task's own first.
+
+        What functions cost is known in code generation alone; what modules carry as copies, decisions before it decide;
+        what programs execute, where they are run.
+        """
+        known = names(
+            lambda one: (
+                (self.measure.of_run or not one.of_run)
+                and not (one.needs_copies if self.in_code_generation else one.is_by_function)
+            )
+        )
+        return (self.measure.name, *(name for name in known if name != self.measure.name))
+
+    def check_objective(self, objective: str) -> None:
+        """Refuse a score that compiles of this task do not have.
+
+        Raises:
+            ConfigError: naming those that they have.
+        """
+        if objective not in self.objectives:
+            raise ConfigError(
+                f"compile.objective: {objective} is not measured for task {self.name}; "
+                f"choose one of {', '.join(self.objectives)}"
+            )
+
+    def ir2vec(self, setting: str) -> IR2VecVocabulary | None:
+        """What ``compile.ir2vec`` names, see `find_vocabulary`.
+
+        Raises:
+            ConfigError: compiles of this task have no embeddings, or as `find_vocabulary`.
+        """
+        if setting and not self.embeds:
+            raise ConfigError(f"compile.ir2vec: the compiler sends no embeddings for task {self.name}; leave it empty")
+        return find_vocabulary(setting)
+
+    def check_told(self, tell_heuristic: bool) -> None:
+        """Refuse ``compile.tell_heuristic`` where the compiler does not tell.
+
+        Raises:
+            ConfigError: it does not.
+        """
+        if tell_heuristic and self.default is None:
+            raise ConfigError(
+                f"compile.tell_heuristic: the compiler does not tell its own decisions for task {self.name}; set it to "
+                "false"
+            )
+
+    @property
+    def default_features(self) -> tuple[str, ...]:
+        """Names of the features that tell the heuristic's decision; hidden without ``compile.tell_heuristic``."""
+        return (self.default.feature,) if self.default else ()
+
+    @property
+    def module_flags(self) -> tuple[str, ...]:
+        """Options with which every module of this task is compiled, under advice or not."""
+        return ("-Xclang", "-disable-llvm-passes") if self.in_code_generation else ()
+
+    def flags(
+        self, channel_base: Path, size_stop_factor: float, *, with_default: bool, vocabulary: Path | None = None
+    ) -> list[str]:
+        """Compiler options for one compile of a module under advice, without remarks.
+
+        Args:
+            channel_base: path of the FIFOs without their endings.
+            size_stop_factor: growth at which the compiler stops asking.
+            with_default: whether it tells the heuristic's decision.
+            vocabulary: file that embeddings are made with; None for none.
+
+        Raises:
+            ConfigError: the heuristic's decision is asked for, and the compiler does not tell it for this task.
+        """
+        if with_default and self.default is None:
+            raise ConfigError(f"the compiler does not tell its own decisions for task {self.name}")
+        told = (*self.default.flags,) if with_default and self.default else ()
+        told += IR2VecVocabulary.flags(vocabulary) if vocabulary else ()
+        return [
+            *self.module_flags,
+            *self.asking_flags(str(channel_base), size_stop_factor),
+            *(part for option in told for part in ("-mllvm", option)),
+        ]
+
+    def asking_flags(self, channel_base: str, size_stop_factor: float) -> list[str]:
+        """Compiler options that make it ask over a channel, whatever it compiles."""
+        stop = [f"{self.growth_stop.option}{size_stop_factor:g}"] if self.growth_stop else []
+        options = [*self.mode_flags, f"{self.channel_option}{channel_base}", *stop]
+        return [part for option in options for part in ("-mllvm", option)]
+
+
+def get_task(name: str) -> Task:
+    """Look a task up whose compiles ask questions.
+
+    Raises:
+        ConfigError: unknown name, or a task of another kind.
+    """
+    problem = PROBLEMS.get(name)
+    if not isinstance(problem, Task):
+        raise ConfigError(f"task {name} asks no questions while a module is compiled; it chooses among candidates")
+    return problem
+
+
+def all_tasks() -> list[Task]:
+    """All tasks whose compiles ask questions."""
+    return [get_task(name) for name in PROBLEMS.names() if PROBLEMS.get(name).kind == "modules"]

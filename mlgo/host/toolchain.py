@@ -1,0 +1,183 @@
+"""Finding a compiler and knowing its quirks."""
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.util import find_spec
+from pathlib import Path
+
+from mlgo.base.files import file_sha256
+from mlgo.errors import ToolchainError
+
+OLDEST_LLVM = 17
+_VERSION_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True)
+class Quirks:
+    """How one LLVM version departs from the newest.
+
+    Attributes:
+        default_slot: feature that carries the built-in inlining decision. LLVM 17 to 20 overwrite
+            ``callee_basic_block_count`` with it and leave ``inlining_default`` at 0 (fixed by llvm-project
+            pull request 141453, first released in 21).
+    """
+
+    default_slot: str = "inlining_default"
+
+    @property
+    def default_hides_a_feature(self) -> bool:
+        """Whether asking for the default decision destroys another feature."""
+        return self.default_slot != "inlining_default"
+
+
+_WRONG_SLOT = Quirks(default_slot="callee_basic_block_count")
+QUIRKS = {17: _WRONG_SLOT, 18: _WRONG_SLOT, 19: _WRONG_SLOT, 20: _WRONG_SLOT}
+"""Quirks by LLVM major version; versions that are not listed have none."""
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """A clang that can be driven.
+
+    Attributes:
+        binary: the executable.
+        is_zig: whether it is the multi-tool of the ziglang wheel, which holds clang as a sub-command.
+        version: LLVM version.
+        target: triple that everything is compiled for.
+    """
+
+    binary: Path
+    is_zig: bool
+    version: tuple[int, int, int]
+    target: str
+
+    @property
+    def name(self) -> str:
+        """Short description without any path, for reports and provenance."""
+        return f"{'ziglang ' if self.is_zig else ''}clang {'.'.join(map(str, self.version))}"
+
+    @property
+    def quirks(self) -> Quirks:
+        """What to know about this LLVM version."""
+        return QUIRKS.get(self.version[0], Quirks())
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of the executable."""
+        status = self.binary.stat()
+        return _hash_of(self.binary, status.st_mtime_ns, status.st_size)
+
+    def check_hash(self, sha256: str) -> None:
+        """See that the executable is on this machine, runs, and is the one whose hash was taken on another.
+
+        Raises:
+            ToolchainError: says what is wrong.
+        """
+        if not self.binary.is_file():
+            raise ToolchainError(f"there is no {self.binary}, the compiler of this run")
+        if self.sha256 != sha256:
+            raise ToolchainError(f"{self.binary} is another compiler than the one of this run")
+        _read_version([str(self.binary), "clang"] if self.is_zig else [str(self.binary)])
+
+    @property
+    def back_end(self) -> list[str]:
+        """Start of a command that compiles bitcode."""
+        clang = [str(self.binary), "clang"] if self.is_zig else [str(self.binary)]
+        return [*clang, f"--target={self.target}", "-Wno-override-module", "-fno-crash-diagnostics"]
+
+    def front_end(self, language: str) -> list[str]:
+        """Start of a command that compiles sources; ``language`` is ``c`` or ``c++``."""
+        if self.is_zig:
+            return [str(self.binary), "c++" if language == "c++" else "cc", "-target", self.target]
+        mode = ["--driver-mode=g++"] if language == "c++" else []
+        return [str(self.binary), *mode, f"--target={self.target}"]
+
+    def front_end_environment(self, cache_dir: Path) -> dict[str, str]:
+        """Environment for the front end: zig keeps its caches in ``cache_dir``."""
+        return zig_environment(cache_dir)
+
+
+def find_toolchain(setting: str, target: str) -> Toolchain:
+    """Find the compiler that the configuration names and read its version.
+
+    Args:
+        setting: ``auto`` or ``ziglang`` for the wheel, else the name or path of a clang, or of a ``zig``.
+        target: triple to compile for.
+
+    Raises:
+        ToolchainError: missing, not a clang, or older than LLVM 17.
+    """
+    from_wheel = setting in ("auto", "ziglang")
+    binary = _ziglang_binary() if from_wheel else _clang_binary(setting)
+    is_zig = from_wheel or binary.name == "zig"
+    version = _read_version([str(binary), "clang"] if is_zig else [str(binary)])
+    if version[0] < OLDEST_LLVM:
+        raise ToolchainError(
+            f"{binary} is LLVM {version[0]}, but the interactive channel needs {OLDEST_LLVM} or newer; "
+            "set toolchain: auto to use the compiler of the ziglang wheel"
+        )
+    return Toolchain(binary, is_zig, version, target)
+
+
+@cache
+def _hash_of(binary: Path, mtime_ns: int, num_bytes: int) -> str:
+    """Hash of an executable, which takes a quarter of a second: once in a process, unless the file changes."""
+    return file_sha256(binary)
+
+
+def zig_environment(cache_dir: Path) -> dict[str, str]:
+    """Environment in which zig keeps all its caches in ``cache_dir``."""
+    cache = str(cache_dir.absolute())
+    return {**os.environ, "ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
+
+
+def find_linker() -> Path:
+    """The multi-tool of the ziglang wheel, whose sub-commands ``ld.lld`` and ``cc`` link the objects of any clang.
+
+    Raises:
+        ToolchainError: the wheel is not installed.
+    """
+    return _ziglang_binary()
+
+
+def _ziglang_binary() -> Path:
+    spec = find_spec("ziglang")
+    binary = Path(spec.origin).parent / "zig" if spec is not None and spec.origin else None
+    if binary is None or not os.access(binary, os.X_OK):
+        raise ToolchainError("the ziglang wheel is not installed; run make setup, or set toolchain: to a clang")
+    return binary
+
+
+def _clang_binary(setting: str) -> Path:
+    found = shutil.which(setting)
+    if found is None:
+        raise ToolchainError(
+            f"toolchain: {setting} is not an executable; give the path of a clang {OLDEST_LLVM} or newer, or auto"
+        )
+    return Path(found).absolute()
+
+
+def _read_version(command: list[str]) -> tuple[int, int, int]:
+    try:
+        run = subprocess.run(
+            [*command, "--version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_VERSION_TIMEOUT_S,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ToolchainError(f"{command[0]} --version did not end within {_VERSION_TIMEOUT_S:g} s") from error
+    except OSError as error:
+        raise ToolchainError(f"cannot start {command[0]}: {error.strerror}") from error
+    match = re.search(r"clang version (\d+)\.(\d+)\.(\d+)", run.stdout)
+    if run.returncode != 0 or match is None:
+        raise ToolchainError(f"{command[0]} does not say which clang it is; is it one?")
+    major, minor, patch = (int(part) for part in match.groups())
+    return major, minor, patch

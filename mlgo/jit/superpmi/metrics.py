@@ -1,0 +1,194 @@
+"""The line of metrics that a Checked .NET JIT prints for each method, as a record.
+
+One line, here folded::
+
+    ; Total bytes of code D, prolog size D, PerfScore F, instruction count D, allocated bytes for code D,
+      num cse D num cand D<heuristic> spmi index D (MethodHash=hhhhhhhh) for method NAME (TIER)
+
+    <heuristic> of the hook:  [ featureNames a,b,...] *( features #N,D,...) [ seq D,...]
+    <heuristic> of others:     NAME seq D,... [words]
+
+Sources: src/coreclr/jit/codegencommon.cpp and, for the part of the heuristic, src/coreclr/jit/optcse.cpp of
+dotnet/runtime. The two kinds of ``seq`` differ: the hook repeats what it was told, counted from 0; all others count
+from 1 and end with a 0 that means *stop*. Where the JIT repeats its optimization, their lists follow each other, each
+with its 0, and ``num cand`` counts the candidates of the last. A blank may follow the line, or a list in it.
+"""
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlgo.errors import MetricsError
+
+MARKER = ";"
+"""How a line of metrics begins, and no other line of SuperPMI."""
+
+_INT = "(-?[0-9]{1,20})"
+_LINE = re.compile(
+    f"; Total bytes of code {_INT}, prolog size {_INT}, PerfScore (-?[0-9]{{1,300}}[.][0-9]{{1,20}}), "
+    f"instruction count {_INT}, allocated bytes for code {_INT}, num cse ([0-9]{{1,9}}) num cand ([0-9]{{1,9}})"
+    r"( .*?)? spmi index ([0-9]{1,10}) \(MethodHash=([0-9a-f]{8})\) for method (.+) \(([^()]+)\)"
+)
+_LIST = re.compile(r"-?[0-9]{1,20}(,-?[0-9]{1,20})*")
+_RECORD = re.compile(r"#([0-9]{1,9})((?:,-?[0-9]{1,20})+)")
+_NAMES = re.compile(r"[^\s,]+(,[^\s,]+)*")
+_HOOK_WORDS = ("featureNames", "features", "seq", "methodFeatureNames")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One common subexpression that could be eliminated.
+
+    Attributes:
+        position: place in the line, from 0; what decisions name.
+        number: the JIT's own number, from 1.
+        features: values, int [num_features], in the order of `MethodMetrics.feature_names`.
+    """
+
+    position: int
+    number: int
+    features: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class MethodMetrics:
+    """What one compile of a method gave.
+
+    Attributes:
+        index: number of the method in the collection, from 1.
+        name: full name of the method.
+        tier: at which tier it was compiled, for example ``Tier1``.
+        method_hash: 8 hexadecimal digits.
+        perf_score: static estimate of cost, weighted by block frequency; lower is better, no unit.
+        code_bytes: size of the code.
+        prolog_bytes: size of its prolog.
+        instruction_count: number of instructions.
+        allocated_bytes: hot and cold code as allocated.
+        num_cse: how many common subexpressions were eliminated; the JIT skips those of `requested` that are not viable
+            or do not exist.
+        num_candidates: how many were found, viable or not.
+        heuristic: name of the heuristic that decided; None for the hook, and where there was nothing to decide.
+        requested: positions of candidates, from 0, in the order in which the decider named them; may hold some that
+            were skipped. Where a heuristic decided several times, its last choices, which belong to the candidates.
+        feature_names: what the values of candidates are; empty when not known, or without candidates.
+        candidates: in the order of the JIT's table; only the hook prints them.
+    """
+
+    index: int
+    name: str
+    tier: str
+    method_hash: str
+    perf_score: float
+    code_bytes: int
+    prolog_bytes: int
+    instruction_count: int
+    allocated_bytes: int
+    num_cse: int
+    num_candidates: int
+    heuristic: str | None = None
+    requested: tuple[int, ...] = ()
+    feature_names: tuple[str, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+
+
+def parse_metrics(line: str, known_names: Sequence[str] = ()) -> MethodMetrics:
+    """Read a line of metrics.
+
+    Args:
+        line: text without its end of line.
+        known_names: names of features that an earlier line of the same process gave, for lines without names.
+
+    Raises:
+        MetricsError: anything is missing, too much, or not of its type.
+    """
+    match = _LINE.fullmatch(line.removesuffix(" "))
+    if match is None:
+        raise MetricsError(f"not a line of metrics: {line[:120]!r}")
+    code, prolog, score, instructions, allocated, num_cse, num_candidates, middle, index, digest, name, tier = (
+        match.groups()
+    )
+    words = (middle or "").split()
+    heuristic: str | None = None
+    names: tuple[str, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    if words and words[0] not in _HOOK_WORDS and not words[0].startswith("method,"):
+        heuristic, requested = _parse_decider(words)
+    else:
+        names, candidates, requested = _parse_hook(words)
+    if candidates:
+        names = names or tuple(known_names)
+        _check_table(names, candidates, int(num_candidates))
+    return MethodMetrics(
+        index=int(index),
+        name=name,
+        tier=tier,
+        method_hash=digest,
+        perf_score=float(score),
+        code_bytes=int(code),
+        prolog_bytes=int(prolog),
+        instruction_count=int(instructions),
+        allocated_bytes=int(allocated),
+        num_cse=int(num_cse),
+        num_candidates=int(num_candidates),
+        heuristic=heuristic,
+        requested=requested,
+        feature_names=names if candidates else (),
+        candidates=candidates,
+    )
+
+
+def _parse_decider(words: list[str]) -> tuple[str, tuple[int, ...]]:
+    """Name and choices of any heuristic but the hook; words after its list, such as likelihoods, are left out."""
+    if "seq" not in words:
+        return " ".join(words), ()
+    place = words.index("seq")
+    numbers = _parse_list(words[place + 1 : place + 2])
+    if min(numbers) < 0 or (0 in numbers and numbers[-1] != 0):
+        raise MetricsError(f"a heuristic's choices are {words[place + 1][:80]!r}: they count from 1, 0 ends them")
+    last: list[int] = []
+    for before, number in itertools.pairwise((1, *numbers)):
+        if before == 0:
+            last.clear()
+        if number:
+            last.append(number - 1)
+    return " ".join(words[:place]), tuple(last)
+
+
+def _parse_hook(words: list[str]) -> tuple[tuple[str, ...], tuple[Candidate, ...], tuple[int, ...]]:
+    """Names of features, candidates and what was asked for; words of later builds of the JIT are left out."""
+    names: tuple[str, ...] = ()
+    candidates: list[Candidate] = []
+    requested: tuple[int, ...] = ()
+    following = iter(words)
+    for word in following:
+        follower = next(following, "") if word in _HOOK_WORDS else ""
+        if word == "featureNames":
+            if not _NAMES.fullmatch(follower):
+                raise MetricsError(f"names of features are {follower[:80]!r}")
+            names = tuple(follower.split(","))
+        elif word == "features":
+            record = _RECORD.fullmatch(follower)
+            if record is None:
+                raise MetricsError(f"features of a candidate are {follower[:80]!r}")
+            values = tuple(int(value) for value in record[2][1:].split(","))
+            candidates.append(Candidate(len(candidates), int(record[1]), values))
+        elif word == "seq":
+            requested = _parse_list([follower])
+    return names, tuple(candidates), requested
+
+
+def _parse_list(words: list[str]) -> tuple[int, ...]:
+    if not words or not _LIST.fullmatch(words[0]):
+        raise MetricsError(f"a list of decisions is {words[0][:80] if words else ''!r}")
+    return tuple(int(number) for number in words[0].split(","))
+
+
+def _check_table(names: tuple[str, ...], candidates: tuple[Candidate, ...], num_candidates: int) -> None:
+    if len(candidates) != num_candidates:
+        raise MetricsError(f"features of {len(candidates)} candidates where there are {num_candidates}")
+    if len(set(names)) != len(names):
+        raise MetricsError("a feature is named twice")
+    widths = {len(candidate.features) for candidate in candidates} | ({len(names)} if names else set())
+    if len(widths) > 1:
+        raise MetricsError(f"candidates have {sorted(widths)} features: a row is short, or names do not belong to it")

@@ -1,0 +1,125 @@
+"""COMDAT groups of an ELF object: what a linker keeps once, however many objects bring a copy.
+
+A group is a section of type SHT_GROUP. Its first word holds flags, the others are numbers of its member sections; its
+header names a symbol, whose name is the signature. Of all groups with one signature and the flag GRP_COMDAT, a linker
+keeps the first and drops the members of the rest (System V gABI, chapter 4, "Section Groups"). C++ compilers put each
+inline function and template instance into such a group.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from mlgo.errors import ObjectError
+from mlgo.objects.elf import ELF, is_text, read_symbols, section_contents, symbol_names
+from mlgo.objects.sections import read_sections
+from mlgo.objects.unwind import unwind_bytes
+
+_SHT_GROUP = 17
+_GRP_COMDAT = 1
+_WORD_BYTES = 4
+
+
+def comdat_groups(data: bytes) -> list[tuple[bytes, int]]:
+    """Signature and text in bytes of each COMDAT group of an object, in its order; Mach-O and COFF have no such groups.
+
+    A group's text is the Berkeley text of its members, and the unwind entries of functions in them.
+
+    Raises:
+        ObjectError: ELF of another byte order, cut short, or a group or unwind table is not well-formed.
+    """
+    sections = read_sections(data)
+    if not data.startswith(ELF):
+        return []
+    text = np.where(is_text(sections), sections["size"], 0).astype(np.int64) + unwind_bytes(data)
+    return [(signature, int(text[members].sum())) for signature, members in _comdats(data, sections)]
+
+
+def carriers_by_section(data: bytes, num_copies: Mapping[bytes, int]) -> np.ndarray:
+    """How many objects carry each section of an ELF object, int64 [num_sections]; 1 for those outside of groups.
+
+    Args:
+        data: the object.
+        num_copies: objects that carry a group, by signature; 1 for those it does not name.
+
+    Raises:
+        ObjectError: see `comdat_groups`.
+    """
+    sections = read_sections(data)
+    found = np.ones(len(sections), np.int64)
+    for signature, members in _comdats(data, sections):
+        found[members] = num_copies.get(signature, 1)
+    return found
+
+
+def _comdats(data: bytes, sections: np.ndarray) -> list[tuple[bytes, np.ndarray]]:
+    """Signature and numbers of the member sections of each group of which a linker keeps one."""
+    groups = sections[sections["type"] == _SHT_GROUP]
+    if not len(groups):
+        return []
+    num_words = groups["size"].astype(np.int64) // _WORD_BYTES
+    if np.any(num_words < 1):
+        raise ObjectError("a section group of the object is empty")
+    starts = np.cumsum(num_words) - num_words  # of each group, in the words of all groups together
+    within = np.arange(num_words.sum()) - np.repeat(starts, num_words)
+    words = _gather(data, np.repeat(groups["offset"].astype(np.int64), num_words) + _WORD_BYTES * within)
+    is_comdat = (words[starts] & _GRP_COMDAT) != 0
+    words[starts] = 0  # from here on the empty first section, in place of the flags
+    if np.any(words >= len(sections)):
+        raise ObjectError("a section group of the object names a section that is not there")
+    members = [part[1:] for part in np.split(words, starts[1:])]
+    kept = [members[number] for number in np.flatnonzero(is_comdat)]
+    return list(zip(_signatures(data, sections, groups[is_comdat]), kept, strict=True))
+
+
+def deduplicated_text(objects: Iterable[tuple[int, list[tuple[bytes, int]]]]) -> int:
+    """Berkeley text of several objects in bytes, with one copy of each COMDAT group: the first, as a linker keeps it.
+
+    Args:
+        objects: text and groups (`comdat_groups`) of each object, in the order of linking.
+    """
+    kept: set[bytes] = set()
+    total = 0
+    for text_bytes, groups in objects:
+        total += text_bytes - sum(size for signature, size in groups if signature in kept)
+        kept.update(signature for signature, _ in groups)
+    return total
+
+
+def shared_text(text_bytes: int, groups: Iterable[tuple[bytes, int]], num_copies: Mapping[bytes, int]) -> int:
+    """Berkeley text of one object in bytes, where a COMDAT group that several objects carry counts by its share.
+
+    What one object adds to `deduplicated_text` depends on which comes first; here all who carry a group bear it in
+    equal parts. Over all objects of a project the sum is the same, up to rounding, where copies have equal sizes.
+
+    Args:
+        text_bytes: text of the object.
+        groups: what `comdat_groups` gives for it.
+        num_copies: objects that carry a group, by signature; 1 for those it does not name.
+    """
+    others = ((size, num_copies.get(signature, 1)) for signature, size in groups)
+    return text_bytes - sum(size * (copies - 1) // copies for size, copies in others)
+
+
+def _gather(data: bytes, offsets: np.ndarray) -> np.ndarray:
+    """The words at some offsets, uint32 [num_offsets]; sections need not be aligned in the file."""
+    octets = np.frombuffer(data, np.uint8)[offsets[:, None] + np.arange(_WORD_BYTES)]
+    found: np.ndarray = octets.view("<u4")[:, 0]
+    return found
+
+
+def _signatures(data: bytes, sections: np.ndarray, groups: np.ndarray) -> list[bytes]:
+    """Names of the groups' symbols; all are in the object's one symbol table."""
+    if not len(groups):
+        return []
+    link = int(groups["link"][0])
+    if np.any(groups["link"] != link) or link >= len(sections) or sections["link"][link] >= len(sections):
+        raise ObjectError("a section group of the object has no symbol table")
+    table, strings = sections[link], sections[int(sections["link"][link])]
+    symbols = read_symbols(data, table)
+    if np.any(groups["info"] >= len(symbols)):
+        raise ObjectError("a section group of the object names a symbol that is not there")
+    found = symbol_names(data, sections, table, symbols[groups["info"]])
+    if not all(found) or section_contents(data, strings)[-1:] != b"\0":
+        raise ObjectError("a section group of the object has no signature")
+    return found

@@ -1,0 +1,174 @@
+"""What the compiler's own remarks tell: what register allocation cost each function, and which calls were asked about.
+
+**Costs of functions**: spills, reloads and copies.
+
+With ``-fsave-optimization-record`` LLVM writes a stream of YAML documents, one for each function with any such cost
+(``SpillReloadCopies``, loops included) and one for each of its loops (``LoopSpillReloadCopies``, counted again there)::
+
+    --- !Missed
+    Pass:            regalloc
+    Name:            SpillReloadCopies
+    Function:        main
+    Args:
+      - NumReloads:      '2'
+      - String:          ' reloads '
+      - TotalReloadsCost: '1.125000e+00'
+    ...
+
+A cost is a sum over the blocks of a function: block frequency relative to the entry, times the number of instructions.
+Source: ``computeStats`` and ``reportStats`` in llvm/lib/CodeGen/RegAllocGreedy.cpp. The stream is always written by
+the same code of LLVM, so it is read here as text: a YAML parser takes some hundred times as long.
+
+**Calls.** The inliner's advisor writes one document for each question, in the order of the questions, however it was
+answered (``MLInlineAdvice`` in llvm/lib/Analysis/MLInlineAdvisor.cpp). It names the caller and the callee::
+
+    --- !Passed
+    Pass:            inline-ml
+    Name:            InliningSuccess
+    Function:        caller
+    Args:
+      - Callee:          callee
+    ...
+
+Once the module has grown too much, nothing is asked any more, and the remark ``ForceStop`` of each further call names
+its caller alone. Calls of ``always_inline`` functions that become direct between two questions are told as well. They
+are found by what they repeat.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mlgo.errors import RemarkError
+
+REMARK_OPTIONS = ("-fsave-optimization-record=yaml", "-foptimization-record-passes=regalloc")
+"""Options of clang that make it write the stream; ``-foptimization-record-file=`` says where."""
+
+
+CALL_OPTIONS = ("-fsave-optimization-record=yaml", "-foptimization-record-passes=inline-ml")
+"""The same for the calls that the inliner asks about."""
+
+
+class SpillCosts(NamedTuple):
+    """Costs of one function. Counts are instructions, costs are instructions weighted by block frequency.
+
+    Folded ones are done by an instruction that is there anyway and takes its operand from memory.
+    """
+
+    function: str
+    num_spills: int = 0
+    spills_cost: float = 0.0
+    num_folded_spills: int = 0
+    folded_spills_cost: float = 0.0
+    num_reloads: int = 0
+    reloads_cost: float = 0.0
+    num_folded_reloads: int = 0
+    folded_reloads_cost: float = 0.0
+    num_free_reloads: int = 0
+    num_copies: int = 0
+    copies_cost: float = 0.0
+
+
+_FIELDS = {
+    b"NumSpills": "num_spills",
+    b"TotalSpillsCost": "spills_cost",
+    b"NumFoldedSpills": "num_folded_spills",
+    b"TotalFoldedSpillsCost": "folded_spills_cost",
+    b"NumReloads": "num_reloads",
+    b"TotalReloadsCost": "reloads_cost",
+    b"NumFoldedReloads": "num_folded_reloads",
+    b"TotalFoldedReloadsCost": "folded_reloads_cost",
+    b"NumZeroCostFoldedReloads": "num_free_reloads",
+    b"NumVRCopies": "num_copies",
+    b"TotalCopiesCost": "copies_cost",
+}
+_START, _END = b"--- !", b"\n...\n"
+_FUNCTION_REMARK = re.compile(rb"\nName: +SpillReloadCopies\n(?:DebugLoc: .*\n)?Function: +(.+)\n")
+_CALLER = re.compile(rb"^Function: +(.+)$", re.MULTILINE)
+_CALLEE = re.compile(rb"^  - Callee: +(.+)$", re.MULTILINE)
+_STOPPED = re.compile(rb"^Name: +ForceStop$", re.MULTILINE)
+_FEATURE = re.compile(rb"^  - ([a-z]\w*): +(.+)$", re.MULTILINE)
+_TAKEN = re.compile(rb"^  - ShouldInline: +'true'$", re.MULTILINE)
+_ARGUMENT = re.compile(rb"\n  - (Num\w+|Total\w+): +'([^'\n]*)'")
+
+
+def read_spill_costs(data: bytes) -> list[SpillCosts]:
+    """Read a stream of remarks; functions that it does not name cost nothing.
+
+    Args:
+        data: the whole file; empty when no function costs anything.
+
+    Returns:
+        One entry for each function with a cost, in the order of the file.
+
+    Raises:
+        RemarkError: cut short, or not such a stream.
+    """
+    return [_costs(match[1], one) for one in _documents(data) if (match := _FUNCTION_REMARK.search(one))]
+
+
+def read_calls(data: bytes, num_questions: int) -> list[tuple[bytes, bytes]]:
+    """Read caller and callee of each question about inlining, in the order of the questions.
+
+    Args:
+        data: the whole file; empty when nothing was asked.
+        num_questions: how many there were.
+
+    Raises:
+        RemarkError: cut short, or not such a stream; or it is not known which remarks belong to the questions.
+    """
+    told = [one for one in _documents(data) if not _STOPPED.search(one)]
+    calls = _END.join(told)
+    callers, callees = _CALLER.findall(calls), _CALLEE.findall(calls)
+    if not len(callers) == len(callees) == len(told):
+        raise RemarkError("a remark of the inliner names no caller or no callee")
+    mandatory = _mandatory(told, callees) if len(told) > num_questions else set()
+    if len(told) - len(mandatory) != num_questions:
+        raise RemarkError(f"the compiler asked {num_questions} questions and reported {len(told)} calls")
+    named = enumerate(zip(callers, callees, strict=True))
+    return [(_bare(caller), _bare(callee)) for i, (caller, callee) in named if i not in mandatory]
+
+
+def _mandatory(told: Sequence[bytes], callees: Sequence[bytes]) -> set[int]:
+    """Remarks about calls that must be inlined, by number: nobody was asked about them.
+
+    LLVM inlines calls of ``always_inline`` functions before it asks. One that becomes a direct call later is inlined
+    between two questions, and its remark repeats the features of the question before
+    (llvm/lib/Analysis/MLInlineAdvisor.cpp). So a callee is such a function if all remarks about it do that.
+    """
+    found, others, last = defaultdict[bytes, list[int]](list), set[bytes](), -1
+    features = [_FEATURE.findall(one) for one in told]
+    for number, callee in enumerate(callees):
+        if last >= 0 and features[number] == features[last] and callee != callees[last] and _TAKEN.search(told[number]):
+            found[callee].append(number)
+        else:
+            others.add(callee)
+            last = number
+    return {number for callee, numbers in found.items() if callee not in others for number in numbers}
+
+
+def _documents(data: bytes) -> list[bytes]:
+    """The documents of a stream, without their end marks; none of an empty one."""
+    if not data:
+        return []
+    if not data.startswith(_START) or not data.endswith(_END):
+        raise RemarkError("the compiler's remarks are cut short or not YAML")
+    return data.split(_END)[:-1]
+
+
+def _costs(function: bytes, document: bytes) -> SpillCosts:
+    values: dict[str, float] = {}
+    for name, text in _ARGUMENT.findall(document):
+        if name not in _FIELDS:
+            raise RemarkError(f"the compiler's remarks have an unknown cost {name.decode()}")
+        try:
+            values[_FIELDS[name]] = int(text) if name.startswith(b"Num") else float(text)
+        except ValueError:
+            raise RemarkError(f"the compiler's remarks give {text[:40]!r} as {name.decode()}") from None
+    return SpillCosts(_bare(function).decode(errors="backslashreplace"), **values)  # type: ignore[arg-type]
+
+
+def _bare(scalar: bytes) -> bytes:
+    """A YAML scalar as LLVM writes function names: plain, or in single quotes that are doubled inside."""
+    return scalar[1:-1].replace(b"''", b"'") if scalar.startswith(b"'") else scalar

@@ -1,0 +1,240 @@
+"""A Ray cluster: one that is there, or one started here for as long as somebody uses it."""
+
+import contextlib
+import os
+import platform
+import queue
+import shutil
+import signal
+import socket
+import sys
+import threading
+import time
+from concurrent.futures import Future
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+import numpy as np
+
+from mlgo.base.files import content_hash, file_sha256
+from mlgo.errors import WorkerError
+
+LOCAL_INSTEAD = "or set workers.kind: local to use the processes of this machine"
+"""End of every message about a cluster that cannot be had."""
+
+_CONNECT_TIMEOUT_S = 10.0
+_HEAD_ASKED_S = 5.0
+_HEAD_GONE_S = 30.0
+"""Without its head, Ray's core ends the driver's process after 60 s."""
+
+_connections = 0
+_started_here = False
+
+
+def connect(address: str, files: Literal["send", "shared"], **local: Any) -> ModuleType:
+    """Join a cluster, which `disconnect` leaves again; calls may be nested.
+
+    Args:
+        address: ``host:port`` of its head, ``auto`` for the cluster that this machine belongs to; empty starts one on
+            this machine.
+        files: whether nodes are sent our code, or find it where we do.
+        **local: of ``ray.init``, for a cluster that is started here.
+
+    Returns:
+        The module ``ray``, connected.
+
+    Raises:
+        WorkerError: Ray is not installed, there is no cluster, or it is of another version.
+    """
+    global _connections, _started_here
+    try:
+        import ray
+    except ImportError as error:
+        raise WorkerError(f"Ray is not installed ({error}); run make setup EXTRA=ray, {LOCAL_INSTEAD}") from error
+    if not ray.is_initialized():
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
+        os.environ.setdefault("RAY_worker_niceness", "0")  # as local workers; where a cluster is started here
+        if address not in ("", "auto"):
+            _check_listening(address)
+        options: dict[str, Any] = {"address": address}
+        if not address:  # Ray's own default would be a cluster that somebody else has started on this machine
+            options = {"address": "local", "include_dashboard": False, **local}
+        at_sigterm = signal.getsignal(signal.SIGTERM)
+        try:
+            ray.init(
+                log_to_driver=False,
+                logging_level="ERROR",
+                configure_logging=False,
+                namespace="mlgo",
+                runtime_env=_our_code(files),
+                **options,
+            )
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGTERM, at_sigterm)  # Ray's would end the process with another status
+        except ConnectionError as error:
+            where = "on this machine" if address == "auto" else f"at {address}"
+            raise WorkerError(
+                f"no Ray cluster {where}: {first_line(error)}; see ray status, {LOCAL_INSTEAD}"
+            ) from error
+        except (RuntimeError, ValueError, OSError) as error:
+            raise WorkerError(f"cannot join the Ray cluster: {first_line(error)}; {LOCAL_INSTEAD}") from error
+        _started_here = not address
+        _connections = 0
+    _connections += 1
+    return ray
+
+
+def _touch(address: str, timeout_s: float) -> None:
+    """Connect to ``host:port`` and hang up; `ValueError` where it is none, `OSError` where nobody listens."""
+    host, _, port = address.rpartition(":")
+    socket.create_connection((host, int(port)), timeout_s).close()
+
+
+def _check_listening(address: str) -> None:
+    """See that somebody listens: without, Ray's core ends the whole process after some time."""
+    try:
+        _touch(address, _CONNECT_TIMEOUT_S)
+    except ValueError as error:
+        raise WorkerError(f"workers.address is host:port, auto or empty, not {address!r}") from error
+    except OSError as error:
+        raise WorkerError(
+            f"no Ray cluster at {address}: {error}; start one with ray start --head, {LOCAL_INSTEAD}"
+        ) from error
+
+
+def is_listening(address: str) -> bool:
+    """Whether somebody listens at ``host:port``."""
+    try:
+        _touch(address, _HEAD_ASKED_S)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+class HeadWatch:
+    """Looks now and then whether the cluster's head is still there.
+
+    Args:
+        address: ``host:port``.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._next = 0.0
+        self._heard = time.monotonic()
+
+    def seconds(self) -> float:
+        """Time until the next look."""
+        return max(0.0, self._next - time.monotonic())
+
+    def look(self) -> None:
+        """Connect to the head, if it is time for that.
+
+        Raises:
+            WorkerError: it has not been there for half a minute.
+        """
+        if self.seconds():
+            return
+        try:
+            _touch(self._address, _HEAD_ASKED_S)
+            self._heard = time.monotonic()
+        except OSError as error:
+            if time.monotonic() - self._heard >= _HEAD_GONE_S:
+                raise WorkerError(
+                    f"the head of the Ray cluster at {self._address} is gone ({error}); start the cluster and run "
+                    f"again to go on from the last checkpoint, {LOCAL_INSTEAD}"
+                ) from error
+        self._next = time.monotonic() + _HEAD_ASKED_S
+
+
+class Inbox:
+    """What calls of actors come to, in the order in which it comes, for as long as the cluster has its head."""
+
+    def __init__(self, head: str) -> None:
+        self._head = HeadWatch(head)
+        self._arrivals: queue.SimpleQueue[tuple[Any, Future[Any]]] = queue.SimpleQueue()
+
+    def expect(self, reference: Any, about: Any) -> None:
+        """Have a result delivered, with whatever tells what it is."""
+        reference.future().add_done_callback(lambda future: self._arrivals.put((about, future)))
+
+    def take(self, *limits: float | None) -> list[tuple[Any, "Future[Any]"]]:
+        """All that has come; waits for the first, but none of the limits in seconds, and some seconds at most.
+
+        Raises:
+            WorkerError: see `HeadWatch.look`.
+        """
+        self._head.look()
+        seconds = min(one for one in (*limits, self._head.seconds()) if one is not None)
+        arrivals = []
+        with contextlib.suppress(queue.Empty):
+            arrivals.append(self._arrivals.get(timeout=seconds))
+            while True:
+                arrivals.append(self._arrivals.get_nowait())
+        return arrivals
+
+
+def _our_code(files: str) -> dict[str, Any]:
+    """What makes `mlgo` of the nodes the one that runs here."""
+    package = Path(__file__).parent.parent
+    if files == "send":
+        return {"py_modules": [str(package)], "excludes": ["**/__pycache__/**"]}
+    return {"env_vars": {"PYTHONPATH": str(package.parent)}}
+
+
+def on_this_machine(ray: ModuleType) -> Any:
+    """Scheduling strategy for an actor that must see what the driver sees."""
+    node = ray.get_runtime_context().get_node_id()
+    return ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False)
+
+
+def disconnect() -> None:
+    """Leave the cluster when nobody uses it any more; one that was started here ends, and its folder goes."""
+    global _connections
+    import ray
+
+    _connections -= 1
+    if _connections > 0 or not ray.is_initialized():
+        return
+    session = Path(ray._private.worker._global_node.get_session_dir_path()) if _started_here else None
+    ray.shutdown()
+    if session is not None:
+        shutil.rmtree(session, ignore_errors=True)
+
+
+def versions() -> dict[str, str]:
+    """What driver and nodes must have in common for results to be the same to the last bit, and where this is."""
+    return {
+        "python": ".".join(map(str, sys.version_info[:2])),
+        "numpy": np.__version__,
+        "machine": platform.machine(),
+        "mlgo": _code_sha256()[:16],
+    }
+
+
+def check_versions(here: dict[str, str], there: dict[str, str], node: str) -> None:
+    """See that a node has what the driver has.
+
+    Raises:
+        WorkerError: names the node and what differs.
+    """
+    different = [f"{name} {there.get(name)} instead of {one}" for name, one in here.items() if there.get(name) != one]
+    if different:
+        raise WorkerError(
+            f"node {node} has {', '.join(different)}, so results could differ; install the same there, {LOCAL_INSTEAD}"
+        )
+
+
+@cache
+def _code_sha256() -> str:
+    """Hash of all of mlgo's own code."""
+    root = Path(__file__).parent.parent
+    return content_hash({str(path.relative_to(root)): file_sha256(path) for path in sorted(root.rglob("*.py"))})
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says first, to be followed by more."""
+    return next((line.strip().rstrip(".") for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,188 @@
+"""Workers that are processes of this machine."""
+
+import contextlib
+import os
+import pickle
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Pipe
+from pathlib import Path
+
+from mlgo.base.scratch import sweep_abandoned
+from mlgo.pool.backend import Answered, Backend, Event, Gone, MakeHandler, Message
+from mlgo.pool.cores import warn_without_affinity
+from mlgo.pool.schedule import WorkerName
+from mlgo.pool.worker import ANY_CORE, HELD_BACK, Cancel
+
+_STOP_TIMEOUT_S = 5.0
+
+
+class LocalBackend(Backend):
+    """Processes of this machine, see `mlgo.pool.backend.Backend`.
+
+    Args:
+        make_handler: see `MakeHandler`.
+    """
+
+    def __init__(self, make_handler: MakeHandler) -> None:
+        warn_without_affinity()
+        self._make_handler = pickle.dumps(make_handler)
+        self._workers: dict[WorkerName, LocalWorker] = {}
+        self._selector = selectors.DefaultSelector()
+
+    def start(self) -> WorkerName:
+        """Make a place; its process starts with its first job."""
+        worker = super().start()
+        self._workers[worker] = LocalWorker(self._make_handler)
+        return worker
+
+    def send(self, worker: WorkerName, jobs: Message) -> None:
+        """Send jobs; a death shows when the answer is read."""
+        one = self._workers[worker]
+        if one.start():
+            self._selector.register(one.pipe, selectors.EVENT_READ, worker)
+        one.send(pickle.dumps(jobs))
+
+    def cancel(self, worker: WorkerName, ticket: int) -> None:
+        """Send the one message that does not wait for its turn."""
+        self._workers[worker].send(pickle.dumps(Cancel(ticket)))
+
+    def wait(self, timeout_s: float | None) -> Sequence[Event]:
+        """Answers and deaths."""
+        return [self._event(key.data) for key, _ in self._selector.select(timeout_s)]
+
+    def _event(self, worker: WorkerName) -> Event:
+        one = self._workers[worker]
+        try:
+            return Answered(worker, *one.pipe.recv())
+        except (EOFError, ConnectionResetError):
+            return Gone(worker, one.exit_code())
+
+    def kill(self, worker: WorkerName) -> None:
+        """Kill the process."""
+        one = self._workers.pop(worker)
+        self._forget(one)
+        one.stop()
+
+    def _forget(self, one: "LocalWorker") -> None:
+        with contextlib.suppress(KeyError, ValueError):  # never started
+            self._selector.unregister(one.pipe)
+
+    def close(self) -> None:
+        """Stop all workers and whatever they run, and remove what killed ones left behind."""
+        for one in self._workers.values():
+            self._forget(one)
+            one.pipe.close()  # an idle worker sees the end of its pipe and returns
+        deadline = time.monotonic() + _STOP_TIMEOUT_S
+        for one in self._workers.values():
+            one.stop(deadline)
+        dead = [pid for one in self._workers.values() if (pid := one.pid) is not None]
+        self._workers.clear()
+        self._selector.close()
+        sweep_abandoned(dead)
+
+
+@dataclass(frozen=True)
+class Place:
+    """What makes names and relative paths mean to a worker what they mean to those who send it jobs.
+
+    Attributes:
+        interpreter: Python to run.
+        search: where modules are looked for.
+        folder: where relative paths start.
+    """
+
+    interpreter: str
+    search: tuple[str, ...]
+    folder: str
+
+    @classmethod
+    def here(cls) -> "Place":
+        """That of this process."""
+        return cls(sys.executable, tuple(sys.path), str(Path.cwd()))
+
+
+class LocalWorker:
+    """One process that runs one handler.
+
+    Attributes:
+        pipe: gives what `Runner.work_through` returns, and its end when the process has died.
+
+    Args:
+        make_handler: see `MakeHandler`, pickled.
+        core: the process binds itself to this one, with `ANY_CORE` to one that nobody has claimed; with None it stays
+            where its creator runs.
+        place: where it works; where this process does by default.
+    """
+
+    def __init__(self, make_handler: bytes, *, core: int | None = ANY_CORE, place: Place | None = None) -> None:
+        self._unsent = [make_handler]
+        self._core, self._place = core, place
+        self._process: subprocess.Popen[bytes] | None = None
+        self._sending = threading.Lock()
+        self.pipe, self._theirs = Pipe()
+
+    def start(self) -> bool:
+        """Start the process, which ends with the thread that starts it; false if it has been started already."""
+        if self._process is not None:
+            return False
+        # Not by multiprocessing: its children import the main program, with all that only the learner needs.
+        descriptor, place = self._theirs.fileno(), self._place
+        program = (
+            f"import sys; sys.path[:] = {list(place.search if place else sys.path)!r}; "
+            f"from mlgo.pool.worker import serve; serve({descriptor}, {os.getpid()}, {self._core})"
+        )
+        # Ctrl-C and SIGTERM wait while it starts: half-started, it could be neither used nor killed. It inherits
+        # this, so a Ctrl-C in the terminal does not meet it before it ignores it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
+        try:
+            self._process = subprocess.Popen(
+                [place.interpreter if place else sys.executable, "-c", program],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[descriptor],
+                cwd=place.folder if place else None,
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        self._theirs.close()
+        return True
+
+    def send(self, *messages: bytes) -> None:
+        """Send jobs with their tickets, or `Cancel`, pickled. Any thread may; it waits while the process hangs."""
+        with self._sending, contextlib.suppress(BrokenPipeError, ConnectionResetError):  # its death shows in the answer
+            self._unsent += messages
+            while self._unsent:
+                self.pipe.send_bytes(self._unsent.pop(0))
+
+    def exit_code(self) -> int | None:
+        """How the process has ended, after the end of its pipe was seen."""
+        assert self._process is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_STOP_TIMEOUT_S)
+        return self._process.returncode
+
+    def interrupt(self) -> None:
+        """Kill the process; whoever reads the pipe sees its end. Any thread may do so at any time."""
+        if self._process is not None:
+            self._process.kill()
+
+    @property
+    def pid(self) -> int | None:
+        """Of its process; None before it has started."""
+        return self._process.pid if self._process is not None else None
+
+    def stop(self, deadline: float = 0.0) -> None:
+        """Close the pipe, at whose end an idle process returns, and kill it when ``time.monotonic()`` is that late."""
+        self.pipe.close()
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(max(0.0, deadline - time.monotonic()))
+            self._process.kill()
+            self._process.wait()
+        self._theirs.close()

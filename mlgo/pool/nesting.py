@@ -1,0 +1,437 @@
+"""A worker that hosts workers: one remote process that several experiments share."""
+
+import asyncio
+import contextlib
+import itertools
+import os
+import pickle
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from mlgo import __version__
+from mlgo.base.scratch import sweep_abandoned
+from mlgo.errors import UnknownWorker, WorkerCrashed, WorkerError, WorkerNotMade, WorkerOverdue, WorkerReleased
+from mlgo.pool.backend import MakeHandler, NotMade, Raised
+from mlgo.pool.cores import reserve_core, warn_without_affinity
+from mlgo.pool.fair import TURN_S, FairShare
+from mlgo.pool.local import LocalWorker, Place
+from mlgo.pool.worker import Cancel
+
+PROTOCOL = 3
+"""Changes with the methods of `NestingWorker`, which experiments from other checkouts call."""
+
+_STOP_TIMEOUT_S = 5.0
+_REMEMBERED = 10_000
+"""Released workers whose names are kept, so that a call to one can be told what it met."""
+
+
+@dataclass(eq=False)
+class _Call:
+    tickets: Collection[int]
+    message: bytes
+    deadline_s: float | None
+    order: tuple[float, int]
+    answer: "asyncio.Future[bytes]"
+    unwanted: set[int] = field(default_factory=set)
+
+
+@dataclass(eq=False)
+class _Core:
+    number: int | None
+    running: int = 0
+    busy_s: float = 0.0
+
+
+@dataclass(eq=False)
+class _Experiment:
+    share: FairShare
+    about: dict[str, Any] = field(default_factory=dict)
+    next_number: int = 0
+    early: dict[int, asyncio.Event] = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
+    outstanding: int = 0
+    num_done: int = 0
+    used_s: float = 0.0
+
+
+@dataclass(eq=False)
+class _Hosted:
+    """A hosted worker with its calls, of which the first runs or is the next to run; its core comes with the first."""
+
+    worker_id: str
+    make_handler: bytes
+    place: Place | None
+    experiment: str
+    core: _Core | None = None
+    worker: LocalWorker | None = None
+    calls: deque[_Call] = field(default_factory=deque)
+    running: bool = False
+    error: WorkerError | None = None
+
+
+class NestingWorker:
+    """Hosts many workers, each in a process of its own, created, called and released by name.
+
+    It is meant to be an asynchronous actor of Ray: all methods run on one event loop, whose thread starts the hosted
+    processes, and the kernel ends these with it. Other threads talk to hosted processes, so one that hangs holds up
+    nobody else. A crash ends one hosted worker; the others go on.
+
+    Each hosted worker is bound to one of the cores: to that on which its experiment has the fewest workers, of these to
+    the one with the fewest calls outstanding. Of all calls on a core only ``at_once`` run: one, unless they wait more
+    than they compute. A second one on the same core would delay the first without doing more, would need the memory of
+    a second compiler, and deadlines would come to depend on who else is at work. Calls to one worker are done in their
+    order; among workers the experiment whose turn it is comes first (`mlgo.pool.fair`).
+
+    Args:
+        num_cores: for hosted workers.
+        at_once: calls that may run on a core at the same time.
+        turn_s: see `FairShare`.
+        own_cores: whether to claim so many cores, as far as there are any; hosted workers run anywhere otherwise.
+    """
+
+    def __init__(
+        self, num_cores: int = 1, *, at_once: int = 1, turn_s: float = TURN_S, own_cores: bool = False
+    ) -> None:
+        warn_without_affinity()
+        self._at_once, self._turn_s, self._began = at_once, turn_s, time.monotonic()
+        self._cores = [_Core(reserve_core() if own_cores else None) for _ in range(num_cores)]
+        self._hosted: dict[str, _Hosted] = {}
+        self._released: dict[str, None] = {}
+        self._experiments: dict[str, _Experiment] = {}
+        self._arrivals = itertools.count()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._watches: set[asyncio.Task[None]] = set()
+        self._threads = ThreadPoolExecutor(4 * at_once * num_cores + 16, "hosted")
+        self._closed, self._ended = False, asyncio.Event()
+
+    async def join(
+        self, experiment: str, protocol: int, place: Place, about: dict[str, Any], alive: Sequence[Awaitable[Any]]
+    ) -> int:
+        """Take in an experiment, and release its workers when it has died.
+
+        Args:
+            experiment: its name.
+            protocol: `PROTOCOL` of the caller.
+            place: where its workers will work.
+            about: what `status` tells of it.
+            alive: one thing to wait for, which ends when the experiment does.
+
+        Returns:
+            The number of cores.
+
+        Raises:
+            WorkerError: its workers cannot work here.
+        """
+        if protocol != PROTOCOL:
+            raise WorkerError("the nesting worker is of another version of mlgo; start it again with this one")
+        for needed in (place.interpreter, place.folder):
+            if not os.path.exists(needed):  # noqa: PTH110
+                what = f"{needed}, which the experiment uses, is not on the workers' machine"
+                raise WorkerError(f"{what}; share that folder with it, or work in one that both have")
+        self._experiment(experiment).about = about
+        self._go_on(self._release_after(experiment, alive[0]), self._watches)
+        return len(self._cores)
+
+    async def _release_after(self, experiment: str, alive: Awaitable[Any]) -> None:
+        with contextlib.suppress(Exception):
+            await alive
+        await self.leave(experiment)
+
+    async def in_order(self, experiment: str, number: int, method: str, *args: Any) -> Any:
+        """Do what an experiment asks for in the order of its asking: Ray may deliver calls in any order.
+
+        Args:
+            experiment: whose call it is.
+            number: of the call, from 0.
+            method: `create`, `submit`, `cancel` or `release`.
+            *args: of the method.
+
+        Raises:
+            WorkerReleased: the experiment has left.
+            WorkerError: as the method.
+        """
+        if (asking := self._experiments.get(experiment)) is None:
+            raise WorkerReleased("all workers of this experiment have been released")
+        if number != asking.next_number:
+            await asking.early.setdefault(number, asyncio.Event()).wait()
+        doing = asyncio.ensure_future(getattr(self, method)(*args))  # tasks begin in the order of their making
+        asking.next_number += 1
+        if (following := asking.early.pop(asking.next_number, None)) is not None:
+            following.set()
+        return await doing
+
+    async def leave(self, experiment: str) -> None:
+        """Release all workers of an experiment."""
+        self._experiments.pop(experiment, None)
+        for hosted in [one for one in self._hosted.values() if one.experiment == experiment]:
+            await self.release(hosted.worker_id)
+
+    async def create(
+        self, worker_id: str, make_handler: MakeHandler | bytes, place: Place | None = None, experiment: str = ""
+    ) -> None:
+        """Host one more worker; its process starts with its first call.
+
+        Args:
+            worker_id: its name.
+            make_handler: see `mlgo.pool.backend.MakeHandler`; or that, pickled.
+            place: where it works.
+            experiment: whose it is.
+
+        Raises:
+            WorkerReleased: this nesting worker is closed.
+            WorkerError: the name is taken.
+        """
+        if self._closed:
+            raise WorkerReleased(f"worker {worker_id} cannot be created: its nesting worker is closed")
+        if worker_id in self._hosted:
+            raise WorkerError(f"worker {worker_id} exists already; release it first")
+        self._released.pop(worker_id, None)
+        maker = make_handler if isinstance(make_handler, bytes) else pickle.dumps(make_handler)
+        self._hosted[worker_id] = _Hosted(worker_id, maker, place, experiment)
+
+    async def call(self, worker_id: str, job: Any, deadline_s: float | None = None) -> Any:
+        """Have a worker do one job and wait for its result.
+
+        Raises:
+            WorkerNotMade: its handler could not be made.
+            WorkerError: as `submit`.
+            Exception: what the handler raised.
+        """
+        results, _ = pickle.loads(await self.submit(worker_id, [0], pickle.dumps([(0, job)]), deadline_s))
+        result = results[0]
+        if isinstance(result, NotMade):
+            what = f"{type(result.error).__name__}: {result.error}"
+            raise WorkerNotMade(f"worker {worker_id} could not be made: {what}") from result.error
+        if isinstance(result, Raised):
+            raise result.error
+        return result
+
+    async def submit(
+        self, worker_id: str, tickets: Collection[int], message: bytes, deadline_s: float | None = None
+    ) -> bytes:
+        """Have a worker do a message and wait for the answer.
+
+        Args:
+            worker_id: who does it.
+            tickets: of the jobs.
+            message: `mlgo.pool.backend.Message` with them, pickled; handed on as it is.
+            deadline_s: time that it may take from its beginning; its worker is ended then.
+
+        Returns:
+            `mlgo.pool.worker.Answer`, pickled.
+
+        Raises:
+            UnknownWorker: no such worker was created.
+            WorkerReleased: the worker was released, before or meanwhile.
+            WorkerCrashed: its process died.
+            WorkerOverdue: it took too long.
+        """
+        hosted = self._find(worker_id)
+        if hosted.error is not None:
+            raise hosted.error
+        if hosted.core is None:
+            hosted.core = self._choose(hosted.experiment)
+        experiment = self._experiment(hosted.experiment)
+        experiment.outstanding += 1
+        order = experiment.share.asks(time.monotonic()), next(self._arrivals)
+        call = _Call(tickets, message, deadline_s, order, asyncio.get_running_loop().create_future())
+        hosted.calls.append(call)
+        self._run_next(hosted.core)
+        return await call.answer
+
+    async def cancel(self, worker_id: str, ticket: int) -> None:
+        """Have a job of the call that runs, or would be next, ended, where the handler can do that, or not begun."""
+        hosted = self._hosted.get(worker_id)
+        if hosted is None or not hosted.calls or ticket not in hosted.calls[0].tickets:
+            return
+        call = hosted.calls[0]
+        call.unwanted.add(ticket)
+        if hosted.running:
+            assert hosted.worker is not None
+            await self._in_thread(hosted.worker.send, pickle.dumps(Cancel(ticket)))
+        elif len(call.unwanted) == len(call.tickets):
+            raised = Raised(WorkerError(f"the call to worker {worker_id} was cancelled before it began"))
+            self._end_call(hosted, 0.0, pickle.dumps((dict.fromkeys(call.tickets, raised), [])))
+
+    async def release(self, worker_id: str) -> None:
+        """End a worker, also in the middle of a call; its calls fail.
+
+        Raises:
+            UnknownWorker: no such worker was created.
+            WorkerReleased: it has been released already.
+        """
+        hosted = self._find(worker_id)
+        del self._hosted[worker_id]
+        self._released[worker_id] = None
+        if len(self._released) > _REMEMBERED:
+            del self._released[next(iter(self._released))]
+        interrupted = hosted.running
+        self._fail(hosted, WorkerReleased(f"worker {worker_id} has been released"))
+        if interrupted and hosted.worker is not None:
+            hosted.worker.interrupt()  # its answer will not come, which frees its core
+        else:
+            self._go_on(self._clean_up(hosted), self._tasks)
+
+    async def outstanding(self) -> dict[str, int]:
+        """Calls that run or wait, by worker."""
+        return {name: len(hosted.calls) for name, hosted in self._hosted.items()}
+
+    async def status(self) -> dict[str, Any]:
+        """Who uses what, as plain values."""
+        now = time.monotonic()
+        hosted = list(self._hosted.values())
+        return {
+            "process": os.getpid(),
+            "version": __version__,
+            "seconds": round(now - self._began, 1),
+            "cores": [
+                {
+                    "core": core.number,
+                    "workers": sum(one.core is core for one in hosted),
+                    "outstanding": self._outstanding(core),
+                    "busy_share": round(core.busy_s / max(now - self._began, 1e-9), 3),
+                }
+                for core in self._cores
+            ],
+            "experiments": [
+                {
+                    **experiment.about,
+                    "seconds": round(now - experiment.began, 1),
+                    "workers": sum(one.experiment == name for one in hosted),
+                    "outstanding": experiment.outstanding,
+                    "done": experiment.num_done,
+                    "used_s": round(experiment.used_s, 3),
+                }
+                for name, experiment in self._experiments.items()
+            ],
+        }
+
+    async def close(self) -> None:
+        """End all hosted workers and whatever they run; calls fail."""
+        self._closed = True
+        for worker_id in list(self._hosted):
+            await self.release(worker_id)
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        self._threads.shutdown()
+        self._ended.set()
+
+    async def ended(self) -> None:
+        """Wait until somebody has closed it."""
+        await self._ended.wait()
+
+    def _experiment(self, name: str) -> _Experiment:
+        if name not in self._experiments:
+            self._experiments[name] = _Experiment(FairShare(len(self._cores), self._turn_s))
+        return self._experiments[name]
+
+    def _find(self, worker_id: str) -> _Hosted:
+        if worker_id in self._hosted:
+            return self._hosted[worker_id]
+        if worker_id in self._released:
+            raise WorkerReleased(f"worker {worker_id} has been released; create it again")
+        raise UnknownWorker(f"worker {worker_id} is unknown here: it was never created")
+
+    def _choose(self, experiment: str) -> _Core:
+        hosted = [one for one in self._hosted.values() if one.core is not None]
+
+        def load(core: _Core) -> tuple[int, int, int]:
+            there = [one for one in hosted if one.core is core]
+            own = sum(one.experiment == experiment for one in there)
+            return own, sum(len(one.calls) for one in there), len(there)
+
+        return min(self._cores, key=load)
+
+    def _outstanding(self, core: _Core) -> int:
+        return sum(len(one.calls) for one in self._hosted.values() if one.core is core)
+
+    def _run_next(self, core: _Core) -> None:
+        """Begin as many calls on a core as may run there."""
+        while core.running < self._at_once:
+            waiting = [one for one in self._hosted.values() if one.core is core and one.calls and not one.running]
+            if not waiting:
+                return
+            chosen = min(waiting, key=lambda one: one.calls[0].order)
+            if chosen.worker is None:
+                chosen.worker = LocalWorker(chosen.make_handler, core=core.number, place=chosen.place)
+            try:
+                chosen.worker.start()
+            except OSError as error:
+                what = f"the process of worker {chosen.worker_id} cannot be started: {error}"
+                self._fail(chosen, WorkerCrashed(what))
+                continue
+            chosen.running = True
+            core.running += 1
+            self._go_on(self._run(chosen, chosen.worker, core), self._tasks)
+
+    async def _run(self, hosted: _Hosted, worker: LocalWorker, core: _Core) -> None:
+        """Do the first call of a worker."""
+        call, begun = hosted.calls[0], time.monotonic()
+        unwanted = [pickle.dumps(Cancel(ticket)) for ticket in call.unwanted]
+        answer: bytes | WorkerError
+        try:
+            exchange = self._in_thread(_exchange, worker, *unwanted, call.message)
+            answer = await asyncio.wait_for(exchange, call.deadline_s)
+        except TimeoutError:
+            worker.interrupt()
+            answer = WorkerOverdue(f"worker {hosted.worker_id} took longer than {call.deadline_s:g} s")
+        except (EOFError, OSError):
+            code = await self._in_thread(worker.exit_code)
+            answer = WorkerCrashed(f"worker {hosted.worker_id} crashed with exit code {code}", code)
+        seconds = time.monotonic() - begun
+        core.running -= 1
+        core.busy_s += seconds
+        hosted.running = False
+        if hosted.error is not None:  # released meanwhile
+            self._go_on(self._clean_up(hosted), self._tasks)
+        elif isinstance(answer, bytes):
+            self._end_call(hosted, seconds, answer)
+        else:
+            self._fail(hosted, answer, seconds)
+        self._run_next(core)
+
+    def _end_call(self, hosted: _Hosted, seconds: float, answer: bytes | WorkerError) -> None:
+        """Take the first call of a worker away and answer it."""
+        call = hosted.calls.popleft()
+        if not call.answer.done():  # else whoever asked has given up
+            if isinstance(answer, bytes):
+                call.answer.set_result(answer)
+            else:
+                call.answer.set_exception(answer)
+        if (experiment := self._experiments.get(hosted.experiment)) is not None:
+            experiment.share.ends(seconds)
+            experiment.outstanding -= 1
+            experiment.num_done += isinstance(answer, bytes)
+            experiment.used_s += seconds
+
+    def _fail(self, hosted: _Hosted, error: WorkerError, seconds: float = 0.0) -> None:
+        """End all calls of a worker that is no more."""
+        hosted.error = hosted.error or error
+        while hosted.calls:
+            self._end_call(hosted, seconds, hosted.error)
+            seconds = 0.0
+
+    async def _clean_up(self, hosted: _Hosted) -> None:
+        """End the process of a released worker: an idle one leaves by itself and takes its scratch folder along."""
+        if hosted.worker is None:
+            return
+        await self._in_thread(hosted.worker.stop, time.monotonic() + _STOP_TIMEOUT_S)
+        await self._in_thread(sweep_abandoned)
+
+    def _go_on(self, work: Coroutine[Any, Any, None], tasks: set[asyncio.Task[None]]) -> None:
+        """Do something without anybody waiting for it."""
+        task = asyncio.get_running_loop().create_task(work)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    async def _in_thread(self, function: Callable[..., Any], *args: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *args)
+
+
+def _exchange(worker: LocalWorker, *messages: bytes) -> bytes:
+    worker.send(*messages)
+    return worker.pipe.recv_bytes()

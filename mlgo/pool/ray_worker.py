@@ -1,0 +1,124 @@
+"""What runs in a Ray actor: the driver's files, one handler and its jobs."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from mlgo.base.scratch import leave_shared_folder, remove_own_scratch, shared_folder
+from mlgo.errors import MlgoError, WorkerError
+from mlgo.pool.backend import Raised
+from mlgo.pool.cluster import LOCAL_INSTEAD, versions
+from mlgo.pool.cores import claim_core
+from mlgo.pool.file_cache import FileCache, FileStamp, unpack
+from mlgo.pool.worker import Answer, Runner
+
+
+class FileSource:
+    """An actor on the driver's machine that reads its files for the others.
+
+    Files that do not change are put into Ray's object store once, from where nodes take them, also from each other.
+
+    Args:
+        folder: where the driver works, and relative paths start.
+    """
+
+    def __init__(self, folder: str) -> None:
+        os.chdir(folder)
+        self._references: dict[FileStamp, Any] = {}
+
+    def reference(self, stamp: FileStamp) -> list[Any]:
+        """A file's content as an object reference, in a list, so that it is not resolved on its way.
+
+        Raises:
+            OSError: it is gone.
+        """
+        import ray
+
+        if stamp not in self._references:
+            self._references[stamp] = ray.put(Path(stamp.path).read_bytes())
+        return [self._references[stamp]]
+
+    def content(self, path: str) -> bytes | None:
+        """A file that grows, as it is now; None where there is none."""
+        try:
+            return Path(path).read_bytes()
+        except FileNotFoundError:
+            return None
+
+
+class RayWorker:
+    """An actor that does jobs.
+
+    Args:
+        run: name of the driver's run; workers of a run share a folder on each machine.
+        source: actor that reads the driver's files; None where all machines see the same folders.
+        folder: where the driver works.
+    """
+
+    def __init__(self, run: str, source: Any, folder: str) -> None:
+        import ray
+
+        self._ray, self._run, self._source, self._driver_folder = ray, run, source, folder
+        self.node = f"{os.uname().nodename} ({ray.get_runtime_context().get_node_id()[:8]})"
+        self._runner: Runner | None = None
+        if source is not None:
+            self._folder = shared_folder(run)
+            self._files = FileCache(self._folder, self._fetch)
+
+    def begin(self, packed: bytes) -> tuple[str, dict[str, str], Raised | None]:
+        """Make the handler.
+
+        Returns:
+            This node's name, what is installed on it, and why the handler cannot be made here, if it cannot.
+        """
+        try:
+            if self._source is None:
+                self._go_where_the_driver_is()
+            make_handler = unpack(packed, self._local)
+            if self._source is not None and hasattr(make_handler, "moved_to"):
+                make_handler = make_handler.moved_to(self._folder, self._content)
+            if hasattr(make_handler, "check"):
+                make_handler.check()
+            claim_core()
+            self._runner = Runner(make_handler)
+        except (MlgoError, OSError) as error:
+            return self.node, versions(), Raised(WorkerError(f"node {self.node}: {error}; {LOCAL_INSTEAD}"))
+        return self.node, versions(), None
+
+    def _go_where_the_driver_is(self) -> None:
+        """Have relative paths mean what they mean to the driver."""
+        try:
+            os.chdir(self._driver_folder)
+        except OSError as error:
+            what = f"there is no {self._driver_folder}, where the training works ({error.strerror})"
+            raise WorkerError(f"{what}; let it see that folder, set workers.files: send") from error
+
+    def run(self, first: int, packed: bytes) -> Answer:
+        """Work through a message, of whose jobs the first has this ticket."""
+        assert self._runner is not None
+        try:
+            jobs = unpack(packed, self._local)
+        except OSError as error:
+            failure = WorkerError(f"node {self.node} cannot keep files of the run: {error}; {LOCAL_INSTEAD}")
+            return {first: Raised(failure)}, []
+        return self._runner.work_through(jobs)
+
+    def cancel(self, ticket: int) -> None:
+        """End a job soon, if that is the one being done."""
+        if self._runner is not None:
+            self._runner.cancel(ticket)
+
+    def end(self) -> None:
+        """Remove what this process keeps on the machine."""
+        remove_own_scratch()
+        leave_shared_folder(self._run)
+
+    def _local(self, stamp: FileStamp) -> Path:
+        return self._files.local(stamp) if self._source is not None else Path(stamp.path)
+
+    def _fetch(self, stamp: FileStamp) -> bytes:
+        (reference,) = self._ray.get(self._source.reference.remote(stamp))
+        return self._ray.get(reference)
+
+    def _content(self, path: Path) -> bytes | None:
+        return self._ray.get(self._source.content.remote(str(path)))

@@ -1,0 +1,240 @@
+"""Files of records that several processes append to: what is known of a module or a unit, shared by runs.
+
+A file is a sequence of records, each ``magic (4) | payload length (u32) | CRC-32 of the payload (u32) | payload``, all
+little-endian. The first payload begins with 16 random bytes, which tell the file from one of the same name that was
+made anew. A writer holds a lock on the file and first reads what others have appended. A writer killed in the middle
+leaves a record cut short, which the next one removes.
+
+Files may come from elsewhere, and a checksum says nothing about who wrote them. So whoever decodes a payload checks all
+that later code relies on, and a record never expands to more than a fixed multiple of its length.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import struct
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlgo.errors import ArtifactError, ProtocolError
+
+MALFORMED = (
+    *(ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError),
+    *(struct.error, zlib.error, ProtocolError),
+)
+"""What decoding raises for bytes that are no record of this version."""
+
+NONCE_BYTES = 16
+"""Random bytes that tell a file from one of the same name that was made anew."""
+
+SUFFIXES = (".tree", ".choices")
+"""Of such files: response trees, and outcomes under choices; each lies in the folder of its key."""
+
+_FRAME = struct.Struct("<4sII")
+_LEVEL = 3
+_MAX_EXPANSION = 100
+"""Bytes of content for each compressed one. Real records stay below 30; others are stored as they are."""
+
+
+def packed(data: bytes) -> bytes:
+    """Compressed data, for a payload."""
+    found = zlib.compress(data, _LEVEL)
+    return found if len(data) <= _MAX_EXPANSION * len(found) else zlib.compress(data, 0)
+
+
+def unpacked(data: bytes) -> bytes:
+    """What `packed` was given; raises one of `MALFORMED`."""
+    most = _MAX_EXPANSION * len(data)
+    expander = zlib.decompressobj()
+    found = expander.decompress(data, most + 1)
+    if len(found) > most or not expander.eof or expander.unused_data:
+        raise ValueError(f"content of more than {_MAX_EXPANSION} times its length, or not whole")
+    return found
+
+
+@dataclass(frozen=True)
+class Record:
+    """One intact record.
+
+    Attributes:
+        payload: its content.
+        end: offset of the byte after it.
+    """
+
+    payload: bytes
+    end: int
+
+
+def frame(magic: bytes, payload: bytes) -> bytes:
+    """Wrap a payload as a record."""
+    return _FRAME.pack(magic, len(payload), zlib.crc32(payload)) + payload
+
+
+def read_records(magic: bytes, data: bytes) -> Iterator[Record]:
+    """Yield intact records; stop at the first that is cut short or damaged."""
+    offset = 0
+    while offset + _FRAME.size <= len(data):
+        found, length, checksum = _FRAME.unpack_from(data, offset)
+        start = offset + _FRAME.size
+        payload = data[start : start + length]
+        if found != magic or len(payload) != length or zlib.crc32(payload) != checksum:
+            return
+        offset = start + length
+        yield Record(payload, offset)
+
+
+class RecordFile:
+    """One such file, and how far this process has read it.
+
+    Args:
+        path: where it is, or will be.
+        magic: 4 bytes that name format and version.
+        forget: drops what was read: the file is another one, or damaged.
+        take: is given each payload, in order; raises one of `MALFORMED`.
+    """
+
+    def __init__(self, path: Path, magic: bytes, forget: Callable[[], object], take: Callable[[bytes], object]) -> None:
+        self.path = path
+        self._magic, self._forget, self._take = magic, forget, take
+        self._offset, self._identity = 0, b""
+
+    def forget(self) -> None:
+        """Start anew, as if nothing had been read."""
+        self._offset = 0
+        self._forget()
+
+    def read(self) -> bool:
+        """Read what has been appended since the last look; tell whether there was anything.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ArtifactError: it is damaged.
+        """
+        with self.path.open("rb") as file:
+            return self._catch_up(file.fileno())
+
+    @contextmanager
+    def writing(self) -> Iterator[Callable[[Sequence[bytes]], None]]:
+        """Lock the file, made if need be, and read what others have appended; gives what appends payloads.
+
+        Raises:
+            ArtifactError: it is damaged.
+            OSError: it cannot be written.
+        """
+        with locked(self.path) as descriptor:
+            self._catch_up(descriptor)
+            yield lambda payloads: self._append(descriptor, payloads)
+
+    def _append(self, descriptor: int, payloads: Sequence[bytes]) -> None:
+        """Write payloads that are known already; they are not given to ``take``."""
+        first, *others = payloads
+        if self._offset == 0:
+            first = os.urandom(NONCE_BYTES) + first
+        data = b"".join(frame(self._magic, payload) for payload in (first, *others))
+        os.ftruncate(descriptor, self._offset)  # what a killed writer left unfinished
+        if os.pwrite(descriptor, data, self._offset) != len(data):
+            os.ftruncate(descriptor, self._offset)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._identity = _identity(descriptor)
+        self._offset += len(data)
+
+    def _catch_up(self, descriptor: int) -> bool:
+        size, identity = os.fstat(descriptor).st_size, _identity(descriptor)
+        if self._identity != identity or size < self._offset:  # new, or pruned in the meantime
+            self.forget()
+        self._identity = identity
+        data = os.pread(descriptor, size - self._offset, self._offset)
+        begin, read = self._offset, 0
+        for record in read_records(self._magic, data):
+            try:
+                self._take(record.payload if self._offset else record.payload[NONCE_BYTES:])
+            except MALFORMED as error:
+                reason = " ".join(str(error).split())[:200]
+                self.forget()
+                raise ArtifactError(self._damage(begin + read, f" ({reason})")) from error
+            read = record.end
+            self._offset = begin + read
+        if read < len(data) and not self._is_cut_short(data[read:]):
+            raise ArtifactError(self._damage(self._offset))
+        return read > 0
+
+    def _is_cut_short(self, rest: bytes) -> bool:
+        """Whether this can be the beginning of a record whose writer was killed."""
+        if len(rest) < _FRAME.size:
+            return self._magic.startswith(rest[:4])
+        magic, length, _ = _FRAME.unpack_from(rest)
+        return magic == self._magic and len(rest) < _FRAME.size + length
+
+    def _damage(self, position: int, reason: str = "") -> str:
+        return f"{self.path} is damaged at byte {position}{reason}; delete it, it will be made anew"
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[int]:
+    """The descriptor of a file that no other process writes meanwhile; it is made where it is missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if _is_still(path, descriptor):
+                yield descriptor
+                return
+        finally:
+            os.close(descriptor)
+
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    """Whether the open file still bears this name; it may have been pruned while we waited for its lock."""
+    try:
+        return path.stat().st_ino == os.fstat(descriptor).st_ino
+    except FileNotFoundError:
+        return False
+
+
+def _identity(descriptor: int) -> bytes:
+    return os.pread(descriptor, _FRAME.size + NONCE_BYTES, 0)
+
+
+def record_files(root: Path) -> list[Path]:
+    """All files of all keys, least recently used first."""
+    found = []
+    for path in root.glob("*/*"):
+        if path.suffix in SUFFIXES:
+            with contextlib.suppress(FileNotFoundError):  # pruned by another process
+                found.append((path.stat().st_mtime_ns, path.name, path))
+    return [path for _, _, path in sorted(found)]
+
+
+def prune(root: Path, max_bytes: int) -> list[Path]:
+    """Delete the least recently used files until the rest is at most ``max_bytes``; return what was deleted."""
+    sizes = {path: path.stat().st_size for path in record_files(root) if path.exists()}
+    excess = sum(sizes.values()) - max_bytes
+    deleted = []
+    for path, size in sizes.items():
+        if excess <= 0:
+            break
+        _delete(path)
+        excess -= size
+        deleted.append(path)
+    return deleted
+
+
+def delete_key(folder: Path) -> None:
+    """Delete all files of one key."""
+    for path in folder.iterdir():
+        if path.suffix in SUFFIXES:
+            _delete(path)
+    for path in folder.glob("*.json"):
+        path.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # somebody has made a file anew
+        folder.rmdir()
+
+
+def _delete(path: Path) -> None:
+    with locked(path):  # no writer is in the middle of it
+        path.unlink(missing_ok=True)

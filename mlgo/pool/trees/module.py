@@ -1,0 +1,282 @@
+"""The response trees of one module: one for each context, which is decided independently of the others.
+
+For inlining a module is one context. In register allocation each function is: what is asked in it, and what it costs,
+depends on the answers given in it alone. The compiler visits the contexts of a module always in the same order.
+"""
+
+import itertools
+import zlib
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+
+from mlgo.errors import ReplayMismatch
+from mlgo.host.known import KnownContext, KnownPath
+from mlgo.host.log import Header
+from mlgo.host.session import CompileResult
+from mlgo.host.tasks.task import Decide
+from mlgo.objects.measures import MEASURES, SIZES, scores_of
+from mlgo.objects.remarks import SpillCosts
+from mlgo.pool.trees.tree import AnyLeaf, Branch, Descent, FunctionLeaf, Leaf, ResponseTree, Stretch, Walk
+
+WHOLE_MODULE = ("",)
+"""Contexts of a module that is decided as a whole."""
+
+_ROWS = 512
+"""Nodes of all trees that are decided at once, about."""
+
+
+class Visit(NamedTuple):
+    """What a compile shows of one context.
+
+    Attributes:
+        context: its name.
+        observations: uint8 [num_questions - num_checked, payload_bytes].
+        answers: int64 [num_questions].
+        num_checked: first questions that the session has compared with known ones; they have no observations here.
+        leaf: its result.
+    """
+
+    context: str
+    observations: np.ndarray
+    answers: np.ndarray
+    num_checked: int
+    leaf: AnyLeaf
+
+
+class Growth(NamedTuple):
+    """What a compile adds to one tree.
+
+    Attributes:
+        tree: number of the context.
+        branch: what is new.
+    """
+
+    tree: int
+    branch: Branch
+
+
+class ModuleTrees:
+    """Trees of all contexts of a module.
+
+    Attributes:
+        contexts: names, in the compiler's order.
+        trees: one for each.
+
+    Args:
+        payload_bytes: size of one observation.
+        contexts: names, each once.
+    """
+
+    def __init__(self, payload_bytes: int, contexts: Sequence[str]) -> None:
+        self.contexts = tuple(contexts)
+        self.by_context = [ResponseTree(payload_bytes) for _ in self.contexts]
+
+    @property
+    def whole(self) -> ResponseTree | None:
+        """The tree of a module that is decided as a whole; None where its functions are, one by one."""
+        return self.by_context[0] if self.contexts == WHOLE_MODULE else None
+
+    @property
+    def num_nodes(self) -> int:
+        """Known questions."""
+        return sum(tree.num_nodes for tree in self.by_context)
+
+    @property
+    def num_leaves(self) -> int:
+        """Known results, of the module or of its functions."""
+        return sum(len(tree.leaves) for tree in self.by_context)
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory that the nodes take."""
+        return sum(tree.num_bytes for tree in self.by_context)
+
+    def walk(self, decide: Decide) -> list[Walk]:
+        """Follow a policy down all trees, side by side, so that it decides many nodes at once."""
+        if len(self.by_context) == 1:
+            return [self.by_context[0].walk(decide)]
+        walks: list[Walk | None] = [None] * len(self.by_context)
+        waiting: deque[tuple[int, Descent, Stretch]] = deque()
+
+        def go_on(place: int, descent: Descent, answers: np.ndarray | None) -> None:
+            try:
+                waiting.append((place, descent, next(descent) if answers is None else descent.send(answers)))
+            except StopIteration as end:
+                walks[place] = end.value
+
+        for place, tree in enumerate(self.by_context):
+            go_on(place, tree.descend(), None)
+        while waiting:
+            several = []
+            num_rows = 0
+            while waiting and num_rows < _ROWS:
+                several.append(waiting.popleft())
+                nodes = several[-1][2].nodes
+                num_rows += nodes.stop - nodes.start
+            rows = [self.by_context[place].observations[stretch.nodes] for place, _, stretch in several]
+            ends = list(itertools.accumulate(map(len, rows)))
+            for (place, descent, _), answers in zip(
+                several, np.split(decide(np.concatenate(rows)), ends), strict=False
+            ):
+                go_on(place, descent, answers)
+        return [walk for walk in walks if walk is not None]
+
+    def path_of(self, header: Header, walks: Sequence[Walk]) -> KnownPath:
+        """What a compile will ask that goes the same ways, one in each tree."""
+        assert header.advice is not None
+        advice = header.advice.dtype
+        return KnownPath(
+            tuple(
+                KnownContext(
+                    context,
+                    tuple(map(zlib.crc32, tree.observations[walk.nodes])),
+                    walk.answers.astype(advice).tobytes(),
+                    is_whole=walk.leaf is not None,
+                )
+                for context, tree, walk in zip(self.contexts, self.by_context, walks, strict=True)
+            )
+        )
+
+    def result_of(self, header: Header, walks: Sequence[Walk], record: bool = False) -> CompileResult | None:
+        """What a compile comes to that goes these ways, one in each tree; None where a tree ends before it does.
+
+        Of a module that is decided as a whole, that is all that the compiler would give. Where functions are, it is
+        what they cost and how much is asked: sizes are not known, and there is no object.
+
+        Args:
+            header: what the compiler sends.
+            walks: as `walk` returns them.
+            record: with the raw observations, where the module is decided as a whole.
+        """
+        leaves, num_questions = [walk.leaf for walk in walks], sum(len(walk.nodes) for walk in walks)
+        if isinstance(leaves[0], Leaf):
+            (tree,), (walk,), leaf = self.by_context, walks, leaves[0]
+            assert header.advice is not None
+            return CompileResult(
+                scores_of(leaf.scores),
+                leaf.object_sha256,
+                0.0,
+                leaf.truncated,
+                header=header,
+                contexts=((WHOLE_MODULE[0], num_questions),),
+                answers=walk.answers.astype(header.advice.dtype).tobytes(),
+                observations=tree.observations[walk.nodes].tobytes() if record else b"",
+            )
+        functions = [leaf for leaf in leaves if isinstance(leaf, FunctionLeaf)]
+        if len(functions) < len(leaves):
+            return None
+        spills = tuple(costs for leaf in functions for costs in leaf.spills)
+        costs = {name: measure.of_functions(spills) for name, measure in MEASURES.items() if measure.is_by_function}
+        return CompileResult(scores_of(costs), "", 0.0, header=header, contexts=(("", num_questions),), spills=spills)
+
+    def growth_of(self, visits: Sequence[Visit]) -> list[Growth]:
+        """What a whole compile adds, see `ResponseTree.branch_of`.
+
+        Raises:
+            ReplayMismatch: it contradicts a tree, or visits other contexts.
+        """
+        check_order([visit.context for visit in visits], self.contexts)
+        found = []
+        for place, (tree, visit) in enumerate(zip(self.by_context, visits, strict=True)):
+            with _naming(visit.context):
+                branch = tree.branch_of(visit.observations, visit.answers, visit.leaf, visit.num_checked)
+            if branch is not None:
+                found.append(Growth(place, branch))
+        return found
+
+    def add(self, growth: Iterable[Growth]) -> None:
+        """Add what `growth_of` returned for this state of the trees; raises as `ResponseTree.add`."""
+        for place, branch in growth:
+            self.by_context[place].add(branch)
+
+    def take_over(self, other: "ModuleTrees") -> list[Growth]:
+        """Add all compiles that other trees of the same module hold.
+
+        Returns:
+            What was new, in the order in which it was added.
+
+        Raises:
+            ReplayMismatch: these trees contradict the others, or are of other contexts. They are spoiled then.
+        """
+        check_order(other.contexts, self.contexts)
+        taken = []
+        for place, (tree, source) in enumerate(zip(self.by_context, other.by_context, strict=True)):
+            for walk in source.compiles():
+                assert walk.leaf is not None
+                with _naming(self.contexts[place]):
+                    branch = tree.branch_of(source.observations[walk.nodes], walk.answers, walk.leaf)
+                if branch is not None:
+                    tree.add(branch)
+                    taken.append(Growth(place, branch))
+        return taken
+
+
+@contextmanager
+def _naming(context: str) -> Iterator[None]:
+    try:
+        yield
+    except ReplayMismatch as error:
+        raise ReplayMismatch(f"{context}: {error}" if context else str(error)) from error
+
+
+def check_order(found: Sequence[str], known: Sequence[str]) -> None:
+    """See that the compiler visits the contexts that it visited before.
+
+    Raises:
+        ReplayMismatch: names the first that differs.
+    """
+    for place, (one, other) in enumerate(itertools.zip_longest(found, known)):
+        if one != other:
+            raise ReplayMismatch(f"context {place} is {one!r}, before it was {other!r}")
+
+
+def leaf_of(result: CompileResult) -> Leaf:
+    """What a tree keeps of a finished compile of a module that is one context."""
+    return Leaf({name: result.scores[name] for name in SIZES}, result.object_sha256, result.truncated)
+
+
+def visits_of(result: CompileResult, known: KnownPath | None) -> list[Visit] | None:
+    """Take a recorded compile apart.
+
+    Args:
+        result: a recorded compile.
+        known: its questions that were answered in advance; their observations are not in the result.
+
+    Returns:
+        None where that cannot be done: a context that is left and visited again, or costs of something that is no
+        context or in another order than theirs.
+    """
+    header = result.header
+    assert header is not None
+    assert header.advice is not None
+    answers = np.frombuffer(result.answers, header.advice.dtype).astype(np.int64)
+    observations = np.frombuffer(result.observations, np.uint8).reshape(-1, header.payload_bytes)
+    if result.spills is None:
+        num_known = known.num_questions if known is not None else 0
+        return [Visit(WHOLE_MODULE[0], observations, answers, num_known, leaf_of(result))]
+    names = [name for name, _ in result.visits()]
+    checked = [len(one.checks) for one in known.contexts] if known is not None else [0] * len(names)
+    costs: dict[str, list[SpillCosts]] = {name: [] for name in names}
+    for one in result.spills:
+        if one.function in costs:
+            costs[one.function].append(one)
+    if len(costs) < len(names) or [one for some in costs.values() for one in some] != list(result.spills):
+        return None
+    visits, asked, recorded = [], 0, 0
+    for (name, count), num_checked in zip(result.visits(), checked, strict=True):
+        num_new = count - num_checked
+        visits.append(
+            Visit(
+                name,
+                observations[recorded : recorded + num_new],
+                answers[asked : asked + count],
+                num_checked,
+                FunctionLeaf(tuple(costs[name])),
+            )
+        )
+        asked, recorded = asked + count, recorded + num_new
+    return visits

@@ -1,0 +1,307 @@
+"""The response tree of one context: of a module, or of one function of a module.
+
+A compile is a pure function of (compiler, module, flags, answers), and the next observation is a function of the
+answers so far. So all compiles of a module form a tree: observations at its nodes, answers on its edges, results at
+its leaves. Where each function is decided by itself, its questions and costs are a function of the answers given in it,
+and all compiles form a tree for each function.
+
+Nodes are stored in the order in which compiles brought them. The nodes that one compile added follow each other, so
+most edges lead from a node to the next one; only where a later compile branched off is an edge written down.
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from mlgo.errors import ReplayMismatch
+from mlgo.host.tasks.task import Decide
+from mlgo.objects.measures import Scores, known_score
+from mlgo.objects.remarks import SpillCosts
+
+_BLOCK = 256
+_BLOCK_BYTES = 1 << 17
+"""Nodes are decided in blocks of so many, and of so many bytes: fewer large ones, because each takes longer to decide,
+in vain after the first answer that differs."""
+_ROOT = -1
+_BEGINNING = (_ROOT, 0)
+_NONE = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """What a finished compile gave, where the module is one context.
+
+    Attributes:
+        scores: sizes of the object, by measure.
+        object_sha256: hash of the object file, hexadecimal.
+        truncated: the size stop ended the questions.
+    """
+
+    scores: Scores = field(hash=False)
+    object_sha256: str
+    truncated: bool
+
+    def score(self, measure: str) -> float:
+        """What it came to by one measure.
+
+        Raises:
+            ValueError: it is not known.
+        """
+        return known_score(self.scores, measure)
+
+
+class FunctionLeaf(NamedTuple):
+    """What one function cost, where each is a context.
+
+    Attributes:
+        spills: as the compiler reports them; none for a function without any.
+    """
+
+    spills: tuple[SpillCosts, ...]
+
+
+AnyLeaf = Leaf | FunctionLeaf
+
+
+class Stretch(NamedTuple):
+    """Consecutive nodes at which answers are wanted.
+
+    Attributes:
+        position: number of the first node's question, from the root.
+        nodes: first node and the one after the last.
+    """
+
+    position: int
+    nodes: slice
+
+
+Descent = Generator[Stretch, np.ndarray, "Walk"]
+"""Goes down a tree: yields nodes, is sent the answers there, fewer when there are no more; returns how far it came."""
+
+
+@dataclass(frozen=True)
+class Walk:
+    """How far the tree answers for a policy.
+
+    Attributes:
+        nodes: int64 [num_known], nodes visited, from the root.
+        answers: int64 [num_known], the policy's answers there.
+        leaf: what the compile would give; None when the tree ends before the compile does.
+    """
+
+    nodes: np.ndarray
+    answers: np.ndarray
+    leaf: AnyLeaf | None
+
+
+@dataclass(frozen=True)
+class Branch:
+    """What one compile adds to a tree.
+
+    Attributes:
+        node: node from which it leaves the known part; -1 for the root.
+        answer: answer given there; 0 at the root.
+        observations: uint8 [num_new, payload_bytes].
+        answers: int64 [num_new].
+        leaf: its result.
+    """
+
+    node: int
+    answer: int
+    observations: np.ndarray
+    answers: np.ndarray
+    leaf: AnyLeaf
+
+
+class ResponseTree:
+    """Observations, answers and results of all known compiles of one context.
+
+    Args:
+        payload_bytes: size of one observation.
+    """
+
+    def __init__(self, payload_bytes: int) -> None:
+        self.payload_bytes = payload_bytes
+        self.num_nodes = 0
+        self.leaves: list[AnyLeaf] = []
+        self._block = min(_BLOCK, max(1, _BLOCK_BYTES // payload_bytes))
+        self._observations = np.zeros((0, payload_bytes), np.uint8)
+        self._answers = np.zeros(0, np.int64)  # the answer that leads to the next node of the same run
+        self._ends = np.zeros(0, np.int64)  # where the run of each node ends
+        self._run_leaves: dict[int, AnyLeaf] = {}  # by end of a run
+        self._branches: dict[tuple[int, int], int] = {}  # (node, answer) -> first node of another run
+        self._origins: dict[int, tuple[int, int]] = {}  # first node of a run -> the edge that leads to it
+        self._early_leaves: dict[tuple[int, int], AnyLeaf] = {}  # (node, answer) after which nothing more was asked
+
+    @property
+    def observations(self) -> np.ndarray:
+        """uint8 [num_nodes, payload_bytes]."""
+        return self._observations[: self.num_nodes]
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory that the nodes take."""
+        return self._observations.nbytes + self._answers.nbytes + self._ends.nbytes
+
+    def walk(self, decide: Decide) -> Walk:
+        """Follow a policy from the root as far as the tree is known."""
+        return _led(self.descend(), lambda stretch: decide(self._observations[stretch.nodes]))
+
+    def beginning(self) -> int | AnyLeaf | None:
+        """The first node; the result where nothing is asked; None when nothing is known."""
+        return self._branches.get(_BEGINNING, self._early_leaves.get(_BEGINNING))
+
+    def following(self, node: int, answer: int) -> int | AnyLeaf | None:
+        """The node that an answer leads to; the result where nothing more is asked; None when that is not known."""
+        if self._answers[node] == answer:
+            end = int(self._ends[node])
+            return node + 1 if node + 1 < end else self._run_leaves[end]
+        edge = (node, answer)
+        return self._branches.get(edge, self._early_leaves.get(edge))
+
+    def branch_of(
+        self, observations: np.ndarray, answers: np.ndarray, leaf: AnyLeaf, num_checked: int = 0
+    ) -> Branch | None:
+        """What a whole compile adds; None when all of it is known, or when this tree lacks what it builds upon.
+
+        The latter: the tree that answered in advance has been pruned meanwhile and another process has begun a new
+        one. The first observations are lost with it.
+
+        Args:
+            observations: uint8 [num_questions - num_checked, payload_bytes].
+            answers: int64 [num_questions].
+            leaf: its result.
+            num_checked: first questions that the session has compared with this tree; they have no observations here.
+
+        Raises:
+            ReplayMismatch: the compile contradicts the tree, so the key does not cover all that decides it.
+        """
+        if not len(answers) and self._early_leaves.get(_BEGINNING) == leaf:
+            return None
+        known = _led(self.descend(), lambda at: answers[at.position : at.position + at.nodes.stop - at.nodes.start])
+        num_known = len(known.nodes)
+        if num_known < num_checked:
+            return None
+        agree = (self._observations[known.nodes[num_checked:]] == observations[: num_known - num_checked]).all(axis=1)
+        if not agree.all():
+            position = num_checked + int(np.argmin(agree))
+            raise ReplayMismatch(f"question {position} is not the one at node {known.nodes[position]}")
+        if known.leaf is not None and (num_known != len(answers) or known.leaf != leaf):
+            raise ReplayMismatch(f"{num_known} known answers led to another result")
+        if known.leaf is not None:
+            return None
+        node, answer = (int(known.nodes[-1]), int(answers[num_known - 1])) if num_known else (_ROOT, 0)
+        if num_known == len(answers) and (num_known or self.num_nodes) and self._goes_on(node, answer):
+            raise ReplayMismatch(f"the compile ended after {num_known} answers, the tree goes on")
+        return Branch(node, answer, observations[num_known - num_checked :], answers[num_known:], leaf)
+
+    def add(self, branch: Branch) -> None:
+        """Add what `branch_of` returned for this state of the tree.
+
+        Raises:
+            ValueError: it was made for another state.
+        """
+        if not self._takes(branch.node, branch.answer):
+            raise ValueError(f"a branch at node {branch.node} with answer {branch.answer}, where none can be")
+        first, end = self.num_nodes, self.num_nodes + len(branch.answers)
+        self.leaves.append(branch.leaf)
+        if first == end:
+            self._early_leaves[branch.node, branch.answer] = branch.leaf
+            return
+        self._reserve(end)
+        self._observations[first:end] = branch.observations
+        self._answers[first:end] = branch.answers
+        self._ends[first:end] = end
+        self._run_leaves[end] = branch.leaf
+        self._branches[branch.node, branch.answer] = first
+        self._origins[first] = (branch.node, branch.answer)
+        self.num_nodes = end
+
+    def compiles(self) -> Iterator[Walk]:
+        """All known compiles: their nodes from the root, their answers, their result."""
+        for first, origin in self._origins.items():
+            end = int(self._ends[first])
+            nodes, answers = self._path_to(*origin)
+            run = np.arange(first, end)
+            yield Walk(
+                np.concatenate([nodes, run]), np.concatenate([answers, self._answers[run]]), self._run_leaves[end]
+            )
+        for edge, leaf in self._early_leaves.items():
+            yield Walk(*self._path_to(*edge), leaf)
+
+    def _path_to(self, node: int, answer: int) -> tuple[np.ndarray, np.ndarray]:
+        """Nodes and answers from the root to a node, and the answer given there."""
+        nodes: list[np.ndarray] = []
+        answers: list[np.ndarray] = []
+        starts = np.array(sorted(self._origins), np.int64)
+        while node != _ROOT:
+            first = int(starts[np.searchsorted(starts, node, side="right") - 1])
+            nodes.append(np.arange(first, node + 1))
+            answers.append(np.append(self._answers[first:node], answer))
+            node, answer = self._origins[first]
+        empty = np.zeros(0, np.int64)
+        return np.concatenate([empty, *reversed(nodes)]), np.concatenate([empty, *reversed(answers)])
+
+    def descend(self) -> Descent:
+        """Go down as far as the tree is known."""
+        nodes, answers, position = [_NONE], [_NONE], 0
+        edge = _BEGINNING
+        if edge in self._early_leaves:
+            return Walk(_NONE, _NONE, self._early_leaves[edge])
+        while (node := self._branches.get(edge, _ROOT)) != _ROOT:
+            end = int(self._ends[node])
+            while node < end:
+                stop = min(node + self._block, end)
+                chosen = yield Stretch(position, slice(node, stop))
+                differing = np.flatnonzero(chosen != self._answers[node : node + len(chosen)])
+                kept = int(differing[0]) + 1 if differing.size else len(chosen)
+                nodes.append(np.arange(node, node + kept))
+                answers.append(chosen[:kept])
+                position += kept
+                if differing.size or len(chosen) < stop - node:
+                    break
+                node = stop
+            else:
+                return Walk(np.concatenate(nodes), np.concatenate(answers), self._run_leaves[end])
+            visited, given = np.concatenate(nodes), np.concatenate(answers)
+            if not differing.size:  # ran out of answers inside a run
+                return Walk(visited, given, None)
+            edge = (int(visited[-1]), int(given[-1]))
+        return Walk(np.concatenate(nodes), np.concatenate(answers), self._early_leaves.get(edge))
+
+    def _takes(self, node: int, answer: int) -> bool:
+        """Whether a branch can begin here: the node is known, what follows the answer is not."""
+        if node == _ROOT:
+            return (node, answer) == _BEGINNING and self.beginning() is None
+        return 0 <= node < self.num_nodes and self.following(node, answer) is None
+
+    def _goes_on(self, node: int, answer: int) -> bool:
+        if (node, answer) in self._branches:
+            return True
+        return node >= 0 and self._answers[node] == answer and node + 1 < int(self._ends[node])
+
+    def _reserve(self, num_nodes: int) -> None:
+        if num_nodes > len(self._answers):
+            capacity = max(num_nodes, 2 * len(self._answers))
+            self._observations = _grown(self._observations, (capacity, self.payload_bytes))
+            self._answers = _grown(self._answers, (capacity,))
+            self._ends = _grown(self._ends, (capacity,))
+
+
+def _led(descent: Descent, choose: Callable[[Stretch], np.ndarray]) -> Walk:
+    """Where a descent ends up with the answers of ``choose``."""
+    try:
+        stretch = next(descent)
+        while True:
+            stretch = descent.send(choose(stretch))
+    except StopIteration as end:
+        walk: Walk = end.value
+        return walk
+
+
+def _grown(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    larger = np.zeros(shape, array.dtype)
+    larger[: len(array)] = array
+    return larger

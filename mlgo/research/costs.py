@@ -1,0 +1,68 @@
+"""What trainings asked for and cost: compiles by their histories, time by what each left on its machine."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlgo.base.names import PolicyName
+from mlgo.base.problems import Kind
+from mlgo.errors import ArtifactError
+from mlgo.learn.cost import PREFIXES, TrainingCost, cost_path, read_cost, read_experiments
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What some trainings cost together, on their machine; it differs from run to run.
+
+    Attributes:
+        name: of what they belong to.
+        trainings: how many were counted.
+        evaluations: compiles asked for.
+        compiles: of these, the ones that no response tree held.
+        seconds: wall time.
+        complete: False if any training was killed: the figures are lower bounds then.
+    """
+
+    name: str
+    trainings: int
+    evaluations: int
+    compiles: int
+    seconds: float
+    complete: bool
+
+    @property
+    def saved(self) -> float | None:
+        """Share of the evaluations that the trees answered; None without any."""
+        return 1.0 - self.compiles / self.evaluations if self.evaluations else None
+
+
+def cost_of(name: str, costs: Sequence[TrainingCost]) -> Cost:
+    """Sum of some trainings."""
+    return Cost(
+        name,
+        len(costs),
+        sum(one.evaluations for one in costs),
+        sum(one.compiles for one in costs),
+        round(sum(one.seconds for one in costs), 1),
+        all(one.complete for one in costs),
+    )
+
+
+def cost_of_seeds(work: Path, learner: str, seeds: Sequence[int], kind: Kind = "modules") -> Cost | None:
+    """What a learner's trainings on this kind of task cost; None if that is not known of all of them."""
+    policies = [f"{PREFIXES[kind]}{PolicyName(learner, seed)}" for seed in seeds]
+    if not all(cost_path(work, policy).exists() for policy in policies):
+        return None
+    return cost_of(learner, [read_cost(work, policy) for policy in policies])
+
+
+def experiment_costs(work: Path) -> list[Cost]:
+    """What each of DVC's experiments cost, all of its trainings together.
+
+    Raises:
+        ArtifactError: there is none.
+    """
+    found = read_experiments(work)
+    if not found:
+        raise ArtifactError("no experiment has left its cost; run some with: dvc exp run --queue, and dvc queue start")
+    return [cost_of(name, list(costs.values())) for name, costs in found.items()]

@@ -1,0 +1,278 @@
+"""Why a policy makes a module larger: its departures from the heuristic, taken back one at a time."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mlgo.base.names import PolicyName
+from mlgo.corpus.store import Module
+from mlgo.errors import ArtifactError
+from mlgo.evaluate.compiles import CompileHost
+from mlgo.evaluate.jobs import CompileJob
+from mlgo.evaluate.outcome import CompileOutcome
+from mlgo.host.session import CompileResult
+from mlgo.host.tasks.advisors import RecordedAdvisor
+from mlgo.host.tasks.task import Task
+from mlgo.host.toolchain import Quirks
+from mlgo.policy.overrides import OverridingAdvisor, observation_keys
+from mlgo.policy.policy import Policy
+
+SHOWN_FEATURES = (
+    "callee_users",
+    "cost_estimate",
+    "callsite_cost",
+    "caller_basic_block_count",
+    "callee_basic_block_count",
+    "last_call_to_static_bonus",
+)
+"""What is said of a call: uses of the callee, LLVM's two estimates of what inlining costs, blocks on both sides, and
+whether this is the only call of a local function (see llvm/include/llvm/Analysis/InlineModelFeatureMaps.h)."""
+
+
+@dataclass(frozen=True)
+class Regression:
+    """A module that a policy makes larger.
+
+    Attributes:
+        module: the module.
+        heuristic_bytes: its size under the heuristic.
+        policy_bytes: its size under the policy.
+    """
+
+    module: Module
+    heuristic_bytes: int
+    policy_bytes: int
+
+
+@dataclass(frozen=True)
+class Flip:
+    """One departure from the heuristic, taken back.
+
+    Attributes:
+        question: number of the first question it concerns, from 0.
+        times: questions that look the same and were answered together.
+        policy_answer: what the policy decided.
+        heuristic_answer: what the heuristic would have decided.
+        logit: the policy's output; above 0 it inlines.
+        change_bytes: size after the flip minus size under the policy; None when the compile failed.
+        failure: kind of failure, empty on success.
+        features: what is known of the call, see `SHOWN_FEATURES`.
+    """
+
+    question: int
+    times: int
+    policy_answer: int
+    heuristic_answer: int
+    logit: float
+    change_bytes: int | None
+    failure: str
+    features: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What is known about one regression.
+
+    Attributes:
+        regression: module and sizes.
+        num_questions: what the compiler asked under the policy.
+        num_differing: questions that the heuristic would have answered otherwise.
+        flips: those that were tried, the one that saves most first.
+        together_bytes: size after all of them at once minus size under the policy; None when that compile failed.
+            What single flips save does not add up: calls that come back with an inlined caller are asked about anew.
+    """
+
+    regression: Regression
+    num_questions: int
+    num_differing: int
+    flips: tuple[Flip, ...]
+    together_bytes: int | None
+
+
+def worst_regressions(
+    results: pa.Table, modules: Sequence[Module], policy: str, split: str, objective: str, count: int
+) -> list[Regression]:
+    """List the modules that a policy makes largest in proportion; none that it does not make larger.
+
+    Args:
+        results: ``artifacts.RESULTS``.
+        modules: the corpus.
+        policy: policy with its seed, such as ``es-s0``.
+        split: where to look.
+        objective: size in question, by the names of ``compile.objective``.
+        count: modules at most.
+
+    Raises:
+        ArtifactError: the results do not know the policy in that split, or modules that the corpus lacks.
+    """
+    rows = results.filter(pc.field("failure") == "").to_pylist()
+    evaluated = {(str(PolicyName(row["policy"], row["seed"])), row["split"]) for row in rows}
+    if (policy, split) not in evaluated:
+        known = ", ".join(sorted(" on ".join(pair) for pair in evaluated))
+        raise ArtifactError(f"the evaluation holds no modules of {policy} on {split}; it holds: {known or 'nothing'}")
+    grown = [
+        row
+        for row in rows
+        if str(PolicyName(row["policy"], row["seed"])) == policy
+        and row["split"] == split
+        and row[objective] > row[f"baseline_{objective}"]
+    ]
+    grown.sort(key=lambda row: (-row[objective] / max(row[f"baseline_{objective}"], 1), row["project"], row["module"]))
+    by_key = {(module.project, module.name): module for module in modules}
+    worst = []
+    for row in grown[:count]:
+        module = by_key.get((row["project"], row["module"]))
+        if module is None:
+            raise ArtifactError(f"{row['project']}/{row['module']} was evaluated, but is not in the corpus")
+        worst.append(Regression(module, row[f"baseline_{objective}"], row[objective]))
+    return worst
+
+
+def explain_regressions(
+    host: CompileHost,
+    task: Task,
+    quirks: Quirks,
+    policy: Policy,
+    regressions: Sequence[Regression],
+    bitcode: Mapping[str, Path],
+    objective: str,
+    max_flips: int,
+) -> list[Explanation]:
+    """Compile each module under the policy, then once for each departure from the heuristic, and once for all.
+
+    A flip gives the heuristic's answer to one question, known by all of its features, wherever it comes up; the policy
+    answers the rest, also what is asked anew because of it. When there are more departures than flips, the policy's
+    surest, those with the largest absolute logit, are taken.
+
+    Args:
+        host: runs the compiles.
+        task: decision problem.
+        quirks: of the host's compiler.
+        policy: what to explain.
+        regressions: modules with sizes, see `worst_regressions`.
+        bitcode: file by module key.
+        objective: size in question.
+        max_flips: departures of each module to take back.
+
+    Returns:
+        Explanations in the order of the regressions.
+
+    Raises:
+        ArtifactError: a module does not have the size that the evaluation found, or does not compile any more.
+    """
+    keys = [one.module.key for one in regressions]
+    jobs = [
+        CompileJob(key, bitcode[key], policy, with_default=not quirks.default_hides_a_feature, record=True)
+        for key in keys
+    ]
+    compiled = [_as_evaluated(*pair, objective) for pair in zip(regressions, host.compile_all(jobs), strict=True)]
+    defaults = _default_answers(host, task, quirks, keys, bitcode, compiled)
+    departures = [_departures(task, policy, *pair) for pair in zip(compiled, defaults, strict=True)]
+    chosen = [sorted(flips, key=lambda flip: (-abs(flip.logit), flip.question))[:max_flips] for flips, _ in departures]
+    flip_jobs = []
+    for key, result, flips in zip(keys, compiled, chosen, strict=True):
+        contents = _keys(task, result)
+        singly = [{contents[flip.question]: flip.heuristic_answer} for flip in flips]
+        together = {content: answer for flip in singly for content, answer in flip.items()}
+        for answers in [*singly, together]:
+            flip_jobs.append(CompileJob(key, bitcode[key], OverridingAdvisor(policy, answers, task.default_features)))
+    outcomes = iter(host.compile_all(flip_jobs, "flips"))
+    explanations = []
+    for one, result, flips, (_, num_differing) in zip(regressions, compiled, chosen, departures, strict=True):
+        done = []
+        for flip in flips:
+            outcome = next(outcomes)
+            change = _change(outcome, one.policy_bytes, objective)
+            done.append(replace(flip, change_bytes=change, failure=outcome.failure))
+        done.sort(key=lambda flip: (flip.change_bytes is None, flip.change_bytes or 0, flip.question))
+        together_bytes = _change(next(outcomes), one.policy_bytes, objective)
+        explanations.append(Explanation(one, result.num_questions, num_differing, tuple(done), together_bytes))
+    return explanations
+
+
+def _as_evaluated(one: Regression, outcome: CompileOutcome, objective: str) -> CompileResult:
+    """The compile, if it has the size of the evaluation; else the wrong thing would be explained."""
+    if outcome.result is None:
+        raise ArtifactError(f"{one.module.key} does not compile any more: {outcome.failure}: {outcome.message}")
+    if outcome.score(objective) != one.policy_bytes:
+        raise ArtifactError(
+            f"{one.module.key} has {outcome.score(objective):.0f} bytes under the policy, but the evaluation found "
+            f"{one.policy_bytes}: policy, compiler or settings have changed since; run the evaluate stage again"
+        )
+    return outcome.result
+
+
+def _default_answers(
+    host: CompileHost,
+    task: Task,
+    quirks: Quirks,
+    keys: Sequence[str],
+    bitcode: Mapping[str, Path],
+    compiled: Sequence[CompileResult],
+) -> list[np.ndarray]:
+    """What the heuristic would have answered to each question, int64 [num_questions] for each module.
+
+    Where the default takes another feature's place, the policy was asked without it, and its answers are given once
+    more to see it.
+    """
+    shown: list[CompileResult] = list(compiled)
+    if quirks.default_hides_a_feature:
+        jobs = [
+            CompileJob(key, bitcode[key], RecordedAdvisor(result.answers), with_default=True, record=True)
+            for key, result in zip(keys, compiled, strict=True)
+        ]
+        outcomes = host.compile_all(jobs)
+        for key, outcome in zip(keys, outcomes, strict=True):
+            if outcome.result is None:
+                raise ArtifactError(f"{key} does not compile any more: {outcome.failure}: {outcome.message}")
+        shown = [outcome.result for outcome in outcomes if outcome.result is not None]
+    return [_columns(result)[quirks.default_slot] for result in shown]
+
+
+def _departures(task: Task, policy: Policy, result: CompileResult, default: np.ndarray) -> tuple[list[Flip], int]:
+    """The questions that policy and heuristic answer differently, equal ones as one; and their number."""
+    assert result.header is not None
+    answers = np.frombuffer(result.answers, np.int64)
+    differing = np.flatnonzero((answers != 0) != (default != 0))
+    columns, contents, logit = _columns(result), _keys(task, result), policy.logits_for(result.header)
+    shown = [name for name in SHOWN_FEATURES if name in columns]
+    width = result.header.payload_bytes
+    by_content: dict[bytes, list[int]] = {}
+    for question in differing.tolist():
+        by_content.setdefault(contents[question], []).append(question)
+    flips = [
+        Flip(
+            first,
+            len(same),
+            int(answers[first]),
+            int(default[first] != 0),
+            float(logit(result.observations[first * width : (first + 1) * width])),
+            None,
+            "",
+            {name: int(columns[name][first]) for name in shown},
+        )
+        for same in by_content.values()
+        for first in same[:1]
+    ]
+    return flips, len(differing)
+
+
+def _change(outcome: CompileOutcome, policy_bytes: int, objective: str) -> int | None:
+    return None if outcome.result is None else int(outcome.score(objective)) - policy_bytes
+
+
+def _keys(task: Task, result: CompileResult) -> list[bytes]:
+    """Key of each question, without the default: the compiles with flips do not ask for it."""
+    assert result.header is not None
+    payloads = np.frombuffer(result.observations, np.uint8).reshape(-1, result.header.payload_bytes)
+    return observation_keys(result.header, payloads, task.default_features)
+
+
+def _columns(result: CompileResult) -> dict[str, np.ndarray]:
+    assert result.header is not None
+    values = result.header.scalars(result.observations)
+    return {spec.name: values[:, i] for i, spec in enumerate(result.header.features)}

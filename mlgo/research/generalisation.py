@@ -1,0 +1,166 @@
+"""Policies on other languages and under other compilers: gains by what was learnt from and what was tested on."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mlgo.base.artifacts import GENERALISATION, read_provenance, read_table
+from mlgo.base.config import EvaluateConfig, judged_split
+from mlgo.base.files import read_json
+from mlgo.base.languages import LANGUAGE_TITLES, LANGUAGES
+from mlgo.base.names import Lineage, PolicyName
+from mlgo.compare.curves import count_evaluations
+from mlgo.compare.inference import Bootstrap, compare
+from mlgo.compare.measured import ALL, Contender, Row, corrected, gather
+from mlgo.errors import ArtifactError
+from mlgo.objects.measures import get_measure
+from mlgo.research.seeds import check_seeds
+
+_TITLES = {ALL: "all modules", **LANGUAGE_TITLES}
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """What was gained by what was learnt from, and what was tested on.
+
+    Attributes:
+        title: what all cells share.
+        rows: the cells, line by line; the contender is what was learnt from, the scope what was tested on.
+    """
+
+    title: str
+    rows: tuple[Row, ...]
+
+    @property
+    def lines(self) -> list[list[Row]]:
+        """Cells by what was learnt from; every line has the same columns."""
+        return [[row for row in self.rows if row.name == name] for name in dict.fromkeys(row.name for row in self.rows)]
+
+
+@dataclass(frozen=True)
+class Training:
+    """Policies that differ in their seed alone.
+
+    Attributes:
+        compiler: they were trained with.
+        train_set: they were trained on.
+        languages: of its modules.
+        seeds: ascending.
+        evaluations: compiles that one training asked for, validations included, mean over the seeds.
+    """
+
+    compiler: str
+    train_set: str
+    languages: tuple[str, ...]
+    seeds: tuple[int, ...]
+    evaluations: float
+
+
+def read_matrices(path: Path, split: str | None, measure: str) -> list[Matrix]:
+    """Make the matrices of a finished run: by language, by project, then by compiler, for each language too.
+
+    Policies of one training are taken together over their seeds, with the resamples and the confidence of the run, and
+    compared with the testing compiler's own heuristic.
+
+    Args:
+        path: ``results.parquet``.
+        split: where the gain is measured, one of ``evaluate.splits``; None for the one that is judged.
+        measure: what is compared.
+
+    Raises:
+        ArtifactError: the file is missing, of another version, or lacks modules that it should hold; or seeds were
+            trained on different inputs.
+    """
+    if not path.exists():
+        raise ArtifactError(f"{path} is missing; make it with: make generalisation")
+    results = read_table(path, GENERALISATION)
+    split = split or judged_split(pc.unique(results["split"]).to_pylist())
+    results = results.filter(pc.field("split") == split)
+    if not results.num_rows:
+        raise ArtifactError(f"{path} holds nothing about the {split} projects; add {split} to evaluate.splits")
+    origin = read_provenance(path)
+    check_seeds(path.parent / "policies" / name for name in dict.fromkeys(part["policy"] for part in origin["parts"]))
+    settings = EvaluateConfig.model_validate(origin["evaluate"])
+    bootstrap = Bootstrap(settings.resamples, settings.confidence, origin["seed"])
+
+    def matrix(title: str, modules: pa.Table, row: str, column: str) -> Matrix:
+        pairs = [(one, other) for one in _distinct(modules, row) for other in _distinct(modules, column)]
+        cells = [_where(modules, **{row: one, column: other}) for one, other in pairs]
+        found = (_cell(cell, *pair, split, measure, bootstrap, title) for cell, pair in zip(cells, pairs, strict=True))
+        return Matrix(title, tuple(corrected(list(found), lambda row: title)))
+
+    main = _distinct(results, "trained_with")[0]
+    carried = _distinct(results.filter(pc.field("tested_with") != main), "train_set")
+    every = results.set_column(
+        results.column_names.index("language"), "language", pa.repeat(ALL, results.num_rows)
+    ).cast(results.schema)
+    results = pa.concat_tables([every, *(_where(results, language=language) for language in LANGUAGES)])
+    at_home = _where(results, trained_with=main, tested_with=main)
+    across = results.filter(pc.is_in(pc.field("train_set"), pa.array(carried, pa.string())))
+    return [
+        matrix(f"Languages, {main}", at_home, "train_set", "language"),
+        matrix(f"Projects, {main}", _where(at_home, language=ALL), "train_set", "project"),
+        *(
+            matrix(f"Compilers, {_TITLES[language]}", _where(across, language=language), "trained_with", "tested_with")
+            for language in _distinct(across, "language")
+        ),
+    ]
+
+
+def read_trainings(folder: Path) -> list[Training]:
+    """What the trainings behind ``results.parquet`` asked for, in the order of the run.
+
+    Args:
+        folder: with ``results.parquet`` and ``policies``.
+
+    Raises:
+        ArtifactError: a file is missing.
+    """
+    by_lineage: dict[Lineage, dict[str, None]] = {}  # policies of one training, each once, in order
+    for part in read_provenance(folder / "results.parquet")["parts"]:
+        lineage = Lineage.of(PolicyName.of(part["policy"]).learner)
+        by_lineage.setdefault(lineage, {})[part["policy"]] = None
+    trainings = []
+    for lineage, policies in by_lineage.items():
+        origins = [read_json(folder / "policies" / policy / "policy.json")["provenance"] for policy in policies]
+        counts = [count_evaluations(folder / "policies", policy) for policy in policies]
+        trainings.append(
+            Training(
+                origins[0]["compiler"],
+                lineage.train_set,
+                tuple(origins[0]["languages"]),
+                tuple(origin["seed"] for origin in origins),
+                sum(counts) / len(counts),
+            )
+        )
+    return trainings
+
+
+def _distinct(table: pa.Table, column: str) -> list[str]:
+    """Values in the order in which they come."""
+    found: list[str] = pc.unique(table[column]).to_pylist()
+    return found
+
+
+def _where(table: pa.Table, **values: str) -> pa.Table:
+    for column, value in values.items():
+        table = table.filter(pc.field(column) == value)
+    return table
+
+
+def _cell(cell: pa.Table, trained: str, tested: str, split: str, measure: str, bootstrap: Bootstrap, title: str) -> Row:
+    key = ("project", "module")
+    rows = cell.sort_by([("seed", "ascending"), *((name, "ascending") for name in key)]).to_pylist()
+    told = ({**row, "contender": Contender.policy(trained, row["seed"])} for row in rows)
+    measured = gather(told, key, {measure: get_measure(measure).offset}, key)
+    if not measured.keys or not measured.asked.all():
+        raise ArtifactError(
+            f"{title}: the seeds of {trained} were not tested on the same modules of {tested}; delete "
+            "data/generalisation/results.parquet and run: make generalisation"
+        )
+    seeds = tuple(one.seeds[0] for one in measured.contenders)
+    scores, baseline = measured.scores[measure], measured.baseline[measure]
+    comparison = compare(scores, baseline, measured.projects, bootstrap, measured.keys)
+    return Row(Contender(trained, trained, seeds), split, tested, {measure: comparison}, claim=True)

@@ -1,0 +1,286 @@
+"""Sweeps: one configuration, some settings changed, as data. Which trainings that makes, and what they share.
+
+The points of a grid are all known at once. Those of a study follow from what earlier ones have come to, see
+`mlgo.research.study`; here they are given.
+"""
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlgo.base.config import Config, SweepConfig, merge, parse_config, read_yaml
+from mlgo.base.files import content_hash
+from mlgo.base.learners import LEARNERS, training_chain
+from mlgo.base.names import PolicyName
+from mlgo.base.problems import PROBLEMS, Kind
+from mlgo.base.sealed import check_corpus
+from mlgo.errors import ConfigError
+from mlgo.host.tasks.task import get_task
+
+BASELINE_KEYS: Mapping[Kind, tuple[str, ...]] = {
+    "modules": ("seed", "task", "toolchain", "target", "compile", "corpus", "baseline"),
+    "choices": ("seed", "task", "cse", "corpus"),
+}
+"""Keys of the configuration that corpus, baseline and labels follow from, by kind of the task."""
+
+_INSTEAD = {
+    "train": "sweep.learners and sweep.seeds",
+    "sweep": "the section itself",
+    "replay": "nothing: trees change no result",
+    "evaluate": "evaluate for all points alike",
+}
+_PLAIN = re.compile(r"[A-Za-z0-9.+-]+")
+_LONGEST_NAME = 120
+
+
+@dataclass(frozen=True)
+class Training:
+    """One learner under one configuration, for each seed of the sweep.
+
+    Attributes:
+        name: of its policies, before the seed: ``<learner>,[<task>,]<setting>=<value>,...``.
+        learner: what trains.
+        task: of ``sweep.tasks``; empty where the sweep names none.
+        settings: value of each swept setting that this training reads.
+        config: whole configuration.
+        home: of its corpus and baseline, see `Sweep.homes`.
+        start: name of the training whose policies it starts from; empty if from none.
+    """
+
+    name: str
+    learner: str
+    task: str
+    settings: Mapping[str, Any]
+    config: Mapping[str, Any]
+    home: str
+    start: str
+
+    @property
+    def kind(self) -> Kind:
+        """What is learnt on."""
+        return PROBLEMS.get(self.config["task"]).kind
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What is to be trained.
+
+    Attributes:
+        seeds: of every training.
+        points: what is compared, in the order of the grid; trainings that read none of what sets points apart are one.
+        trainings: these and what they start from, by name.
+        homes: configuration by name, for each corpus and baseline that differs from the default run's, which is ``""``.
+        trials: of a study, name of the point of each trial so far; the same point may come again.
+    """
+
+    seeds: tuple[int, ...]
+    points: tuple[Training, ...]
+    trainings: Mapping[str, Training]
+    homes: Mapping[str, Mapping[str, Any]]
+    trials: tuple[str, ...] = ()
+
+    @property
+    def policies(self) -> list[str]:
+        """Policies to compare, each with its seed."""
+        return [str(PolicyName(point.name, seed)) for point in self.points for seed in self.seeds]
+
+
+def expand(
+    values: Mapping[str, Any], trials: Sequence[Mapping[str, Any]] = (), read: Callable[[Path], Any] = read_yaml
+) -> Sweep:
+    """All trainings of the sweep that a configuration describes.
+
+    Args:
+        values: a whole configuration.
+        trials: of a study, settings of each trial so far.
+        read: reads the presets that ``sweep.tasks`` names.
+
+    Raises:
+        ConfigError: an unknown setting, one that no learner of the sweep reads, a value that its setting cannot have,
+            or nothing to compare.
+    """
+    sweep = parse_config(values).sweep
+    _check_sampler(sweep)
+    swept, name = (sweep.points, "sweep.points") if sweep.sampler == "grid" else (sweep.ranges, "sweep.ranges")
+    points: dict[str, Training] = {}
+    trainings: dict[str, Training] = {}
+    homes: dict[str, Mapping[str, Any]] = {}
+    unread, asked = set(swept), []
+    for task, base in _laid_over(values, sweep, read):
+        _check_keys(base, swept, name)
+        for corner in _corners(sweep):
+            config = _checked(base, corner)
+            unread -= {key for one in _chain(values, config, task, corner, sweep.learners[0]) for key in one.settings}
+        for chosen in _grid(sweep) if sweep.sampler == "grid" else trials:
+            config = _checked(base, chosen)
+            for learner in sweep.learners:
+                for one in _chain(values, config, task, chosen, learner):
+                    trainings[one.name] = one
+                    unread -= one.settings.keys()
+                    if one.home:
+                        homes[one.home] = config
+                points[one.name] = one
+            asked.append(one.name)
+    if unread:
+        raise ConfigError(
+            f"{name}: {', '.join(sorted(unread))} is read by none of sweep.learners ({', '.join(sweep.learners)})"
+        )
+    if sweep.sampler == "tpe":
+        return Sweep(tuple(sweep.seeds), tuple(points.values()), trainings, homes, tuple(asked))
+    if len(points) * len(sweep.seeds) < 2:
+        raise ConfigError(
+            "the sweep holds one training, so there is nothing to compare; give sweep.points, sweep.learners, "
+            "sweep.tasks or sweep.seeds more values, or lay a preset over the configuration (config/presets/sweep.yaml)"
+        )
+    return Sweep(tuple(sweep.seeds), tuple(points.values()), trainings, homes)
+
+
+def _laid_over(
+    values: Mapping[str, Any], sweep: SweepConfig, read: Callable[[Path], Any]
+) -> list[tuple[str, Mapping[str, Any]]]:
+    """The configuration under the name of each task."""
+    found: list[tuple[str, Mapping[str, Any]]] = []
+    for task, presets in sorted((sweep.tasks or {"": []}).items()):
+        base: Any = dict(values)
+        for preset in presets:
+            base = merge(base, read(Path(preset)))
+        found.append((task, {**base, "sweep": values["sweep"]}))
+    return found
+
+
+def study_name(values: Mapping[str, Any], read: Callable[[Path], Any] = read_yaml) -> str:
+    """Names a study by all settings that its trials follow from; with more trials it is the same study.
+
+    Args:
+        values: a whole configuration.
+        read: reads the presets that ``sweep.tasks`` names.
+    """
+    (_, base), *_ = _laid_over(values, parse_config(values).sweep, read)
+    sweep = {key: value for key, value in base["sweep"].items() if key != "trials"}
+    return content_hash({**{key: value for key, value in base.items() if key != "workers"}, "sweep": sweep})
+
+
+def _check_sampler(sweep: SweepConfig) -> None:
+    if sweep.sampler == "grid" and sweep.ranges:
+        raise ConfigError("sweep.ranges: a grid takes sweep.points; for a study in ranges set sweep.sampler: tpe")
+    if sweep.sampler == "tpe":
+        if not sweep.ranges:
+            raise ConfigError(
+                "sweep.ranges is empty; name a setting and what it may be, as es.step_size: {low: 0.02, high: 0.6}"
+            )
+        if sweep.points:
+            raise ConfigError(
+                "sweep.points: a study takes sweep.ranges, with choices for single values; empty sweep.points"
+            )
+        if len(sweep.learners) > 1 or len(sweep.tasks) > 1:
+            raise ConfigError(
+                "sweep.learners, sweep.tasks: a study has one learner and one task; run one study for each"
+            )
+
+
+def _check_keys(base: Mapping[str, Any], keys: Iterable[str], name: str) -> None:
+    """Refuse settings that there are not, or that cannot be swept."""
+    for key in sorted(keys):
+        section = key.split(".")[0]
+        if section in _INSTEAD:
+            raise ConfigError(f"{name}: {key} cannot be swept; use {_INSTEAD[section]}")
+        _look_up(base, key, name)
+
+
+def _corners(sweep: SweepConfig) -> list[dict[str, Any]]:
+    """Points of a study that show before the first trial whether settings can have what the ranges say."""
+    first = {key: one.ends[0] for key, one in sorted(sweep.ranges.items())}
+    return [{**first, key: end} for key, one in sorted(sweep.ranges.items()) for end in one.ends]
+
+
+def _grid(sweep: SweepConfig) -> list[dict[str, Any]]:
+    """Every combination of the swept settings' values."""
+    keys = sorted(sweep.points)  # names must not depend on the order
+    return [dict(zip(keys, chosen, strict=True)) for chosen in itertools.product(*(sweep.points[key] for key in keys))]
+
+
+def _checked(base: Mapping[str, Any], chosen: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The configuration with some settings changed.
+
+    Raises:
+        ConfigError: a value that its setting cannot have, which names the point; or a corpus that cannot be.
+    """
+    values: Any = base
+    for key, value in chosen.items():
+        change: Any = value
+        for part in reversed(key.split(".")):
+            change = {part: change}
+        values = merge(values, change)
+    label = ", ".join(f"{key}={value}" for key, value in chosen.items())
+    config = parse_config(values, f"sweep point {label}" if label else "configuration")
+    _check_task(config)
+    check_corpus(config)
+    return values
+
+
+def _check_task(config: Config) -> None:
+    kind = PROBLEMS.get(config.task).kind
+    for learner in config.sweep.learners:
+        if kind not in LEARNERS.get(learner).sections:
+            raise ConfigError(f"sweep.learners: there is no {learner} for task {config.task}")
+    if kind == "modules":
+        get_task(config.task).check_objective(config.compile.objective)
+
+
+def _chain(
+    values: Mapping[str, Any], config: Mapping[str, Any], task: str, chosen: Mapping[str, Any], learner: str
+) -> list[Training]:
+    """A training after those that it starts from, the first first."""
+    kind = PROBLEMS.get(config["task"]).kind
+    home = _home(values, config, task, chosen, BASELINE_KEYS[kind])
+    found: list[Training] = []
+    read = set(BASELINE_KEYS[kind])
+    for one in training_chain(learner, config):
+        read |= set(LEARNERS.get(one).sections[kind])
+        settings = {key: value for key, value in chosen.items() if key.split(".")[0] in read}
+        start_name = found[-1].name if found else ""
+        found.append(Training(_name(one, task, settings), one, task, settings, config, home, start_name))
+    return found
+
+
+def _home(
+    values: Mapping[str, Any], config: Mapping[str, Any], task: str, chosen: Mapping[str, Any], keys: Sequence[str]
+) -> str:
+    if all(values[key] == config[key] for key in keys):
+        return ""
+    settings = {key: value for key, value in chosen.items() if key.split(".")[0] in keys}
+    return _name("", task, settings)
+
+
+def _name(learner: str, task: str, settings: Mapping[str, Any]) -> str:
+    parts = [learner, task, *(f"{key}={_plain(value)}" for key, value in settings.items())]
+    if not settings and learner:
+        parts.append("base")
+    name = ",".join(filter(None, parts))
+    return name if len(name) <= _LONGEST_NAME else f"{learner or task or 'home'},{content_hash([task, dict(settings)])}"
+
+
+def _plain(value: Any) -> str:
+    """A value as part of a file's name; of what cannot be one, a hash."""
+    parts = value if isinstance(value, list) else [value]
+    if all(isinstance(part, str | int | float) and _PLAIN.fullmatch(str(part)) for part in parts):
+        return "+".join(map(str, parts)) or "none"
+    return content_hash(value)[:8]
+
+
+def _look_up(values: Mapping[str, Any], key: str, name: str) -> Any:
+    """Value of a dotted setting.
+
+    Raises:
+        ConfigError: there is none of that name; names those beside it.
+    """
+    found: Any = values
+    for part in key.split("."):
+        if not isinstance(found, Mapping) or part not in found:
+            known = ", ".join(sorted(found)) if isinstance(found, Mapping) else "none"
+            raise ConfigError(f"{name}: unknown setting {key!r}; known there: {known}")
+        found = found[part]
+    return found

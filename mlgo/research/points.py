@@ -1,0 +1,173 @@
+"""The points of a sweep beside each other: what each gains, over its seeds, and what failed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from mlgo.base.artifacts import RESULTS, read_table
+from mlgo.base.files import read_json
+from mlgo.base.names import PolicyName
+from mlgo.compare.curves import count_evaluations
+from mlgo.compare.evaluation import gather_modules, policy_rows
+from mlgo.compare.inference import Bootstrap, Comparison
+from mlgo.compare.measured import ALL, Measured, Place, Row, compare_all, corrected
+from mlgo.compare.units import read_units
+from mlgo.errors import ArtifactError
+from mlgo.jit.choices.problem import choice_problem
+from mlgo.objects.measures import get_measure
+from mlgo.policy.stored import FAILURE
+from mlgo.research.matrix import Sweep, Training
+from mlgo.research.seeds import check_seeds
+
+SPLITS = ("validation", "test")
+"""Splits that points are compared on where they have units, in the order in which they are shown."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """What one training of a sweep has come to.
+
+    Attributes:
+        training: what was trained.
+        measure: score that is compared: of modules their ``compile.objective``.
+        title: what that is, in words.
+        failures: why there is no result, by seed; a study ends trainings early, too.
+        trained: policies with a history: those that did not fail, and those of a study that were pruned.
+        evaluations: compiles that one of these trainings asked for, mean; None without any.
+        rows: by split, over all seeds that did not fail, corrected for all points; empty if all did.
+        by_seed: by split, for each of these seeds.
+        best: greatest gain on the validation split among the points of its task.
+    """
+
+    training: Training
+    measure: str
+    title: str
+    failures: Mapping[int, str]
+    trained: Sequence[PolicyName]
+    evaluations: float | None
+    rows: Mapping[str, Row]
+    by_seed: Mapping[str, Sequence[Row]]
+    best: bool = False
+
+    @property
+    def state(self) -> Literal["complete", "pruned", "failed"]:
+        """Whether all seeds have a result, or why not."""
+        if not self.failures:
+            return "complete"
+        return "pruned" if self.failures.keys() <= {policy.seed for policy in self.trained} else "failed"
+
+    @property
+    def label(self) -> str:
+        """Task, learner and settings, for people."""
+        one = self.training
+        values = [f"{key} {value}" for key, value in one.settings.items()]
+        return ", ".join(filter(None, [one.task, one.learner, *values]))
+
+    def on(self, split: str) -> Comparison | None:
+        """Comparison on a split; None if all seeds failed."""
+        return self.rows[split].by(self.measure) if self.rows else None
+
+    def gain(self, split: str) -> float | None:
+        """Gain of the geometric mean; None without modules, or if all seeds failed."""
+        one = self.on(split)
+        return one.geomean.value if one else None
+
+
+def read_points(folder: Path, sweep: Sweep, bootstrap: Bootstrap) -> list[Point]:
+    """Read what every point has come to.
+
+    Args:
+        folder: with ``policies``, ``results`` and ``homes``, beside the folders of the default run.
+        sweep: what was trained.
+        bootstrap: makes the intervals.
+
+    Raises:
+        ArtifactError: a training or an evaluation has not been done, a file is damaged, or seeds were trained on
+            different inputs.
+    """
+    found = _corrected([_point(folder, training, sweep.seeds, bootstrap) for training in sweep.points])
+    best: dict[str, Point] = {}
+    for one in found:
+        if one.gain("validation") is not None and one.state != "pruned":
+            best[one.training.task] = max(best.get(one.training.task, one), one, key=_validation_gain)
+    return [replace(one, best=best.get(one.training.task) is one) for one in found]
+
+
+def _corrected(points: Sequence[Point]) -> list[Point]:
+    """Correct what is said of all points of a split together: they stand in one table."""
+    places = [(i, split) for i, point in enumerate(points) for split in point.rows]
+    rows = corrected([points[i].rows[split] for i, split in places], lambda row: row.split)
+    fixed = dict(zip(places, rows, strict=True))
+    return [replace(one, rows={split: fixed[i, split] for split in one.rows}) for i, one in enumerate(points)]
+
+
+def _point(folder: Path, training: Training, seeds: Sequence[int], bootstrap: Bootstrap) -> Point:
+    failures: dict[int, str] = {}
+    for seed in seeds:
+        policy = str(PolicyName(training.name, seed))
+        message = _failure(folder / "policies" / policy) or _failure(folder / "results" / policy)
+        if message is not None:
+            failures[seed] = message
+    policies = [str(PolicyName(training.name, seed)) for seed in seeds if seed not in failures]
+    check_seeds(folder / "policies" / policy for policy in policies)
+    trained = [
+        one
+        for one in (PolicyName(training.name, seed) for seed in seeds)
+        if one.seed not in failures or (folder / "policies" / str(one) / "history.csv").exists()
+    ]
+    counts = [count_evaluations(folder / "policies", str(one)) for one in trained]
+    point = Point(training, *_score(training), failures, trained, float(np.mean(counts)) if counts else None, {}, {})
+    if not policies:
+        return point
+    measured = _measured(folder, point, policies)
+    splits = measured.items["split"]
+    if not measured.asked[:, np.isin(splits.astype(str), SPLITS)].all():
+        raise ArtifactError(
+            f"the seeds of {training.name} were not evaluated on the same modules; delete data/sweep/results and run: "
+            "make sweep"
+        )
+    compared = [split for split in SPLITS if split in measured.splits]
+    places = [Place(split, ALL, measured.where(split=split)) for split in compared]
+    rows = compare_all(measured, places, bootstrap)
+    of_split = {split: [row for row in rows if row.split == split] for split in compared}
+    return replace(
+        point,
+        rows={split: rows[-1] for split, rows in of_split.items()},
+        by_seed={split: rows[: len(policies)] for split, rows in of_split.items()},
+    )
+
+
+def _score(training: Training) -> tuple[str, str]:
+    """Name of the score that is compared, and what it is."""
+    config = training.config
+    if training.kind == "choices":
+        return "score", choice_problem(config["task"]).counted(config["cse"]).measure
+    objective = config["compile"]["objective"]
+    return objective, get_measure(objective).words.title
+
+
+def _measured(folder: Path, point: Point, policies: Sequence[str]) -> Measured:
+    """Scores under the policies of a point."""
+    training, tables = point.training, [folder / "results" / policy / "results.parquet" for policy in policies]
+    if training.kind == "choices":
+        home = (folder / "homes" / training.home if training.home else folder.parent) / "cse"
+        units = read_units(training.config["task"], home / "baseline", home / "labels" / "labels.parquet", tables)
+        measured = units.measured.only(policies)
+        return replace(measured, scores={point.measure: measured.scores[point.measure]})
+    rows = [row for table in tables for row in read_table(table, RESULTS).to_pylist()]
+    return gather_modules(list(policy_rows(rows)), names=[point.measure])
+
+
+def _failure(folder: Path) -> str | None:
+    if not folder.exists():
+        raise ArtifactError(f"{folder} is missing; make it with: make sweep")
+    path = folder / FAILURE
+    return read_json(path)["message"] if path.exists() else None
+
+
+def _validation_gain(point: Point) -> float:
+    gain = point.gain("validation")
+    return float("-inf") if gain is None else gain

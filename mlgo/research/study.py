@@ -1,0 +1,258 @@
+"""Studies: sweeps whose trials Optuna chooses, each batch of them by what all batches before have come to.
+
+Nothing but the folders of trainings and evaluations remembers a trial. Every batch is chosen by a study that is told
+all earlier trials anew, with a generator of its own. So the trials follow from the configuration alone: not from which
+training of a batch finished first, how many ran side by side, or how often the sweep was stopped.
+"""
+
+import importlib.util
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from mlgo.base.config import PruningConfig, RangeConfig
+from mlgo.base.files import read_json
+from mlgo.base.seeding import generator
+from mlgo.compare.curves import read_curves
+from mlgo.compare.inference import Bootstrap
+from mlgo.errors import ConfigError
+from mlgo.research.matrix import Sweep, expand
+from mlgo.research.points import Point, read_points
+
+_DIGITS = 4
+"""Significant digits of a drawn number: enough for a setting, short enough for the name of a folder."""
+
+_NO_INTERVALS = Bootstrap(0, 0.95, 0)
+
+State = Literal["complete", "pruned", "failed"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a trial has come to.
+
+    Attributes:
+        settings: value of each setting in the ranges.
+        state: ``pruned`` if the training of any seed ended early, ``failed`` if any could not go on.
+        gain: on the validation projects, over all seeds; None unless it is complete.
+        rewards: by seed and step, mean reward on the validation modules, where a training has validated.
+    """
+
+    settings: Mapping[str, Any]
+    state: State
+    gain: float | None
+    rewards: Mapping[int, Mapping[int, float]]
+
+
+def batch_path(folder: Path, batch: int) -> Path:
+    """File of a batch of trials, from 0."""
+    return folder / f"batch-{batch}.json"
+
+
+def read_asked(folder: Path) -> list[dict[str, Any]]:
+    """Settings of all trials that a study has chosen so far.
+
+    Raises:
+        ArtifactError: a file is damaged.
+    """
+    paths = itertools.takewhile(Path.exists, (batch_path(folder, batch) for batch in itertools.count()))
+    return [settings for path in paths for settings in read_json(path)["trials"]]
+
+
+def trials_of(values: Mapping[str, Any], folder: Path, asked: Sequence[Mapping[str, Any]]) -> list[Trial]:
+    """What trials have come to, by the files of their trainings.
+
+    Args:
+        values: a whole configuration.
+        folder: with ``policies``, ``results`` and ``homes``.
+        asked: settings of each trial.
+
+    Raises:
+        ConfigError: see `expand`.
+        ArtifactError: see `read_points`.
+    """
+    sweep = expand(values, asked)
+    return told_by(folder, asked, sweep, read_points(folder, sweep, _NO_INTERVALS))
+
+
+def told_by(folder: Path, asked: Sequence[Mapping[str, Any]], sweep: Sweep, points: Sequence[Point]) -> list[Trial]:
+    """What trials have come to, where their points are known.
+
+    Args:
+        folder: with ``policies``.
+        asked: settings of each trial.
+        sweep: what these make.
+        points: what its points have come to.
+
+    Raises:
+        ArtifactError: the history of a training is missing or damaged.
+    """
+    by_name, trials = {one.training.name: one for one in points}, []
+    for settings, name in zip(asked, sweep.trials, strict=True):
+        point, rewards = by_name[name], {}
+        for policy in point.trained:
+            (curve,) = read_curves(folder / "policies", [str(policy)])
+            known = enumerate(curve.columns.get("validation_reward", []))
+            rewards[policy.seed] = {step: reward for step, reward in known if reward is not None}
+        gain = point.gain("validation") if point.state == "complete" else None
+        state: State = "failed" if point.state == "complete" and gain is None else point.state
+        trials.append(Trial(settings, state, gain, rewards))
+    return trials
+
+
+def choose(
+    ranges: Mapping[str, RangeConfig], told: Sequence[Trial], count: int, random_trials: int, seed: int
+) -> list[dict[str, Any]]:
+    """Choose the next trials by TPE, all before any of them is told.
+
+    Args:
+        ranges: what each setting may be.
+        told: all earlier trials, in order.
+        count: how many to choose.
+        random_trials: the first so many trials are drawn at random.
+        seed: root seed.
+
+    Raises:
+        ConfigError: Optuna is not installed.
+    """
+    optuna = import_optuna()
+    drawn = int(generator(seed, "sweep", "tpe", len(told)).integers(2**32))
+    # Trials under way count as bad ones ("constant liar"), which keeps those of a batch apart.
+    sampler = optuna.samplers.TPESampler(n_startup_trials=random_trials, constant_liar=True, seed=drawn)
+    study = _told(optuna, ranges, told, sampler)
+    asked = [study.ask(_distributions(optuna, ranges)).params for _ in range(count)]
+    return [{key: _value(ranges[key], value) for key, value in one.items()} for one in asked]
+
+
+def limits(told: Sequence[Trial], pruning: PruningConfig | None, seeds: Sequence[int]) -> dict[int, dict[int, float]]:
+    """Rewards that a training's best so far must reach at each step, by seed and step, or it ends early.
+
+    These are Optuna's `PercentilePruner`, as numbers that a training can be given: it needs to know no study.
+
+    Args:
+        told: trials of earlier batches.
+        pruning: when trials end early.
+        seeds: of every trial.
+    """
+    finished = [one for one in told if one.state == "complete"]
+    if pruning is None or len(finished) < pruning.startup_trials:
+        return {}
+    found: dict[int, dict[int, float]] = {}
+    for seed in seeds:
+        at_step: dict[int, list[float]] = {}
+        for one in finished:
+            for step, reward in one.rewards.get(seed, {}).items():
+                at_step.setdefault(step, []).append(reward)
+        found[seed] = {
+            step: float(np.percentile(rewards, pruning.percentile))
+            for step, rewards in sorted(at_step.items())
+            if step >= pruning.warmup_steps
+        }
+    return found
+
+
+def importances(ranges: Mapping[str, RangeConfig], told: Sequence[Trial], seed: int) -> dict[str, float]:
+    """Share of each setting in the variance of the gain over the complete trials, the greatest first; by fANOVA.
+
+    Hutter, Hoos and Leyton-Brown, "An Efficient Approach for Assessing Hyperparameter Importance", ICML 2014.
+
+    Args:
+        ranges: what each setting may be.
+        told: all trials.
+        seed: root seed of the forest.
+
+    Returns:
+        Empty where nothing can be said: fewer than two settings, or fewer than two gains that differ.
+
+    Raises:
+        ConfigError: Optuna is not installed.
+    """
+    gains = {one.gain for one in told if one.state == "complete"}
+    if len(ranges) < 2 or len(gains) < 2:
+        return {}
+    optuna = import_optuna()
+    drawn = int(generator(seed, "sweep", "importance").integers(2**32))
+    evaluator = optuna.importance.FanovaImportanceEvaluator(seed=drawn)
+    shares = optuna.importance.get_param_importances(_told(optuna, ranges, told), evaluator=evaluator)
+    return {key: float(share) for key, share in shares.items()}
+
+
+def check_optuna() -> None:
+    """Refuse to begin a study without Optuna.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    if importlib.util.find_spec("optuna") is None:
+        raise ConfigError("sweep.sampler tpe: Optuna is not installed; run make setup EXTRA=optuna")
+
+
+def import_optuna() -> Any:
+    """Optuna, without its log.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    check_optuna()
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
+
+
+def _told(optuna: Any, ranges: Mapping[str, RangeConfig], told: Sequence[Trial], sampler: Any = None) -> Any:
+    """A study in memory that knows trials."""
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    for one in told:
+        complete = one.state == "complete"
+        # A training that could not go on says that its settings are bad. Optuna takes a pruned trial without rewards as
+        # worse than all others, and would forget a failed one.
+        states = optuna.trial.TrialState
+        study.add_trial(
+            optuna.trial.create_trial(
+                state=states.COMPLETE if complete else states.PRUNED,
+                value=one.gain if complete else None,
+                params={key: _place(ranges[key], value) for key, value in one.settings.items()},
+                distributions=_distributions(optuna, ranges),
+                intermediate_values=_mean(one.rewards) if one.state == "pruned" else {},
+            )
+        )
+    return study
+
+
+def _mean(rewards: Mapping[int, Mapping[int, float]]) -> dict[int, float]:
+    """Mean over the seeds, at the steps that all of them have."""
+    steps = set.intersection(*(set(one) for one in rewards.values())) if rewards else set()
+    return {step: float(np.mean([one[step] for one in rewards.values()])) for step in sorted(steps)}
+
+
+def _distributions(optuna: Any, ranges: Mapping[str, RangeConfig]) -> dict[str, Any]:
+    found, kinds = {}, optuna.distributions
+    for key, one in sorted(ranges.items()):
+        if one.choices is not None:
+            found[key] = kinds.CategoricalDistribution(range(len(one.choices)))  # places: values may be lists
+        elif isinstance(one.low, int) and isinstance(one.high, int):
+            found[key] = kinds.IntDistribution(one.low, one.high, log=one.log)
+        else:
+            found[key] = kinds.FloatDistribution(one.low, one.high, log=one.log)
+    return found
+
+
+def _value(one: RangeConfig, drawn: Any) -> Any:
+    """Value of a setting for what was drawn."""
+    if one.choices is not None:
+        return one.choices[drawn]
+    if isinstance(drawn, int):
+        return drawn
+    assert one.low is not None
+    assert one.high is not None
+    return min(max(float(f"{drawn:.{_DIGITS}g}"), float(one.low)), float(one.high))
+
+
+def _place(one: RangeConfig, value: Any) -> Any:
+    """What was drawn for a value of a setting."""
+    return value if one.choices is None else one.choices.index(value)

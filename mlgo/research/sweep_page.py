@@ -1,0 +1,408 @@
+"""The pages of a sweep: its points side by side, and what they cost, which differs from run to run."""
+
+import argparse
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+
+from mlgo.base.config import Settings, SweepConfig
+from mlgo.base.files import read_json
+from mlgo.base.names import PolicyName
+from mlgo.compare.curves import Curve
+from mlgo.compare.inference import Bootstrap, Gain
+from mlgo.errors import ArtifactError
+from mlgo.report import figures
+from mlgo.report.metrics import percents
+from mlgo.report.pages import Column, Shown, Style, Table, count_column, percent, render, text_column
+from mlgo.research.costs import Cost, cost_of_seeds, experiment_costs
+from mlgo.research.matrix import Sweep
+from mlgo.research.points import SPLITS, Point
+from mlgo.research.study import importances, told_by
+
+_MARKS = {"validation": ("dot", "x"), "test": ("solid", "circle-open")}
+"""Dash of a split's line, and symbol of its seeds."""
+
+
+def render_sweep(
+    points: Sequence[Point],
+    sweep: Sweep,
+    curves: Mapping[PolicyName, Curve],
+    bootstrap: Bootstrap,
+    study: Mapping[str, Any] | None = None,
+) -> str:
+    """The comparison page: the same inputs give the same bytes.
+
+    Args:
+        points: what each has come to.
+        sweep: what was trained.
+        curves: learning curves of the trainings that have one.
+        bootstrap: how the intervals were made.
+        study: its record, see `study_record`; None for a grid.
+    """
+    records = point_records(points, digits=12)
+    failed = [(point, seed, message) for point in points for seed, message in point.failures.items()]
+    return render(
+        "sweep.html.jinja",
+        points=Table(_columns(records, sweep.seeds), records),
+        names=Table(
+            [text_column("point", lambda one: one.label), text_column("name", lambda one: one.training.name)], points
+        ),
+        failures=Table(
+            [
+                text_column("point", lambda row: row[0].label),
+                count_column("seed", lambda row: row[1]),
+                text_column("why", lambda row: row[2], wrap=True),
+            ],
+            failed,
+        ),
+        seeds=sweep.seeds,
+        study=study,
+        trials=Table(_trial_columns(study), study["trials"]) if study else None,
+        importances=_importances(study) if study else None,
+        measures=", ".join(dict.fromkeys(point.title for point in points)),
+        bootstrap=bootstrap,
+        figures=figures.to_html(
+            {
+                "trials": _progress(study) if study else None,
+                "gains": _gains(points, _keys(records), in_ranges=study is not None),
+                "curves": _curves(points, curves),
+            }
+        ),
+    )
+
+
+def render_costs(costs: Sequence[Cost]) -> str:
+    """The page of what every point cost on this machine, which differs from run to run."""
+    return render("sweep_cost.html.jinja", costs=cost_table(costs, "point"))
+
+
+def show(args: argparse.Namespace) -> Shown:
+    """All points with costs as means over the seeds, or what DVC's experiments cost."""
+    if args.experiments:
+        told = experiment_costs(args.data / "work")
+        return Shown(cost_table(told, "experiment").aligned(), [asdict(one) for one in told])
+    path = args.data / "sweep" / "sweep.json"
+    if not path.exists():
+        raise ArtifactError(f"{path} is missing; make it with: make sweep")
+    known = read_json(path)
+    records, seeds = known["points"], known["seeds"]
+    costs = {one["name"]: cost_of_seeds(args.data / "work", one["name"], seeds, one["kind"]) for one in records}
+    columns = _columns(records, seeds) + [_of_cost(column, costs) for column in _cost_columns(mean=True)[1:]]
+    lines = [Table(columns, records).aligned()]
+    if "study" in known:
+        lines += ["", Table(_trial_columns(known["study"]), known["study"]["trials"]).aligned(), ""]
+        lines += [line for line in [_importances(known["study"])] if line]
+    for one in [] if "study" in known else records:
+        lines += [f"{PolicyName(one['name'], int(seed))} failed: {why}" for seed, why in one["failures"].items()]
+    with_costs = [{**one, "cost": asdict(cost) if (cost := costs[one["name"]]) else None} for one in records]
+    return Shown("\n".join(lines), {**known, "points": with_costs})
+
+
+def point_records(points: Sequence[Point], digits: int = 4) -> list[dict[str, Any]]:
+    """The points as plain values, gains in percent with so many decimals."""
+    return [
+        {
+            "name": one.training.name,
+            "task": one.training.task,
+            "kind": one.training.kind,
+            "learner": one.training.learner,
+            "settings": dict(one.training.settings),
+            "measure": one.measure,
+            "state": one.state,
+            "best_on_validation": one.best,
+            "evaluations": one.evaluations,
+            "failures": {str(seed): message for seed, message in one.failures.items()},
+            **{split: _figures(one, split, digits) for split in one.rows},
+        }
+        for one in points
+    ]
+
+
+def study_record(
+    settings: Settings, folder: Path, asked: Sequence[Mapping[str, Any]], sweep: Sweep, points: Sequence[Point]
+) -> dict[str, Any]:
+    """What a study has come to, as plain values: its trials in order, and what each setting's share in it is.
+
+    Args:
+        settings: the whole configuration.
+        folder: with ``policies``.
+        asked: settings of each trial.
+        sweep: what these make.
+        points: what its points have come to.
+
+    Raises:
+        ConfigError: Optuna is not installed.
+        ArtifactError: the history of a training is missing or damaged.
+    """
+    config, told = settings.section("sweep", SweepConfig), told_by(folder, asked, sweep, points)
+    by_name = {one.training.name: one for one in points}
+    return {
+        "sampler": config.sampler,
+        "parallel": config.parallel,
+        "trials": [
+            {
+                "trial": number,
+                "point": name,
+                "settings": dict(one.settings),
+                "state": one.state,
+                "validation_gain_percent": percent(one.gain),
+                "why": "; ".join(dict.fromkeys(by_name[name].failures.values())),
+                "best_on_validation": by_name[name].best,
+            }
+            for number, (one, name) in enumerate(zip(told, sweep.trials, strict=True))
+        ],
+        "importance": importances(config.ranges, told, settings.value("seed")),
+    }
+
+
+def _figures(point: Point, split: str, digits: int) -> dict[str, Any]:
+    one = point.rows[split].by(point.measure)
+    return {
+        "modules": one.num_compared,
+        "failed": one.num_failed,
+        "projects": one.num_projects,
+        **percents("", one.geomean, digits),
+        **percents("total_", one.total, digits),
+        "gain_percent_by_seed": {
+            str(row.contender.seeds[0]): percent(row.by(point.measure).geomean.value, digits)
+            for row in point.by_seed[split]
+        },
+        "projects_smaller": one.projects.smaller,
+        "projects_larger": one.projects.larger,
+        "p": one.corrected_p,
+        "verdict": one.verdict,
+        "finding": one.finding,
+    }
+
+
+def _trial_columns(study: Mapping[str, Any]) -> list[Column]:
+    """Columns for the trials of a study."""
+
+    def setting(one: Mapping[str, Any], style: Style, key: str) -> str:
+        return str(one["settings"][key])
+
+    def gain(one: Mapping[str, Any], style: Style) -> str:
+        value = one["validation_gain_percent"]
+        return style.gain(None if value is None else value / 100.0)
+
+    return [
+        _star_column(),
+        count_column("trial", lambda one: one["trial"]),
+        *(Column(key, partial(setting, key=key)) for key in study["trials"][0]["settings"]),
+        text_column("outcome", lambda one: one["state"]),
+        Column("gain, validation", gain),
+        text_column("why", lambda one: one["why"], wrap=True),
+    ]
+
+
+def _star_column() -> Column:
+    return Column("", lambda one, style: ("★" if style.html else "*") if one["best_on_validation"] else "")
+
+
+def _importances(study: Mapping[str, Any]) -> str:
+    """Shares of the settings in words; empty where nothing is known."""
+    shares = [f"{key} {100.0 * share:.0f} %" for key, share in study["importance"].items()]
+    return f"share in the variance of the gain (fANOVA): {', '.join(shares)}" if shares else ""
+
+
+def _progress(study: Mapping[str, Any]) -> go.Figure:
+    """Gain of each trial in order, and of the best so far; pruned and failed trials are marks beneath."""
+    done = [one for one in study["trials"] if one["validation_gain_percent"] is not None]
+    gains = [one["validation_gain_percent"] for one in done]
+    hover = [", ".join(f"{key} {value}" for key, value in one["settings"].items()) for one in done]
+    best = list(itertools.accumulate(gains, max))
+    numbers = [one["trial"] for one in done]
+    shape = {"line": {"shape": "hv"}, "mode": "lines"}
+    series = [
+        figures.Series("trial", numbers, gains, hover, 0, "%{x}: %{y:+.2f} %<br>%{text}"),
+        figures.Series("best so far", numbers, best, colour=1, style=shape),
+    ]
+    for colour, state in ((2, "pruned"), (3, "failed")):
+        places = [one["trial"] for one in study["trials"] if one["state"] == state]
+        if places:
+            mark = {"marker": {"symbol": "x", "size": 9}}
+            series.append(
+                figures.Series(state, places, [min(gains, default=0.0)] * len(places), (), colour, style=mark)
+            )
+    x_axis = {"title": "trial", "rangemode": "tozero"}
+    return figures.chart(series, x_axis, {"title": "gain, validation (%)"}, marks="markers", zero=(None, 0))
+
+
+def cost_table(costs: Sequence[Cost], what: str) -> Table:
+    """Costs of points or experiments, all trainings together."""
+    columns = [text_column(what, lambda one: one.name), count_column("trainings", lambda one: one.trainings)]
+    return Table([*columns, *_cost_columns(mean=False)], costs)
+
+
+def _keys(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(key for one in records for key in one["settings"]))
+
+
+def _columns(records: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> list[Column]:
+    """Columns for records of points: what tells them apart, then what they gain."""
+
+    def num_seeds(one: Mapping[str, Any]) -> str:
+        num_failed = len(one["failures"])
+        return f"{len(seeds) - num_failed} of {len(seeds)}" if num_failed else str(len(seeds))
+
+    def setting(one: Mapping[str, Any], style: Style, key: str) -> str:
+        return str(one["settings"].get(key, style.none))
+
+    def gain(one: Mapping[str, Any], style: Style, split: str, kind: str) -> str:
+        if split not in one:
+            return str(one["state"])
+        ends = (one[split][f"{kind}{end}_percent"] for end in ("gain", "low", "high"))
+        return style.gain(Gain(*(None if end is None else end / 100.0 for end in ends)))
+
+    splits = [split for split in SPLITS if any(split in one for one in records)] or list(SPLITS)
+    last = splits[-1]
+
+    def tally(one: Mapping[str, Any], style: Style) -> str:
+        judged = one.get(last)
+        return style.counts(judged["projects_smaller"], judged["projects_larger"]) if judged else str(one["state"])
+
+    several = any(one["task"] for one in records)
+    return [
+        _star_column(),
+        *([text_column("task", lambda one: one["task"])] if several else []),
+        text_column("learner", lambda one: one["learner"]),
+        *(Column(key, partial(setting, key=key)) for key in _keys(records)),
+        Column("seeds", lambda one, style: num_seeds(one)),
+        *(
+            Column(f"{title}, {split}", partial(gain, split=split, kind=kind))
+            for split in splits
+            for title, kind in (("gain per project", ""), ("in total", "total_"))
+        ),
+        Column(f"{last} projects with less / more", tally),
+        text_column(f"verdict, {last}", lambda one: one[last]["finding"] if last in one else one["state"]),
+        count_column("compiles asked for", lambda one: one["evaluations"]),
+    ]
+
+
+def _cost_columns(mean: bool) -> list[Column]:
+    """Evaluations, compiles, share of the trees and minutes; means over the trainings, or sums."""
+
+    def number(one: Cost, value: float, digits: int, lower_bound: bool = True) -> str:
+        least = "" if one.complete or not lower_bound else "≥ "
+        return f"{least}{value / (one.trainings if mean else 1):,.{digits}f}"
+
+    return [
+        Column("evaluations", lambda one, style: number(one, one.evaluations, 0, lower_bound=False)),
+        Column("compiles", lambda one, style: number(one, one.compiles, 0)),
+        Column("by trees", lambda one, style: style.share(one.saved)),
+        Column("minutes", lambda one, style: number(one, one.seconds / 60, 1)),
+    ]
+
+
+def _of_cost(column: Column, costs: Mapping[str, Cost | None]) -> Column:
+    """A column about costs for records of points; a dash where there is none."""
+
+    def cell(one: Mapping[str, Any], style: Style) -> str:
+        cost = costs[one["name"]]
+        return style.none if cost is None else column.cell(cost, style)
+
+    return Column(column.title, cell)
+
+
+def _gains(points: Sequence[Point], keys: Sequence[str], in_ranges: bool) -> go.Figure | None:
+    """Gain over the one swept setting, or parallel coordinates where several were swept; None if all points failed.
+
+    Args:
+        points: what each has come to.
+        keys: settings that were swept.
+        in_ranges: whether their values are drawn from ranges, so that numbers are places on an axis.
+    """
+    shown = [point for point in points if point.rows]
+    if not shown:
+        return None
+    if len(keys) > 1:
+        columns: dict[str, Sequence[Any]] = {
+            "task": [point.training.task for point in shown],
+            "learner": [point.training.learner for point in shown],
+            **{key: _places(shown, key, in_ranges) for key in keys},
+        }
+        splits = [split for split in SPLITS if any(split in point.rows for point in shown)]
+        gains = {f"gain, {split} (%)": [100.0 * (point.gain(split) or 0.0) for point in shown] for split in splits}
+        return figures.parallel({**columns, **gains}, "gain, validation (%)")
+    key = keys[0] if keys else ""
+    numbers = [value for point in shown for value in point.training.settings.values()]
+    plain = bool(numbers) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in numbers)
+    if in_ranges and plain:
+        shown.sort(key=lambda point: point.training.settings[key])
+    groups: dict[str, list[Point]] = {}
+    for point in shown:
+        groups.setdefault(", ".join(filter(None, [point.training.task, point.training.learner])), []).append(point)
+    series, everywhere = [], []
+    for i, (name, members) in enumerate(groups.items()):
+        for split, (dash, symbol) in _MARKS.items():
+            if all(split not in point.rows for point in members):
+                continue
+            line = {"color": figures.style_of(i)["color"], "dash": dash}
+            if key and key not in members[0].training.settings:  # the same whatever was swept
+                everywhere.append((f"{name}, {split}", 100.0 * (members[0].gain(split) or 0.0), line))
+                continue
+            places = [point.training.settings[key] if plain else _place(point, key) for point in members]
+            compared = [one for point in members if (one := point.on(split))]
+            series.append(
+                figures.Series(
+                    f"{name}, {split}",
+                    places,
+                    [None if one.geomean.value is None else 100.0 * one.geomean.value for one in compared],
+                    [f"{one.num_compared} compared" for one in compared],
+                    i,
+                    "%{x}: %{y:+.2f} %<br>%{text}",
+                    {"line": {**line, "width": 2.5}, "marker": {"size": 9, "color": line["color"]}},
+                    [one.geomean for one in compared],
+                )
+            )
+            seeds = [
+                (place, 100.0 * gain)
+                for place, point in zip(places, members, strict=True)
+                for row in point.by_seed[split]
+                if len(point.by_seed[split]) > 1 and (gain := row.by(point.measure).geomean.value) is not None
+            ]
+            if seeds:
+                mark = {"size": 6, "color": line["color"], "symbol": symbol}
+                style = {"mode": "markers", "showlegend": False, "marker": mark, "line": None}
+                x, y = zip(*seeds, strict=True)
+                series.append(figures.Series(f"{name}, {split}, seeds", x, y, style=style))
+    wide = plain and min(numbers) > 0 and max(numbers) >= 10 * min(numbers)
+    axis: dict[str, Any] = {"title": key, "type": "log" if wide else "linear" if plain else "category"}
+    if plain:
+        axis |= {"tickvals": sorted(set(numbers)), "ticktext": [f"{value:g}" for value in sorted(set(numbers))]}
+    figure = figures.chart(series, axis, {"title": "gain (%)"}, marks="lines+markers", zero=(None, 0))
+    for label, gain, line in everywhere:
+        figure.add_hline(y=gain, line={**line, "width": 2}, annotation_text=label)
+    return figure
+
+
+def _curves(points: Sequence[Point], curves: Mapping[PolicyName, Curve]) -> go.Figure | None:
+    """Reward on the validation modules over the compiles asked for, all trainings; None if none was validated."""
+    series = []
+    for i, point in enumerate(points):  # each has a colour, its seeds differ in nothing but the name
+        for policy, curve in curves.items():
+            x, y = curve.points("evaluations", "validation_reward", 100.0)
+            if policy.learner == point.training.name and x and x[-1]:
+                series.append(figures.Series(f"{point.label}, seed {policy.seed}", x, y, colour=i))
+    if not series:
+        return None
+    x_axis, y_axis = {"title": "compiles asked for", "rangemode": "tozero"}, {"title": "validation reward (%)"}
+    return figures.chart(series, x_axis, y_axis, 460, "lines+markers", zero=(None, 0))
+
+
+def _places(points: Sequence[Point], key: str, in_ranges: bool) -> list[Any]:
+    """Where points stand on the axis of a setting: at words, or at numbers where these are drawn from a range."""
+    values = [point.training.settings.get(key) for point in points]
+    if in_ranges and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return [float(value) for value in values if value is not None]
+    return [_place(point, key) for point in points]
+
+
+def _place(point: Point, key: str) -> str:
+    """Where a point stands on the axis of a setting."""
+    return str(point.training.settings.get(key, point.training.learner))

@@ -1,1 +1,0 @@
-"""The bytes between host and compiler: log format and FIFO channel."""

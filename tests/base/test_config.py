@@ -1,0 +1,354 @@
+"""The configuration: mistakes are named, presets are laid over it."""
+
+import copy
+import json
+import re
+
+import pytest
+import yaml
+
+from mlgo.base.config import (
+    DEFAULT_COMPILE,
+    CompileConfig,
+    EvaluateConfig,
+    json_schema,
+    load_config,
+    merge,
+    parse_config,
+    parse_section,
+    read_settings,
+    write_settings,
+)
+from mlgo.corpus.recipe import load_recipe
+from mlgo.errors import ConfigError
+from mlgo.learn.bc.config import BCConfig
+from mlgo.learn.es.config import ESConfig
+from mlgo.policy.network import Architecture
+from tests.conftest import REPOSITORY
+
+PATH = REPOSITORY / "config" / "config.yaml"
+
+
+@pytest.fixture
+def values():
+    return copy.deepcopy(yaml.safe_load(PATH.read_text()))
+
+
+def put(values, key, value):
+    *path, last = key.split(".")
+    for part in path:
+        values = values[part]
+    values[last] = value
+
+
+def test_siblings_are_at_least_two(values):
+    values["ppo"] |= {"baseline": "siblings", "episodes": 1}
+    with pytest.raises(ConfigError, match=r"ppo: .*with baseline siblings episodes must be 2 or more"):
+        parse_config(values)
+
+
+def test_learners_that_start_from_each_other(values):
+    values["ppo"]["start"], values["es"]["start"] = "es", "ppo"
+    with pytest.raises(ConfigError, match=r"es\.start and ppo\.start name each other"):
+        parse_config(values)
+
+
+def test_the_repositorys_configuration_is_valid():
+    config = load_config(PATH)
+    assert config.task == "inline-size"
+    assert config.compile.optimization == "-Oz"
+    projects = [p for split in config.corpus.splits.model_dump().values() for p in split]
+    for project in projects:
+        assert (REPOSITORY / config.corpus.recipes / f"{project}.yaml").is_file()
+
+
+def test_every_preset_is_valid():
+    presets = sorted((REPOSITORY / "config" / "presets").glob("*.yaml"))
+    for preset in presets:
+        load_config(PATH, preset)
+
+
+def test_the_scoreboard_gives_all_learners_the_same_number_of_compiles():
+    config = load_config(PATH, REPOSITORY / "config/presets/scoreboard.yaml")
+    assert sorted(config.train.algorithms) == ["bc", "bcmax", "es", "marginal", "ppo"]
+    marginal, es, ppo, bcmax = config.marginal, config.es, config.ppo, config.bcmax
+    assert marginal.compiles == marginal.max_compiles
+    budgets = {  # validations of 60 modules
+        "marginal": marginal.rounds * marginal.modules * marginal.compiles + (1 + marginal.rounds) * 60,
+        "es": es.generations * 2 * es.pairs * es.modules + len({*range(0, 7, es.validate_every), 6}) * 60,
+        "ppo": ppo.iterations * ppo.modules * ppo.episodes + len({*range(0, 21, ppo.validate_every), 20}) * 60,
+        "bcmax": bcmax.modules * (1 + len(bcmax.references) + bcmax.rounds * (1 + bcmax.flipped + bcmax.perturbed))
+        + (1 + bcmax.rounds) * 60,
+    }
+    assert (es.start, es.estimator, es.generations, ppo.iterations) == ("bc", "antithetic", 6, 20)
+    assert budgets == {"marginal": 2860, "es": 2880, "ppo": 2860, "bcmax": 2850}
+    # Four members of two outputs each, and what joins them, are about as many weights as the others have.
+    first, second = marginal.hidden
+    members = Architecture((38, marginal.members * first + 2, marginal.members * second + 2, 18, 1)).num_params
+    assert config.policy.hidden == bcmax.hidden
+    assert Architecture((38, *bcmax.hidden, 1)).num_params == pytest.approx(members, rel=0.1)
+
+
+def test_all_train_sets_get_the_same_number_of_compiles():
+    config = load_config(PATH, REPOSITORY / "config/presets/generalisation.yaml")
+    marginal, sets = config.marginal, config.generalisation.train_sets
+    assert marginal.compiles == marginal.max_compiles
+    assert {one.modules for one in sets.values()} == {170}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("es.pears", 3, r"unknown key 'es\.pears'; known here: .*generations.*pairs.*step_size"),
+        ("sede", 3, r"unknown key 'sede'; known here: .*seed, sweep, target"),
+        ("corpus.splits.training", [], r"unknown key 'corpus\.splits\.training'; known here: test, train, validation"),
+        ("es.pairs", "8", r"es\.pairs: .*integer.*'8'"),
+        ("es.pairs", 8.5, r"es\.pairs: .*integer"),
+        ("es.pairs", True, r"es\.pairs: "),
+        ("es.pairs", None, r"es\.pairs: "),
+        ("es.pairs", 0, r"es\.pairs: .*greater than or equal to 1, got 0"),
+        ("es.gradient", "lars", r"es\.gradient: .*'monte_carlo', 'ars', 'ridge', 'lasso' or 'linear'"),
+        ("es.lasso_penalty", 0.0, r"es\.lasso_penalty: .*greater than 0"),
+        ("es.momentum", 1.0, r"es\.momentum: .*less than 1"),
+        ("es.save_every", -1, r"es\.save_every: .*greater than or equal to 0"),
+        ("es.trust_region.radios", 1.0, r"unknown key 'es\.trust_region\.radios'; known here: .*radius"),
+        ("es.trust_region.radius", 99.0, r"es\.trust_region: .*radius must lie between min_radius and max_radius"),
+        ("es.trust_region.shrink_threshold", 0.9, r"es\.trust_region: .*must not be above grow_threshold"),
+        ("es.trust_region.shrink_factor", 1.0, r"es\.trust_region\.shrink_factor: .*less than 1"),
+        ("es.trust_region.grow_factor", 1.0, r"es\.trust_region\.grow_factor: .*greater than 1"),
+        ("seed", -1, r"seed: .*greater than or equal to 0"),
+        ("seed", "0", r"seed: "),
+        ("corpus.max_failed_share", 1.5, r"corpus\.max_failed_share: .*less than or equal to 1"),
+        ("corpus.max_failed_share", -0.1, r"corpus\.max_failed_share: "),
+        ("compile.compile_timeout_s", 0.0, r"compile\.compile_timeout_s: .*greater than 0"),
+        ("compile.compile_timeout_s", float("nan"), r"compile\.compile_timeout_s: "),
+        ("compile.compile_timeout_s", float("inf"), r"compile\.compile_timeout_s: "),
+        ("compile.answer_timeout_s", float("inf"), r"compile\.answer_timeout_s: "),
+        ("compile.size_stop_factor", float("inf"), r"compile\.size_stop_factor: "),
+        ("compile.size_stop_factor", 1.0, r"compile\.size_stop_factor: .*greater than 1"),
+        ("compile.objective", "speed", r"compile\.objective: .*text_bytes"),
+        ("compile.optimization", "-O1", r"compile\.optimization: "),
+        ("task", "regalloc", r"task: .*inline-size"),
+        ("toolchain", "", r"toolchain: "),
+        ("train.algorithms", ["dqn"], r"train\.algorithms\.0: "),
+        ("train.algorithms", [], r"train\.algorithms: "),
+        ("bcmax.references", ["never", "heuristic"], r"bcmax\.references\.1: .*random"),
+        ("bcmax.policies", ["a", "a"], r"bcmax\.policies: .*twice"),
+        ("bcmax.flip_share", 1.5, r"bcmax\.flip_share: "),
+        ("bc.weighting", "modules", r"bc\.weighting: .*sqrt"),
+        ("bc.balance", 1, r"bc\.balance: "),
+        ("train.seeds", [0, -1], r"train\.seeds\.1: "),
+        ("train.seeds", 0, r"train\.seeds: "),
+        ("train.seeds", [2**40], r"train\.seeds\.0: "),  # Keras takes 32 bits
+        ("policy.hidden", [32, 0], r"policy\.hidden\.1: "),
+        ("evaluate.confidence", 1.0, r"evaluate\.confidence: "),
+        ("evaluate.splits", ["tset"], r"evaluate\.splits\.0: "),
+        ("corpus", 3, r"corpus: "),
+        (
+            "generalisation.compilers.llvm19.versoin",
+            "1",
+            r"key 'generalisation\.compilers\.llvm19\.versoin'; known here: s",
+        ),
+        ("generalisation.compilers.llvm19.sha256.x86_64", "9fcd", r"llvm19\.sha256\.x86_64: .*pattern"),
+        ("generalisation.compilers.main", {}, r"generalisation\.compilers\.main\.\[key\]: .*pattern"),
+        ("generalisation.train_sets.c.languages", ["c", "d"], r"train_sets\.c\.languages\.1: .*'c\+\+' or 'c'"),
+        ("ppo.baseline", "none", r"ppo\.baseline: .*'network', 'siblings' or 'functions'"),
+        ("generalisation.across", "d", r"generalisation: .*across must name one of train_sets \(both, c, c\+\+\)"),
+    ],
+)
+def test_mistakes_name_their_key(key, value, message, values):
+    put(values, key, value)
+    with pytest.raises(ConfigError, match=message):
+        parse_config(values)
+
+
+def test_missing_keys_are_named(values):
+    del values["es"]["pairs"]
+    del values["seed"]
+    with pytest.raises(ConfigError) as caught:
+        parse_config(values, "my.yaml")
+    assert "key 'es.pairs' is missing" in str(caught.value)
+    assert "key 'seed' is missing" in str(caught.value)
+    assert str(caught.value).startswith("my.yaml: ")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("first", "second"), [("train", "test"), ("train", "validation"), ("validation", "test")])
+def test_a_project_in_two_splits(first, second, values):
+    project = values["corpus"]["splits"][first][0]
+    values["corpus"]["splits"][second].append(project)
+    with pytest.raises(ConfigError, match=f"'{project}' is named twice in corpus.splits \\({first} and {second}\\)"):
+        parse_config(values)
+
+
+def test_a_project_twice_in_one_split(values):
+    values["corpus"]["splits"]["train"].append(values["corpus"]["splits"]["train"][0])
+    with pytest.raises(ConfigError, match="train and train"):
+        parse_config(values)
+
+
+def test_a_project_in_several_forms(values):
+    values["corpus"]["splits"]["train"] = ["a", "a@whole", "a@thin"]
+    assert parse_config(values).corpus.splits.train == ["a", "a@whole", "a@thin"]
+
+
+@pytest.mark.parametrize(
+    ("split", "project", "form", "message"),
+    [
+        ("train", "a@program", "objects", "a@program: no such form; a project may have the forms whole, thin"),
+        ("train", "a@", "objects", "a@: no such form"),
+        ("validation", "a@whole", "objects", "a@whole: projects that judge have the form of corpus.form"),
+        ("test", "a@thin", "objects", "a@thin: projects that judge have the form of corpus.form"),
+        ("train", "a@whole", "program", "a@whole: with form program all projects are programs"),
+    ],
+)
+def test_forms_that_a_project_may_not_have(split, project, form, message, values):
+    values["corpus"]["splits"][split].append(project)
+    values["corpus"]["form"] = form
+    with pytest.raises(ConfigError, match=message):
+        parse_config(values)
+
+
+@pytest.mark.parametrize("value", [None, [], 3, "text"])
+def test_not_a_mapping(value):
+    with pytest.raises(ConfigError):
+        parse_config(value)
+
+
+def test_whole_numbers_do_for_seconds_but_not_the_reverse(values):
+    values["compile"]["compile_timeout_s"] = 90
+    assert parse_config(values).compile.compile_timeout_s == 90.0
+
+
+def test_presets_are_laid_over_in_order(tmp_path, values):
+    (tmp_path / "one.yaml").write_text("es: {pairs: 2, modules: 3}\ncorpus: {splits: {train: [zopfli]}}\n")
+    (tmp_path / "two.yaml").write_text("es: {modules: 5}\n")
+    config = load_config(PATH, tmp_path / "one.yaml", tmp_path / "two.yaml")
+    assert (config.es.pairs, config.es.modules) == (2, 5)
+    assert config.es.generations == values["es"]["generations"]
+    assert config.corpus.splits.train == ["zopfli"]  # lists are replaced, not joined
+    assert config.corpus.splits.test == values["corpus"]["splits"]["test"]
+
+
+def test_a_mistake_in_a_preset_names_the_files(tmp_path):
+    (tmp_path / "bad.yaml").write_text("es: {pairz: 2}\n")
+    with pytest.raises(ConfigError, match=r"config\.yaml \+ .*bad\.yaml: unknown key 'es\.pairz'"):
+        load_config(PATH, tmp_path / "bad.yaml")
+
+
+def test_unreadable_files(tmp_path):
+    with pytest.raises(ConfigError, match=r"cannot read .*none\.yaml"):
+        load_config(tmp_path / "none.yaml")
+    with pytest.raises(ConfigError, match="cannot read"):
+        load_config(tmp_path)
+    for data in (b"a: [", b"\xff\xfe\xfa", b"a: b: c", b"\0"):
+        (tmp_path / "x.yaml").write_bytes(data)
+        with pytest.raises(ConfigError, match=r"x\.yaml"):
+            load_config(tmp_path / "x.yaml")
+
+
+def test_merge_by_hand():
+    base = {"a": 1, "b": {"c": 2, "d": [1, 2]}, "e": {"f": 3}}
+    overlay = {"b": {"d": [9], "new": 5}, "e": 7, "g": 8}
+    merged = merge(base, overlay)
+    assert merged == {"a": 1, "b": {"c": 2, "d": [9], "new": 5}, "e": 7, "g": 8}
+    assert base == {"a": 1, "b": {"c": 2, "d": [1, 2]}, "e": {"f": 3}}
+
+
+def test_sections_as_workflow_rules_hand_them_over(values):
+    section = parse_section(ESConfig, values["es"])
+    assert section.pairs == values["es"]["pairs"]
+    for wrong in ([], "", None, {"pairs": 1}):
+        with pytest.raises(ConfigError, match="ESConfig"):
+            parse_section(ESConfig, wrong)
+    with pytest.raises(ConfigError, match="unknown key 'extra'"):
+        parse_section(CompileConfig, values["compile"] | {"extra": 1})
+
+
+def test_sections_are_frozen():
+    config = load_config(PATH)
+    with pytest.raises(ValueError, match="frozen"):
+        config.es.pairs = 9
+
+
+def named_in(title: str) -> set[str]:
+    """Names in the first column of the table under a title of config/README.md."""
+    _, _, part = (REPOSITORY / "config/README.md").read_text().partition(f"\n## {title}\n")
+    rows = [line for line in part.partition("\n## ")[0].splitlines() if line.startswith("| `")]
+    return {name for row in rows for name in re.findall(r"`([\w-]+)`", row.split("|")[1])}
+
+
+def test_every_section_and_every_preset_is_named_in_the_readme():
+    assert named_in("Sections") == set(yaml.safe_load(PATH.read_text()))
+    assert named_in("Presets") == {path.stem for path in (REPOSITORY / "config/presets").glob("*.yaml")}
+
+
+def test_every_setting_is_explained():
+    schema = json_schema()
+    for definition in schema["$defs"].values():
+        for name, setting in definition["properties"].items():
+            assert setting.get("description"), name
+    assert re.match("https://json-schema.org/", schema["$schema"])
+
+
+def test_small_and_large_numbers_survive_the_way_to_a_program(tmp_path, values):
+    values["bc"]["learning_rate"], values["es"]["step_size"] = 0.00001, 1e300
+    settings = read_settings(write_settings(tmp_path, values, "bc", "es"))
+    assert settings.section("bc", BCConfig).learning_rate == 0.00001
+    assert settings.section("es", ESConfig).step_size == 1e300
+
+
+def test_a_program_gets_the_settings_of_its_rule_and_no_others(tmp_path, values):
+    path = write_settings(tmp_path, values, "seed", "compile.objective", "evaluate.splits")
+    assert json.loads(path.read_text()) == {
+        "seed": 0,
+        "compile": {"objective": "text_bytes"},
+        "evaluate": {"splits": ["test", "validation", "train"]},
+    }
+    settings = read_settings(path)
+    assert settings.value("compile.objective") == "text_bytes"
+    assert "compile.optimization" not in settings
+    for key in ("es", "compile.optimization", "seed.more"):
+        with pytest.raises(ConfigError, match=rf"\.json: key '{key}' is missing"):
+            settings.value(key)
+    with pytest.raises(ConfigError, match=r"section compile: key 'optimization' is missing"):
+        settings.section("compile", CompileConfig)
+
+
+def test_the_file_of_settings_has_another_name_when_one_of_them_changes(tmp_path, values):
+    first = write_settings(tmp_path, values, "bc", "seed")
+    values["es"]["pairs"] = 99
+    assert write_settings(tmp_path, values, "seed", "bc") == first
+    values["seed"] = 1
+    assert write_settings(tmp_path, values, "bc", "seed") != first
+    assert len(list(tmp_path.iterdir())) == 2
+    with pytest.raises(ConfigError, match=r"key 'bc\.pairs' is missing"):
+        write_settings(tmp_path, values, "bc.pairs")
+
+
+def test_a_file_that_is_no_mapping(tmp_path):
+    (tmp_path / "list.yaml").write_text("[1, 2]")
+    with pytest.raises(ConfigError, match=r"list\.yaml is no mapping of sections"):
+        read_settings(tmp_path / "list.yaml")
+
+
+@pytest.mark.parametrize(("splits", "message"), [(["train"], "must contain test"), (["test", "test"], "twice")])
+def test_splits_of_the_evaluation_are_checked(splits, message):
+    values = load_config(REPOSITORY / "config/config.yaml").evaluate.model_dump() | {"splits": splits}
+    with pytest.raises(ConfigError, match=message):
+        parse_section(EvaluateConfig, values)
+
+
+def test_the_default_corpus_is_large_enough_to_learn_from_and_to_decide_by():
+    corpus = load_config(PATH).corpus
+    assert len(corpus.splits.train) >= 40
+    assert len(corpus.splits.validation) >= 10
+    assert len(set(corpus.splits.projects)) == len(corpus.splits.projects)
+    recipes = {name: load_recipe(REPOSITORY / corpus.recipes / f"{name}.yaml") for name in corpus.splits.projects}
+    decide = [any(unit.language == "c++" for unit in recipes[name].units) for name in corpus.splits.validation]
+    assert 2 * sum(decide) >= len(decide)
+    assert not corpus.splits.test
+
+
+def test_what_runs_without_the_file_compiles_as_the_file_says():
+    assert load_config(PATH).compile == DEFAULT_COMPILE

@@ -1,0 +1,192 @@
+"""From Parquet rows to comparisons."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from mlgo.base.artifacts import MODULES, RESULTS, SCORES
+from mlgo.compare.evaluation import (
+    count_truncated,
+    failures,
+    gather_modules,
+    measured_modules,
+    module_scopes,
+    ratios,
+    standouts,
+)
+from mlgo.compare.inference import Bootstrap, Tally
+from mlgo.compare.measured import Contender, Measured, Row, by_contender, compare_all, corrected
+from mlgo.errors import ArtifactError
+from mlgo.report.metrics import metrics
+
+BOOTSTRAP = Bootstrap(200, 0.95, 0)
+
+
+def table(world) -> Measured:
+    tables = [(world.results, RESULTS), (world.scores, SCORES), (world.modules, MODULES)]
+    return measured_modules(*(pa.Table.from_pylist(rows, schema) for rows, schema in tables))
+
+
+def split_rows(measured: Measured, names: list[str]) -> list[Row]:
+    measured = measured.only(names)
+    places = measured.places(lambda split: module_scopes(measured, split))
+    return by_contender(compare_all(measured, places, BOOTSTRAP, count=count_truncated))
+
+
+def project_rows(measured: Measured, names: list[str]) -> list[Row]:
+    measured = measured.only(names)
+    return compare_all(measured, measured.places(measured.by_project), BOOTSTRAP)
+
+
+def test_policies_and_references_stand_side_by_side(world):
+    measured = table(world)
+    assert measured.policies == ["bc-s0", "es-s0"]
+    assert measured.references == ["echo", "never", "random"]
+    assert measured.asked.sum() == 5 * 24  # 4 projects of 6 modules; validation was not evaluated
+    assert measured.splits == ["test", "train"]
+
+
+def test_split_rows_cover_scopes(world):
+    rows = split_rows(table(world), ["es-s0"])
+    assert [(row.split, row.scope) for row in rows] == [
+        (split, scope) for split in ("test", "train") for scope in ("all", "c++", "c", "unshared")
+    ]
+    counts = {row.scope: row.by("text_bytes").num_compared for row in rows if row.split == "test"}
+    assert counts == {"all": 12, "c": 6, "c++": 6, "unshared": 10}
+    assert rows[0].by("text_bytes").geomean.value == pytest.approx(0.05, abs=1e-3)
+    assert set(rows[0].comparisons) == {"text_bytes", "exec_bytes", "dedup_bytes"}
+
+
+def test_references_are_compared_with_the_heuristic(world):
+    rows = split_rows(table(world), ["echo", "never", "random"])
+    gains = {row.name: row.by("text_bytes").total.value for row in rows if row.split == "test" and row.scope == "all"}
+    assert gains == {"echo": 0.0, "never": pytest.approx(-0.2), "random": pytest.approx(-0.5)}
+
+
+def test_a_learner_with_several_seeds_has_a_row_of_its_own(world):
+    assert not [row for row in split_rows(table(world), ["bc-s0", "es-s0"]) if len(row.contender.seeds) > 1]
+    again = [{**row, "seed": 1} for row in world.results if row["policy"] == "es"]
+    for row in again:
+        row["text_bytes"] = row["baseline_text_bytes"]
+    world.results += reversed(again)  # modules in another order
+    rows = split_rows(table(world), ["bc-s0", "es-s0", "es-s1"])
+    rows = [row for row in rows if len(row.contender.seeds) > 1]
+    assert [(row.name, row.split, row.scope) for row in rows] == [
+        ("es-mean", split, scope) for split in ("test", "train") for scope in ("all", "c++", "c", "unshared")
+    ]
+    found = rows[0].by("text_bytes")
+    assert found.geomean.value == pytest.approx(1 - 0.95**0.5, abs=1e-3)
+    assert (found.num_compared, found.items, found.projects) == (12, (12, 0, 0), (2, 0, 0))
+    assert (found.geomean.low, found.geomean.high) == (0.0, pytest.approx(0.05, abs=1e-3))
+
+
+def test_what_is_claimed_is_tested_and_nothing_else(world):
+    world.results += [{**row, "seed": 1} for row in world.results if row["policy"] == "es"]
+    rows = split_rows(table(world), ["bc-s0", "es-s0", "es-s1", "never"])
+    whole = {row.name: row for row in rows if (row.split, row.scope) == ("test", "all")}
+    assert {name for name, row in whole.items() if row.claim} == {"bc-s0", "es-mean"}
+    rows = corrected([six_projects(row) for row in whole.values()], lambda row: row.split)
+    tests = {row.name: (one.num_tests, one.corrected_p) for row in rows if (one := row.by("text_bytes"))}
+    assert tests == {"bc-s0": (2, 0.5), "es-mean": (2, 0.5), "es-s0": (0, None), "es-s1": (0, None), "never": (0, None)}
+
+
+def six_projects(row: Row) -> Row:
+    """The same row as if it were about six projects, with a p-value of a quarter."""
+    one = replace(row.by("text_bytes"), projects=Tally(6, 0, 0), p=0.25, corrected_p=0.25)
+    return replace(row, comparisons={"text_bytes": one})
+
+
+def test_project_rows_start_with_test(world):
+    rows = project_rows(table(world), ["bc-s0", "es-s0"])
+    assert [row.scope for row in rows][::2] == ["drill", "easel", "anvil", "bellows"]
+    assert [row.name for row in rows[:2]] == ["bc-s0", "es-s0"]
+    assert rows[0].by("text_bytes").items == (3, 0, 3)
+    assert rows[0].by("text_bytes").finding == "no verdict: 1 project, six are needed"
+
+
+def test_failures_are_counted_and_listed(world):
+    row = next(row for row in world.results if row["policy"] == "es" and row["split"] == "test")
+    row.update(text_bytes=None, exec_bytes=None, dedup_bytes=None, num_questions=None, num_inlined=None, truncated=None)
+    row.update(failure="timeout", message="no end")
+    measured = table(world)
+    found = split_rows(measured, ["es-s0"])[0].by("text_bytes")
+    assert (found.num_compared, found.num_failed) == (11, 1)
+    assert [(one["contender"], one["failure"]) for one in failures(measured)] == [("es-s0", "timeout")]
+
+
+def test_a_failed_heuristic_leaves_the_references_out(world):
+    for row in world.scores:
+        if row["project"] == "drill" and row["advisor"] == "heuristic":
+            row.update(text_bytes=None, exec_bytes=None, dedup_bytes=None, failure="exit")
+    for row in world.results:
+        if row["project"] == "drill":
+            row.update(baseline_text_bytes=None, baseline_exec_bytes=None, baseline_dedup_bytes=None)
+    row = split_rows(table(world), ["never"])[0]
+    assert (row.by("text_bytes").num_compared, row.by("text_bytes").num_failed) == (6, 6)
+
+
+def test_truncated_modules_are_counted(world):
+    for row in world.scores:
+        if row["advisor"] == "random" and row["project"] == "easel":
+            row["truncated"] = True
+    rows = split_rows(table(world), ["random"])
+    assert {row.split: row.counts["truncated"] for row in rows if row.scope == "all"} == {"test": 6, "train": 0}
+
+
+def test_standouts_are_ordered(world):
+    row = next(row for row in world.results if row["policy"] == "bc" and row["project"] == "drill")
+    row["text_bytes"] = 3 * row["baseline_text_bytes"]
+    worst, best = standouts(table(world), "bc-s0", "test", "text_bytes", 4)
+    assert (worst[0].project, worst[0].module, worst[0].ratio) == ("drill", row["module"], pytest.approx(3.0))
+    assert [one.ratio for one in worst] == sorted((one.ratio for one in worst), reverse=True)
+    assert [one.ratio for one in best] == sorted(one.ratio for one in best)
+    assert len(worst) == len(best) == 4
+    assert all(one.ratio < 1.0 for one in best)
+    assert (worst[0].num_questions, worst[0].num_inlined) == (9, 3)
+
+
+def test_ratios_are_ascending(world):
+    measured = table(world)
+    found = ratios(measured, "bc-s0", "test", "text_bytes")
+    assert len(found) == 12
+    assert [ratio for _, ratio in found] == sorted(ratio for _, ratio in found)
+    assert all(measured.keys[item].startswith(("drill/", "easel/")) for item, _ in found)
+
+
+def test_no_test_module_is_an_error(world):
+    world.results = [row for row in world.results if row["split"] != "test"]
+    with pytest.raises(ArtifactError, match=r"no test module.*evaluate\.splits"):
+        table(world)
+
+
+def test_a_module_of_another_corpus_is_an_error(world):
+    world.results[0]["module"] = "elsewhere.c"
+    with pytest.raises(ArtifactError, match=r"elsewhere\.c"):
+        table(world)
+
+
+def test_an_interval_over_projects_knows_that_modules_of_one_project_are_alike():
+    """Three modules of one project gain a tenth each, one of another nothing: of 2 projects each may be drawn twice."""
+    rows = [
+        {
+            "contender": Contender.policy("es", 0),
+            "project": project,
+            "module": f"{i}.c",
+            "language": "c",
+            "split": "test",
+            "text_bytes": 1000 - 100 * (project == "a"),
+            "baseline_text_bytes": 1000,
+            **dict.fromkeys(("num_questions", "num_inlined", "truncated", "failure", "message")),
+        }
+        for i, project in enumerate("aaab")
+    ]
+    measured = gather_modules(rows, names=["text_bytes"])
+    whole, *_ = compare_all(measured, measured.places(lambda split: module_scopes(measured, split)), BOOTSTRAP)
+    one = whole.by("text_bytes")
+    assert (one.num_compared, one.num_projects, one.projects, one.items) == (4, 2, (1, 1, 0), (3, 1, 0))
+    assert one.total == pytest.approx((0.075, 0.0, 0.1))
+    assert one.geomean == pytest.approx((1 - 0.9**0.5, 0.0, 0.1))
+    known = metrics([whole], [])["test"]["es-s0"]
+    assert (known["text_geomean_low_percent"], known["text_total_high_percent"]) == (0.0, 10.0)
+    assert (known["text_projects"], known["text_worst_project"], known["text_worst_project_percent"]) == (2, "b", 0.0)

@@ -1,0 +1,147 @@
+"""Shares of the known headroom, worked out by hand."""
+
+import pyarrow as pa
+import pytest
+
+from mlgo.base.artifacts import HEADROOM, RESULTS, write_rows
+from mlgo.compare.headroom import BEST, headroom_rows, read_headroom
+from mlgo.errors import ArtifactError
+from mlgo.report.headroom import render_headroom
+
+MODULES = {("p", "one"): "c", ("p", "two"): "c++", ("q", "three"): "c++"}
+SIZES = {
+    # heuristic 1000 + 2000 + 400; best known 900 + 1500 + 400
+    "heuristic": (1000, 2000, 400),
+    "never": (1100, 1900, 800),
+    "always": (900, None, 600),
+    "search": (950, 1500, 400),
+}
+SETTINGS = {"splits": ["test"], "max_questions": 200, "budget": 60}
+
+
+def search_rows():
+    return [
+        {
+            "project": project,
+            "module": module,
+            "language": language,
+            "split": "test",
+            "variant": variant,
+            "exec_bytes": size,
+            "text_bytes": size,
+            "num_compiles": 1,
+            "failure": "timeout" if size is None else "",
+            "message": "",
+        }
+        for (project, module), language, at in zip(MODULES, MODULES.values(), range(3), strict=True)
+        for variant, sizes in SIZES.items()
+        for size in (sizes[at],)
+    ]
+
+
+def result_rows(*sizes, policy="es", modules=tuple(MODULES)):
+    return [
+        {
+            "project": project,
+            "module": module,
+            "language": "c",
+            "split": "test",
+            "policy": policy,
+            "seed": 0,
+            "exec_bytes": size,
+            "text_bytes": size,
+            "baseline_exec_bytes": 7,
+            "baseline_text_bytes": 7,
+            "num_questions": 1,
+            "num_inlined": 1,
+            "truncated": False,
+            "failure": "" if size else "exit",
+            "message": "",
+        }
+        for (project, module), size in zip(modules, sizes, strict=True)
+    ]
+
+
+def shares(*results):
+    rows = headroom_rows(
+        pa.Table.from_pylist(search_rows(), HEADROOM), pa.Table.from_pylist(list(results), RESULTS), "text_bytes"
+    )
+    return {(row.scope, row.name): row for row in rows}
+
+
+def test_shares_by_hand():
+    found = shares(*result_rows(1000, 1750, 500))
+    best, policy = found["all", BEST].by("text_bytes"), found["all", "es-s0"].by("text_bytes")
+    assert (best.baseline_sum, best.policy_sum, best.total_share) == (3400, 2800, 1.0)
+    assert best.total.value == pytest.approx(600 / 3400)
+    assert best.geomean.value == pytest.approx(1 - (2400 / 3000 * 1.0) ** (1 / 2))  # p and q
+    assert (policy.policy_sum, policy.best_sum, found["all", "es-s0"].contender.is_policy) == (3250, 2800, True)
+    assert policy.total_share == pytest.approx(150 / 600)
+    assert policy.total.value == pytest.approx(150 / 3400)
+    assert policy.geomean.value == pytest.approx(1 - (2750 / 3000 * 1.25) ** (1 / 2))
+    assert found["c", "es-s0"].by("text_bytes").total_share == 0.0
+    assert found["c++", "es-s0"].by("text_bytes").total_share == pytest.approx((2400 - 2250) / (2400 - 1900))
+    assert found["p", "es-s0"].by("text_bytes").total_share == pytest.approx(250 / 600)
+    assert found["q", "es-s0"].by("text_bytes").total_share is None  # nothing smaller than the heuristic is known there
+    assert found["q", "es-s0"].by("text_bytes").total.value == -0.25
+    assert list(dict.fromkeys(scope for scope, _ in found)) == ["all", "c", "c++", "p", "q"]
+    assert [name for scope, name in found if scope == "all"] == ["never", "always", "search", "es-s0", BEST]
+
+
+def test_a_failed_compile_is_left_out_on_both_sides():
+    always = shares()["all", "always"].by("text_bytes")
+    assert (always.num_compared, always.baseline_sum, always.policy_sum, always.best_sum) == (
+        2,
+        1400,
+        1500,
+        1300,
+    )
+    policy = shares(*result_rows(950, None, 400))["all", "es-s0"].by("text_bytes")
+    assert (policy.num_compared, policy.baseline_sum, policy.best_sum) == (2, 1400, 1300)
+    assert policy.total_share == 0.5
+
+
+def test_a_policy_that_beats_the_search_is_the_best_known():
+    found = shares(*result_rows(700, 1500, 400), *result_rows(1000, 2000, 400, policy="bc"))
+    assert found["all", BEST].by("text_bytes").policy_sum == 2600
+    assert found["all", "es-s0"].by("text_bytes").total_share == 1.0
+    assert found["all", "bc-s0"].by("text_bytes").total_share == 0.0
+    assert found["all", "search"].by("text_bytes").total_share == pytest.approx(550 / 800)
+
+
+def test_the_last_policy_can_be_the_best_known_too():
+    found = shares(*result_rows(1000, 2000, 400, policy="bc"), *result_rows(700, 1500, 400))
+    assert found["all", BEST].by("text_bytes").policy_sum == 2600
+    assert found["all", "es-s0"].by("text_bytes").total_share == 1.0
+
+
+def test_modules_that_were_not_searched_do_not_count():
+    others = result_rows(1, policy="es", modules=[("p", "four")])
+    assert ("all", "es-s0") not in shares(*others)
+    found = shares(*others, *result_rows(950, modules=[("p", "one")]))
+    assert (
+        found["all", "es-s0"].by("text_bytes").num_compared,
+        found["all", "es-s0"].by("text_bytes").total_share,
+    ) == (1, 0.5)
+
+
+def test_files(tmp_path):
+    headroom, results = tmp_path / "headroom.parquet", tmp_path / "results.parquet"
+    with pytest.raises(ArtifactError, match=r"headroom\.parquet is missing; make it with: make headroom"):
+        read_headroom(headroom, results, "text_bytes")
+    write_rows(headroom, search_rows(), HEADROOM, {})
+    assert "es-s0" not in {row.name for row in read_headroom(headroom, results, "text_bytes")}
+    write_rows(results, result_rows(1000, 1750, 500), RESULTS, {})
+    assert "es-s0" in {row.name for row in read_headroom(headroom, results, "exec_bytes")}
+    write_rows(headroom, [], HEADROOM, {})
+    with pytest.raises(ArtifactError, match="holds no module"):
+        read_headroom(headroom, results, "text_bytes")
+
+
+def test_page():
+    rows = list(shares(*result_rows(1000, 1750, 500)).values())
+    page = render_headroom(rows, "text_bytes", SETTINGS)
+    assert page == render_headroom(rows, "text_bytes", SETTINGS)
+    assert "<h2>C++</h2>" in page
+    assert "+25.00\N{NO-BREAK SPACE}%" in page  # the share
+    assert "How small 3 modules" in page

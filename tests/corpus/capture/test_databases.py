@@ -1,0 +1,141 @@
+"""Compilation databases and bazel's action graph."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlgo.corpus.capture.builds import read_build
+from mlgo.corpus.capture.calls import Call
+from mlgo.corpus.capture.commands import Compile, Link, steps_of
+from mlgo.corpus.capture.databases import read_database
+from mlgo.errors import CorpusError
+
+
+def steps(tmp_path, content, folder=None):
+    path = tmp_path / "compile_commands.json"
+    path.write_text(json.dumps(content))
+    found = read_database(path, folder)
+    return [step for one in found for step in (steps_of(one) if isinstance(one, Call) else [one])]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"command": "ccache /usr/bin/cc -DA='x y' -c a.c -o a.o"},
+        {"arguments": ["/usr/bin/cc", "-DA=x y", "-c", "a.c", "-o", "a.o"]},
+    ],
+)
+def test_both_forms_say_the_same(tmp_path, entry):
+    (one,) = steps(tmp_path, [{"directory": "/build", "file": "a.c", **entry}])
+    assert (str(one.folder), one.source, one.options, str(one.output)) == ("/build", "a.c", ("-DA=x y",), "/build/a.o")
+
+
+def test_relative_folders_start_at_the_file(tmp_path):
+    (one,) = steps(tmp_path, [{"directory": "sub", "command": "cc -c a.c"}])
+    assert one.folder == tmp_path / "sub"
+
+
+def test_ninja_tells_of_links_too(tmp_path):
+    command = ": && /usr/bin/c++ -O3 a.o -o prog libb.a && :"
+    (link,) = steps(tmp_path, [{"directory": "/build", "command": command, "file": "a.o", "output": "prog"}])
+    assert [path.name for path in link.inputs] == ["a.o", "libb.a"]
+
+
+def test_actions_of_bazel(tmp_path):
+    actions = [
+        {"mnemonic": "CppCompile", "arguments": ["/usr/bin/gcc", "-c", "a.cc", "-o", "bazel-out/a.o"]},
+        {"mnemonic": "FileWrite"},
+        {"mnemonic": "Genrule", "arguments": ["/bin/bash", "-c", "echo"]},
+    ]
+    (one,) = steps(tmp_path, {"artifacts": [], "actions": actions}, tmp_path / "root")
+    assert (one.folder, one.source) == (tmp_path / "root", "a.cc")
+
+
+def test_response_files_that_are_still_there(tmp_path):
+    (tmp_path / "o.rsp").write_text("a.o b.o")
+    (link,) = steps(tmp_path, [{"directory": str(tmp_path), "command": "cc @o.rsp -o prog"}])
+    assert [path.name for path in link.inputs] == ["a.o", "b.o"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({}, "neither a compilation database"),
+        ("text", "neither a compilation database"),
+        ([{"command": "cc -c a.c"}], "entry 0 has no directory"),
+        ([{"directory": "/", "command": "cc"}, 3], "entry 1 has no directory"),
+        ([{"directory": "/", "file": "a.c"}], "entry 0 has neither arguments nor a command"),
+    ],
+)
+def test_what_is_no_database(tmp_path, content, message):
+    with pytest.raises(CorpusError, match=message):
+        steps(tmp_path, content)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(CorpusError, match="cannot be read as JSON"):
+        read_database(tmp_path / "missing.json")
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("cc -c 'a.c", "command: its quotes do not end"),
+        ("cl.exe /c a.c", "compiler: cl.exe is no C or C++ compiler that is known here"),
+        ("/opt/armcc -c a.c -o a.o", "compiler: armcc is no C or C++ compiler that is known here"),
+        ("cc @gone.rsp", "response: @gone.rsp, a file with further arguments, is gone; "),
+        ("cc @gone.rsp -c a.c", "response: @gone.rsp, a file with further arguments, is gone; "),
+        ("cc @../secret -c a.c", "response: @../secret, a file with further arguments, lies outside of the build's"),
+        ("cc @/secret -c a.c", "response: @/secret, a file with further arguments, lies outside of the build's"),
+    ],
+)
+def test_compiles_that_cannot_be_followed_say_why(tmp_path, command, reason):
+    (tmp_path / "secret").write_text("-DSECRET=1")
+    (tmp_path / "build").mkdir()
+    command = command.replace("/secret", f"{tmp_path}/secret") if "@/" in command else command
+    (one,) = steps(tmp_path / "build", [{"directory": ".", "command": command, "file": "a.c"}])
+    assert isinstance(one, Compile)
+    assert (one.source, one.folder) == ("a.c", tmp_path / "build")
+    assert one.problem.replace(str(tmp_path), "").startswith(reason)
+    assert "SECRET" not in str(one)
+
+
+def test_a_link_out_of_response_files_inside_a_folder(tmp_path):
+    (tmp_path / "out").symlink_to("/etc")
+    link = {"directory": ".", "file": "a.o"}
+    found = steps(tmp_path, [{**link, "command": "cc @out/hostname -o one"}, {**link, "command": "cc @gone -o two"}])
+    assert [type(one) for one in found] == [Link, Link]
+    assert [one.problem.partition("arguments, ")[2][:12] for one in found] == ["lies outside", "is gone; nin"]
+
+
+def test_response_files_that_bazel_wrote_into_its_actions(tmp_path):
+    params = [{"execPath": "out/p.params", "arguments": ["-o", "out/p", "a b.o"]}]
+    actions = [{"arguments": ["/usr/bin/gcc", "@out/p.params"], "paramFiles": params}]
+    (link,) = steps(tmp_path, {"actions": actions})
+    assert [str(path.relative_to(tmp_path)) for path in (*link.inputs, link.output)] == ["a b.o", "out/p"]
+
+
+def test_bytes_that_are_no_utf_8(tmp_path):
+    path = tmp_path / "compile_commands.json"
+    path.write_bytes(b'[{"directory": "/", "file": "\xe9.c", "arguments": ["zig", "cc", "-c", "\xe9.c"]}]')
+    (call,) = read_database(path)
+    assert call.arguments[-1] == "\udce9.c"  # as the file system's names are in Python
+
+
+words = st.text(st.sampled_from("acC+@-/.'\"&;|\\ \0\udce9\ud800=x"), max_size=12)
+values = st.recursive(st.none() | st.booleans() | st.integers() | words, lambda inner: st.lists(inner, max_size=3))
+entries = st.fixed_dictionaries(
+    {"directory": words}, optional={"file": words | values, "command": words, "arguments": values, "output": values}
+)
+
+
+@given(st.lists(entries | values, max_size=3) | st.fixed_dictionaries({"actions": st.lists(entries | values)}))
+def test_any_database_is_steps_or_one_error(tmp_path_factory, content):
+    folder = tmp_path_factory.mktemp("database")
+    try:
+        found = steps(folder, content)
+    except CorpusError:
+        return
+    assert read_build(found, folder) is not None

@@ -1,0 +1,131 @@
+"""A captured build on disk, also where its writing was cut short."""
+
+import dataclasses
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mlgo.corpus.capture.builds import read_build
+from mlgo.corpus.capture.databases import shell_calls
+from mlgo.corpus.capture.extract import Extraction
+from mlgo.corpus.capture.project import write_project
+from mlgo.host.frontend import FrontEnd
+
+NUM_SOURCES = 48
+
+
+class Counting(FrontEnd):
+    """A front end that counts its compiles."""
+
+    compiled = 0
+
+    def compile_to_bitcode(self, root, language, arguments, source, output, profile=None):
+        type(self).compiled += 1
+        super().compile_to_bitcode(root, language, arguments, source, output, profile)
+
+
+@pytest.fixture
+def sources(tmp_path):
+    folder = tmp_path / "sources"
+    folder.mkdir()
+    for number in range(NUM_SOURCES):
+        (folder / f"f{number:03d}.c").write_text(f"int f{number}(int x) {{ return x + {number}; }}\n")
+    (folder / "f007.c").write_text("this is no C\n")
+    return folder
+
+
+@pytest.fixture
+def build(sources):
+    lines = [f"cc -c {path.name}" for path in sorted(sources.iterdir())]
+    return read_build([call for line in lines for call in shell_calls(line, sources)], sources)
+
+
+@pytest.fixture
+def extraction(front_end, tmp_path):
+    Counting.compiled = 0
+    counting = Counting(*(getattr(front_end, field.name) for field in dataclasses.fields(front_end)))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    return Extraction("p", "", counting, scratch, 2)
+
+
+def cut_short(folder, build, extraction, after):
+    left = iter(range(after))
+
+    def done():
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_project(folder, build, extraction, done)
+
+
+def test_what_was_done_is_not_compiled_again_and_the_bytes_are_the_same(build, extraction, tmp_path):
+    whole = write_project(tmp_path / "whole", build, extraction)
+    assert (whole.modules, list(whole.skipped)) == (NUM_SOURCES - 1, ["f007.c"])
+    assert Counting.compiled == NUM_SOURCES
+    cut_short(tmp_path / "cut", build, extraction, 36)
+    assert not (tmp_path / "cut/project.parquet").exists()
+    kept = 16 * len(list((tmp_path / "cut/parts").iterdir()))
+    assert kept >= 16
+    Counting.compiled = 0
+    assert write_project(tmp_path / "cut", build, extraction) == whole
+    assert Counting.compiled == NUM_SOURCES - kept
+    for name in ("project.parquet", "programs.parquet"):
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert not (tmp_path / "cut/parts").exists()
+
+
+def test_parts_with_a_source_that_has_changed_are_compiled_again(build, extraction, sources, tmp_path):
+    cut_short(tmp_path / "cut", build, extraction, 36)
+    kept = 16 * len(list((tmp_path / "cut/parts").iterdir()))
+    (sources / "f007.c").write_text("int now_it_is;\n")
+    Counting.compiled = 0
+    assert write_project(tmp_path / "cut", build, extraction).modules == NUM_SOURCES
+    assert Counting.compiled == NUM_SOURCES - kept + 16
+
+
+def test_parts_that_are_damaged_are_compiled_again(build, extraction, tmp_path):
+    cut_short(tmp_path / "cut", build, extraction, 36)
+    parts = sorted((tmp_path / "cut/parts").iterdir())
+    parts[0].write_bytes(b"damaged")
+    Counting.compiled = 0
+    assert write_project(tmp_path / "cut", build, extraction).modules == NUM_SOURCES - 1
+    assert Counting.compiled == NUM_SOURCES - 16 * (len(parts) - 1)
+
+
+@pytest.mark.slow
+def test_a_capture_that_was_killed_goes_on(build, sources, tmp_path):
+    entries = ",".join(
+        f'{{"directory": "{sources}", "command": "cc -c {path.name}", "file": "{path.name}"}}'
+        for path in sorted(sources.iterdir())
+    )
+    (tmp_path / "compile_commands.json").write_text(f"[{entries}]")
+    command = [
+        Path(sys.executable).with_name("mlgo"),
+        "capture",
+        "--from",
+        tmp_path / "compile_commands.json",
+        "--root",
+        sources,
+        "--name",
+        "p",
+        "-o",
+    ]
+    process = subprocess.Popen([*command, tmp_path / "killed"], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("killed/parts/0*.parquet")):
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "killed/project.parquet").exists()
+    for name in ("killed", "whole"):
+        subprocess.run([*command, tmp_path / name], check=True, capture_output=True)
+    killed, whole = (tmp_path / name / "project.parquet" for name in ("killed", "whole"))
+    assert killed.read_bytes() == whole.read_bytes()
+    assert not [path for path in (tmp_path / "killed").iterdir() if path.name.startswith(".")]

@@ -1,0 +1,113 @@
+"""Real builds under wrappers, with the compilers of this machine."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mlgo.corpus.capture.builds import read_build, without_probes
+from mlgo.corpus.capture.calls import read_calls
+from mlgo.corpus.capture.wrappers import run_build
+from mlgo.errors import ArtifactError, ConfigError
+
+needs = pytest.mark.skipif(not (shutil.which("cc") and shutil.which("make")), reason="needs a C compiler and make")
+
+MAKEFILE = """\
+all: prog lib.so
+%.o: src/%.c
+\t$(CC) -O2 -fPIC -c '$<' -o '$@'
+libb.a: b.o
+\t$(AR) rcs $@ $^
+prog: a.o libb.a
+\t$(CC) a.o -L. -lb -o $@
+lib.so: b.o
+\techo b.o > objects.rsp
+\t$(CC) -shared @objects.rsp -o $@
+\trm objects.rsp
+"""
+
+
+@pytest.fixture
+def project(tmp_path):
+    folder = tmp_path / "a project"
+    (folder / "src").mkdir(parents=True)
+    (folder / "src/a.c").write_text("int helper(int); int main(int n, char **v) { return helper(n) - 1; }\n")
+    (folder / "src/b.c").write_text("int helper(int x) { return x; }\n")
+    (folder / "Makefile").write_text(MAKEFILE)
+    return folder
+
+
+def captured(project, output):
+    return without_probes(read_build(read_calls(output / "records"), project))
+
+
+@needs
+@pytest.mark.parametrize("jobs", ["-j1", "-j4"])
+def test_make(project, tmp_path, jobs):
+    assert run_build(["make", "-s", "-C", str(project), jobs], tmp_path / "out") == 0
+    build = captured(project, tmp_path / "out")
+    assert sorted(unit.name for unit in build.units) == ["src/a.c", "src/b.c"]
+    found = {one.name: [part.units for part in one.parts] for one in build.programs}
+    assert found == {"prog": [("src/a.c",), ("src/b.c",)], "lib.so": [("src/b.c",)]}
+    assert subprocess.run([project / "prog"], check=False).returncode == 0  # the real tools did their work
+
+
+@needs
+def test_a_compiler_of_several_words(project, tmp_path):
+    environment = {**os.environ, "CC": "env NOTHING=1 cc"}
+    assert run_build(["make", "-s", "-C", str(project)], tmp_path / "out", environment) == 0
+    programs = {call.program for call in read_calls(tmp_path / "out/records") if call.tool == "cc"}
+    assert programs == {f"{shutil.which('env')} NOTHING=1 cc"}  # what env started was not recorded again
+
+
+@needs
+def test_what_a_failing_build_did_is_kept(project, tmp_path):
+    (project / "src/b.c").write_text("this is no C\n")
+    assert run_build(["make", "-s", "-k", "-C", str(project)], tmp_path / "out") != 0
+    assert [unit.name for unit in captured(project, tmp_path / "out").units] == ["src/a.c"]
+
+
+@needs
+def test_wrappers_left_in_a_build_folder_go_on_working(project, tmp_path):
+    run_build(["make", "-s", "-C", str(project), "a.o"], tmp_path / "out")
+    shutil.rmtree(tmp_path / "out/records")
+    wrapper = tmp_path / "out/tools/cc"
+    subprocess.run([wrapper, "-c", "src/b.c", "-o", "again.o"], cwd=project, check=True)
+    assert (project / "again.o").exists()
+    assert not (tmp_path / "out/records").exists()
+
+
+@needs
+def test_paths_that_are_no_utf8(project, tmp_path):
+    name = os.fsdecode(b"caf\xe9.c")
+    (project / name).write_text("int x;\n")
+    assert run_build(["sh", "-c", f"cd '{project}' && cc -c caf*.c -o x.o"], tmp_path / "out") == 0
+    (unit,) = captured(project, tmp_path / "out").units
+    assert (unit.name, unit.compile.source) == (r"caf\xe9.c", name)  # tables hold text, the compiler has the bytes
+
+
+def test_a_build_that_is_not_there(tmp_path):
+    with pytest.raises(ConfigError, match="cannot start no-such-build: no such program"):
+        run_build(["no-such-build"], tmp_path / "out")
+
+
+def test_a_compiler_that_is_not_there(tmp_path):
+    with pytest.raises(ConfigError, match="CC=no-such-cc -O: there is no program no-such-cc"):
+        run_build([sys.executable, "-V"], tmp_path / "out", {**os.environ, "CC": "no-such-cc -O"})
+
+
+def test_a_record_that_no_wrapper_wrote(tmp_path):
+    (tmp_path / "1-0").write_bytes(b"cc\0cc\0/\0three\0end\0")
+    with pytest.raises(ArtifactError, match="1-0 is no record of a call"):
+        read_calls(tmp_path)
+    assert Path(tmp_path / "1-0").exists()
+
+
+def test_a_record_that_was_cut_off(tmp_path):
+    (tmp_path / "1-0").write_bytes(b"cc\0cc\0/\x002\0-c\0a")
+    (tmp_path / "2-0").write_bytes(b"cc\0cc\0/\x002\0-c\0a.c\0end\0")
+    (tmp_path / "3-0").write_bytes(b"")
+    assert [call.arguments for call in read_calls(tmp_path)] == [("-c", "a.c")]

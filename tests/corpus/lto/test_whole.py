@@ -1,0 +1,143 @@
+"""Whole programs, merged by the real linker."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mlgo.corpus.build import columns_of
+from mlgo.corpus.lto.forms import in_form
+from mlgo.corpus.lto.merging import full_lto_asks
+from mlgo.corpus.lto.whole import whole_programs
+from mlgo.host.linked import shipped_sizes
+from mlgo.host.module_file import bitcode_of, options_of, with_options
+from mlgo.host.session import compile_plain, compile_under_advice
+from mlgo.host.tasks.advisors import EchoAdvisor
+from mlgo.objects.elf import function_sizes, global_symbols
+from tests.corpus.lto.conftest import LIBRARY, PROGRAM, linked, program_row
+
+
+@pytest.fixture
+def compiled(toolchain, settings, tmp_path):
+    """Compiles the modules of rows to objects, by name."""
+
+    def compile_rows(rows):
+        objects = {}
+        for number, row in enumerate(one for one in rows if not one["skip_reason"]):
+            path = tmp_path / f"{len(list(tmp_path.iterdir()))}-{number}.bc"
+            path.write_bytes(row["bitcode"])
+            objects[row["module"]] = path.with_suffix(".o")
+            compile_plain(toolchain, path, settings, object_path=objects[row["module"]])
+        return objects
+
+    return compile_rows
+
+
+def test_a_linked_file_is_one_module_that_exports_what_others_use(rows, tools, compiled, leaves_nothing):
+    with leaves_nothing():
+        merged, programs = whole_programs(rows, [PROGRAM, LIBRARY], tools)
+    assert {row["module"]: (row["language"], row["skip_reason"]) for row in merged} == {
+        "bin/prog": ("c", ""),
+        "lib.so": ("c++", ""),
+    }
+    assert [program["parts"] for program in programs] == [
+        [{"kind": "object", "modules": ["bin/prog"]}],
+        [{"kind": "object", "modules": ["lib.so"]}],
+    ]
+    objects = compiled(merged)
+    symbols = {name: global_symbols(path.read_bytes()) for name, path in objects.items()}
+    assert symbols["bin/prog"] == ({b"main"}, {b"system_call"})  # unused.c is not taken, never_called is dropped
+    assert symbols["lib.so"] == ({b"visible"}, frozenset())
+    assert set(function_sizes(objects["lib.so"].read_bytes())) == {"visible"}
+
+
+def test_a_program_too_large_is_cut_into_groups_that_link_to_it(rows, tools, compiled):
+    both = program_row("all", "program", [("object", ["main.c", "used.c"])])
+    merged, (program,) = whole_programs(rows, [both], replace(tools, max_instructions=1))
+    assert [row["module"] for row in merged] == ["all#0", "all#1", "api.cpp", "unused.c"]
+    assert [row["skip_reason"][:8] for row in merged] == ["", "", "unlinked", "unlinked"]
+    objects = compiled(merged)
+    assert global_symbols(objects["all#0"].read_bytes()) == ({b"main"}, {b"used"})
+    assert global_symbols(objects["all#1"].read_bytes()) == ({b"used"}, {b"system_call"})
+    separate = shipped_sizes(tools.linker, linked(both), compiled(rows), 60.0)
+    in_groups = shipped_sizes(tools.linker, linked(program), objects, 60.0)
+    assert 0 < in_groups["text"] < separate["text"]  # never_called has gone
+
+
+def test_a_copy_in_two_groups_is_code_in_one(bitcode, rows, tools, compiled, front_end):
+    # Both sources have a copy of twin, which noinline keeps as a function.
+    text = "template <int N> __attribute__((noinline)) int twin(int x) { return x * N + 1; }\nint %s(int x)"
+    first, second = (
+        (text + " { return twin<5>(x) %s; }") % ("one", ""),
+        (text + " { return twin<5>(x) %s; }") % ("two", "+ 7"),
+    )
+    made = []
+    for name, source in (("one.cpp", first), ("two.cpp", second)):
+        columns = columns_of(front_end, bitcode(source, "c++"))
+        made.append({"project": "p", "module": name, "language": "c++", "licence": "", **columns})
+    shared = program_row("both.so", "shared", [("object", ["one.cpp", "two.cpp"])])
+    merged, (program,) = whole_programs(made, [shared], replace(tools, max_instructions=1))
+    objects = compiled(merged)
+    defined = [global_symbols(objects[name].read_bytes())[0] for name in ("both.so#0", "both.so#1")]
+    assert sum(b"_Z4twinILi5EEii" in names for names in defined) == 1
+    assert shipped_sizes(tools.linker, linked(program), objects, 60.0)["text"] > 0
+
+
+def test_options_that_all_sources_share_stay(rows, tools, tmp_path):
+    for row, options in zip(rows, (["-fno-common", "-fPIC"], ["-fPIC"], [], []), strict=True):
+        row["bitcode"] = with_options(row["bitcode"], options)
+    merged, _ = whole_programs(rows, [PROGRAM], tools)
+    (tmp_path / "merged.bc").write_bytes(merged[1]["bitcode"])
+    assert merged[1]["module"] == "bin/prog"
+    assert options_of(tmp_path / "merged.bc") == ("-fPIC",)
+
+
+def test_a_merged_module_asks_and_an_echo_gives_the_plain_object(rows, tools, toolchain, task, settings, tmp_path):
+    merged, _ = whole_programs(rows, [PROGRAM], tools)
+    module = tmp_path / "prog.bc"
+    module.write_bytes(next(row["bitcode"] for row in merged if row["module"] == "bin/prog"))
+    plain = compile_plain(toolchain, module, settings, task=task)
+    echo = compile_under_advice(toolchain, task, module, EchoAdvisor("inlining_default"), settings, with_default=True)
+    assert echo.num_questions == 2  # the calls of used, now in the same module
+    assert echo.object_sha256 == plain.object_sha256
+
+
+def test_programs_that_cannot_be_merged_are_rows_with_a_reason(rows, tools):
+    without_main = program_row("tool", "program", [("object", ["used.c"])])
+    nothing = program_row("none.so", "shared", [("object", ["used.c"])], version_script="{ local: *; };")
+    merged, programs = whole_programs(rows, [without_main, nothing], tools)
+    reasons = {row["module"]: row["skip_reason"] for row in merged}
+    assert (
+        reasons["tool"]
+        == reasons["none.so"]
+        == "link: " + ("nothing is left: no entry point and no export needs any of its functions")
+    )
+    assert [program["parts"] for program in programs] == [[], []]
+
+
+def test_what_runs_at_start_stays_though_nothing_is_exported(bitcode, rows, tools, front_end):
+    text = "extern int seen; struct Plugin { Plugin() { seen = 1; } }; static Plugin plugin;"
+    rows.append({**rows[0], "module": "plugin.cpp", "language": "c++", **columns_of(front_end, bitcode(text, "c++"))})
+    plugin = program_row("plugin.so", "shared", [("object", ["plugin.cpp"])], version_script="{ local: *; };")
+    merged, _ = whole_programs(rows, [plugin], tools)
+    assert {row["module"]: row["skip_reason"] for row in merged}["plugin.so"] == ""
+
+
+def test_the_same_bytes_on_any_number_of_threads(rows, tools):
+    programs = [PROGRAM, LIBRARY]
+    once, again = (whole_programs(rows, programs, replace(tools, num_threads=number)) for number in (1, 4))
+    assert [row["bitcode"] for row in once[0]] == [row["bitcode"] for row in again[0]]
+    assert once[1] == again[1]
+
+
+def test_sources_stay_as_they_are(rows, tools):
+    assert in_form("objects", rows, [PROGRAM], tools) == (rows, [PROGRAM])
+    assert bitcode_of(with_options(rows[0]["bitcode"], ["-fPIC"])) == rows[0]["bitcode"]
+
+
+def test_full_lto_asks_nothing_unless_another_inliner_runs(bitcode, tools, tmp_path):
+    module = bitcode("static int twice(int x) { return 2 * x; } int f(int x) { return twice(x); }")
+    assert not full_lto_asks(tools.linker, [module], tmp_path, 60.0)
+    # Only this pass takes the advisor there (llvm/lib/Passes/PassBuilderPipelines.cpp).
+    with_it = [Path("-mllvm"), Path("-enable-module-inliner"), module]
+    assert full_lto_asks(tools.linker, with_it, tmp_path, 60.0)

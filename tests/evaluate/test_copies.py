@@ -1,0 +1,98 @@
+"""What modules of a project carry together, and sizes by shares through baseline, host and trees."""
+
+from dataclasses import replace
+
+import pytest
+
+from mlgo.base.artifacts import COPIES, write_rows
+from mlgo.corpus.store import Module
+from mlgo.errors import ArtifactError
+from mlgo.evaluate import CompileHost, CompileJob
+from mlgo.evaluate.baseline import Scoring, score_references
+from mlgo.evaluate.copies import Copies
+from mlgo.evaluate.memory import tree_key
+from mlgo.evaluate.scored import load_copies
+from mlgo.evaluate.training import needed_copies
+from mlgo.host.session import compile_plain
+from mlgo.host.tasks.advisors import ConstantAdvisor
+from mlgo.host.tasks.task import get_task
+from mlgo.host.toolchain import Quirks
+from mlgo.objects.comdat import comdat_groups, deduplicated_text
+from mlgo.objects.elf import read_sections, text_size
+from mlgo.pool.trees import ReplayStore
+
+NAMES = ("paths.cpp", "order.cpp", "spanning.cpp")
+MODULES = [Module("graph", name, "c++", "test", f"{number}" * 64) for number, name in enumerate(NAMES)]
+
+
+@pytest.fixture(scope="module")
+def bitcode(sample):
+    return {module.key: sample(module.key) for module in MODULES}
+
+
+@pytest.fixture(scope="module")
+def baseline(toolchain, settings, bitcode, tmp_path_factory):
+    with CompileHost(toolchain, "inline-size", settings, 2) as host:
+        task, folder = get_task("inline-size"), tmp_path_factory.mktemp("objects")
+        return score_references(host, task, Quirks(), MODULES, bitcode, Scoring(True, 0.1, 0), folder)
+
+
+def sizes_of(baseline, advisor: str) -> dict[str, int]:
+    return {row["module"]: row["dedup_bytes"] for row in baseline.scores if row["advisor"] == advisor}
+
+
+def test_the_heuristics_objects_tell_what_is_shared(baseline, bitcode, toolchain, settings, tmp_path):
+    objects = []
+    for module in MODULES:
+        path = tmp_path / f"{module.name}.o"
+        compile_plain(toolchain, bitcode[module.key], settings, object_path=path)
+        objects.append(path.read_bytes())
+    carried = [{signature for signature, _ in comdat_groups(data)} for data in objects]
+    counts = baseline.copies.of("graph/paths.cpp")
+    assert counts == {
+        signature: number
+        for signature in set().union(*carried)
+        if (number := sum(signature in names for names in carried)) > 1
+    }
+    assert set(counts.values()) <= {2, 3}
+    one_copy = deduplicated_text((text_size(read_sections(data)), comdat_groups(data)) for data in objects)
+    by_shares = sum(sizes_of(baseline, "heuristic").values())
+    # Rounding costs less than a byte per group and module; copies differ a little where a module inlined more.
+    assert by_shares == pytest.approx(one_copy, rel=0.01)
+    assert by_shares < 0.95 * sum(text_size(read_sections(data)) for data in objects)
+
+
+def test_hosts_and_trees_give_the_size_that_the_baseline_gave(baseline, bitcode, toolchain, settings, tmp_path):
+    task = get_task("inline-size")
+    store = ReplayStore(tmp_path, tree_key(toolchain, task, settings, baseline.copies))
+    jobs = [CompileJob(one.key, bitcode[one.key], ConstantAdvisor(0), sha256=one.sha256) for one in MODULES]
+    with CompileHost(toolchain, "inline-size", settings, 1, store, baseline.copies) as host:
+        compiled, recalled = host.compile_all(jobs), host.compile_all(jobs)
+        plain = host.compile_all([replace(job, advisor=None) for job in jobs])
+    never, heuristic = sizes_of(baseline, "never"), sizes_of(baseline, "heuristic")
+    for outcomes, expected in ((compiled, never), (recalled, never), (plain, heuristic)):
+        assert [outcome.score("dedup_bytes") for outcome in outcomes] == [expected[name] for name in NAMES]
+    assert [outcome.recalled for outcome in (*compiled, *recalled)] == [False] * 3 + [True] * 3
+
+
+def test_trees_of_other_shares_are_other_trees(toolchain, settings):
+    task = get_task("inline-size")
+    variants = [None, Copies({}), Copies({"graph": {b"a": 2}}), Copies({"graph": {b"a": 3}}), Copies({"g": {b"a": 2}})]
+    folders = [tree_key(toolchain, task, settings, copies).folder for copies in variants]
+    assert len(set(folders)) == len(folders)
+
+
+def test_copies_survive_their_table(tmp_path):
+    copies = Copies({"graph": {b"_Z1av": 2, b"\xff": 3}, "json": {b"_Z1bv": 2}})
+    write_rows(tmp_path / "copies.parquet", copies.rows(), COPIES, {})
+    back = load_copies(tmp_path)
+    assert back == copies
+    assert back.sha256 == copies.sha256
+    assert back.of("graph/src/a.cpp") == {b"_Z1av": 2, b"\xff": 3}
+    assert back.of("nobody/a.cpp") == {}
+
+
+def test_only_the_objective_that_needs_them_reads_copies(settings, tmp_path):
+    assert needed_copies(settings, tmp_path) is None
+    with pytest.raises(ArtifactError, match=r"copies\.parquet is missing"):
+        needed_copies(settings.model_copy(update={"objective": "dedup_bytes"}), tmp_path)

@@ -1,0 +1,164 @@
+"""Trees of functions in front of the real compiler: register eviction with and without them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mlgo.base.seeding import generator
+from mlgo.corpus.store import Module
+from mlgo.errors import ReplayMismatch
+from mlgo.evaluate import CompileHost, CompileJob
+from mlgo.evaluate.candidates import CandidateEvaluator
+from mlgo.evaluate.memory import tree_key
+from mlgo.evaluate.scored import ScoredModule
+from mlgo.host.known import KnownPath
+from mlgo.host.session import compile_under_advice
+from mlgo.host.tasks.advisors import ConstantAdvisor, RecordedAdvisor
+from mlgo.host.tasks.evict import DENSITY, FIRST_LEGAL, LIGHTEST
+from mlgo.policy.features import Normalisation
+from mlgo.policy.network import Architecture
+from mlgo.policy.policy import Policy
+from mlgo.pool.trees import ReplayStore
+from tests.fakes.scores import scores
+from tests.host.test_regalloc_real import TASK, fast, optimized  # noqa: F401
+
+SOURCES = ["matrix/lu.cpp", "lz/match.c"]
+FEATURES = (DENSITY, "is_hint", "nr_broken_hints", "liverange_size", "progress")
+
+
+@pytest.fixture(scope="module")
+def modules(optimized):  # noqa: F811
+    return {source: optimized(source) for source in SOURCES}
+
+
+@pytest.fixture
+def store(toolchain, fast, tmp_path):  # noqa: F811
+    return ReplayStore(tmp_path / "trees", tree_key(toolchain, TASK, fast))
+
+
+def policy() -> Policy:
+    """A linear policy that differs a little from *evict the lightest*."""
+    shape = Architecture((TASK.actions.num_inputs(len(FEATURES)), 1))
+    weights = np.zeros(shape.num_params, np.float32)
+    weights[0] = -1.0
+    scales = Normalisation(FEATURES, np.zeros(len(FEATURES), np.float32), np.ones(len(FEATURES), np.float32))
+    return Policy(TASK.name, scales, shape, weights)
+
+
+def candidates(count: int) -> np.ndarray:
+    """Weights around those of the policy; the second half repeats the first."""
+    start, rng = policy().weights, generator(3, "candidates")
+    some = [start + 0.05 * rng.standard_normal(len(start)) for _ in range(count // 2)]
+    return np.array([*some, *some], np.float32)
+
+
+def sha256(source: str) -> str:
+    return f"{SOURCES.index(source):064x}"
+
+
+def scored(source: str) -> ScoredModule:
+    return ScoredModule(Module("p", source, "c", "train", sha256(source)), scores(1, 1, 1, 10.0), 1)
+
+
+@pytest.mark.parametrize("num_workers", [pytest.param(1, marks=pytest.mark.slow), 2])
+def test_rewards_are_bit_identical_with_fewer_compiles(toolchain, fast, modules, store, num_workers, leaves_nothing):  # noqa: F811
+    weights, some = candidates(6), [scored(source) for source in SOURCES]
+    bitcode = {one.module.key: modules[one.module.name] for one in some}
+    rewards = []
+    with leaves_nothing():
+        for trees in (None, store):
+            with CompileHost(toolchain, TASK.name, fast, num_workers, trees) as host:
+                evaluator = CandidateEvaluator(host, policy(), bitcode, "spill_cost")
+                rewards.append([evaluator.rewards(weights, some) for _ in range(2)])
+    assert np.isfinite(rewards[0]).all()
+    np.testing.assert_array_equal(rewards[0], rewards[1])
+    assert len(np.unique(rewards[0])) > len(SOURCES)
+    assert host.num_asked == 24
+    assert host.num_asked - host.num_compiled >= 12  # all of the second time, at least
+    assert 0 < host.num_known_questions < host.num_questions
+
+
+def test_costs_of_functions_that_were_never_compiled_together(toolchain, fast, modules, store):  # noqa: F811
+    """Half of the functions as one policy has them, half as another: known at once, and what a compile gives."""
+    one, other = LIGHTEST, FIRST_LEGAL
+    source, module = SOURCES[0], modules[SOURCES[0]]
+    jobs = [CompileJob(source, module, advisor, sha256=sha256(source), record=True) for advisor in (one, other)]
+    with CompileHost(toolchain, TASK.name, fast, 1, store) as host:
+        results = [outcome.result for outcome in host.compile_all(jobs)]
+    assert results[0].contexts != results[1].contexts or results[0].answers != results[1].answers
+    header, trees = store.load(sha256(source))
+    walks = [trees.walk(advisor.decide_for(header)) for advisor in (one, other)]
+    mixed = [walks[place % 2][place] for place in range(len(trees.by_context))]
+    expected = tuple(costs for walk in mixed for costs in walk.leaf.spills)
+    assert expected not in [result.spills for result in results]
+    answers = b"".join(walk.answers.tobytes() for walk in mixed)
+    path = trees.path_of(header, mixed)
+    for known in (None, path):
+        found = compile_under_advice(toolchain, TASK, module, RecordedAdvisor(answers), fast, known=known)
+        assert (found.spills, found.answers) == (expected, answers)
+    turned = replace(path, contexts=path.contexts[::-1])
+    with pytest.raises(ReplayMismatch, match="context 0 is"):
+        compile_under_advice(toolchain, TASK, module, RecordedAdvisor(answers), fast, known=turned)
+
+
+def test_recorded_compiles_are_whole_though_known_questions_are_answered_in_advance(
+    toolchain,
+    fast,  # noqa: F811
+    modules,
+    store,
+):
+    """Observations, answers and costs, as guarded, of compiles of which more and more is known; sizes are compiled."""
+    source, module = SOURCES[0], modules[SOURCES[0]]
+    plain = [policy().with_weights(weights) for weights in candidates(4)]
+    with CompileHost(toolchain, TASK.name, fast, 1, store) as host:
+        for advisor in plain:
+            expected = compile_under_advice(toolchain, TASK, module, advisor, fast, record=True)
+            (outcome,) = host.compile_all([CompileJob(source, module, advisor, sha256=sha256(source), record=True)])
+            found = outcome.result
+            assert not outcome.recalled
+            assert found.num_repaired_observations == expected.num_repaired_observations
+            same = {"seconds": 0.0}
+            assert replace(found, **same) == replace(expected, **same)
+            assert outcome.score("spill_cost") == expected.scores["spill_cost"]
+            assert outcome.score("text_bytes") == expected.scores["text_bytes"]
+        job = CompileJob(source, module, plain[0], sha256=sha256(source), costs_only=True)
+        (recalled,) = host.compile_all([job])
+        first = compile_under_advice(toolchain, TASK, module, plain[0], fast)
+    assert (recalled.recalled, recalled.reason, recalled.result.object_sha256) == (True, "", "")
+    assert (recalled.result.spills, recalled.result.num_questions) == (first.spills, first.num_questions)
+    assert recalled.score("spill_cost") == first.scores["spill_cost"]
+    for size in ("text_bytes", "exec_bytes"):
+        with pytest.raises(ValueError, match=f"{size} of this compile is not known"):
+            recalled.score(size)
+    assert 0 < host.num_known_questions < host.num_questions
+
+
+def test_a_known_question_right_after_unknown_ones(toolchain, fast, modules):  # noqa: F811
+    """Its answer goes out at once, though it comes in one piece with the end of the function before."""
+    module, advisor = modules[SOURCES[0]], LIGHTEST
+    first = compile_under_advice(toolchain, TASK, module, advisor, fast, record=True)
+    whole = first.known_path().contexts
+    answers = len(first.answers) // first.num_questions
+    for every in (2, 3):
+        partly = [
+            one
+            if place % every == 0
+            else replace(one, checks=one.checks[:1], answers=one.answers[:answers], is_whole=False)
+            for place, one in enumerate(whole)
+        ]
+        again = compile_under_advice(toolchain, TASK, module, advisor, fast, known=KnownPath(tuple(partly)))
+        assert (again.object_sha256, again.answers) == (first.object_sha256, first.answers)
+        assert again.spills == first.spills
+
+
+def test_illegal_answers_are_left_to_the_guard(toolchain, fast, modules, store):  # noqa: F811
+    """They would crash the compiler if they were sent ahead."""
+    module, illegal = modules[SOURCES[1]], ConstantAdvisor(77)
+    expected = compile_under_advice(toolchain, TASK, module, illegal, fast)
+    assert expected.num_repaired_answers == expected.num_questions > 0
+    job = CompileJob("m", module, illegal, sha256=sha256(SOURCES[1]))
+    with CompileHost(toolchain, TASK.name, fast, 1, store) as host:
+        for _ in range(2):
+            (outcome,) = host.compile_all([job])
+            assert replace(outcome.result, seconds=0.0) == replace(expected, seconds=0.0)

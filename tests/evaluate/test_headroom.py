@@ -1,0 +1,310 @@
+"""Search for smaller code, with the real compiler, on modules whose every compile is known."""
+
+import itertools
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mlgo.base.artifacts import HEADROOM, SCORES, write_rows
+from mlgo.base.config import HeadroomConfig
+from mlgo.base.seeding import generator
+from mlgo.corpus.store import Module
+from mlgo.errors import ArtifactError
+from mlgo.evaluate import CompileHost, CompileJob
+from mlgo.evaluate.flips import measure_flips
+from mlgo.evaluate.headroom import SOLE_CALL_FEATURE, VARIANTS, measure_headroom
+from mlgo.evaluate.memory import tree_key
+from mlgo.evaluate.scored import ScoredModule
+from mlgo.evaluate.search import MODULE_WIDE, ask_trees, doubt_of, run_searches, search
+from mlgo.host.session import compile_plain, compile_under_advice
+from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
+from mlgo.policy.features import Normalisation
+from mlgo.policy.network import Architecture
+from mlgo.policy.overrides import OverridingAdvisor
+from mlgo.policy.policy import Policy
+from mlgo.pool.trees import ReplayStore
+
+ONE_FLIP = """
+int sink(int, int);
+static int often(int a) { return sink(a, 1) ^ sink(a, 2) ^ sink(a, 3) ^ sink(a, 4); }
+static int once(int a) { return sink(a, 5) - sink(a, 6) - sink(a, 7); }
+int g(int a) { return often(a) + once(a); }
+int h(int a) { return often(a + 7) + 2; }
+int k(int a) { return often(a * 3) + 3; }
+"""
+"""Four calls. Inlining the only call of ``once`` removes that function; a copy of ``often`` costs more than a call."""
+
+ALL_TOGETHER = """
+int sink(int);
+static int pick(int a, int mode) {
+  switch (mode) {
+  case 0: return sink(a) + sink(a + 1) + sink(a + 2);
+  case 1: return sink(a * 3) - sink(a * 5) - sink(a * 7);
+  case 2: return sink(a ^ 9) ^ sink(a ^ 11) ^ sink(a ^ 13);
+  default: return a;
+  }
+}
+int g(int a) { return pick(a, 3); }
+int h(int a) { return pick(a, 0); }
+int k(int a) { return pick(a, 1); }
+int l(int a) { return pick(a, 2); }
+"""
+"""Four calls of one function. Each copy keeps one case, so inlining all four pays, and three of four does not: the
+heuristic stops at one."""
+
+ECHO = EchoAdvisor("inlining_default")
+NO_PROMISE = lambda header, observations, answers: np.zeros(len(answers))  # noqa: E731
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the searches of one test share."""
+
+    host: CompileHost
+    store: ReplayStore
+    modules: list[ScoredModule]
+    paths: dict
+
+    def job(self, number, advisor):
+        module = self.modules[number].module
+        return CompileJob(module.key, self.paths[module.key], advisor, sha256=module.sha256)
+
+    def search(self, number, starts, budget, flips=4, promise=NO_PROMISE, seed=0):
+        one = self.modules[number].module
+        starts = [OverridingAdvisor(start, ignored=MODULE_WIDE) for start in starts]
+        return search(
+            starts, ask_trees(self.store, one.sha256), promise, "text_bytes", budget, flips, generator(seed, "test")
+        )
+
+
+@pytest.fixture(scope="module")
+def paths(front_end, tmp_path_factory):
+    """Bitcode of both modules."""
+    folder, found = tmp_path_factory.mktemp("headroom"), {}
+    for name, text in (("one", ONE_FLIP), ("all", ALL_TOGETHER)):
+        (folder / f"{name}.c").write_text(text)
+        found[f"hand/{name}"] = folder / f"{name}.bc"
+        front_end.compile_to_bitcode(folder, "c", ["-std=c11", "-nostdinc"], f"{name}.c", found[f"hand/{name}"])
+    return found
+
+
+@pytest.fixture(scope="module")
+def modules(toolchain, settings, paths):
+    """Both modules with their sizes under the heuristic."""
+    found = []
+    for number, key in enumerate(paths):
+        plain = compile_plain(toolchain, paths[key], settings)
+        module = Module(*key.split("/"), "c", "test", f"{number}" * 64)
+        found.append(ScoredModule(module, {**plain.scores, "dedup_bytes": plain.scores["text_bytes"]}, 4))
+    return found
+
+
+@pytest.fixture(scope="module")
+def sizes(toolchain, task, settings, paths):
+    """Text of both modules under all sixteen ways to answer: ``sizes[number][answers]``."""
+    ways = {bits: RecordedAdvisor(np.array(bits).tobytes()) for bits in itertools.product((0, 1), repeat=4)}
+    return [
+        {
+            bits: compile_under_advice(toolchain, task, path, way, settings).scores["text_bytes"]
+            for bits, way in ways.items()
+        }
+        for path in paths.values()
+    ]
+
+
+@pytest.fixture
+def setting_with(toolchain, task, settings, modules, paths, tmp_path):
+    """Make a setting with some number of workers and trees of its own."""
+
+    @contextmanager
+    def make(num_workers):
+        store = ReplayStore(tmp_path / f"trees{num_workers}", tree_key(toolchain, task, settings))
+        with CompileHost(toolchain, task.name, settings, num_workers, store) as host:
+            yield Setting(host, store, modules, paths)
+
+    return make
+
+
+@pytest.fixture
+def setting(setting_with):
+    with setting_with(1) as made:
+        yield made
+
+
+def test_one_flip_is_found_that_gives_the_smallest_of_all(setting, sizes):
+    (result,) = run_searches(setting.host, [setting.search(0, [ConstantAdvisor(0)], 30)], setting.job)
+    assert sizes[0][0, 1, 0, 0] == min(sizes[0].values()) < sizes[0][0, 0, 0, 0]
+    assert result.best.result.scores["text_bytes"] == sizes[0][0, 1, 0, 0]
+
+
+def test_the_heuristic_is_beaten(setting, sizes):
+    starts = [ConstantAdvisor(0), ConstantAdvisor(1)]
+    (_, result) = run_searches(setting.host, [setting.search(i, starts, 20) for i in (0, 1)], setting.job)
+    assert sizes[1][1, 1, 1, 1] == min(sizes[1].values()) < setting.modules[1].scores["text_bytes"]
+    assert result.best.result.scores["text_bytes"] == sizes[1][1, 1, 1, 1]
+
+
+def test_the_most_promising_flip_comes_first(setting, sizes):
+    for question, expected in ((0, (0, 0, 0, 0)), (1, (0, 1, 0, 0))):  # the first makes it larger, the second smaller
+
+        def promise(header, observations, answers, question=question):
+            assert observations.shape == (4, len(header.features))
+            return np.arange(4) == question
+
+        one = setting.search(0, [ConstantAdvisor(0)], 2, promise=promise)
+        (result,) = run_searches(setting.host, [one], setting.job)
+        assert result.best.result.scores["text_bytes"] == sizes[0][expected]
+        assert result.num_compiles == 2
+
+
+@pytest.mark.parametrize("budget", [1, 2, 3, 5])
+def test_the_budget_is_kept(budget, setting):
+    jobs = []
+
+    def job(number, advisor):
+        jobs.append(advisor)
+        return setting.job(number, advisor)
+
+    starts = [ConstantAdvisor(0), ConstantAdvisor(1)]
+    (result,) = run_searches(setting.host, [setting.search(0, starts, budget)], job)
+    assert result.num_compiles == len(jobs) == budget
+    assert len(result.start) == min(budget, 2)
+
+
+def test_a_search_ends_when_nothing_is_left_to_try(setting):
+    (result,) = run_searches(setting.host, [setting.search(0, [ConstantAdvisor(0)], 1000)], setting.job)
+    assert result.num_compiles < 60  # sixteen ways to answer, some met in more than one pass
+
+
+def test_failed_compiles_are_passed_over(setting, sizes, tmp_path):
+    broken = tmp_path / "broken.bc"
+    broken.write_bytes(b"BC\xc0\xde nonsense")
+    num_failed = 0
+
+    def job(number, advisor):
+        nonlocal num_failed
+        made = setting.job(number, advisor)
+        if advisor.base == ConstantAdvisor(1) or len(advisor.answers) == 2:
+            num_failed += 1
+            return CompileJob(made.module, broken, advisor)
+        return made
+
+    starts = [ConstantAdvisor(1), ConstantAdvisor(0)]
+    (result,) = run_searches(setting.host, [setting.search(0, starts, 30)], job)
+    assert [outcome.failure for outcome in result.start] == ["exit", ""]
+    assert result.best.result.scores["text_bytes"] == min(sizes[0].values())
+    assert num_failed > 1
+    (hopeless,) = run_searches(setting.host, [setting.search(0, starts[:1], 30)], job)
+    assert (hopeless.best, hopeless.num_compiles) == (None, 1)
+
+
+def test_a_pruned_tree_is_said(setting):
+    with pytest.raises(ArtifactError, match="pruned"):
+        ask_trees(setting.store, "9" * 64)(OverridingAdvisor(ConstantAdvisor(0)))
+
+
+def test_doubt(setting):
+    """A linear policy on one feature, whose logit is log(1 + x) - log(11)."""
+    setting.host.compile_all([setting.job(0, ConstantAdvisor(0))])
+    header, _ = setting.store.load(setting.modules[0].module.sha256)
+    column = header.index("cost_estimate")
+    observations = np.zeros((3, len(header.features)), np.int64)
+    observations[:, column] = [0, 9, 99]  # logits -2.40, -0.10, +2.21
+    doubt = doubt_of(policy_of("cost_estimate", [1.0, -np.log(11.0)]))
+    np.testing.assert_allclose(doubt(header, observations, np.array([0, 0, 1])), [-2.398, -0.095, -2.207], atol=1e-3)
+    np.testing.assert_allclose(doubt(header, observations, np.array([1, 1, 0])), [2.398, 0.095, 2.207], atol=1e-3)
+
+
+def policy_of(feature, weights):
+    scaling = Normalisation((feature,), np.zeros(1, np.float32), np.ones(1, np.float32))
+    return Policy("inline-size", scaling, Architecture((1, 1)), np.array(weights, np.float32))
+
+
+NEVER = policy_of("cost_estimate", [0.0, -1.0])
+CONFIG = HeadroomConfig(splits=["test"], modules=2, max_questions=10, budget=25, flips_per_round=3, known_trees=False)
+SCORED = pa.Table.from_pylist(
+    [
+        {
+            "project": "hand",
+            "module": name,
+            "advisor": "random",
+            "exec_bytes": 11,
+            "text_bytes": 22,
+            "num_questions": 4,
+            "truncated": False,
+            "object_sha256": "",
+            "failure": "",
+            "message": "",
+        }
+        for name in ("one", "all")
+    ],
+    SCORES,
+)
+
+
+def headroom_of(setting, config=CONFIG):
+    return measure_headroom(
+        setting.host, setting.store, setting.modules, setting.paths, SCORED, [NEVER], config, "text_bytes", 0
+    )
+
+
+def test_rows(setting, sizes, tmp_path):
+    rows = headroom_of(setting)
+    write_rows(tmp_path / "headroom.parquet", rows, HEADROOM, {})
+    found = {(row["module"], row["variant"]): row for row in rows}
+    assert list(found) == [(name, v) for name in ("one", "all") for v in VARIANTS if v != "trees"]
+    for number, name in enumerate(("one", "all")):
+        text = {variant: found[name, variant]["text_bytes"] for variant in VARIANTS if variant != "trees"}
+        assert text["heuristic"] == setting.modules[number].scores["text_bytes"]
+        assert text["random"] == 22
+        assert text["never"] == sizes[number][0, 0, 0, 0]
+        assert text["always"] == sizes[number][1, 1, 1, 1]
+        assert text["search"] == min(sizes[number].values())
+    assert found["one", "single-call"]["text_bytes"] == sizes[0][0, 1, 0, 0]
+    counts = {variant: found["one", variant]["num_compiles"] for variant in ("heuristic", "random", "never")}
+    assert counts == {"heuristic": 0, "random": 0, "never": 1}
+    assert all(found[name, "search"]["num_compiles"] <= 25 for name in ("one", "all"))
+
+
+def test_single_calls_are_those_whose_callee_has_no_other_use(setting, toolchain, task, settings):
+    advisor = EchoAdvisor(SOLE_CALL_FEATURE)
+    result = compile_under_advice(toolchain, task, setting.paths["hand/one"], advisor, settings)
+    assert np.frombuffer(result.answers, np.int64).tolist() == [0, 1, 0, 0]
+
+
+def test_results_do_not_depend_on_workers_or_trees(setting, setting_with):
+    once = headroom_of(setting)
+    assert headroom_of(setting) == once  # all recalled
+    with setting_with(2) as other:
+        assert headroom_of(other) == once
+
+
+def test_known_trees_are_a_start(setting, sizes):
+    best = min(sizes[1].values())
+    setting.host.compile_all([setting.job(1, ConstantAdvisor(1))])
+    rows = headroom_of(setting, CONFIG.model_copy(update={"known_trees": True, "budget": 5}))
+    found = {(row["module"], row["variant"]): row for row in rows}
+    assert ("one", "trees") not in found
+    assert (found["all", "trees"]["text_bytes"], found["all", "trees"]["num_compiles"]) == (best, 0)
+    assert found["all", "search"]["text_bytes"] == best
+
+
+def test_single_flips_are_compiles_with_one_answer_turned(setting, modules, paths, task, sizes, toolchain, settings):
+    """The calls of `ONE_FLIP` differ in all they hold, so each flip is one of the sixteen ways to answer."""
+    scaling = Normalisation(("callee_users",), np.zeros(1, np.float32), np.ones(1, np.float32))
+    policy = Policy(task.name, scaling, Architecture((1, 1)), np.array([1.0, -1.0], np.float32))  # log(1 + users) - 1
+    flips = measure_flips(setting.host, task, policy, modules[:1], paths, "text_bytes", 10, 0)
+    echo = compile_under_advice(toolchain, task, paths["hand/one"], ECHO, settings, with_default=True)
+    plain = np.frombuffer(echo.answers, np.int64)
+    assert sum(one.times for one in flips) == len(plain) == 4
+    for one in flips:
+        turned = plain.copy()
+        turned[one.question] ^= 1
+        assert (one.inlined, one.before) == (bool(plain[one.question]), sizes[0][tuple(plain.tolist())])
+        if one.times == 1:
+            assert one.change == sizes[0][tuple(turned.tolist())] - one.before
+    assert {round(one.logit, 3) for one in flips} <= {round(float(np.log1p(users)) - 1.0, 3) for users in (1, 2, 3)}
+    assert len(measure_flips(setting.host, task, policy, modules, paths, "text_bytes", 1, 0)) == 2

@@ -1,0 +1,179 @@
+"""Response trees in front of the real compiler."""
+
+import dataclasses
+import hashlib
+
+import numpy as np
+import pytest
+
+from mlgo.base.config import load_config
+from mlgo.base.seeding import generator
+from mlgo.base.types import TensorSpec
+from mlgo.errors import ReplayMismatch
+from mlgo.evaluate import CompileHost, CompileJob
+from mlgo.evaluate.copies import Copies
+from mlgo.evaluate.memory import TreeMemory, tree_key
+from mlgo.host.known import KnownContext, KnownPath
+from mlgo.host.session import compile_under_advice
+from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
+from mlgo.host.tasks.inline import random_inliner
+from mlgo.host.tasks.task import Setting, get_task
+from mlgo.policy.features import Normalisation
+from mlgo.policy.network import Architecture
+from mlgo.policy.policy import Policy
+from mlgo.pool.trees import ReplayStore, TreeKey
+from tests.conftest import almost
+from tests.pipeline.conftest import ROOT
+
+TASK = get_task("inline-size")
+SETTINGS = load_config(ROOT / "config/config.yaml").compile
+
+
+@pytest.fixture(scope="module")
+def module(toolchain, tmp_path_factory):
+    """Bitcode of a sample with a few hundred questions."""
+    from mlgo.host.frontend import FrontEnd
+
+    folder = tmp_path_factory.mktemp("memory")
+    flags = ["-std=c++17", "-fno-exceptions", "-fno-rtti"]
+    FrontEnd(toolchain, SETTINGS, folder).compile_to_bitcode(
+        ROOT / "data/sample/json", "c++", flags, "parser.cpp", folder / "module.bc"
+    )
+    return folder / "module.bc"
+
+
+@pytest.fixture(scope="module")
+def never(toolchain, module):
+    return compile_under_advice(toolchain, TASK, module, ConstantAdvisor(0), SETTINGS, record=True)
+
+
+def policies(header, count: int) -> list[Policy]:
+    names = tuple(spec.name for spec in header.features)
+    ones = np.ones(len(names), np.float32)
+    shape = Architecture((len(names), 1))
+    rng = generator(7, "policies")
+    base = rng.standard_normal(shape.num_params)
+    return [
+        Policy(
+            TASK.name,
+            Normalisation(names, 0 * ones, ones),
+            shape,
+            (base + 0.05 * rng.standard_normal(shape.num_params)).astype(np.float32),
+        )
+        for _ in range(count)
+    ]
+
+
+def known_path(result, num_known: int) -> KnownPath:
+    (whole,) = result.known_path().contexts
+    return KnownPath((KnownContext("", whole.checks[:num_known], whole.answers[: 8 * num_known]),))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
+def test_answers_given_in_advance_change_nothing(toolchain, module, never, share):
+    num_known = round(share * never.num_questions)
+    again = compile_under_advice(
+        toolchain, TASK, module, ConstantAdvisor(0), SETTINGS, record=True, known=known_path(never, num_known)
+    )
+    assert again.object_sha256 == never.object_sha256
+    assert again.answers == never.answers
+    assert again.observations == never.observations[num_known * never.header.payload_bytes :]
+
+
+def test_another_question_than_the_known_one_is_a_hard_error(toolchain, module, never):
+    (context,) = known_path(never, 20).contexts
+    checks = [check ^ (number == 13) for number, check in enumerate(context.checks)]
+    path = KnownPath((dataclasses.replace(context, checks=tuple(checks)),))
+    with pytest.raises(ReplayMismatch, match="question 13"):
+        compile_under_advice(toolchain, TASK, module, ConstantAdvisor(0), SETTINGS, known=path)
+
+
+def test_a_compile_that_ends_before_its_known_questions_is_a_hard_error(toolchain, module, never):
+    (path,) = known_path(never, never.num_questions).contexts
+    longer = KnownPath((KnownContext("", (*path.checks, 1), path.answers + bytes(8)),))
+    with pytest.raises(ReplayMismatch, match="known questions"):
+        compile_under_advice(toolchain, TASK, module, ConstantAdvisor(0), SETTINGS, known=longer)
+
+
+def test_same_results_with_fewer_compiles(toolchain, module, never, tmp_path):
+    store = ReplayStore(tmp_path, TreeKey("c", "t", TASK.name, "-Oz", SETTINGS.size_stop_factor))
+    candidates = policies(never.header, 12)
+    jobs = [CompileJob("m", module, policy, sha256="5" * 64) for policy in candidates]
+    plain = [compile_under_advice(toolchain, TASK, module, policy, SETTINGS) for policy in candidates]
+    with CompileHost(toolchain, TASK.name, SETTINGS, 2, store) as host:
+        first, second = host.compile_all(jobs), host.compile_all(jobs)
+    for expected, one, two in zip(plain, first, second, strict=True):
+        for outcome in (one, two):
+            assert outcome.result.object_sha256 == expected.object_sha256
+            assert outcome.result.answers == expected.answers
+            assert outcome.result.contexts == expected.contexts
+            assert outcome.score("text_bytes") == expected.scores["text_bytes"]
+    assert all(outcome.recalled for outcome in second)
+    distinct = len({result.answers for result in plain})
+    assert distinct <= host.num_compiled <= distinct + 1  # two workers may meet on the same path once
+    assert sum(outcome.recalled for outcome in (*first, *second)) == 24 - host.num_compiled
+    assert host.num_asked == 24
+    assert host.num_known_questions > 0
+
+
+def test_advisors_that_look_at_more_than_the_observation_are_compiled(toolchain, module, tmp_path):
+    store = ReplayStore(tmp_path, TreeKey("c", "t", TASK.name, "-Oz", 4.0))
+    echo = CompileJob("m", module, EchoAdvisor("inlining_default"), with_default=True, sha256="5" * 64)
+    random = CompileJob("m", module, random_inliner(Setting(1, "m", 0.5, "")), sha256="5" * 64)
+    with CompileHost(toolchain, TASK.name, SETTINGS, 1, store) as host:
+        for _ in range(2):
+            assert not any(outcome.recalled for outcome in host.compile_all([echo, random]))
+    assert list(tmp_path.rglob("*.tree")) == []
+
+
+def test_a_compile_whose_object_is_wanted_is_not_recalled(toolchain, module, never, tmp_path):
+    store = ReplayStore(tmp_path / "trees", TreeKey("c", "t", TASK.name, "-Oz", SETTINGS.size_stop_factor))
+    job = CompileJob("m", module, policies(never.header, 1)[0], sha256="5" * 64)
+    with CompileHost(toolchain, TASK.name, SETTINGS, 1, store) as host:
+        (first,) = host.compile_all([job])
+        (second,) = host.compile_all([dataclasses.replace(job, object_path=tmp_path / "m.o")])
+        (third,) = host.compile_all([job])
+    assert [first.recalled, second.recalled, third.recalled] == [False, False, True]
+    assert hashlib.sha256((tmp_path / "m.o").read_bytes()).hexdigest() == first.result.object_sha256
+
+
+def test_batched_decisions_equal_single_ones(never):
+    header = never.header
+    rows = np.frombuffer(never.observations, np.uint8).reshape(-1, header.payload_bytes)
+    for policy in policies(header, 5):
+        respond = policy.respond_to(header)
+        single = [int.from_bytes(respond(row.tobytes()), "little") for row in rows]
+        assert policy.decide_for(header)(rows).tolist() == single
+    assert dataclasses.is_dataclass(never)
+
+
+def test_continuous_answers_are_compiled_every_time_and_not_kept(never, module, tmp_path):
+    memory = TreeMemory(ReplayStore(tmp_path, TreeKey("c" * 64, "t", TASK.name, "-Oz", 4.0)))
+    priority = TensorSpec("priority", np.dtype(np.float32), (1,))
+    answers = np.full(never.num_questions, 0.5, np.float32).tobytes()
+    continuous = dataclasses.replace(never, header=dataclasses.replace(never.header, advice=priority), answers=answers)
+    job = CompileJob("m", module, ConstantAdvisor(0), sha256="5" * 64)
+    asked = memory.recall(job)
+    assert (asked.result, asked.job.known) == (None, None)
+    memory.keep(asked.job, continuous)
+    assert memory.recall(job).job == job  # from now on not even recorded
+    assert list(tmp_path.rglob("*.tree")) == []
+
+
+def test_everything_that_decides_a_compile_is_part_of_the_key(toolchain):
+    settings = SETTINGS.model_copy(update={"optimization": "-Oz", "size_stop_factor": 4.0})
+    other_flags = dataclasses.replace(TASK, mode_flags=(*TASK.mode_flags, "-mllvm", "-another-option"))
+    keys = [
+        tree_key(toolchain, TASK, settings),
+        tree_key(toolchain, TASK, settings.model_copy(update={"size_stop_factor": 2.0})),
+        tree_key(toolchain, TASK, settings.model_copy(update={"optimization": "-O2"})),
+        tree_key(toolchain, other_flags, settings),
+        tree_key(toolchain, get_task("regalloc-evict"), settings),
+        tree_key(dataclasses.replace(toolchain, target="aarch64-linux-gnu"), TASK, settings),
+        tree_key(toolchain, TASK, settings, Copies({"p": {b"group": 2}})),
+        tree_key(toolchain, TASK, settings, Copies({"p": {b"group": 3}})),
+    ]
+    assert len({key.folder for key in keys}) == len(keys)
+    assert dataclasses.replace(keys[0], compiler_sha256=almost(toolchain.sha256)).folder != keys[0].folder
+    longer = settings.model_copy(update={"compile_timeout_s": 99.0, "answer_timeout_s": 9.0})
+    assert tree_key(toolchain, TASK, longer) == keys[0]  # deadlines change no result

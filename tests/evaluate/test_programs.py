@@ -1,0 +1,86 @@
+"""Programs built under advisors, with the real compiler, linker and valgrind."""
+
+from dataclasses import replace
+
+import pytest
+
+from mlgo.errors import CorpusError, ToolchainError
+from mlgo.evaluate import CompileHost
+from mlgo.evaluate.programs import NO_VALGRIND, Running, build_programs, measure_programs
+from mlgo.host.counting import find_valgrind
+from mlgo.host.frontend import FrontEnd
+from mlgo.host.session import compile_plain
+from mlgo.host.tasks.evict import FIRST_LEGAL, LIGHTEST
+from mlgo.host.tasks.task import get_task
+from mlgo.host.toolchain import find_linker
+from tests.conftest import REPOSITORY
+
+TASK = get_task("regalloc-evict")
+
+
+@pytest.fixture
+def fast(settings):
+    return settings.model_copy(update={"objective": "spill_cost", "optimization": "-O2"})
+
+
+@pytest.fixture
+def front_end(toolchain, fast, zig_cache, monkeypatch):
+    monkeypatch.chdir(REPOSITORY)
+    return FrontEnd(toolchain, fast, zig_cache, TASK)
+
+
+def test_one_program_under_three_contenders(toolchain, fast, front_end, zig_cache, tmp_path, leaves_nothing):
+    try:
+        valgrind = find_valgrind()
+    except ToolchainError as error:
+        pytest.skip(str(error))
+    running = Running(find_linker(), valgrind, toolchain.target, zig_cache, 120.0, 2)
+    (program,) = build_programs([REPOSITORY / "config/programs/json.yaml"], front_end, tmp_path, 1)
+    programs = [program, replace(program, name="wrong", expected=b"something else")]
+    programs.append(replace(program, name="broken", modules=(program.modules[0], tmp_path / "missing.bc")))
+    contenders = {
+        "heuristic": lambda name: None,
+        "lightest": lambda name: LIGHTEST,
+        "first": lambda name: FIRST_LEGAL,
+    }
+    with leaves_nothing(), CompileHost(toolchain, TASK.name, fast, 2) as host:
+        rows = measure_programs(host, running, programs, contenders, tmp_path)
+    by_pair = {(row["program"], row["contender"]): row for row in rows}
+    assert list(by_pair) == [(one.name, name) for one in programs for name in contenders]
+    plain, first = by_pair["json", "heuristic"], by_pair["json", "first"]
+    assert all(by_pair["json", name]["right"] for name in contenders)
+    assert not any(by_pair["wrong", name]["right"] for name in contenders)
+    assert first["spill_cost"] > plain["spill_cost"] > 0
+    assert first["instructions"] != plain["instructions"]
+    assert 5e6 < plain["instructions"] < 10e6
+    assert plain["text_bytes"] > 1000
+    for name in contenders:
+        assert by_pair["broken", name]["failure"] == "exit"
+        assert "instructions" not in by_pair["broken", name]
+
+
+def test_what_is_no_program(front_end, tmp_path):
+    recipe = tmp_path / "lz.yaml"
+    recipe.write_text((REPOSITORY / "config/corpora/sample/lz.yaml").read_text())
+    with pytest.raises(CorpusError, match=r"^lz is no program: there is no data/sample/lz/expected\.txt"):
+        build_programs([recipe], front_end, tmp_path, 1)
+
+
+def test_levels_stand_beside_contenders_and_without_valgrind_nothing_runs(toolchain, settings, tmp_path, monkeypatch):
+    monkeypatch.chdir(REPOSITORY)
+    there = settings.model_copy(update={"optimization": "-O2"})
+    recipes = [REPOSITORY / "config/programs/hash.yaml"]
+    programs, faster = (
+        build_programs(recipes, FrontEnd(toolchain, how, tmp_path / "cache"), tmp_path / how.optimization, 1)
+        for how in (settings, there)
+    )
+    never = get_task("inline-size").references.passive
+    contenders = {"heuristic": lambda name: None, "never": lambda name: never}
+    running = Running(find_linker(), None, toolchain.target, tmp_path / "cache", 120.0, 1)
+    with CompileHost(toolchain, "inline-size", settings, 1) as host:
+        rows = measure_programs(host, running, programs, contenders, tmp_path, {"-O2": faster})
+    assert [(row["program"], row["contender"]) for row in rows] == [("hash", one) for one in (*contenders, "-O2")]
+    assert {(row["failure"], row["message"]) for row in rows} == {("valgrind", NO_VALGRIND)}
+    plain, _, at_o2 = (row["text_bytes"] for row in rows)
+    objects = [compile_plain(toolchain, module, there).scores["text_bytes"] for module in faster[0].modules]
+    assert at_o2 == sum(objects) > plain

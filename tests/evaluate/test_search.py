@@ -1,0 +1,138 @@
+"""The order of a search's compiles, on modules whose size is a formula of the answers."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mlgo.base.seeding import generator
+from mlgo.base.types import TensorSpec
+from mlgo.evaluate import CompileOutcome
+from mlgo.evaluate.search import search
+from mlgo.host.log import Header
+from mlgo.host.session import CompileResult, Credit
+from mlgo.host.tasks.advisors import ConstantAdvisor
+from mlgo.policy.overrides import OverridingAdvisor
+from tests.fakes.scores import scores
+
+INT64 = np.dtype(np.int64)
+HEADER = Header((TensorSpec("a", INT64, (1,)),), TensorSpec("decision", INT64, (1,)))
+NEVER = OverridingAdvisor(ConstantAdvisor(0))
+
+
+def answers_of(advisor, num_questions: int) -> tuple[int, ...]:
+    payloads = np.arange(num_questions, dtype=np.int64)[:, None].view(np.uint8)
+    return tuple(advisor.decide_for(HEADER)(payloads).tolist())
+
+
+def rounds(size_of: Callable, num_questions: int, budget: int, flips: int = 3, seed: int = 0):
+    """Run a search on questions that hold their own number; the answers it compiles, round by round, and its result."""
+
+    def ask(advisor):
+        payloads = np.arange(num_questions, dtype=np.int64)[:, None].view(np.uint8)
+        return HEADER, payloads, np.array(answers_of(advisor, num_questions))
+
+    def in_order(header, observations, answers):
+        return -observations[:, 0]
+
+    one = search([NEVER], ask, in_order, "text_bytes", budget, flips, generator(seed, "test"))
+    asked, advisors = [], next(one)
+    while True:
+        asked.append([answers_of(advisor, num_questions) for advisor in advisors])
+        sizes = [size_of(*answers) for answers in asked[-1]]
+        outcomes = [
+            CompileOutcome(None, "exit") if size is None else CompileOutcome(CompileResult(scores(0, size), "", 0.0))
+            for size in sizes
+        ]
+        try:
+            advisors = one.send(outcomes)
+        except StopIteration as end:
+            return asked, end.value
+
+
+def of_functions(savings, apart):
+    """A search of as many calls as there are savings, each in a caller of its own; the callee is one, or one for each.
+
+    Returns:
+        Answers by round, and the result.
+    """
+    num = len(savings)
+    names = np.arange(2 * num if apart else num + 1, dtype=np.uint64)
+    callers, callees = np.arange(num, dtype=np.int32), np.arange(num, 2 * num if apart else num + 1, dtype=np.int32)
+
+    def ask(advisor):
+        payloads = np.arange(num, dtype=np.int64)[:, None].view(np.uint8)
+        return HEADER, payloads, np.array(answers_of(advisor, num))
+
+    def outcome(advisor):
+        answers = np.array(answers_of(advisor, num))
+        sizes = np.full(len(names), 10.0, np.float32)
+        sizes[:num] -= answers * savings
+        credit = Credit(names, sizes, callers, np.resize(callees, num))
+        return CompileOutcome(CompileResult(scores(0, int(sizes.sum())), "", 0.0, credit=credit))
+
+    one = search([NEVER], ask, lambda *_: -np.arange(num), "text_bytes", 12, 2, generator(0, "test"))
+    asked, advisors = [], next(one)
+    while True:
+        asked.append([answers_of(advisor, num) for advisor in advisors])
+        try:
+            advisors = one.send([outcome(advisor) for advisor in advisors])
+        except StopIteration as end:
+            return asked, end.value
+
+
+def test_calls_of_functions_of_their_own_are_tried_in_one_compile():
+    asked, result = of_functions([-3, 5, -1, 2], apart=True)
+    assert asked[:3] == [[(0, 0, 0, 0)], [(1, 1, 1, 1)], [(0, 1, 0, 1), (0, 1, 0, 0)]]  # the better half is one of two
+    assert result.best.result.scores["text_bytes"] == 80 - 5 - 2
+
+
+def test_calls_of_one_function_are_tried_apart():
+    asked, result = of_functions([-3, 5, -1, 2], apart=False)
+    assert asked[1] == [(1, 0, 0, 0), (0, 1, 0, 0)]
+    assert result.best.result.scores["text_bytes"] == 50 - 5 - 2
+
+
+def test_flips_that_help_are_combined():
+    asked, result = rounds(lambda a, b, c, d: 100 - 5 * a + b - 9 * c - d, 4, 8)
+    assert asked == [
+        [(0, 0, 0, 0)],
+        [(1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0)],  # a and c help, c more
+        [(1, 0, 1, 0)],
+        [(1, 0, 1, 1)],  # the last that has not been tried
+        [(0, 0, 1, 1), (1, 1, 1, 1)],  # it helped, so another pass, as far as the budget goes
+    ]
+    assert (result.best.result.scores["text_bytes"], result.num_compiles) == (85, 8)
+
+
+def test_the_better_half_is_tried_too():
+    # Any two of the flips help more than one, but all four get into each other's way.
+    def size_of(*answers):
+        return 100 - sum(answers) * (4 - sum(answers)) - answers[0]
+
+    asked, result = rounds(size_of, 4, 7, flips=4)
+    assert asked[2] == [(1, 1, 1, 1), (1, 1, 0, 0)]
+    assert result.best.result.scores["text_bytes"] == 95
+
+
+def test_groups_are_flipped_when_no_single_flip_helps():
+    def size_of(*answers):
+        return 90 if answers[1] and answers[4] else 100 + sum(answers)
+
+    asked, result = rounds(size_of, 5, 60)
+    assert all(sum(answers) == 1 for one in asked[1:3] for answers in one)
+    assert all(2 <= sum(answers) <= 4 for answers in asked[3])
+    assert result.best.result.scores["text_bytes"] == 90
+    assert rounds(size_of, 5, 60) == (asked, result)
+    assert rounds(size_of, 5, 60, seed=1)[0] != asked
+
+
+def test_failures_are_passed_over():
+    _, result = rounds(lambda a, b: None if a else 100 - b, 2, 10)
+    assert result.best.result.scores["text_bytes"] == 99
+    asked, result = rounds(lambda a, b: None, 2, 10)
+    assert (len(asked), result.best, result.num_compiles) == (1, None, 1)
+
+
+def test_a_module_without_questions_needs_no_search():
+    asked, result = rounds(lambda: 100, 0, 10)
+    assert (asked, result.num_compiles, result.best.result.scores["text_bytes"]) == ([[()]], 1, 100)

@@ -1,0 +1,86 @@
+"""Priority: what its guard repairs, and the units of policies."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mlgo.base.types import TensorSpec
+from mlgo.errors import ConfigError, ProtocolError
+from mlgo.host.log import Header
+from mlgo.host.tasks.priority import MAX_PRIORITY, PriorityGuard
+from mlgo.host.tasks.task import get_task
+
+INT, FLOAT = np.dtype(np.int64), np.dtype(np.float32)
+HEADER = Header(
+    (TensorSpec("li_size", INT, (1,)), TensorSpec("stage", INT, (1,)), TensorSpec("weight", FLOAT, (1,))),
+    TensorSpec("priority", FLOAT, (1,)),
+)
+
+
+def payload(size, stage, weight):
+    return np.array([size, stage], np.int64).tobytes() + priority(weight)
+
+
+def priority(value):
+    return np.float32(value).tobytes()
+
+
+def test_flags():
+    task = get_task("regalloc-priority")
+    assert task.flags(Path("/x/channel"), 4.0, with_default=False) == [
+        "-Xclang",
+        "-disable-llvm-passes",
+        "-mllvm",
+        "-regalloc-enable-priority-advisor=release",
+        "-mllvm",
+        "-regalloc-priority-interactive-channel-base=/x/channel",
+    ]
+    with pytest.raises(ConfigError, match="does not tell its own decisions for task regalloc-priority"):
+        task.flags(Path("/x/channel"), 4.0, with_default=True)
+
+
+def test_answers_in_range_pass():
+    guard = PriorityGuard(HEADER)
+    for value in (0.0, 0.25, 12345.5, 2.0**24):
+        assert guard.answer(payload(32, 1, 0.5), priority(value)) == priority(value)
+    assert guard.num_repaired_answers == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "taken"),
+    [(-1, 0), (-1e30, 0), (-np.inf, 0), (np.nan, 0), (1e30, 2**24), (np.inf, 2**24), (2**24 + 2, 2**24)],
+)
+def test_other_answers_become_the_nearest(value, taken):
+    guard = PriorityGuard(HEADER)
+    assert guard.answer(payload(32, 1, 0.5), priority(value)) == priority(taken)
+    assert guard.num_repaired_answers == 1
+
+
+def test_weights_that_are_not_finite():
+    guard = PriorityGuard(HEADER)
+    fine = payload(32, 1, 0.5)
+    assert guard.observation(fine) is fine
+    for weight in (np.inf, np.nan):
+        assert guard.observation(payload(32, 1, weight)) == payload(32, 1, 1e6)
+    assert (guard.num_repaired_observations, guard.num_repaired_answers) == (2, 0)
+
+
+def test_priorities_are_integers_to_the_compiler():
+    """All integers up to the largest priority are numbers of their own in float32; of those above, not all."""
+    assert np.float32(MAX_PRIORITY - 1) != MAX_PRIORITY == np.float32(2**24 + 1)
+
+
+@pytest.mark.parametrize(
+    ("features", "advice", "message"),
+    [
+        (HEADER.features[:2], HEADER.advice, "does not offer feature 'weight'"),
+        ((TensorSpec("weight", INT, (1,)),), HEADER.advice, "not of the types"),
+        ((TensorSpec("weight", FLOAT, (2,)),), HEADER.advice, "not of the shapes"),
+        (HEADER.features, TensorSpec("priority", INT, (1,)), "not of the types"),
+        (HEADER.features, TensorSpec("priority", FLOAT, (2,)), "not of the shapes"),
+    ],
+)
+def test_a_header_of_something_else(features, advice, message):
+    with pytest.raises(ProtocolError, match=message):
+        PriorityGuard(Header(features, advice))

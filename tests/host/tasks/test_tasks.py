@@ -1,0 +1,56 @@
+"""Decision problems and the reward."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mlgo.errors import ConfigError
+from mlgo.host.tasks.task import get_task
+from mlgo.objects.measures import relative_reward
+
+
+def test_unknown_tasks_are_named():
+    with pytest.raises(ConfigError, match=r"unknown task 'regalloc'; known: gcc-pre, inline-size, inline-speed"):
+        get_task("regalloc")
+    with pytest.raises(ConfigError, match="task gcc-pre asks no questions while a module is compiled"):
+        get_task("gcc-pre")
+
+
+def test_flags_of_inlining():
+    # Section 2.1 of the fact sheet; every LLVM option goes through -mllvm.
+    flags = get_task("inline-size").flags(Path("/x/channel"), 10.0, with_default=False)
+    assert flags == [
+        "-mllvm",
+        "-enable-ml-inliner=release",
+        "-mllvm",
+        "-inliner-interactive-channel-base=/x/channel",
+        "-mllvm",
+        "-ml-advisor-size-increase-threshold=10",
+    ]
+    more = get_task("inline-size").flags(Path("/x/channel"), 1.5, with_default=True)
+    assert "-inliner-interactive-include-default" in more
+    assert "-ml-advisor-size-increase-threshold=1.5" in more
+
+
+def test_objectives_that_a_task_does_not_measure():
+    for task, objective in (("inline-size", "dedup_bytes"), ("regalloc-evict", "spill_cost")):
+        get_task(task).check_objective(objective)
+    assert get_task("inline-speed").objectives[0] == "instructions"
+    assert "instructions" not in get_task("inline-size").objectives  # nothing is run
+    message = r"spill_cost is not measured for task inline-size; choose one of text_bytes, exec_bytes, dedup_bytes"
+    with pytest.raises(ConfigError, match=message):
+        get_task("inline-size").check_objective("spill_cost")
+    with pytest.raises(ConfigError, match="dedup_bytes is not measured for task regalloc-evict"):
+        get_task("regalloc-evict").check_objective("dedup_bytes")
+
+
+def test_reward_by_hand():
+    score = np.array([90.0, 100.0, 125.0, np.nan])
+    baseline = np.array([100.0, 100.0, 100.0, 100.0])
+    assert relative_reward(score, baseline)[:3].tolist() == pytest.approx([0.1, 0.0, -0.25])
+    assert np.isnan(relative_reward(score, baseline)[3])
+    with_offset = relative_reward(np.array([0.0, 3.0, 0.0]), np.array([0.0, 1.0, 1.0]), 1.0)
+    assert with_offset.tolist() == pytest.approx([0.0, -np.log(2.0), np.log(2.0)])
+    table = relative_reward(np.array([[50.0, 10.0], [100.0, 20.0]]), np.array([100.0, 10.0]))
+    assert table.tolist() == [[0.5, 0.0], [0.0, -1.0]]

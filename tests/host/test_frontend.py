@@ -1,0 +1,73 @@
+"""From sources to bitcode."""
+
+import dataclasses
+
+import pytest
+
+from mlgo.errors import CompilerExit, CompileTimeout, ConfigError
+from tests.conftest import FLAGS, SAMPLE
+
+
+def test_bitcode_is_unoptimised(front_end, bitcode, tmp_path):
+    module = bitcode("static int f(int x) { return x + 1; } int g(int x) { return f(x); }")
+    assert module.read_bytes()[:4] == b"BC\xc0\xde"
+    front_end.print_ir(module, tmp_path / "m.ll")
+    text = (tmp_path / "m.ll").read_text()
+    assert "define internal i32 @f" in text  # nothing inlined, nothing removed
+    assert "alloca" in text
+    assert "minsize" in text
+    assert "optsize" in text
+    assert '"frame-pointer"="all"' not in text
+    assert "optnone" not in text
+    assert "!dbg" not in text
+    assert "ubsan" not in text
+
+
+def test_the_source_folder_does_not_matter(front_end, tmp_path):
+    outputs = []
+    for name in ("here", "there/deeper"):
+        root = tmp_path / name
+        root.mkdir(parents=True)
+        (root / "a.h").write_text("static inline const char *where(void) { return __FILE__; }\n")
+        (root / "a.c").write_text('#include "a.h"\nconst char *f(void) { return where(); }\n')
+        output = tmp_path / f"{len(outputs)}.bc"
+        front_end.compile_to_bitcode(root, "c", ["-std=c11", "-I."], "a.c", output)
+        outputs.append(output.read_bytes())
+    assert outputs[0] == outputs[1]
+
+
+def test_errors_name_the_place(front_end, tmp_path, leaves_nothing):
+    (tmp_path / "bad.c").write_text("int f(void) { return 1 }\nint g(void) { return unknown; }\n")
+    with leaves_nothing(), pytest.raises(CompilerExit, match=r"bad\.c:1:.*error: expected ';'"):
+        front_end.compile_to_bitcode(tmp_path, "c", [], "bad.c", tmp_path / "bad.bc")
+
+
+def test_a_missing_source_or_header(front_end, tmp_path):
+    with pytest.raises(CompilerExit, match="none"):
+        front_end.compile_to_bitcode(tmp_path, "c", [], "none.c", tmp_path / "o.bc")
+    (tmp_path / "a.c").write_text("#include <no_such_header.h>\n")
+    with pytest.raises(CompilerExit, match=r"no_such_header\.h"):
+        front_end.compile_to_bitcode(tmp_path, "c", [], "a.c", tmp_path / "o.bc")
+
+
+def test_options_that_load_other_code_are_refused(front_end, tmp_path):
+    with pytest.raises(ConfigError, match="compiler option -Xclang can make the compiler run or load other code"):
+        front_end.compile_to_bitcode(tmp_path, "c", ["-Xclang", "-load"], "a.c", tmp_path / "a.bc")
+
+
+def test_the_deadline(front_end, tmp_path, leaves_nothing):
+    hasty = dataclasses.replace(front_end, settings=front_end.settings.model_copy(update={"compile_timeout_s": 0.001}))
+    with leaves_nothing(), pytest.raises(CompileTimeout):
+        hasty.compile_to_bitcode(SAMPLE, "c++", FLAGS["c++"], "json/parser.cpp", tmp_path / "o.bc")
+
+
+def test_printing_what_is_not_bitcode(front_end, tmp_path):
+    (tmp_path / "x.bc").write_bytes(b"BC\xc0\xde garbage")
+    with pytest.raises(CompilerExit, match="error"):
+        front_end.print_ir(tmp_path / "x.bc", tmp_path / "x.ll")
+
+
+def test_c_library_headers_are_there(front_end, tmp_path):
+    (tmp_path / "a.c").write_text('#include <stdio.h>\n#include <pthread.h>\nint f(void) { return puts("x"); }\n')
+    front_end.compile_to_bitcode(tmp_path, "c", ["-std=gnu11"], "a.c", tmp_path / "a.bc")
+    assert (tmp_path / "a.bc").stat().st_size > 0

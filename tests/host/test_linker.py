@@ -1,0 +1,96 @@
+"""Linking with the real linker."""
+
+import pytest
+
+from mlgo.errors import CompileTimeout, LinkError
+from mlgo.host.linker import linked_text
+from mlgo.host.session import compile_plain
+from mlgo.host.toolchain import find_linker
+from mlgo.objects.comdat import comdat_groups, deduplicated_text
+from mlgo.objects.elf import executable_size, read_sections, text_size
+
+# Two instances with the same code; noinline keeps both as functions, in groups of their own.
+HEADER = """
+extern int elsewhere(int);
+template <int N> __attribute__((noinline)) int twin(int x) {
+  for (int i = 0; i < 40; ++i) x = elsewhere(x ^ i) * 3 + elsewhere(x);
+  return x;
+}
+"""
+FIRST = HEADER + "int one(int x) { return twin<1>(x) + twin<2>(x); }\nint shared() { return 1; }"
+SECOND = HEADER + "int two(int x) { return twin<1>(x + 7); }\nint shared() { return 2; }"
+
+
+@pytest.fixture
+def objects(bitcode, toolchain, settings, tmp_path):
+    paths = [tmp_path / "first.o", tmp_path / "second.o"]
+    for path, text in zip(paths, (FIRST, SECOND), strict=True):
+        compile_plain(toolchain, bitcode(text, "c++"), settings, object_path=path)
+    return paths
+
+
+def test_copies_go_and_all_else_stays(objects, leaves_nothing):
+    first, second = objects
+    with leaves_nothing():
+        alone = linked_text(find_linker(), [first], 60.0)
+        both = linked_text(find_linker(), objects, 60.0)
+    text = text_size(read_sections(second.read_bytes()))
+    # Of the second object two small functions remain; its copy of the loop, which is most of it, goes.
+    assert alone < both < alone + text
+    # The same object again brings its own functions a second time, aligned, but no group.
+    own = deduplicated_text([(text_size(read_sections(first.read_bytes())), comdat_groups(first.read_bytes()))] * 2)
+    own -= text_size(read_sections(first.read_bytes()))
+    assert alone < linked_text(find_linker(), [first, first], 60.0) <= alone + own + 2 * 16
+
+
+def test_identical_code_is_folded_on_demand(objects):
+    linker = find_linker()
+    assert linked_text(linker, objects, 60.0, fold=True) < linked_text(linker, objects, 60.0)
+
+
+def test_tables_of_the_dynamic_linker_do_not_count(bitcode, toolchain, settings, tmp_path):
+    def linked(name: str) -> int:
+        path = tmp_path / f"{len(name)}.o"
+        compile_plain(toolchain, bitcode(f"int {name}(int x) {{ return x + 1; }}"), settings, object_path=path)
+        return linked_text(find_linker(), [path], 60.0)
+
+    assert linked("f") == linked("f" * 5000)
+
+
+def test_code_that_is_not_position_independent_links(toolchain, settings, tmp_path):
+    source = tmp_path / "absolute.ll"
+    source.write_text(
+        'target triple = "x86_64-unknown-linux-gnu"\n'
+        "@a = global i32 3\n"
+        'module asm ".text\\0A movabs $a, %rax"\n'  # 10 bytes, R_X86_64_64 in the middle of the code
+    )
+    compile_plain(toolchain, source, settings, object_path=tmp_path / "a.o")
+    code = executable_size(read_sections((tmp_path / "a.o").read_bytes()))
+    assert code >= 10
+    assert linked_text(find_linker(), [tmp_path / "a.o"], 60.0) >= code
+
+
+@pytest.mark.parametrize("visibility", ["default", "hidden", "protected"])
+def test_symbols_of_modules_that_are_not_there_stay_open(bitcode, toolchain, settings, tmp_path, visibility):
+    attribute = f'__attribute__((visibility("{visibility}")))'
+    text = f"{attribute} extern int missing(int); {attribute} int f(int x) {{ return missing(x) + 1; }}"
+    compile_plain(toolchain, bitcode(text), settings, object_path=tmp_path / "a.o")
+    code = executable_size(read_sections((tmp_path / "a.o").read_bytes()))
+    assert linked_text(find_linker(), [tmp_path / "a.o"], 60.0) >= code  # nothing exported is no reason to drop it
+
+
+def test_what_the_linker_refuses(objects, tmp_path, leaves_nothing):
+    broken = tmp_path / "broken.o"
+    broken.write_bytes(objects[0].read_bytes()[:200])
+    with leaves_nothing(), pytest.raises(LinkError, match=r"ended with status 1: .*error: broken\.o") as caught:
+        linked_text(find_linker(), [objects[1], broken], 60.0)
+    assert str(tmp_path) not in str(caught.value)
+    with leaves_nothing(), pytest.raises(CompileTimeout, match="the linker did not end within 0 s"):
+        linked_text(find_linker(), objects, 0.0)
+
+
+def test_files_of_other_formats_are_refused(bitcode, toolchain, settings, tmp_path):
+    apple = type(toolchain)(toolchain.binary, True, toolchain.version, "aarch64-macos-none")
+    compile_plain(apple, bitcode("int f(void) { return 1; }"), settings, object_path=tmp_path / "a.o")
+    with pytest.raises(LinkError, match="linked files are measured for ELF targets alone"):
+        linked_text(find_linker(), [tmp_path / "a.o"], 60.0)

@@ -1,0 +1,443 @@
+"""LLVM's log format; expected bytes are written out by hand from section 1.2 and 1.7 of the fact sheet."""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlgo.base.types import DTYPES, TensorSpec
+from mlgo.errors import ProtocolError
+from mlgo.host.log import (
+    Context,
+    Header,
+    LogParser,
+    Observation,
+    Outcome,
+    parse_header,
+    write_context,
+    write_header,
+    write_observation,
+    write_outcome,
+)
+
+INTERACTIVE = (
+    b'{"features":[{"name":"li_size","type":"int64_t","port":0,"shape":[1]},'
+    b'{"name":"weight","type":"float","port":0,"shape":[2,3]}],'
+    b'"advice":{"name":"priority","type":"float","port":0,"shape":[1]}}\n'
+)
+TRAINING = (
+    b'{"features":[{"name":"a","type":"int8_t","port":0,"shape":[2]}],'
+    b'"score":{"name":"reward","type":"float","port":0,"shape":[1]}}\n'
+)
+PAYLOAD = struct.pack("<q6f", -2, 0.0, 1.0, 2.0, 3.0, 4.0, 5.5)
+SIZES = {
+    "float": 4,
+    "double": 8,
+    "int8_t": 1,
+    "uint8_t": 1,
+    "int16_t": 2,
+    "uint16_t": 2,
+    "int32_t": 4,
+    "uint32_t": 4,
+    "int64_t": 8,
+    "uint64_t": 8,
+}
+
+
+def parse(data: bytes) -> list:
+    parser = LogParser()
+    events = parser.feed(data)
+    assert parser.pending_bytes == 0
+    return events
+
+
+def with_spec(**changes) -> bytes:
+    spec = {"name": "a", "type": "int64_t", "port": 0, "shape": [1]} | changes
+    return json.dumps({"features": [spec], "advice": spec | {"type": "int64_t", "shape": [1]}}).encode()
+
+
+def test_header():
+    header = parse_header(INTERACTIVE)
+    assert header.features == (
+        TensorSpec("li_size", np.dtype(np.int64), (1,)),
+        TensorSpec("weight", np.dtype(np.float32), (2, 3)),
+    )
+    assert header.advice == TensorSpec("priority", np.dtype(np.float32), (1,))
+    assert header.score is None
+    assert header.payload_bytes == 8 + 6 * 4
+    assert (header.index("weight"), header.offset("weight"), header.offset("li_size")) == (1, 8, 0)
+    with pytest.raises(ProtocolError, match="'speed'"):
+        header.index("speed")
+
+
+def test_every_type_has_its_size():
+    assert set(DTYPES) == set(SIZES)
+    for name, size in SIZES.items():
+        header = parse_header(with_spec(type=name, shape=[3]))
+        assert header.payload_bytes == 3 * size
+        assert (header.features[0].dtype.kind == "f") == (name in ("float", "double"))
+        assert (header.features[0].dtype.kind == "u") == name.startswith("u")
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "values"),
+    [
+        ("float", "f", [1.5, -2.25]),
+        ("double", "d", [1e300, -0.1]),
+        ("int8_t", "b", [-128, 127]),
+        ("uint8_t", "B", [0, 255]),
+        ("int16_t", "h", [-32768, 32767]),
+        ("uint16_t", "H", [0, 65535]),
+        ("int32_t", "i", [-(2**31), 2**31 - 1]),
+        ("uint32_t", "I", [0, 2**32 - 1]),
+        ("int64_t", "q", [-(2**63), 2**63 - 1]),
+        ("uint64_t", "Q", [0, 2**64 - 1]),
+    ],
+)
+def test_values_of_every_type(name, code, values):
+    header = parse_header(with_spec(type=name, shape=[2]))
+    assert header.unpack(struct.pack(f"<2{code}", *values))["a"].tolist() == values
+
+
+def test_a_stream_by_hand():
+    events = parse(INTERACTIVE + b'{"context":"f"}\n{"observation":0}\n' + PAYLOAD + b"\n")
+    header, context, observation = events
+    assert context == Context("f")
+    assert observation == Observation(0, PAYLOAD)
+    arrays = header.unpack(observation.payload)
+    assert arrays["li_size"].tolist() == [-2]
+    assert arrays["weight"].tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.5]]
+
+
+def test_numbers_start_at_0_per_context_and_go_on_when_it_returns():
+    parts = [INTERACTIVE]
+    for name, numbers in (("f", [0, 1]), ("g", [0]), ("f", [2, 3]), ("empty", []), ("g", [1])):
+        parts.append(write_context(name))
+        parts += [write_observation(n, PAYLOAD) for n in numbers]
+    found = [event.number for event in parse(b"".join(parts)) if isinstance(event, Observation)]
+    assert found == [0, 1, 0, 2, 3, 1]
+
+
+@pytest.mark.parametrize("numbers", [[1], [0, 2], [0, 0], [0, 1, 0], [5]])
+def test_number_jumps(numbers):
+    stream = INTERACTIVE + write_context("f") + b"".join(write_observation(n, PAYLOAD) for n in numbers)
+    with pytest.raises(ProtocolError, match=r"observation \d where \d was due in context 'f'"):
+        LogParser().feed(stream)
+
+
+def test_a_resumed_context_must_not_restart():
+    stream = INTERACTIVE + write_context("f") + write_observation(0, PAYLOAD)
+    with pytest.raises(ProtocolError, match="observation 0 where 1 was due"):
+        LogParser().feed(stream + write_context("g") + write_context("f") + write_observation(0, PAYLOAD))
+
+
+@pytest.mark.parametrize(
+    "payload", [b"\n" * 32, b'"' * 32, b'{"observation":1}\n'.ljust(32, b"\n"), b"\0" * 32, b'{"context":"x"}\n' * 2]
+)
+def test_payloads_with_line_feeds_and_quotes(payload):
+    stream = INTERACTIVE + write_context("") + write_observation(0, payload) + write_observation(1, payload)
+    assert parse(stream)[2:] == [Observation(0, payload), Observation(1, payload)]
+
+
+@pytest.mark.parametrize("name", ["", "f", 'with "quotes"', "back\\slash", "_ZN3foo3barEv", "naïve", "a\nb"])
+def test_context_names(name):
+    line = write_context(name)
+    assert line.count(b"\n") == 1
+    assert parse(INTERACTIVE + line)[1] == Context(name)
+
+
+def test_a_training_log_with_outcomes():
+    score = struct.pack("<f", 0.5)
+    stream = TRAINING + b'{"context":"f"}\n{"observation":0}\n\x01\x02\n{"outcome":0}\n' + score + b"\n"
+    assert parse(stream)[2:] == [Observation(0, b"\x01\x02"), Outcome(0, score)]
+    assert parse(TRAINING)[0].advice is None
+    assert stream.endswith(write_outcome(0, score))
+
+
+def test_an_outcome_without_a_score_in_the_header():
+    with pytest.raises(ProtocolError, match="unexpected line"):
+        LogParser().feed(INTERACTIVE + b'{"outcome":0}\n\0\0\0\0\n')
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"hello",
+        b"{",
+        b"[]",
+        b"null",
+        b"3",
+        b'"text"',
+        b"{}",
+        b'{"features":[]}',
+        b'{"features":{}}',
+        b'{"features":[3]}',
+        b'{"features":["a"]}',
+        b'{"features":[{}]}',
+        b'{"features":null}',
+        b"\xff\xfe",
+        with_spec(type="int128_t"),
+        with_spec(type="half"),
+        with_spec(type=None),
+        with_spec(type=[]),
+        with_spec(type={}),
+        with_spec(shape=[0]),
+        with_spec(shape=[-1]),
+        with_spec(shape=[1.5]),
+        with_spec(shape="1"),
+        with_spec(shape=None),
+        with_spec(shape=[10**9]),
+        with_spec(shape=[2**40, 2**40]),
+        with_spec(shape=[10**6] * 20),
+        with_spec(shape=[True]),
+        pytest.param(with_spec(shape=[10**9] * 600), id="product of 5400 digits"),
+        pytest.param(b"[" * 100_000, id="nested"),
+        pytest.param(b'{"features":' + b"[" * 100_000, id="nested features"),
+        INTERACTIVE.replace(b"weight", b"li_size"),
+        INTERACTIVE.replace(b'"advice":{"name"', b'"advice":{"nom"'),
+    ],
+)
+def test_bad_headers(line):
+    with pytest.raises(ProtocolError):
+        LogParser().feed(line.rstrip(b"\n") + b"\n")
+
+
+def test_many_features_of_middling_size_are_refused_together():
+    specs = [{"name": str(i), "type": "int64_t", "port": 0, "shape": [1 << 20]} for i in range(3)]
+    with pytest.raises(ProtocolError, match="an observation"):
+        parse_header(json.dumps({"features": specs}).encode())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"x",
+        b"{}",
+        b"[]",
+        b'{"context":3}',
+        b'{"observation":x}',
+        b'{"observation":-1}',
+        b'{"observation":0x',
+        b'{"observation":0]',
+        pytest.param(b'{"observation":' + b"1" * 5000 + b"}", id="5000 digits"),
+        pytest.param(b"[" * 100_000, id="nested"),
+    ],
+)
+def test_bad_lines(line):
+    with pytest.raises(ProtocolError):
+        LogParser().feed(INTERACTIVE + line + b"\n" + PAYLOAD + b"\n")
+
+
+def test_a_missing_line_feed_after_the_tensors():
+    with pytest.raises(ProtocolError, match="line feed"):
+        LogParser().feed(INTERACTIVE + b'{"observation":0}\n' + PAYLOAD + b"x")
+
+
+def test_a_payload_that_is_one_byte_too_long_or_short():
+    for payload in (PAYLOAD + b"\0", PAYLOAD[:-1]):
+        with pytest.raises(ProtocolError):
+            LogParser().feed(INTERACTIVE + write_observation(0, payload) + write_observation(1, payload))
+
+
+def test_an_endless_line_is_refused_before_memory_runs_out():
+    parser = LogParser()
+    with pytest.raises(ProtocolError, match="a line of more than"):
+        for _ in range(40):
+            parser.feed(b"x" * (1 << 16))
+
+
+def test_the_limit_of_a_line_does_not_depend_on_the_pieces():
+    with pytest.raises(ProtocolError, match="a line of more than"):
+        LogParser().feed(INTERACTIVE + b'{"context":"' + b"x" * (1 << 20) + b'"}\n')
+
+
+def test_incomplete_events_stay_pending():
+    parser = LogParser()
+    stream = INTERACTIVE + write_observation(0, PAYLOAD)
+    assert len(parser.feed(stream[:-1])) == 1
+    assert parser.pending_bytes == len(stream) - 1 - len(INTERACTIVE)
+    assert parser.feed(stream[-1:]) == [Observation(0, PAYLOAD)]
+    assert parser.pending_bytes == 0
+
+
+def test_scalars():
+    specs = tuple(TensorSpec(name, np.dtype(np.int64), (1,)) for name in "abc")
+    header = Header(specs)
+    rows = np.arange(6, dtype=np.int64)
+    assert header.scalars(rows.tobytes()).tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert header.scalars(b"").shape == (0, 3)
+    assert header.scalars(rows.tobytes()).dtype == np.int64
+    with pytest.raises(ProtocolError, match="weight"):
+        parse_header(INTERACTIVE).scalars(b"")
+
+
+def test_scalars_of_several_types():
+    kinds = {"a": np.int64, "x": np.float32, "y": np.float32, "b": np.int64}
+    record = np.dtype(list(kinds.items()))  # packed: b is not where an int64 would be aligned
+    header = Header(tuple(TensorSpec(name, np.dtype(kind), (1,)) for name, kind in kinds.items()))
+    assert header.blocks() == [(np.int64, 1, 0), (np.float32, 2, 8), (np.int64, 1, 16)]
+    rows = np.array([(-1, 0.5, 2.5, 7), (1 << 40, -3.25, 0.0, 8)], record)
+    found = header.scalars(rows.tobytes())
+    assert found.tolist() == [[-1, 0.5, 2.5, 7], [1 << 40, -3.25, 0, 8]]
+    assert found.dtype == np.float32
+
+
+def test_written_header_is_llvms():
+    assert write_header(parse_header(INTERACTIVE)) == INTERACTIVE
+    assert write_header(parse_header(TRAINING)) == TRAINING
+    assert write_context("") == b'{"context":""}\n'
+    assert write_observation(12, b"ab") == b'{"observation":12}\nab\n'
+
+
+names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
+specs = st.builds(
+    TensorSpec,
+    names,
+    st.sampled_from(sorted(DTYPES.values(), key=str)),
+    st.lists(st.integers(1, 4), max_size=3).map(tuple),
+)
+headers = st.builds(
+    Header,
+    st.lists(specs, min_size=1, max_size=5, unique_by=lambda spec: spec.name).map(tuple),
+    st.none() | specs,
+    st.none() | specs,
+)
+
+
+@st.composite
+def logs(draw):
+    """A header and events in a legal order, with the bytes that mean them."""
+    header = draw(headers)
+    events, parts, numbers, context = [header], [write_header(header)], {}, ""
+    for _ in range(draw(st.integers(0, 8))):
+        kind = draw(st.sampled_from(["context", "observation", "observation", "outcome"]))
+        if kind == "context":
+            context = draw(st.sampled_from(["", "f", "g", 'q"\n']))
+            events.append(Context(context))
+            parts.append(write_context(context))
+        elif kind == "observation" or header.score is None:
+            payload = draw(st.binary(min_size=header.payload_bytes, max_size=header.payload_bytes))
+            number = numbers.get(context, 0)
+            numbers[context] = number + 1
+            events.append(Observation(number, payload))
+            parts.append(write_observation(number, payload))
+        else:
+            size = header.score.num_bytes
+            payload = draw(st.binary(min_size=size, max_size=size))
+            events.append(Outcome(3, payload))
+            parts.append(write_outcome(3, payload))
+    return events, b"".join(parts)
+
+
+@given(logs())
+def test_writing_then_parsing_gives_the_same_events(log):
+    events, stream = log
+    assert parse(stream) == events
+
+
+@st.composite
+def loosely(draw, line):
+    """The same line of JSON as others might write it: blanks, another order of keys, escapes, more keys."""
+    record = json.loads(line)
+    keys = draw(st.permutations([*record, "more"]))
+    record["more"] = draw(st.none() | st.lists(st.text(max_size=3), max_size=2))
+    items = [f"{json.dumps(key)}{draw(blanks)}:{draw(blanks)}{draw(forms)(record[key])}" for key in keys]
+    text = draw(blanks) + "{" + draw(blanks) + f"{draw(blanks)},{draw(blanks)}".join(items) + draw(blanks) + "}"
+    return (text + draw(blanks)).encode() + b"\n"
+
+
+blanks = st.text(" \t\r", max_size=2)
+forms = st.sampled_from([json.dumps, lambda value: json.dumps(value, ensure_ascii=False)])
+
+
+@given(logs(), st.data())
+def test_lines_of_any_valid_json_mean_the_same(log, data):
+    events, _ = log
+    stream, parser, found = b"", LogParser(), []
+    for event in events:
+        match event:
+            case Header():
+                stream += data.draw(loosely(write_header(event)))
+            case Context(name):
+                stream += data.draw(loosely(write_context(name)))
+            case Observation(number, payload):
+                line, _, rest = write_observation(number, payload).partition(b"\n")
+                stream += data.draw(loosely(line)) + rest
+            case Outcome(number, payload):
+                line, _, rest = write_outcome(number, payload).partition(b"\n")
+                stream += data.draw(loosely(line)) + rest
+    cut = data.draw(st.integers(0, len(stream)))
+    found = parser.feed(stream[:cut]) + parser.feed(stream[cut:])
+    assert found == events
+    assert parser.pending_bytes == 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(b'{"observation": 1}', b'{"observation": true}', b'{"observation": 0.0}', b'{"observation": "0"}'),
+        *(b'{"observation": 0, "context": "f"}', b'{"observation": 0, "outcome": 0}', b'{"outcome": null}'),
+    ],
+)
+def test_lines_that_are_json_but_no_event_that_is_due(line):
+    with pytest.raises(ProtocolError):
+        LogParser().feed(TRAINING + write_context("f") + line + b"\n\1\2\n")
+
+
+@given(logs(), st.data())
+def test_any_split_gives_the_same_events(log, data):
+    events, stream = log
+    parser, found, start = LogParser(), [], 0
+    while start < len(stream):
+        length = data.draw(st.integers(0, 40))
+        found += parser.feed(stream[start : start + length])
+        start += length
+    assert found == events
+    assert parser.pending_bytes == 0
+
+
+@given(logs())
+def test_a_prefix_gives_a_prefix_of_the_events(log):
+    events, stream = log
+    for end in range(0, len(stream), max(1, len(stream) // 20)):
+        parser = LogParser()
+        found = parser.feed(stream[:end])
+        assert found == events[: len(found)]
+
+
+@given(st.binary(max_size=200), st.booleans())
+def test_garbage_raises_only_protocol_errors(garbage, after_header):
+    try:
+        LogParser().feed((INTERACTIVE if after_header else b"") + garbage + b"\n")
+    except ProtocolError:
+        pass
+
+
+@given(logs(), st.data())
+def test_damaged_logs_raise_only_protocol_errors(log, data):
+    stream = bytearray(log[1])
+    for _ in range(data.draw(st.integers(1, 3))):
+        stream[data.draw(st.integers(0, len(stream) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        LogParser().feed(bytes(stream))
+    except ProtocolError:
+        pass
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["features", "advice", "score"]), st.lists(values, max_size=3) | values))
+def test_json_of_any_form_as_a_header_raises_only_protocol_errors(record):
+    try:
+        parse_header(json.dumps(record).encode())
+    except ProtocolError:
+        pass

@@ -1,0 +1,69 @@
+"""Modules with the options of their code generation."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlgo.errors import ConfigError, ObjectError
+from mlgo.host.module_file import Generation, bitcode_of, generation_of, options_of, with_options
+
+options = st.lists(
+    st.from_regex(r"-[fm][a-z-]{1,20}(=[a-z0-9]+)?", fullmatch=True).filter(
+        lambda one: (
+            not one.startswith(("-fmodule", "-fplugin", "-fpass-plugin", "-fdump", "-foffload", "-fuse-ld", "-mllvm"))
+        )
+    ),
+    max_size=6,
+)
+
+
+@given(st.binary(max_size=64), options, st.binary(max_size=40))
+def test_what_is_put_around_bitcode_is_found_again(tmp_path_factory, bitcode, some, index):
+    path = tmp_path_factory.mktemp("modules") / "module.bc"
+    path.write_bytes(with_options(bitcode, some, index))
+    assert generation_of(path) == Generation(tuple(some), index)
+    assert bitcode_of(path.read_bytes()) == bitcode
+    if some or index:
+        magic, version, offset, size, _ = struct.unpack("<5I", path.read_bytes()[:20])
+        assert (magic, version, offset % 16) == (0x0B17C0DE, 0, 0)
+        assert path.read_bytes()[offset : offset + size] == bitcode
+
+
+def test_bitcode_without_options_stays_as_it_is(tmp_path):
+    assert with_options(b"BC\xc0\xde", []) == b"BC\xc0\xde"
+    (tmp_path / "plain.bc").write_bytes(b"BC\xc0\xde" + bytes(100))
+    assert options_of(tmp_path / "plain.bc") == ()
+    assert options_of(tmp_path / "missing.bc") == ()
+
+
+@pytest.mark.parametrize("option", ["-fplugin=evil.so", "-Xclang", "@file", "-fpass-plugin=x", "-o"])
+def test_options_that_run_code_are_refused_on_both_sides(tmp_path, option):
+    with pytest.raises(ConfigError, match=option):
+        with_options(b"BC", [option])
+    gap = f"{option}\0".encode()
+    (tmp_path / "evil.bc").write_bytes(struct.pack("<5I", 0x0B17C0DE, 0, 20 + len(gap), 2, 0) + gap + b"BC")
+    with pytest.raises(ConfigError, match=option):
+        options_of(tmp_path / "evil.bc")
+
+
+@pytest.mark.parametrize("offset", [0, 19, 1 << 30])
+def test_wrappers_that_make_no_sense(tmp_path, offset):
+    (tmp_path / "odd.bc").write_bytes(struct.pack("<5I", 0x0B17C0DE, 0, offset, 2, 0))
+    with pytest.raises(ObjectError, match=r"odd.bc: a bitcode wrapper whose bitcode begins at"):
+        options_of(tmp_path / "odd.bc")
+
+
+def test_an_index_that_is_cut_short(tmp_path):
+    whole = with_options(b"BC", [], bytes(range(1, 33)))
+    # Offset of the bitcode: 20 bytes of header, NUL, 17 of the option, size, 32 of the index, filled to 16 bytes.
+    assert struct.unpack_from("<I", whole, 8) == (80,)
+    (tmp_path / "cut.bc").write_bytes(whole[:60])
+    with pytest.raises(ObjectError, match=r"cut.bc: the file for -fthinlto-index= is cut short"):
+        options_of(tmp_path / "cut.bc")
+
+
+def test_too_many_options():
+    with pytest.raises(ConfigError, match="at most 65,536 fit a module"):
+        with_options(b"", ["-fno-common"] * 10_000)

@@ -1,0 +1,207 @@
+"""Children that hang, flood, crash or have children of their own."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from mlgo.errors import ToolchainError
+from mlgo.host import process
+from mlgo.host.process import Child, run_bounded, without_folders
+from tests.conftest import REPOSITORY, WITHIN_S, all_end, begins, processes_naming
+
+
+@pytest.fixture(autouse=True, params=["with setpriv", "without"])
+def launcher(request, monkeypatch):
+    if request.param == "without":
+        monkeypatch.setattr(process, "_setpriv", lambda: None)
+    elif process._setpriv() is None:
+        pytest.skip("there is no setpriv here")
+
+
+def test_it_dies_with_its_parent(tmp_path, launcher, request):
+    program = (
+        "import sys, time\nfrom mlgo.host import process\n"
+        f"if {'without' in request.node.name}: process._setpriv = lambda: None\n"
+        "process.Child(['sleep', '123.875'])\nprint('started', flush=True)\ntime.sleep(100)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, cwd=REPOSITORY) as parent:
+        assert parent.stdout.readline() == b"started\n"
+        parent.kill()
+    assert all_end("123.875")
+
+
+@pytest.mark.parametrize("status", [0, 1, 42, 255])
+def test_exit_codes(status, leaves_nothing):
+    with leaves_nothing():
+        run = run_bounded(["sh", "-c", f"exit {status}"], 10.0)
+    assert run.returncode == status
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGABRT])
+def test_signals(number, leaves_nothing):
+    with leaves_nothing():
+        run = run_bounded(["sh", "-c", f"kill -{number} $$"], 10.0)
+    assert run.returncode == -number
+
+
+def test_deadline_kills_grandchildren_too(leaves_nothing):
+    with leaves_nothing():
+        start = time.monotonic()
+        run = run_bounded(["sh", "-c", "sleep 123.25 & sleep 123.25"], 0.3)
+        assert 0.3 <= time.monotonic() - start < WITHIN_S
+    assert run.returncode is None
+    assert run.seconds >= 0.3
+    assert all_end("123.25")
+
+
+def test_a_child_that_ignores_sigterm(leaves_nothing):
+    with leaves_nothing():
+        run = run_bounded(["sh", "-c", "trap '' TERM INT HUP; sleep 123.5; sleep 123.5"], 0.3)
+    assert run.returncode is None
+    assert all_end("123.5")
+
+
+def test_nothing_runs_on_after_a_normal_end(leaves_nothing):
+    with leaves_nothing():
+        run = run_bounded(["sh", "-c", "sleep 125.25 & exit 0"], 5.0)
+    assert run.returncode == 0
+    assert all_end("sleep\x00125.25")
+
+
+@pytest.mark.timeout(20)
+def test_a_flood_on_stderr_meets_the_deadline(leaves_nothing):
+    with leaves_nothing():
+        run = run_bounded(["sh", "-c", "yes >&2"], 0.5)
+    assert run.returncode is None
+    assert 0.5 <= run.seconds < WITHIN_S
+
+
+def test_stderr_is_kept_to_its_tail(leaves_nothing):
+    with leaves_nothing():
+        run = run_bounded(["sh", "-c", "yes noise | head -c 3000000 >&2; echo the end >&2; exit 7"], 20.0)
+    assert run.returncode == 7
+    assert run.stderr.endswith("the end\n")
+    assert 100 < len(run.stderr) <= 1 << 14
+
+
+def test_stderr_that_is_not_text(leaves_nothing):
+    with leaves_nothing():
+        run = run_bounded(["sh", "-c", r"printf 'a\377b' >&2"], 10.0)
+    assert run.stderr == "a\ufffdb"
+
+
+def test_stdin_and_stdout_are_out_of_reach(leaves_nothing):
+    with leaves_nothing():
+        run = run_bounded(["sh", "-c", "cat; yes | head -c 1000000; echo done >&2"], 20.0)
+    assert (run.returncode, run.stderr) == (0, "done\n")
+
+
+def test_stdout_goes_to_a_file_of_limited_size(tmp_path, leaves_nothing):
+    output = tmp_path / "output"
+    with leaves_nothing():
+        run = run_bounded(["sh", "-c", "echo first; echo noise >&2; echo second"], 10.0, stdout=output)
+    assert (run.returncode, run.stderr, output.read_bytes()) == (0, "noise\n", b"first\nsecond\n")
+    with leaves_nothing():  # the pause because the limit comes right after the start
+        run = run_bounded(["sh", "-c", "sleep 0.2; exec yes"], 10.0, stdout=output, max_file_bytes=10000)
+    assert (run.returncode, output.stat().st_size) == (-signal.SIGXFSZ, 10000)
+
+
+def test_folder_and_environment(tmp_path):
+    run = run_bounded(["sh", "-c", "pwd -P >&2; echo $NAME >&2"], 10.0, cwd=tmp_path, env={"NAME": "value"})
+    assert run.stderr == f"{tmp_path.resolve()}\nvalue\n"
+
+
+def test_a_command_beside_its_folder(script, tmp_path):
+    script("exit 3")
+    (name,) = (path.name for path in tmp_path.iterdir())
+    assert run_bounded([f"./{name}"], 10.0, cwd=tmp_path).returncode == 3
+
+
+def test_a_command_that_cannot_start(tmp_path, leaves_nothing):
+    (tmp_path / "text").write_text("hello")
+    for command in (tmp_path / "missing", tmp_path / "text", tmp_path):
+        with leaves_nothing(), pytest.raises(ToolchainError, match="cannot start"):
+            run_bounded([str(command)], 1.0)
+
+
+def test_matches_are_counted_across_pieces(leaves_nothing):
+    script = "printf 'needle nee' >&2; sleep 0.1; printf 'dle needl' >&2; sleep 0.1; printf 'e needl' >&2"
+    with leaves_nothing(), Child(["sh", "-c", script], watch_for=b"needle") as child:
+        assert child.wait(time.monotonic() + 10.0) == 0
+        assert child.num_matches == 3
+
+
+def test_markers_of_one_byte_are_counted_once(leaves_nothing):
+    script = "printf x >&2; sleep 0.1; printf y >&2"
+    with leaves_nothing(), Child(["sh", "-c", script], watch_for=b"x") as child:
+        assert child.wait(time.monotonic() + 10.0) == 0
+        assert child.num_matches == 1
+
+
+def test_leaving_the_block_kills(leaves_nothing):
+    with leaves_nothing():
+        with pytest.raises(KeyboardInterrupt), Child(["sleep", "123.75"]) as child:
+            assert begins("123.75")  # it becomes what it is to run
+            raise KeyboardInterrupt
+        assert child.pidfd >= 0
+    assert not processes_naming("123.75")
+
+
+def test_pipes(leaves_nothing):
+    with leaves_nothing(), Child(["sh", "-c", "read x; echo got $x; echo noise >&2; exit 4"], piped=True) as child:
+        child.stdin.write(b"text\n")
+        assert child.wait(time.monotonic() + 10.0) == 4
+        assert (child.stdout.read(), child.stderr_tail) == (b"got text\n", "noise\n")
+
+
+def test_terminate(leaves_nothing):
+    with leaves_nothing(), Child(["sleep", "123.625"]) as child:
+        assert child.stdin is child.stdout is None
+        child.terminate()
+        assert child.wait(time.monotonic() + 10.0) == -signal.SIGTERM
+
+
+def test_children_die_with_a_parent_killed_by_sigkill(tmp_path):
+    program = (
+        "from mlgo.host.process import Child\nimport time\n"
+        "with Child(['sleep', '124.25']):\n    print('ready', flush=True)\n    time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout.readline() == b"ready\n"
+        assert begins("sleep\x00124.25")
+        os.kill(parent.pid, signal.SIGKILL)
+        parent.wait()
+    assert all_end("sleep\x00124.25")
+
+
+def test_no_child_survives_whenever_its_parent_is_killed():
+    """Also between its fork and its wish to die with the parent, of which the kernel then knew nothing."""
+    program = (
+        "from mlgo.host.process import Child\nprint('ready', flush=True)\n"
+        "while True:\n    with Child(['sleep', '124.75']):\n        pass\n"
+    )
+    for attempt in range(25):
+        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:
+            assert parent.stdout.readline() == b"ready\n"
+            time.sleep(0.0007 * attempt)
+            parent.kill()
+    ended = all_end("sleep\x00124.75")
+    for pid in processes_naming("sleep\x00124.75"):
+        os.kill(pid, signal.SIGKILL)
+    assert ended
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("/tmp/mlgo-0/ab12/module.o: error: no", "module.o: error: no"),
+        ("src/a.cc:3:1: error: '/usr/include/x.h' missing", "src/a.cc:3:1: error: 'x.h' missing"),
+        ("a/b and ./c/d stay", "a/b and ./c/d stay"),
+    ],
+)
+def test_messages_hold_no_folder_of_this_machine(message, expected):
+    assert without_folders(message) == expected

@@ -1,0 +1,376 @@
+"""Faults that a real compiler cannot be made to show: a scripted one over the same FIFOs."""
+
+import json
+import resource
+import shutil
+import signal
+import time
+import zlib
+
+import numpy as np
+import pytest
+
+from mlgo.errors import (
+    ChannelTimeout,
+    CompileError,
+    CompilerExit,
+    CompileTimeout,
+    ObjectError,
+    PolicyError,
+    ProtocolError,
+    ToolchainError,
+)
+from mlgo.host.known import KnownContext, KnownPath
+from mlgo.host.session import compile_plain, compile_under_advice
+from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
+from mlgo.host.toolchain import Toolchain
+from mlgo.policy.features import Normalisation
+from mlgo.policy.network import Architecture
+from mlgo.policy.policy import Policy
+from tests.conftest import all_end, processes_naming
+from tests.fakes.elf import ALLOC, EXEC, PROGBITS, elf_object
+
+SLACK_S = 10.0
+"""How late a deadline may be met on a busy machine; what hangs, hangs for ever."""
+
+# Bytes of the protocol, written by hand.
+SPEC = '{"name":"%s","type":"int64_t","port":0,"shape":[1]}'
+HEADER = f'{{"features":[{SPEC % "a"},{SPEC % "b"}],"advice":{SPEC % "inlining_decision"}}}\n'
+CONTEXT = '{"context":""}\n'
+OBJECT = elf_object([(PROGBITS, ALLOC | EXEC, 10), (PROGBITS, ALLOC, 6)]).decode("latin-1")
+
+
+def observation(number: int, a: int = 0, b: int = 0) -> str:
+    tensors = np.array([a, b], "<i8").tobytes().decode("latin-1")
+    return f'{{"observation":{number}}}\n{tensors}\n'
+
+
+START = [["open"], ["send", HEADER], ["send", CONTEXT]]
+FIRST = [["send", observation(0, 1, 2)], ["answer"]]
+SECOND = [["send", observation(1, 3, 4)], ["answer"]]
+END = [["object", OBJECT]]
+
+CUTS = {
+    "before the header": [["open"]],
+    "before opening": [],
+    "in the header": [["open"], ["send", HEADER[:40]]],
+    "after the header": [["open"], ["send", HEADER]],
+    "between questions": [*START, *FIRST],
+    "in a tensor": [*START, *FIRST, ["send", observation(1, 3, 4)[:25]]],
+    "before the line feed": [*START, *FIRST, ["send", observation(1, 3, 4)[:-1]]],
+    "after the last answer": [*START, *FIRST, *SECOND],
+    "after the object": [*START, *FIRST, *SECOND, *END],
+}
+
+
+@pytest.fixture
+def run(fake, task, settings, tmp_path, leaves_nothing):
+    """Let the fake do its steps under an advisor; nothing may stay behind, whatever happens."""
+
+    def go(steps, advisor=None, known=None, **changes):
+        module = tmp_path / "steps.json"
+        module.write_text(json.dumps(steps))
+        limits = settings.model_copy(update=changes)
+        try:
+            with leaves_nothing():
+                try:
+                    return compile_under_advice(
+                        fake, task, module, advisor or ConstantAdvisor(1), limits, record=True, known=known
+                    )
+                except CompileError as error:
+                    caught = error
+            raise caught
+        finally:
+            assert not processes_naming(str(fake.binary))
+
+    return go
+
+
+def test_a_good_conversation(run, tmp_path):
+    log = tmp_path / "answers"
+    result = run([*START, *FIRST, *SECOND, ["log_answers", str(log)], *END], EchoAdvisor("b"))
+    assert np.frombuffer(log.read_bytes(), np.int64).tolist() == [2, 4]  # what the compiler received
+    assert result.answers == log.read_bytes()
+    assert result.header.scalars(result.observations).tolist() == [[1, 2], [3, 4]]
+    assert result.contexts == (("", 2),)
+    assert (result.scores["exec_bytes"], result.scores["text_bytes"]) == (10, 16)
+
+
+def test_bytes_may_come_in_any_pieces(run):
+    text = HEADER + CONTEXT + observation(0, 10, 10)  # 10 is a line feed
+    pieces = [["send", piece] for piece in text]
+    result = run([["open"], *pieces, ["answer"], *SECOND, *END], EchoAdvisor("a"))
+    assert np.frombuffer(result.answers, np.int64).tolist() == [10, 3]
+
+
+def test_several_contexts_and_their_numbers(run):
+    other = '{"context":"f"}\n'
+    steps = [*START, *FIRST, ["send", other], *FIRST, ["send", CONTEXT], *SECOND, ["send", other], *END]
+    assert run(steps).contexts == (("", 1), ("f", 1), ("", 1), ("f", 0))
+
+
+def test_questions_without_a_context_line(run):
+    assert run([["open"], ["send", HEADER], *FIRST, *END]).contexts == (("", 1),)
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_killed(cut, run):
+    with pytest.raises(CompilerExit, match="signal 9"):
+        run([*CUTS[cut], ["kill", signal.SIGKILL]])
+
+
+def test_crash_status_and_message(run):
+    with pytest.raises(CompilerExit, match=r"status 74: fatal error: broken"):
+        run([*START, *FIRST, ["stderr", 1, "fatal error: broken\n"], ["exit", 74]])
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_silence_ends_at_the_deadline_of_an_answer(cut, run):
+    start = time.monotonic()
+    with pytest.raises(ChannelTimeout, match=r"silent for 0\.4 s"):
+        run([*CUTS[cut], ["hang"]], answer_timeout_s=0.4)
+    assert 0.4 <= time.monotonic() - start < 0.4 + SLACK_S
+
+
+@pytest.mark.parametrize("cut", ["before the header", "in a tensor", "after the object"])
+def test_silence_ends_at_the_deadline_of_the_compile(cut, run):
+    start = time.monotonic()
+    with pytest.raises(CompileTimeout, match=r"0\.4 s"):
+        run([*CUTS[cut], ["hang"]], compile_timeout_s=0.4)
+    assert time.monotonic() - start < 0.4 + SLACK_S
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("step", ["flood_stderr", "flood_questions"])
+def test_an_endlessly_busy_compiler_meets_its_deadline(step, run):
+    start = time.monotonic()
+    with pytest.raises(CompileTimeout):
+        run([*START, [step]], compile_timeout_s=0.5, answer_timeout_s=0.5)
+    assert time.monotonic() - start < 0.5 + SLACK_S
+
+
+def test_chatter_on_stderr_is_not_an_answer(run):
+    with pytest.raises(ChannelTimeout):
+        run([*START, *FIRST, ["chatter", 0.1]], answer_timeout_s=0.5, compile_timeout_s=3.0)
+
+
+def test_closing_the_channel_and_hanging(run):
+    with pytest.raises(ChannelTimeout):
+        run([*START, *FIRST, ["close"], ["hang"]], answer_timeout_s=0.4)
+
+
+def test_closing_the_channel_early_is_fine(run):
+    assert run([*START, *FIRST, ["close"], *END]).num_questions == 1
+
+
+FLOATS = f'{{"features":[{SPEC % "a"},%s,%s],"advice":{SPEC % "inlining_decision"}}}\n' % (
+    (SPEC % "x").replace("int64_t", "float"),
+    (SPEC % "y").replace("int64_t", "double"),
+)
+UNUSUAL = [np.nan, np.inf, -np.inf, -0.0, 5e-324]
+
+
+def floats(number: int, value: float) -> list:
+    tensors = np.int64(number).tobytes() + np.float32(value).tobytes() + np.float64(value).tobytes()
+    return [["send", f'{{"observation":{number}}}\n{tensors.decode("latin-1")}\n'], ["answer"]]
+
+
+def float_steps() -> list:
+    questions = [step for number, value in enumerate(UNUSUAL) for step in floats(number, value)]
+    return [["open"], ["send", FLOATS], ["send", CONTEXT], *questions]
+
+
+def test_features_that_are_no_number_or_infinite_pass_unharmed(run):
+    result = run([*float_steps(), *END], EchoAdvisor("a"))
+    assert np.frombuffer(result.answers, np.int64).tolist() == list(range(len(UNUSUAL)))
+    width = result.header.payload_bytes
+    assert width == 20
+    rows = [result.header.unpack(result.observations[i * width : (i + 1) * width]) for i in range(len(UNUSUAL))]
+    for name, dtype in (("x", np.float32), ("y", np.float64)):
+        seen = np.concatenate([row[name] for row in rows])
+        assert seen.tobytes() == np.array(UNUSUAL, dtype).tobytes()  # to the bit: NaN equals nothing, 0 equals -0
+
+
+def test_a_network_is_not_disturbed_by_features_of_other_types(run):
+    ones = np.ones(1, np.float32)
+    policy = Policy("inline-size", Normalisation(("a",), 0 * ones, ones), Architecture((1, 1)), np.ones(2, np.float32))
+    result = run([*float_steps(), *END], policy)  # a is 0, 1, 2 and so on: slog(a) + 1 is above 0
+    assert np.frombuffer(result.answers, np.int64).tolist() == [1] * len(UNUSUAL)
+
+
+@pytest.mark.parametrize("name", ["x", "y"])
+def test_a_float_is_not_echoed_as_an_integer(name, run, leaves_nothing):
+    with leaves_nothing(), pytest.raises(PolicyError, match=f"'{name}' cannot be echoed as int64"):
+        run([*float_steps(), *END], EchoAdvisor(name))
+
+
+BAD_HEADERS = {
+    "not JSON": "clang: warning: hello\n",
+    "JSON but no object": "[1,2]\n",
+    "no features": '{"features":[],"advice":%s}\n' % (SPEC % "d"),
+    "no advice": '{"features":[%s]}\n' % (SPEC % "a"),
+    "training log": f'{{"features":[{SPEC % "a"}],"score":{SPEC % "reward"}}}\n',
+    "unknown type": HEADER.replace("int64_t", "int128_t", 1),
+    "huge shape": HEADER.replace("[1]", "[1000000000]", 1),
+    "no shape": HEADER.replace("shape", "form", 1),
+    "negative shape": HEADER.replace("[1]", "[-1]", 1),
+    "one name twice": HEADER.replace('"b"', '"a"'),
+    "not UTF-8": HEADER.replace('"a"', '"\xff"'),
+    "endless": "x" * 1_200_000,
+}
+
+
+@pytest.mark.parametrize("kind", BAD_HEADERS)
+def test_bad_headers(kind, run):
+    with pytest.raises(ProtocolError):
+        run([["open"], ["send", BAD_HEADERS[kind]], ["hang"]], answer_timeout_s=5.0)
+
+
+BAD_STREAMS = {
+    "surplus bytes after a tensor": [["send", observation(0)[:-1] + "xy\n"]],
+    "surplus text between questions": [*FIRST, ["send", "warning: something\n"]],
+    "number jump": [*FIRST, ["send", observation(2)]],
+    "number repeated": [*FIRST, ["send", observation(0)]],
+    "not starting at 0": [["send", observation(1)]],
+    "missing line feed": [["send", observation(0)[:-1] + '{"observation":1}']],
+    "unknown record": [["send", '{"weather":"fine"}\n']],
+    "outcome on a channel": [*FIRST, ["send", '{"outcome":0}\n' + 8 * "\0" + "\n"]],
+    "second header": [["send", HEADER]],
+    "negative number": [["send", observation(-1)]],
+}
+
+
+@pytest.mark.parametrize("kind", BAD_STREAMS)
+def test_bad_streams(kind, run):
+    with pytest.raises(ProtocolError):
+        run([*START, *BAD_STREAMS[kind], ["hang"]], answer_timeout_s=5.0)
+
+
+def test_a_question_before_the_header(run):
+    with pytest.raises(ProtocolError):
+        run([["open"], ["send", observation(0)], ["hang"]], answer_timeout_s=5.0)
+
+
+def test_surplus_bytes_at_the_end(run):
+    with pytest.raises(ProtocolError, match="middle of a message"):
+        run([*START, *FIRST, ["send", "surplus"], *END])
+
+
+def test_ending_well_in_the_middle_of_a_tensor(run):
+    with pytest.raises(ProtocolError, match="middle of a message"):
+        run([*CUTS["in a tensor"], *END])
+
+
+def test_ending_well_without_opening_the_channel(run):
+    with pytest.raises(ProtocolError, match="without opening the channel"):
+        run(END)
+
+
+def test_no_object(run):
+    with pytest.raises(ObjectError, match="wrote no object"):
+        run([*START, *FIRST])
+
+
+@pytest.mark.parametrize("length", [0, 3, 63, 100, len(OBJECT) - 1])
+def test_truncated_object(length, run):
+    with pytest.raises(ObjectError):
+        run([*START, *FIRST, ["object", OBJECT[:length]]])
+
+
+@pytest.mark.parametrize("length", [0, 4, 16])
+def test_answers_of_the_wrong_length_are_refused(length, run, leaves_nothing):
+    class Wrong:
+        def respond_to(self, header):
+            return lambda payload: bytes(length)
+
+    with leaves_nothing(), pytest.raises(PolicyError, match=f"an answer of {length} bytes where 8 are due"):
+        run([*START, *FIRST, *END], Wrong(), answer_timeout_s=0.5)
+
+
+def test_a_compiler_that_does_not_read_its_answers(run):
+    # The first 65536 bytes of answers fit into the pipe; a question more does not.
+    questions = [["send", "".join(observation(i) for i in range(k, k + 100))] for k in range(0, 9000, 100)]
+    with pytest.raises(CompileError, match="does not read its answers"):
+        run([*START, *questions, ["hang"]], answer_timeout_s=5.0)
+
+
+def test_a_hundred_megabytes_of_stderr(run):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    lines = 100_000_000 // 8
+    result = run([*START, ["stderr", lines, "warning\n"], *FIRST, ["stderr", lines // 10, "warning\n"], *END])
+    assert result.num_questions == 1
+    assert not result.truncated
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 10_000  # kilobytes
+
+
+def test_the_size_stop_is_seen_in_any_part_of_stderr(run):
+    remark = "remark: <unknown>:0:0: module size grew too much [-Rpass-missed=inline-ml]\n"
+    noise = ["stderr", 40_000, "noise, "]
+    assert run([*START, *FIRST, noise, ["stderr", 1, remark], noise, *END]).truncated
+    halves = [["stderr", 1, "module size gr"], ["stderr", 1, "ew too much"]]
+    assert run([*START, halves[0], *FIRST, halves[1], *END]).truncated
+    assert not run([*START, halves[1], *FIRST, halves[0], *END]).truncated
+
+
+def test_remarks_do_not_hide_the_error(run):
+    steps = [*START, ["stderr", 1, "fatal error: the cause\n"], ["stderr", 50, "remark: noise\n"], ["exit", 1]]
+    with pytest.raises(CompilerExit, match="the cause"):
+        run(steps)
+
+
+def test_grandchildren_of_a_hanging_compiler_are_killed(run, tmp_path):
+    with pytest.raises(ChannelTimeout):
+        run([["spawn"], *START, ["hang"]], answer_timeout_s=0.4)
+    assert all_end("sleep\x00300")
+
+
+def test_plain_compiles_are_bounded_too(fake, settings, tmp_path, leaves_nothing):
+    module = tmp_path / "steps.json"
+    hasty = settings.model_copy(update={"compile_timeout_s": 0.4})
+    module.write_text('[["hang"]]')
+    with leaves_nothing(), pytest.raises(CompileTimeout):
+        compile_plain(fake, module, hasty)
+    module.write_text('[["stderr", 1, "error: no\\n"], ["exit", 3]]')
+    with leaves_nothing(), pytest.raises(CompilerExit, match="status 3: error: no"):
+        compile_plain(fake, module, settings)
+    module.write_text("[]")
+    with leaves_nothing(), pytest.raises(ObjectError, match="no object"):
+        compile_plain(fake, module, settings)
+
+
+def test_a_compiler_that_has_vanished(fake, task, settings, tmp_path, leaves_nothing):
+    gone = Toolchain(tmp_path / "gone", False, (22, 1, 8), fake.target)
+    with leaves_nothing(), pytest.raises(ToolchainError, match="cannot start"):
+        compile_under_advice(gone, task, tmp_path / "m", ConstantAdvisor(1), settings)
+
+
+def test_a_full_object_is_stored_only_on_success(run, fake, task, settings, tmp_path):
+    module, kept = tmp_path / "steps.json", tmp_path / "kept.o"
+    module.write_text(json.dumps([*START, *FIRST, ["object", OBJECT[:-1]]]))
+    with pytest.raises(ObjectError):
+        compile_under_advice(fake, task, module, ConstantAdvisor(1), settings, object_path=kept)
+    assert not kept.exists()
+    module.write_text(json.dumps([*START, *FIRST, *END]))
+    compile_under_advice(fake, task, module, ConstantAdvisor(1), settings, object_path=kept)
+    assert kept.read_bytes() == OBJECT.encode("latin-1")
+    shutil.rmtree(kept, ignore_errors=True)
+
+
+def test_a_known_question_that_comes_in_one_piece_with_its_context(run, tmp_path):
+    """It follows an unknown one, so its answer could not be sent before; no other message makes the host send it."""
+    question = np.array([5, 6], "<i8").tobytes()
+    seven = (7).to_bytes(8, "little")
+    path = KnownPath((KnownContext("f", (), b""), KnownContext("g", (zlib.crc32(question),), seven, is_whole=True)))
+    both = '{"context":"g"}\n' + observation(0, 5, 6)
+    talk = [
+        ["send", '{"context":"f"}\n'],
+        *FIRST,
+        ["send", both],
+        ["answer"],
+        ["log_answers", str(tmp_path / "answers")],
+    ]
+    result = run([["open"], ["send", HEADER], *talk, *END], ConstantAdvisor(1), path, answer_timeout_s=5.0)
+    expected = (1).to_bytes(8, "little") + seven
+    assert (result.answers, (tmp_path / "answers").read_bytes()) == (expected, expected)
+    assert result.contexts == (("f", 1), ("g", 1))
+    assert result.observations == np.array([1, 2], "<i8").tobytes()

@@ -1,0 +1,155 @@
+"""Sizes of ELF objects, against objects made by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlgo.errors import ObjectError
+from mlgo.host.session import compile_plain
+from mlgo.objects.elf import SYMBOL64, function_bytes
+from mlgo.objects.measures import Compiled
+from mlgo.objects.measures.sizes import EXEC, TEXT
+from tests.fakes.elf import ALLOC, NOBITS, NULL, PROGBITS, WRITE, elf_object
+from tests.fakes.elf import EXEC as CODE
+
+
+def object_size(data):
+    """Executable sections and Berkeley text in bytes."""
+    compiled = Compiled(data)
+    return EXEC.read(compiled), TEXT.read(compiled)
+
+
+TYPICAL = [
+    (PROGBITS, ALLOC | CODE, 100),  # .text
+    (PROGBITS, ALLOC | CODE, 20),  # .text.startup
+    (PROGBITS, ALLOC, 30),  # .rodata
+    (PROGBITS, ALLOC, 7),  # .eh_frame
+    (PROGBITS, ALLOC | WRITE, 1000),  # .data
+    (NOBITS, ALLOC | WRITE, 5000),  # .bss
+    (PROGBITS, 0, 300),  # .symtab
+    (PROGBITS, ALLOC | CODE | WRITE, 3),  # odd but legal: executable counts although writable
+]
+
+
+def test_sums_by_hand():
+    assert object_size(elf_object(TYPICAL)) == (123, 160)
+
+
+@pytest.mark.parametrize(
+    ("section", "expected"),
+    [
+        ((PROGBITS, ALLOC | CODE, 5), (5, 5)),
+        ((PROGBITS, ALLOC, 5), (0, 5)),
+        ((PROGBITS, ALLOC | WRITE, 5), (0, 0)),
+        ((PROGBITS, 0, 5), (0, 0)),
+        ((NOBITS, ALLOC | WRITE, 5), (0, 0)),
+        ((NULL, ALLOC | CODE, 0), (0, 0)),
+    ],
+)
+def test_one_section(section, expected):
+    assert object_size(elf_object([section])) == expected
+
+
+def test_no_section():
+    assert object_size(elf_object([])) == (0, 0)
+
+
+def test_count_of_sections_in_the_first_entry():
+    assert object_size(elf_object(TYPICAL, count_in_first=True)) == (123, 160)
+
+
+def test_more_sections_than_fit_into_the_header():
+    many = [(PROGBITS, ALLOC | CODE, 1)] * 65_300
+    assert object_size(elf_object(many, count_in_first=True)) == (65_300, 65_300)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x7fEL", b"MZ" + bytes(100), b"BC\xc0\xde" + bytes(100), bytes(200)])
+def test_not_elf(data):
+    with pytest.raises(ObjectError, match="neither ELF nor"):
+        object_size(data)
+
+
+def test_tables_of_another_width_or_order():
+    with pytest.raises(ObjectError, match="no complete section table"):  # only the header says that it has 32 bits
+        object_size(elf_object(TYPICAL, bits=32))
+    big_endian = bytearray(elf_object(TYPICAL))
+    big_endian[5] = 2
+    with pytest.raises(ObjectError, match="little-endian"):
+        object_size(bytes(big_endian))
+
+
+def test_every_truncation_of_a_hand_made_object():
+    whole = elf_object(TYPICAL[2:4])
+    for length in range(len(whole)):
+        with pytest.raises(ObjectError):
+            object_size(whole[:length])
+
+
+def test_a_section_whose_end_wraps_around():
+    data = bytearray(elf_object([(PROGBITS, ALLOC | CODE, 10)]))
+    offset_field = len(data) - 64 + 24  # of the last section's entry
+    data[offset_field : offset_field + 8] = (2**64 - 4).to_bytes(8, "little")
+    with pytest.raises(ObjectError):
+        object_size(bytes(data))
+
+
+@pytest.fixture(scope="module")
+def real_object(sample, toolchain, settings, tmp_path_factory):
+    path = tmp_path_factory.mktemp("object") / "m.o"
+    compile_plain(toolchain, sample("codec/base64.c"), settings, object_path=path)
+    return path.read_bytes()
+
+
+@given(data=st.data())
+def test_truncations_of_a_real_object(data, real_object):
+    with pytest.raises(ObjectError):
+        object_size(real_object[: data.draw(st.integers(0, len(real_object) - 1))])
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([PROGBITS, NOBITS]), st.integers(0, 7), st.integers(0, 50)),
+        max_size=20,
+    )
+)
+def test_sums_are_those_of_the_flag_rule(sections):
+    executable, text = object_size(elf_object(sections))
+    assert executable == sum(n for _, flags, n in sections if flags & CODE)
+    assert text == sum(n for _, flags, n in sections if flags & ALLOC and (flags & CODE or not flags & WRITE))
+
+
+@given(position=st.integers(16, 10_000), value=st.binary(min_size=1, max_size=8))
+def test_damage_is_either_harmless_or_an_object_error(position, value):
+    whole = bytearray(elf_object(TYPICAL[:4]))
+    position %= len(whole) - 8
+    whole[position : position + len(value)] = value
+    try:
+        object_size(bytes(whole))
+    except ObjectError:
+        pass
+
+
+SYMTAB, FUNC, IFUNC, OBJECT, GLOBAL = 2, 2, 10, 1, 1 << 4
+# name, info, other, section, value, size
+SYMBOLS = [
+    (0, 0, 0, 0, 0, 0),
+    (1, FUNC, 0, 1, 0, 10),  # 10 bytes of code, padded to 16
+    (2, FUNC | GLOBAL, 0, 1, 16, 20),
+    (3, FUNC | GLOBAL, 0, 1, 16, 20),  # another name of it: once
+    (4, FUNC | GLOBAL, 0, 2, 16, 5),  # the same address in another section
+    (5, FUNC | GLOBAL, 0, 2, 16, 7),  # and a larger size there
+    (6, IFUNC | GLOBAL, 0, 2, 0, 3),
+    (7, FUNC | GLOBAL, 0, 0, 0, 100),  # not defined here
+    (8, OBJECT | GLOBAL, 0, 3, 0, 1000),
+]
+
+
+def test_functions_without_padding():
+    table = np.array(SYMBOLS, SYMBOL64).tobytes()
+    code = (PROGBITS, ALLOC | CODE, 48)
+    assert function_bytes(elf_object([code, code, (PROGBITS, ALLOC, 1000), (SYMTAB, 0, table, 0, 0)])) == 40
+    assert function_bytes(elf_object([code, (SYMTAB, 0, table[:24], 0, 0)])) == 0
+    assert function_bytes(elf_object([code])) == 0
+    with pytest.raises(ObjectError, match="not an ELF file"):
+        function_bytes(b"")

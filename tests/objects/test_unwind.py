@@ -1,0 +1,137 @@
+"""Unwind entries by section, against objects made by hand and against readelf."""
+
+import re
+import shutil
+import struct
+import subprocess
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlgo.errors import ObjectError
+from mlgo.host.session import compile_plain
+from mlgo.objects.unwind import unwind_bytes
+from tests.fakes.elf import ALLOC, EXEC, PROGBITS, elf_object
+
+SYMTAB, STRTAB, RELA = 2, 3, 4
+NAMES = b"\0.eh_frame\0.text\0.rodata\0"
+EH_FRAME, TEXT, RODATA = 1, 11, 17
+UNDEFINED, ABSOLUTE = 0, 0xFFF1
+SYMBOLS = b"".join(struct.pack("<IBBHQQ", 0, 0, 0, section, 0, 0) for section in (UNDEFINED, 1, 2, ABSOLUTE, UNDEFINED))
+"""Symbols 1 and 2 lie in sections 1 and 2, 3 is absolute, 4 is undefined."""
+
+
+def cie(size: int) -> bytes:
+    return struct.pack("<II", size - 4, 0) + bytes(size - 8)
+
+
+def fde(size: int) -> bytes:
+    return struct.pack("<II", size - 4, 20) + bytes(size - 8)
+
+
+def relocations(*places: tuple[int, int]) -> bytes:
+    """``(offset, symbol)`` pairs as R_X86_64_PC32."""
+    return b"".join(struct.pack("<QIIq", offset, 2, symbol, 0) for offset, symbol in places)
+
+
+def unwinding(table: bytes, rela: bytes, *, name: int = EH_FRAME, link: int = 5, info: int = 3) -> bytes:
+    """An object with code in sections 1 and 2, an unwind table in 3, its relocations in 4, symbols in 5, names in 6."""
+    return elf_object(
+        [
+            (PROGBITS, ALLOC | EXEC, 100),
+            (PROGBITS, ALLOC | EXEC, 20),
+            (PROGBITS, ALLOC, table, 0, 0),
+            (RELA, 0, rela, link, info),
+            (SYMTAB, 0, SYMBOLS, 6, 0),
+            (STRTAB, 0, NAMES, 0, 0),
+        ],
+        names=(6, [TEXT, TEXT, name, 0, 0, 0]),
+    )
+
+
+TABLE = cie(20) + fde(24) + fde(32) + fde(16)
+"""Functions' addresses are to be filled in at 28, 52 and 84."""
+RELOCATIONS = relocations((84, 2), (28, 2), (52, 1), (60, 1))
+
+
+def test_entries_by_hand():
+    assert unwind_bytes(unwinding(TABLE, RELOCATIONS)).tolist() == [0, 32, 24 + 16, 0, 0, 0, 0]
+
+
+def test_an_entry_without_a_known_function_is_nobodys():
+    assert unwind_bytes(unwinding(TABLE, relocations((28, 3), (52, 4)))).sum() == 0
+    assert unwind_bytes(unwinding(TABLE, b"")).sum() == 0
+
+
+def test_the_end_mark_ends_the_table():
+    assert unwind_bytes(unwinding(cie(20) + fde(24) + bytes(4) + fde(32), RELOCATIONS)).tolist()[1:3] == [0, 24]
+
+
+def test_other_tables_are_left_alone():
+    assert unwind_bytes(unwinding(TABLE, RELOCATIONS, name=RODATA)).sum() == 0
+    assert unwind_bytes(unwinding(TABLE, RELOCATIONS, info=99)).sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (unwinding(TABLE[:-1], RELOCATIONS), "reaches beyond its end"),
+        (unwinding(b"\xff\xff\xff\xff" + TABLE, RELOCATIONS), "reaches beyond its end"),
+        (unwinding(TABLE, RELOCATIONS, link=99), "no symbol table"),
+        (unwinding(TABLE, RELOCATIONS, link=1), "no symbol table"),
+        (unwinding(TABLE, relocations((28, 5))), "names a symbol that is not there"),
+        (b"BC", "not an ELF"),
+    ],
+)
+def test_damaged_tables(data, message):
+    with pytest.raises(ObjectError, match=message):
+        unwind_bytes(data)
+
+
+@given(position=st.integers(16, 10_000), value=st.binary(min_size=1, max_size=8))
+def test_damage_is_either_harmless_or_an_object_error(position, value):
+    whole = bytearray(unwinding(TABLE, RELOCATIONS))
+    position %= len(whole) - 8
+    whole[position : position + len(value)] = value
+    try:
+        unwind_bytes(bytes(whole))
+    except ObjectError:
+        pass
+
+
+@pytest.mark.skipif(shutil.which("readelf") is None, reason="no readelf here")
+@pytest.mark.parametrize("source", ["graph/paths.cpp", "codec/base64.c"])
+def test_readelf_finds_the_same_entries(source, sample, toolchain, settings, tmp_path):
+    path = tmp_path / "module.o"
+    compile_plain(toolchain, sample(source), settings, object_path=path)
+    found = unwind_bytes(path.read_bytes())
+    expected = unwind_by_readelf(path)
+    assert {str(number): int(found[number]) for number in np.flatnonzero(found)} == expected
+    assert sum(expected.values()) > 0
+
+
+def unwind_by_readelf(path) -> dict[str, int]:
+    """Bytes of functions' entries by number of the section."""
+
+    def readelf(*options: str) -> str:
+        command = ["readelf", *options, "-W", str(path)]
+        return subprocess.run(command, capture_output=True, text=True, check=True, env={"LC_ALL": "C"}).stdout
+
+    number_of = {name: number for number, name in re.findall(r"^ +\[ *(\d+)\] (\S+)", readelf("-S"), re.MULTILINE)}
+    symbol_of = {
+        int(offset, 16): name
+        for offset, name in re.findall(
+            r"^([0-9a-f]{16}) +[0-9a-f]+ R_\S+ +[0-9a-f]{16} (\S+) \+ ",
+            re.search(r"'\.rela\.eh_frame'.*?(?=\nRelocation|\Z)", readelf("-r"), re.DOTALL)[0],
+            re.MULTILINE,
+        )
+    }
+    found: dict[str, int] = {}
+    for offset, length in re.findall(
+        r"^([0-9a-f]+) ([0-9a-f]+) [0-9a-f]+ FDE", readelf("--debug-dump=frames"), re.MULTILINE
+    ):
+        number = number_of[symbol_of[int(offset, 16) + 8]]
+        found[number] = found.get(number, 0) + int(length, 16) + 4
+    return found

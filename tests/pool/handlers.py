@@ -1,0 +1,138 @@
+"""Handlers for workers; spawned processes import them by name."""
+
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+from mlgo.evaluate.handler import MakeCompiler
+
+
+def make_square():
+    return lambda job: job * job
+
+
+def make_misbehaving():
+    """Jobs: a number to square, "die", "raise", "sleep", "exit", "pid", "huge", "unpicklable"."""
+
+    def handle(job):
+        if job == "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if job == "exit":
+            os._exit(7)
+        if job == "raise":
+            raise LookupError("from the handler")
+        if job == "sleep":
+            time.sleep(60)
+        if job == "slow":
+            time.sleep(0.3)
+            return "slow"
+        if job == "pid":
+            return os.getpid()
+        if job == "slow pid":
+            time.sleep(0.02)
+            return os.getpid()
+        if job == "unpicklable":
+            return lambda: None
+        if job == "huge":
+            return b"x" * 5_000_000
+        if job == "affinity":
+            return sorted(os.sched_getaffinity(0))
+        if job == "spawn":
+            from mlgo.host.process import run_bounded
+
+            run_bounded(["sleep", "126.5"], 100.0)
+        if job == "scratch":
+            from mlgo.base.scratch import scratch_directory
+
+            with scratch_directory() as folder:
+                return str(folder)
+        return job * job
+
+    return handle
+
+
+def make_inspector():
+    def handle(job):
+        status = Path("/proc/self/status").read_text().splitlines()
+        resident = next(int(line.split()[1]) for line in status if line.startswith("VmRSS:"))
+        return {
+            "tensorflow": "tensorflow" in sys.modules,
+            "keras": "keras" in sys.modules,
+            "resident_kb": resident,
+            "peak_kb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        }
+
+    return handle
+
+
+def make_compile_inspector():
+    """As `make_inspector`, in a process that has imported what a compile worker imports."""
+
+    return make_inspector()
+
+
+def make_holder(toolchain, settings):
+    """What a compile worker holds: its resident memory in 10^6 bytes, and modules that it should not have."""
+    return partial(_holder, toolchain, settings)
+
+
+def _holder(toolchain, settings):
+    MakeCompiler(toolchain, "inline-size", settings)()
+
+    def look(job):
+        resident = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return resident / 1e6, sorted({"tensorflow", "keras", "pyarrow"} & set(sys.modules))
+
+    return look
+
+
+def make_failing():
+    raise OSError("no such thing here")
+
+
+def make_dying_once(folder):
+    """Every job kills the first worker that does it."""
+    return partial(_dying_once, folder)
+
+
+def _dying_once(folder):
+    def handle(job):
+        note = Path(folder, str(job))
+        if not note.exists():
+            note.write_text("")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return job
+
+    return handle
+
+
+class Cancellable:
+    """A handler that can be told to end its job."""
+
+    LONG, PID = "long", "pid"
+
+    def __init__(self):
+        self._cancelled = threading.Event()
+
+    def __call__(self, job):
+        if job == self.LONG:
+            self._cancelled.wait(60.0)
+            self._cancelled.clear()
+        return os.getpid()
+
+    def cancel(self):
+        self._cancelled.set()
+
+
+def make_cancellable():
+    return Cancellable()
+
+
+def make_reader():
+    """Jobs: paths of files to read."""
+    return lambda path: path.read_text() if path.is_file() else "missing"

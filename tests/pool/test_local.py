@@ -1,0 +1,170 @@
+"""Worker processes: results in their places, deaths survived, nothing left."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mlgo.pool import LocalBackend, Pool, WorkerLost
+from tests.conftest import REPOSITORY, WITHIN_S, all_end, begins, children
+from tests.pool.handlers import make_compile_inspector, make_inspector, make_misbehaving, make_square
+
+
+def collect(pool, jobs):
+    results = dict(pool.map(jobs))
+    assert sorted(results) == list(range(len(jobs)))
+    return [results[i] for i in range(len(jobs))]
+
+
+@pytest.mark.parametrize("num_workers", [1, 3])
+def test_results_keep_their_positions(num_workers, leaves_nothing):
+    with leaves_nothing(descriptors=False), Pool(LocalBackend(make_square), num_workers) as pool:
+        assert pool.num_workers == num_workers
+        assert collect(pool, list(range(20))) == [i * i for i in range(20)]
+        assert collect(pool, []) == []
+        assert collect(pool, [7]) == [49]  # again with the same workers
+
+
+def test_descriptors_go_with_the_pool(leaves_nothing):
+    def use():
+        with Pool(LocalBackend(make_misbehaving), 2) as pool:
+            collect(pool, [1, 2, "die", 3])
+
+    with leaves_nothing():
+        use()
+
+
+def test_a_closed_pool_holds_no_descriptors(leaves_nothing):
+    with leaves_nothing(), Pool(LocalBackend(make_misbehaving), 2) as pool:
+        collect(pool, [1, 2])
+
+
+def test_slow_jobs_do_not_hold_others_back():
+    with Pool(LocalBackend(make_misbehaving), 2) as pool:
+        collect(pool, [1, 1])
+        order = [position for position, _ in pool.map(["slow", 1, 2, 3])]
+    assert order[-1] == 0
+
+
+def test_processes_are_reused():
+    with Pool(LocalBackend(make_misbehaving), 1) as pool:
+        first, second = collect(pool, ["pid", "pid"])
+        assert first == second != os.getpid()
+
+
+def test_no_process_before_the_first_job(leaves_nothing):
+    with leaves_nothing(descriptors=False):
+        before = children()
+        with Pool(LocalBackend(make_square), 3):
+            assert children() == before
+
+
+def test_a_killed_worker_loses_only_its_job(leaves_nothing):
+    with leaves_nothing(descriptors=False), Pool(LocalBackend(make_misbehaving), 2) as pool:
+        results = collect(pool, [1, 2, "die", 3, 4, "die", 5])
+        lost = [result for result in results if isinstance(result, WorkerLost)]
+        assert [result.exit_code for result in lost] == [-signal.SIGKILL] * 2
+        assert [result for result in results if not isinstance(result, WorkerLost)] == [1, 4, 9, 16, 25]
+        assert isinstance(results[2], WorkerLost)
+        assert collect(pool, [6, 7]) == [36, 49]
+
+
+def test_a_worker_killed_from_outside(leaves_nothing):
+    with leaves_nothing(descriptors=False), Pool(LocalBackend(make_misbehaving), 1) as pool:
+        (pid,) = collect(pool, ["pid"])
+        os.kill(pid, signal.SIGKILL)
+        time.sleep(0.1)
+        first, second = collect(pool, [3, 4])
+        assert isinstance(first, WorkerLost)
+        assert second == 16
+
+
+def test_a_worker_that_exits(leaves_nothing):
+    with leaves_nothing(descriptors=False), Pool(LocalBackend(make_misbehaving), 1) as pool:
+        lost, good = collect(pool, ["exit", 2])
+        assert lost.exit_code == 7
+        assert good == 4
+
+
+def test_what_a_handler_raises_reaches_the_caller_and_the_pool_goes_on(leaves_nothing):
+    with leaves_nothing(descriptors=False), Pool(LocalBackend(make_misbehaving), 2) as pool:
+        with pytest.raises(LookupError, match="from the handler"):
+            collect(pool, [1, "raise", 2, 3])
+        assert collect(pool, [4, 5, 6]) == [16, 25, 36]
+
+
+def test_a_caller_that_gives_up_gets_no_old_answers_later(leaves_nothing):
+    with leaves_nothing(descriptors=False), Pool(LocalBackend(make_misbehaving), 2) as pool:
+        collect(pool, [1, 1])
+        answers = pool.map(["sleep", 5, 6])
+        assert next(answers) == (1, 25)
+        answers.close()
+        start = time.monotonic()
+        assert collect(pool, [7, 8, 9]) == [49, 64, 81]
+        assert time.monotonic() - start < 10.0
+
+
+def test_large_results(leaves_nothing):
+    with leaves_nothing(descriptors=False), Pool(LocalBackend(make_misbehaving), 2) as pool:
+        assert [len(result) for result in collect(pool, ["huge", "huge"])] == [5_000_000] * 2
+
+
+def test_giving_up_ends_busy_workers_and_their_children(leaves_nothing):
+    with leaves_nothing(descriptors=False), Pool(LocalBackend(make_misbehaving), 2) as pool:
+        answers = pool.map(["spawn", 2])
+        assert next(answers) == (1, 4)
+        assert begins("sleep\x00126.5")
+        answers.close()
+        assert all_end("sleep\x00126.5")
+
+
+def test_workers_leave_no_scratch_folders(own_temporary_folder):
+    with Pool(LocalBackend(make_misbehaving), 2) as pool:
+        folders = collect(pool, ["scratch", "scratch", "die"])[:2]
+    for folder in folders:
+        assert not Path(folder).parent.exists()
+
+
+def test_workers_die_with_a_killed_parent():
+    program = (
+        "from mlgo.pool import LocalBackend, Pool\n"
+        "from tests.pool.handlers import make_misbehaving\n"
+        "if __name__ == '__main__':\n"
+        "    pool = Pool(LocalBackend(make_misbehaving), 1)\n"
+        "    print(dict(pool.map(['pid']))[0], flush=True)\n"
+        "    list(pool.map(['sleep']))\n"
+    )
+    script = Path(os.environ["TMPDIR"]) / "parent.py"
+    script.write_text(program)
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True, env=environment) as parent:
+        worker = int(parent.stdout.readline())
+        assert Path(f"/proc/{worker}").exists()
+        parent.kill()
+        parent.wait()
+    end = time.monotonic() + WITHIN_S
+    while Path(f"/proc/{worker}").exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not Path(f"/proc/{worker}").exists()
+
+
+def test_a_worker_is_small_and_free_of_tensorflow():
+    for maker in (make_inspector, make_compile_inspector):
+        with Pool(LocalBackend(maker), 1) as pool:
+            (report,) = collect(pool, [None])
+        assert not report["tensorflow"]
+        assert not report["keras"]
+        assert report["resident_kb"] < 150_000
+
+
+def test_each_worker_has_a_core_of_its_own(monkeypatch, tmp_path):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # where no other test's workers claim cores
+    cores = sorted(os.sched_getaffinity(0))
+    with Pool(LocalBackend(make_misbehaving), len(cores)) as pool:
+        taken = collect(pool, ["affinity"] * len(cores))
+    assert all(len(affinity) == 1 and affinity[0] in cores for affinity in taken)
+    assert sorted(os.sched_getaffinity(0)) == cores  # the parent may still run anywhere

@@ -1,0 +1,158 @@
+"""`mlgo distill`: from a policy to a tree that the compiler can be asked with."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mlgo.base.artifacts import MODULES, trace_schema, write_table
+from mlgo.cli.main import build_parser
+from mlgo.errors import MlgoError
+from mlgo.policy.features import Normalisation
+from mlgo.policy.network import Architecture
+from mlgo.policy.policy import Policy
+from mlgo.policy.stored import load_policy, save_policy
+
+FEATURES = ("cost_estimate", "callee_users")
+EDGE = 20
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A corpus of two projects with its trace, and a policy that inlines what costs at most 20."""
+    folder = tmp_path_factory.mktemp("world")
+    modules = [
+        {field.name: 0 if pa.types.is_integer(field.type) else "" for field in MODULES}
+        | {"project": project, "module": "m.c", "language": "c", "split": split, "bitcode_sha256": project * 64}
+        for project, split in (("a", "train"), ("b", "validation"))
+    ]
+    write_table(folder / "corpus/modules.parquet", pa.Table.from_pylist(modules, schema=MODULES), MODULES, {})
+    rng, rows = np.random.default_rng(0), []
+    for project, count in (("a", 400), ("b", 200)):
+        for step in range(count):
+            cost = EDGE + step % 2 if step < 20 else int(rng.integers(-100, 100))
+            key = {"project": project, "module": "m.c", "context": "", "step": step}
+            rows.append({**key, "cost_estimate": cost, "callee_users": int(rng.integers(1, 9)), "answer": 1})
+    schema = trace_schema(FEATURES)
+    write_table(folder / "trace.parquet", pa.Table.from_pylist(rows, schema=schema), schema, {"task": "inline-size"})
+    bias = np.log1p(EDGE + 0.5)  # slog(cost) is below it for at most 20
+    scaling = Normalisation(FEATURES, np.zeros(2, np.float32), np.ones(2, np.float32))
+    policy = Policy("inline-size", scaling, Architecture((2, 1)), np.array([-1, 0, bias], np.float32))
+    save_policy(policy, folder / "teacher-s0")
+    return folder
+
+
+def words(world, output):
+    return [
+        "distill", str(world / "teacher-s0"), "--trace", str(world / "trace.parquet"),
+        "--corpus", str(world / "corpus"), "-o", str(output),
+    ]  # fmt: skip
+
+
+def distil(world, output, *more):
+    """In this process, which is quicker than the command."""
+    args = build_parser(["distill"]).parse_args([*words(world, output), *map(str, more)])
+    args.run(args)
+
+
+def test_from_a_policy_to_a_compile(mlgo, world, tmp_path):
+    run = mlgo(*words(world, tmp_path / "tree-s0"))
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.startswith(
+        "// Above 0 is yes, below is no; the further from 0, the surer.\n"
+        "float logit(int64_t cost_estimate) {\n"
+        "  if (cost_estimate <= 20)\n"
+        "    return 9.99f; // leaf 0\n"
+        "  return -9.99f; // leaf 1\n"
+        "}\n"
+    )
+    assert "100.00% of 200 questions of 1 projects held out" in run.stdout
+    assert sorted(path.name for path in (tmp_path / "tree-s0").iterdir()) == [
+        "agreement.json", "cpp", "policy.json", "weights.npy",
+    ]  # fmt: skip
+    agreement = json.loads((tmp_path / "tree-s0/agreement.json").read_text())
+    assert (agreement["parity"]["questions"], agreement["parity"]["mismatches"]) == (200, 0)
+    origin = load_policy(tmp_path / "tree-s0").origin
+    assert (origin["teacher"], origin["fitted"], origin["equal_held_out"]) == ("teacher-s0", ["a"], 1.0)
+    source = "data/sample/json/parser.cpp"
+    found = [
+        json.loads(mlgo("compile", source, "--policy", folder, "--json").stdout)
+        for folder in (world / "teacher-s0", tmp_path / "tree-s0")
+    ]
+    for record in found:
+        del record["policy"], record["seconds"]
+    assert found[0] == found[1]
+    assert 0 < found[0]["inlined"] < found[0]["questions"]
+
+
+def test_json_and_the_same_bytes_again(world, tmp_path, capsys):
+    distil(world, tmp_path / "tree-s0", "--leaves", "2", "--json")
+    record = json.loads(capsys.readouterr().out)
+    distil(world, tmp_path / "tree-s1", "--leaves", "2")
+    assert record["features"] == ["cost_estimate"]
+    assert (record["fitted"]["questions"], record["held_out"]["questions"]) == (400, 200)
+    assert [leaf["answer"] for leaf in record["held_out"]["leaves"]] == [1, 0]
+    assert sum(leaf["questions"] for leaf in record["held_out"]["leaves"]) == 200
+    for path in (tmp_path / "tree-s0").rglob("*.*"):
+        assert path.read_bytes() == (tmp_path / "tree-s1" / path.relative_to(tmp_path / "tree-s0")).read_bytes()
+
+
+def test_a_tree_can_be_a_teacher(world, tmp_path, capsys):
+    distil(world, tmp_path / "tree-s0")
+    again = ["distill", str(tmp_path / "tree-s0"), *words(world, tmp_path / "again-s0")[2:]]
+    args = build_parser(["distill"]).parse_args(again)
+    args.run(args)
+    first, second = (load_policy(tmp_path / name) for name in ("tree-s0", "again-s0"))
+    assert first.weights.tolist() == second.weights.tolist()
+    assert second.origin["teacher"] == "tree-s0"
+
+
+def trace_of(path, features, task):
+    schema = trace_schema(features)
+    write_table(path, pa.Table.from_pylist([], schema=schema), schema, {"task": task})
+    return path
+
+
+def test_refusals_leave_nothing(world, tmp_path, capsys):
+    def refused(output, *more):
+        with pytest.raises(MlgoError) as found:
+            distil(world, output, *more)
+        assert not output.exists()
+        return str(found.value)
+
+    output, other = tmp_path / "tree-s0", tmp_path / "other.parquet"
+    assert "its folder must be called <learner>-s<seed>" in refused(tmp_path / "tree")
+    assert "other.parquet is missing" in refused(output, "--trace", other)
+    assert "callee_users" in refused(output, "--trace", trace_of(other, ["cost_estimate", "odd"], "inline-size"))
+    assert "is of task 'regalloc-evict', not of 'inline-size'" in refused(
+        output, "--trace", trace_of(other, FEATURES, "regalloc-evict")
+    )
+    assert "no question of 1 projects" in refused(output, "--trace", trace_of(other, FEATURES, "inline-size"))
+    with pytest.raises(SystemExit):
+        distil(world, output, "--leaves", "1")
+    assert "give at least 2" in capsys.readouterr().err
+
+
+def test_two_policies_in_one_class(world, tmp_path, capsys):
+    distil(world, tmp_path / "tree-s0")
+    capsys.readouterr()
+    policies = f"size={world / 'teacher-s0'}", f"quick={tmp_path / 'tree-s0'}"
+
+    def combine(*more):
+        trace = ("--trace", str(world / "trace.parquet"), "-o", str(tmp_path / "both"))
+        args = build_parser(["combine"]).parse_args(["combine", *policies, *more, *trace])
+        args.run(args)
+
+    combine("--json")
+    parity = json.loads(capsys.readouterr().out)["parity"]
+    assert {name: (one["questions"], one["mismatches"]) for name, one in parity.items()} == {
+        "size": (600, 0),
+        "quick": (600, 0),
+    }
+    assert "// quick" in (tmp_path / "both/InlinerSizeModel.cpp").read_text()
+    with pytest.raises(MlgoError, match="size names two policies"):
+        combine(f"size={world / 'teacher-s0'}")
+    with pytest.raises(SystemExit):
+        combine("quick")
+    assert "quick is not NAME=DIR" in capsys.readouterr().err

@@ -1,0 +1,58 @@
+"""`mlgo explain`: tables, and one-line errors."""
+
+import json
+
+import pytest
+
+from mlgo.corpus.store import Module
+from mlgo.research.commands.explain import _text
+from mlgo.research.explanation import Explanation, Flip, Regression
+from tests.compare.conftest import make_world
+
+
+@pytest.fixture
+def data(tmp_path):
+    """Results on made-up modules; es-s0 inlines where feature a is positive."""
+    return make_world(tmp_path, 2).write()
+
+
+def test_importance(mlgo, data):
+    arguments = ("explain", "--importance", "--policy", data / "policies" / "es-s0", "--data", data)
+    run = mlgo(*arguments)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert [line.split()[0] for line in run.stdout.splitlines()] == ["es-s0:", "a", "b"]
+    (first,) = json.loads(mlgo(*arguments, "--json", "--top", "1").stdout)
+    assert first["feature"] == "a"
+    assert 0.35 < first["changed_share"] < 0.65
+
+
+def test_no_regression(mlgo, data):
+    run = mlgo("explain", "--policy", data / "policies" / "es-s0", "--data", data)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "es-s0 makes no test module larger.\n", "")
+
+
+def test_a_policy_that_was_not_evaluated(mlgo, data):
+    (data / "policies" / "bc-s0").rename(data / "policies" / "bc-s7")
+    run = mlgo("explain", "--policy", data / "policies" / "bc-s7", "--data", data)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr.startswith("error: the evaluation holds no modules of bc-s7 on test; it holds: bc-s0 on test, ")
+    assert run.stderr.count("\n") == 1
+
+
+def test_table():
+    flips = (
+        Flip(7, 2, 1, 0, 1.5, -12, "", {"callee_users": 3, "cost_estimate": -40}),
+        Flip(3, 1, 0, 1, -0.25, None, "timeout", {"callee_users": 1, "cost_estimate": 5}),
+    )
+    regression = Regression(Module("p", "m.c", "c", "test", ""), 1000, 1025)
+    title, summary, head, first, second = _text(Explanation(regression, 9, 3, flips, -20), "text_bytes").splitlines()
+    assert title == "p/m.c: text_bytes 1000 under the heuristic, 1025 under the policy (+2.50 %)"
+    assert "3 of 9 questions" in summary
+    assert "all at once -20 bytes" in summary
+    assert head.split()[:5] == ["question", "policy", "heuristic", "logit", "bytes"]
+    assert first.split() == ["7", "inline", "call", "+1.50", "-12", "3", "-40", "-", "-", "-", "-", "x2"]
+    assert second.split()[:5] == ["3", "call", "inline", "-0.25", "timeout"]
+
+
+def test_help_has_an_example(mlgo):
+    assert "mlgo explain --policy data/policies/marginal-s0 --importance" in mlgo("explain", "--help").stdout
