@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlgo.base.artifacts import read_table
+from mlgo.corpus.store import bitcode_hashes
 from mlgo.jit.choices.cache import outdated_caches
 from mlgo.pool.records import delete_key, record_files
 from mlgo.pool.trees import outdated_folders
@@ -93,7 +93,7 @@ def _unknown_bitcode(work: Path, data: Path) -> list[Path]:
     ]
     if not manifests:  # no corpus has been built, or `make clean` has removed it: nothing is known
         return []
-    known = {sha256 for path in manifests for sha256 in read_table(path, columns=["sha256"])["sha256"].to_pylist()}
+    known = set().union(*(bitcode_hashes(path.parent) for path in manifests))
     return [path for path in sorted(work.rglob("bitcode/*.bc")) if path.stem not in known]
 
 

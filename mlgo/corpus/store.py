@@ -136,6 +136,20 @@ def load_programs(
     return [_program(row, row["split"], modules) for row in rows]
 
 
+def bitcode_hashes(corpus_dir: Path) -> set[str]:
+    """Hashes of all bitcode that the corpus names: of its modules, and of the duplicates that programs are linked of.
+
+    Raises:
+        ArtifactError: no usable manifest.
+    """
+    modules = read_table(corpus_dir / "modules.parquet", MODULES, columns=["bitcode_sha256"])
+    hashes = set(modules["bitcode_sha256"].to_pylist())
+    if (corpus_dir / PROGRAMS_NAME).exists():
+        programs = read_table(corpus_dir / PROGRAMS_NAME, PROGRAMS_OF_CORPUS, columns=["duplicates"])
+        hashes |= {one["bitcode_sha256"] for row in programs["duplicates"].to_pylist() for one in row}
+    return hashes
+
+
 def _program(row: Mapping[str, Any], split: str, modules: Mapping[str, Module]) -> Program:
     """A linked file with its modules, by their keys.
 

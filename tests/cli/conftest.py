@@ -11,16 +11,28 @@ import pytest
 from tests.conftest import REPOSITORY
 
 MLGO = Path(sys.executable).with_name("mlgo")
+TRACKED_DATA = ("drivers", "programs", "released", "sample")
 
 
 @pytest.fixture(scope="session")
-def mlgo() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run ``mlgo`` with some arguments, and further variables, in the repository."""
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Links to this checkout's files, with a ``data`` folder as a clone has it: results of runs here are not in it."""
+    root = tmp_path_factory.mktemp("clone")
+    (root / "data").mkdir()
+    names = [path.name for path in REPOSITORY.iterdir() if path.name != "data" and not path.name.startswith(".")]
+    for name in [*names, *(f"data/{name}" for name in TRACKED_DATA)]:
+        (root / name).symlink_to(REPOSITORY / name)
+    return root
+
+
+@pytest.fixture(scope="session")
+def mlgo(clone: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run ``mlgo`` with some arguments, and further variables, in a clone."""
 
     def run(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, **variables}
         return subprocess.run(
-            [MLGO, *arguments], capture_output=True, text=True, cwd=REPOSITORY, check=False, env=environment
+            [MLGO, *arguments], capture_output=True, text=True, cwd=clone, check=False, env=environment
         )
 
     return run

@@ -5,14 +5,16 @@ import os
 import time
 from dataclasses import replace
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from mlgo.cli.leftovers import delete_leftovers, find_leftovers
+from mlgo.corpus.store import load_programs, unpack_bitcode
 from mlgo.pool.trees import ReplayStore
+from tests.corpus.test_assemble import corpus, projects
 from tests.pool.trees.test_merge import KEY
 from tests.pool.trees.toy import result
+
+__all__ = ["corpus", "projects"]
 
 MODULE, OTHER = "a" * 64, "b" * 64
 DAY_S = 86_400
@@ -27,9 +29,14 @@ def written(path, size=1000, age_s=0.0):
 
 
 @pytest.fixture
-def data(tmp_path):
+def data(tmp_path, corpus):
     """Two of everything: one that the present settings use, one that older ones left."""
     data, work = tmp_path / "data", tmp_path / "data/work"
+    unpack_bitcode(corpus, [module for one in load_programs(corpus) for module in one.modules], work / "bitcode")
+    (data / "corpus").mkdir()
+    for name in ("modules.parquet", "programs.parquet"):
+        (corpus / name).rename(data / "corpus" / name)
+    written(work / f"bitcode/{OTHER}.bc", 2000)
     for policy, key, age_s in [
         ("es-s0", "1" * 16, 5 * DAY_S),
         ("es-s0", "2" * 16, 4 * DAY_S),
@@ -38,12 +45,9 @@ def data(tmp_path):
     ]:
         written(work / f"checkpoints/{policy}-{key}.npz", age_s=age_s)
     for module in (MODULE, OTHER):
-        written(work / f"bitcode/{module}.bc", 2000)
         written(work / f"sdists/{module}-thing-1.0.tar.gz", 3000)
     (tmp_path / "config").mkdir()
     (tmp_path / "config/thing.yaml").write_text(f"name: thing\nsha256: {MODULE}\n")
-    (data / "corpus").mkdir()
-    pq.write_table(pa.table({"sha256": [MODULE]}), data / "corpus/modules.parquet")
     ReplayStore(work / "replay", KEY).insert(MODULE, result(1, 1))
     for key in TREES.values():
         ReplayStore(work / "replay", key).insert(MODULE, result(1, 1))

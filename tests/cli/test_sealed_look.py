@@ -33,7 +33,7 @@ def copy(tmp_path_factory):
 
 
 def evaluate(copy, *arguments):
-    environment = {**os.environ, "MLGO_SHARED": str(REPOSITORY / "data/work")}
+    environment = {**os.environ, "MLGO_SHARED": str(copy / "shared")}
     words = [MLGO, "evaluate", "--workers", "1", "--json", *arguments]
     return subprocess.run(words, capture_output=True, text=True, cwd=copy, env=environment, check=False, timeout=120)
 

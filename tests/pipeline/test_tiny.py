@@ -169,6 +169,13 @@ def test_scoreboard_counts_what_the_compile_host_counted(finished):
         assert cost.compiles <= cost.evaluations
 
 
+def test_the_doctor_finds_a_finished_run_in_order(finished):
+    run = finished.run("mlgo", "doctor", "--json")
+    assert run.returncode == 0, run.stdout
+    (check,) = [one for one in json.loads(run.stdout)["checks"] if one["name"] == "older settings"]
+    assert check["detail"] == "left nothing"
+
+
 def test_nothing_is_left_running(finished):
     assert finished.processes() == []
 
