@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.arguments import add_policy_options, compiling_parser, print_record, run_benchmark
-from benchmarks.planning.real_generations import coordinates_of
 from mlgo.base.config import Config
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.seeding import sample
@@ -26,7 +25,7 @@ from mlgo.evaluate.memory import tree_key
 from mlgo.evaluate.scored import load_scored_modules, with_questions
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain, find_toolchain
-from mlgo.learn.es import evolve
+from mlgo.learn.es import Coordinates, evolve
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 from mlgo.pool.trees import ReplayStore
@@ -122,7 +121,11 @@ def bench_replay(
                 identical &= np.array_equal(rewards, expected, equal_nan=True)
                 return rewards
 
-            evolve(coordinates_of(start, es), evaluate, lambda weights: 0.0, es, config.seed)
+            layers = start.network().layer_slices()
+            coordinates = Coordinates.last_layers(
+                start.weights, layers, es.trainable_layers, es.perturbation_unit, es.perturbation_epsilon
+            )
+            evolve(coordinates, evaluate, lambda weights: 0.0, es, config.seed)
         nodes, disk_bytes, memory_bytes = _sizes(store)
     host = hosts[1]
     ratios = [without / with_trees for without, with_trees in seconds]

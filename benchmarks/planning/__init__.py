@@ -1,1 +1,0 @@
-"""How long trainings would take on machines that are not at hand: a simulation fed with measured costs."""

@@ -1,5 +1,0 @@
-"""``python -m benchmarks.planning``."""
-
-from benchmarks.arguments import run_benchmark
-
-run_benchmark("benchmarks.planning.command")
