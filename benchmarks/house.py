@@ -1,6 +1,6 @@
 """The size of the house: lines, logic, files, names that stand twice, untyped mappings and words of documentation.
 
-Logic is what is left without docstrings, comments, blank lines and imports. `time make test` gives the time of the tests.
+Logic is what is left without docstrings, comments, blank lines and imports. Time of the tests: `time make test`.
 
 Example:
     python -m benchmarks.house
@@ -39,7 +39,7 @@ def read_source(path: Path, package: Path) -> SourceFile:
     """Measure a file of a package."""
     text, parts = path.read_text(), path.relative_to(package).parts
     lines, nodes = text.splitlines(), list(ast.walk(ast.parse(text)))
-    bodies = (node.body for node in nodes if isinstance(getattr(node, "body", None), list))
+    bodies = [body for node in nodes if isinstance(body := getattr(node, "body", None), list)]
     docstrings = set(_lines_of(one for body in bodies for one in body if _is_text(one)))
     imports = set(_lines_of(node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)))
     code = {number for number, line in enumerate(lines, 1) if line.strip() and not line.strip().startswith("#")}
