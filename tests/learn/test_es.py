@@ -11,7 +11,7 @@ from mlgo.base.config import load_config
 from mlgo.errors import ArtifactError, TrainingError
 from mlgo.learn.checkpoint import load_state, save_state
 from mlgo.learn.es import Coordinates, EsState, evolve
-from mlgo.learn.es.state import STATES
+from mlgo.learn.es.loop import STATES
 from tests.conftest import REPOSITORY
 
 CONFIG = load_config(REPOSITORY / "config" / "config.yaml").es.model_copy(
@@ -80,9 +80,8 @@ def test_coordinates_in_units_of_each_weight():
     assert chosen.weights(np.array([2.0, -1.0, 4.0, 0.0])).tolist() == [9, 9, 3.5, -0.25, 1.0, 0.5]
 
 
-@pytest.mark.parametrize("shaping", ["rank", "zscore"])
-def test_it_climbs_to_the_optimum(shaping):
-    config = configured(generations=80, step_size=0.05, shaping=shaping)
+def test_it_climbs_to_the_optimum():
+    config = configured(generations=80, step_size=0.05)
     state = evolve(COORDINATES, evaluate, validate, config, 0)
     assert validate(START) == pytest.approx(-1.98)
     assert state.best_reward > -0.05
@@ -166,20 +165,16 @@ METHODS = [
     {"estimator": estimator, **method}
     for estimator in ("antithetic", "forward")
     for method in (
-        *({"gradient": gradient} for gradient in ("monte_carlo", "ars", "ridge", "lasso", "linear")),
-        {"gradient": "monte_carlo", "orthogonal": True},
-        {"update": "sgd", "shaping": "zscore", "gradient": "ridge", "momentum": 0.5},
-        {"update": "sgd", "shaping": "none", "gradient": "linear", "momentum": 0.0},
-        *({"update": "trust_region", "trust_region": model} for model in ("linear", "diagonal", "quadratic")),
+        {"gradient": "monte_carlo"},
+        {"gradient": "monte_carlo", "top_directions": 4},
+        {"gradient": "ridge"},
+        {"update": "trust_region"},
     )
 ]
 
 
 def method_config(method, **changes):
-    region = CONFIG.trust_region.model_copy(
-        update={"model": method.get("trust_region", "linear"), "ridge_penalty": 0.01}
-    )
-    return configured(**{**method, "trust_region": region}, **changes)
+    return configured(**method, trust_region=CONFIG.trust_region.model_copy(update={"ridge_penalty": 0.01}), **changes)
 
 
 def name_of(method):
@@ -284,25 +279,10 @@ def test_when_all_fail_it_stops_with_advice(share):
     assert calls == [0, 1, 2]
 
 
-def test_lasso_says_how_many_weights_it_chose():
-    chosen = [
-        [record["chosen_weights"] for record in evolve(COORDINATES, evaluate, validate, config, 0).history[1:]]
-        for config in (configured(generations=2, gradient="lasso", lasso_penalty=penalty) for penalty in (1e-4, 1e4))
-    ]
-    assert chosen == [[5, 5], [0, 0]]
-    assert "chosen_weights" not in evolve(COORDINATES, evaluate, validate, configured(generations=1), 0).history[1]
-
-
 def test_equal_rewards_move_nothing():
     state = evolve(COORDINATES, lambda candidates, generation: np.zeros((len(candidates), 1)), validate, CONFIG, 0)
     assert state.mean.tolist() == [0.0] * 5
     assert not any(record["skipped"] for record in state.history)
-
-
-def test_weight_decay_pulls_to_the_start():
-    free = evolve(COORDINATES, evaluate, validate, CONFIG, 0)
-    pulled = evolve(COORDINATES, evaluate, validate, configured(weight_decay=0.2), 0)
-    assert np.linalg.norm(pulled.mean) < np.linalg.norm(free.mean)
 
 
 def test_candidates_are_what_was_announced():
@@ -388,7 +368,7 @@ def test_a_trust_region_never_takes_a_step_that_fails():
 
 def test_a_mean_beyond_all_numbers_is_an_error():
     with np.errstate(over="ignore"), pytest.raises(TrainingError, match=r"range of numbers; lower es\.step_size"):
-        evolve(COORDINATES, evaluate, validate, configured(step_size=1e308, weight_decay=1e10), 0)
+        evolve(COORDINATES, evaluate, validate, configured(step_size=1e308, generations=20), 0)
 
 
 def test_a_mean_beyond_what_policies_hold_is_an_error():

@@ -54,16 +54,6 @@ def test_the_log_counts_compiles_with_and_without_trees(finished, enabled):
     assert (cost.compiles == 44) == (not enabled)  # modules are small, candidates meet on known paths
 
 
-@pytest.mark.slow
-def test_lasso_that_chooses_nothing_says_so(finished):
-    run = train(finished, "lasso", gradient="lasso", lasso_penalty=100.0)
-    assert run.returncode == 0, run.stderr[-3000:]
-    for generation in (1, 2):
-        assert f"generation {generation}: lasso found no slope at all; lower es.lasso_penalty" in run.stderr
-    history = list(csv.DictReader((finished.root / "data/lasso/es-s0/history.csv").open()))
-    assert [record["chosen_weights"] for record in history] == ["", "0", "0"]
-
-
 def test_skipped_generations_say_so_and_three_of_them_end_the_run(finished):
     run = train(finished, "skipping", {"compile_timeout_s": 0.001}, generations=5)
     assert run.returncode == 1

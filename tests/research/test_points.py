@@ -128,7 +128,7 @@ def test_the_page_says_all_of_it(folder, sweep):
 
 
 def test_several_settings_are_parallel_coordinates(tmp_path):
-    sweep = grid(points={"es.step_size": [0.1, 0.2], "es.orthogonal": [False, True]})
+    sweep = grid(points={"es.step_size": [0.1, 0.2], "es.trainable_layers": [1, 2]})
     for i, point in enumerate(sweep.points):
         write_point(tmp_path, point.name, 0, 0.01 * i, 0.0)
     page = render_sweep(read_points(tmp_path, sweep, BOOTSTRAP), sweep, {}, BOOTSTRAP)

@@ -8,10 +8,8 @@ from mlgo.base.config import Positive, PositiveFloat, Section, Share
 
 
 class TrustRegionConfig(Section):
-    """Steps by a model of the reward, as long as the model keeps its promises."""
+    """Steps by a linear model of the reward, as long as its predictions hold."""
 
-    model: Literal["linear", "diagonal", "quadratic"]
-    """Model of the reward around the mean: slope alone, a curvature per weight too, or one per pair of weights."""
     ridge_penalty: PositiveFloat
     """Penalty of the ridge regression that fits it, in perturbations of standard deviation 1."""
     radius: PositiveFloat
@@ -61,30 +59,20 @@ class ESConfig(Section):
     """Unit of perturbations and steps: each layer's root mean square weight, or each weight's own size."""
     perturbation_epsilon: PositiveFloat
     """Added to a weight's size when that is the unit, so that weights near 0 vary too."""
-    orthogonal: bool
-    """Make the directions of a generation orthogonal to each other."""
-    gradient: Literal["monte_carlo", "ars", "ridge", "lasso", "linear"]
-    """From rewards to a gradient: average of the noise, augmented random search, or a regression on the noise."""
-    top_directions: Positive
-    """Directions with the best candidates that augmented random search uses, at most."""
+    gradient: Literal["monte_carlo", "ridge"]
+    """From ranked rewards to a gradient: average of the noise, or ridge regression on it."""
+    top_directions: Annotated[int, Field(ge=0)]
+    """Gradients use so many directions, those with the best candidates (Mania et al. 2018); 0 uses all."""
     ridge_penalty: PositiveFloat
     """Penalty of ridge gradients, in perturbations of standard deviation 1."""
-    lasso_penalty: PositiveFloat
-    """Penalty of lasso gradients, in shaped rewards per perturbation of standard deviation 1; large ones give zeros."""
-    update: Literal["adam", "sgd", "trust_region"]
+    update: Literal["adam", "trust_region"]
     """From gradient to step. A trust region fits its own model instead of a gradient."""
     step_size: PositiveFloat
-    """Step size of Adam, in units of ``perturbation_unit``; factor of the gradient in sgd."""
-    momentum: Annotated[float, Field(ge=0.0, lt=1.0)]
-    """Share of the last step's velocity that sgd keeps."""
+    """Step size of Adam, in units of ``perturbation_unit``."""
     trust_region: TrustRegionConfig
     """Options of a trust region."""
     trainable_layers: Positive
     """How many of the last layers are varied; the others keep their cloned weights."""
-    shaping: Literal["rank", "zscore", "none"]
-    """How rewards are made comparable before a gradient; not used by ars, nor by a trust region."""
-    weight_decay: Annotated[float, Field(ge=0.0)]
-    """Pull towards the cloned weights, per update; not used by a trust region."""
     min_success_share: Share
     """A generation with a smaller share of usable directions is skipped."""
     quarantine_after: Positive

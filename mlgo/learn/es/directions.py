@@ -1,9 +1,55 @@
-"""Directions of a generation: the noise, the candidates along it, and how their rewards compare."""
+"""Search space: which weights vary in which units, and the directions of a generation with their candidates."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Search coordinates around a start: weight = start + unit * coordinate, for the weights that vary.
+
+    Attributes:
+        start: float32 [num_params].
+        varied: int64 [num_varied], positions of the weights that vary.
+        unit: float64 [num_varied], size of one unit.
+    """
+
+    start: np.ndarray
+    varied: np.ndarray
+    unit: np.ndarray
+
+    @classmethod
+    def last_layers(
+        cls,
+        start: np.ndarray,
+        layers: list[slice],
+        num_layers: int,
+        unit: Literal["layer_rms", "weight"] = "layer_rms",
+        epsilon: float = 0.0,
+    ) -> "Coordinates":
+        """Vary the last layers.
+
+        Args:
+            start: float32 [num_params].
+            layers: part of the weights that belongs to each layer.
+            num_layers: how many of the last are varied.
+            unit: ``layer_rms`` is the root mean square weight of each layer, ``weight`` is ``|weight| + epsilon``.
+            epsilon: added with ``weight``, so that a weight of 0 varies too.
+        """
+        chosen = layers[-num_layers:]
+        varied = np.concatenate([np.arange(part.start, part.stop) for part in chosen])
+        if unit == "weight":
+            return cls(start, varied, np.abs(start[varied].astype(np.float64)) + epsilon)
+        units = [np.full(part.stop - part.start, np.sqrt(np.mean(start[part] ** 2))) for part in chosen]
+        return cls(start, varied, np.concatenate(units).astype(np.float64))
+
+    def weights(self, points: np.ndarray) -> np.ndarray:
+        """Map ``[..., num_varied]`` to weights ``float32 [..., num_params]``."""
+        weights = np.broadcast_to(self.start, (*points.shape[:-1], self.start.size)).copy()
+        weights[..., self.varied] += (self.unit * points).astype(np.float32)
+        return weights
 
 
 @dataclass(frozen=True)
@@ -88,33 +134,3 @@ FiniteDifferences = Antithetic | Forward
 
 ESTIMATORS: dict[str, type[Antithetic] | type[Forward]] = {"antithetic": Antithetic, "forward": Forward}
 """By ``es.estimator``."""
-
-
-def perturb(
-    rng: np.random.Generator, pairs: int, num_params: int, scale: float, orthogonal: bool = False
-) -> np.ndarray:
-    """Draw Gaussian noise with standard deviation ``scale``: ``float64 [pairs, num_params]``.
-
-    Args:
-        rng: source of the noise.
-        pairs: directions.
-        num_params: dimensions.
-        scale: standard deviation of each number.
-        orthogonal: make directions orthogonal to each other, in groups of ``num_params`` when there are more.
-    """
-    if not orthogonal:
-        return scale * rng.standard_normal((pairs, num_params))
-    sizes = [min(num_params, pairs - first) for first in range(0, pairs, num_params)]
-    return scale * np.concatenate([_orthogonal_group(rng, size, num_params) for size in sizes])
-
-
-def _orthogonal_group(rng: np.random.Generator, size: int, num_params: int) -> np.ndarray:
-    """Orthogonal rows, each of them distributed as a standard Gaussian vector: ``[size, num_params]``.
-
-    Choromanski et al. 2018, "Structured Evolution with Compact Architectures for Scalable Policy Optimization". The
-    signs are those of Mezzadri 2007, "How to Generate Random Matrices from the Classical Compact Groups": without
-    them, the directions that come out of a QR decomposition are not uniform.
-    """
-    basis, triangle = np.linalg.qr(rng.standard_normal((num_params, size)))
-    lengths = np.sqrt(rng.chisquare(num_params, size))
-    return (basis * (np.sign(np.diag(triangle)) * lengths)).T

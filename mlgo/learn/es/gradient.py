@@ -1,62 +1,57 @@
-"""From rewards of perturbed candidates to a gradient."""
+"""From rewards of perturbed candidates to a gradient, and from a gradient to a step."""
 
-from typing import Literal
+from dataclasses import dataclass
 
 import numpy as np
 
 from mlgo.learn.es.config import ESConfig
 from mlgo.learn.es.directions import FiniteDifferences
-from mlgo.learn.es.regression import lasso, least_squares, ridge
+
+_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
+
+
+@dataclass(frozen=True)
+class AdamState:
+    """Number of updates so far, and the moments of the gradient, float64 [num_params] each."""
+
+    count: int
+    first: np.ndarray
+    second: np.ndarray
+
+    @classmethod
+    def zeros(cls, num_params: int) -> "AdamState":
+        return cls(0, np.zeros(num_params), np.zeros(num_params))
 
 
 def estimate_gradient(directions: FiniteDifferences, rewards: np.ndarray, config: ESConfig) -> np.ndarray:
     """Direction of growing reward, ``float64 [num_params]``, by the method that the configuration names.
 
-    Augmented random search scales rewards in its own way; the other methods see them shaped.
-
     Args:
-        directions: those that are usable.
+        directions: those that are usable; of these, the ``top_directions`` with the best candidates count.
         rewards: float64 [num_candidates], finite, in the order of ``directions.offsets``.
         config: names the method and its options.
     """
-    scale = config.perturbation
-    if config.gradient == "ars":
-        return augmented_random_search(directions, rewards, scale, config.top_directions)
-    shaped = shape_rewards(rewards, config.shaping)
+    if 0 < config.top_directions < len(directions.noise):
+        order = np.argsort(-directions.better(rewards), kind="stable")
+        directions, rewards = directions.keep(np.isin(np.arange(len(order)), order[: config.top_directions]), rewards)
+    scale, shaped = config.perturbation, centred_ranks(rewards)
     if config.gradient == "monte_carlo":
         return monte_carlo(directions, shaped, scale)
     rises = directions.rises(shaped) / directions.span
-    if config.gradient == "linear":
-        return least_squares(directions.noise, rises)
-    unit = directions.noise / scale
-    if config.gradient == "lasso":
-        return lasso(unit, rises, config.lasso_penalty) / scale
-    return ridge(unit, rises, config.ridge_penalty) / scale
+    return ridge(directions.noise / scale, rises, config.ridge_penalty) / scale
 
 
-def shape_rewards(rewards: np.ndarray, shaping: Literal["rank", "zscore", "none"]) -> np.ndarray:
-    """Make rewards comparable over generations.
-
-    ``rank`` gives centred ranks from -0.5 to 0.5 (ties share their mean rank), ``zscore`` subtracts the mean and
-    divides by the standard deviation; with both, equal rewards give zeros. ``none`` leaves them as they are.
-
-    Args:
-        rewards: float64 [num], finite.
-        shaping: which of them.
-    """
-    if shaping == "none":
-        return rewards
+def centred_ranks(rewards: np.ndarray) -> np.ndarray:
+    """Ranks of finite rewards, float64 [num], from -0.5 to 0.5; ties share a rank, equal rewards give zeros."""
     if np.ptp(rewards) == 0.0:
         return np.zeros_like(rewards)
-    if shaping == "zscore":
-        return (rewards - rewards.mean()) / rewards.std()
     _, position, counts = np.unique(rewards, return_inverse=True, return_counts=True)
     mean_rank = np.cumsum(counts) - (counts + 1) / 2  # 0-based, ties averaged
     return mean_rank[position] / (len(rewards) - 1) - 0.5
 
 
 def monte_carlo(directions: FiniteDifferences, shaped: np.ndarray, scale: float) -> np.ndarray:
-    """Average over the noise, ``sum(rise noise) / (span pairs scale^2)``.
+    """Average over the noise, ``sum(rise noise) / (span pairs scale^2)``: float64 [num_params].
 
     Salimans et al. 2017, "Evolution Strategies as a Scalable Alternative to Reinforcement Learning".
 
@@ -64,34 +59,40 @@ def monte_carlo(directions: FiniteDifferences, shaped: np.ndarray, scale: float)
         directions: those that are usable.
         shaped: float64 [num_candidates].
         scale: standard deviation of the noise.
-
-    Returns:
-        float64 [num_params].
     """
     noise = directions.noise
     return directions.rises(shaped) @ noise / (directions.span * len(noise) * scale**2)
 
 
-def augmented_random_search(
-    directions: FiniteDifferences, rewards: np.ndarray, scale: float, top_directions: int
-) -> np.ndarray:
-    """Average over the directions with the best candidates, in units of the rewards' standard deviation.
+def ridge(features: np.ndarray, targets: np.ndarray, penalty: float) -> np.ndarray:
+    """Minimise ``mean((features b - targets)^2) + penalty |b|^2`` (Hoerl and Kennard 1970).
 
-    Mania et al. 2018, "Simple Random Search of Static Policies is Competitive for Reinforcement Learning", version
-    V1-t: ``sum(rise noise / scale) / (num_used std(rewards used))``. Equal rewards give zeros.
+    The penalty has the scale of the mean squared error, so it means the same for any number of rows.
 
     Args:
-        directions: those that are usable.
-        rewards: float64 [num_candidates], finite.
-        scale: standard deviation of the noise.
-        top_directions: how many are used, at most.
+        features: float64 [num, num_features].
+        targets: float64 [num].
+        penalty: above 0.
 
     Returns:
-        float64 [num_params].
+        float64 [num_features].
     """
-    used = np.zeros(len(directions.noise), bool)
-    used[np.argsort(-directions.better(rewards), kind="stable")[:top_directions]] = True
-    top, used_rewards = directions.keep(used, rewards)
-    if np.ptp(used_rewards) == 0.0:
-        return np.zeros(directions.noise.shape[1])
-    return top.rises(used_rewards) @ (top.noise / scale) / (len(top.noise) * used_rewards.std())
+    from sklearn.linear_model import Ridge
+
+    # Its loss is the sum of squares. By SVD, for tiny penalties: normal equations square the condition number.
+    return Ridge(len(features) * penalty, fit_intercept=False, solver="svd").fit(features, targets).coef_
+
+
+def adam_step(state: AdamState, gradient: np.ndarray, step_size: float) -> tuple[np.ndarray, AdamState]:
+    """One ascending step of Adam (Kingma and Ba 2015): the change, float64 [num_params], and the next state.
+
+    A gradient of zeros is a generation that has shown nothing: nothing moves, and the state stays.
+    """
+    if not gradient.any():
+        return np.zeros_like(gradient), state
+    count = state.count + 1
+    first = _BETA1 * state.first + (1 - _BETA1) * gradient
+    second = _BETA2 * state.second + (1 - _BETA2) * gradient**2
+    corrected = first / (1 - _BETA1**count), second / (1 - _BETA2**count)
+    change = step_size * corrected[0] / (np.sqrt(corrected[1]) + _EPSILON)
+    return change, AdamState(count, first, second)

@@ -1,19 +1,20 @@
 """Learner ``es``: improve a policy by evolution strategies on compile results."""
 
+import shutil
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mlgo.base.problems import Kind
 from mlgo.learn.base import Trained
-from mlgo.learn.context import TrainContext
+from mlgo.learn.context import TrainContext, Training
 from mlgo.learn.es.config import ESConfig
-from mlgo.learn.es.coordinates import Coordinates
-from mlgo.learn.es.loop import evolve
+from mlgo.learn.es.directions import Coordinates
+from mlgo.learn.es.loop import STATES, EsState, evolve
 from mlgo.learn.es.rewards import mean_over_common
-from mlgo.learn.es.snapshots import Snapshots
-from mlgo.learn.es.state import STATES, EsState
 
 
 class EvolutionStrategies:
@@ -40,7 +41,7 @@ class EvolutionStrategies:
             config.perturbation_epsilon,
         )
         with context.training(config.generations, "generation", STATES) as training:
-            snapshots = Snapshots(training, config.save_every, coordinates)
+            snapshots = _Snapshots(training, config.save_every, coordinates)
 
             def evaluate(candidates: np.ndarray, generation: int) -> np.ndarray:
                 return training.evaluate(candidates, training.draw(config.modules, generation))
@@ -55,9 +56,6 @@ class EvolutionStrategies:
                     usable = f"{last['successful_pairs']} of {config.pairs} directions are usable"
                     share = f"es.min_success_share asks for {config.min_success_share:.0%}"
                     training.progress.say(f"generation {state.done} is skipped: {usable}, {share}")
-                if last.get("chosen_weights") == 0:
-                    found = "lasso found no slope at all; lower es.lasso_penalty"
-                    training.progress.say(f"generation {state.done}: {found}")
                 training.after(state)
 
             snapshots.begin(training.state)
@@ -73,6 +71,39 @@ class EvolutionStrategies:
             )
         best = start.with_weights(coordinates.weights(state.best))
         return Trained(best, state.history, {"validation_reward": state.best_reward})
+
+
+class _Snapshots:
+    """Policies during a training: one every so many generations, and each that beats all before it.
+
+    The saver writes them while compilers work.
+    """
+
+    def __init__(self, training: Training[Any], every: int, coordinates: Coordinates) -> None:
+        self._training, self._every, self._coordinates = training, every, coordinates
+        self._folder: Path = training.context.order.work / "policies" / training.context.label
+
+    def begin(self, state: EsState | None) -> None:
+        """Keep the policies of a run that goes on, with those that a kill may have left out; else start anew."""
+        if state is not None:
+            self.keep(state)
+        elif self._every and self._folder.exists():
+            shutil.rmtree(self._folder)
+
+    def keep(self, state: EsState) -> None:
+        if not self._every:
+            return
+        start, origin = self._training.context.start, self._training.origin
+        weights = self._coordinates.weights(state.mean)
+        policy = replace(start.with_weights(weights), origin={**origin, **state.history[-1]})
+        if state.done % self._every == 0:
+            self._save(policy, f"iteration{state.done}")
+        if state.beats_all_before:
+            self._save(policy, f"best_policy_{state.best_reward:.5f}_step_{state.done}")
+
+    def _save(self, policy: Any, name: str) -> None:
+        save = self._training.context.save_policy
+        self._training.saver.save(self._folder / name, lambda path: save(policy, path))
 
 
 LEARNER = EvolutionStrategies()

@@ -1,21 +1,19 @@
 """Evolution strategies from a given start, one generation after another."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from mlgo.base.seeding import generator
 from mlgo.errors import NothingCompiled, TrainingError
+from mlgo.learn.base import State
 from mlgo.learn.es.config import ESConfig
-from mlgo.learn.es.coordinates import Coordinates
-from mlgo.learn.es.directions import ESTIMATORS, FiniteDifferences, perturb
-from mlgo.learn.es.gradient import estimate_gradient
+from mlgo.learn.es.directions import ESTIMATORS, Coordinates, FiniteDifferences
+from mlgo.learn.es.gradient import AdamState, adam_step, estimate_gradient
 from mlgo.learn.es.rewards import mean_improvement, mean_over_common, reward_figures
-from mlgo.learn.es.state import EsState
-from mlgo.learn.es.trust_region import TrustRegionState, fit_model, trust_region_step
-from mlgo.learn.es.update import ascend
+from mlgo.learn.es.trust_region import TrustRegionState, fit_slope, trust_region_step
 
 Evaluate = Callable[[np.ndarray, int], np.ndarray]
 """``(candidates float32 [num, num_params], generation) -> rewards float64 [num, num_modules]``, NaN where a compile
@@ -25,6 +23,37 @@ Validate = Callable[[np.ndarray], float]
 """``weights float32 [num_params] -> mean reward on the validation modules``."""
 
 _MAX_SKIPPED_IN_A_ROW = 3
+
+
+@dataclass(frozen=True)
+class EsState(State):
+    """State of a run, enough to resume it.
+
+    Attributes:
+        mean: float64 [num_varied], search point; `best` is another, of those that were validated.
+        optimizer: state of the update rule.
+    """
+
+    mean: np.ndarray
+    optimizer: AdamState | TrustRegionState
+
+    @classmethod
+    def start(cls, num_varied: int, config: ESConfig) -> "EsState":
+        """State before the first generation."""
+        zeros, record = np.zeros(num_varied), {"generation": 0, "evaluations": 0, "skipped": False}
+        region = TrustRegionState(config.trust_region.radius)
+        optimizer = AdamState.zeros(num_varied) if config.update == "adam" else region
+        return cls(zeros, float("-inf"), (record,), zeros, optimizer)
+
+    @property
+    def beats_all_before(self) -> bool:
+        """Whether the last generation was validated, with a higher reward than ever before."""
+        *before, last = (record.get("validation_reward", float("-inf")) for record in self.history)
+        return bool(last > max(before, default=float("-inf")))
+
+
+STATES = (EsState, AdamState, TrustRegionState)
+"""Dataclasses of a checkpoint."""
 
 
 def evolve(
@@ -81,7 +110,7 @@ def _next_generation(
         return rewards
 
     rng = generator(seed, "es", "noise", state.done)
-    noise = perturb(rng, config.pairs, state.mean.size, config.perturbation, config.orthogonal)
+    noise = config.perturbation * rng.standard_normal((config.pairs, state.mean.size))
     directions = ESTIMATORS[config.estimator](noise)
     rewards = rewards_at(directions.offsets)
     means = mean_over_common(rewards)
@@ -114,14 +143,11 @@ def _moved(
         def improvement(step: np.ndarray) -> float:
             return mean_improvement(rewards_at(np.stack([np.zeros_like(step), step])))
 
-        model = fit_model(directions.offsets, means, config.perturbation, config.trust_region)
-        change, region, notes = trust_region_step(state.optimizer, model, improvement, config.trust_region)
+        slope = fit_slope(directions.offsets, means, config.perturbation, config.trust_region.ridge_penalty)
+        change, region, notes = trust_region_step(state.optimizer, slope, improvement, config.trust_region)
         return replace(state, mean=_finite(state.mean + change), optimizer=region), notes
-    slope = estimate_gradient(directions, means, config)
-    change, optimizer = ascend(state.optimizer, slope, config)
-    mean = (1.0 - config.weight_decay) * state.mean + change
-    notes = {"chosen_weights": int(np.count_nonzero(slope))} if config.gradient == "lasso" else {}
-    return replace(state, mean=_finite(mean), optimizer=optimizer), notes
+    change, optimizer = adam_step(state.optimizer, estimate_gradient(directions, means, config), config.step_size)
+    return replace(state, mean=_finite(state.mean + change), optimizer=optimizer), {}
 
 
 def _validated(state: EsState, coordinates: Coordinates, validate: Validate, num_compiles: int) -> EsState:
@@ -132,7 +158,7 @@ def _finite(mean: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):
         representable = np.isfinite(mean.astype(np.float32)).all()  # what policies are made of
     if not representable:
-        raise TrainingError("the mean policy has left the range of numbers; lower es.step_size or es.weight_decay")
+        raise TrainingError("the mean policy has left the range of numbers; lower es.step_size")
     return mean
 
 
