@@ -337,21 +337,6 @@ HEADROOM = pa.schema(
 )
 """How small a module can be made: one row per module and way of answering."""
 
-FLIPS = pa.schema(
-    [
-        *_MODULE_KEY,
-        _field("language", pa.string(), "c or c++"),
-        _field("split", pa.string(), "train, validation or test"),
-        _field("question", pa.int64(), "number of the first question that it concerns, from 0"),
-        _field("times", pa.int64(), "questions that look the same and were answered together"),
-        _field("inlined", pa.bool_(), "whether the heuristic inlines there"),
-        _field("logit", pa.float64(), "the policy's output there; above 0 it inlines"),
-        _field("change", pa.float64(), "score after the flip minus score under the heuristic", nullable=True),
-        _field("score", pa.float64(), "of the module, under the heuristic"),
-    ]
-)
-"""The heuristic's answers, each given the other way round by itself."""
-
 PROGRAMS = pa.schema(
     [
         _field("program", pa.string(), "name of the program"),

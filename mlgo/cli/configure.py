@@ -15,6 +15,7 @@ from mlgo.errors import ConfigError
 
 SCHEMA_PATH = Path("workflow/schemas/config.schema.json")
 PRESETS = Path("config/presets")
+DEFAULT = "default"
 
 _EXAMPLES = {
     "show": """
@@ -22,8 +23,8 @@ _EXAMPLES = {
         mlgo config show --preset config/presets/tiny.yaml --json
         """,
     "use": """
-        mlgo config use tiny               write preset tiny, laid over laptop, into config/config.yaml, for dvc
-        mlgo config use laptop             the default again
+        mlgo config use tiny               lay preset tiny over config/config.yaml, for dvc
+        mlgo config use default            the configuration of before the first preset again
         mlgo config use --list             presets there are
         """,
     "schema": """
@@ -58,14 +59,28 @@ def _show(args: argparse.Namespace) -> None:
 def _use(args: argparse.Namespace) -> None:
     presets = {path.stem: path for path in sorted(PRESETS.glob("*.yaml"), key=lambda path: path.stem)}
     if args.list:
-        print("\n".join(presets))
+        print("\n".join([DEFAULT, *presets]))
         return
     if args.preset is None:
         raise ConfigError("name a preset; mlgo config use --list shows them")
-    path = presets.get(args.preset, Path(args.preset))
-    default = PRESETS / "laptop.yaml"
-    check_corpus(load_config(default, path))  # refuses what does not fit before anything is written
-    values = merge(read_yaml(default), read_yaml(path))
-    text = default.read_text() if path == default else yaml.safe_dump(values, sort_keys=False, width=120)
-    write_text(args.config, text)
-    print(f"{args.config} now holds preset {path.stem}")
+    saved = args.config.with_name(f"{DEFAULT}.yaml")
+    if args.preset == DEFAULT:
+        _restore(args.config, saved)
+    else:
+        _overlay(args.config, saved, presets.get(args.preset, Path(args.preset)))
+    print(f"{args.config} now holds preset {Path(args.preset).stem}")
+
+
+def _restore(config: Path, saved: Path) -> None:
+    if saved.exists():
+        write_text(config, saved.read_text())
+        saved.unlink()
+
+
+def _overlay(config: Path, saved: Path, preset: Path) -> None:
+    """Lay a preset over the configuration as it was before any, which is saved."""
+    default = saved if saved.exists() else config
+    check_corpus(load_config(default, preset))  # refuses what does not fit before anything is written
+    values = merge(read_yaml(default), read_yaml(preset))
+    write_text(saved, default.read_text())
+    write_text(config, yaml.safe_dump(values, sort_keys=False, width=120))

@@ -26,13 +26,22 @@ def test_using_a_preset_gives_a_valid_configuration(preset, mlgo, copy):
     run = mlgo("config", "use", preset, "--config", copy)
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout == f"{copy} now holds preset {preset}\n"
-    assert load_config(copy) == load_config(PRESETS / "laptop.yaml", PRESETS / f"{preset}.yaml")
+    assert load_config(copy) == load_config(PATH, PRESETS / f"{preset}.yaml")
 
 
 def test_nothing_of_an_earlier_preset_is_left(mlgo, copy):
-    for preset in ("workstation", "tiny", "laptop"):
+    for preset in ("workstation", "tiny"):
         assert mlgo("config", "use", preset, "--config", copy).returncode == 0
-    assert load_config(copy) == load_config(PRESETS / "laptop.yaml")
+    assert load_config(copy) == load_config(PATH, PRESETS / "tiny.yaml")
+
+
+def test_the_default_is_put_back_to_the_byte(mlgo, copy):
+    copy.write_text(copy.read_text() + "# mine\n")
+    before = copy.read_text()
+    for preset in ("default", "workstation", "tiny", "default"):
+        assert mlgo("config", "use", preset, "--config", copy).returncode == 0
+    assert copy.read_text() == before
+    assert list(copy.parent.iterdir()) == [copy]
 
 
 def test_a_preset_that_does_not_fit_changes_nothing(mlgo, copy, tmp_path):
@@ -44,11 +53,12 @@ def test_a_preset_that_does_not_fit_changes_nothing(mlgo, copy, tmp_path):
         assert run.stderr.count("\n") == 1
         assert message in run.stderr
         assert copy.read_text() == PATH.read_text()
+        assert not copy.with_name("default.yaml").exists()
 
 
 def test_presets_are_listed(mlgo):
     run = mlgo("config", "use", "--list")
-    assert run.stdout.splitlines() == sorted(path.stem for path in PRESETS.glob("*.yaml"))
+    assert run.stdout.splitlines() == ["default", *sorted(path.stem for path in PRESETS.glob("*.yaml"))]
 
 
 def test_what_is_shown_is_the_checked_configuration(mlgo):

@@ -14,7 +14,6 @@ from mlgo.base.seeding import generator
 from mlgo.corpus.store import Module
 from mlgo.errors import ArtifactError
 from mlgo.evaluate import CompileHost, CompileJob
-from mlgo.evaluate.flips import measure_flips
 from mlgo.evaluate.headroom import SOLE_CALL_FEATURE, VARIANTS, measure_headroom
 from mlgo.evaluate.memory import tree_key
 from mlgo.evaluate.scored import ScoredModule
@@ -290,21 +289,3 @@ def test_known_trees_are_a_start(setting, sizes):
     assert ("one", "trees") not in found
     assert (found["all", "trees"]["text_bytes"], found["all", "trees"]["num_compiles"]) == (best, 0)
     assert found["all", "search"]["text_bytes"] == best
-
-
-def test_single_flips_are_compiles_with_one_answer_turned(setting, modules, paths, task, sizes, toolchain, settings):
-    """The calls of `ONE_FLIP` differ in all they hold, so each flip is one of the sixteen ways to answer."""
-    scaling = Normalisation(("callee_users",), np.zeros(1, np.float32), np.ones(1, np.float32))
-    policy = Policy(task.name, scaling, Architecture((1, 1)), np.array([1.0, -1.0], np.float32))  # log(1 + users) - 1
-    flips = measure_flips(setting.host, task, policy, modules[:1], paths, "text_bytes", 10, 0)
-    echo = compile_under_advice(toolchain, task, paths["hand/one"], ECHO, settings, with_default=True)
-    plain = np.frombuffer(echo.answers, np.int64)
-    assert sum(one.times for one in flips) == len(plain) == 4
-    for one in flips:
-        turned = plain.copy()
-        turned[one.question] ^= 1
-        assert (one.inlined, one.before) == (bool(plain[one.question]), sizes[0][tuple(plain.tolist())])
-        if one.times == 1:
-            assert one.change == sizes[0][tuple(turned.tolist())] - one.before
-    assert {round(one.logit, 3) for one in flips} <= {round(float(np.log1p(users)) - 1.0, 3) for users in (1, 2, 3)}
-    assert len(measure_flips(setting.host, task, policy, modules, paths, "text_bytes", 1, 0)) == 2

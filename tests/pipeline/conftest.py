@@ -67,7 +67,7 @@ class WorkingCopy:
 
     def training(self, learner: str, name: str, *options: str, preset: str = "tiny", **changes) -> list[str]:
         """A training as the rule would start it, with folders of its own and sections of the configuration changed."""
-        presets = [self.root / f"config/presets/{preset}.yaml"]
+        presets = [self.root / f"config/presets/{preset}.yaml"] if preset else []
         values = merge(load_config(self.root / "config/config.yaml", *presets).model_dump(), changes)
         write_json(self.root / "data" / name / "config.json", values)
         program = [sys.executable, "scripts/train.py", learner, "--config", f"data/{name}/config.json", "--seed", "0"]

@@ -164,7 +164,7 @@ def refused(checkout: Checkout, folder: Path, message: str, **changes) -> None:
     before = result(output)
     (folder / "corpus").symlink_to(checkout.root / "data/corpus")
     own = ["--home", str(folder), "--work", str(folder / "work"), "--output", str(output)]
-    run = checkout.run(*checkout.training("bc", "bc-refused", *own, preset="laptop", bc=changes))
+    run = checkout.run(*checkout.training("bc", "bc-refused", *own, preset="", bc=changes))
     assert run.returncode == 1
     (line,) = [line for line in run.stderr.splitlines() if line.startswith("error: ")]
     assert message in line
