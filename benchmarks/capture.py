@@ -87,7 +87,7 @@ def _seconds_of_build(args: argparse.Namespace, build: Path, records: Path, is_w
     ]
     start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     for step in steps:
-        wrapper = "import sys; from mlgo.corpus.capture.wrappers import run_build; from pathlib import Path; "
+        wrapper = "import sys; from mlgo.corpus.capture.invocations import run_build; from pathlib import Path; "
         wrapper += "sys.exit(run_build(sys.argv[2:], Path(sys.argv[1])))"
         command = [sys.executable, "-c", wrapper, str(records), *step] if is_wrapped else step
         run = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)

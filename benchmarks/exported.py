@@ -12,9 +12,9 @@ import numpy as np
 
 from benchmarks.arguments import compiling_parser, print_record, run_benchmark
 from mlgo.base.scratch import scratch_directory
-from mlgo.deploy.export.aot import AheadOfTime
 from mlgo.deploy.export.cpp import Cpp
-from mlgo.deploy.export.questions import draw_questions, read_questions, recorded_questions
+from mlgo.deploy.export.form import draw_questions, read_questions, recorded_questions
+from mlgo.deploy.export.tensorflow_forms import AheadOfTime
 from mlgo.policy.stored import load_policy
 
 NUM_QUESTIONS = 1000

@@ -18,15 +18,19 @@ from mlgo.base.seeding import sample
 from mlgo.base.work import shared_folder
 from mlgo.cli.arguments import add_work_argument, compiler_of, settings_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.corpus.build import BuildLimits, build_project, captured_project
-from mlgo.corpus.capture.extract import Extraction
+from mlgo.corpus.build import (
+    BuildLimits,
+    build_project,
+    captured_programs,
+    captured_project,
+    fetch_sources,
+    program_of_all,
+)
+from mlgo.corpus.capture.project import Extraction
 from mlgo.corpus.capture.wheels import WheelBuild, wheel_project
-from mlgo.corpus.fetch import fetch_sources
-from mlgo.corpus.lto.forms import in_form
-from mlgo.corpus.lto.project import Tools
-from mlgo.corpus.lto.runnable import Running, runnable_program
-from mlgo.corpus.programs import captured_programs, program_of_all
 from mlgo.corpus.recipe import load_recipe
+from mlgo.corpus.thin_lto import in_form
+from mlgo.corpus.whole_program import RunCheck, Tools, runnable_program
 from mlgo.host.execution import ProgramRunner
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.tasks.task import get_task
@@ -71,7 +75,7 @@ def main() -> None:
     if form == "program":
         runner = ProgramRunner(toolchain.target, (shared / "zig-cache").absolute(), settings.compile_timeout_s)
         growth = values.value("corpus.max_program_growth")
-        rows, programs = runnable_program(rows, programs, tools, Running(runner, recipe.expected, growth))
+        rows, programs = runnable_program(rows, programs, tools, RunCheck(runner, recipe.expected, growth))
     else:
         rows, programs = in_form(form, rows, programs, tools)
     limit = {"max_program_growth": growth} if form == "program" else {"max_merged_instructions": tools.max_instructions}

@@ -16,10 +16,8 @@ from tqdm import tqdm
 from mlgo.base.files import file_sha256, write_json
 from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.deploy.export.form import Form
-from mlgo.deploy.export.forms import ALL_FORMS, FORMS
-from mlgo.deploy.export.parity import check_form, policy_hashes
-from mlgo.deploy.export.questions import draw_questions, read_questions
+from mlgo.deploy.export.form import Form, draw_questions, read_questions
+from mlgo.deploy.export.forms import ALL_FORMS, FORMS, check_form, policy_hashes
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 

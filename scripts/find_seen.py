@@ -13,8 +13,7 @@ from mlgo.base.artifacts import BODIES, SEEN, provenance, read_provenance, write
 from mlgo.base.work import shared_folder
 from mlgo.cli.arguments import add_work_argument, compiler_of, settings_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.corpus.bodies import VERSION, project_bodies
-from mlgo.corpus.seen import SEEN_NAME, TRAINED_NAME, SeenBodies, each_once, seen_table
+from mlgo.corpus.seen import SEEN_NAME, TRAINED_NAME, VERSION, SeenBodies, each_once, project_bodies, seen_table
 from mlgo.corpus.store import load_modules, load_programs, unpack_bitcode
 from mlgo.host.frontend import FrontEnd
 

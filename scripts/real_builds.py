@@ -24,7 +24,7 @@ from mlgo.base.files import write_json
 from mlgo.base.packages import Package, fetch_package
 from mlgo.base.work import shared_folder
 from mlgo.cli.program import run_program
-from mlgo.corpus.fetch import unpack
+from mlgo.corpus.build import unpack
 from mlgo.errors import MlgoError
 from mlgo.host.toolchain import find_linker
 

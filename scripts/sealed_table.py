@@ -21,10 +21,9 @@ from mlgo.base.config import load_config
 from mlgo.base.sealed import SEALED, SealedProject, load_sealed
 from mlgo.base.work import shared_folder
 from mlgo.cli.program import run_program
-from mlgo.corpus.bodies import project_bodies
 from mlgo.corpus.families import BINDINGS
 from mlgo.corpus.recipe import load_recipe
-from mlgo.corpus.seen import EXACT, KINDS, NEAR, SeenBodies, shares
+from mlgo.corpus.seen import EXACT, KINDS, NEAR, SeenBodies, project_bodies, shares
 from mlgo.corpus.store import PROGRAMS_NAME, Module, table_of, unpack_project
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.toolchain import find_toolchain

@@ -19,7 +19,7 @@ LEVELS = [
     {"host.tasks"},
     {"host"},
     {"corpus", "policy"},
-    {"corpus.capture", "corpus.lto"},
+    {"corpus.capture"},
     {"pool"},
     {"evaluate"},
     {"envs"},

@@ -16,13 +16,11 @@ from mlgo.base.scratch import scratch_directory
 from mlgo.base.work import shared_folder
 from mlgo.cli.options import add_command, add_config_options, positive, read_config, say
 from mlgo.corpus.capture.builds import read_build, without_probes
-from mlgo.corpus.capture.calls import read_calls
-from mlgo.corpus.capture.extract import Extraction
-from mlgo.corpus.capture.imports import KINDS, import_build
+from mlgo.corpus.capture.importers import KINDS, import_build
+from mlgo.corpus.capture.invocations import RECORDS, read_invocations, run_build
 from mlgo.corpus.capture.objects import object_rows
-from mlgo.corpus.capture.project import Captured, write_project
+from mlgo.corpus.capture.project import Captured, Extraction, write_project
 from mlgo.corpus.capture.wheels import WheelBuild, wheel_project
-from mlgo.corpus.capture.wrappers import RECORDS, run_build
 from mlgo.corpus.store import OBJECTS_NAME
 from mlgo.errors import ConfigError, CorpusError
 from mlgo.host.compiler_options import check_options
@@ -82,7 +80,7 @@ def _capture_build(args: argparse.Namespace, command: list[str]) -> tuple[Captur
     status, root = 0, (args.root or Path()).absolute()
     if command:
         status = run_build(command, args.output)
-        build = without_probes(read_build(read_calls(args.output / RECORDS), root))
+        build = without_probes(read_build(read_invocations(args.output / RECORDS), root))
     else:
         build = import_build(args.source, args.root, _options(args.options))
     for note in build.notes:

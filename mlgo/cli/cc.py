@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from mlgo.base.scratch import remove_own_scratch
 from mlgo.cli.options import add_command
-from mlgo.deploy.drivers import Choice, make_driver, plain_command
+from mlgo.deploy.drivers import DriverChoice, make_driver, plain_command
 from mlgo.errors import MlgoError, ToolchainError
 from mlgo.host.toolchain import Toolchain, find_toolchain
 
@@ -65,7 +65,7 @@ def add_choice_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("arguments", nargs="*", metavar="-- ARGUMENT", help="what the compiler takes")
 
 
-def chosen(args: argparse.Namespace) -> tuple[Toolchain, Callable[[], Choice]]:
+def chosen(args: argparse.Namespace) -> tuple[Toolchain, Callable[[], DriverChoice]]:
     """The compiler that the options name, and the policy, which may not be there.
 
     Raises:
@@ -78,7 +78,7 @@ def chosen(args: argparse.Namespace) -> tuple[Toolchain, Callable[[], Choice]]:
     toolchain = find_toolchain(compiler or "auto", f"{platform.machine()}-linux-gnu")
     if toolchain.is_zig:  # which asks $CC where the system's C library is, and that is this command again
         os.environ.pop("CC", None)
-    return toolchain, lambda: Choice.of(named, os.path.realpath(compiler) if compiler else "")
+    return toolchain, lambda: DriverChoice.of(named, os.path.realpath(compiler) if compiler else "")
 
 
 def run(args: argparse.Namespace) -> None:

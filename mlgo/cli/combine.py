@@ -7,9 +7,9 @@ from typing import Any
 from mlgo.base.files import write_json
 from mlgo.base.scratch import scratch_directory
 from mlgo.cli.options import add_command, add_trace_option, say
-from mlgo.deploy.export.check import check_cpp
 from mlgo.deploy.export.cpp import export_selected, selector
-from mlgo.deploy.export.questions import PARITY_QUESTIONS, asked_features, draw_questions, read_questions
+from mlgo.deploy.export.form import PARITY_QUESTIONS, asked_features, draw_questions, read_questions
+from mlgo.deploy.export.forms import check_cpp
 from mlgo.errors import ConfigError
 from mlgo.host.actions import Binary
 from mlgo.host.actions.reading import check_features

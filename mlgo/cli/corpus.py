@@ -27,14 +27,12 @@ from mlgo.base.scratch import scratch_directory
 from mlgo.base.work import shared_folder
 from mlgo.cli.options import add_command, add_config_options, examples_of, positive, read_config, say
 from mlgo.corpus.assemble import SPLITS
-from mlgo.corpus.bodies import project_bodies
 from mlgo.corpus.capture.builds import read_build
-from mlgo.corpus.capture.calls import read_calls
-from mlgo.corpus.capture.export import Exporter
+from mlgo.corpus.capture.invocations import RECORDS, read_invocations
+from mlgo.corpus.capture.llvm_corpora import Exporter
 from mlgo.corpus.capture.relink import Relink
 from mlgo.corpus.capture.verify import Recompiler
-from mlgo.corpus.capture.wrappers import RECORDS
-from mlgo.corpus.seen import KINDS, SeenBodies, seen_share, shares
+from mlgo.corpus.seen import KINDS, SeenBodies, project_bodies, seen_share, shares
 from mlgo.corpus.store import (
     CAPTURED_NAME,
     OBJECTS_NAME,
@@ -185,7 +183,7 @@ def run_relink(args: argparse.Namespace) -> None:
     root = read_provenance(args.project / OBJECTS_NAME).get("root")
     if not root or not (args.project / RECORDS).is_dir():
         raise CorpusError(f"{args.project} was not captured from a build that ran here; there is no link to do again")
-    calls = read_calls(args.project / RECORDS)
+    calls = read_invocations(args.project / RECORDS)
     build = read_build(calls, Path(root))
     known = {program.row["program"] for program in subject.programs}
     build = replace(build, programs=tuple(one for one in build.programs if one.name in known))

@@ -18,8 +18,8 @@ from mlgo.base.files import write_bytes
 from mlgo.base.scratch import scratch_directory
 from mlgo.cli.leftovers import find_leftovers
 from mlgo.cli.options import SETTINGS, add_command, add_config_options, add_folder_options, read_config
-from mlgo.corpus.lto.merging import full_lto_asks
 from mlgo.corpus.recipe import find_sources, load_recipe
+from mlgo.corpus.whole_program import full_lto_asks
 from mlgo.errors import CorpusError, LinkError, MlgoError, ToolchainError
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.probe import probe_channel

@@ -32,9 +32,8 @@ from mlgo.cli.arguments import workers_of
 from mlgo.cli.options import add_command, add_config_options, positive, say
 from mlgo.compare.inference import Bootstrap
 from mlgo.corpus.assemble import SPLITS
-from mlgo.corpus.bodies import project_bodies
-from mlgo.corpus.lto.project import Tools
-from mlgo.corpus.seen import TRAINED_NAME, Kinds, SeenBodies, kinds_by_name, seen_table
+from mlgo.corpus.seen import TRAINED_NAME, Kinds, SeenBodies, kinds_by_name, project_bodies, seen_table
+from mlgo.corpus.whole_program import Tools
 from mlgo.errors import CompileError, ConfigError, MlgoError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.linked_search import SearchSettings, measure_search

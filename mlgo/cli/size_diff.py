@@ -10,7 +10,7 @@ from typing import Any
 from tqdm import tqdm
 
 from mlgo.cli.options import add_command, positive, say
-from mlgo.deploy.size_diff import FORMS, Change, Limit, SizeDiff, compare_builds
+from mlgo.deploy.size_diff import FORMS, Limit, SizeChange, SizeDiff, compare_builds
 from mlgo.objects.demangle import demangled
 from mlgo.objects.symbols import REST
 from mlgo.report.pages import Column, Table, text_column
@@ -69,21 +69,21 @@ def _naming(demangle: bool) -> Callable[[str], str]:
     return str
 
 
-def _exceeded(found: SizeDiff, limit: Limit | None, each: Limit | None) -> list[Change]:
+def _exceeded(found: SizeDiff, limit: Limit | None, each: Limit | None) -> list[SizeChange]:
     """What has grown by more than it may: the total, or files of both builds."""
     total = _of_section("total", *found.sections["total"])
     limits = [(total, limit), *((one, each) for one in found.files if not _state(one))]
     return [one for one, allowed in limits if allowed and allowed.is_exceeded(*one.sizes)]
 
 
-def _of_section(name: str, before: int, after: int) -> Change:
-    return Change(name, {name: before}, {name: after})
+def _of_section(name: str, before: int, after: int) -> SizeChange:
+    return SizeChange(name, {name: before}, {name: after})
 
 
 def _record(
-    args: argparse.Namespace, found: SizeDiff, exceeded: Sequence[Change], named: Callable[[str], str]
+    args: argparse.Namespace, found: SizeDiff, exceeded: Sequence[SizeChange], named: Callable[[str], str]
 ) -> dict[str, Any]:
-    def change(one: Change) -> dict[str, Any]:
+    def change(one: SizeChange) -> dict[str, Any]:
         return {"name": one.name, "change": one.growth, "before": one.before, "after": one.after}
 
     return {
@@ -102,7 +102,9 @@ def _record(
     }
 
 
-def _text(args: argparse.Namespace, found: SizeDiff, exceeded: Sequence[Change], named: Callable[[str], str]) -> str:
+def _text(
+    args: argparse.Namespace, found: SizeDiff, exceeded: Sequence[SizeChange], named: Callable[[str], str]
+) -> str:
     rows = [_of_section(name, *sizes) for name, sizes in found.sections.items()]
     parts = [Table([text_column("bytes", lambda one: one.name), *_SIZES], rows).aligned()]
     if len(found.files) > 1:
@@ -113,7 +115,7 @@ def _text(args: argparse.Namespace, found: SizeDiff, exceeded: Sequence[Change],
     return "\n\n".join([*parts, *filter(None, ["\n".join([*_remarks(found), *beyond])])])
 
 
-def _top(what: str, changes: Sequence[Change], top: int, named: Callable[[str], str]) -> str:
+def _top(what: str, changes: Sequence[SizeChange], top: int, named: Callable[[str], str]) -> str:
     """The first rows, and what there is in all."""
     if not changes:
         return f"no {what} changed"
@@ -147,16 +149,16 @@ def _remarks(found: SizeDiff) -> list[str]:
     return said
 
 
-def _state(one: Change) -> str:
+def _state(one: SizeChange) -> str:
     return "new" if one.before is None else "gone" if one.after is None else ""
 
 
-def _share(one: Change) -> str:
+def _share(one: SizeChange) -> str:
     before, _ = one.sizes
     return f"{100 * one.growth / before:+.2f} %" if before else "-"
 
 
-def _number(title: str, read: Callable[[Change], str], width: int) -> Column:
+def _number(title: str, read: Callable[[SizeChange], str], width: int) -> Column:
     return text_column(title.rjust(width), lambda one: read(one).rjust(width))
 
 

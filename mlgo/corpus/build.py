@@ -1,22 +1,28 @@
-"""One project: from its recipe to rows with bitcode."""
+"""One project: from its recipe to its sources, rows with bitcode, and its linked files."""
 
+import errno
 import hashlib
-from collections.abc import Iterator, Sequence
+import lzma
+import shutil
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
 from tqdm import tqdm
 
-from mlgo.base.artifacts import PROJECT, read_provenance, table_rows
+from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, PROJECT, read_provenance, read_table, table_rows
+from mlgo.base.packages import Package, fetch_package
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.seeding import sample
-from mlgo.corpus.fetch import copy_local, fetch_sources, unpack
 from mlgo.corpus.functions import hash_functions
-from mlgo.corpus.recipe import Recipe, Unit, find_sources, write_generated_files
-from mlgo.corpus.store import CAPTURED_NAME
+from mlgo.corpus.recipe import Recipe, SourceGroup, find_sources, write_generated_files
+from mlgo.corpus.store import CAPTURED_NAME, PROGRAMS_NAME
 from mlgo.errors import CompileError, CorpusError
 
 
@@ -105,7 +111,7 @@ def build_project(
         sources = find_sources(recipe, root)
         chosen = set(sample([source for _, source in sources], limits.max_modules, limits.seed, "corpus", project))
 
-        def build(job: tuple[Unit, str]) -> dict[str, Any]:
+        def build(job: tuple[SourceGroup, str]) -> dict[str, Any]:
             return _build_source(project, recipe, compiler, root, folder, *job)
 
         with ThreadPoolExecutor(limits.num_threads) as pool:
@@ -134,7 +140,7 @@ def source_folder(recipe: Recipe, cache_dir: Path, folder: Path) -> Iterator[Pat
 
 
 def _build_source(
-    project: str, recipe: Recipe, compiler: SourceCompiler, root: Path, folder: Path, unit: Unit, source: str
+    project: str, recipe: Recipe, compiler: SourceCompiler, root: Path, folder: Path, unit: SourceGroup, source: str
 ) -> dict[str, Any]:
     bitcode = folder / f"{hashlib.sha256(source.encode()).hexdigest()}.bc"
     try:
@@ -182,11 +188,11 @@ def columns_from(compiler: SourceCompiler, bitcode: Path, ir: bytes) -> dict[str
     }
 
 
-def _left_out(project: str, recipe: Recipe, unit: Unit, source: str, limits: BuildLimits) -> dict[str, Any]:
+def _left_out(project: str, recipe: Recipe, unit: SourceGroup, source: str, limits: BuildLimits) -> dict[str, Any]:
     return _row(project, recipe, unit, source, f"sampled: the project was cut to {limits.max_modules} sources")
 
 
-def _row(project: str, recipe: Recipe, unit: Unit, source: str, skip_reason: str) -> dict[str, Any]:
+def _row(project: str, recipe: Recipe, unit: SourceGroup, source: str, skip_reason: str) -> dict[str, Any]:
     named = {"project": project, "module": source, "language": unit.language, "licence": recipe.license}
     return named | columns_without(skip_reason)
 
@@ -204,3 +210,142 @@ def _check_failures(project: str, built: list[dict[str, Any]], limits: BuildLimi
             f"{project}: {len(failed)} of {len(built)} sources do not compile, more than corpus.max_failed_share "
             f"allows ({limits.max_failed_share:g}); the first is {first['module']}: {first['skip_reason']}"
         )
+
+
+def fetch_sources(recipe: Recipe, cache_dir: Path) -> Path:
+    """Return the verified source distribution of a recipe with version and sha256; see `fetch_package`.
+
+    Raises:
+        PackageError: not cached and not reachable, unknown to the index, or of another hash.
+    """
+    return fetch_package(Package(recipe.name, str(recipe.version), str(recipe.sha256), "sdist"), cache_dir)
+
+
+def unpack(archive: Path, folder: Path) -> Path:
+    """Unpack a source distribution and return the single folder in it.
+
+    Raises:
+        CorpusError: not an archive, unsafe content, or not exactly one folder.
+    """
+    try:
+        if archive.name.endswith(".zip"):
+            with zipfile.ZipFile(archive) as zipped:
+                zipped.extractall(folder)
+        else:
+            with tarfile.open(archive) as tar:
+                if hasattr(tarfile, "data_filter"):
+                    tar.extractall(folder, filter="data")
+                else:  # Python 3.11.0 to 3.11.3
+                    _extract_files(tar, folder)
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise  # not the archive's fault
+        raise CorpusError(f"{archive.name} cannot be unpacked ({error}); delete it and run again") from error
+    folders = [entry for entry in folder.iterdir() if entry.is_dir()]
+    if len(folders) != 1:
+        raise CorpusError(f"{archive.name} holds {len(folders)} folders at its top, expected one")
+    return folders[0]
+
+
+def _extract_files(tar: tarfile.TarFile, folder: Path) -> None:
+    """Extract folders and ordinary files.
+
+    Raises:
+        ValueError: a member is of another kind, or outside the folder.
+    """
+    for member in tar:
+        name = PurePosixPath(member.name)
+        if name.is_absolute() or ".." in name.parts:
+            raise ValueError(f"{member.name} is outside the folder")
+        path = folder / name
+        if member.isdir():
+            path.mkdir(parents=True, exist_ok=True)
+            continue
+        content = tar.extractfile(member) if member.isreg() else None
+        if content is None:
+            raise ValueError(f"{member.name} is a link or a device")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with content, path.open("wb") as file:
+            shutil.copyfileobj(content, file)
+
+
+def copy_local(recipe: Recipe, folder: Path) -> Path:
+    """Copy a local project's sources, so that generated files never land among them.
+
+    Raises:
+        CorpusError: the folder is missing.
+    """
+    source = Path(str(recipe.path))
+    if not source.is_dir():
+        raise CorpusError(f"{recipe.name}: {source} is not a folder; run from the project's top folder")
+    return Path(shutil.copytree(source, folder / recipe.name))
+
+
+def captured_programs(project: str, captured: Path, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Linked files of a captured project, under the name that it has in the corpus.
+
+    Args:
+        project: this name.
+        captured: folder of the captured project.
+        rows: what became of its sources, rows of ``artifacts.PROJECT``.
+
+    Returns:
+        Rows of ``artifacts.PROGRAMS_OF_PROJECT``. Sources that are no modules, as they were skipped or sampled away,
+        are among the foreign inputs.
+
+    Raises:
+        ArtifactError: there is no such table.
+    """
+    modules = _modules(rows)
+    programs = read_table(captured / PROGRAMS_NAME, PROGRAMS_OF_PROJECT).to_pylist()
+    return [_restricted(program, modules) | {"project": project} for program in programs]
+
+
+def program_of_all(project: str, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One shared object of all modules, for a project whose recipe lists sources and tells of no link.
+
+    It is linked as `mlgo.host.linker.linked_text` links the modules of a project: everything is exported, nothing
+    is dropped, calls within it are direct. So every project has a linked file, which also tells its constants, unwind
+    tables and compressed size.
+
+    Args:
+        project: name of the project.
+        rows: what became of its sources, rows of ``artifacts.PROJECT``.
+
+    Returns:
+        One row of ``artifacts.PROGRAMS_OF_PROJECT``, or none if there is no module.
+    """
+    rows = list(rows)
+    modules = _modules(rows)
+    if not modules:
+        return []
+    return [
+        {
+            "project": project,
+            "program": f"{project}.so",
+            "kind": "shared",
+            "parts": [{"kind": "object", "modules": modules}],
+            "foreign": [row["module"] for row in rows if row["skip_reason"]],
+            "libraries": [],
+            "options": ["-Bsymbolic"],
+            "version_script": "",
+            "export_dynamic": False,
+            "entry": "",
+        }
+    ]
+
+
+def _modules(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [row["module"] for row in rows if not row["skip_reason"]]
+
+
+def _restricted(program: Mapping[str, Any], modules: Collection[str]) -> dict[str, Any]:
+    """The program without what is not among the modules."""
+    kept = set(modules)
+    parts = [part | {"modules": [name for name in part["modules"] if name in kept]} for part in program["parts"]]
+    missing = {name: True for part in program["parts"] for name in part["modules"] if name not in kept}
+    return {
+        **program,
+        "parts": [part for part in parts if part["modules"]],
+        "foreign": [*program["foreign"], *missing],
+    }

@@ -29,7 +29,7 @@ EXPECTED = "expected.txt"
 RelativePath = Annotated[str, AfterValidator(_stays_inside)]
 
 
-class _Record(BaseModel):
+class _RecipePart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
@@ -41,7 +41,7 @@ def _allowed(options: list[str]) -> list[str]:
     return options
 
 
-class GeneratedFile(_Record):
+class GeneratedFile(_RecipePart):
     """A file that the project's own build would generate; made by exactly one of three ways."""
 
     path: RelativePath
@@ -56,7 +56,7 @@ class GeneratedFile(_Record):
     """A file of the project to copy."""
 
 
-class Unit(_Record):
+class SourceGroup(_RecipePart):
     """Sources that are compiled with the same flags."""
 
     language: Language
@@ -82,7 +82,7 @@ class Unit(_Record):
         return [f"-std={self.standard}", *(f"-I{folder}" for folder in folders), *defines, *self.flags]
 
 
-class Wheel(_Record):
+class Wheel(_RecipePart):
     """How a source distribution is built as a wheel."""
 
     requirements: list[str] = []
@@ -93,7 +93,7 @@ class Wheel(_Record):
     """Further variables of the build's environment."""
 
 
-class Recipe(_Record):
+class Recipe(_RecipePart):
     """One project: where its sources are and how they are compiled."""
 
     name: str
@@ -115,7 +115,7 @@ class Recipe(_Record):
     it, with the ending ``.txt``. The folder is copied into the sources as ``driver``."""
     files: list[GeneratedFile] = []
     """Generated files."""
-    units: list[Unit] = []
+    units: list[SourceGroup] = []
     """Groups of sources; none for a captured project, and for a wheel."""
 
     @property
@@ -239,13 +239,13 @@ def fill_template(text: str, values: dict[str, str | int | bool | None]) -> str:
     return re.sub(r"^[ \t]*#[ \t]*(cmakedefine01|cmakedefine)[ \t]+(\w+)(.*)$", define, text, flags=re.MULTILINE)
 
 
-def find_sources(recipe: Recipe, root: Path) -> list[tuple[Unit, str]]:
+def find_sources(recipe: Recipe, root: Path) -> list[tuple[SourceGroup, str]]:
     """List a project's sources with their units, sorted by path.
 
     Raises:
         CorpusError: a glob matches nothing, or a source belongs to two units.
     """
-    owner: dict[str, Unit] = {}
+    owner: dict[str, SourceGroup] = {}
     for unit in recipe.units:
         excluded = {path for pattern in unit.exclude for path in _glob(root, pattern)}
         for pattern in unit.sources:

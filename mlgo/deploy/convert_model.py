@@ -19,8 +19,7 @@ import numpy as np
 from mlgo.base.files import read_array, read_json, write_bytes, write_json
 from mlgo.base.seeding import generator
 from mlgo.base.types import DTYPES, TensorSpec
-from mlgo.deploy.export.saved_model import SIGNATURE, TRAINING_INPUTS
-from mlgo.deploy.export.tflite import converted
+from mlgo.deploy.export.tensorflow_forms import SIGNATURE, TRAINING_INPUTS, converted
 from mlgo.errors import ArtifactError, MlgoError, PolicyError
 from mlgo.host.tasks.task import Task, all_tasks, get_task
 from mlgo.learn.tensorflow import import_tensorflow

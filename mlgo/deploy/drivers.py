@@ -29,8 +29,7 @@ from mlgo.base.config import DEFAULT_COMPILE, CompileConfig
 from mlgo.base.files import Draft, content_hash, write_text
 from mlgo.base.scratch import scratch_directory
 from mlgo.deploy.export.cpp import CPP_FLAGS, cpp_sources, cpp_templates
-from mlgo.deploy.export.harness import run_tool
-from mlgo.deploy.export.questions import asked_features
+from mlgo.deploy.export.form import asked_features, run_tool
 from mlgo.errors import ArtifactError, PolicyError
 from mlgo.host.log import Header
 from mlgo.host.probe import probe_channel
@@ -51,7 +50,7 @@ _LOCK_TIMEOUT_S = 600.0
 
 
 @dataclass(frozen=True)
-class Choice:
+class DriverChoice:
     """Which driver the user means.
 
     Attributes:
@@ -65,7 +64,7 @@ class Choice:
     place: Path
 
     @classmethod
-    def of(cls, named: str, compiler: str = "") -> "Choice":
+    def of(cls, named: str, compiler: str = "") -> "DriverChoice":
         """What the user's words stand for.
 
         Args:
@@ -128,7 +127,7 @@ def _installed() -> ModuleType | None:
         return None
 
 
-def make_driver(choice: Choice, toolchain: Toolchain) -> Path:
+def make_driver(choice: DriverChoice, toolchain: Toolchain) -> Path:
     """Make the driver of a policy and a compiler, unless another process is making it: then wait for that one.
 
     Args:
@@ -151,7 +150,7 @@ def make_driver(choice: Choice, toolchain: Toolchain) -> Path:
     return place
 
 
-def _build(choice: Choice, toolchain: Toolchain, place: Path) -> None:
+def _build(choice: DriverChoice, toolchain: Toolchain, place: Path) -> None:
     policy, linker = load_policy(choice.policy), find_linker()
     files = [choice.policy / "policy.json", choice.policy / "weights.npy", toolchain.binary, linker]
     if choice.is_default:  # another policy is the default once mlgo-policies is installed
@@ -176,7 +175,9 @@ def _no_questions(header: Header) -> pa.Table:
     return pa.schema([(spec.name, column_type(spec)) for spec in header.features]).empty_table()
 
 
-def _settings(choice: Choice, toolchain: Toolchain, policy: Policy, header: Header, stamps: Iterable["_Stamp"]) -> str:
+def _settings(
+    choice: DriverChoice, toolchain: Toolchain, policy: Policy, header: Header, stamps: Iterable["_Stamp"]
+) -> str:
     task = get_task(policy.task)
     trained = trained_settings(policy)
     num_bytes = {spec.name: spec.num_bytes for spec in header.features}

@@ -26,7 +26,7 @@ _SLACK = 1e-4
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ConversionCheck:
     """A graph beside the model that it was made of.
 
     Attributes:
@@ -84,7 +84,7 @@ def policy_of(converted: Converted, saved_model: Path) -> ImportedPolicy:
     return ImportedPolicy(converted.task, converted.features, converted.graph, origin)
 
 
-def compare_answers(policy: ImportedPolicy, converted: Converted) -> Comparison:
+def compare_answers(policy: ImportedPolicy, converted: Converted) -> ConversionCheck:
     """Ask the graph what TensorFlow was asked.
 
     Raises:
@@ -104,4 +104,4 @@ def compare_answers(policy: ImportedPolicy, converted: Converted) -> Comparison:
             "a model that draws its answers cannot be imported, one with Keras inside may have lost its weights when "
             "it was saved"
         )
-    return Comparison(len(wanted), differing, len(np.unique(wanted)))
+    return ConversionCheck(len(wanted), differing, len(np.unique(wanted)))

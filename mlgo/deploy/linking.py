@@ -17,7 +17,7 @@ from pathlib import Path
 from mlgo.base.config import CompileConfig
 from mlgo.base.files import Draft
 from mlgo.base.scratch import scratch_directory
-from mlgo.corpus.lto.merging import MERGING, take_merged
+from mlgo.corpus.whole_program import MERGING, take_merged
 from mlgo.deploy.drivers import plain_command
 from mlgo.errors import CompilerExit, CompileTimeout, LinkError
 from mlgo.host.linked import section_sizes
@@ -167,7 +167,7 @@ def link_whole(
         PolicyError: the policy does not fit what the compiler asks.
     """
     with scratch_directory() as folder:
-        linking = _Linking(wanted, toolchain, language, advice.settings, folder)
+        linking = _LinkSteps(wanted, toolchain, language, advice.settings, folder)
         merged, objects = linking.merged(), {name: folder / f"{name}.o" for name in ("advised", "plain")}
         compiler = wanted.compiler(toolchain)
         asked = compile_under_advice(
@@ -185,7 +185,7 @@ def link_thin(
 ) -> LinkResult:
     """Link a program by ThinLTO; arguments and errors are those of `link_whole`."""
     with scratch_directory() as folder:
-        linking, log = _Linking(wanted, toolchain, language, advice.settings, folder), folder / "log"
+        linking, log = _LinkSteps(wanted, toolchain, language, advice.settings, folder), folder / "log"
         advised = linking.by_lld("advised", [*advice.driver, "--log", str(log), "--"])
         told = json.loads(log.read_text())
         if told["outcome"] != "advised":
@@ -205,7 +205,7 @@ def _kept(output: Path, questions: int, advised: Path, plain: Path | None) -> Li
     return result
 
 
-class _Linking:
+class _LinkSteps:
     """The steps of one link, in a folder."""
 
     def __init__(

@@ -67,7 +67,7 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class Change:
+class SizeChange:
     """What became of a file or symbol.
 
     Attributes:
@@ -106,8 +106,8 @@ class SizeDiff:
     """
 
     sections: Mapping[str, tuple[int, int]]
-    files: Sequence[Change]
-    symbols: Sequence[Change]
+    files: Sequence[SizeChange]
+    symbols: Sequence[SizeChange]
     stripped: Sequence[str]
     forms: Mapping[Form, int]
     unread: int
@@ -195,7 +195,7 @@ def _compare(
         sizes = [None if one is None else one.sizes(named=named) for one in found]
         for total, one in zip(totals, sizes, strict=True):
             total.update(one or {})
-        files.append(Change(name, *(None if one is None else _by_kind(one) for one in sizes)))
+        files.append(SizeChange(name, *(None if one is None else _by_kind(one) for one in sizes)))
         stripped += [] if named else [name]
         numbers[present[0].form] += 1
         unread += sum(one.unread for one in present)
@@ -210,17 +210,17 @@ def _by_kind(sizes: Mapping[tuple[str, str], int]) -> dict[str, int]:
     return {kind: sum(size for (_, of), size in sizes.items() if of == kind) for kind in KINDS}
 
 
-def _by_symbol(*totals: Counter[tuple[str, str]]) -> list[Change]:
+def _by_symbol(*totals: Counter[tuple[str, str]]) -> list[SizeChange]:
     tables: list[dict[str, dict[str, int]]] = []
     for total in totals:
         tables.append({name: dict.fromkeys(KINDS, 0) for name in REST.values()})
         for (name, kind), size in total.items():
             tables[-1].setdefault(name, dict.fromkeys(KINDS, 0))[kind] = size
     before, after = tables
-    return [Change(name, before.get(name), after.get(name)) for name in before.keys() | after.keys()]
+    return [SizeChange(name, before.get(name), after.get(name)) for name in before.keys() | after.keys()]
 
 
-def _largest_first(changes: Iterable[Change]) -> list[Change]:
+def _largest_first(changes: Iterable[SizeChange]) -> list[SizeChange]:
     return sorted(changes, key=lambda one: (-abs(one.growth), one.name))
 
 

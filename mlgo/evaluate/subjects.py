@@ -20,8 +20,6 @@ from mlgo.base.artifacts import (
     write_rows,
 )
 from mlgo.base.files import canonical_json, content_hash
-from mlgo.corpus.lto.project import Tools
-from mlgo.corpus.lto.whole import whole_programs
 from mlgo.corpus.store import (
     CAPTURED_NAME,
     PROGRAMS_NAME,
@@ -34,6 +32,7 @@ from mlgo.corpus.store import (
     unpack_project,
     unpack_rows,
 )
+from mlgo.corpus.whole_program import Tools, whole_programs
 from mlgo.errors import ArtifactError, CorpusError
 from mlgo.evaluate.shipped import Shipped, other_modules
 

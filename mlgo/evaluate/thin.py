@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from mlgo.corpus.lto.thin import back_end_module, fat_module, thin_link
 from mlgo.corpus.store import Program
+from mlgo.corpus.thin_lto import back_end_module, fat_module, thin_link
 from mlgo.errors import CompileError, CompilerExit
 from mlgo.evaluate.jobs import CompileJob
 from mlgo.evaluate.linking import Linking, not_compiled, object_paths

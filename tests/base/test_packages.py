@@ -1,4 +1,4 @@
-"""Wheels from an index on this machine; source distributions are in tests/corpus/test_fetch.py."""
+"""Wheels from an index on this machine; source distributions are in tests/corpus/test_build.py."""
 
 import functools
 import hashlib

@@ -15,8 +15,8 @@ import pytest
 
 from mlgo.base.artifacts import OBJECTS_OF_BUILD, PROGRAMS_OF_PROJECT, PROJECT, read_table
 from mlgo.corpus.capture.builds import read_build
-from mlgo.corpus.capture.calls import read_calls, tool_and_options
 from mlgo.corpus.capture.databases import shell_calls
+from mlgo.corpus.capture.invocations import read_invocations, tool_and_options
 from mlgo.corpus.capture.wheels import WheelBuild, wheel_project, without_chance
 from mlgo.errors import CorpusError
 from mlgo.host.linked import LinkedFile
@@ -118,7 +118,7 @@ def test_modules_hold_no_name_of_a_folder(captured):
 
 
 def test_gcc_is_the_same_compiler_in_the_build_of_a_wheel(captured):
-    calls = [call for call in read_calls(captured / "records") if "unused.c" in call.arguments]
+    calls = [call for call in read_invocations(captured / "records") if "unused.c" in call.arguments]
     assert [tool_and_options(shlex.split(call.program)) for call in calls] == [("cc", ("-target", "x86_64-linux-gnu"))]
 
 

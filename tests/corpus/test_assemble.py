@@ -9,7 +9,7 @@ import pytest
 
 from mlgo.base.artifacts import MODULES, PROGRAMS_OF_CORPUS, PROGRAMS_OF_PROJECT, PROJECT, write_rows
 from mlgo.corpus.assemble import assemble, assemble_programs, read_sources, shared_bodies, without_bitcode
-from mlgo.corpus.programs import program_of_all
+from mlgo.corpus.build import program_of_all
 from mlgo.corpus.store import load_modules, load_programs, unpack_bitcode
 from mlgo.errors import ArtifactError, CorpusError
 from tests.conftest import almost

@@ -7,9 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.base.artifacts import BODIES
-from mlgo.corpus.bodies import project_bodies
 from mlgo.corpus.functions import SKETCH
-from mlgo.corpus.seen import EXACT, KINDS, LEAST_SIMILARITY, NEAR, UNSEEN, SeenBodies, seen_share, shares
+from mlgo.corpus.seen import (
+    EXACT,
+    KINDS,
+    LEAST_SIMILARITY,
+    NEAR,
+    UNSEEN,
+    SeenBodies,
+    project_bodies,
+    seen_share,
+    shares,
+)
 from mlgo.corpus.store import Module
 from mlgo.errors import CompilerExit
 

@@ -12,7 +12,7 @@ import pytest
 
 from mlgo.base.config import DEFAULT_COMPILE
 from mlgo.deploy import drivers
-from mlgo.deploy.drivers import CACHE, Choice, default_policy, make_driver
+from mlgo.deploy.drivers import CACHE, DriverChoice, default_policy, make_driver
 from mlgo.host.probe import probe_channel
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain
@@ -82,7 +82,7 @@ def faulty(cache: Path, toolchain: Toolchain, script: Callable[[str], str], monk
             + text
         )
         fake = replace(toolchain, binary=Path(compiler), is_zig=False)
-        driver = make_driver(Choice.of(str(default_policy()), compiler), fake)
+        driver = make_driver(DriverChoice.of(str(default_policy()), compiler), fake)
         return [str(driver), "cc"]
 
     return make

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from mlgo.cli.main import build_parser
-from mlgo.deploy.drivers import Choice, default_policy, find_policy
+from mlgo.deploy.drivers import DriverChoice, default_policy, find_policy
 from mlgo.errors import PolicyError
 from tests.conftest import REPOSITORY
 
@@ -49,7 +49,7 @@ def test_without_the_package_it_is_the_checkouts():
 def test_an_installed_policy_may_be_named(installed, tmp_path, monkeypatch):
     monkeypatch.setenv("MLGO_CACHE", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    by_name, by_folder, default = (Choice.of(name) for name in ("tree8-s0", str(installed / "tree8-s0"), ""))
+    by_name, by_folder, default = (DriverChoice.of(name) for name in ("tree8-s0", str(installed / "tree8-s0"), ""))
     assert by_name.policy == by_folder.policy == installed / "tree8-s0"
     assert by_name.place == by_folder.place != default.place
     assert (by_name.is_default, default.is_default) == (False, True)

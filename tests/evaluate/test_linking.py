@@ -6,9 +6,8 @@ import pyarrow.compute as pc
 import pytest
 
 from mlgo.base.artifacts import LINKED, PROJECT_MEASURES, SHIPPED_SIZES, write_rows
-from mlgo.corpus.bodies import project_bodies
-from mlgo.corpus.programs import program_of_all
-from mlgo.corpus.seen import SeenBodies, kinds_by_name, seen_table
+from mlgo.corpus.build import program_of_all
+from mlgo.corpus.seen import SeenBodies, kinds_by_name, project_bodies, seen_table
 from mlgo.corpus.store import Module, Program
 from mlgo.evaluate import CompileHost, CompileJob
 from mlgo.evaluate.linking import Linking, measure_projects, object_paths

@@ -3,7 +3,7 @@
 import pytest
 
 from mlgo.base.artifacts import SHIPPED_SIZES, write_rows
-from mlgo.corpus.programs import program_of_all
+from mlgo.corpus.build import program_of_all
 from mlgo.corpus.store import Module, Program
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.linking import Linking

@@ -3,7 +3,7 @@
 import pytest
 
 from mlgo.base.artifacts import PROGRAMS_OF_CORPUS, PROGRAMS_OF_PROJECT, PROJECT, write_rows
-from mlgo.corpus.programs import program_of_all
+from mlgo.corpus.build import program_of_all
 from mlgo.errors import CorpusError
 from mlgo.evaluate.shipped import Shipped
 from mlgo.evaluate.subjects import corpus_projects, evaluate_subjects, one_project

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Literal
 
 from mlgo.corpus.capture.bitcode import BitcodeUnit
-from mlgo.corpus.capture.calls import Call
-from mlgo.corpus.capture.commands import Archive, Compile, Extract, Link, Step, is_shared, steps_of
+from mlgo.corpus.capture.commands import ArchiveStep, CompileStep, ExtractStep, LinkStep, Step, is_shared, steps_of
+from mlgo.corpus.capture.invocations import ToolInvocation
 
 _PROBES = ("CompilerId", "_CMakeLTOTest")
 """Beginnings of folders in which CMake tries a compiler, and leaves what it made."""
 
 
 @dataclass(frozen=True)
-class Unit:
+class BuildUnit:
     """One compile of a build.
 
     Attributes:
@@ -28,11 +28,11 @@ class Unit:
     """
 
     name: str
-    compile: Compile
+    compile: CompileStep
 
 
 @dataclass(frozen=True)
-class Part:
+class LinkPart:
     """Units that stand together in a link.
 
     Attributes:
@@ -45,7 +45,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Program:
+class BuiltProgram:
     """A linked file: a program or a shared object.
 
     Attributes:
@@ -56,8 +56,8 @@ class Program:
     """
 
     name: str
-    link: Link
-    parts: tuple[Part, ...]
+    link: LinkStep
+    parts: tuple[LinkPart, ...]
     foreign: tuple[str, ...]
 
 
@@ -73,14 +73,14 @@ class Build:
         notes: what a user should know of it, a line each.
     """
 
-    units: tuple[Unit, ...]
-    programs: tuple[Program, ...]
+    units: tuple[BuildUnit, ...]
+    programs: tuple[BuiltProgram, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)
     modules: tuple[BitcodeUnit, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def read_build(calls: Iterable[Call | Step], root: Path) -> Build:
+def read_build(calls: Iterable[ToolInvocation | Step], root: Path) -> Build:
     """Put the steps of a build together.
 
     A file that is made again replaces what it was before, but what was linked with it keeps it.
@@ -89,23 +89,23 @@ def read_build(calls: Iterable[Call | Step], root: Path) -> Build:
         calls: in the order of time; what is already known of a call may stand in its place.
         root: folder that names are relative to.
     """
-    compiles: list[Compile] = []
+    compiles: list[CompileStep] = []
     held: dict[Path, list[int]] = {}  # by object or archive: numbers of the compiles in it
     archives: set[Path] = set()
-    links: dict[Path, tuple[Link, list[tuple[Path, list[int]]]]] = {}
+    links: dict[Path, tuple[LinkStep, list[tuple[Path, list[int]]]]] = {}
     for call in calls:
-        for step in steps_of(call) if isinstance(call, Call) else [call]:
-            if isinstance(step, Compile):
+        for step in steps_of(call) if isinstance(call, ToolInvocation) else [call]:
+            if isinstance(step, CompileStep):
                 held[step.output] = [len(compiles)]
                 archives.discard(step.output)
                 compiles.append(step)
-            elif isinstance(step, Archive):
+            elif isinstance(step, ArchiveStep):
                 before = held.get(step.output, []) if step.adds and step.output in archives else []
                 added = [number for member in step.members for number in held.get(member, [])]
                 again = {compiles[number].output for number in added}
                 held[step.output] = [n for n in before if compiles[n].output not in again] + list(dict.fromkeys(added))
                 archives.add(step.output)
-            elif isinstance(step, Extract):
+            elif isinstance(step, ExtractStep):
                 for number in held.get(step.archive, []):
                     held[step.folder / compiles[number].output.name] = [number]
             elif step.kind == "relocatable":
@@ -124,11 +124,11 @@ def read_build(calls: Iterable[Call | Step], root: Path) -> Build:
     names = _names([compiles[number] for number in wanted], root)
     by_number = dict(zip(wanted, names, strict=True))
     programs = [
-        Program(
+        BuiltProgram(
             relative(link.output, root),
             link,
             tuple(
-                Part(tuple(by_number[n] for n in numbers), _kind(path, link, archives))
+                LinkPart(tuple(by_number[n] for n in numbers), _kind(path, link, archives))
                 for path, numbers in inputs
                 if numbers
             ),
@@ -138,7 +138,7 @@ def read_build(calls: Iterable[Call | Step], root: Path) -> Build:
         if any(numbers for _, numbers in inputs) and not link.problem
     ]
     left_out = {relative(link.output, root): link.problem for link, _ in links.values() if link.problem}
-    return Build(tuple(Unit(by_number[n], compiles[n]) for n in wanted), tuple(programs), left_out)
+    return Build(tuple(BuildUnit(by_number[n], compiles[n]) for n in wanted), tuple(programs), left_out)
 
 
 def without_probes(build: Build) -> Build:
@@ -166,7 +166,7 @@ def as_text(name: str) -> str:
         return name.encode(errors="backslashreplace").decode()
 
 
-def _with_libraries(link: Link, archives: set[Path]) -> list[Path]:
+def _with_libraries(link: LinkStep, archives: set[Path]) -> list[Path]:
     """Inputs of a link, and archives of the build that ``-l`` found in its folders."""
     found = list(link.inputs)
     for name in link.libraries:
@@ -185,12 +185,12 @@ def original_archive(path: Path, archives: set[Path]) -> Path:
     return next((one for one in same if one.is_file() and path.is_file() and cmp(one, path, shallow=False)), path)
 
 
-def _kind(path: Path, link: Link, archives: set[Path]) -> Literal["object", "archive"]:
+def _kind(path: Path, link: LinkStep, archives: set[Path]) -> Literal["object", "archive"]:
     is_archive = original_archive(path, archives) in archives and path not in link.whole
     return "archive" if is_archive and not is_shared(path) else "object"
 
 
-def _names(compiles: Sequence[Compile], root: Path) -> list[str]:
+def _names(compiles: Sequence[CompileStep], root: Path) -> list[str]:
     sources = [relative(Path(os.path.normpath(one.folder / one.source)), root) for one in compiles]
     counts = Counter(sources)
     objects = [relative(one.output, root) for one in compiles]

@@ -14,8 +14,8 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mlgo.base.files import write_bytes
-from mlgo.corpus.capture.calls import Call, Tool
 from mlgo.corpus.capture.databases import Responses, read_json_of_others
+from mlgo.corpus.capture.invocations import Tool, ToolInvocation
 from mlgo.errors import CorpusError
 
 _API = Path(".cmake/api/v1")
@@ -23,54 +23,54 @@ _QUERY = _API / "query/client-mlgo/codemodel-v2"
 _TOOLS: dict[str, Tool] = {"C": "cc", "CXX": "c++"}
 
 
-class _Record(BaseModel):
+class _ReplyPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class _Object(_Record):
+class _ReplyObject(_ReplyPart):
     kind: str
     jsonFile: str
 
 
-class _Index(_Record):
-    objects: list[_Object]
+class _Index(_ReplyPart):
+    objects: list[_ReplyObject]
 
 
-class _Paths(_Record):
+class _Paths(_ReplyPart):
     source: str
     build: str
 
 
-class _Named(_Record):
+class _Named(_ReplyPart):
     name: str
     jsonFile: str
 
 
-class _Configuration(_Record):
+class _Configuration(_ReplyPart):
     name: str
     targets: list[_Named]
 
 
-class _Model(_Record):
+class _Codemodel(_ReplyPart):
     paths: _Paths
     configurations: list[_Configuration]
 
 
-class _Fragment(_Record):
+class _Fragment(_ReplyPart):
     fragment: str
     role: str = ""
 
 
-class _Define(_Record):
+class _Define(_ReplyPart):
     define: str
 
 
-class _Include(_Record):
+class _Include(_ReplyPart):
     path: str
     isSystem: bool = False
 
 
-class _Group(_Record):
+class _CompileGroup(_ReplyPart):
     language: str
     sourceIndexes: list[int]
     compileCommandFragments: list[_Fragment] = []
@@ -78,26 +78,26 @@ class _Group(_Record):
     includes: list[_Include] = []
 
 
-class _Path(_Record):
+class _Path(_ReplyPart):
     path: str
 
 
-class _Link(_Record):
+class _LinkInfo(_ReplyPart):
     language: str = "C"
     commandFragments: list[_Fragment] = []
 
 
-class _Target(_Record):
+class _Target(_ReplyPart):
     name: str
     type: str
     paths: _Paths
     artifacts: list[_Path] = []
     sources: list[_Path] = []
-    compileGroups: list[_Group] = []
-    link: _Link = _Link()
+    compileGroups: list[_CompileGroup] = []
+    link: _LinkInfo = _LinkInfo()
 
 
-_Any = TypeVar("_Any", bound=_Record)
+_ReplyKind = TypeVar("_ReplyKind", bound=_ReplyPart)
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class CMakeBuild:
         notes: what a user should know, a line each.
     """
 
-    calls: list[Call]
+    calls: list[ToolInvocation]
     source: Path
     notes: tuple[str, ...]
 
@@ -138,7 +138,7 @@ def read_cmake(folder: Path) -> CMakeBuild:
     if not found:
         write_bytes(folder / _QUERY, b"")
         raise CorpusError(f"{reply / indexes[-1]} has no codemodel; run cmake {folder}, then this again")
-    model = _read(reply, found[0], _Model)
+    model = _read(reply, found[0], _Codemodel)
     if not model.configurations:
         raise CorpusError(f"{reply / found[0]} has no configuration")
     configuration = model.configurations[0]
@@ -149,7 +149,7 @@ def read_cmake(folder: Path) -> CMakeBuild:
     return CMakeBuild(list(_calls(targets, source, build, configuration.name)), source, notes)
 
 
-def _read(reply: Path, name: str, kind: type[_Any]) -> _Any:
+def _read(reply: Path, name: str, kind: type[_ReplyKind]) -> _ReplyKind:
     if Path(name).name != name:
         raise CorpusError(f"{reply}: {name} lies outside of the reply")
     content = read_json_of_others(reply / name)
@@ -161,7 +161,7 @@ def _read(reply: Path, name: str, kind: type[_Any]) -> _Any:
         raise CorpusError(f"{reply / name} is no reply of CMake's file API: {place}: {first['msg']}") from error
 
 
-def _calls(targets: Sequence[_Target], source: Path, build: Path, configuration: str) -> Iterator[Call]:
+def _calls(targets: Sequence[_Target], source: Path, build: Path, configuration: str) -> Iterator[ToolInvocation]:
     responses = Responses((source, build), {})
     objects: dict[str, list[Path]] = {one.name: [] for one in targets}
     for target in targets:
@@ -181,7 +181,7 @@ def _calls(targets: Sequence[_Target], source: Path, build: Path, configuration:
         inputs = [*objects[target.name], *(path for path in listed if path in made_here)]
         output = str(build / target.artifacts[0].path)
         if target.type == "STATIC_LIBRARY":
-            yield Call("ar", "ar", build, ("rcs", output, *map(str, inputs)))
+            yield ToolInvocation("ar", "ar", build, ("rcs", output, *map(str, inputs)))
         elif target.type in ("EXECUTABLE", "SHARED_LIBRARY", "MODULE_LIBRARY"):
             shared = () if target.type == "EXECUTABLE" else ("-shared",)
             words = [*shared, *_link_words(target, "flags", build, archives), *map(str, inputs), "-o", output]
@@ -192,12 +192,12 @@ def _calls(targets: Sequence[_Target], source: Path, build: Path, configuration:
 _LIBRARY_ROLES = ("libraryPath", "libraries")
 
 
-def _call(tool: Tool, words: Sequence[str], folder: Path, responses: Responses) -> Call:
+def _call(tool: Tool, words: Sequence[str], folder: Path, responses: Responses) -> ToolInvocation:
     contents, problem = responses.of(words, folder)
-    return Call(tool, tool, folder, tuple(words), contents, problem=problem)
+    return ToolInvocation(tool, tool, folder, tuple(words), contents, problem=problem)
 
 
-def _compile_words(group: _Group, source: Path, output: Path) -> list[str]:
+def _compile_words(group: _CompileGroup, source: Path, output: Path) -> list[str]:
     language = {"C": ["-x", "c"], "CXX": ["-x", "c++"]}.get(group.language, [])
     words = [*language, *(f"-D{one.define}" for one in group.defines)]
     for one in group.includes:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from mlgo.corpus.capture.calls import Call, tool_and_options
+from mlgo.corpus.capture.invocations import ToolInvocation, tool_and_options
 
 SOURCE_LANGUAGES = {
     **dict.fromkeys((".c", ".i"), "c"),
@@ -64,7 +64,7 @@ _NOT_COMPILING = frozenset(
 
 
 @dataclass(frozen=True)
-class Compile:
+class CompileStep:
     """One source becomes one object.
 
     Attributes:
@@ -89,7 +89,7 @@ class Compile:
 
 
 @dataclass(frozen=True)
-class Archive:
+class ArchiveStep:
     """Objects are put into an archive.
 
     Attributes:
@@ -104,7 +104,7 @@ class Archive:
 
 
 @dataclass(frozen=True)
-class Extract:
+class ExtractStep:
     """Members of an archive become files, as libtool does to put archives together.
 
     Attributes:
@@ -117,7 +117,7 @@ class Extract:
 
 
 @dataclass(frozen=True)
-class Link:
+class LinkStep:
     """Objects, archives and libraries become a program or a shared object.
 
     Attributes:
@@ -149,20 +149,24 @@ class Link:
     problem: str = ""
 
 
-Step = Compile | Archive | Extract | Link
+Step = CompileStep | ArchiveStep | ExtractStep | LinkStep
 
 
-def steps_of(call: Call) -> Iterator[Step]:
+def steps_of(call: ToolInvocation) -> Iterator[Step]:
     """What a call does, compiles first; nothing for calls that ask for a version, preprocess, or list an archive."""
     arguments = expanded(call)
     if call.tool == "ar":
         yield from _archive(call.folder, arguments)
         return
     for step in _linker(call.folder, arguments) if call.tool == "ld" else _compiler(call, arguments):
-        yield replace(step, problem=call.problem) if call.problem and not isinstance(step, Archive | Extract) else step
+        yield (
+            replace(step, problem=call.problem)
+            if call.problem and not isinstance(step, ArchiveStep | ExtractStep)
+            else step
+        )
 
 
-def expanded(call: Call) -> list[str]:
+def expanded(call: ToolInvocation) -> list[str]:
     """Arguments of a call with response files in the place of ``@FILE``; a file that nobody kept stays a word.
 
     A tool of several words, such as ``gcc -m32``, has its own first.
@@ -175,7 +179,7 @@ def expanded(call: Call) -> list[str]:
 
 
 @dataclass
-class _Words:
+class _CommandWords:
     """What was found on a compiler's command line."""
 
     sources: list[tuple[str, str]] = field(default_factory=list)
@@ -187,7 +191,7 @@ class _Words:
     does_neither: bool = False
 
 
-def _compiler(call: Call, arguments: Sequence[str]) -> Iterator[Step]:
+def _compiler(call: ToolInvocation, arguments: Sequence[str]) -> Iterator[Step]:
     found = _read_words(call, arguments)
     if found.does_neither:
         return
@@ -202,14 +206,14 @@ def _compiler(call: Call, arguments: Sequence[str]) -> Iterator[Step]:
             output = target.with_name(f"{target.name}-{Path(source).stem}.o")
         objects[source] = output
         temporary = not found.compiles_only
-        yield Compile(call.folder, source, language, tuple(found.options), output, temporary, program=call.program)
+        yield CompileStep(call.folder, source, language, tuple(found.options), output, temporary, program=call.program)
     if not found.compiles_only and found.files:
         words = [str(objects.get(word, word)) for word in found.link]
         yield _link(call.folder, words, target, through_compiler=True)
 
 
-def _read_words(call: Call, arguments: Sequence[str]) -> _Words:
-    found, language = _Words(), ""
+def _read_words(call: ToolInvocation, arguments: Sequence[str]) -> _CommandWords:
+    found, language = _CommandWords(), ""
     rest = iter(arguments)
     for word in rest:
         value = next(rest, "") if word in _SEPARATE else None
@@ -256,7 +260,7 @@ _LINK_WORDS = frozenset(
 )
 
 
-def _link(folder: Path, words: Sequence[str], output: Path, *, through_compiler: bool) -> Link:
+def _link(folder: Path, words: Sequence[str], output: Path, *, through_compiler: bool) -> LinkStep:
     kind: Literal["program", "shared", "relocatable"] = "program"
     inputs: list[Path] = []
     libraries: list[str] = []
@@ -289,7 +293,7 @@ def _link(folder: Path, words: Sequence[str], output: Path, *, through_compiler:
             entry = value
         else:
             options += [name, value] if value else [name]
-    return Link(
+    return LinkStep(
         output,
         kind,
         tuple(inputs),
@@ -357,7 +361,7 @@ def _archive(folder: Path, arguments: Sequence[str]) -> Iterator[Step]:
     operation, *words = words
     operation = operation.lstrip("-")
     if "x" in operation and words:
-        yield Extract(_absolute(folder, words[0]), folder)
+        yield ExtractStep(_absolute(folder, words[0]), folder)
     if not set(operation) & set("rq"):
         return
     if set(operation) & set("abi"):  # a member stands before the archive's name
@@ -365,7 +369,7 @@ def _archive(folder: Path, arguments: Sequence[str]) -> Iterator[Step]:
     if not words:
         return
     output, *members = (_absolute(folder, word) for word in words)
-    yield Archive(output, tuple(members), adds=True)
+    yield ArchiveStep(output, tuple(members), adds=True)
 
 
 def _absolute(folder: Path, name: str) -> Path:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlgo.corpus.capture.calls import Call, tool_called
-from mlgo.corpus.capture.commands import SOURCE_LANGUAGES, Compile, steps_of
+from mlgo.corpus.capture.commands import SOURCE_LANGUAGES, CompileStep, steps_of
+from mlgo.corpus.capture.invocations import ToolInvocation, tool_called
 from mlgo.errors import CorpusError
 
 _PREFIXES = ("ccache", "sccache", "distcc", "icecc", "env", "time", "libtool", "zig")
@@ -54,8 +54,8 @@ class Responses:
         return found, problem
 
 
-def read_database(path: Path, root: Path | None = None) -> list[Call | Compile]:
-    """Calls of a compilation database or of bazel's action graph; what is already known to fail is a `Compile`.
+def read_database(path: Path, root: Path | None = None) -> list[ToolInvocation | CompileStep]:
+    """Calls of a compilation database or of bazel's action graph; what is already known to fail is a `CompileStep`.
 
     Args:
         path: JSON file. Relative folders in it start at its own. Bazel's actions run in the root.
@@ -87,13 +87,13 @@ def read_json_of_others(path: Path) -> Any:
         raise CorpusError(f"{path} cannot be read as JSON: {error}") from error
 
 
-def shell_calls(text: str, folder: Path, responses: Responses | None = None) -> Iterator[Call]:
+def shell_calls(text: str, folder: Path, responses: Responses | None = None) -> Iterator[ToolInvocation]:
     """Calls of tools in a line for a shell, such as ``cd sub && ccache cc -c a.c -o a.o``."""
     for command, place in _shell_commands(text, folder):
         yield from call_of(command, place, responses)
 
 
-def call_of(words: Sequence[str], folder: Path, responses: Responses | None = None) -> Iterator[Call]:
+def call_of(words: Sequence[str], folder: Path, responses: Responses | None = None) -> Iterator[ToolInvocation]:
     """The call of a tool that a command is, if it is one; a compiler may stand behind ``ccache`` and the like.
 
     Args:
@@ -106,7 +106,7 @@ def call_of(words: Sequence[str], folder: Path, responses: Responses | None = No
         if tool is not None:
             arguments = tuple(words[place + 1 :])
             contents, problem = (responses or Responses((folder,), {})).of(arguments, folder)
-            yield Call(tool, shlex.join(words[: place + 1]), folder, arguments, contents, problem=problem)
+            yield ToolInvocation(tool, shlex.join(words[: place + 1]), folder, arguments, contents, problem=problem)
             return
         if Path(word).name not in _PREFIXES and "=" not in word and not word.startswith("-"):
             return
@@ -133,7 +133,7 @@ def _shell_commands(text: str, folder: Path) -> Iterator[tuple[list[str], Path]]
         command = []
 
 
-def _entry_calls(path: Path, number: int, entry: Any, responses: Responses) -> Iterator[Call | Compile]:
+def _entry_calls(path: Path, number: int, entry: Any, responses: Responses) -> Iterator[ToolInvocation | CompileStep]:
     if not isinstance(entry, Mapping) or not isinstance(entry.get("directory"), str):
         raise CorpusError(f"{path}: entry {number} has no directory")
     folder = responses.folders[0] / entry["directory"]
@@ -149,12 +149,12 @@ def _entry_calls(path: Path, number: int, entry: Any, responses: Responses) -> I
     source, output = entry.get("file"), entry.get("output")
     if problem and isinstance(source, str) and (language := SOURCE_LANGUAGES.get(Path(source).suffix)):
         made = folder / (output if isinstance(output, str) else f"{Path(source).stem}.o")
-        yield Compile(folder, source, language, (), made, problem=problem)
+        yield CompileStep(folder, source, language, (), made, problem=problem)
     else:
         yield from calls
 
 
-def _problem_of(commands: Sequence[tuple[Sequence[str], Path]], calls: Sequence[Call]) -> str:
+def _problem_of(commands: Sequence[tuple[Sequence[str], Path]], calls: Sequence[ToolInvocation]) -> str:
     """Why the source of an entry will not be compiled, where no step of its calls says so itself."""
     if not commands:
         return "command: its quotes do not end"
@@ -162,11 +162,11 @@ def _problem_of(commands: Sequence[tuple[Sequence[str], Path]], calls: Sequence[
     if not calls and compiling:
         return f"compiler: {Path(compiling[0][0]).name} is no C or C++ compiler that is known here"
     unknown = [call for call in calls if call.problem]
-    said = any(isinstance(step, Compile) for call in unknown for step in steps_of(call))
+    said = any(isinstance(step, CompileStep) for call in unknown for step in steps_of(call))
     return unknown[0].problem if unknown and not said else ""
 
 
-def _action_calls(action: Any, folders: tuple[Path, ...]) -> Iterator[Call]:
+def _action_calls(action: Any, folders: tuple[Path, ...]) -> Iterator[ToolInvocation]:
     arguments = action.get("arguments") if isinstance(action, Mapping) else None
     if isinstance(arguments, list) and all(isinstance(word, str) for word in arguments):
         yield from call_of(arguments, folders[-1], Responses(folders, _param_files(action)))

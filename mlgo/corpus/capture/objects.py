@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mlgo.base.files import file_sha256
-from mlgo.corpus.capture.builds import Unit, as_text
+from mlgo.corpus.capture.builds import BuildUnit, as_text
 from mlgo.corpus.capture.options import portable
 from mlgo.errors import CompileTimeout, ConfigError, ObjectError
 from mlgo.objects.elf import SHF_ALLOC, read_sections, section_name, text_size
@@ -41,7 +41,7 @@ class Compiler:
     driver: Literal["zig", "clang", "other"] = "other"
 
 
-def object_rows(project: str, units: Sequence[Unit], *, ran: bool) -> list[dict[str, Any]]:
+def object_rows(project: str, units: Sequence[BuildUnit], *, ran: bool) -> list[dict[str, Any]]:
     """Rows of ``artifacts.OBJECTS_OF_BUILD``, in the order of units.
 
     Args:
@@ -125,7 +125,7 @@ def front_end_words(plan: str) -> list[str] | None:
     return [re.sub(r"\\(.)", r"\1", word) for word in _QUOTED_WORD.findall(calls[0])] if len(calls) == 1 else None
 
 
-def _row(project: str, unit: Unit, ran: bool, is_last: bool) -> dict[str, Any]:
+def _row(project: str, unit: BuildUnit, ran: bool, is_last: bool) -> dict[str, Any]:
     one = unit.compile
     source = Path(one.folder, one.source)
     compiler = identify(one.program) if ran or _on_path(one.program) else Compiler(one.program)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlgo.corpus.capture.builds import Build, original_archive
-from mlgo.corpus.capture.calls import Call, tool_and_options
-from mlgo.corpus.capture.commands import Archive, Compile, Extract, Link, expanded, steps_of
+from mlgo.corpus.capture.commands import ArchiveStep, CompileStep, ExtractStep, LinkStep, expanded, steps_of
+from mlgo.corpus.capture.invocations import ToolInvocation, tool_and_options
 from mlgo.host.linker import run_linker
 from mlgo.host.toolchain import find_linker, zig_environment
 
@@ -33,7 +33,7 @@ class Relink:
     _archives: set[Path] = field(default_factory=set)
     _members: dict[Path, list[Path]] = field(default_factory=dict)
 
-    def run(self, calls: Iterable[Call], build: Build) -> dict[str, Path]:
+    def run(self, calls: Iterable[ToolInvocation], build: Build) -> dict[str, Path]:
         """Link the programs of a build.
 
         Args:
@@ -51,20 +51,20 @@ class Relink:
         programs = {program.link: program.name for program in build.programs}
         for call in calls:
             for step in steps_of(call):
-                if isinstance(step, Compile):
+                if isinstance(step, CompileStep):
                     self._made.pop(step.output, None)
                     if (name := names.get(step)) in self.objects:
                         self._made[step.output] = self.objects[str(name)]
-                elif isinstance(step, Archive):
+                elif isinstance(step, ArchiveStep):
                     self._archive(step)
-                elif isinstance(step, Extract):
+                elif isinstance(step, ExtractStep):
                     for member in self._members.get(step.archive, []):
                         self._made[step.folder / member.name] = self._made.get(member, member)
                 elif step.kind == "relocatable" or step in programs:
                     self._link(call, step)
         return {name: self._made[link.output] for link, name in programs.items() if link.output in self._made}
 
-    def _archive(self, step: Archive) -> None:
+    def _archive(self, step: ArchiveStep) -> None:
         members = [str(path) for member in step.members if (path := self._made.get(member, member)).exists()]
         target = self._made[step.output] if step.output in self._archives else self._place(step.output)
         self._run([str(find_linker()), "ar", "rcs", str(target), *members], self.folder)
@@ -72,8 +72,8 @@ class Relink:
         self._members.setdefault(step.output, []).extend(step.members)
         self._made[step.output] = target
 
-    def _link(self, call: Call, step: Link) -> None:
-        sources = {one.source: one.output for one in steps_of(call) if isinstance(one, Compile)}
+    def _link(self, call: ToolInvocation, step: LinkStep) -> None:
+        sources = {one.source: one.output for one in steps_of(call) if isinstance(one, CompileStep)}
         target = self._place(step.output)
         program = shlex.split(call.program)
         own = len(tool_and_options(program)[1])  # which stand in front of the expanded ones again
@@ -81,7 +81,7 @@ class Relink:
         self._run([*program, *_with_output(words, target)], call.folder)
         self._made[step.output] = target
 
-    def _word(self, word: str, folder: Path, link: Link, sources: Mapping[str, Path]) -> str:
+    def _word(self, word: str, folder: Path, link: LinkStep, sources: Mapping[str, Path]) -> str:
         """A word of a link, where it names a file that is made again: that file."""
         if word.startswith("-Wl,"):
             return ",".join([self._word(part, folder, link, sources) for part in word.split(",")])

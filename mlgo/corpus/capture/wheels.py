@@ -19,13 +19,11 @@ from pathlib import Path
 
 from mlgo.base.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
 from mlgo.base.packages import canonical_name
-from mlgo.corpus.capture.builds import Build, Program, read_build, without_probes
-from mlgo.corpus.capture.calls import read_calls
-from mlgo.corpus.capture.extract import Extraction
+from mlgo.corpus.build import unpack
+from mlgo.corpus.capture.builds import Build, BuiltProgram, read_build, without_probes
+from mlgo.corpus.capture.invocations import RECORDS, read_invocations, wrap_tools
 from mlgo.corpus.capture.objects import object_rows
-from mlgo.corpus.capture.project import Captured, write_project
-from mlgo.corpus.capture.wrappers import RECORDS, wrap_tools
-from mlgo.corpus.fetch import unpack
+from mlgo.corpus.capture.project import Captured, Extraction, write_project
 from mlgo.corpus.store import OBJECTS_NAME
 from mlgo.errors import CorpusError, ObjectError
 from mlgo.host.process import run_bounded, without_folders
@@ -117,7 +115,7 @@ def capture_wheel(source: Path, folder: Path, how: WheelBuild) -> Build:
     if run.returncode != 0:
         reason = f"no end within {how.timeout_s:g} s" if run.returncode is None else _reason(log)
         raise CorpusError(f"{source.name} cannot be built as a wheel: {reason}; all it said is in {log}")
-    build = without_probes(read_build(read_calls(folder / RECORDS), source.absolute()))
+    build = without_probes(read_build(read_invocations(folder / RECORDS), source.absolute()))
     named = without_chance(build, temporary_folders(source.absolute(), folder.absolute()))
     return installed(named, sorted((folder / "wheel").glob("*.whl"))[0], folder)
 
@@ -176,7 +174,7 @@ def temporary_folders(source: Path, folder: Path) -> tuple[Path, ...]:
     return (*sorted((folder / "tmp").iterdir()), folder, source)
 
 
-def _exporting(program: Program, folder: Path) -> Program:
+def _exporting(program: BuiltProgram, folder: Path) -> BuiltProgram:
     link = program.link
     try:
         exported, _ = global_symbols(link.output.read_bytes(), dynamic=True)

@@ -23,9 +23,7 @@ from mlgo import __version__
 from mlgo.base.artifacts import trace_features
 from mlgo.base.files import content_hash, write_folder, write_text
 from mlgo.base.templates import text_templates
-from mlgo.deploy.export.form import Ask
-from mlgo.deploy.export.harness import ASK, Harness, build_harness
-from mlgo.deploy.export.questions import asked_features
+from mlgo.deploy.export.form import ASK, Ask, Harness, asked_features, build_harness
 from mlgo.errors import PolicyError
 from mlgo.host.actions import Binary, Categorical, Scalar
 from mlgo.host.tasks.task import Task, get_task

@@ -9,7 +9,7 @@ from typing import Any
 
 from mlgo.base.files import file_sha256, json_text, read_json
 from mlgo.base.names import PolicyName
-from mlgo.deploy.export.parity import POLICY_FILES, policy_hashes
+from mlgo.deploy.export.forms import POLICY_FILES, policy_hashes
 from mlgo.errors import ArtifactError, ConfigError, PolicyError
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy

@@ -11,7 +11,7 @@ from mlgo.base.config import CseConfig
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.seeding import sample
 from mlgo.corpus.build import BuildLimits, source_folder
-from mlgo.corpus.recipe import Recipe, Unit, find_sources, write_generated_files
+from mlgo.corpus.recipe import Recipe, SourceGroup, find_sources, write_generated_files
 from mlgo.errors import CompileError
 from mlgo.jit.gcc.find import Gcc, find_gcc
 from mlgo.jit.gcc.preprocess import preprocess
@@ -55,8 +55,8 @@ def project_units(project: str, recipe: Recipe, gcc: Gcc, limits: BuildLimits, c
             return list(tqdm(pool.map(row, jobs), project, len(jobs), unit="unit", disable=None))
 
 
-def _row_of(project: str, gcc: Gcc, root: Path) -> Callable[[tuple[Unit, str]], dict[str, Any]]:
-    def row(job: tuple[Unit, str]) -> dict[str, Any]:
+def _row_of(project: str, gcc: Gcc, root: Path) -> Callable[[tuple[SourceGroup, str]], dict[str, Any]]:
+    def row(job: tuple[SourceGroup, str]) -> dict[str, Any]:
         unit, source = job
         arguments = unit.arguments()
         found = {

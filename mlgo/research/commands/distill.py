@@ -15,9 +15,9 @@ from mlgo.base.scratch import scratch_directory
 from mlgo.base.seeding import sample
 from mlgo.cli.options import add_command, add_trace_option, say
 from mlgo.corpus.store import load_modules
-from mlgo.deploy.export.check import check_cpp
 from mlgo.deploy.export.cpp import Cpp, tree_function
-from mlgo.deploy.export.questions import PARITY_QUESTIONS
+from mlgo.deploy.export.form import PARITY_QUESTIONS
+from mlgo.deploy.export.forms import check_cpp
 from mlgo.errors import ConfigError, CorpusError
 from mlgo.host.actions import Binary
 from mlgo.policy.policy import Policy

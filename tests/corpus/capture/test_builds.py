@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mlgo.corpus.capture.builds import Part, read_build
+from mlgo.corpus.capture.builds import LinkPart, read_build
 from mlgo.corpus.capture.databases import shell_calls
 
 ROOT = Path("/build")
@@ -74,7 +74,7 @@ def test_members_that_are_taken_out_of_an_archive_are_known():
 def test_foreign_objects_are_named():
     found = build("cc -c a.c", "cc a.o other.o /usr/lib/libz.a -o prog")
     assert found.programs[0].foreign == ("other.o", "/usr/lib/libz.a")
-    assert found.programs[0].parts == (Part(("a.c",), "object"),)
+    assert found.programs[0].parts == (LinkPart(("a.c",), "object"),)
 
 
 def test_a_relocatable_object_holds_its_units():

@@ -8,7 +8,7 @@ import pytest
 
 from mlgo.corpus.capture.builds import read_build
 from mlgo.corpus.capture.cmake import is_cmake, read_cmake
-from mlgo.corpus.capture.imports import import_build
+from mlgo.corpus.capture.importers import import_build
 from mlgo.errors import CorpusError
 
 needs = pytest.mark.skipif(

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.corpus.capture.calls import Call, tool_called
-from mlgo.corpus.capture.commands import Archive, Compile, Link, steps_of
+from mlgo.corpus.capture.commands import ArchiveStep, CompileStep, LinkStep, steps_of
 from mlgo.corpus.capture.databases import shell_calls
+from mlgo.corpus.capture.invocations import ToolInvocation, tool_called
 
 FOLDER = Path("/build")
 
@@ -41,7 +41,7 @@ def test_a_compile_without_what_concerns_dependencies_and_warnings():
     line = "cc -DA=1 -I inc -MD -MT a.o -MF a.d -MQ x -Wp,-MD,a.p -Wall -pipe -O2 -g -fPIC -c src/a.c -o obj/a.o"
     (one,) = steps(line)
     options = ("-DA=1", "-I", "inc", "-O2", "-g", "-fPIC")
-    assert one == Compile(FOLDER, "src/a.c", "c", options, Path("/build/obj/a.o"), program="cc")
+    assert one == CompileStep(FOLDER, "src/a.c", "c", options, Path("/build/obj/a.o"), program="cc")
 
 
 def test_a_warning_that_is_an_error_unless_told_otherwise_stays_told():
@@ -94,7 +94,7 @@ def test_a_link_by_a_driver():
         "-Wl,--whole-archive libx.a -Wl,--no-whole-archive -Llib -lm"
     )
     (link,) = steps(line)
-    assert link == Link(
+    assert link == LinkStep(
         output=Path("/build/libz.so.1"),
         kind="shared",
         inputs=(Path("/build/a.o"), Path("/build/libx.a")),
@@ -119,7 +119,7 @@ def test_a_relocatable_link_makes_an_object():
 @pytest.mark.parametrize("operation", ["rcs", "-crs", "qc", "cru"])
 def test_archives(operation):
     members = (Path("/build/a.o"), Path("/build/sub/b.o"))
-    assert steps(f"ar {operation} lib.a a.o sub/b.o") == [Archive(Path("/build/lib.a"), members, adds=True)]
+    assert steps(f"ar {operation} lib.a a.o sub/b.o") == [ArchiveStep(Path("/build/lib.a"), members, adds=True)]
 
 
 def test_what_cmake_gives_to_a_shell():
@@ -134,6 +134,6 @@ def test_folders_that_a_line_changes_into_and_compilers_behind_a_cache():
 
 
 def test_response_files_as_they_were():
-    call = Call("cc", "cc", FOLDER, ("@objects.rsp", "-o", "prog"), {"@objects.rsp": 'a.o "b c.o"\n'})
+    call = ToolInvocation("cc", "cc", FOLDER, ("@objects.rsp", "-o", "prog"), {"@objects.rsp": 'a.o "b c.o"\n'})
     (link,) = steps_of(call)
     assert link.inputs == (Path("/build/a.o"), Path("/build/b c.o"))

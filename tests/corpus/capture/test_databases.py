@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.corpus.capture.builds import read_build
-from mlgo.corpus.capture.calls import Call
-from mlgo.corpus.capture.commands import Compile, Link, steps_of
+from mlgo.corpus.capture.commands import CompileStep, LinkStep, steps_of
 from mlgo.corpus.capture.databases import read_database
+from mlgo.corpus.capture.invocations import ToolInvocation
 from mlgo.errors import CorpusError
 
 
@@ -17,7 +17,7 @@ def steps(tmp_path, content, folder=None):
     path = tmp_path / "compile_commands.json"
     path.write_text(json.dumps(content))
     found = read_database(path, folder)
-    return [step for one in found for step in (steps_of(one) if isinstance(one, Call) else [one])]
+    return [step for one in found for step in (steps_of(one) if isinstance(one, ToolInvocation) else [one])]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_compiles_that_cannot_be_followed_say_why(tmp_path, command, reason):
     (tmp_path / "build").mkdir()
     command = command.replace("/secret", f"{tmp_path}/secret") if "@/" in command else command
     (one,) = steps(tmp_path / "build", [{"directory": ".", "command": command, "file": "a.c"}])
-    assert isinstance(one, Compile)
+    assert isinstance(one, CompileStep)
     assert (one.source, one.folder) == ("a.c", tmp_path / "build")
     assert one.problem.replace(str(tmp_path), "").startswith(reason)
     assert "SECRET" not in str(one)
@@ -106,7 +106,7 @@ def test_a_link_out_of_response_files_inside_a_folder(tmp_path):
     (tmp_path / "out").symlink_to("/etc")
     link = {"directory": ".", "file": "a.o"}
     found = steps(tmp_path, [{**link, "command": "cc @out/hostname -o one"}, {**link, "command": "cc @gone -o two"}])
-    assert [type(one) for one in found] == [Link, Link]
+    assert [type(one) for one in found] == [LinkStep, LinkStep]
     assert [one.problem.partition("arguments, ")[2][:12] for one in found] == ["lies outside", "is gone; nin"]
 
 

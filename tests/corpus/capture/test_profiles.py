@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from mlgo.corpus.capture.extract import Extraction, extract
-from mlgo.corpus.capture.imports import import_build
+from mlgo.corpus.capture.importers import import_build
 from mlgo.corpus.capture.options import profile_of
+from mlgo.corpus.capture.project import Extraction, extract
 from mlgo.errors import ConfigError, ObjectError
 from mlgo.host.module_file import Generation, bitcode_of, generation_of, with_options
 from mlgo.host.session import compile_plain

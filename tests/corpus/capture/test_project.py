@@ -11,8 +11,7 @@ import pytest
 
 from mlgo.corpus.capture.builds import read_build
 from mlgo.corpus.capture.databases import shell_calls
-from mlgo.corpus.capture.extract import Extraction
-from mlgo.corpus.capture.project import write_project
+from mlgo.corpus.capture.project import Extraction, write_project
 from mlgo.host.frontend import FrontEnd
 
 NUM_SOURCES = 48

@@ -10,7 +10,7 @@ import pytest
 
 from mlgo.base.files import file_sha256
 from mlgo.corpus.capture.builds import read_build
-from mlgo.corpus.capture.calls import Call
+from mlgo.corpus.capture.invocations import ToolInvocation
 from mlgo.corpus.capture.objects import Compiler, front_end_words, identify, measured_object, object_rows
 from mlgo.corpus.capture.verify import Recompiler
 from mlgo.errors import ObjectError
@@ -40,7 +40,7 @@ def built(tmp_path, cache):
             arguments = (*words, "-c", f"{name}.c", "-o", f"{name}.o")
             run = [*program.split(), *arguments]
             subprocess.run(run, cwd=tmp_path, env=zig_environment(cache), check=True, capture_output=True)
-            calls.append(Call("cc", program, tmp_path, arguments))
+            calls.append(ToolInvocation("cc", program, tmp_path, arguments))
         return object_rows("thing", read_build(calls, tmp_path).units, ran=True)
 
     return build
@@ -113,7 +113,7 @@ def test_a_table_cannot_say_which_program_runs(built, verified, tmp_path):
     script.write_text(f"#!/bin/sh\ntouch {marker}\n")
     script.chmod(0o755)
     (tmp_path / "mine.c").write_text("int x;\n")
-    foreign = [Call("cc", str(script), tmp_path, ("-c", "mine.c"))]
+    foreign = [ToolInvocation("cc", str(script), tmp_path, ("-c", "mine.c"))]
     assert object_rows("thing", read_build(foreign, tmp_path).units, ran=False)[0]["compiler"] == str(script)
     assert not marker.exists()
 
@@ -123,10 +123,12 @@ def test_what_has_no_object_says_why(tmp_path):
     (tmp_path / "text.o").write_text("no object")
     (tmp_path / "twice.o").write_bytes(b"")
     compiles = [("a.c", "lto.o"), ("b.c", "text.o"), ("c.c", "gone.o"), ("d.c", "twice.o"), ("e.c", "twice.o")]
-    made = [Call("cc", "no-such-compiler", tmp_path, ("-c", source, "-o", object)) for source, object in compiles]
-    linked = Call("cc", "no-such-compiler", tmp_path, ("twice.o", "-o", "early"))
-    once = Call("cc", "no-such-compiler", tmp_path, ("f.c", "-o", "prog"))
-    odd = Call("cc", "no-such-compiler", tmp_path, ("-c", os.fsdecode(b"caf\xe9.c")))
+    made = [
+        ToolInvocation("cc", "no-such-compiler", tmp_path, ("-c", source, "-o", object)) for source, object in compiles
+    ]
+    linked = ToolInvocation("cc", "no-such-compiler", tmp_path, ("twice.o", "-o", "early"))
+    once = ToolInvocation("cc", "no-such-compiler", tmp_path, ("f.c", "-o", "prog"))
+    odd = ToolInvocation("cc", "no-such-compiler", tmp_path, ("-c", os.fsdecode(b"caf\xe9.c")))
     units = read_build([*made[:4], linked, made[4], once, odd], tmp_path).units
     found = [row["missing"].partition(":")[0] for row in object_rows("x", units, ran=True)]
     assert found == ["bitcode", "format", "gone", "replaced", "format", "temporary", "bytes"]

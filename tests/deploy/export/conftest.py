@@ -8,9 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mlgo.deploy.export.forms import FORMS
-from mlgo.deploy.export.parity import compare_decisions
-from mlgo.deploy.export.questions import recorded_questions
+from mlgo.deploy.export.form import recorded_questions
+from mlgo.deploy.export.forms import FORMS, compare_decisions
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import save_policy
 
@@ -20,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 from mlgo.deploy.export.forms import ALL_FORMS
-from mlgo.deploy.export.questions import recorded_questions
+from mlgo.deploy.export.form import recorded_questions
 from mlgo.policy.stored import load_policy
 
 folder, os.environ["MLGO_SHARED"] = Path(sys.argv[1]), sys.argv[2]

@@ -8,8 +8,8 @@ import pytest
 
 from mlgo.base.work import SHARED
 from mlgo.deploy.export.cpp import Cpp, cpp_sources, export_selected, selected_sources, selector, tree_function
-from mlgo.deploy.export.parity import check_form, compare_decisions
-from mlgo.deploy.export.questions import recorded_questions
+from mlgo.deploy.export.form import recorded_questions
+from mlgo.deploy.export.forms import check_form, compare_decisions
 from mlgo.errors import CompilerExit, PolicyError
 from mlgo.host.tasks.task import get_task
 from mlgo.policy.features import Unscaled

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mlgo.deploy.export.parity import Parity, compare_decisions
+from mlgo.deploy.export.forms import Parity, compare_decisions
 from mlgo.errors import PolicyError
 from mlgo.host.actions import Binary, Categorical
 from mlgo.host.tasks.priority import PRIORITIES

@@ -16,8 +16,8 @@ import json, sys
 from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
-from mlgo.deploy.export.questions import recorded_questions
-from mlgo.deploy.export.saved_model import SIGNATURE, SavedModel
+from mlgo.deploy.export.form import recorded_questions
+from mlgo.deploy.export.tensorflow_forms import SIGNATURE, SavedModel
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.stored import load_policy
 from mlgo.host.tasks.task import get_task

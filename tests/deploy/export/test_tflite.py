@@ -16,7 +16,7 @@ WRITE = """
 import json, sys
 from pathlib import Path
 import pyarrow.parquet as pq
-from mlgo.deploy.export.tflite import TFLite, _interpreter
+from mlgo.deploy.export.tensorflow_forms import TFLite, _interpreter
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.stored import load_policy
 
@@ -33,7 +33,7 @@ OPEN = """
 import sys
 from pathlib import Path
 from mlgo.errors import PolicyError
-from mlgo.deploy.export.tflite import TFLite
+from mlgo.deploy.export.tensorflow_forms import TFLite
 from mlgo.policy.stored import load_policy
 
 try:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.deploy.export.parity import check_form
-from mlgo.deploy.export.questions import recorded_questions
+from mlgo.deploy.export.form import recorded_questions
+from mlgo.deploy.export.forms import check_form
 from mlgo.deploy.export.tosa import Tosa, tosa_text
-from mlgo.deploy.export.tosa.interpreter import parse_tosa
+from mlgo.deploy.export.tosa_interpreter import parse_tosa
 from mlgo.errors import PolicyError
 from mlgo.host.tasks.task import get_task
 from tests.deploy.export.cases import CASES, TIES

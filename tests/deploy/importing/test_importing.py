@@ -14,7 +14,7 @@ from mlgo.base.artifacts import column_type, trace_schema
 from mlgo.base.files import file_sha256
 from mlgo.base.types import TensorSpec
 from mlgo.deploy.convert_model import NUM_QUESTIONS, drawn_questions, read_converted
-from mlgo.deploy.drivers import Choice, default_policy, make_driver
+from mlgo.deploy.drivers import DriverChoice, default_policy, make_driver
 from mlgo.deploy.import_model import check_importable, compare_answers, policy_of
 from mlgo.errors import ArtifactError, ConfigError, MlgoError, PolicyError
 from mlgo.evaluate import CompileHost
@@ -87,7 +87,7 @@ convert.convert(folder, "", folder / "out")
 EXPORT = """
 import pickle, sys
 from pathlib import Path
-from mlgo.deploy.export.saved_model import SavedModel
+from mlgo.deploy.export.tensorflow_forms import SavedModel
 from mlgo.deploy import convert_model as convert
 from mlgo.policy.stored import load_policy
 root = Path(sys.argv[1])
@@ -336,7 +336,7 @@ def test_what_needs_a_model_of_its_own_says_so(imported, toolchain, tmp_path):
     with pytest.raises(
         PolicyError, match=r"cheap-s0 was imported: .*; take another policy, or a tree of it: mlgo distill \S+ -o"
     ):
-        make_driver(Choice.of(str(tmp_path / "cheap-s0")), toolchain)
+        make_driver(DriverChoice.of(str(tmp_path / "cheap-s0")), toolchain)
     with pytest.raises(PolicyError, match=r"first-s0 was imported: .*; take another policy$"):
         load_policy(tmp_path / "first-s0")
     with pytest.raises(PolicyError, match=r"actions that are binary, not a policy of regalloc-evict"):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mlgo.deploy.export.questions import asked_features
+from mlgo.deploy.export.form import asked_features
 from mlgo.errors import ConfigError, PolicyError
 from mlgo.evaluate import CompileHost, CompileJob
 from mlgo.evaluate.memory import tree_key

@@ -51,7 +51,7 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class Program:
+class TosaProgram:
     """A function, ready to run.
 
     Attributes:
@@ -91,7 +91,7 @@ class Program:
         return values[self.result]
 
 
-def parse_tosa(text: str) -> Program:
+def parse_tosa(text: str) -> TosaProgram:
     """Read a module with one function.
 
     Raises:
@@ -121,7 +121,7 @@ def parse_tosa(text: str) -> Program:
             raise PolicyError(f"line {number} of the module is not understood: {line.strip()[:120]}")
     if result not in known or not decision:
         raise PolicyError("the module returns no decision")
-    return Program(arguments, decision, constants, operations, result)
+    return TosaProgram(arguments, decision, constants, operations, result)
 
 
 def _operation(line: str) -> Operation | None:

@@ -1,16 +1,20 @@
-"""Whole programs, merged by the real linker."""
+"""Whole programs, merged by the real linker: one module, groups of modules, and programs that run."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mlgo.corpus.build import columns_of
-from mlgo.corpus.lto.forms import in_form
-from mlgo.corpus.lto.merging import full_lto_asks
-from mlgo.corpus.lto.whole import whole_programs
+from mlgo.corpus.build import columns_of, program_of_all
+from mlgo.corpus.thin_lto import in_form
+from mlgo.corpus.whole_program import RunCheck, full_lto_asks, partition_modules, runnable_program, whole_programs
+from mlgo.errors import CorpusError, ToolchainError
+from mlgo.host.counting import find_valgrind
+from mlgo.host.execution import ProgramRunner
 from mlgo.host.linked import shipped_sizes
-from mlgo.host.module_file import bitcode_of, options_of, with_options
+from mlgo.host.module_file import bitcode_of, generation_of, options_of, with_options
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.advisors import EchoAdvisor
 from mlgo.objects.elf import function_sizes, global_symbols
@@ -141,3 +145,90 @@ def test_full_lto_asks_nothing_unless_another_inliner_runs(bitcode, tools, tmp_p
     # Only this pass takes the advisor there (llvm/lib/Passes/PassBuilderPipelines.cpp).
     with_it = [Path("-mllvm"), Path("-enable-module-inliner"), module]
     assert full_lto_asks(tools.linker, with_it, tmp_path, 60.0)
+
+
+A, B, C, D = (frozenset(words) for words in ([b"f", b"g", b"h"], [b"f", b"g"], [b"h", b"k"], [b"k"]))
+
+
+def test_the_two_that_share_the_most_names_merge_first():
+    # A and B share two names, A and C one, C and D one.
+    bodies = [{1: 10}, {2: 10}, {3: 10}, {4: 10}]
+    assert partition_modules([A, B, C, D], bodies, 20) == [[0, 1], [2, 3]]
+    assert partition_modules([A, B, C, D], bodies, 40) == [[0, 1, 2, 3]]
+    assert partition_modules([A, B, C, D], bodies, 10) == [[0], [1], [2], [3]]
+
+
+def test_copies_count_once():
+    assert partition_modules([A, B], [{1: 10}, {1: 10}], 10) == [[0, 1]]
+    assert partition_modules([A, B], [{1: 10}, {2: 1}], 10) == [[0], [1]]
+
+
+def test_modules_that_share_no_name_stay_apart():
+    assert partition_modules([B, D], [{1: 1}, {2: 1}], 100) == [[0], [1]]
+    assert partition_modules([frozenset(), frozenset()], [{}, {}], 100) == [[0], [1]]
+
+
+names = st.frozensets(st.sampled_from([b"a", b"b", b"c", b"d", b"e"]))
+bodies = st.dictionaries(st.integers(0, 9), st.just(3))
+
+
+@given(st.lists(st.tuples(names, bodies), max_size=8), st.integers(1, 12))
+def test_each_module_is_in_one_group_and_groups_are_small_enough(modules, limit):
+    groups = partition_modules([one for one, _ in modules], [of for _, of in modules], limit)
+    assert sorted(number for group in groups for number in group) == list(range(len(modules)))
+    assert groups == sorted(sorted(group) for group in groups)
+    for group in groups:
+        together = {body for number in group for body in modules[number][1]}
+        assert len(group) == 1 or 3 * len(together) <= limit
+
+
+RUNNABLE = {
+    "main.c": 'int puts(const char *); int twice(int); int main(int n, char **v) { puts(twice(n) == 2 ? "two" : "");'
+    " return 0; }\n",
+    "twice.c": "int twice(int x) { return 2 * x; }\nint never_called(int x) { return x; }\n",
+}
+
+
+@pytest.fixture
+def runnable_rows(bitcode, front_end):
+    return [
+        {"project": "p", "module": name, "language": "c", "licence": "MIT", **columns_of(front_end, bitcode(text, "c"))}
+        for name, text in RUNNABLE.items()
+    ]
+
+
+@pytest.fixture
+def runner(zig_cache):
+    try:
+        find_valgrind()
+    except ToolchainError as error:
+        pytest.skip(str(error))
+    return ProgramRunner("x86_64-linux-gnu", zig_cache, 60.0)
+
+
+def test_a_project_becomes_one_module_that_runs(runnable_rows, tools, runner, tmp_path, leaves_nothing):
+    with leaves_nothing():
+        merged, (program,) = runnable_program(
+            runnable_rows, program_of_all("p", runnable_rows), tools, RunCheck(runner, b"two\n", 1.5)
+        )
+    assert [(row["module"], row["skip_reason"][:8]) for row in merged] == [("p", "")]
+    assert (program["kind"], program["parts"]) == ("program", [{"kind": "object", "modules": ["p"]}])
+    (tmp_path / "p.bc").write_bytes(merged[0]["bitcode"])
+    found = generation_of(tmp_path / "p.bc").program
+    assert found.stdout == b"two\n"
+    assert 10 < found.most_text_bytes < 1000
+
+
+@pytest.mark.parametrize(
+    ("keep", "stdout", "message"),
+    [
+        (("main.c", "twice.c"), b"three\n", r"p is no program that runs: output: .* where b'three\\n' is right"),
+        (("main.c",), b"two\n", "p is no program that runs: link: .*twice"),
+        (("twice.c",), b"", "p is no program: link: "),
+    ],
+    ids=["other output", "a symbol is missing", "no main"],
+)
+def test_what_is_no_program_ends_the_build(runnable_rows, tools, runner, keep, stdout, message):
+    some = [row for row in runnable_rows if row["module"] in keep]
+    with pytest.raises(CorpusError, match=message):
+        runnable_program(some, program_of_all("p", some), tools, RunCheck(runner, stdout, 1.2))

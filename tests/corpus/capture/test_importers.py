@@ -7,10 +7,10 @@ import subprocess
 
 import pytest
 
-from mlgo.corpus.capture.extract import EDITED, Extraction, extract
-from mlgo.corpus.capture.imports import import_build
+from mlgo.corpus.capture.importers import import_build
 from mlgo.corpus.capture.llvm_corpora import write_llvm_corpus
 from mlgo.corpus.capture.options import options_in_command
+from mlgo.corpus.capture.project import EDITED, Extraction, extract
 from mlgo.errors import ConfigError, CorpusError
 from mlgo.host.module_file import bitcode_of, options_of, with_options
 

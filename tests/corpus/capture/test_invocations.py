@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from mlgo.corpus.capture.builds import read_build, without_probes
-from mlgo.corpus.capture.calls import read_calls
-from mlgo.corpus.capture.wrappers import run_build
+from mlgo.corpus.capture.invocations import read_invocations, run_build
 from mlgo.errors import ArtifactError, ConfigError
 
 needs = pytest.mark.skipif(not (shutil.which("cc") and shutil.which("make")), reason="needs a C compiler and make")
@@ -41,7 +40,7 @@ def project(tmp_path):
 
 
 def captured(project, output):
-    return without_probes(read_build(read_calls(output / "records"), project))
+    return without_probes(read_build(read_invocations(output / "records"), project))
 
 
 @needs
@@ -59,7 +58,7 @@ def test_make(project, tmp_path, jobs):
 def test_a_compiler_of_several_words(project, tmp_path):
     environment = {**os.environ, "CC": "env NOTHING=1 cc"}
     assert run_build(["make", "-s", "-C", str(project)], tmp_path / "out", environment) == 0
-    programs = {call.program for call in read_calls(tmp_path / "out/records") if call.tool == "cc"}
+    programs = {call.program for call in read_invocations(tmp_path / "out/records") if call.tool == "cc"}
     assert programs == {f"{shutil.which('env')} NOTHING=1 cc"}  # what env started was not recorded again
 
 
@@ -102,7 +101,7 @@ def test_a_compiler_that_is_not_there(tmp_path):
 def test_a_record_that_no_wrapper_wrote(tmp_path):
     (tmp_path / "1-0").write_bytes(b"cc\0cc\0/\0three\0end\0")
     with pytest.raises(ArtifactError, match="1-0 is no record of a call"):
-        read_calls(tmp_path)
+        read_invocations(tmp_path)
     assert Path(tmp_path / "1-0").exists()
 
 
@@ -110,4 +109,4 @@ def test_a_record_that_was_cut_off(tmp_path):
     (tmp_path / "1-0").write_bytes(b"cc\0cc\0/\x002\0-c\0a")
     (tmp_path / "2-0").write_bytes(b"cc\0cc\0/\x002\0-c\0a.c\0end\0")
     (tmp_path / "3-0").write_bytes(b"")
-    assert [call.arguments for call in read_calls(tmp_path)] == [("-c", "a.c")]
+    assert [call.arguments for call in read_invocations(tmp_path)] == [("-c", "a.c")]

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from mlgo.base.config import Form
 from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.build import columns_of, columns_without
-from mlgo.corpus.lto.project import Row, Sources, Tools, remade, sources_of
+from mlgo.corpus.whole_program import Row, Sources, Tools, remade, sources_of, whole_programs
 from mlgo.errors import CompileError, ConfigError
 from mlgo.host.linked import LinkedFile, link_inputs, link_options
 from mlgo.host.linker import link_to
@@ -132,3 +133,23 @@ def _modules_of(file: LinkedFile, sources: Sources, objects: Mapping[str, Path],
                 columns = columns_without(f"{error.kind}: {error}")
             made.append(row | columns)
     return made
+
+
+def in_form(
+    form: Form, rows: Sequence[Row], programs: Sequence[Row], tools: Tools
+) -> tuple[Sequence[Row], Sequence[Row]]:
+    """A project's modules and linked files in another form.
+
+    Args:
+        form: see ``config.CorpusConfig.form``.
+        rows: of ``artifacts.PROJECT``; their modules are sources.
+        programs: rows of ``artifacts.PROGRAMS_OF_PROJECT``.
+        tools: what merges and imports.
+
+    Raises:
+        ConfigError: the task does not go with the form.
+    """
+    if form == "objects":
+        return rows, programs
+    make = whole_programs if form == "whole" else imported_modules
+    return make(rows, programs, tools)

@@ -5,13 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mlgo.corpus.capture.bitcode import BitcodeUnit, Piece, find_modules, is_bitcode
+from mlgo.corpus.capture.bitcode import BitcodeUnit, Piece, find_embedded, find_modules, is_bitcode, is_object
 from mlgo.corpus.capture.builds import Build, as_text, read_build, unique_names
-from mlgo.corpus.capture.calls import Call
 from mlgo.corpus.capture.cmake import is_cmake, read_cmake
-from mlgo.corpus.capture.commands import Compile, Link, Step, steps_of
+from mlgo.corpus.capture.commands import CompileStep, LinkStep, Step, steps_of
 from mlgo.corpus.capture.databases import read_database
-from mlgo.corpus.capture.embedded import find_embedded, is_object
+from mlgo.corpus.capture.invocations import ToolInvocation
 from mlgo.corpus.capture.llvm_corpora import DESCRIPTION, read_llvm_corpus
 from mlgo.corpus.capture.options import options_in_command
 from mlgo.errors import ConfigError, CorpusError, ObjectError
@@ -64,16 +63,16 @@ def import_build(path: Path, root: Path | None = None, options: Sequence[str] = 
     return Build((), (), modules=tuple(replace(one, name=name) for one, name in zip(modules, names, strict=True)))
 
 
-def _in_order(calls: Iterable[Call | Step]) -> list[Step]:
+def _in_order(calls: Iterable[ToolInvocation | Step]) -> list[Step]:
     """Steps of a database as a build could do them, one after another: ninja lists links before their archives."""
-    steps = [step for one in calls for step in (steps_of(one) if isinstance(one, Call) else [one])]
+    steps = [step for one in calls for step in (steps_of(one) if isinstance(one, ToolInvocation) else [one])]
     return sorted(steps, key=_turn)
 
 
 def _turn(step: Step) -> int:
-    if isinstance(step, Compile):
+    if isinstance(step, CompileStep):
         return 0
-    if isinstance(step, Link):
+    if isinstance(step, LinkStep):
         return 1 if step.kind == "relocatable" else 3
     return 2
 

@@ -1,0 +1,413 @@
+"""Whole programs: the modules of a linked file as one module, merged as a linker does for link-time optimization.
+
+The linker knows what nobody outside of a program uses, makes it internal, and drops copies that do not count. lld
+writes that module down before it is optimized (``--save-temps=internalize``, ``llvm/lib/LTO/LTOBackend.cpp``). Compiled
+by the ordinary pipeline, it is the program.
+
+A part of a program is merged in the same way: in that link only the part is bitcode, and objects stand for the rest. So
+the linker sees what the rest needs of the part.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlgo.base.config import CompileConfig
+from mlgo.base.scratch import scratch_directory
+from mlgo.corpus.build import columns_of, columns_without
+from mlgo.errors import CompileError, CompilerExit, CompileTimeout, CorpusError, LinkError
+from mlgo.host.execution import ProgramRunner
+from mlgo.host.frontend import FrontEnd
+from mlgo.host.linked import NOTHING_LEFT, LinkedFile, link_inputs, link_options
+from mlgo.host.linker import link_to
+from mlgo.host.module_file import RunnableProgram, bitcode_of, generation_of, with_options
+from mlgo.host.process import run_bounded, without_folders
+from mlgo.host.session import compile_plain
+from mlgo.host.toolchain import Toolchain
+from mlgo.objects.elf import global_symbols, read_sections, section_name, text_size
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What puts modules together.
+
+    Attributes:
+        front_end: compiles, and reads what came out.
+        linker: what `toolchain.find_linker` gives.
+        max_instructions: of a merged module, before optimization.
+        num_threads: compiles and links at a time.
+    """
+
+    front_end: FrontEnd
+    linker: Path
+    max_instructions: int
+    num_threads: int
+
+    @property
+    def timeout_s(self) -> float:
+        """Deadline of one link."""
+        return self.front_end.settings.compile_timeout_s
+
+
+@dataclass(frozen=True)
+class Sources:
+    """A project's modules as files.
+
+    Attributes:
+        rows: of ``artifacts.PROJECT``, by name of the module; those with bitcode.
+        paths: file of each.
+    """
+
+    rows: Mapping[str, Row]
+    paths: Mapping[str, Path]
+
+    def named_as(self, name: str, members: Sequence[str]) -> Row:
+        """Columns of a module that is made of others, without its code."""
+        first = self.rows[members[0]]
+        languages = {self.rows[member]["language"] for member in members}
+        return {**first, "module": name, "language": "c++" if "c++" in languages else first["language"]}
+
+
+@contextmanager
+def sources_of(rows: Sequence[Row]) -> Iterator[Sources]:
+    """Write a project's modules to files, for a while."""
+    with scratch_directory() as folder:
+        kept = {row["module"]: row for row in rows if not row["skip_reason"]}
+        paths = {name: folder / f"{number}.bc" for number, name in enumerate(kept)}
+        for name, path in paths.items():
+            path.write_bytes(kept[name]["bitcode"])
+        yield Sources(kept, paths)
+
+
+Made = tuple[Row, list[Row]]
+"""A linked file, row of ``artifacts.PROGRAMS_OF_PROJECT``, with its modules."""
+
+
+def remade(
+    rows: Sequence[Row], programs: Sequence[Row], tools: Tools, make: Callable[[LinkedFile], list[Row]]
+) -> tuple[list[Row], list[Row]]:
+    """Make the modules of each linked file anew.
+
+    Args:
+        rows: of ``artifacts.PROJECT``.
+        programs: rows of ``artifacts.PROGRAMS_OF_PROJECT``.
+        tools: for threads.
+        make: gives the new modules of a linked file in the order of linking, or raises `CompileError`.
+
+    Returns:
+        Both tables. Of the old modules those remain, without code, that were none before or that no linked file holds.
+    """
+
+    def one(program: Row) -> Made:
+        file = LinkedFile.of_row(program)
+        try:
+            made = make(file)
+        except CompileError as error:
+            empty = {"project": file.project, "module": file.name, "language": "c", "licence": ""}
+            made = [empty | columns_without(f"{error.kind}: {error}")]
+        names = [row["module"] for row in made if not row["skip_reason"]]
+        return program | {"parts": [{"kind": "object", "modules": [name]} for name in names]}, made
+
+    with ThreadPoolExecutor(tools.num_threads) as pool:
+        done = list(pool.map(one, programs))
+    linked = {name for program in programs for part in program["parts"] for name in part["modules"]}
+    left = [
+        row if row["skip_reason"] else row | columns_without("unlinked: no linked file that was taken holds it")
+        for row in rows
+        if row["skip_reason"] or row["module"] not in linked
+    ]
+    modules = left + [row for _, made in done for row in made]
+    return sorted(modules, key=lambda row: str(row["module"])), [program for program, _ in done]
+
+
+MERGING = ("--lto-O0", "--lto-emit-llvm", "--save-temps=internalize")
+"""Options of a link that writes down the merged module and generates no code."""
+_LEVELS = (("-O0", "-Xclang", "-disable-llvm-passes"), ("-O0",))
+"""Without any pass an object has exactly the symbols of its bitcode. Coroutines need some."""
+
+
+def merge(linker: Path, file: LinkedFile, paths: Mapping[str, Path], output: Path, timeout_s: float) -> frozenset[str]:
+    """Merge what is bitcode among the modules of a linked file, before any optimization.
+
+    Args:
+        linker: what `toolchain.find_linker` gives.
+        file: what to link.
+        paths: bitcode, or an object that stands for it, by name of the module.
+        output: file for the module.
+        timeout_s: deadline.
+
+    Returns:
+        Names of the modules that the link takes: all but members of archives that nothing needs.
+
+    Raises:
+        LinkError: the linker refuses, or nothing is left of the bitcode.
+        CompileTimeout: it took too long.
+    """
+    with scratch_directory() as folder:
+        arguments = ["--gc-sections", *MERGING, "--trace", *link_options(file, folder), *link_inputs(file, paths)]
+        link_to(folder / "linked", linker, arguments, timeout_s, said=folder / "trace")
+        taken = set((folder / "trace").read_text(errors="surrogateescape").splitlines())
+        take_merged(folder / "linked", output)
+    return frozenset(name for name in file.modules if str(paths[name]) in taken)
+
+
+def take_merged(linked: Path, output: Path) -> None:
+    """Move the module that a link with `MERGING` has written beside its output.
+
+    Raises:
+        LinkError: it has written none.
+    """
+    try:
+        linked.with_name(f"{linked.name}.0.2.internalize.bc").replace(output)
+    except FileNotFoundError:
+        raise LinkError(NOTHING_LEFT) from None
+
+
+def stand_in(toolchain: Toolchain, module: Path, output: Path, settings: CompileConfig) -> None:
+    """Compile bitcode, without optimizing it, to an object with the same symbols.
+
+    Raises:
+        CompileError: it does not compile.
+    """
+    for level in _LEVELS:
+        command = [*toolchain.back_end, *level, "-x", "ir", str(module), "-c", "-o", str(output)]
+        run = run_bounded(command, settings.compile_timeout_s, max_memory_bytes=int(settings.max_memory_gb * 1e9))
+        if run.returncode is None:
+            raise CompileTimeout(f"no end within {settings.compile_timeout_s:g} s")
+        if run.returncode == 0:
+            return
+    raise CompilerExit(without_folders(f"the compiler ended with status {run.returncode}: {run.stderr[-300:]}"))
+
+
+def full_lto_asks(linker: Path, modules: Sequence[Path], folder: Path, timeout_s: float) -> bool:
+    """Whether the linker asks over the interactive channel while it optimizes a whole program.
+
+    It is told of a channel that is not there. Only an advisor that wants to ask finds out.
+
+    Args:
+        linker: what `toolchain.find_linker` gives.
+        modules: bitcode before optimization.
+        folder: for the linked file.
+        timeout_s: deadline.
+
+    Raises:
+        LinkError: without any channel it does not link either.
+        CompileTimeout: it took too long.
+    """
+    arguments = ["-shared", *map(str, modules)]
+    link_to(folder / "linked", linker, arguments, timeout_s)
+    channel = ("-mllvm", "-enable-ml-inliner=release", "-mllvm", f"-inliner-interactive-channel-base={folder}/none")
+    try:
+        link_to(folder / "linked", linker, [*channel, *arguments], timeout_s)
+    except LinkError:
+        return True
+    return False
+
+
+def partition_modules(
+    names: Sequence[frozenset[bytes]], bodies: Sequence[Mapping[int, int]], limit: int
+) -> list[list[int]]:
+    """Merge modules to groups, greedily: always the two that share the most names and are small enough together.
+
+    Names are counted for each pair of modules of two groups.
+
+    A name that two groups share is one that both must keep: a function of one that the other calls, or a copy that both
+    have. Merged, it may become internal.
+
+    Args:
+        names: of each module, names of functions and data that it defines or needs.
+        bodies: of each module, length of each function by hash of its body; copies in a group count once.
+        limit: of the length of a group. A longer module stays alone.
+
+    Returns:
+        Numbers of the modules of each group, ascending; groups by their first module.
+    """
+    shared = _shared(names)
+    groups: dict[int, list[int]] = {number: [number] for number in range(len(names))}
+    lengths = {number: dict(of) for number, of in enumerate(bodies)}
+    while shared.size:
+        first, second = np.unravel_index(np.argmax(shared), shared.shape)
+        if not shared[first, second]:
+            break
+        one, other = sorted((int(first), int(second)))
+        together = lengths[one] | lengths[other]
+        if sum(together.values()) > limit:
+            shared[one, other] = shared[other, one] = 0
+            continue
+        shared[one] += shared[other]
+        shared[one, one] = shared[one, other] = 0
+        shared[:, one] = shared[one]
+        shared[other] = shared[:, other] = 0
+        groups[one] += groups.pop(other)
+        lengths[one] = together
+        del lengths[other]
+    return [sorted(members) for _, members in sorted(groups.items())]
+
+
+def _shared(names: Sequence[frozenset[bytes]]) -> np.ndarray:
+    """How many names each two modules share, int64 [num_modules, num_modules], 0 on the diagonal."""
+    import scipy.sparse as sp  # here, since it loads slowly and few commands merge
+
+    numbers: dict[bytes, int] = {}
+    columns = [[numbers.setdefault(name, len(numbers)) for name in sorted(of)] for of in names]
+    rows = np.repeat(np.arange(len(names)), [len(of) for of in columns])
+    flat = np.array([number for of in columns for number in of], np.int64)
+    mentions = sp.csr_array((np.ones(len(flat), np.int64), (rows, flat)), (len(names), max(1, len(numbers))))
+    shared: np.ndarray = (mentions @ mentions.T).toarray()
+    np.fill_diagonal(shared, 0)
+    return shared
+
+
+_RUNS_AT_START = (b".init_array", b".ctors", b".preinit_array")
+
+
+def whole_programs(rows: Sequence[Row], programs: Sequence[Row], tools: Tools) -> tuple[list[Row], list[Row]]:
+    """Merge the modules of each linked file.
+
+    Args:
+        rows: of ``artifacts.PROJECT``.
+        programs: rows of ``artifacts.PROGRAMS_OF_PROJECT``.
+        tools: what merges, and how much at most.
+
+    Returns:
+        Both tables with the merged modules. A module has the name of its linked file; groups are counted after ``#``.
+    """
+    with sources_of(rows) as sources, ThreadPoolExecutor(tools.num_threads) as pool:
+        return remade(rows, programs, tools, lambda file: _modules_of(file, sources, tools, pool))
+
+
+def _modules_of(file: LinkedFile, sources: Sources, tools: Tools, pool: ThreadPoolExecutor) -> list[Row]:
+    with scratch_directory() as folder:
+        return _merged_in(folder, file, sources, tools, pool)
+
+
+def _merged_in(folder: Path, file: LinkedFile, sources: Sources, tools: Tools, pool: ThreadPoolExecutor) -> list[Row]:
+    taken = merge(tools.linker, file, sources.paths, folder / "all.bc", tools.timeout_s)
+    names = [name for name in file.modules if name in taken]
+    lengths = [_lengths(sources.rows[name]) for name in names]
+    if sum({body: length for of in lengths for body, length in of.items()}.values()) <= tools.max_instructions:
+        return [_merged_row(file.name, names, sources, tools, folder / "all.bc")]
+    objects = _stand_ins(names, sources, folder, tools, pool)
+    symbols = [frozenset.union(*global_symbols(objects[name].read_bytes())) for name in names]
+    groups = [
+        [names[number] for number in group] for group in partition_modules(symbols, lengths, tools.max_instructions)
+    ]
+    linked = replace(file, parts=tuple(("object", (name,)) for name in names))
+
+    def merged(number: int) -> Row:
+        group, bitcode = groups[number], folder / f"group{number}.bc"
+        merge(tools.linker, linked, objects | {name: sources.paths[name] for name in group}, bitcode, tools.timeout_s)
+        return _merged_row(f"{file.name}#{number}", group, sources, tools, bitcode)
+
+    return list(pool.map(merged, range(len(groups))))
+
+
+def _check_left(bitcode: Path, tools: Tools) -> None:
+    """Refuse a merged module of which nothing stays when it is optimized: all is internal, and nothing runs at start.
+
+    Raises:
+        CompileError: it does not compile, or nothing is left.
+    """
+    symbols = bitcode.with_suffix(".o")
+    stand_in(tools.front_end.toolchain, bitcode, symbols, tools.front_end.settings)
+    data = symbols.read_bytes()
+    sections = read_sections(data)
+    names = [section_name(data, sections, number) for number in range(len(sections))]
+    if not global_symbols(data)[0] and not any(name.startswith(_RUNS_AT_START) for name in names):
+        raise LinkError(NOTHING_LEFT)
+
+
+def _stand_ins(
+    names: Sequence[str], sources: Sources, folder: Path, tools: Tools, pool: ThreadPoolExecutor
+) -> dict[str, Path]:
+    """An object with the symbols of each module, by name."""
+    objects = {name: folder / f"{number}.o" for number, name in enumerate(names)}
+
+    def compile_one(name: str) -> None:
+        stand_in(tools.front_end.toolchain, sources.paths[name], objects[name], tools.front_end.settings)
+
+    list(pool.map(compile_one, names))
+    return objects
+
+
+def _lengths(row: Row) -> dict[int, int]:
+    """Length of each function by its body's hash."""
+    return dict(zip(row["function_hashes"], row["function_sizes"], strict=True))
+
+
+def _merged_row(name: str, members: Sequence[str], sources: Sources, tools: Tools, bitcode: Path) -> Row:
+    """The row of a merged module. Its code is generated with what all of its members have in common."""
+    row = sources.named_as(name, members)
+    try:
+        _check_left(bitcode, tools)
+        row |= columns_of(tools.front_end, bitcode)
+    except CompileError as error:
+        return row | columns_without(f"{error.kind}: {error}")
+    own = [generation_of(sources.paths[member]) for member in members]
+    options = [option for option in own[0].options if all(option in one.options for one in own)]
+    profile = own[0].profile if all(one.profile == own[0].profile for one in own) else None
+    return row | {"bitcode": with_options(row["bitcode"], options, profile=profile)}
+
+
+@dataclass(frozen=True)
+class RunCheck:
+    """How the program of a project is run.
+
+    Attributes:
+        runner: links, runs, counts.
+        stdout: what the program must print.
+        max_growth: text that a compile of it may have, as a multiple of the text under the heuristic.
+    """
+
+    runner: ProgramRunner
+    stdout: bytes
+    max_growth: float
+
+
+def runnable_program(
+    rows: Sequence[Row], programs: Sequence[Row], tools: Tools, running: RunCheck
+) -> tuple[list[Row], list[Row]]:
+    """Merge the sources of a project to one module that is a program, and see that it runs under the heuristic.
+
+    Args:
+        rows: of ``artifacts.PROJECT``; one of them defines ``main``.
+        programs: the one linked file of all of them, a row of ``artifacts.PROGRAMS_OF_PROJECT``.
+        tools: what merges; a program is one module, however large.
+        running: how it is run.
+
+    Returns:
+        Both tables. The module's file holds what it prints and its bound, see mlgo/host/module_file.py.
+
+    Raises:
+        CorpusError: it cannot be merged or linked, or does not print what it should.
+    """
+    executable = [{**program, "kind": "program", "program": program["project"], "options": []} for program in programs]
+    merged, linked = whole_programs(rows, executable, replace(tools, max_instructions=sys.maxsize))
+    named = {program["program"] for program in linked}
+    return [_checked(row, tools, running) if row["module"] in named else row for row in merged], linked
+
+
+def _checked(row: Row, tools: Tools, running: RunCheck) -> Row:
+    """The row of a merged module, with what belongs to its program."""
+    if row["skip_reason"]:
+        raise CorpusError(f"{row['project']} is no program: {row['skip_reason']}")
+    with scratch_directory() as folder:
+        module, compiled = folder / f"{row['project']}.bc", folder / f"{row['project']}.o"
+        module.write_bytes(row["bitcode"])
+        try:
+            compile_plain(tools.front_end.toolchain, module, tools.front_end.settings, object_path=compiled)
+            text = text_size(read_sections(compiled.read_bytes()))
+            program = RunnableProgram(running.stdout, int(running.max_growth * text))
+            running.runner.count(program, compiled)
+        except CompileError as error:
+            raise CorpusError(f"{row['project']} is no program that runs: {error.kind}: {error}") from error
+        own = generation_of(module)
+    return row | {"bitcode": with_options(bitcode_of(row["bitcode"]), own.options, own.index, own.profile, program)}

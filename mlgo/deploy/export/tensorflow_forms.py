@@ -1,0 +1,339 @@
+"""Forms that TensorFlow makes of a policy: a SavedModel, a graph of TensorFlow Lite, and objects compiled of it.
+
+A policy as the SavedModel that LLVM's build compiles ahead of time.
+
+Contract (llvm/cmake/modules/TensorFlowCompile.cmake, llvm/include/llvm/Analysis/ReleaseModeModelRunner.h, and for
+register allocation llvm/lib/CodeGen/MLRegAllocEvictAdvisor.cpp and gen-regalloc-priority-test-model.py): tag ``serve``,
+signature ``action``; an input for each feature, of shape [1] or [1, num_columns] and of the type that the compiler
+sends, plus ``discount`` and ``reward`` (float [1]) and ``step_type`` (int32 [1]); one output, named as the task's
+decision, of shape [1], int64 or float. The build of LLVM 22 has no place for a model of priorities yet.
+
+A policy as the TensorFlow Lite model that LLVM's development mode runs.
+
+Contract (llvm/include/llvm/Analysis/ModelUnderTrainingRunner.h, llvm/lib/Analysis/TFLiteUtils.cpp,
+llvm/lib/Analysis/TrainingLogger.cpp): a folder with ``model.tflite`` and ``output_spec.json``. Inputs are found by the
+name ``action_<feature>:0``. What a compiler feeds besides features (`TRAINING_INPUTS`) must be there, and no input that
+it does not feed. LLVM takes the position of an input for its tensor, and a name of an output that it does not find for
+the first one, so both are checked here.
+
+A policy as the header and the object that TensorFlow compiles of it ahead of time.
+
+Contract: what llvm/cmake/modules/TensorFlowCompile.cmake makes of a SavedModel with ``saved_model_cli``, or takes ready
+made by ``LLVM_OVERRIDE_MODEL_HEADER_<CLASS>`` and ``LLVM_OVERRIDE_MODEL_OBJECT_<CLASS>``. Since 2.20 TensorFlow writes
+weights into an object of their own, which that file leaves out of the link, so both are made one here. The runtime
+needs Abseil, which the wheel has in ``libtensorflow_framework`` alone.
+"""
+
+import platform
+import re
+import shutil
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from mlgo.base.artifacts import trace_features
+from mlgo.base.files import read_json, write_bytes, write_folder, write_json
+from mlgo.base.scratch import scratch_directory
+from mlgo.deploy.export.form import ASK, PARITY_QUESTIONS, Ask, Harness, asked_features, build_harness, run_tool
+from mlgo.errors import ArtifactError, PolicyError, ToolchainError
+from mlgo.host.tasks.task import get_task
+from mlgo.host.toolchain import find_linker
+from mlgo.learn.tensorflow import import_tensorflow
+from mlgo.policy.network import logits
+from mlgo.policy.policy import Policy
+
+SIGNATURE = "action"
+TRAINING_INPUTS = ("discount", "reward", "step_type")
+"""Inputs that LLVM's training mode feeds besides the features; the model ignores them."""
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """The form of this module; TensorFlow takes a millisecond for one question."""
+
+    name: ClassVar[str] = "saved_model"
+    max_questions: ClassVar[int | None] = PARITY_QUESTIONS
+
+    def write(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
+        """See `Form.write`."""
+        tf = import_tensorflow()
+        types = trace_features(trace)
+        specs = [_spec(tf, name, types[name]) for name in asked_features(policy)]
+        specs += [tf.TensorSpec((1,), type_of_training_input(tf, name), name=name) for name in TRAINING_INPUTS]
+        module = _module(tf, policy)
+        signature = tf.function(module.action, autograph=False).get_concrete_function(*specs)
+
+        def save(temporary: Path) -> None:
+            try:
+                tf.saved_model.save(module, str(temporary), signatures={SIGNATURE: signature})
+            except tf.errors.OpError as error:
+                raise ArtifactError(f"cannot write {folder}: {error.message or error}") from error
+            _make_reproducible(temporary)
+
+        write_folder(folder, save)
+
+    @contextmanager
+    def opened(self, folder: Path, policy: Policy) -> Iterator[Ask]:
+        """By TensorFlow, a tensor for each feature."""
+        tf, decision = import_tensorflow(), get_task(policy.task).decision
+        loaded = tf.saved_model.load(str(folder))  # goes with the last reference to it, and its function with it
+        action = loaded.signatures[SIGNATURE]
+        ignored = {name: tf.zeros([1], type_of_training_input(tf, name)) for name in TRAINING_INPUTS}
+
+        def ask(questions: Mapping[str, np.ndarray]) -> np.ndarray:
+            answers = []
+            for step in range(len(next(iter(questions.values())))):
+                inputs = {name: tf.constant(values[step : step + 1]) for name, values in questions.items()}
+                answers.append(action(**inputs, **ignored)[decision].numpy())
+            return np.concatenate(answers)
+
+        yield ask
+
+
+def type_of_training_input(tf: Any, name: str) -> Any:
+    """Of `TRAINING_INPUTS`."""
+    return tf.int32 if name == "step_type" else tf.float32
+
+
+def _spec(tf: Any, name: str, kind: pa.DataType) -> Any:
+    if pa.types.is_fixed_size_list(kind):
+        return tf.TensorSpec((1, kind.list_size), tf.as_dtype(kind.value_type.to_pandas_dtype()), name=name)
+    return tf.TensorSpec((1,), tf.as_dtype(kind.to_pandas_dtype()), name=name)
+
+
+def _module(tf: Any, policy: Policy) -> Any:
+    from keras import ops
+
+    names, actions, task = asked_features(policy), policy.actions, get_task(policy.task)
+
+    class PolicyModule(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            # Plain variables: a Keras model kept here would be saved with a second, unrestored set of them.
+            self.weights = [tf.Variable(array, trainable=False) for layer in policy.layers for array in layer]
+
+        def action(self, *observation: Any) -> dict[str, Any]:
+            tensors = dict(zip(names, observation[: len(names)], strict=True))
+            for name in filter(tensors.__contains__, task.not_finite):
+                tensors[name] = tf.where(tf.math.is_finite(tensors[name]), tensors[name], task.not_finite[name])
+            seen = actions.pack(ops, tensors, policy.normalisation.features)
+            layers = list(zip(self.weights[::2], self.weights[1::2], strict=True))
+            found = logits(layers, actions.encode(ops, seen, policy.normalisation), ops)
+            if seen.legal is not None:
+                found = tf.where(seen.legal, found, found.dtype.min)
+            # As NumPy: the first of equal logits. Keras's own argmax finds 0 larger than -0.
+            return {task.decision: tf.cast(actions.greedy(tf.math, found), tf.as_dtype(actions.dtype))}
+
+    return PolicyModule()
+
+
+def signature_of(folder: Path) -> Any:
+    """The protocol buffer ``SignatureDef`` of a SavedModel: names of the graph's tensors by input and by output."""
+    return _parsed(folder).meta_graphs[0].signature_def[SIGNATURE]
+
+
+def _parsed(folder: Path) -> Any:
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    model = saved_model_pb2.SavedModel()
+    model.ParseFromString((folder / "saved_model.pb").read_bytes())
+    return model
+
+
+def _make_reproducible(folder: Path) -> None:
+    """Write the graph in canonical order and drop the fingerprint, which holds a random identifier."""
+    write_bytes(folder / "saved_model.pb", _parsed(folder).SerializeToString(deterministic=True))
+    (folder / "fingerprint.pb").unlink(missing_ok=True)
+
+
+MODEL, OUTPUT_SPEC = "model.tflite", "output_spec.json"
+_TYPES = {"int64": "int64_t", "float32": "float"}
+
+
+@dataclass(frozen=True)
+class TFLite:
+    """The form of this module; the interpreter takes microseconds, feeding it from Python ten times as long."""
+
+    name: ClassVar[str] = "tflite"
+    max_questions: ClassVar[int | None] = 10_000
+
+    def write(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
+        """See `Form.write`; the model is converted from a SavedModel, as only that keeps the names of inputs."""
+        task = get_task(policy.task)
+        with scratch_directory() as scratch:
+            SavedModel().write(policy, trace, scratch / "saved_model")
+            model = converted(scratch / "saved_model")
+            output = signature_of(scratch / "saved_model").outputs[task.decision].name
+        name, port = output.rsplit(":", 1)
+        tensor = {"name": name, "port": int(port), "type": _TYPES[np.dtype(task.actions.dtype).name], "shape": [1]}
+
+        def save(temporary: Path) -> None:
+            write_bytes(temporary / MODEL, model)
+            write_json(temporary / OUTPUT_SPEC, [{"logging_name": task.decision, "tensor_spec": tensor}])
+
+        write_folder(folder, save)
+
+    @contextmanager
+    def opened(self, folder: Path, policy: Policy) -> Iterator[Ask]:
+        """By TensorFlow Lite's interpreter, inputs by position and the output by name, as LLVM does."""
+        tf = import_tensorflow()
+        model = (folder / MODEL).read_bytes()
+        if len(model) < (least := policy.weights.nbytes):  # a conversion leaves out variables that it does not find
+            raise PolicyError(f"{MODEL} has {len(model)} bytes, its weights alone {least}; export again")
+        interpreter = _interpreter(tf, model)
+        inputs = _checked_inputs(interpreter, policy)
+        output = _checked_output(interpreter, read_json(folder / OUTPUT_SPEC), policy)
+        for name in TRAINING_INPUTS:
+            interpreter.set_tensor(inputs[name], np.zeros(1, type_of_training_input(tf, name).as_numpy_dtype))
+
+        def ask(questions: Mapping[str, np.ndarray]) -> np.ndarray:
+            answers = []
+            for step in range(len(next(iter(questions.values())))):
+                for name, values in questions.items():
+                    interpreter.set_tensor(inputs[name], values[step : step + 1])
+                interpreter.invoke()
+                answers.append(interpreter.get_tensor(output))
+            return np.concatenate(answers)
+
+        yield ask
+
+
+def converted(saved_model: Path) -> bytes:
+    """Convert a SavedModel to a graph of TensorFlow Lite's own operators alone.
+
+    Raises:
+        PolicyError: it has other operators.
+        ArtifactError: it cannot be converted.
+    """
+    tf = import_tensorflow()
+    try:
+        converter = tf.lite.TFLiteConverter.from_saved_model(str(saved_model), signature_keys=[SIGNATURE])
+        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+        graph: bytes = converter.convert()
+    except Exception as error:  # there is no list of what it may raise
+        if lacking := re.findall(r"^(?:TF Select|Custom) ops: (.+)$", str(error), re.MULTILINE):
+            raise PolicyError(f"TensorFlow Lite lacks operators of {saved_model}: {', '.join(lacking)}") from error
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:300]
+        raise ArtifactError(f"TensorFlow Lite cannot convert {saved_model}: {reason}") from error
+    return graph
+
+
+def _interpreter(tf: Any, model: bytes) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a package of its own will replace it
+        interpreter = tf.lite.Interpreter(
+            model_content=model,
+            # ml-compiler-opt's build for LLVM leaves out the delegate that would otherwise take over.
+            experimental_op_resolver_type=tf.lite.experimental.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+        )
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+def _checked_inputs(interpreter: Any, policy: Policy) -> dict[str, int]:
+    """Tensor of each input."""
+    details = interpreter.get_input_details()
+    if [one["index"] for one in details] != list(range(len(details))):
+        raise PolicyError(f"inputs of {MODEL} are not its first tensors, as which LLVM takes them; export again")
+    found = {one["name"]: one["index"] for one in details}
+    wanted = {f"{SIGNATURE}_{name}:0": name for name in (*asked_features(policy), *TRAINING_INPUTS)}
+    if found.keys() != wanted.keys():
+        odd = ", ".join(sorted(found.keys() ^ wanted.keys())[:5])
+        raise PolicyError(f"inputs of {MODEL} are not those that LLVM feeds: {odd}; export again")
+    return {wanted[name]: index for name, index in found.items()}
+
+
+def _checked_output(interpreter: Any, spec: Any, policy: Policy) -> int:
+    """Tensor of the decision."""
+    (one,) = interpreter.get_output_details()
+    wanted = spec[0]["tensor_spec"]
+    name, task = f"{wanted['name']}:{wanted['port']}", get_task(policy.task)
+    if one["name"] != name or spec[0]["logging_name"] != task.decision:
+        raise PolicyError(f"{OUTPUT_SPEC} asks for {name}, {MODEL} has {one['name']}; export again")
+    return int(one["index"])
+
+
+_RUNTIME = (
+    "tensorflow/compiler/tf2xla/xla_compiled_cpu_function.cc",
+    "tensorflow/compiler/tf2xla/allocator.cc",
+    "xla/executable_run_options.cc",
+    "xla/backends/cpu/runtime/rng_state_lib.cc",
+    "xla/backends/cpu/runtime/dot_lib_f32.cc",  # products of matrices that are too large to be written out
+)
+"""What a network needs of the runtime's 20 sources; some of the others take minutes to compile."""
+
+_COMPILE = ("-std=c++17", "-O2", "-g0", "-w", "-fno-sanitize=all", "-mcpu=baseline")
+
+
+@dataclass(frozen=True)
+class AheadOfTime:
+    """The form of this module.
+
+    The compile takes some seconds, that of the runtime for the first check a minute. Of one policy the object has the
+    same bytes each time; the header may name inputs in another order.
+    """
+
+    name: ClassVar[str] = "aot"
+    max_questions: ClassVar[int | None] = None
+
+    def write(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
+        """See `Form.write`; also raises as `harness.run_tool`."""
+        model = get_task(policy.task).model
+        with scratch_directory() as scratch:
+            SavedModel().write(policy, trace, scratch / "saved_model")
+            # Beside the files: the prefix becomes part of the header.
+            options = {
+                "--multithreading": "false",
+                "--dir": "saved_model",
+                "--tag_set": "serve",
+                "--signature_def_key": SIGNATURE,
+                "--output_prefix": f"./{model}",
+                "--cpp_class": f"llvm::{model}",
+                "--target_triple": f"{platform.machine()}-unknown-linux-gnu",
+            }
+            tool = [sys.executable, "-m", "tensorflow.python.tools.saved_model_cli", "aot_compile_cpu"]
+            run_tool([*tool, *(word for option in options.items() for word in option)], cwd=scratch)
+
+            def save(temporary: Path) -> None:
+                shutil.copy(scratch / f"{model}.h", temporary)
+                objects = [str(scratch / f"{model}{part}.o") for part in ("", "_constants")]
+                run_tool([str(find_linker()), "ld.lld", "-r", "-o", str(temporary / f"{model}.o"), *objects])
+
+            write_folder(folder, save)
+
+    @contextmanager
+    def opened(self, folder: Path, policy: Policy) -> Iterator[Ask]:
+        """Linked with TensorFlow's runtime by the toolchain's own compiler."""
+        with self.harness(folder, policy) as harness:
+            yield lambda questions: harness.ask(questions)[0]
+
+    @contextmanager
+    def harness(self, folder: Path, policy: Policy) -> Iterator[Harness]:
+        """The same, for measurements of time; raises as `build_harness`."""
+        task, tensorflow = get_task(policy.task), _tensorflow()
+        compiler = [str(find_linker()), "c++", *_COMPILE, f"-I{tensorflow / 'include'}"]
+        with scratch_directory() as scratch:
+            objects = [str(folder / f"{task.model}.o")]
+            for source in _RUNTIME:  # one by one, and without the model's folder: zig knows them the next time
+                objects.append(str(scratch / f"{Path(source).stem}.o"))
+                path = tensorflow / "xla_aot_runtime_src" / source
+                run_tool([*compiler, "-c", str(path), "-o", objects[-1]])
+            library = [str(tensorflow / "libtensorflow_framework.so.2"), f"-Wl,-rpath,{tensorflow}"]
+            with build_harness(task, [*compiler, f"-I{folder}", str(ASK), *objects, *library]) as harness:
+                yield harness
+
+
+def _tensorflow() -> Path:
+    """Folder of the package, which is not imported."""
+    spec = find_spec("tensorflow")
+    if spec is None or spec.origin is None:
+        raise ToolchainError("TensorFlow is not installed; run make setup")
+    return Path(spec.origin).parent
