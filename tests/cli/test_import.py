@@ -20,7 +20,7 @@ PARSER = "data/sample/json/parser.cpp"
 BUILD = """
 import sys
 from pathlib import Path
-from tests.deploy.models import build, build_bad
+from tests.deploy.importing.models import build, build_bad
 root = Path(sys.argv[1])
 build("always", root / "always", ["cost_estimate", "threshold"])
 for name in ("unknown-feature", "drawing"):

@@ -62,7 +62,7 @@ REFUSE = """
 import sys
 from pathlib import Path
 from mlgo.deploy import convert_model as convert
-from tests.deploy.models import build_bad
+from tests.deploy.importing.models import build_bad
 root = Path(sys.argv[1])
 for name in sys.argv[2:]:
     build_bad(name, root / name)
@@ -76,7 +76,7 @@ BUILD = """
 import sys
 from pathlib import Path
 from mlgo.deploy import convert_model as convert
-from tests.deploy.models import build
+from tests.deploy.importing.models import build
 name, root, *names = sys.argv[1:]
 folder = Path(root) / name
 build(name, folder, names)
@@ -100,7 +100,7 @@ ASK = """
 import sys
 from pathlib import Path
 import numpy as np
-from tests.deploy.models import answers
+from tests.deploy.importing.models import answers
 folder, asked, decision = sys.argv[1:]
 np.save(Path(asked).with_suffix(".npy"), answers(Path(folder), dict(np.load(asked)), decision))
 """
