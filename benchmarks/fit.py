@@ -25,7 +25,7 @@ from mlgo.base.artifacts import read_table
 from mlgo.base.seeding import generator
 from mlgo.base.threads import one_thread_each
 from mlgo.cli.options import positive, read_config
-from mlgo.evaluate.inlined import Inlined
+from mlgo.evaluate.episodes import Inlined
 from mlgo.host.session import Credit
 from mlgo.learn.bc import CloneData
 from mlgo.learn.bc.dataset import MOST_QUESTIONS

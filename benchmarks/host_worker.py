@@ -10,7 +10,7 @@ import numpy as np
 
 from mlgo.base.config import CompileConfig
 from mlgo.base.seeding import generator
-from mlgo.evaluate.handler import MakeCompiler
+from mlgo.evaluate.worker import CompileWorkerSpec
 from mlgo.host.log import Header
 from mlgo.host.tasks.advisors import EchoAdvisor
 from mlgo.host.tasks.task import Responder
@@ -53,7 +53,7 @@ def _random(features: tuple[str, ...]) -> Policy:
 
 def make_reporter(toolchain: Toolchain, task_name: str, settings: CompileConfig) -> Callable[[Any], int]:
     """Make a function that tells the memory of its process in bytes, with all that compiles need loaded."""
-    MakeCompiler(toolchain, task_name, settings)()
+    CompileWorkerSpec(toolchain, task_name, settings)()
 
     def resident_bytes(job: Any) -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

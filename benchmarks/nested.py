@@ -31,7 +31,7 @@ from mlgo.base.seeding import generator
 from mlgo.cli.options import not_negative_float, positive, positive_float, read_config
 from mlgo.errors import WorkerError
 from mlgo.evaluate import CompileJob
-from mlgo.evaluate.handler import MakeCompiler
+from mlgo.evaluate.worker import CompileWorkerSpec
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.probe import probe_channel
 from mlgo.host.process import die_with_parent
@@ -42,8 +42,8 @@ from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.pool import LocalBackend, Pool, WorkerLost
 from mlgo.pool.backend import MakeHandler
-from mlgo.pool.fair import TURN_S
 from mlgo.pool.nested import NestedBackend, serve_workers
+from mlgo.pool.schedule import TURN_S
 
 WAYS = ("dedicated", "shared")
 """Each experiment on its part of the workers; all experiments on all workers."""
@@ -263,7 +263,7 @@ def compile_work(toolchain: Toolchain, task: Task, settings: CompileConfig, sour
             weights = generator(candidate, "bench", "nested").standard_normal(shape.num_params).astype(np.float32)
             policy = Policy(task.name, Normalisation(features, 0 * scale, scale), shape, weights)
             jobs += [CompileJob(module.name, module, policy) for module in modules]
-        yield Work("compile", MakeCompiler(toolchain, task.name, settings), tuple(jobs))
+        yield Work("compile", CompileWorkerSpec(toolchain, task.name, settings), tuple(jobs))
 
 
 def waiting_work() -> Work:

@@ -20,9 +20,9 @@ from mlgo.base.seeding import sample
 from mlgo.cli.options import positive, positive_float, read_config
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.evaluate import CompileHost
-from mlgo.evaluate.candidates import CandidateEvaluator
-from mlgo.evaluate.memory import tree_key
-from mlgo.evaluate.scored import load_scored_modules, with_questions
+from mlgo.evaluate.baseline_modules import load_scored_modules, with_questions
+from mlgo.evaluate.exploration import CandidateEvaluator
+from mlgo.evaluate.worker import tree_key
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain, find_toolchain
 from mlgo.learn.es import Coordinates, evolve

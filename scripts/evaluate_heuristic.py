@@ -28,9 +28,8 @@ from mlgo.corpus.seen import load_kinds
 from mlgo.corpus.store import load_programs, unpack_bitcode
 from mlgo.evaluate import CompileHost, check_failures
 from mlgo.evaluate.evaluation import compile_plain_all, evaluated_modules
-from mlgo.evaluate.linking import Linking, measure_projects, object_paths
 from mlgo.evaluate.references import measure_references
-from mlgo.evaluate.shipped import measure_programs, other_modules
+from mlgo.evaluate.shipped import Linking, measure_programs, measure_projects, object_paths, other_modules
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.tasks.task import HEURISTIC, get_task
 from mlgo.host.toolchain import find_linker

@@ -28,10 +28,9 @@ from mlgo.cli.program import run_program
 from mlgo.corpus.seen import load_kinds
 from mlgo.corpus.store import load_programs, unpack_bitcode
 from mlgo.evaluate import CompileHost
+from mlgo.evaluate.baseline_modules import load_copies
 from mlgo.evaluate.evaluation import evaluate_policy, evaluated_modules
-from mlgo.evaluate.linking import Linking, measure_projects, object_paths
-from mlgo.evaluate.scored import load_copies
-from mlgo.evaluate.shipped import measure_programs, other_modules
+from mlgo.evaluate.shipped import Linking, measure_programs, measure_projects, object_paths, other_modules
 from mlgo.host.toolchain import find_linker
 from mlgo.policy.stored import load_policy
 

@@ -25,10 +25,10 @@ from mlgo.cli.arguments import (
 from mlgo.cli.program import run_program
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.evaluate import CompileHost
+from mlgo.evaluate.baseline_modules import load_scored_modules, with_questions
 from mlgo.evaluate.headroom import measure_headroom
-from mlgo.evaluate.memory import tree_key
-from mlgo.evaluate.scored import load_scored_modules, with_questions
 from mlgo.evaluate.training import needed_copies
+from mlgo.evaluate.worker import tree_key
 from mlgo.host.actions import Binary
 from mlgo.host.tasks.task import get_task
 from mlgo.policy.stored import load_policy

@@ -45,8 +45,8 @@ from mlgo.corpus.store import (
 )
 from mlgo.errors import ConfigError, CorpusError
 from mlgo.evaluate import CompileHost, CompileJob
-from mlgo.evaluate.linking import object_paths
-from mlgo.evaluate.subjects import one_project
+from mlgo.evaluate.shipped import object_paths
+from mlgo.evaluate.targets import one_project
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.toolchain import find_toolchain
 from mlgo.policy.stored import load_stored

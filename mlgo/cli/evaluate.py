@@ -37,11 +37,10 @@ from mlgo.corpus.whole_program import Tools
 from mlgo.errors import CompileError, ConfigError, MlgoError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.linked_search import SearchSettings, measure_search
-from mlgo.evaluate.linking import Linking
-from mlgo.evaluate.looks import LOG, Look, look_of, write_look
 from mlgo.evaluate.references import measure_references
-from mlgo.evaluate.shipped import ProjectRun, Shipped, evaluate_project, other_modules
-from mlgo.evaluate.subjects import Subject, corpus_projects, evaluate_subjects, merged_programs, one_project
+from mlgo.evaluate.sealed_log import LOG, Look, look_of, write_look
+from mlgo.evaluate.shipped import Linking, ProjectRun, Shipped, evaluate_project, other_modules
+from mlgo.evaluate.targets import EvaluationTarget, corpus_projects, evaluate_subjects, merged_programs, one_project
 from mlgo.evaluate.thin import evaluate_thin
 from mlgo.host.actions import Binary
 from mlgo.host.frontend import FrontEnd
@@ -153,7 +152,7 @@ def run(args: argparse.Namespace) -> None:
     kinds_of = _reader_of_kinds(trained, front_end, args.workers)
     with CompileHost(toolchain, policy.task, compiling, args.workers, workers=workers_of(values)) as host:
 
-        def evaluate(one: Subject) -> Shipped:
+        def evaluate(one: EvaluationTarget) -> Shipped:
             with scratch_directory() as folder:
                 bitcode = one.unpack()
                 how = replace(linking, kinds=kinds_of(one, bitcode))
@@ -202,13 +201,13 @@ def _trained_on(args: argparse.Namespace) -> Path | None:
 
 def _reader_of_kinds(
     trained: Path | None, front_end: FrontEnd, num_threads: int
-) -> Callable[[Subject, Mapping[str, Path]], Kinds]:
+) -> Callable[[EvaluationTarget, Mapping[str, Path]], Kinds]:
     """What tells of a project and its bitcode which functions were seen in training; nothing if that is not known."""
     if trained is None:
         return lambda subject, bitcode: {}
     seen = SeenBodies.of(read_table(trained, BODIES))
 
-    def kinds_of(subject: Subject, bitcode: Mapping[str, Path]) -> Kinds:
+    def kinds_of(subject: EvaluationTarget, bitcode: Mapping[str, Path]) -> Kinds:
         every = [*subject.modules, *other_modules(subject.modules, subject.programs)]
         try:
             bodies = project_bodies(front_end.print_ir, every, bitcode, shared_folder() / "bodies", num_threads)
@@ -219,7 +218,7 @@ def _reader_of_kinds(
     return kinds_of
 
 
-def _subjects(args: argparse.Namespace, name: PolicyName) -> tuple[list[Subject], Path]:
+def _subjects(args: argparse.Namespace, name: PolicyName) -> tuple[list[EvaluationTarget], Path]:
     """What is evaluated, and where the results go."""
     bitcode, folder = shared_folder() / "bitcode", "-".join(filter(None, (str(name), args.form)))
     if args.corpus is not None:
@@ -240,7 +239,7 @@ def _subjects(args: argparse.Namespace, name: PolicyName) -> tuple[list[Subject]
     return subjects, args.output or paths[0] / "evaluation" / folder
 
 
-def _look(args: argparse.Namespace, policy: StoredPolicy, subjects: Sequence[Subject]) -> Look | None:
+def _look(args: argparse.Namespace, policy: StoredPolicy, subjects: Sequence[EvaluationTarget]) -> Look | None:
     """Write down that somebody looks at the sealed test set; None if no project is of it.
 
     Raises:

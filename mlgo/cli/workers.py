@@ -6,8 +6,8 @@ from typing import Any
 
 from mlgo.cli.options import add_command, examples_of, not_negative_float, positive
 from mlgo.pool.cores import usable_cores
-from mlgo.pool.fair import TURN_S
 from mlgo.pool.nested import NestingProxy, serve_workers
+from mlgo.pool.schedule import TURN_S
 
 _EXAMPLES = {
     "serve": """

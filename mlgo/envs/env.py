@@ -12,14 +12,12 @@ from gymnasium.error import ResetNeeded
 
 from mlgo.base.config import CompileConfig
 from mlgo.base.scratch import scratch_directory
-from mlgo.envs.episode import Ending, LiveCompile, Question
+from mlgo.envs.episode import Ending, LiveCompile, Observation, Question, RecalledCompile, observation_space, observed
 from mlgo.envs.modules import FileProblems, Problem, choose_settings, named_files, problems_of_corpus, sample_files
 from mlgo.envs.picture import draw_episode
-from mlgo.envs.recalled import RecalledCompile
 from mlgo.envs.rewards import EndGain, Reward
-from mlgo.envs.spaces import Observation, observation_space, observed
 from mlgo.errors import CompileError, ConfigError
-from mlgo.evaluate.memory import is_discrete, tree_key
+from mlgo.evaluate.worker import is_discrete, tree_key
 from mlgo.host.actions import mask_of
 from mlgo.host.probe import probe_channel
 from mlgo.host.tasks.task import get_task

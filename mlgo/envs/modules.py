@@ -10,7 +10,7 @@ from mlgo.base.config import DEFAULT_COMPILE, CompileConfig, parse_section
 from mlgo.base.files import file_sha256
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.errors import ConfigError, CorpusError, ToolchainError
-from mlgo.evaluate.scored import baseline_origin, load_scored_modules
+from mlgo.evaluate.baseline_modules import baseline_origin, load_scored_modules
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.session import compile_plain
 from mlgo.host.tasks.task import Task

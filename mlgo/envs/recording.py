@@ -1,4 +1,4 @@
-"""Episodes kept in a file: every question, what was answered, and what that brought."""
+"""Episodes in a file: recorded, played without a compiler, and compared with a live environment."""
 
 from pathlib import Path
 from typing import Any
@@ -6,13 +6,24 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from gymnasium.error import ResetNeeded
 from gymnasium.utils import RecordConstructorArgs
 
-from mlgo.base.artifacts import TableWriter, column_type, feature_array, provenance, steps_schema
+from mlgo.base.artifacts import (
+    TableWriter,
+    column_type,
+    feature_array,
+    provenance,
+    read_provenance,
+    read_table,
+    steps_schema,
+)
 from mlgo.envs.env import CompileEnv
-from mlgo.envs.spaces import Observation
-from mlgo.errors import ConfigError
-from mlgo.host.log import write_header
+from mlgo.envs.episode import Observation, observation_space
+from mlgo.errors import ArtifactError, ConfigError, ProtocolError, ToolchainError
+from mlgo.host.log import parse_header, write_header
+from mlgo.host.tasks.task import get_task
 
 _GROUP_ROWS = 4096
 """Questions that are held in memory, and a row group of the file: at most 14 MB, for eviction."""
@@ -147,3 +158,195 @@ def _origin(env: CompileEnv) -> dict[str, Any]:
         header=write_header(env.header).decode(),
         features=[spec.name for spec in env.features],
     )
+
+
+class RecordedEnv(gymnasium.Env[Observation, Any]):
+    """Plays a file of `RecordEpisodes`: same observations and rewards for the recorded answers, no compiler.
+
+    ``info["action"]`` is the recorded answer to the question at hand; no other is taken. The rest of ``info`` is
+    ``module``, ``baseline``, ``context``, ``question`` and ``heuristic``, and at the end ``score`` and
+    ``object_sha256``, or ``error``.
+
+    Attributes:
+        origin: provenance of the file.
+        features: what is observed, with types and shapes.
+        num_episodes: how many the file holds.
+
+    Args:
+        path: file to play.
+
+    Raises:
+        ArtifactError: missing, damaged, or not such a file.
+    """
+
+    metadata = {"render_modes": []}  # noqa: RUF012
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        self.origin = read_provenance(self._path)
+        try:
+            header = parse_header(self.origin["header"].encode().rstrip(b"\n"))
+            observed, task = set(self.origin["features"]), get_task(self.origin["task"])
+            episodes = read_table(self._path, columns=["episode"])["episode"]
+        except (KeyError, AttributeError, ProtocolError) as error:
+            raise ArtifactError(f"{path} is no file of recorded episodes ({error})") from error
+        self.features = tuple(spec for spec in header.features if spec.name in observed)
+        self.observation_space = observation_space(self.features)  # type: ignore[assignment]
+        self.action_space = task.actions.gymnasium_space(gymnasium.spaces, header)
+        self.num_episodes = pc.max(episodes).as_py() + 1 if len(episodes) else 0
+        self._next, self._step = 0, 0
+        self._rows: list[dict[str, Any]] = []
+        self._columns: dict[str, np.ndarray] = {}
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin episode ``options["episode"]``, or the one after the last that was played.
+
+        Raises:
+            ConfigError: there is none of that number.
+        """
+        super().reset(seed=seed)
+        number = (options or {}).get("episode", self._next)
+        if not 0 <= number < self.num_episodes:
+            raise ConfigError(f"options['episode']: {number}, but {self._path} holds {self.num_episodes} episodes")
+        self._next, self._step = (number + 1) % self.num_episodes, 0
+        table = read_table(self._path, filters=[("episode", "==", number)])
+        names = {spec.name for spec in self.features}
+        self._columns = {spec.name: _numbers(table[spec.name]).reshape(-1, *spec.shape) for spec in self.features}
+        self._rows = table.drop_columns(list(names)).to_pylist()
+        return self._see()
+
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Go on to the next recorded question.
+
+        Raises:
+            ResetNeeded: the episode is over, or was left here when it was recorded.
+            ValueError: another answer than the recorded one.
+        """
+        if self._step >= len(self._rows) or self._rows[self._step]["action"] is None:
+            raise ResetNeeded("the recorded episode has not begun or ends here: call reset() first")
+        row = self._rows[self._step]
+        if np.asarray(action).item() != row["action"]:
+            raise ValueError(f"step {self._step}: action {action!r}, but the record goes on only with {row['action']}")
+        self._step += 1
+        observation, info = self._see()
+        return observation, row["reward"], row["terminated"], row["truncated"], info
+
+    def _see(self) -> tuple[Observation, dict[str, Any]]:
+        if self._step < len(self._rows):
+            row, last = self._rows[self._step], None
+            observation = {name: values[self._step].copy() for name, values in self._columns.items()}
+        else:
+            row, last = self._rows[-1], self._rows[-1]
+            observation = {spec.name: np.zeros(spec.shape, spec.dtype) for spec in self.features}
+        info: dict[str, Any] = {"module": row["module"], "baseline": row["baseline"]}
+        if last is None:
+            info["action"] = self._action(row["action"])
+            info |= {"context": row["context"], "question": row["question"]} if row["question"] is not None else {}
+            info |= {"heuristic": row["heuristic"]} if row["heuristic"] is not None else {}
+        elif last["failure"]:
+            info["error"] = {"kind": last["failure"], "message": last["message"]}
+        else:
+            info |= {"score": last["score"], "object_sha256": last["object_sha256"]}
+        return observation, info
+
+    def _action(self, recorded: Any) -> Any:
+        """As the space has it; None where the episode was left."""
+        if recorded is None or isinstance(self.action_space, gymnasium.spaces.Discrete):
+            return recorded
+        return np.array([recorded], np.float32)
+
+    def bitcode_sha256(self) -> str:
+        """Hash of the bitcode of the episode's module."""
+        return str(self._rows[0]["bitcode_sha256"])
+
+
+def first_difference(path: str | Path, env: gymnasium.Env[Observation, Any]) -> str:
+    """Send the recorded answers to a live environment and compare all that comes back.
+
+    Args:
+        path: file of `RecordEpisodes`.
+        env: a `CompileEnv` with the same modules, task, compiler, settings and reward, maybe in wrappers that leave
+            observations as they are.
+
+    Returns:
+        the first difference in words: episode, question and what differs. Empty when there is none.
+
+    Raises:
+        ArtifactError: the file cannot be read.
+        ConfigError: the environment has another task, other settings, or another reward.
+        ToolchainError: another compiler.
+    """
+    recorded = RecordedEnv(path)
+    live = env.unwrapped
+    if not isinstance(live, CompileEnv):
+        raise ConfigError(f"recorded episodes are held against environments of mlgo, not {type(live).__name__}")
+    _check_fits(recorded, live)
+    for number in range(recorded.num_episodes):
+        if difference := _difference(recorded, env, live, number):
+            return f"episode {number}, {difference}"
+    return ""
+
+
+def _check_fits(recorded: RecordedEnv, live: CompileEnv) -> None:
+    if recorded.origin["compiler_sha256"] != live.toolchain.sha256:
+        raise ToolchainError(
+            f"the episodes were recorded with {recorded.origin['compiler']} (SHA-256 "
+            f"{recorded.origin['compiler_sha256'][:16]}), this is {live.toolchain.name} ({live.toolchain.sha256[:16]})"
+        )
+    settings = live.settings
+    here = {
+        "task": live.task.name,
+        "target": live.toolchain.target,
+        "reward": live.reward.name,
+        "objective": settings.objective,
+        "optimization": settings.optimization,
+        "size_stop_factor": settings.size_stop_factor,
+    }
+    there = {**recorded.origin["compile"], **recorded.origin}
+    for name, value in here.items():
+        if there.get(name) != value:
+            raise ConfigError(f"the episodes were recorded with {name} {there.get(name)}, the environment has {value}")
+
+
+def _difference(recorded: RecordedEnv, env: gymnasium.Env[Observation, Any], live: CompileEnv, number: int) -> str:
+    expected, told = recorded.reset(options={"episode": number})
+    found, info = env.reset(options={"module": told["module"]})
+    if live.problem.sha256 != recorded.bitcode_sha256():
+        return f"{told['module']}: its bitcode is another one than when it was recorded"
+    step, over = 0, False
+    while not over:
+        where = f"{told['module']}, step {step}"
+        for name in ("context", "question"):
+            if told.get(name) != info.get(name):
+                return f"{where}: {name} is {info.get(name)}, recorded {told.get(name)}"
+        for name, values in expected.items():
+            if values.tobytes() != found[name].tobytes():
+                return f"{where}: {name} is {_said(found[name])}, recorded {_said(values)}"
+        if told["action"] is None:  # left here
+            return ""
+        action = told["action"]
+        expected, *outcome, told = recorded.step(action)
+        found, *came, info = env.step(action)
+        for name, one, other in zip(("reward", "terminated", "truncated"), came, outcome, strict=True):
+            if one != other:
+                return f"{where}: {name} is {one}, recorded {other}"
+        over, step = True in outcome[1:], step + 1
+    for name in ("score", "object_sha256"):
+        if told.get(name) != info.get(name) and "" not in (told.get(name), info.get(name)):  # trees know no objects
+            return f"{told['module']}: {name} is {info.get(name)}, recorded {told.get(name)}"
+    kinds = [one.get("error", {}).get("kind", "") for one in (info, told)]
+    return f"{told['module']}: failure is {kinds[0]!r}, recorded {kinds[1]!r}" if kinds[0] != kinds[1] else ""
+
+
+def _numbers(column: pa.ChunkedArray) -> np.ndarray:
+    """All numbers of a column of numbers or of lists of them, flat."""
+    array = column.combine_chunks()
+    flat = array.flatten() if pa.types.is_fixed_size_list(array.type) else array
+    numbers: np.ndarray = flat.to_numpy()
+    return numbers
+
+
+def _said(values: np.ndarray) -> str:
+    return " ".join(map(str, values.ravel().tolist()))

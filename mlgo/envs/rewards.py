@@ -6,7 +6,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from mlgo.envs.spaces import Observation
+from mlgo.envs.episode import Observation
 from mlgo.errors import PolicyError
 from mlgo.host import actions
 from mlgo.policy.policy import Policy

@@ -8,7 +8,7 @@ from gymnasium.spaces import Box
 from gymnasium.utils import RecordConstructorArgs
 
 from mlgo.envs.env import CompileEnv
-from mlgo.envs.spaces import Observation
+from mlgo.envs.episode import Observation
 from mlgo.errors import ConfigError
 from mlgo.host.actions import mask_of
 from mlgo.policy.features import CLIP, Normalisation

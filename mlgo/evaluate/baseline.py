@@ -14,8 +14,7 @@ from mlgo.errors import ArtifactError
 from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.copies import Copies, count_copies
 from mlgo.evaluate.functions import function_rows
-from mlgo.evaluate.jobs import CompileJob
-from mlgo.evaluate.outcome import CompileOutcome
+from mlgo.evaluate.jobs import CompileJob, CompileOutcome
 from mlgo.host.session import CompileResult
 from mlgo.host.tasks.advisors import EchoAdvisor, RecordedAdvisor
 from mlgo.host.tasks.task import HEURISTIC, Setting, Task

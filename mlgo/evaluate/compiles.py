@@ -14,9 +14,8 @@ from mlgo.base.files import write_bytes
 from mlgo.base.work import shared_folder
 from mlgo.errors import MlgoError, ToolchainError
 from mlgo.evaluate.copies import Copies
-from mlgo.evaluate.handler import MakeCompiler
-from mlgo.evaluate.jobs import CompileJob
-from mlgo.evaluate.outcome import CompileOutcome
+from mlgo.evaluate.jobs import CompileJob, CompileOutcome
+from mlgo.evaluate.worker import CompileWorkerSpec
 from mlgo.host.execution import ProgramRunner
 from mlgo.host.tasks.ir2vec import OLDEST_LLVM
 from mlgo.host.tasks.task import get_task
@@ -85,7 +84,7 @@ class CompileHost(Closing):
         self._pool: Pool[CompileJob, CompileOutcome] = open_pool(
             workers,
             num_workers,
-            MakeCompiler(
+            CompileWorkerSpec(
                 toolchain,
                 task_name,
                 settings,

@@ -1,17 +1,23 @@
 """Compiles as learners see them: what was asked, what was answered, what came out; whole, or function by function."""
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from tqdm import tqdm
 
+from mlgo.base.files import content_hash
+from mlgo.corpus.store import Module
 from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.jobs import CompileJob
+from mlgo.host.actions import Binary
 from mlgo.host.session import CompileResult, Credit
 from mlgo.objects.measures import Measure, relative_reward
+from mlgo.policy.features import Normalisation
 from mlgo.policy.policy import Policy
+from mlgo.pool.trees import Leaf, ReplayStore, Walk
 
 Read = TypeVar("Read")
 
@@ -131,3 +137,114 @@ def _questions(result: CompileResult, policy: Policy) -> tuple[np.ndarray, np.nd
     payloads = np.frombuffer(result.observations, np.uint8).reshape(-1, header.payload_bytes)
     inputs = policy.inputs_for(header)(payloads).astype(np.float16)
     return inputs, policy.actions.targets(np.frombuffer(result.answers, header.advice.dtype))
+
+
+@dataclass(frozen=True)
+class Inlined:
+    """One compile with the questions that were answered by yes.
+
+    Attributes:
+        module: key of the module.
+        score: by the objective.
+        answers: hash of all answers.
+        inputs: float16 [num_inlined, num_features].
+        credit: functions and their sizes, with callers and callees of the inlined questions alone; None where the
+            compile does not tell them.
+    """
+
+    module: str
+    score: float
+    answers: bytes
+    inputs: np.ndarray
+    credit: Credit | None = None
+
+    @classmethod
+    def of(
+        cls, module: str, score: float, inputs: np.ndarray, answers: np.ndarray, credit: Credit | None = None
+    ) -> Self:
+        """Take from all questions of a compile what was inlined.
+
+        Args:
+            module: key of the module.
+            score: by the objective.
+            inputs: [num_questions, num_features], normalised.
+            answers: [num_questions], 0 or 1.
+            credit: of all questions.
+        """
+        answers = answers.astype(np.uint8)
+        yes, digest = answers == 1, hashlib.blake2b(answers.tobytes(), digest_size=16).digest()
+        if credit is not None:
+            credit = Credit(credit.names, credit.sizes, credit.callers[yes], credit.callees[yes])
+        return cls(module, score, digest, inputs[yes].astype(np.float16), credit)
+
+
+@dataclass(frozen=True)
+class InlinedReader:
+    """Reads compiles of a binary task; for `CompileJob.read`.
+
+    Attributes:
+        normalise: from raw features to inputs.
+        objective: which score counts, by the names of ``compile.objective``.
+    """
+
+    normalise: Normalisation
+    objective: str
+
+    def __call__(self, module: str, result: CompileResult) -> Inlined:
+        """Read a recorded compile.
+
+        Raises:
+            PolicyError: the compiler does not offer a feature.
+        """
+        header, features, actions = result.header, self.normalise.features, Binary()
+        if header is None or header.advice is None:  # nothing was there to decide
+            nothing = np.zeros((0, len(features)), np.float16), np.zeros(0, np.uint8)
+            return Inlined.of(module, result.score(self.objective), *nothing, result.credit)
+        answers = actions.targets(np.frombuffer(result.answers, header.advice.dtype))
+        payloads = np.frombuffer(result.observations, np.uint8).reshape(-1, header.payload_bytes)
+        inputs = np.zeros((len(answers), len(features)), np.float16)
+        yes = answers == 1
+        inputs[yes] = actions.seen(actions.reader(header, features)(payloads[yes]), self.normalise)
+        return Inlined.of(module, result.score(self.objective), inputs, answers, result.credit)
+
+
+def best_of_each(store: ReplayStore, modules: Iterable[Module], policy: Policy, objective: str) -> list[Episode]:
+    """The smallest known compile of every module of which one is known, in their order; see `best_remembered`."""
+    found = (best_remembered(store, one.key, one.sha256, policy, objective) for one in modules)
+    return [one for one in found if one is not None]
+
+
+def episodes_hash(episodes: Iterable[Episode]) -> str:
+    """SHA-256 of what was taken from the trees, for the provenance: modules, scores and answers."""
+    rows = [[one.module, one.score, hashlib.sha256(one.answers.tobytes()).hexdigest()] for one in episodes]
+    return hashlib.sha256(content_hash(rows).encode()).hexdigest()
+
+
+def best_remembered(store: ReplayStore, module: str, sha256: str, policy: Policy, objective: str) -> Episode | None:
+    """Find the smallest known compile; of equals the one whose answers come first, whatever order they came in.
+
+    Args:
+        store: trees of the compiler and flags in use.
+        module: key of the module.
+        sha256: hash of its bitcode.
+        policy: says how questions are seen.
+        objective: which size counts, by the names of ``compile.objective``.
+
+    Returns:
+        None when nothing is known of the module, or only its functions one by one.
+
+    Raises:
+        ArtifactError: its tree is damaged.
+        PolicyError: the compiler did not offer a feature.
+    """
+    loaded = store.load(sha256)
+    if loaded is None or (tree := loaded[1].whole) is None:
+        return None
+
+    def order(walk: Walk) -> tuple[float, bytes]:
+        assert isinstance(walk.leaf, Leaf)
+        return walk.leaf.score(objective), walk.answers.astype(np.uint8).tobytes()
+
+    best = min(tree.compiles(), key=order, default=None)
+    result = loaded[1].result_of(loaded[0], [best], record=True) if best is not None else None
+    return None if result is None else episode(module, result, policy, objective)

@@ -11,11 +11,10 @@ from mlgo.base.config import EvaluateConfig
 from mlgo.base.names import PolicyName
 from mlgo.base.seeding import sample
 from mlgo.corpus.store import Module
+from mlgo.evaluate.baseline_modules import ScoredModule, load_scored_modules
 from mlgo.evaluate.compiles import CompileHost, check_failures
 from mlgo.evaluate.functions import function_rows
-from mlgo.evaluate.jobs import CompileJob
-from mlgo.evaluate.outcome import CompileOutcome
-from mlgo.evaluate.scored import ScoredModule, load_scored_modules
+from mlgo.evaluate.jobs import CompileJob, CompileOutcome
 from mlgo.host.tasks.task import HEURISTIC
 from mlgo.objects.measures import scores_of
 from mlgo.policy.languages import advisor_in

@@ -1,16 +1,85 @@
-"""Compiles around a policy: the policy itself, and variants that now and then decide otherwise."""
+"""Compiles under variants of a policy: with other weights, with drawn answers, or now and then deciding otherwise."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mlgo.base.seeding import generator
+from mlgo.evaluate.baseline_modules import ScoredModule
+from mlgo.evaluate.compiles import CompileHost
+from mlgo.evaluate.episodes import Read, compile_episodes
+from mlgo.evaluate.failures import Quarantine
 from mlgo.evaluate.jobs import CompileJob
-from mlgo.evaluate.scored import ScoredModule
 from mlgo.host.session import CompileResult
+from mlgo.objects.measures import get_measure
 from mlgo.policy.exploring import ExploringAdvisor
 from mlgo.policy.policy import Policy
+
+
+class CandidateEvaluator:
+    """Compiles modules under candidates and compares with the heuristic.
+
+    Attributes:
+        num_evaluations: candidates times modules so far.
+
+    Args:
+        host: runs the compiles.
+        policy: gives features and architecture; its weights are replaced by the candidates'.
+        bitcode: file by module key.
+        objective: which score counts.
+        quarantine: is told how every compile ended.
+    """
+
+    def __init__(
+        self,
+        host: CompileHost,
+        policy: Policy,
+        bitcode: Mapping[str, Path],
+        objective: str,
+        quarantine: Quarantine | None = None,
+    ) -> None:
+        self._host, self._policy, self._bitcode, self._objective = host, policy, bitcode, objective
+        self._quarantine = quarantine
+        self.num_evaluations = 0
+
+    def rewards(self, candidates: np.ndarray, modules: Sequence[ScoredModule]) -> np.ndarray:
+        """Relative rewards of every candidate on every module.
+
+        Args:
+            candidates: float32 [num_candidates, num_params].
+            modules: what to compile.
+
+        Returns:
+            float64 [num_candidates, num_modules], NaN where a compile failed.
+        """
+        scores = np.full((len(candidates), len(modules)), np.nan)
+        reasons: dict[int, str] = {}
+        for position, outcome in self._host.compile_each(self._jobs(candidates, modules)):
+            scores.flat[position] = outcome.score(self._objective)
+            if outcome.result is None:
+                reasons[position] = outcome.reason
+        self.num_evaluations += scores.size
+        if self._quarantine is not None:
+            for position in range(scores.size):  # not as they ended
+                self._quarantine.note(modules[position % len(modules)].module.key, reasons.get(position, ""))
+        baseline = np.array([one.score(self._objective) for one in modules])
+        return get_measure(self._objective).reward(scores, baseline)
+
+    def _jobs(self, candidates: np.ndarray, modules: Sequence[ScoredModule]) -> Iterator[CompileJob]:
+        """All compiles, candidate by candidate, made as they are taken: a large generation is not in memory as such."""
+        for weights in candidates:
+            policy = self._policy.with_weights(weights)
+            for one in modules:
+                yield CompileJob(
+                    one.module.key,
+                    self._bitcode[one.module.key],
+                    policy,
+                    sha256=one.module.sha256,
+                    costs_only=get_measure(self._objective).is_by_function,
+                )
 
 
 def exploring_jobs(
@@ -57,3 +126,48 @@ def exploring_jobs(
             job = CompileJob(key, bitcode[key], advisor, record=True, sha256=one.module.sha256)
             jobs.append(replace(job, with_credit=with_credit, read=read))
     return jobs
+
+
+def sample_episodes(
+    host: CompileHost,
+    policy: Policy,
+    modules: Sequence[ScoredModule],
+    bitcode: Mapping[str, Path],
+    read: Callable[[str, CompileResult], Read],
+    quarantine: Quarantine,
+    episodes: int,
+    rng: np.random.Generator,
+    with_credit: bool = False,
+) -> list[Read | None]:
+    """Compile modules under answers drawn with the policy's own probabilities.
+
+    Args:
+        host: runs the compiles.
+        policy: gives the probabilities.
+        modules: what to compile.
+        bitcode: file by module key.
+        read: what a compile teaches, see `compile_episodes`.
+        quarantine: is told how every compile ended.
+        episodes: compiles of each module, each with luck of its own.
+        rng: source of the luck.
+        with_credit: see `CompileJob.with_credit`.
+
+    Returns:
+        What was read, those of a module one after another; None where a compile failed.
+
+    Raises:
+        PolicyError: the compiler does not offer a feature.
+    """
+    jobs = [
+        CompileJob(
+            one.module.key,
+            bitcode[one.module.key],
+            ExploringAdvisor(policy, temperature=1.0, flip_share=0.0, seed=int(luck)),
+            record=True,
+            sha256=one.module.sha256,
+            with_credit=with_credit,
+        )
+        for one in modules
+        for luck in rng.integers(2**63, size=episodes)
+    ]
+    return compile_episodes(host, jobs, read, note=quarantine.note)

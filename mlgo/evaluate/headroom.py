@@ -9,10 +9,9 @@ import pyarrow as pa
 from mlgo.base.artifacts import SCORES
 from mlgo.base.config import HeadroomConfig
 from mlgo.base.seeding import generator
+from mlgo.evaluate.baseline_modules import ScoredModule
 from mlgo.evaluate.compiles import CompileHost
-from mlgo.evaluate.jobs import CompileJob
-from mlgo.evaluate.outcome import CompileOutcome
-from mlgo.evaluate.scored import ScoredModule
+from mlgo.evaluate.jobs import CompileJob, CompileOutcome
 from mlgo.evaluate.search import MODULE_WIDE, Promise, SearchResult, ask_trees, doubt_of, run_searches, search
 from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.host.tasks.task import PureAdvisor

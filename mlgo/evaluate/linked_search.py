@@ -20,8 +20,7 @@ from mlgo.base.seeding import generator
 from mlgo.corpus.store import Module
 from mlgo.errors import CompileError
 from mlgo.evaluate.headroom import FIXED
-from mlgo.evaluate.jobs import CompileJob
-from mlgo.evaluate.outcome import CompileOutcome
+from mlgo.evaluate.jobs import CompileJob, CompileOutcome
 from mlgo.evaluate.search import MODULE_WIDE, Search, doubt_of, search
 from mlgo.evaluate.shipped import ProjectRun, Shipped, measure_programs
 from mlgo.host.linked import LinkedFile, linked_total

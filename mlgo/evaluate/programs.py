@@ -13,8 +13,7 @@ from mlgo.corpus.build import BuildLimits, SourceCompiler, build_project
 from mlgo.corpus.recipe import load_recipe
 from mlgo.errors import CompileError
 from mlgo.evaluate.compiles import CompileHost
-from mlgo.evaluate.jobs import CompileJob
-from mlgo.evaluate.outcome import CompileOutcome
+from mlgo.evaluate.jobs import CompileJob, CompileOutcome
 from mlgo.host.counting import CountedRun, Valgrind, count_run
 from mlgo.host.program import FIRST_LINK_S, link_program
 from mlgo.host.tasks.task import Advisor

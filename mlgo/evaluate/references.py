@@ -10,8 +10,7 @@ from mlgo.corpus.store import Module, Program
 from mlgo.errors import CompileError
 from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.jobs import CompileJob
-from mlgo.evaluate.linking import Linking, object_paths
-from mlgo.evaluate.shipped import measure_programs
+from mlgo.evaluate.shipped import Linking, measure_programs, object_paths
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.module_file import generation_of
 from mlgo.host.tasks.task import Task, get_task

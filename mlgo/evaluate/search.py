@@ -4,7 +4,7 @@ The idea of an autotuner for inlining, one decision at a time, is that of Theodo
 and Exploiting Optimal Function Inlining, ASPLOS 2022). Here the decisions are answers to the compiler's questions.
 
 Where compiles tell the sizes of functions, one compile tries many decisions that reach no common function
-(mlgo/evaluate/reach.py), and each is judged by the functions that it reaches. So a program of thousands of questions is
+(`AffectedFunctions`), and each is judged by the functions that it reaches. So a program of thousands of questions is
 searched with some hundred compiles.
 """
 
@@ -19,15 +19,69 @@ from tqdm import tqdm
 
 from mlgo.errors import ArtifactError
 from mlgo.evaluate.compiles import CompileHost
-from mlgo.evaluate.jobs import CompileJob
-from mlgo.evaluate.outcome import CompileOutcome
-from mlgo.evaluate.reach import Functions, Reach, saved, sizes_of
+from mlgo.evaluate.jobs import CompileJob, CompileOutcome
 from mlgo.host.actions import Observation
 from mlgo.host.log import Header
 from mlgo.host.session import Credit
 from mlgo.policy.overrides import OverridingAdvisor, observation_keys
 from mlgo.policy.stored import StoredPolicy
 from mlgo.pool.trees import ReplayStore
+
+Functions = frozenset[int]
+"""Hashes of names, see `Credit.names`."""
+
+
+class AffectedFunctions:
+    """Which functions the decisions of one compile may change.
+
+    A call of B in A that is inlined, or no longer, changes A; B, which may disappear; every function that A was inlined
+    into; and the functions that B calls, which may disappear with it. Decisions that affect no common function do not
+    disturb each other, but for what the compiler decides otherwise elsewhere.
+
+    Args:
+        credit: functions of the decisions.
+        answers: int64 [num_questions].
+    """
+
+    def __init__(self, credit: Credit, answers: np.ndarray) -> None:
+        names = credit.names.tolist()
+        self._callers = [names[number] for number in credit.callers.tolist()]
+        self._callees = [names[number] for number in credit.callees.tolist()]
+        self._inlined_into: dict[int, set[int]] = defaultdict(set)
+        self._calls: dict[int, set[int]] = defaultdict(set)
+        for caller, callee, answer in zip(self._callers, self._callees, answers.tolist(), strict=True):
+            self._calls[caller].add(callee)
+            if answer:
+                self._inlined_into[callee].add(caller)
+
+    def of(self, questions: Iterable[int]) -> Functions:
+        """Functions that the answers to some questions may change."""
+        found: set[int] = set()
+        for number in questions:
+            caller, callee = self._callers[number], self._callees[number]
+            found |= {callee} | self._calls[callee] | self._around(caller)
+        return frozenset(found)
+
+    def _around(self, function: int) -> set[int]:
+        """A function and all that it was inlined into, directly or not."""
+        found, left = {function}, [function]
+        while left:
+            fresh = self._inlined_into[left.pop()] - found
+            found |= fresh
+            left += fresh
+        return found
+
+
+def sizes_of(credit: Credit) -> dict[int, float]:
+    """Bytes of each function that the object has."""
+    pairs = zip(credit.names.tolist(), credit.sizes.tolist(), strict=True)
+    return {name: size for name, size in pairs if size >= 0}
+
+
+def saved(before: Mapping[int, float], after: Mapping[int, float], functions: Functions) -> float:
+    """Bytes that functions have lost from one compile to another, see `sizes_of`; one that is gone has lost all."""
+    return sum(before.get(one, 0.0) - after.get(one, 0.0) for one in sorted(functions))
+
 
 Promise = Callable[[Header, np.ndarray, np.ndarray], np.ndarray]
 """How promising it is to turn each answer round: ``(header, observations int64 [num, num_features], answers int64
@@ -245,7 +299,7 @@ class _Flips:
         if best.credit is None:
             return turned, lambda group: frozenset()
         self.known = dict(zip(keys, answers.tolist(), strict=True))
-        reach, questions = Reach(best.credit, answers), defaultdict[bytes, list[int]](list)
+        reach, questions = AffectedFunctions(best.credit, answers), defaultdict[bytes, list[int]](list)
         for number, key in enumerate(keys):
             questions[key].append(number)
         return turned, lambda group: reach.of(number for key in group for number in questions[key])

@@ -9,8 +9,16 @@ from mlgo.corpus.store import Program
 from mlgo.corpus.thin_lto import back_end_module, fat_module, thin_link
 from mlgo.errors import CompileError, CompilerExit
 from mlgo.evaluate.jobs import CompileJob
-from mlgo.evaluate.linking import Linking, not_compiled, object_paths
-from mlgo.evaluate.shipped import ProjectRun, Shipped, compile_both, measure_programs, not_measured
+from mlgo.evaluate.shipped import (
+    Linking,
+    ProjectRun,
+    Shipped,
+    compile_both,
+    measure_programs,
+    not_compiled,
+    not_measured,
+    object_paths,
+)
 from mlgo.host.linked import LinkedFile
 from mlgo.host.tasks.task import HEURISTIC
 from mlgo.policy.languages import advisor_in

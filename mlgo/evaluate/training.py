@@ -14,10 +14,16 @@ from mlgo.base.files import file_sha256
 from mlgo.base.seeding import sample
 from mlgo.corpus.store import Module, load_modules
 from mlgo.errors import PolicyError
-from mlgo.evaluate.candidates import CandidateEvaluator
+from mlgo.evaluate.baseline_modules import (
+    ScoredModule,
+    baseline_origin,
+    load_copies,
+    load_scored_modules,
+    with_questions,
+)
 from mlgo.evaluate.copies import Copies
-from mlgo.evaluate.memory import tree_key
-from mlgo.evaluate.scored import ScoredModule, baseline_origin, load_copies, load_scored_modules, with_questions
+from mlgo.evaluate.exploration import CandidateEvaluator
+from mlgo.evaluate.worker import tree_key
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain
 from mlgo.objects.measures import FAILED_REWARD, get_measure

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from mlgo.pool.messages import MOST
-from mlgo.pool.schedule import WorkerName
+from mlgo.pool.schedule import MOST, WorkerName
 
 MakeHandler = Callable[[], Callable[[Any], Any]]
 """Called once in each worker; returns the function that jobs go through. Must be picklable.

@@ -9,13 +9,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Pipe
 from pathlib import Path
+from typing import Any
 
 from mlgo.base.scratch import sweep_abandoned
-from mlgo.pool.backend import Answered, Backend, Event, Gone, MakeHandler, Message
+from mlgo.pool.backend import Answered, Backend, Event, Gone, MakeHandler, Message, Raised
 from mlgo.pool.cores import warn_without_affinity
 from mlgo.pool.schedule import WorkerName
 from mlgo.pool.worker import ANY_CORE, HELD_BACK, Cancel
@@ -89,7 +91,7 @@ class LocalBackend(Backend):
 
 
 @dataclass(frozen=True)
-class Place:
+class WorkerEnvironment:
     """What makes names and relative paths mean to a worker what they mean to those who send it jobs.
 
     Attributes:
@@ -103,7 +105,7 @@ class Place:
     folder: str
 
     @classmethod
-    def here(cls) -> "Place":
+    def here(cls) -> "WorkerEnvironment":
         """That of this process."""
         return cls(sys.executable, tuple(sys.path), str(Path.cwd()))
 
@@ -121,7 +123,9 @@ class LocalWorker:
         place: where it works; where this process does by default.
     """
 
-    def __init__(self, make_handler: bytes, *, core: int | None = ANY_CORE, place: Place | None = None) -> None:
+    def __init__(
+        self, make_handler: bytes, *, core: int | None = ANY_CORE, place: WorkerEnvironment | None = None
+    ) -> None:
         self._unsent = [make_handler]
         self._core, self._place = core, place
         self._process: subprocess.Popen[bytes] | None = None
@@ -186,3 +190,45 @@ class LocalWorker:
             self._process.kill()
             self._process.wait()
         self._theirs.close()
+
+
+class SerialBackend(Backend):
+    """Handlers that run one after another in this process, see `mlgo.pool.backend.Backend`.
+
+    A handler is made with the first job. What kills a worker kills the caller here, and a running job cannot be
+    cancelled.
+
+    Args:
+        make_handler: see `MakeHandler`.
+    """
+
+    most = 1
+
+    def __init__(self, make_handler: MakeHandler) -> None:
+        self._make_handler = make_handler
+        self._handlers: dict[WorkerName, Callable[[Any], Any]] = {}
+        self._sent: deque[tuple[WorkerName, int, Any]] = deque()
+
+    def send(self, worker: WorkerName, jobs: Message) -> None:
+        """Keep the jobs until somebody waits for them."""
+        self._sent += [(worker, ticket, job) for ticket, job in jobs]
+
+    def wait(self, timeout_s: float | None) -> Sequence[Event]:
+        """Do the next job."""
+        worker, ticket, job = self._sent.popleft()
+        try:
+            if worker not in self._handlers:
+                self._handlers[worker] = self._make_handler()
+            return [Answered(worker, {ticket: self._handlers[worker](job)})]
+        except Exception as error:
+            return [Answered(worker, {ticket: Raised(error)})]
+
+    def kill(self, worker: WorkerName) -> None:
+        """Drop a worker with what it holds."""
+        self._handlers.pop(worker, None)
+        self._sent = deque(one for one in self._sent if one[0] != worker)
+
+    def close(self) -> None:
+        """Drop all."""
+        self._handlers.clear()
+        self._sent.clear()

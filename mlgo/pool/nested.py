@@ -16,10 +16,9 @@ from mlgo.base.files import write_text
 from mlgo.errors import WorkerCrashed, WorkerError, WorkerOverdue, WorkerReleased
 from mlgo.pool.backend import Answered, Backend, Event, Gone, MakeHandler, Message
 from mlgo.pool.cluster import LOCAL_INSTEAD, Inbox, connect, disconnect, is_listening, on_this_machine
-from mlgo.pool.fair import TURN_S
-from mlgo.pool.local import Place
+from mlgo.pool.local import WorkerEnvironment
 from mlgo.pool.nesting import PROTOCOL, NestingWorker
-from mlgo.pool.schedule import WorkerName
+from mlgo.pool.schedule import TURN_S, WorkerName
 
 ADDRESS_FILE = Path("data/work/workers.address")
 """Where a nesting worker on a cluster of its own leaves the address of that; relative to the working folder."""
@@ -38,7 +37,7 @@ class NestedBackend(Backend):
     """Proxies of workers that a `NestingWorker` hosts, see `mlgo.pool.backend.Backend`.
 
     Its pool should have a worker on each core (``num_cores``), since a worker stays where its first job found it. Each
-    holds a second message, so that an experiment whose turn it is goes on without a gap, see `mlgo.pool.fair`.
+    holds a second message, so that an experiment whose turn it is goes on without a gap, see `mlgo.pool.schedule`.
 
     Attributes:
         num_cores: of the nesting worker.
@@ -56,7 +55,11 @@ class NestedBackend(Backend):
     depth = 2
 
     def __init__(self, address: str, make_handler: MakeHandler, deadline_s: float | None = None) -> None:
-        self._make_handler, self._place, self._deadline_s = pickle.dumps(make_handler), Place.here(), deadline_s
+        self._make_handler, self._place, self._deadline_s = (
+            pickle.dumps(make_handler),
+            WorkerEnvironment.here(),
+            deadline_s,
+        )
         self._nesting = NestingProxy(address)
         self._experiment = uuid.uuid4().hex[:12]
         self._workers: set[WorkerName] = set()

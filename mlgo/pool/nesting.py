@@ -17,8 +17,8 @@ from mlgo.base.scratch import sweep_abandoned
 from mlgo.errors import UnknownWorker, WorkerCrashed, WorkerError, WorkerNotMade, WorkerOverdue, WorkerReleased
 from mlgo.pool.backend import MakeHandler, NotMade, Raised
 from mlgo.pool.cores import reserve_core, warn_without_affinity
-from mlgo.pool.fair import TURN_S, FairShare
-from mlgo.pool.local import LocalWorker, Place
+from mlgo.pool.local import LocalWorker, WorkerEnvironment
+from mlgo.pool.schedule import TURN_S, FairShare
 from mlgo.pool.worker import Cancel
 
 PROTOCOL = 3
@@ -64,7 +64,7 @@ class _Hosted:
 
     worker_id: str
     make_handler: bytes
-    place: Place | None
+    place: WorkerEnvironment | None
     experiment: str
     core: _Core | None = None
     worker: LocalWorker | None = None
@@ -84,7 +84,7 @@ class NestingWorker:
     the one with the fewest calls outstanding. Of all calls on a core only ``at_once`` run: one, unless they wait more
     than they compute. A second one on the same core would delay the first without doing more, would need the memory of
     a second compiler, and deadlines would come to depend on who else is at work. Calls to one worker are done in their
-    order; among workers the experiment whose turn it is comes first (`mlgo.pool.fair`).
+    order; among workers the experiment whose turn it is comes first (`mlgo.pool.schedule`).
 
     Args:
         num_cores: for hosted workers.
@@ -109,7 +109,12 @@ class NestingWorker:
         self._closed, self._ended = False, asyncio.Event()
 
     async def join(
-        self, experiment: str, protocol: int, place: Place, about: dict[str, Any], alive: Sequence[Awaitable[Any]]
+        self,
+        experiment: str,
+        protocol: int,
+        place: WorkerEnvironment,
+        about: dict[str, Any],
+        alive: Sequence[Awaitable[Any]],
     ) -> int:
         """Take in an experiment, and release its workers when it has died.
 
@@ -171,7 +176,11 @@ class NestingWorker:
             await self.release(hosted.worker_id)
 
     async def create(
-        self, worker_id: str, make_handler: MakeHandler | bytes, place: Place | None = None, experiment: str = ""
+        self,
+        worker_id: str,
+        make_handler: MakeHandler | bytes,
+        place: WorkerEnvironment | None = None,
+        experiment: str = "",
     ) -> None:
         """Host one more worker; its process starts with its first call.
 

@@ -5,12 +5,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from mlgo.base.closing import Closing
-from mlgo.pool.backend import Answered, Backend, Gone, Raised
-from mlgo.pool.messages import AT_ONCE_S, message_size, next_wanted
-from mlgo.pool.schedule import Hint, Schedule, Task, WorkerName
+from mlgo.base.config import WorkersConfig
+from mlgo.pool.backend import Answered, Backend, Gone, MakeHandler, Raised
+from mlgo.pool.local import LocalBackend, SerialBackend
+from mlgo.pool.schedule import AT_ONCE_S, Hint, Schedule, Task, WorkerName, message_size, next_wanted
 
 JobType = TypeVar("JobType")
 ResultType = TypeVar("ResultType")
@@ -313,3 +314,36 @@ def _culprit(sent: _Sent[JobType]) -> Task[JobType] | None:
 def _tasks(messages: Iterable[_Sent[JobType]]) -> Iterator[Task[JobType]]:
     for sent in messages:
         yield from sent.values()
+
+
+def open_pool(
+    config: WorkersConfig, num_workers: int, make_handler: MakeHandler, *, deadline_s: float | None = None
+) -> Pool[Any, Any]:
+    """Open the pool that the configuration names.
+
+    Args:
+        config: where workers run.
+        num_workers: how many, unless the configuration says.
+        make_handler: see `MakeHandler`.
+        deadline_s: time that a job may take.
+
+    Raises:
+        WorkerError: there are no such workers.
+    """
+    wanted = config.num_workers or num_workers
+    backend: Backend
+    if config.kind == "serial":
+        backend, wanted = SerialBackend(make_handler), 1
+    elif config.kind == "ray":
+        from mlgo.pool.ray_backend import RayBackend  # Ray is an extra
+
+        backend = RayBackend(make_handler, config)
+        wanted = config.num_workers or backend.num_cpus
+    elif config.kind == "nested":
+        from mlgo.pool.nested import NestedBackend
+
+        backend = NestedBackend(config.address, make_handler, deadline_s)
+        return Pool(backend, config.num_workers or backend.num_cores, retries=config.retries)
+    else:
+        backend = LocalBackend(make_handler)
+    return Pool(backend, wanted, retries=config.retries, deadline_s=deadline_s)

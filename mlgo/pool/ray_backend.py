@@ -21,8 +21,7 @@ from mlgo.pool.cluster import (
     on_this_machine,
     versions,
 )
-from mlgo.pool.file_cache import pack
-from mlgo.pool.ray_worker import FileSource, RayWorker
+from mlgo.pool.ray_worker import FileSource, RayWorker, pack
 from mlgo.pool.schedule import WorkerName
 
 _END_TIMEOUT_S = 5.0

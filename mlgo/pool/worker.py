@@ -20,7 +20,7 @@ from mlgo.errors import WorkerError
 from mlgo.host.process import die_with_parent
 from mlgo.pool.backend import MakeHandler, Message, NotMade, Raised
 from mlgo.pool.cores import claim_core
-from mlgo.pool.messages import AT_ONCE_S
+from mlgo.pool.schedule import AT_ONCE_S
 
 Answer = tuple[dict[int, Any], list[int]]
 """Results by ticket, and tickets of jobs that were left."""

@@ -12,7 +12,7 @@ import yaml
 
 from mlgo.base.config import load_config
 from mlgo.evaluate import CompileHost, CompileJob
-from mlgo.evaluate.memory import tree_key
+from mlgo.evaluate.worker import tree_key
 from mlgo.host.tasks.advisors import ConstantAdvisor
 from mlgo.host.tasks.evict import FIRST_LEGAL, LIGHTEST
 from mlgo.host.tasks.task import get_task

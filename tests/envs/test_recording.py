@@ -12,8 +12,7 @@ from gymnasium.error import ResetNeeded
 from mlgo.base.artifacts import read_provenance, read_table, write_table
 from mlgo.base.seeding import generator
 from mlgo.envs import recording
-from mlgo.envs.recorded import RecordedEnv, first_difference
-from mlgo.envs.recording import RecordEpisodes
+from mlgo.envs.recording import RecordedEnv, RecordEpisodes, first_difference
 from mlgo.envs.vector import VectorObservation
 from mlgo.errors import ArtifactError, ConfigError, ToolchainError
 from tests.conftest import SAMPLE, almost

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from mlgo.envs import compile_environments
+from mlgo.envs import compile_environments, environment_id
 from mlgo.envs.modules import sample_files
-from mlgo.envs.registration import environment_id
 from mlgo.errors import CorpusError
 from tests.conftest import REPOSITORY
 

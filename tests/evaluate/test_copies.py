@@ -9,10 +9,10 @@ from mlgo.corpus.store import Module
 from mlgo.errors import ArtifactError
 from mlgo.evaluate import CompileHost, CompileJob
 from mlgo.evaluate.baseline import Scoring, score_references
+from mlgo.evaluate.baseline_modules import load_copies
 from mlgo.evaluate.copies import Copies
-from mlgo.evaluate.memory import tree_key
-from mlgo.evaluate.scored import load_copies
 from mlgo.evaluate.training import needed_copies
+from mlgo.evaluate.worker import tree_key
 from mlgo.host.session import compile_plain
 from mlgo.host.tasks.advisors import ConstantAdvisor
 from mlgo.host.tasks.task import get_task

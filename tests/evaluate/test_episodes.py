@@ -6,8 +6,7 @@ from functools import partial
 import numpy as np
 
 from mlgo.evaluate import CompileHost, CompileJob
-from mlgo.evaluate.episodes import compile_episodes, episode
-from mlgo.evaluate.inlined import InlinedReader
+from mlgo.evaluate.episodes import InlinedReader, compile_episodes, episode
 from mlgo.policy.exploring import ExploringAdvisor
 from mlgo.pool.trees import ReplayStore, TreeKey
 from tests.evaluate.test_memory import SETTINGS, TASK, module, never, policies  # noqa: F401

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mlgo.corpus.store import Module
+from mlgo.evaluate.baseline_modules import ScoredModule
 from mlgo.evaluate.exploration import exploring_jobs
-from mlgo.evaluate.scored import ScoredModule
 from mlgo.policy.exploring import ExploringAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture

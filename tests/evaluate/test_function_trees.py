@@ -9,9 +9,9 @@ from mlgo.base.seeding import generator
 from mlgo.corpus.store import Module
 from mlgo.errors import ReplayMismatch
 from mlgo.evaluate import CompileHost, CompileJob
-from mlgo.evaluate.candidates import CandidateEvaluator
-from mlgo.evaluate.memory import tree_key
-from mlgo.evaluate.scored import ScoredModule
+from mlgo.evaluate.baseline_modules import ScoredModule
+from mlgo.evaluate.exploration import CandidateEvaluator
+from mlgo.evaluate.worker import tree_key
 from mlgo.host.known import KnownPath
 from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor, RecordedAdvisor

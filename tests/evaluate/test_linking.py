@@ -10,8 +10,7 @@ from mlgo.corpus.build import program_of_all
 from mlgo.corpus.seen import SeenBodies, kinds_by_name, project_bodies, seen_table
 from mlgo.corpus.store import Module, Program
 from mlgo.evaluate import CompileHost, CompileJob
-from mlgo.evaluate.linking import Linking, measure_projects, object_paths
-from mlgo.evaluate.shipped import bytes_by_kind, measure_programs
+from mlgo.evaluate.shipped import Linking, bytes_by_kind, measure_programs, measure_projects, object_paths
 from mlgo.host.session import compile_plain
 from mlgo.host.toolchain import find_linker
 from mlgo.objects.placed import Placed

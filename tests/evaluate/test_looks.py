@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mlgo.errors import ArtifactError, ConfigError
-from mlgo.evaluate.looks import Look, look_of, write_look
+from mlgo.evaluate.sealed_log import Look, look_of, write_look
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy

@@ -12,7 +12,7 @@ from mlgo.base.types import TensorSpec
 from mlgo.errors import ReplayMismatch
 from mlgo.evaluate import CompileHost, CompileJob
 from mlgo.evaluate.copies import Copies
-from mlgo.evaluate.memory import TreeMemory, tree_key
+from mlgo.evaluate.worker import TreeMemory, tree_key
 from mlgo.host.known import KnownContext, KnownPath
 from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor

@@ -7,8 +7,8 @@ from mlgo.base.artifacts import read_table, schema_of_trace, write_table
 from mlgo.corpus.store import Module
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.baseline import Scoring, score_references
-from mlgo.evaluate.candidates import CandidateEvaluator
-from mlgo.evaluate.scored import ScoredModule
+from mlgo.evaluate.baseline_modules import ScoredModule
+from mlgo.evaluate.exploration import CandidateEvaluator
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Quirks

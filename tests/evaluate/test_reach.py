@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mlgo.evaluate.reach import Reach, saved, sizes_of
+from mlgo.evaluate.search import AffectedFunctions, saved, sizes_of
 from mlgo.host.session import Credit
 
 MAIN, F, G, H = 1, 2, 3, 4
@@ -15,7 +15,7 @@ def credit(calls, sizes=(0.0, 0.0, 0.0, 0.0)):
 
 
 def test_caller_callee_and_what_the_callee_calls():
-    reach = Reach(credit([(MAIN, F), (F, G), (G, H)]), np.array([0, 0, 0]))
+    reach = AffectedFunctions(credit([(MAIN, F), (F, G), (G, H)]), np.array([0, 0, 0]))
     assert reach.of([0]) == {MAIN, F, G}
     assert reach.of([1]) == {F, G, H}
     assert reach.of([2]) == {G, H}
@@ -23,14 +23,14 @@ def test_caller_callee_and_what_the_callee_calls():
 
 
 def test_what_the_caller_was_inlined_into():
-    reach = Reach(credit([(G, H), (F, G), (MAIN, F)]), np.array([0, 1, 1]))
+    reach = AffectedFunctions(credit([(G, H), (F, G), (MAIN, F)]), np.array([0, 1, 1]))
     assert reach.of([0]) == {G, H, F, MAIN}
-    unlike = Reach(credit([(G, H), (F, G), (MAIN, F)]), np.array([0, 0, 1]))
+    unlike = AffectedFunctions(credit([(G, H), (F, G), (MAIN, F)]), np.array([0, 0, 1]))
     assert unlike.of([0]) == {G, H}
 
 
 def test_functions_that_call_each_other():
-    reach = Reach(credit([(F, G), (G, F)]), np.array([1, 1]))
+    reach = AffectedFunctions(credit([(F, G), (G, F)]), np.array([1, 1]))
     assert reach.of([0]) == {F, G}
 
 

@@ -7,8 +7,7 @@ import numpy as np
 
 from mlgo.corpus.store import Module
 from mlgo.evaluate import CompileHost, CompileJob
-from mlgo.evaluate.episodes import compile_episodes, episode
-from mlgo.evaluate.remembered import best_of_each, best_remembered, episodes_hash
+from mlgo.evaluate.episodes import best_of_each, best_remembered, compile_episodes, episode, episodes_hash
 from mlgo.host.tasks.advisors import ConstantAdvisor
 from mlgo.pool.trees import ReplayStore, TreeKey
 from tests.evaluate.test_episodes import jobs

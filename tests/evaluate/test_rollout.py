@@ -13,11 +13,11 @@ from mlgo.corpus.store import Module
 from mlgo.errors import MlgoError, PolicyError, TrainingError
 from mlgo.evaluate import CompileHost, CompileJob, CompileOutcome, check_failures
 from mlgo.evaluate.baseline import Scoring, score_references, self_test_failures
-from mlgo.evaluate.candidates import CandidateEvaluator
+from mlgo.evaluate.baseline_modules import ScoredModule, baselines, with_questions
 from mlgo.evaluate.episodes import Episode
 from mlgo.evaluate.evaluation import evaluate_policy
-from mlgo.evaluate.quarantine import Quarantine
-from mlgo.evaluate.scored import ScoredModule, baselines, with_questions
+from mlgo.evaluate.exploration import CandidateEvaluator
+from mlgo.evaluate.failures import Quarantine
 from mlgo.evaluate.training import validation_rewards
 from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor

@@ -7,10 +7,10 @@ import numpy as np
 from mlgo.base.seeding import generator
 from mlgo.corpus.store import Module
 from mlgo.evaluate import CompileHost
+from mlgo.evaluate.baseline_modules import ScoredModule
 from mlgo.evaluate.episodes import episode
-from mlgo.evaluate.quarantine import Quarantine
-from mlgo.evaluate.sampling import sample_episodes
-from mlgo.evaluate.scored import ScoredModule
+from mlgo.evaluate.exploration import sample_episodes
+from mlgo.evaluate.failures import Quarantine
 from mlgo.policy.network import logits
 from tests.evaluate.test_memory import SETTINGS, TASK, module, never, policies  # noqa: F401
 from tests.fakes.scores import scores

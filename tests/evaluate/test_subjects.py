@@ -6,7 +6,7 @@ from mlgo.base.artifacts import PROGRAMS_OF_CORPUS, PROGRAMS_OF_PROJECT, PROJECT
 from mlgo.corpus.build import program_of_all
 from mlgo.errors import CorpusError
 from mlgo.evaluate.shipped import Shipped
-from mlgo.evaluate.subjects import corpus_projects, evaluate_subjects, one_project
+from mlgo.evaluate.targets import corpus_projects, evaluate_subjects, one_project
 from mlgo.objects.measures import MEASURES
 from tests.corpus.test_assemble import PROJECTS, corpus, projects
 

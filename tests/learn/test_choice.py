@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mlgo.errors import TrainingError
-from mlgo.evaluate.quarantine import Quarantine
+from mlgo.evaluate.failures import Quarantine
 from mlgo.jit.choices.columns import columns_for
 from mlgo.jit.choices.compiler import Candidates, Compiled, Failed
 from mlgo.jit.choices.env import ChoiceEnv

@@ -9,8 +9,8 @@ import pytest
 from mlgo.base.config import load_config
 from mlgo.corpus.store import Module
 from mlgo.errors import ArtifactError, NothingCompiled, TrainingError
-from mlgo.evaluate.inlined import Inlined
-from mlgo.evaluate.scored import ScoredModule
+from mlgo.evaluate.baseline_modules import ScoredModule
+from mlgo.evaluate.episodes import Inlined
 from mlgo.host.session import Credit
 from mlgo.learn.bc import CloneData
 from mlgo.learn.checkpoint import load_state, save_state
@@ -217,7 +217,7 @@ from mlgo.learn.marginal import CompileFile, EquationFile, Evidence, fit_costs, 
 from mlgo.learn.marginal.costs import as_costs, as_policy
 from mlgo.learn.marginal.fit import _CostNetwork
 from mlgo.policy.network import Architecture, logits
-from mlgo.evaluate.inlined import Inlined
+from mlgo.evaluate.episodes import Inlined
 from mlgo.base.seeding import generator
 
 whole_config = load_config(Path("config/config.yaml"))

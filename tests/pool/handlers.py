@@ -9,7 +9,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from mlgo.evaluate.handler import MakeCompiler
+from mlgo.evaluate.worker import CompileWorkerSpec
 
 
 def make_square():
@@ -82,7 +82,7 @@ def make_holder(toolchain, settings):
 
 
 def _holder(toolchain, settings):
-    MakeCompiler(toolchain, "inline-size", settings)()
+    CompileWorkerSpec(toolchain, "inline-size", settings)()
 
     def look(job):
         resident = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -15,9 +15,9 @@ from mlgo.base.files import file_sha256
 from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.store import Module
 from mlgo.evaluate import CompileHost
-from mlgo.evaluate.candidates import CandidateEvaluator
-from mlgo.evaluate.memory import tree_key
-from mlgo.evaluate.scored import ScoredModule
+from mlgo.evaluate.baseline_modules import ScoredModule
+from mlgo.evaluate.exploration import CandidateEvaluator
+from mlgo.evaluate.worker import tree_key
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import find_toolchain

@@ -1,6 +1,6 @@
 """Whose jobs go first: numbers worked out by hand."""
 
-from mlgo.pool.fair import FairShare
+from mlgo.pool.schedule import FairShare
 
 
 def test_a_turn_lasts_until_nothing_is_asked_for():

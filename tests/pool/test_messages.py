@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mlgo.pool import LocalBackend, Pool, WorkerLost
 from mlgo.pool.backend import Raised
-from mlgo.pool.messages import MOST, message_size, next_wanted
+from mlgo.pool.schedule import MOST, message_size, next_wanted
 from mlgo.pool.worker import Runner
 from tests.pool.handlers import make_misbehaving, make_square
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mlgo.errors import UnknownWorker, WorkerCrashed, WorkerError, WorkerNotMade, WorkerOverdue, WorkerReleased
-from mlgo.pool.local import Place
+from mlgo.pool.local import WorkerEnvironment
 from mlgo.pool.nesting import PROTOCOL, NestingWorker
 from tests.conftest import WITHIN_S, wait_for
 from tests.pool.handlers import make_misbehaving, make_square
@@ -162,7 +162,7 @@ def test_the_workers_of_an_experiment_that_ends_are_released(leaves_nothing):
             await asyncio.sleep(0.2)
             raise OSError("its owner has died")
 
-        assert nesting.join("one", PROTOCOL, Place.here(), {"process": 1}, [gone()]) == 1
+        assert nesting.join("one", PROTOCOL, WorkerEnvironment.here(), {"process": 1}, [gone()]) == 1
         nesting.create("a", make_misbehaving, None, "one")
         nesting.create("b", make_misbehaving, None, "other")
         ended = nesting.submit_one("a", "sleep")
@@ -171,14 +171,14 @@ def test_the_workers_of_an_experiment_that_ends_are_released(leaves_nothing):
         assert nesting.call("b", 3, LONG_S) == 9
         assert [one["workers"] for one in nesting.status()["experiments"]] == [1]
         with pytest.raises(WorkerError, match="of another version of mlgo"):
-            nesting.join("two", PROTOCOL - 1, Place.here(), {}, [])
+            nesting.join("two", PROTOCOL - 1, WorkerEnvironment.here(), {}, [])
         with pytest.raises(WorkerError, match="/nowhere, which the experiment uses, is not on the workers' machine"):
-            nesting.join("two", PROTOCOL, Place(sys.executable, (), "/nowhere"), {}, [])
+            nesting.join("two", PROTOCOL, WorkerEnvironment(sys.executable, (), "/nowhere"), {}, [])
 
 
 def test_calls_of_an_experiment_are_done_in_the_order_of_their_numbers(nesting):
     """Ray delivers them in any order."""
-    nesting.join("one", PROTOCOL, Place.here(), {}, [asyncio.Event().wait()])
+    nesting.join("one", PROTOCOL, WorkerEnvironment.here(), {}, [asyncio.Event().wait()])
 
     def ask(number, method, *args):
         work = nesting.worker.in_order("one", number, method, *args)

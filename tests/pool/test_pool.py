@@ -8,7 +8,7 @@ import pytest
 
 from mlgo.base.config import LOCAL_WORKERS
 from mlgo.pool import Hint, LocalBackend, Pool, WorkerLost, open_pool
-from mlgo.pool.serial import SerialBackend
+from mlgo.pool.local import SerialBackend
 from tests.conftest import all_end
 from tests.pool.handlers import (
     Cancellable,

@@ -229,7 +229,7 @@ def test_another_version_on_a_node_is_named():
 
 
 def test_a_file_that_is_the_same_is_not_copied(tmp_path):
-    from mlgo.pool.file_cache import FileCache, FileStamp, pack, unpack
+    from mlgo.pool.ray_worker import FileCache, FileStamp, pack, unpack
 
     file = tmp_path / "file"
     file.write_text("content")

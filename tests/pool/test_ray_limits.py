@@ -10,7 +10,7 @@ from mlgo.base.config import LOCAL_WORKERS
 from mlgo.base.files import file_sha256
 from mlgo.errors import WorkerError
 from mlgo.evaluate import CompileHost, CompileJob
-from mlgo.evaluate.memory import tree_key
+from mlgo.evaluate.worker import tree_key
 from mlgo.host.tasks.advisors import EchoAdvisor
 from mlgo.host.tasks.task import get_task
 from mlgo.pool import Pool, open_pool

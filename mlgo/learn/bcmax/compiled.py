@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlgo.evaluate import CompileJob
-from mlgo.evaluate.scored import ScoredModule, baselines
+from mlgo.evaluate.baseline_modules import ScoredModule, baselines
 from mlgo.host.tasks.task import Advisor
 from mlgo.learn.bcmax.best import Trajectory, trajectories
 from mlgo.learn.context import Training

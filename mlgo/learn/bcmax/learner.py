@@ -11,8 +11,8 @@ from mlgo.base.files import file_sha256
 from mlgo.base.problems import Kind
 from mlgo.base.seeding import generator, sample
 from mlgo.errors import ConfigError
-from mlgo.evaluate.remembered import best_of_each, episodes_hash
-from mlgo.evaluate.scored import baselines
+from mlgo.evaluate.baseline_modules import baselines
+from mlgo.evaluate.episodes import best_of_each, episodes_hash
 from mlgo.host.tasks.task import get_task
 from mlgo.learn.base import Trained
 from mlgo.learn.bc.loop import CloneData

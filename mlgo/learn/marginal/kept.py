@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mlgo.evaluate.inlined import Inlined
+from mlgo.evaluate.episodes import Inlined
 from mlgo.host.session import Credit
 from mlgo.objects.measures import relative_reward
 

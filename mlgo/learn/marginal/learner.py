@@ -10,8 +10,8 @@ from mlgo.base.config import PolicyConfig
 from mlgo.base.files import file_sha256
 from mlgo.base.problems import Kind
 from mlgo.errors import PolicyError
+from mlgo.evaluate.episodes import InlinedReader
 from mlgo.evaluate.exploration import exploring_jobs
-from mlgo.evaluate.inlined import InlinedReader
 from mlgo.evaluate.training import load_start
 from mlgo.host.actions import Binary
 from mlgo.host.tasks.task import get_task

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.base.seeding import generator
-from mlgo.evaluate.inlined import Inlined
-from mlgo.evaluate.scored import ScoredModule, baselines
+from mlgo.evaluate.baseline_modules import ScoredModule, baselines
+from mlgo.evaluate.episodes import Inlined
 from mlgo.host.actions import Binary
 from mlgo.learn.bc import CloneData, clone
 from mlgo.learn.bc.config import BCConfig

@@ -6,7 +6,7 @@ import pytest
 from mlgo.deploy.export.form import asked_features
 from mlgo.errors import ConfigError, PolicyError
 from mlgo.evaluate import CompileHost, CompileJob
-from mlgo.evaluate.memory import tree_key
+from mlgo.evaluate.worker import tree_key
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.sending import seen_by
 from mlgo.host.tasks.task import get_task

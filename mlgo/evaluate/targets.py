@@ -41,7 +41,7 @@ _TABLES = {"results": RESULTS, "shipped": SHIPPED_SIZES, "search": SEARCH_COURSE
 
 
 @dataclass(frozen=True)
-class Subject:
+class EvaluationTarget:
     """A project on which a policy is tried.
 
     Attributes:
@@ -79,7 +79,7 @@ class Subject:
         return content_hash([{one.key: one.sha256 for one in every}, [program.row for program in self.programs]])
 
 
-def one_project(path: Path, bitcode_dir: Path) -> Subject:
+def one_project(path: Path, bitcode_dir: Path) -> EvaluationTarget:
     """A project by itself.
 
     Args:
@@ -97,10 +97,10 @@ def one_project(path: Path, bitcode_dir: Path) -> Subject:
         table, programs = folder / CAPTURED_NAME, folder / PROGRAMS_NAME
     modules, files = unpack_project(table, bitcode_dir)
     linked = project_programs(read_table(programs, PROGRAMS_OF_PROJECT).to_pylist(), modules)
-    return Subject(modules[0].project, table, modules, linked, lambda: files)
+    return EvaluationTarget(modules[0].project, table, modules, linked, lambda: files)
 
 
-def merged_programs(subject: Subject, tools: Tools, bitcode_dir: Path) -> Subject:
+def merged_programs(subject: EvaluationTarget, tools: Tools, bitcode_dir: Path) -> EvaluationTarget:
     """The project with its linked files merged into modules, see `whole_programs`.
 
     Args:
@@ -121,7 +121,9 @@ def merged_programs(subject: Subject, tools: Tools, bitcode_dir: Path) -> Subjec
     return replace(subject, modules=modules, programs=project_programs(programs, modules), unpack=lambda: files)
 
 
-def corpus_projects(corpus_dir: Path, bitcode_dir: Path, split: str | None, project: str | None) -> list[Subject]:
+def corpus_projects(
+    corpus_dir: Path, bitcode_dir: Path, split: str | None, project: str | None
+) -> list[EvaluationTarget]:
     """Projects of a corpus, in manifest order, with their modules as the manifest lists them.
 
     Args:
@@ -148,13 +150,13 @@ def corpus_projects(corpus_dir: Path, bitcode_dir: Path, split: str | None, proj
     for name, members in modules.items():
         linked = programs.get(name, [])
         unpack = partial(unpack_bitcode, corpus_dir, [*members, *other_modules(members, linked)], bitcode_dir)
-        subjects.append(Subject(name, corpus_dir / "projects" / f"{name}.parquet", members, linked, unpack))
+        subjects.append(EvaluationTarget(name, corpus_dir / "projects" / f"{name}.parquet", members, linked, unpack))
     return subjects
 
 
 def evaluate_subjects(
-    subjects: Sequence[Subject],
-    evaluate: Callable[[Subject], Shipped],
+    subjects: Sequence[EvaluationTarget],
+    evaluate: Callable[[EvaluationTarget], Shipped],
     folder: Path,
     origin: Mapping[str, Any],
     say: Callable[[str], None] = lambda message: None,

@@ -1,0 +1,297 @@
+"""Compiles in a worker: answer from the response tree; otherwise compile and store the result."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mlgo.base.config import CompileConfig
+from mlgo.base.files import content_hash
+from mlgo.base.scratch import scratch_directory
+from mlgo.base.types import TensorSpec
+from mlgo.errors import CompileError, ReplayMismatch
+from mlgo.evaluate.copies import Copies
+from mlgo.evaluate.jobs import CompileJob, CompileOutcome
+from mlgo.host.execution import ProgramRunner
+from mlgo.host.log import Header
+from mlgo.host.process import kill_children
+from mlgo.host.session import CompileResult, compile_plain, compile_under_advice
+from mlgo.host.tasks.task import Guard, PureAdvisor, Task, get_task
+from mlgo.host.toolchain import Toolchain
+from mlgo.pool.trees import ReplayStore, ResponseTree, TreeKey, Walk
+
+
+def tree_key(toolchain: Toolchain, task: Task, settings: CompileConfig, copies: Copies | None = None) -> TreeKey:
+    """Key of the trees that compiles of this kind belong to."""
+    shares = [copies.sha256] if copies else []  # sizes by shares hold for these shares only
+    vocabulary = task.ir2vec(settings.ir2vec)
+    words = Path(vocabulary.name) if vocabulary else None
+    asking = task.flags(Path("BASE"), 1.0, with_default=settings.tell_heuristic, vocabulary=words)
+    options = [toolchain.name, *toolchain.back_end[1:], *asking, *shares]
+    return TreeKey(
+        toolchain.sha256,
+        toolchain.target,
+        task.name,
+        settings.optimization,
+        settings.size_stop_factor,
+        content_hash(options),
+    )
+
+
+@dataclass(frozen=True)
+class Recollection:
+    """What the trees of a module know of a job.
+
+    Attributes:
+        job: what is left to do, its first questions answered where they are known.
+        result: when nothing is left to do, see `ModuleTrees.result_of`.
+        observations: raw observations of the known questions of each context, if the job is to be recorded.
+    """
+
+    job: CompileJob
+    result: CompileResult | None = None
+    observations: tuple[bytes, ...] = ()
+
+
+class TreeMemory:
+    """Finds compiles in the trees and adds new ones to them.
+
+    Attributes:
+        store: the trees.
+
+    Args:
+        store: trees of the compiler and flags in use.
+        whole: whether `complete` gives all observations of a compile, also where the job did not ask for them.
+    """
+
+    def __init__(self, store: ReplayStore, *, whole: bool = False) -> None:
+        self.store = store
+        self._task, self._whole, self._can_keep = get_task(store.key.task), whole, True
+
+    def recall(self, job: CompileJob) -> Recollection:
+        """What the trees know of a job.
+
+        Nothing, for jobs whose advisor looks at more than the observation, or that ask for the default; nor once the
+        task has turned out to have continuous answers.
+        """
+        if not self._can_keep:
+            return Recollection(job)
+        if not (job.sha256 and isinstance(job.advisor, PureAdvisor)) or job.with_default or job.count_done:
+            return Recollection(job)
+        if job.object_path is not None:  # a tree holds results, not objects
+            return Recollection(job)
+        loaded = self.store.load(job.sha256)
+        if loaded is None:
+            return Recollection(replace(job, record=True))
+        header, trees = loaded
+        walks = trees.walk(job.advisor.decide_for(header))
+        result = trees.result_of(header, walks, job.record)
+        if result is not None and not job.with_credit and (trees.whole is not None or job.costs_only):
+            return Recollection(job, result)
+        guard = self._task.guard(header) if self._task.guard else None
+        if guard is not None:
+            pairs = zip(trees.by_context, walks, strict=True)
+            walks = [_without_illegal_end(header, tree, walk, guard) for tree, walk in pairs]
+        recorded: tuple[bytes, ...] = ()
+        if job.record or self._whole:
+            pairs = zip(trees.by_context, walks, strict=True)
+            recorded = tuple(tree.observations[walk.nodes].tobytes() for tree, walk in pairs)
+        known = trees.path_of(header, walks)
+        return Recollection(replace(job, record=True, known=known), observations=recorded)
+
+    def complete(self, found: Recollection, result: CompileResult) -> CompileResult:
+        """Put the known observations back into a compile, each where it belongs."""
+        if not found.observations or result.header is None:
+            return result
+        assert found.job.known is not None
+        new, parts, width = result.observations, [], result.header.payload_bytes
+        counts = [count for _, count in result.visits()]
+        for before, known, count in zip(found.observations, found.job.known.contexts, counts, strict=True):
+            num_bytes = (count - len(known.checks)) * width
+            parts += [before, new[:num_bytes]]
+            new = new[num_bytes:]
+        return replace(result, observations=b"".join(parts))
+
+    def keep(self, job: CompileJob, result: CompileResult) -> None:
+        """Add a compile to its module's trees; one with continuous answers is not kept.
+
+        Raises:
+            ReplayMismatch: it contradicts an earlier one; names the module and the question.
+        """
+        if not job.sha256 or not job.record or job.with_default or job.count_done:
+            return
+        header = result.header
+        if header is None or header.advice is None:
+            return
+        if not is_discrete(header.advice):
+            self._can_keep = False
+            return
+        self.store.insert(job.sha256, result, job.known)
+
+
+def _without_illegal_end(header: Header, tree: ResponseTree, walk: Walk, guard: Guard) -> Walk:
+    """Leave the last answer to the session if its guard would change it.
+
+    It is the only one that can be illegal: those before it are answers of compiles, as the compiler got them.
+    """
+    if walk.leaf is not None or not len(walk.nodes):
+        return walk
+    assert header.advice is not None
+    advice = walk.answers[-1].astype(header.advice.dtype).tobytes()
+    if guard.answer(tree.observations[walk.nodes[-1]].tobytes(), advice) == advice:
+        return walk
+    return Walk(walk.nodes[:-1], walk.answers[:-1], None)
+
+
+def is_discrete(advice: TensorSpec) -> bool:
+    """Whether answers can repeat at all, so that a tree of them is worth keeping; a priority in float32 hardly does."""
+    return advice.num_elements == 1 and advice.dtype.kind in "iu"
+
+
+@dataclass(frozen=True)
+class CompileWorkerSpec:
+    """How a worker becomes one that compiles; sent to it once.
+
+    Attributes:
+        toolchain: compiler to use.
+        task: decision problem.
+        settings: level, size stop and deadlines.
+        copies: what the modules' projects carry several times, so that sizes by shares are known.
+        trees: where policies are walked before anything is compiled; None compiles everything.
+        compiler_sha256: hash of the compiler, which machines that are not this one have to have as well.
+        runner: runs the programs that modules are; None where the score is of objects.
+        sends_back: whether trees and objects of this machine are lost for the driver unless outcomes carry them.
+    """
+
+    toolchain: Toolchain
+    task: str
+    settings: CompileConfig
+    copies: Copies | None = None
+    trees: ReplayStore | None = None
+    compiler_sha256: str = ""
+    runner: ProgramRunner | None = None
+    sends_back: bool = False
+
+    def moved_to(self, folder: Path, read: Callable[[Path], bytes | None]) -> "CompileWorkerSpec":
+        """The same for a machine that does not see the driver's files.
+
+        Args:
+            folder: on that machine, for this run.
+            read: gives the content of one of the driver's files, None where there is none.
+        """
+        trees = self.trees.moved_to(folder / "replay", read) if self.trees is not None else None
+        runner = self.runner and replace(self.runner, cache_dir=folder / "zig-cache")
+        return replace(self, trees=trees, runner=runner, sends_back=True)
+
+    def check(self) -> None:
+        """See that the compiler runs here, is the one that results are to come from, and that trees can be kept.
+
+        Raises:
+            ToolchainError: the compiler is missing, does not run, or is another; or what programs need is missing.
+            ArtifactError: the folder of the trees is not writable.
+        """
+        self.toolchain.check_hash(self.compiler_sha256)
+        if self.runner is not None:
+            self.runner.find_tools()
+        if self.trees is not None:
+            self.trees.check_writable()
+
+    def __call__(self) -> "CompileWorker":
+        """Get ready for jobs."""
+        return CompileWorker(self)
+
+
+class CompileWorker:
+    """One job after another, one outcome each; a failed compile is an outcome too.
+
+    Args:
+        how: compiler, settings and trees.
+    """
+
+    def __init__(self, how: CompileWorkerSpec) -> None:
+        self._how, self._task = how, get_task(how.task)
+        self._memory = TreeMemory(how.trees, whole=how.sends_back) if how.trees is not None else None
+
+    def __call__(self, job: CompileJob) -> CompileOutcome:
+        """Do a job.
+
+        Raises:
+            ReplayMismatch: the trees contradict the compiler; names the module and the remedy.
+            ArtifactError: the trees are damaged or cannot be written.
+        """
+        return self._done(job).read_for(job)
+
+    def _done(self, job: CompileJob) -> CompileOutcome:
+        if job.object_path is not None and self._how.sends_back:
+            return self._with_object(job)
+        if self._memory is None:
+            return self._compile(job)
+        found = self._memory.recall(job)
+        if found.result is not None:
+            return CompileOutcome(found.result, recalled=True)
+        outcome = self._compile(found.job)
+        if outcome.result is None:
+            return outcome
+        self._memory.keep(found.job, outcome.result)
+        num_known = found.job.known.num_questions if found.job.known is not None else 0
+        whole = self._memory.complete(found, outcome.result)
+        return replace(
+            outcome,
+            result=whole if job.record else replace(whole, observations=b""),
+            num_known=num_known,
+            learned=(job.sha256, whole) if self._how.sends_back and found.job.record else None,
+        )
+
+    def _with_object(self, job: CompileJob) -> CompileOutcome:
+        with scratch_directory() as folder:
+            assert job.object_path is not None
+            path = folder / "object.o"
+            outcome = self._compile(replace(job, object_path=path))
+            return replace(outcome, object_file=(job.object_path, path.read_bytes())) if path.exists() else outcome
+
+    def cancel(self) -> None:
+        """End the compiler that runs now; called on another thread."""
+        kill_children()
+
+    def _compile(self, job: CompileJob) -> CompileOutcome:
+        how = self._how
+        remark = self._task.done_remark if job.count_done else None
+        num_copies = how.copies.of(job.module) if how.copies else None
+        level = {"optimization": job.optimization} if job.optimization else {}
+        settings = how.settings.model_copy(update=level)
+        try:
+            if job.advisor is None:
+                return CompileOutcome(
+                    compile_plain(
+                        how.toolchain,
+                        job.bitcode,
+                        settings,
+                        task=self._task,
+                        remark=remark,
+                        object_path=job.object_path,
+                        num_copies=num_copies,
+                        runner=how.runner,
+                    )
+                )
+            return CompileOutcome(
+                compile_under_advice(
+                    how.toolchain,
+                    self._task,
+                    job.bitcode,
+                    job.advisor,
+                    settings,
+                    with_default=job.with_default,
+                    record=job.record,
+                    remark=remark,
+                    known=job.known,
+                    object_path=job.object_path,
+                    num_copies=num_copies,
+                    with_credit=job.with_credit,
+                    runner=how.runner,
+                )
+            )
+        except CompileError as error:
+            return CompileOutcome(None, error.kind, str(error))
+        except ReplayMismatch as error:
+            raise ReplayMismatch(
+                f"{job.module}: {error}; delete {job.sha256}.tree in data/work/replay, or see mlgo replay verify"
+            ) from error
