@@ -21,11 +21,7 @@ _DUPLICATE = "duplicate:"
 
 
 def read_sources(path: Path) -> list[Source]:
-    """What a project's table tells of its sources; bitcode is read a row group at a time, and not kept.
-
-    Raises:
-        ArtifactError: missing, or no such table.
-    """
+    """What a project's table tells of its sources; bitcode is read a row group at a time, and not kept."""
     return [without_bitcode(row) for row in table_rows(path, PROJECT, PROJECT.names)]
 
 
@@ -52,9 +48,6 @@ def assemble(projects: Mapping[str, Sequence[Source]], splits: Mapping[str, list
 
     Returns:
         Rows of ``artifacts.MODULES``, one per source, by split, project and path.
-
-    Raises:
-        CorpusError: no module is left in a split that names projects.
     """
     rows: list[tuple[str, Source]] = []
     seen: dict[str, str] = {}

@@ -59,12 +59,7 @@ class BuildLimits:
 
 
 def captured_project(project: str, recipe: Recipe, task: str, limits: BuildLimits) -> list[dict[str, Any]]:
-    """A captured project's rows, under the name that it has in the corpus; see `build_project`.
-
-    Raises:
-        ArtifactError: the folder holds no captured project.
-        CorpusError: it was captured for another task, or too many of its sources were left out.
-    """
+    """A captured project's rows, under the name that it has in the corpus; see `build_project`."""
     path = Path(str(recipe.captured), CAPTURED_NAME)
     made_for = read_provenance(path).get("task")
     if made_for != task:
@@ -101,10 +96,6 @@ def build_project(
 
     Returns:
         A row of ``artifacts.PROJECT`` per source, failed and left-out ones with their reason, sorted by path.
-
-    Raises:
-        PackageError: the sources cannot be had.
-        CorpusError: they cannot be used, or more of them fail than the limit allows.
     """
     with scratch_directory() as folder, source_folder(recipe, cache_dir, folder) as root:
         write_generated_files(recipe, root)
@@ -125,12 +116,7 @@ def build_project(
 
 @contextmanager
 def source_folder(recipe: Recipe, cache_dir: Path, folder: Path) -> Iterator[Path]:
-    """Sources of a recipe in a new folder under ``folder``, without its generated files.
-
-    Raises:
-        PackageError: they cannot be had.
-        CorpusError: they cannot be used.
-    """
+    """Sources of a recipe in a new folder under ``folder``, without its generated files."""
     if recipe.captured is not None or recipe.wheel is not None:
         raise CorpusError(f"{recipe.name} is a captured build; its sources are compiled by mlgo capture alone")
     if recipe.path is not None:
@@ -154,20 +140,12 @@ def _build_source(
 
 
 def columns_of(compiler: SourceCompiler, bitcode: Path) -> dict[str, Any]:
-    """Columns of ``artifacts.PROJECT`` that a source's unoptimized bitcode fills.
-
-    Raises:
-        CompileError: it cannot be read, or not be finished.
-    """
+    """Columns of ``artifacts.PROJECT`` that a source's unoptimized bitcode fills."""
     return columns_from(compiler, bitcode, ir_of(compiler, bitcode))
 
 
 def ir_of(compiler: SourceCompiler, bitcode: Path) -> bytes:
-    """Textual IR of bitcode.
-
-    Raises:
-        CompileError: it cannot be read.
-    """
+    """Textual IR of bitcode."""
     text = bitcode.with_suffix(".ll")
     try:
         compiler.print_ir(bitcode, text)
@@ -213,20 +191,12 @@ def _check_failures(project: str, built: list[dict[str, Any]], limits: BuildLimi
 
 
 def fetch_sources(recipe: Recipe, cache_dir: Path) -> Path:
-    """Return the verified source distribution of a recipe with version and sha256; see `fetch_package`.
-
-    Raises:
-        PackageError: not cached and not reachable, unknown to the index, or of another hash.
-    """
+    """Return the verified source distribution of a recipe with version and sha256; see `fetch_package`."""
     return fetch_package(Package(recipe.name, str(recipe.version), str(recipe.sha256), "sdist"), cache_dir)
 
 
 def unpack(archive: Path, folder: Path) -> Path:
-    """Unpack a source distribution and return the single folder in it.
-
-    Raises:
-        CorpusError: not an archive, unsafe content, or not exactly one folder.
-    """
+    """Unpack a source distribution and return the single folder in it."""
     try:
         if archive.name.endswith(".zip"):
             with zipfile.ZipFile(archive) as zipped:
@@ -248,11 +218,7 @@ def unpack(archive: Path, folder: Path) -> Path:
 
 
 def _extract_files(tar: tarfile.TarFile, folder: Path) -> None:
-    """Extract folders and ordinary files.
-
-    Raises:
-        ValueError: a member is of another kind, or outside the folder.
-    """
+    """Extract folders and ordinary files."""
     for member in tar:
         name = PurePosixPath(member.name)
         if name.is_absolute() or ".." in name.parts:
@@ -270,11 +236,7 @@ def _extract_files(tar: tarfile.TarFile, folder: Path) -> None:
 
 
 def copy_local(recipe: Recipe, folder: Path) -> Path:
-    """Copy a local project's sources, so that generated files never land among them.
-
-    Raises:
-        CorpusError: the folder is missing.
-    """
+    """Copy a local project's sources, so that generated files never land among them."""
     source = Path(str(recipe.path))
     if not source.is_dir():
         raise CorpusError(f"{recipe.name}: {source} is not a folder; run from the project's top folder")
@@ -292,9 +254,6 @@ def captured_programs(project: str, captured: Path, rows: Iterable[Mapping[str, 
     Returns:
         Rows of ``artifacts.PROGRAMS_OF_PROJECT``. Sources that are no modules, as they were skipped or sampled away,
         are among the foreign inputs.
-
-    Raises:
-        ArtifactError: there is no such table.
     """
     modules = _modules(rows)
     programs = read_table(captured / PROGRAMS_NAME, PROGRAMS_OF_PROJECT).to_pylist()

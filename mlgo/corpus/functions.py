@@ -54,34 +54,21 @@ _KEYS = np.random.default_rng(20_26).integers(0, 1 << 63, (2, SKETCH), np.uint64
 
 @dataclass(frozen=True)
 class FunctionBodies:
-    """All function bodies of a module.
+    """All function bodies of a module."""
 
-    Attributes:
-        module_hash: hash of the whole IR without the module's name, hexadecimal.
-        hashes: uint64 [num_functions], ascending.
-        sizes: int32 [num_functions], instructions of each body, in the order of ``hashes``.
-    """
-
-    module_hash: str
-    hashes: np.ndarray
-    sizes: np.ndarray
+    module_hash: str  # hash of the whole IR without the module's name, hexadecimal
+    hashes: np.ndarray  # uint64 [num_functions], ascending
+    sizes: np.ndarray  # int32 [num_functions], instructions of each body, in the order of `hashes`
 
 
 @dataclass(frozen=True)
 class Function:
-    """A function of a module.
+    """A function of a module."""
 
-    Attributes:
-        name: its symbol.
-        body: exact hash of its body, 64 bits.
-        size: instructions.
-        words: a number for each line, uint64 [num_lines].
-    """
-
-    name: str
-    body: int
-    size: int
-    words: np.ndarray
+    name: str  # its symbol
+    body: int  # exact hash of its body, 64 bits
+    size: int  # instructions
+    words: np.ndarray  # a number for each line, uint64 [num_lines]
 
 
 _LINE = np.dtype([("exact", "<u8"), ("word", "<u8"), ("instructions", "u1")])

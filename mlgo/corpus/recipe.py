@@ -120,11 +120,7 @@ class Recipe(_RecipePart):
 
     @property
     def expected(self) -> bytes:
-        """What the program prints that the sources make.
-
-        Raises:
-            CorpusError: nobody has written it down.
-        """
+        """What the program prints that the sources make."""
         path = Path(self.driver).with_suffix(".txt") if self.driver else Path(self.path or "") / EXPECTED
         try:
             return path.read_bytes()
@@ -144,9 +140,6 @@ def load_recipe(path: Path) -> Recipe:
 
     A recipe with ``base`` goes on from the recipe that this names: it has its sources, files and units, without those
     that bind to Python, and its own units besides.
-
-    Raises:
-        ConfigError: missing, not YAML, or not a recipe.
     """
     values = read_yaml(path)
     if isinstance(values, dict) and "base" in values:
@@ -176,11 +169,7 @@ def _based(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_generated_files(recipe: Recipe, root: Path) -> None:
-    """Create the recipe's generated files in a source folder, and Python's headers if its sources need them.
-
-    Raises:
-        CorpusError: a template, a file to copy, a driver, or Python's headers are missing.
-    """
+    """Create the recipe's generated files in a source folder, and Python's headers if its sources need them."""
     if recipe.python:
         _copy_python_headers(recipe.name, root / PYTHON_HEADERS)
     if recipe.driver is not None:
@@ -240,11 +229,7 @@ def fill_template(text: str, values: dict[str, str | int | bool | None]) -> str:
 
 
 def find_sources(recipe: Recipe, root: Path) -> list[tuple[SourceGroup, str]]:
-    """List a project's sources with their units, sorted by path.
-
-    Raises:
-        CorpusError: a glob matches nothing, or a source belongs to two units.
-    """
+    """List a project's sources with their units, sorted by path."""
     owner: dict[str, SourceGroup] = {}
     for unit in recipe.units:
         excluded = {path for pattern in unit.exclude for path in _glob(root, pattern)}

@@ -45,7 +45,6 @@ def project_bodies(
 
     Raises:
         CompileError: a module cannot be read.
-        ArtifactError: the table cannot be written.
     """
     content = content_hash([VERSION, [(module.project, module.name, module.sha256) for module in modules]])
     path = kept / f"{content}.parquet"
@@ -62,11 +61,7 @@ def project_bodies(
 def read_bodies(
     printer: Printer, modules: Iterable[tuple[Module, Path]], num_threads: int = 1
 ) -> Iterator[tuple[Module, list[Function]]]:
-    """Functions of modules, given with their bitcode.
-
-    Raises:
-        CompileError: a module cannot be read.
-    """
+    """Functions of modules, given with their bitcode."""
     reader = Reader()
     with scratch_directory() as folder, ThreadPoolExecutor(num_threads) as pool:
 
@@ -243,11 +238,7 @@ def kinds_by_name(seen: pa.Table) -> dict[str, dict[str, str]]:
 
 
 def load_kinds(corpus_dir: Path) -> dict[str, dict[str, str]]:
-    """The same of a corpus.
-
-    Raises:
-        ArtifactError: it has no such table.
-    """
+    """The same of a corpus."""
     return kinds_by_name(read_table(corpus_dir / SEEN_NAME, SEEN))
 
 

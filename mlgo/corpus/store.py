@@ -67,10 +67,6 @@ def load_modules(
         project: only this project.
         splits: only these splits.
         languages: only these languages.
-
-    Raises:
-        ArtifactError: no usable manifest.
-        CorpusError: a project or the code of a module is in more than one split.
     """
     table = read_table(corpus_dir / "modules.parquet", MODULES).filter(pc.field("skip_reason") == "")
     modules = [
@@ -117,10 +113,6 @@ def load_programs(
         corpus_dir: folder with ``modules.parquet`` and ``programs.parquet``.
         project: only this project.
         splits: only these splits.
-
-    Raises:
-        ArtifactError: no usable manifest.
-        CorpusError: a program is made of a module that the corpus does not hold.
     """
     wanted = None if splits is None else set(splits)
     rows = [
@@ -137,11 +129,7 @@ def load_programs(
 
 
 def bitcode_hashes(corpus_dir: Path) -> set[str]:
-    """Hashes of all bitcode that the corpus names: of its modules, and of the duplicates that programs are linked of.
-
-    Raises:
-        ArtifactError: no usable manifest.
-    """
+    """Hashes of all bitcode that the corpus names: of modules, and of duplicates that programs are linked of."""
     modules = read_table(corpus_dir / "modules.parquet", MODULES, columns=["bitcode_sha256"])
     hashes = set(modules["bitcode_sha256"].to_pylist())
     if (corpus_dir / PROGRAMS_NAME).exists():
@@ -151,11 +139,7 @@ def bitcode_hashes(corpus_dir: Path) -> set[str]:
 
 
 def _program(row: Mapping[str, Any], split: str, modules: Mapping[str, Module]) -> Program:
-    """A linked file with its modules, by their keys.
-
-    Raises:
-        CorpusError: one of them is not there.
-    """
+    """A linked file with its modules, by their keys."""
     names = dict.fromkeys(name for part in row["parts"] for name in part["modules"])
     missing = [name for name in names if f"{row['project']}/{name}" not in modules]
     if missing:
@@ -172,9 +156,6 @@ def project_programs(rows: Iterable[Mapping[str, Any]], modules: Iterable[Module
     Args:
         rows: of ``artifacts.PROGRAMS_OF_PROJECT``.
         modules: of the project, at least one.
-
-    Raises:
-        CorpusError: a program is made of a module that is not there.
     """
     by_key = {module.key: module for module in modules}
     split = next(iter(by_key.values())).split
@@ -190,10 +171,6 @@ def unpack_project(path: Path, bitcode_dir: Path) -> tuple[list[Module], dict[st
 
     Returns:
         Modules in the order of the table, and files by module key.
-
-    Raises:
-        ArtifactError: missing, or no such table.
-        CorpusError: it holds no module.
     """
     columns = ["project", "module", "language", "skip_reason", "bitcode"]
     modules, files = unpack_rows(table_rows(path, PROJECT, columns), "test", bitcode_dir)
@@ -208,12 +185,7 @@ def table_of(path: Path) -> Path:
 
 
 def unpack_corpus(corpus_dir: Path, bitcode_dir: Path, split: str) -> list[tuple[list[Module], dict[str, Path]]]:
-    """Modules of each project of a split, as its manifest lists them, and their files; see `unpack_project`.
-
-    Raises:
-        ArtifactError: no usable manifest or shard.
-        CorpusError: a shard does not hold what the manifest says.
-    """
+    """Modules of each project of a split, as its manifest lists them, and their files; see `unpack_project`."""
     projects: dict[str, list[Module]] = {}
     for module in load_modules(corpus_dir, splits=[split]):
         projects.setdefault(module.project, []).append(module)
@@ -237,23 +209,14 @@ def unpack_rows(
 
 
 def project_modules(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Names and files of a captured project's modules, in the order of its table; a few are in memory at a time.
-
-    Raises:
-        ArtifactError: missing, or no such table.
-    """
+    """Names and files of a captured project's modules, in the order of its table; a few are in memory at a time."""
     for row in table_rows(path, PROJECT, ["module", "skip_reason", "bitcode"]):
         if not row["skip_reason"] and row["bitcode"] is not None:
             yield row["module"], row["bitcode"]
 
 
 def corpus_modules(corpus_dir: Path, splits: Iterable[str] | None = None) -> Iterator[tuple[str, bytes]]:
-    """Keys and files of a corpus's modules, project by project; a few are in memory at a time.
-
-    Raises:
-        ArtifactError: no usable manifest or shard.
-        CorpusError: a project or the code of a module is in more than one split.
-    """
+    """Keys and files of a corpus's modules, project by project; a few are in memory at a time."""
     modules = load_modules(corpus_dir, splits=splits)
     keys = {one.key for one in modules}
     for project in dict.fromkeys(one.project for one in modules):
@@ -285,10 +248,6 @@ def unpack_bitcode(corpus_dir: Path, modules: Iterable[Module], bitcode_dir: Pat
 
     Returns:
         Path by module key.
-
-    Raises:
-        ArtifactError: a shard is missing or unreadable.
-        CorpusError: a shard does not hold what the manifest says.
     """
     modules = list(modules)
     paths = {module.key: bitcode_dir / f"{module.sha256}.bc" for module in modules}

@@ -30,16 +30,8 @@ def imported_modules(rows: Sequence[Row], programs: Sequence[Row], tools: Tools)
 
     What they import follows from pre-link compiles under the heuristic.
 
-    Args:
-        rows: of ``artifacts.PROJECT``.
-        programs: rows of ``artifacts.PROGRAMS_OF_PROJECT``.
-        tools: what compiles and links.
-
     Returns:
         Both tables with the new modules. Their names are those of linked file and source, with ``:`` between.
-
-    Raises:
-        ConfigError: the task's decisions are made in code generation, and its modules are optimized already.
     """
     task = tools.front_end.task
     if task is not None and task.in_code_generation:
@@ -145,9 +137,6 @@ def in_form(
         rows: of ``artifacts.PROJECT``; their modules are sources.
         programs: rows of ``artifacts.PROGRAMS_OF_PROJECT``.
         tools: what merges and imports.
-
-    Raises:
-        ConfigError: the task does not go with the form.
     """
     if form == "objects":
         return rows, programs

@@ -59,15 +59,10 @@ class Tools:
 
 @dataclass(frozen=True)
 class Sources:
-    """A project's modules as files.
+    """A project's modules as files."""
 
-    Attributes:
-        rows: of ``artifacts.PROJECT``, by name of the module; those with bitcode.
-        paths: file of each.
-    """
-
-    rows: Mapping[str, Row]
-    paths: Mapping[str, Path]
+    rows: Mapping[str, Row]  # of `artifacts.PROJECT`, by name of the module; those with bitcode
+    paths: Mapping[str, Path]  # file of each
 
     def named_as(self, name: str, members: Sequence[str]) -> Row:
         """Columns of a module that is made of others, without its code."""
@@ -95,12 +90,6 @@ def remade(
     rows: Sequence[Row], programs: Sequence[Row], tools: Tools, make: Callable[[LinkedFile], list[Row]]
 ) -> tuple[list[Row], list[Row]]:
     """Make the modules of each linked file anew.
-
-    Args:
-        rows: of ``artifacts.PROJECT``.
-        programs: rows of ``artifacts.PROGRAMS_OF_PROJECT``.
-        tools: for threads.
-        make: gives the new modules of a linked file in the order of linking, or raises `CompileError`.
 
     Returns:
         Both tables. Of the old modules those remain, without code, that were none before or that no linked file holds.
@@ -137,19 +126,8 @@ _LEVELS = (("-O0", "-Xclang", "-disable-llvm-passes"), ("-O0",))
 def merge(linker: Path, file: LinkedFile, paths: Mapping[str, Path], output: Path, timeout_s: float) -> frozenset[str]:
     """Merge what is bitcode among the modules of a linked file, before any optimization.
 
-    Args:
-        linker: what `toolchain.find_linker` gives.
-        file: what to link.
-        paths: bitcode, or an object that stands for it, by name of the module.
-        output: file for the module.
-        timeout_s: deadline.
-
     Returns:
         Names of the modules that the link takes: all but members of archives that nothing needs.
-
-    Raises:
-        LinkError: the linker refuses, or nothing is left of the bitcode.
-        CompileTimeout: it took too long.
     """
     with scratch_directory() as folder:
         arguments = ["--gc-sections", *MERGING, "--trace", *link_options(file, folder), *link_inputs(file, paths)]
@@ -172,11 +150,7 @@ def take_merged(linked: Path, output: Path) -> None:
 
 
 def stand_in(toolchain: Toolchain, module: Path, output: Path, settings: CompileConfig) -> None:
-    """Compile bitcode, without optimizing it, to an object with the same symbols.
-
-    Raises:
-        CompileError: it does not compile.
-    """
+    """Compile bitcode, without optimizing it, to an object with the same symbols."""
     for level in _LEVELS:
         command = [*toolchain.back_end, *level, "-x", "ir", str(module), "-c", "-o", str(output)]
         run = run_bounded(command, settings.compile_timeout_s, max_memory_bytes=int(settings.max_memory_gb * 1e9))
@@ -221,11 +195,6 @@ def partition_modules(
 
     A name that two groups share is one that both must keep: a function of one that the other calls, or a copy that both
     have. Merged, it may become internal.
-
-    Args:
-        names: of each module, names of functions and data that it defines or needs.
-        bodies: of each module, length of each function by hash of its body; copies in a group count once.
-        limit: of the length of a group. A longer module stays alone.
 
     Returns:
         Numbers of the modules of each group, ascending; groups by their first module.
@@ -311,11 +280,7 @@ def _merged_in(folder: Path, file: LinkedFile, sources: Sources, tools: Tools, p
 
 
 def _check_left(bitcode: Path, tools: Tools) -> None:
-    """Refuse a merged module of which nothing stays when it is optimized: all is internal, and nothing runs at start.
-
-    Raises:
-        CompileError: it does not compile, or nothing is left.
-    """
+    """Refuse a merged module that optimization leaves empty: all is internal, and nothing runs at start."""
     symbols = bitcode.with_suffix(".o")
     stand_in(tools.front_end.toolchain, bitcode, symbols, tools.front_end.settings)
     data = symbols.read_bytes()
@@ -385,9 +350,6 @@ def runnable_program(
 
     Returns:
         Both tables. The module's file holds what it prints and its bound, see mlgo/host/module_file.py.
-
-    Raises:
-        CorpusError: it cannot be merged or linked, or does not print what it should.
     """
     executable = [{**program, "kind": "program", "program": program["project"], "options": []} for program in programs]
     merged, linked = whole_programs(rows, executable, replace(tools, max_instructions=sys.maxsize))

@@ -35,21 +35,13 @@ _RESULT, _GRAPH, _ANSWERS = "result.json", "model.tflite", "answers.npy"
 
 @dataclass(frozen=True)
 class Converted:
-    """What is left of a SavedModel without TensorFlow.
+    """What is left of a SavedModel without TensorFlow."""
 
-    Attributes:
-        task: name of the problem that it decides.
-        features: its inputs but for `UNFED`.
-        graph: flatbuffer of TensorFlow Lite.
-        questions: drawn ones, by feature, [NUM_QUESTIONS, num_elements].
-        answers: of TensorFlow to them, int64 or float32 [NUM_QUESTIONS].
-    """
-
-    task: str
-    features: tuple[str, ...]
-    graph: bytes
-    questions: dict[str, np.ndarray]
-    answers: np.ndarray
+    task: str  # name of the problem that it decides
+    features: tuple[str, ...]  # its inputs but for `UNFED`
+    graph: bytes  # flatbuffer of TensorFlow Lite
+    questions: dict[str, np.ndarray]  # drawn ones, by feature, [NUM_QUESTIONS, num_elements]
+    answers: np.ndarray  # of TensorFlow to them, int64 or float32 [NUM_QUESTIONS]
 
 
 @dataclass(frozen=True)
@@ -59,17 +51,7 @@ class _Signature:
 
 
 def convert(saved_model: Path, task: str, folder: Path) -> None:
-    """Write into a folder what `read_converted` reads.
-
-    Args:
-        saved_model: folder of the model.
-        task: name of the problem; empty to deduce it from the model's output.
-        folder: for the files.
-
-    Raises:
-        ArtifactError: there is no SavedModel, or TensorFlow cannot read it.
-        PolicyError: it is not a model of the task, or TensorFlow Lite lacks what it needs.
-    """
+    """Write into a folder what `read_converted` reads."""
     tf = import_tensorflow()
     signature = _read_signature(tf, saved_model)
     problem = _problem_of(signature, task)
@@ -83,12 +65,7 @@ def convert(saved_model: Path, task: str, folder: Path) -> None:
 
 
 def read_converted(folder: Path) -> Converted:
-    """Read what `convert` has written.
-
-    Raises:
-        ArtifactError: it has not come to its end.
-        PolicyError: it refused the model.
-    """
+    """Read what `convert` has written."""
     result = read_json(folder / _RESULT)
     if "refused" in result:
         raise PolicyError(result["refused"])

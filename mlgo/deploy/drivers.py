@@ -70,9 +70,6 @@ class DriverChoice:
         Args:
             named: the policy: a folder, an installed one, or empty for the default.
             compiler: full path, or empty for that of the ziglang wheel.
-
-        Raises:
-            PolicyError: there is no such policy.
         """
         policy = find_policy(named) if named else default_policy()
         told = os.environ.get(DRIVER)  # by bin/mlgo, which looks there the next time
@@ -87,11 +84,7 @@ def drivers_folder() -> Path:
 
 
 def default_policy() -> Path:
-    """The policy that is used if nobody names one: that of the package ``mlgo-policies``, else the checkout's.
-
-    Raises:
-        PolicyError: none is installed.
-    """
+    """The policy that is used if nobody names one: that of the package ``mlgo-policies``, else the checkout's."""
     if (installed := _installed()) is not None:
         found: Path = installed.default()
         return found
@@ -102,11 +95,7 @@ def default_policy() -> Path:
 
 
 def find_policy(named: str) -> Path:
-    """Folder of a policy: a path, or the name of one in the package ``mlgo-policies``.
-
-    Raises:
-        PolicyError: neither.
-    """
+    """Folder of a policy: a path, or the name of one in the package ``mlgo-policies``."""
     if Path(named).is_dir():
         return Path(named)
     installed = _installed()
@@ -138,9 +127,6 @@ def make_driver(choice: DriverChoice, toolchain: Toolchain) -> Path:
         The program.
 
     Raises:
-        ArtifactError: no readable policy, or the folder for drivers cannot be written.
-        PolicyError: the policy does not fit what the compiler asks.
-        ToolchainError: the compiler does not offer the interactive channel.
         CompileError: the driver does not compile, or not in time.
     """
     place, began = choice.place, time.time_ns()
@@ -238,11 +224,7 @@ def _install(program: Path, place: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a driver's folder.
-
-    Raises:
-        ArtifactError: the folder cannot be written, or another process does not let go of it.
-    """
+    """Hold the lock of a driver's folder."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

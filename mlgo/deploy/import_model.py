@@ -27,26 +27,15 @@ _SLACK = 1e-4
 
 @dataclass(frozen=True)
 class ConversionCheck:
-    """A graph beside the model that it was made of.
+    """A graph beside the model that it was made of."""
 
-    Attributes:
-        questions: drawn ones, asked of both.
-        differing: of them, those with different answers.
-        distinct: different answers of the model.
-    """
-
-    questions: int
-    differing: int
-    distinct: int
+    questions: int  # drawn ones, asked of both
+    differing: int  # of them, those with different answers
+    distinct: int  # different answers of the model
 
 
 def check_importable(saved_model: Path) -> None:
-    """Refuse what cannot be imported at all, before anything long begins.
-
-    Raises:
-        ArtifactError: there is no SavedModel.
-        ConfigError: a package is not installed.
-    """
+    """Refuse what cannot be imported at all, before anything long begins."""
     if not (saved_model / "saved_model.pb").is_file():
         raise ArtifactError(f"{saved_model} holds no saved_model.pb; give the folder of a SavedModel")
     if find_spec("tensorflow") is None:
@@ -60,10 +49,6 @@ def convert_apart(saved_model: Path, task: str) -> Converted:
     Args:
         saved_model: folder of the model.
         task: name of the problem; empty to deduce it.
-
-    Raises:
-        PolicyError: the model is refused.
-        ArtifactError: TensorFlow dies of it, or does not end.
     """
     with scratch_directory() as folder:
         command = [sys.executable, "-P", "-m", "mlgo.deploy.convert_model", str(saved_model), task, str(folder)]
@@ -85,11 +70,7 @@ def policy_of(converted: Converted, saved_model: Path) -> ImportedPolicy:
 
 
 def compare_answers(policy: ImportedPolicy, converted: Converted) -> ConversionCheck:
-    """Ask the graph what TensorFlow was asked.
-
-    Raises:
-        PolicyError: it answers otherwise, so something was lost.
-    """
+    """Ask the graph what TensorFlow was asked."""
     found, wanted = policy.answers(converted.questions), converted.answers
     if policy.actions.yes_or_no:
         wanted = (wanted != 0).astype(wanted.dtype)

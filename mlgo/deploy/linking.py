@@ -80,7 +80,6 @@ class LinkCommand:
         """Refuse what cannot be linked here.
 
         Raises:
-            NothingToMerge: there is no bitcode.
             LinkError: an option depends on its place among the files, or the output has no folder.
         """
         if not self.has_bitcode:
@@ -164,7 +163,6 @@ def link_whole(
 
     Raises:
         CompileError: nothing to merge, a step fails, or takes too long.
-        PolicyError: the policy does not fit what the compiler asks.
     """
     with scratch_directory() as folder:
         linking = _LinkSteps(wanted, toolchain, language, advice.settings, folder)

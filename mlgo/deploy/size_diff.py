@@ -148,10 +148,6 @@ def compare_builds(
         only: patterns of relative paths to look at, with ``*`` for anything; none means all. For folders.
         forms: of files to look at. For folders.
         progress: gives back the paths one by one, and may show how far it is.
-
-    Raises:
-        ComparisonError: one is missing, they are of different kinds or machines, nothing can be compared, or a file is
-            damaged.
     """
     for path in (before, after):
         if not path.exists():
@@ -241,11 +237,7 @@ def _paths(folder: Path, only: Sequence[str]) -> dict[str, Path]:
 
 
 def _read(path: Path) -> _File | None:
-    """Contents of a file; None if it is neither ELF nor an archive.
-
-    Raises:
-        ComparisonError: it cannot be read, or is damaged.
-    """
+    """Contents of a file; None if it is neither ELF nor an archive."""
     with _told_of(path):
         with path.open("rb") as file:
             magic = file.read(len(MAGIC))
@@ -284,11 +276,7 @@ def _told_of(path: Path) -> Iterator[None]:
 
 
 def _check_alike(name: str, before: _File | None, after: _File | None) -> None:
-    """See that a file is of one form and for one machine in both builds.
-
-    Raises:
-        ComparisonError: it is not.
-    """
+    """See that a file is of one form and for one machine in both builds."""
     if before is None or after is None:
         return
     if before.form != after.form:

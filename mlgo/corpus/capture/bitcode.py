@@ -35,24 +35,14 @@ _PRODUCER_WITHIN = 64
 
 @dataclass(frozen=True)
 class Piece:
-    """Bytes within a file.
+    """Bytes within a file."""
 
-    Attributes:
-        path: the file.
-        offset: where they begin.
-        size: how many; -1 for all up to its end.
-    """
-
-    path: Path
-    offset: int = 0
-    size: int = -1
+    path: Path  # the file
+    offset: int = 0  # where they begin
+    size: int = -1  # how many; -1 for all up to its end
 
     def read(self) -> bytes:
-        """The bytes.
-
-        Raises:
-            OSError: the file cannot be read.
-        """
+        """The bytes."""
         with self.path.open("rb") as file:
             file.seek(self.offset)
             return file.read(self.size)
@@ -60,21 +50,13 @@ class Piece:
 
 @dataclass(frozen=True)
 class BitcodeUnit:
-    """A module of a build that is bitcode already.
+    """A module of a build that is bitcode already."""
 
-    Attributes:
-        name: of the module.
-        piece: where it is.
-        options: of its code generation, such as ``-ffunction-sections``.
-        index: of ThinLTO, for a module that was taken after its import.
-        problem: why it cannot be a module of a project, if that is known already: kind, colon, reason.
-    """
-
-    name: str
-    piece: Piece
-    options: tuple[str, ...] = ()
-    index: Piece | None = None
-    problem: str = ""
+    name: str  # of the module
+    piece: Piece  # where it is
+    options: tuple[str, ...] = ()  # of its code generation, such as `-ffunction-sections`
+    index: Piece | None = None  # of ThinLTO, for a module that was taken after its import
+    problem: str = ""  # why it cannot be a module of a project, if that is known already: kind, colon, reason
 
 
 def is_bitcode(start: bytes) -> bool:
@@ -87,9 +69,6 @@ def find_modules(data: bytes) -> list[tuple[int, int]]:
 
     Returns:
         Offset and size of each in bytes; a wrapper belongs to its module.
-
-    Raises:
-        ObjectError: something else stands there, or the last one is cut off.
     """
     found, at = [], 0
     while at < len(data):
@@ -222,17 +201,11 @@ _COFF_MACHINES = (0x8664, 0x014C, 0xAA64, 0x01C4)
 
 @dataclass(frozen=True)
 class Embedded:
-    """A module in an object.
+    """A module in an object."""
 
-    Attributes:
-        offset: where it begins, in bytes.
-        size: in bytes.
-        command: arguments of ``-cc1`` that made it; empty where they are not there.
-    """
-
-    offset: int
-    size: int
-    command: tuple[str, ...]
+    offset: int  # where it begins, in bytes
+    size: int  # in bytes
+    command: tuple[str, ...]  # arguments of `-cc1` that made it; empty where they are not there
 
 
 def is_object(start: bytes) -> bool:
@@ -243,11 +216,7 @@ def is_object(start: bytes) -> bool:
 
 
 def find_embedded(data: bytes) -> list[Embedded]:
-    """Modules in an object, in order; several where a linker has joined objects (``ld -r``).
-
-    Raises:
-        ObjectError: it cannot be read, holds no bitcode, or holds what cannot be told apart.
-    """
+    """Modules in an object, in order; several where a linker has joined objects (``ld -r``)."""
     found = [one for start, sections in _slices(data) for one in _of_slice(data, start, sections)]
     if not found:
         raise ObjectError("it holds no bitcode; compile with -Xclang -fembed-bitcode=all")

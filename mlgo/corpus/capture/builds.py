@@ -19,65 +19,42 @@ _PROBES = ("CompilerId", "_CMakeLTOTest")
 
 @dataclass(frozen=True)
 class BuildUnit:
-    """One compile of a build.
+    """One compile of a build."""
 
-    Attributes:
-        name: of the module: its source, relative to the build's root. Where a source is compiled more than once, the
-            object's name follows after ``@``.
-        compile: what was done.
-    """
-
+    # Of the module: its source, relative to the build's root. Where a source is compiled more than once, the
+    # object's name follows after `@`.
     name: str
-    compile: CompileStep
+    compile: CompileStep  # what was done
 
 
 @dataclass(frozen=True)
 class LinkPart:
-    """Units that stand together in a link.
+    """Units that stand together in a link."""
 
-    Attributes:
-        units: names, in order.
-        kind: ``object`` is always linked, members of an ``archive`` only where something needs them.
-    """
-
-    units: tuple[str, ...]
+    units: tuple[str, ...]  # names, in order
+    # `object` is always linked, members of an `archive` only where something needs them.
     kind: Literal["object", "archive"]
 
 
 @dataclass(frozen=True)
 class BuiltProgram:
-    """A linked file: a program or a shared object.
+    """A linked file: a program or a shared object."""
 
-    Attributes:
-        name: path relative to the build's root.
-        link: what was done.
-        parts: what was linked and compiled in this build, in order.
-        foreign: inputs that were not: libraries of the system, objects of other builds.
-    """
-
-    name: str
-    link: LinkStep
-    parts: tuple[LinkPart, ...]
-    foreign: tuple[str, ...]
+    name: str  # path relative to the build's root
+    link: LinkStep  # what was done
+    parts: tuple[LinkPart, ...]  # what was linked and compiled in this build, in order
+    foreign: tuple[str, ...]  # inputs that were not: libraries of the system, objects of other builds
 
 
 @dataclass(frozen=True)
 class Build:
-    """What a build consists of.
+    """What a build consists of."""
 
-    Attributes:
-        units: in the order of compiling.
-        programs: in the order of linking.
-        left_out: why a linked file is not among them, by name.
-        modules: bitcode that was there already.
-        notes: what a user should know of it, a line each.
-    """
-
-    units: tuple[BuildUnit, ...]
-    programs: tuple[BuiltProgram, ...]
-    left_out: Mapping[str, str] = field(default_factory=dict)
-    modules: tuple[BitcodeUnit, ...] = ()
-    notes: tuple[str, ...] = ()
+    units: tuple[BuildUnit, ...]  # in the order of compiling
+    programs: tuple[BuiltProgram, ...]  # in the order of linking
+    left_out: Mapping[str, str] = field(default_factory=dict)  # why a linked file is not among them, by name
+    modules: tuple[BitcodeUnit, ...] = ()  # bitcode that was there already
+    notes: tuple[str, ...] = ()  # what a user should know of it, a line each
 
 
 def read_build(calls: Iterable[ToolInvocation | Step], root: Path) -> Build:

@@ -102,17 +102,11 @@ _ReplyKind = TypeVar("_ReplyKind", bound=_ReplyPart)
 
 @dataclass(frozen=True)
 class CMakeBuild:
-    """A build folder of CMake.
+    """A build folder of CMake."""
 
-    Attributes:
-        calls: compiles first, then archives, then links.
-        source: the project's folder.
-        notes: what a user should know, a line each.
-    """
-
-    calls: list[ToolInvocation]
-    source: Path
-    notes: tuple[str, ...]
+    calls: list[ToolInvocation]  # compiles first, then archives, then links
+    source: Path  # the project's folder
+    notes: tuple[str, ...]  # what a user should know, a line each
 
 
 def is_cmake(folder: Path) -> bool:
@@ -121,11 +115,7 @@ def is_cmake(folder: Path) -> bool:
 
 
 def read_cmake(folder: Path) -> CMakeBuild:
-    """Read the reply of CMake's file API; where there is none, the question is written into the folder.
-
-    Raises:
-        CorpusError: there is no reply yet, or it cannot be understood.
-    """
+    """Read the reply of CMake's file API; where there is none, the question is written into the folder."""
     reply = folder / _API / "reply"
     indexes = sorted(path.name for path in reply.glob("index-*.json"))
     if not indexes:

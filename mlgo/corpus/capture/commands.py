@@ -65,88 +65,54 @@ _NOT_COMPILING = frozenset(
 
 @dataclass(frozen=True)
 class CompileStep:
-    """One source becomes one object.
+    """One source becomes one object."""
 
-    Attributes:
-        folder: where the compiler ran.
-        source: as it was given.
-        language: such as ``c``, ``c++``, ``assembler``; empty where its suffix says nothing.
-        options: all but source, output and what only concerns dependency files, warnings or the link.
-        output: the object, absolute. Where one call compiled and linked, the object was temporary.
-        temporary: whether the object was.
-        problem: why the source cannot be compiled again, if that is known already: kind, colon, reason.
-        program: the compiler that ran, in one or several words for a shell.
-    """
-
-    folder: Path
-    source: str
-    language: str
+    folder: Path  # where the compiler ran
+    source: str  # as it was given
+    language: str  # such as `c`, `c++`, `assembler`; empty where its suffix says nothing
+    # All but source, output and what only concerns dependency files, warnings or the link.
     options: tuple[str, ...]
-    output: Path
-    temporary: bool = False
-    problem: str = ""
-    program: str = ""
+    output: Path  # the object, absolute. Where one call compiled and linked, the object was temporary
+    temporary: bool = False  # whether the object was
+    problem: str = ""  # why the source cannot be compiled again, if that is known already: kind, colon, reason
+    program: str = ""  # the compiler that ran, in one or several words for a shell
 
 
 @dataclass(frozen=True)
 class ArchiveStep:
-    """Objects are put into an archive.
+    """Objects are put into an archive."""
 
-    Attributes:
-        output: the archive, absolute.
-        members: objects or archives, absolute, in order.
-        adds: keeps what the archive holds already.
-    """
-
-    output: Path
-    members: tuple[Path, ...]
-    adds: bool
+    output: Path  # the archive, absolute
+    members: tuple[Path, ...]  # objects or archives, absolute, in order
+    adds: bool  # keeps what the archive holds already
 
 
 @dataclass(frozen=True)
 class ExtractStep:
-    """Members of an archive become files, as libtool does to put archives together.
+    """Members of an archive become files, as libtool does to put archives together."""
 
-    Attributes:
-        archive: absolute.
-        folder: where the files come to lie.
-    """
-
-    archive: Path
-    folder: Path
+    archive: Path  # absolute
+    folder: Path  # where the files come to lie
 
 
 @dataclass(frozen=True)
 class LinkStep:
-    """Objects, archives and libraries become a program or a shared object.
+    """Objects, archives and libraries become a program or a shared object."""
 
-    Attributes:
-        output: the file, absolute.
-        kind: what it is; a relocatable file is an object made of others.
-        inputs: files, absolute, in order.
-        libraries: names of ``-l``, in order.
-        library_folders: of ``-L``, absolute, in order.
-        whole: inputs whose members are all linked, as after ``--whole-archive``.
-        options: for the linker itself, in order.
-        version_script: file that says which symbols are exported.
-        export_dynamic: a program that exports its symbols.
-        entry: name of the entry point, where one is given.
-        through_compiler: a compiler's driver called the linker, and so added the libraries of the language.
-        problem: why it is not known what is linked; empty if it is.
-    """
-
-    output: Path
+    output: Path  # the file, absolute
+    # What it is; a relocatable file is an object made of others.
     kind: Literal["program", "shared", "relocatable"]
-    inputs: tuple[Path, ...]
-    libraries: tuple[str, ...] = ()
-    library_folders: tuple[Path, ...] = ()
-    whole: frozenset[Path] = frozenset()
-    options: tuple[str, ...] = ()
-    version_script: Path | None = None
-    export_dynamic: bool = False
-    entry: str = ""
+    inputs: tuple[Path, ...]  # files, absolute, in order
+    libraries: tuple[str, ...] = ()  # names of `-l`, in order
+    library_folders: tuple[Path, ...] = ()  # of `-L`, absolute, in order
+    whole: frozenset[Path] = frozenset()  # inputs whose members are all linked, as after `--whole-archive`
+    options: tuple[str, ...] = ()  # for the linker itself, in order
+    version_script: Path | None = None  # file that says which symbols are exported
+    export_dynamic: bool = False  # a program that exports its symbols
+    entry: str = ""  # name of the entry point, where one is given
+    # A compiler's driver called the linker, and so added the libraries of the language.
     through_compiler: bool = True
-    problem: str = ""
+    problem: str = ""  # why it is not known what is linked; empty if it is
 
 
 Step = CompileStep | ArchiveStep | ExtractStep | LinkStep

@@ -23,15 +23,10 @@ _COMPILES = ("-c", "/c", "--compile")
 
 @dataclass(frozen=True)
 class Responses:
-    """Where further arguments of calls may be read from.
+    """Where further arguments of calls may be read from."""
 
-    Attributes:
-        folders: files beneath these are read.
-        contents: of files that are known already, by path relative to where a call ran.
-    """
-
-    folders: tuple[Path, ...]
-    contents: Mapping[str, str]
+    folders: tuple[Path, ...]  # files beneath these are read
+    contents: Mapping[str, str]  # of files that are known already, by path relative to where a call ran
 
     def of(self, words: Sequence[str], folder: Path) -> tuple[dict[str, str], str]:
         """Content of response files by argument, and why one of them is not known; empty if all are."""
@@ -55,15 +50,7 @@ class Responses:
 
 
 def read_database(path: Path, root: Path | None = None) -> list[ToolInvocation | CompileStep]:
-    """Calls of a compilation database or of bazel's action graph; what is already known to fail is a `CompileStep`.
-
-    Args:
-        path: JSON file. Relative folders in it start at its own. Bazel's actions run in the root.
-        root: folder that names are relative to; by default the file's own.
-
-    Raises:
-        CorpusError: neither of the two.
-    """
+    """Calls of a compilation database or of bazel's action graph; what is already known to fail is a `CompileStep`."""
     base = path.parent.absolute()
     folders = (base, (root or base).absolute())
     content = read_json_of_others(path)
@@ -76,11 +63,7 @@ def read_database(path: Path, root: Path | None = None) -> list[ToolInvocation |
 
 
 def read_json_of_others(path: Path) -> Any:
-    """Read JSON in which paths may hold bytes that are no UTF-8.
-
-    Raises:
-        CorpusError: unreadable, or no JSON.
-    """
+    """Read JSON in which paths may hold bytes that are no UTF-8."""
     try:
         return json.loads(path.read_bytes().decode("utf-8-sig", "surrogateescape"))
     except (OSError, ValueError, RecursionError) as error:
@@ -94,13 +77,7 @@ def shell_calls(text: str, folder: Path, responses: Responses | None = None) -> 
 
 
 def call_of(words: Sequence[str], folder: Path, responses: Responses | None = None) -> Iterator[ToolInvocation]:
-    """The call of a tool that a command is, if it is one; a compiler may stand behind ``ccache`` and the like.
-
-    Args:
-        words: of the command.
-        folder: where it runs.
-        responses: where further arguments may be read from; by default the folder.
-    """
+    """The call of a tool that a command is, if it is one; a compiler may stand behind ``ccache`` and the like."""
     for place, word in enumerate(words):
         tool = tool_called(Path(word).name)
         if tool is not None:

@@ -35,10 +35,6 @@ def import_build(path: Path, root: Path | None = None, options: Sequence[str] = 
         root: folder that names of sources are relative to; by default that of a CMake project, else here. Names of
             bitcode are relative to the folder that was given.
         options: of the code generation of bitcode that does not come with its own.
-
-    Raises:
-        CorpusError: it is not there, none of `KINDS`, or cannot be read.
-        ConfigError: options for what comes with its own.
     """
     if not path.exists():
         raise CorpusError(f"{path} is not there")

@@ -46,33 +46,21 @@ def tool_and_options(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class ToolInvocation:
-    """One call of a tool.
+    """One call of a tool."""
 
-    Attributes:
-        tool: what it is for.
-        program: what ran, one or several words: a compiler may stand behind ``ccache``.
-        folder: where it ran.
-        arguments: after the name, response files still as ``@FILE``.
-        responses: content of these files at that time, by argument.
-        began_ns: when it was written down, in nanoseconds.
-        problem: why what it does is not known whole, such as a response file that is gone: kind, colon, reason.
-    """
-
-    tool: Tool
-    program: str
-    folder: Path
-    arguments: tuple[str, ...]
+    tool: Tool  # what it is for
+    program: str  # what ran, one or several words: a compiler may stand behind `ccache`
+    folder: Path  # where it ran
+    arguments: tuple[str, ...]  # after the name, response files still as `@FILE`
+    # Content of these files at that time, by argument.
     responses: Mapping[str, str] = field(default_factory=dict)
-    began_ns: int = 0
+    began_ns: int = 0  # when it was written down, in nanoseconds
+    # Why what it does is not known whole, such as a response file that is gone: kind, colon, reason.
     problem: str = ""
 
 
 def read_invocations(records: Path) -> list[ToolInvocation]:
-    """Read what wrappers have written, in the order of time; one that a kill has cut off is passed over.
-
-    Raises:
-        ArtifactError: a record that no wrapper wrote.
-    """
+    """Read what wrappers have written, in the order of time; one that a kill has cut off is passed over."""
     calls = [call for path in records.iterdir() if (call := _read_call(path)) is not None]
     return sorted(calls, key=lambda call: (call.began_ns, call.arguments))
 
@@ -133,9 +121,6 @@ def run_build(command: Sequence[str], folder: Path, environment: Mapping[str, st
 
     Returns:
         Exit status of the build, negative where a signal ended it.
-
-    Raises:
-        ConfigError: the build cannot be started, or a variable names a tool that is not there.
     """
     (folder / RECORDS).mkdir(parents=True, exist_ok=True)
     wrapped = wrap_tools(folder, environment)
@@ -152,16 +137,7 @@ def run_build(command: Sequence[str], folder: Path, environment: Mapping[str, st
 def wrap_tools(
     folder: Path, environment: Mapping[str, str], commands: Mapping[str, Sequence[str]] | None = None
 ) -> dict[str, str]:
-    """Write a wrapper for each tool that a build could find, and return the build's environment.
-
-    Args:
-        folder: for the wrappers.
-        environment: of the build, apart from what wrappers need.
-        commands: what tools of these names shall be, in the place of those that PATH has.
-
-    Raises:
-        ConfigError: a variable names a tool that is not there.
-    """
+    """Write a wrapper for each tool that a build could find, and return the build's environment."""
     path = environment.get("PATH", os.defpath)
     tools = folder / "tools"
     shutil.rmtree(tools, ignore_errors=True)

@@ -70,17 +70,7 @@ def _level(attributes: bytes) -> str:
 
 
 def mark_anew(front_end: FrontEnd, ir: bytes, level: str, bitcode: Path) -> None:
-    """Write bitcode of textual IR, its functions marked as a compile at a level marks them.
-
-    Args:
-        front_end: reads the IR.
-        ir: of the module.
-        level: for example ``-Os``.
-        bitcode: file to write.
-
-    Raises:
-        CompileError: the IR cannot be read.
-    """
+    """Write bitcode of textual IR, its functions marked as a compile at a level marks them."""
     text = bitcode.with_suffix(".level.ll")
     try:
         text.write_bytes(with_level(ir, level))
@@ -100,7 +90,6 @@ def module_at_level(front_end: FrontEnd, module: Path, level: str, output: Path)
 
     Raises:
         CompileError: the module cannot be read.
-        ConfigError: its options could run or load other code.
     """
     generation = generation_of(module)
     plain = output.with_suffix(".plain.bc")

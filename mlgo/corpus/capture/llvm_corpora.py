@@ -33,42 +33,26 @@ UNSPECIFIED = "<UNSPECIFIED>"
 
 @dataclass(frozen=True)
 class LlvmModule:
-    """One module.
+    """One module."""
 
-    Attributes:
-        name: relative to the corpus, without suffix.
-        bitcode: its file.
-        command: arguments of ``-cc1`` that compiled it; None where all modules share the override.
-        index: file that tells a ThinLTO back end what to import; None without ThinLTO.
-    """
-
-    name: str
-    bitcode: Path
+    name: str  # relative to the corpus, without suffix
+    bitcode: Path  # its file
+    # Arguments of `-cc1` that compiled it; None where all modules share the override.
     command: tuple[str, ...] | None
-    index: Path | None
+    index: Path | None  # file that tells a ThinLTO back end what to import; None without ThinLTO
 
 
 @dataclass(frozen=True)
 class LlvmCorpus:
-    """A corpus.
+    """A corpus."""
 
-    Attributes:
-        modules: as listed.
-        has_thinlto: whether modules have indexes.
-        override: command of all modules; None where each has its own.
-    """
-
-    modules: tuple[LlvmModule, ...]
-    has_thinlto: bool
-    override: tuple[str, ...] | None
+    modules: tuple[LlvmModule, ...]  # as listed
+    has_thinlto: bool  # whether modules have indexes
+    override: tuple[str, ...] | None  # command of all modules; None where each has its own
 
 
 def read_llvm_corpus(folder: Path) -> LlvmCorpus:
-    """Read a corpus; bitcode stays in its files.
-
-    Raises:
-        CorpusError: not a corpus, a file is missing, a name leaves the folder, or no command was ever specified.
-    """
+    """Read a corpus; bitcode stays in its files."""
     path = folder / DESCRIPTION
     try:
         description = json.loads(path.read_bytes())
@@ -96,16 +80,8 @@ def write_llvm_corpus(
 ) -> int:
     """Write a corpus; the description comes last, so a folder without one is not whole.
 
-    Args:
-        folder: to write to.
-        modules: name, bitcode, arguments of ``-cc1``, index of ThinLTO; all or none have the last.
-        override: command of all modules; then none has its own.
-
     Returns:
         Number of modules.
-
-    Raises:
-        CorpusError: modules differ in what they have.
     """
     names, with_index = [], 0
     for name, bitcode, command, index in modules:
@@ -186,9 +162,6 @@ class Exporter:
 
         Returns:
             Number of modules.
-
-        Raises:
-            CorpusError: the folder holds something, there is no module, or only some have an index of ThinLTO.
         """
         if folder.is_dir() and any(folder.iterdir()):
             raise CorpusError(f"{folder} is not empty; name another folder")
@@ -217,7 +190,6 @@ class Exporter:
         """Arguments of ``-cc1`` that compile a module with some options of code generation.
 
         Raises:
-            ToolchainError: the compiler does not tell them.
             CompileTimeout: it did not end.
         """
         files = ("-x", "ir", "-c", os.devnull, "-o", "module.o", "-###")

@@ -28,16 +28,11 @@ _NO_CONTENT = 8  # SHT_NOBITS
 
 @dataclass(frozen=True)
 class Compiler:
-    """Which compiler a build used.
+    """Which compiler a build used."""
 
-    Attributes:
-        version: what it says it is.
-        sha256: hash of the executable that compiles; empty where it could not be asked.
-        driver: kind of its command line. ``zig`` is ``zig cc``, which adds options of its own to clang's.
-    """
-
-    version: str
-    sha256: str = ""
+    version: str  # what it says it is
+    sha256: str = ""  # hash of the executable that compiles; empty where it could not be asked
+    # Kind of its command line. `zig` is `zig cc`, which adds options of its own to clang's.
     driver: Literal["zig", "clang", "other"] = "other"
 
 
@@ -58,9 +53,6 @@ def measured_object(data: bytes) -> tuple[int, str]:
     """Text of an object in bytes, and the hash of what is loaded of it, whatever the order of its sections.
 
     Linkers and ``zig cc`` write the tables of an object anew; code and data stay the same.
-
-    Raises:
-        ObjectError: not an ELF object.
     """
     sections = read_sections(data)
     loaded = []
@@ -93,12 +85,7 @@ def identify(program: str) -> Compiler:
 def driver_plan(
     command: Sequence[str], timeout_s: float, *, cwd: str | None = None, env: Mapping[str, str] | None = None
 ) -> str:
-    """What a compiler's driver prints for a command with ``-###``; bytes that are no UTF-8 are kept as surrogates.
-
-    Raises:
-        CompileTimeout: it did not end.
-        OSError: it cannot be started.
-    """
+    """What a compiler's driver prints for a command with ``-###``; bytes that are no UTF-8 are kept as surrogates."""
     try:
         run = subprocess.run(
             command,

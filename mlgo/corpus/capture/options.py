@@ -35,17 +35,11 @@ _LEVEL = re.compile(r"-O(?:[0-3sz]|fast|g)?$")
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a compile, as far as another compiler may take them.
+    """Options of a compile, as far as another compiler may take them."""
 
-    Attributes:
-        front_end: for sources: macros, folders, language, code generation.
-        level: such as ``-O2``; empty where none was given.
-        dropped: what stays behind: targets, system roots, colours of messages.
-    """
-
-    front_end: tuple[str, ...]
-    level: str
-    dropped: tuple[str, ...]
+    front_end: tuple[str, ...]  # for sources: macros, folders, language, code generation
+    level: str  # such as `-O2`; empty where none was given
+    dropped: tuple[str, ...]  # what stays behind: targets, system roots, colours of messages
 
     @property
     def code_generation(self) -> tuple[str, ...]:
@@ -54,11 +48,7 @@ class Options:
 
 
 def portable(options: Sequence[str]) -> Options:
-    """Sort options.
-
-    Raises:
-        ConfigError: one loads a plug-in or runs another program, which the configured clang could not follow.
-    """
+    """Sort options."""
     front_end, dropped, level = [], [], ""
     for words in _grouped(options):
         refuse_foreign_code(words)
@@ -77,12 +67,7 @@ def portable(options: Sequence[str]) -> Options:
 
 
 def profile_of(options: Sequence[str], folder: Path) -> tuple[str, Path] | None:
-    """The profile that a compile uses: the option and the file, which may not be there; None without one.
-
-    Args:
-        options: of the compile; the last profile counts.
-        folder: where it ran.
-    """
+    """The profile that a compile uses: the option and the file, which may not be there; None without one."""
     found = [(one, option[len(one) :]) for option in options for one in PROFILES if option.startswith(one)]
     if not found:
         return None
@@ -91,24 +76,13 @@ def profile_of(options: Sequence[str], folder: Path) -> tuple[str, Path] | None:
 
 
 def refuse_foreign_code(words: Sequence[str]) -> None:
-    """Refuse an option that loads a plug-in, runs another program, or reads further options from a file.
-
-    Args:
-        words: the option, with its value if it is a word of its own.
-
-    Raises:
-        ConfigError: names it.
-    """
+    """Refuse an option that loads a plug-in, runs another program, or reads further options from a file."""
     if words[0].startswith(_RUNS_CODE) or (words[0] in _PASSES_ON and words[-1].startswith(_RUNS_CODE)):
         raise ConfigError(f"compiled with {' '.join(words)}, which another compiler cannot repeat")
 
 
 def as_built(options: Sequence[str]) -> Options:
-    """Sort options for a compile by the build's own compiler: levels, targets and profiles stay, too.
-
-    Raises:
-        ConfigError: one loads a plug-in or runs another program.
-    """
+    """Sort options for a compile by the build's own compiler: levels, targets and profiles stay, too."""
     kept, dropped = [], []
     level = portable(options).level
     for words in _grouped(options):
@@ -130,11 +104,7 @@ def compile_portably(
     output: Path,
     profile: tuple[str, Path] | None = None,
 ) -> list[str]:
-    """Compile a source to bitcode without the options that this clang does not know, and return those it did know.
-
-    Raises:
-        CompileError: it does not compile.
-    """
+    """Compile a source to bitcode without the options that this clang does not know, and return those it did know."""
 
     def attempt(rest: list[str]) -> None:
         front_end.compile_to_bitcode(folder, language, rest, source, output, profile)
@@ -143,15 +113,7 @@ def compile_portably(
 
 
 def without_unknown(options: Sequence[str], attempt: Callable[[list[str]], object]) -> list[str]:
-    """Try a compile, each time without the option that the compiler did not know, and return those it did know.
-
-    Args:
-        options: to begin with.
-        attempt: compiles with some of them, or raises `CompilerExit` with the compiler's error.
-
-    Raises:
-        CompileError: it does not compile.
-    """
+    """Try a compile, each time without the option that the compiler did not know, and return those it did know."""
     rest = list(options)
     while True:
         try:
@@ -169,9 +131,6 @@ def options_in_command(words: Iterable[str]) -> tuple[str, ...]:
 
     Most of a command is in the module already, or is for its sources. What is left has one spelling for clang, but
     for the kind of relocations.
-
-    Raises:
-        ConfigError: one loads a plug-in, runs another program, or reads further options from a file.
     """
     found, model, level, is_pie = list[str](), "", "", False
     rest = iter(words)

@@ -216,9 +216,6 @@ def write_project(
     """Compile the units of a build to bitcode and write its tables, programs last.
 
     What a run before this one had done when it was killed is not compiled again.
-
-    Raises:
-        ArtifactError: a file cannot be written.
     """
     toolchain = extraction.front_end.toolchain
     origin = provenance(

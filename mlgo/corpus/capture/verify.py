@@ -80,7 +80,6 @@ class Recompiler:
         not show that, so there are both objects then.
 
         Raises:
-            ConfigError: its options load a plug-in or run a program.
             CompileError: it does not compile, or not in time.
         """
         stem = hashlib.sha256(row["module"].encode("utf-8", "surrogateescape")).hexdigest()

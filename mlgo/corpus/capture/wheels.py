@@ -73,10 +73,6 @@ def wheel_project(sdist: Path, folder: Path, how: WheelBuild, extraction: Extrac
         folder: of the project. The build works in it, too.
         how: to build it.
         extraction: how its sources become modules.
-
-    Raises:
-        CorpusError: it cannot be unpacked or built, or nothing in the wheel is linked.
-        ArtifactError: a table cannot be written.
     """
     for name in ("source", "unpacked", RECORDS, "tmp", "wheel", "parts"):  # of an earlier build
         shutil.rmtree(folder / name, ignore_errors=True)
@@ -90,17 +86,7 @@ def wheel_project(sdist: Path, folder: Path, how: WheelBuild, extraction: Extrac
 
 
 def capture_wheel(source: Path, folder: Path, how: WheelBuild) -> Build:
-    """Build a wheel of a source distribution, and tell what the linked files in it consist of.
-
-    Args:
-        source: the unpacked source distribution; the build works in it.
-        folder: for the wheel, records, the log and temporary files, all of which stay there.
-        how: to build it.
-
-    Raises:
-        CorpusError: it cannot be built, or nothing in the wheel is linked.
-        ToolchainError: there is no pip or no ziglang wheel.
-    """
+    """Build a wheel of a source distribution, and tell what the linked files in it consist of."""
     if find_spec("pip") is None:
         raise CorpusError(f"building a wheel needs pip; install it for {sys.executable}")
     for name in ("bin", "tmp", "wheel"):
@@ -124,10 +110,6 @@ def without_chance(build: Build, folders: Sequence[Path]) -> Build:
     """The build with names that are the same in every build of it.
 
     Sources that a build requirement brings lie in a temporary folder, and so may objects and linked files.
-
-    Args:
-        build: units and programs are named by their full paths where they lie outside of its root.
-        folders: whose names are by chance, or of this machine; the longest first.
     """
 
     def name(given: str) -> str:
@@ -150,16 +132,7 @@ def without_chance(build: Build, folders: Sequence[Path]) -> Build:
 
 
 def installed(build: Build, wheel: Path, folder: Path) -> Build:
-    """What of a build is in a wheel; extension modules export what Python looks for, and nothing else.
-
-    Args:
-        build: all of it.
-        wheel: the file.
-        folder: for the list of exports.
-
-    Raises:
-        CorpusError: no linked file of the build is in the wheel.
-    """
+    """What of a build is in a wheel; extension modules export what Python looks for, and nothing else."""
     with zipfile.ZipFile(wheel) as zipped:
         names = {Path(name).name for name in zipped.namelist()}
     programs = tuple(_exporting(one, folder) for one in build.programs if one.link.output.name in names)

@@ -46,19 +46,12 @@ are rounded as on x86-64 also where a processor could round a product and a sum 
 
 @dataclass(frozen=True)
 class Input:
-    """An input of the model.
+    """An input of the model."""
 
-    Attributes:
-        name: feature.
-        type: of C.
-        size: numbers.
-        not_finite: literal in place of what is no finite number; empty where all is taken as it is.
-    """
-
-    name: str
-    type: str
-    size: int
-    not_finite: str = ""
+    name: str  # feature
+    type: str  # of C
+    size: int  # numbers
+    not_finite: str = ""  # literal in place of what is no finite number; empty where all is taken as it is
 
     @property
     def variable(self) -> str:
@@ -72,15 +65,7 @@ class Input:
 
 
 def cpp_sources(policy: Policy, trace: pa.Table) -> dict[str, str]:
-    """Header and implementation, by file name; the same policy gives the same text.
-
-    Args:
-        policy: what to export.
-        trace: recorded questions; tells types and sizes of the inputs.
-
-    Raises:
-        PolicyError: a tree whose answers are not yes or no.
-    """
+    """Header and implementation, by file name; the same policy gives the same text."""
     return _render([_words(policy, trace)], get_task(policy.task), f"Policy for {policy.task}")
 
 
@@ -90,13 +75,6 @@ def selected_sources(policies: Mapping[str, Policy], trace: pa.Table) -> dict[st
     LLVM 19 and newer write the hash of ``-ml-inliner-model-selector=NAME`` to the input ``model_selector``, which a
     class must have if and only if the option is given. A name that stands for no policy ends the program with a
     message: ReleaseModeModelRunner.h leaves that error to the model.
-
-    Args:
-        policies: of one task, by name.
-        trace: recorded questions; tells types and sizes of the inputs.
-
-    Raises:
-        PolicyError: there is none, they are of several tasks or none of the inliner, or a name is no word.
     """
     if odd := [name for name in policies if not _SELECTOR.fullmatch(name)]:
         raise PolicyError(f"{odd[0]!r} cannot select a policy; take letters, digits, '-', '_' and '.'")

@@ -45,9 +45,6 @@ class Form(Protocol):
             policy: what to export.
             trace: recorded questions, at least their columns; tells types and shapes of the inputs.
             folder: replaced.
-
-        Raises:
-            ArtifactError: the folder cannot be written.
         """
         ...
 
@@ -55,7 +52,6 @@ class Form(Protocol):
         """What `write` has written, ready to be asked one question at a time as a compiler does.
 
         Raises:
-            PolicyError: the files are not what a compiler looks for.
             CompileError: they cannot be compiled or run.
         """
         ...
@@ -66,11 +62,7 @@ PARITY_QUESTIONS = 1000
 
 
 def asked_features(policy: Policy) -> tuple[str, ...]:
-    """Features that a model is fed.
-
-    Raises:
-        PolicyError: some are none of LLVM's models: numbers of embeddings, or the heuristic's decision.
-    """
+    """Features that a model is fed."""
     if vocabulary := vocabulary_of(policy.features):
         raise PolicyError(
             f"the policy looks at embeddings (compile.ir2vec: {vocabulary}), which LLVM sends as vectors and no "
@@ -85,12 +77,7 @@ def asked_features(policy: Policy) -> tuple[str, ...]:
 
 
 def read_questions(path: Path, policy: Policy) -> pa.Table:
-    """Read a trace, on whose questions exported models are compared with the policy.
-
-    Raises:
-        ArtifactError: there is no readable trace, or no question in it.
-        PolicyError: it lacks a feature of the policy.
-    """
+    """Read a trace, on whose questions exported models are compared with the policy."""
     trace = read_table(path)
     check_features(asked_features(policy), trace.column_names, "the trace")
     if not trace.num_rows:
@@ -118,15 +105,10 @@ _TIMEOUT_S = 300.0
 
 @dataclass(frozen=True)
 class Harness:
-    """The program with a model in it.
+    """The program with a model in it."""
 
-    Attributes:
-        program: executable.
-        dtype: of a decision.
-    """
-
-    program: Path
-    dtype: np.dtype
+    program: Path  # executable
+    dtype: np.dtype  # of a decision
 
     def ask(self, questions: Mapping[str, np.ndarray], repeats: int = 1) -> tuple[np.ndarray, float]:
         """Ask all questions.
@@ -137,10 +119,6 @@ class Harness:
 
         Returns:
             int64 or float32 [num_steps], the decisions; and nanoseconds of processor time for one of them.
-
-        Raises:
-            CompilerExit: the program fails.
-            CompileTimeout: it does not end.
         """
         with scratch_directory() as scratch:
             asked, told = scratch / "questions", scratch / "answers"
@@ -156,16 +134,7 @@ class Harness:
 
 @contextmanager
 def build_harness(task: Task, command: Sequence[str]) -> Iterator[Harness]:
-    """Compile and link the program; it goes at the end of the block.
-
-    Args:
-        task: decision problem of the model.
-        command: compiler with its options, `ASK`, the folder of the model's header, and what to link.
-
-    Raises:
-        CompilerExit: the model does not compile.
-        CompileTimeout: not in time.
-    """
+    """Compile and link the program; it goes at the end of the block."""
     names = [f"-DMODEL={task.model}", f'-DHEADER="{task.model}.h"', f'-DRESULT="fetch_{task.decision}"']
     with scratch_directory() as scratch:
         program = scratch / "ask"
@@ -174,17 +143,7 @@ def build_harness(task: Task, command: Sequence[str]) -> Iterator[Harness]:
 
 
 def run_tool(command: Sequence[str], cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:
-    """Run a compiler, a linker or a model to its end.
-
-    Args:
-        command: program and arguments.
-        cwd: where it runs.
-        env: its environment; by default zig's caches are in the folder of shared work.
-
-    Raises:
-        CompilerExit: it fails.
-        CompileTimeout: it does not end within five minutes.
-    """
+    """Run a compiler, a linker or a model to its end."""
     run = run_bounded(command, _TIMEOUT_S, cwd=cwd, env=env or zig_environment(shared_folder() / "zig-cache"))
     if run.returncode is None:
         raise CompileTimeout(f"no end within {_TIMEOUT_S:g} s")

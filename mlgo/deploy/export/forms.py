@@ -25,19 +25,12 @@ _QUESTIONS_AT_ONCE = 1 << 15
 
 @dataclass(frozen=True)
 class Parity:
-    """Outcome of a comparison.
+    """Outcome of a comparison."""
 
-    Attributes:
-        questions: questions asked of both.
-        ambiguous: questions with another action as good but for rounding, which the model may choose.
-        mismatches: decisions that are not the policy's by more than that.
-        inlined: decisions to inline; None for other tasks.
-    """
-
-    questions: int
-    ambiguous: int
-    mismatches: int
-    inlined: int | None
+    questions: int  # questions asked of both
+    ambiguous: int  # questions with another action as good but for rounding, which the model may choose
+    mismatches: int  # decisions that are not the policy's by more than that
+    inlined: int | None  # decisions to inline; None for other tasks
 
     def record(self) -> dict[str, Any]:
         """As plain values."""
@@ -45,11 +38,7 @@ class Parity:
 
 
 def policy_hashes(folder: Path) -> dict[str, str]:
-    """SHA-256 of each file of a policy.
-
-    Raises:
-        ArtifactError: one cannot be read.
-    """
+    """SHA-256 of each file of a policy."""
     return {name: file_sha256(folder / name) for name in POLICY_FILES}
 
 
@@ -66,7 +55,6 @@ def check_form(
         tell: called with the number of questions that have been asked since the last call.
 
     Raises:
-        PolicyError: as `compare_decisions`, or what `Form.opened` finds wrong.
         CompileError: the model cannot be compiled or run.
     """
     logits, decisions = [], []
@@ -89,9 +77,6 @@ def compare_decisions(actions: ActionSpace, logits: np.ndarray, decisions: np.nd
         actions: of the policy.
         logits: of the policy, float32 [num_steps] or [num_steps, num_actions].
         decisions: int64 or float32 [num_steps], those of the model.
-
-    Raises:
-        PolicyError: nothing to compare, or they differ: the export must not be used.
     """
     if not np.isfinite(logits if logits.ndim == 1 else logits.max(axis=1)).all():
         raise PolicyError("the policy's output is not a number; train it again")
@@ -115,7 +100,6 @@ def check_cpp(folder: Path, policy: Policy, rows: pa.Table, selector: Sequence[i
 
     Raises:
         CompileError: the class does not compile or run.
-        PolicyError: a decision differs by more than rounding.
     """
     asked = recorded_questions(rows, policy)
     words = {"model_selector": np.tile(np.array(selector, np.uint64), (rows.num_rows, 1))} if selector else {}

@@ -207,12 +207,7 @@ class TFLite:
 
 
 def converted(saved_model: Path) -> bytes:
-    """Convert a SavedModel to a graph of TensorFlow Lite's own operators alone.
-
-    Raises:
-        PolicyError: it has other operators.
-        ArtifactError: it cannot be converted.
-    """
+    """Convert a SavedModel to a graph of TensorFlow Lite's own operators alone."""
     tf = import_tensorflow()
     try:
         converter = tf.lite.TFLiteConverter.from_saved_model(str(saved_model), signature_keys=[SIGNATURE])

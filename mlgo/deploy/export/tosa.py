@@ -59,12 +59,7 @@ class Tosa:
 
 
 def tosa_text(policy: Policy, trace: pa.Table) -> str:
-    """The module; the same policy gives the same text.
-
-    Args:
-        policy: what to export.
-        trace: recorded questions; tells types and sizes of the inputs.
-    """
+    """The module; the same policy gives the same text."""
     graph, task, actions = TosaGraph(), get_task(policy.task), policy.actions
     inputs = {name: graph.argument(*kind) for name, kind in _types(policy, trace).items()}
     tensors = dict(inputs)
@@ -146,14 +141,7 @@ class TosaGraph:
     def elementwise(
         self, operator: str, values: Sequence[Any], dtype: str = "", extra: Sequence["Tensor"] = ()
     ) -> "Tensor":
-        """An operation on numbers at the same places.
-
-        Args:
-            operator: its name.
-            values: tensors and numbers; numbers get the dtype of the last tensor.
-            dtype: of the result; that of the last tensor if not given.
-            extra: inputs that are not meant.
-        """
+        """An operation on numbers at the same places."""
         (*_, like) = [value for value in values if isinstance(value, Tensor)]
         rank = max(np.ndim(value) for value in values)  # TOSA stretches axes of length 1, and adds none
         inputs = []
@@ -263,21 +251,14 @@ class TosaGraph:
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """A value in a function, which computes as an array of NumPy does.
-
-    Attributes:
-        graph: function that it belongs to.
-        name: in the text.
-        dtype: of its numbers, as NumPy calls it; ``shape`` for what stands for one.
-        shape: [...].
-    """
+    """A value in a function, which computes as an array of NumPy does."""
 
     __array_ufunc__ = None  # numbers of NumPy on the left leave the operation to this class
 
-    graph: TosaGraph
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
+    graph: TosaGraph  # function that it belongs to
+    name: str  # in the text
+    dtype: str  # of its numbers, as NumPy calls it; `shape` for what stands for one
+    shape: tuple[int, ...]  # [...]
 
     @property
     def ndim(self) -> int:

@@ -33,40 +33,24 @@ _READ: dict[str, Callable[[str], Any]] = {
 
 @dataclass(frozen=True)
 class Operation:
-    """A line of the function.
+    """A line of the function."""
 
-    Attributes:
-        name: of the result.
-        operator: what to do.
-        inputs: names.
-        properties: text of what it does it by.
-        type: of the result.
-    """
-
-    name: str
-    operator: str
-    inputs: tuple[str, ...]
-    properties: str
-    type: str
+    name: str  # of the result
+    operator: str  # what to do
+    inputs: tuple[str, ...]  # names
+    properties: str  # text of what it does it by
+    type: str  # of the result
 
 
 @dataclass(frozen=True)
 class TosaProgram:
-    """A function, ready to run.
+    """A function, ready to run."""
 
-    Attributes:
-        arguments: type of each input by its feature, in order.
-        decision: name of the result.
-        constants: values that do not depend on inputs.
-        operations: all others in order.
-        result: name of the value that is returned.
-    """
-
-    arguments: Mapping[str, str]
-    decision: str
-    constants: Mapping[str, np.ndarray]
-    operations: Sequence[Operation]
-    result: str
+    arguments: Mapping[str, str]  # type of each input by its feature, in order
+    decision: str  # name of the result
+    constants: Mapping[str, np.ndarray]  # values that do not depend on inputs
+    operations: Sequence[Operation]  # all others in order
+    result: str  # name of the value that is returned
 
     def run(self, question: Mapping[str, np.ndarray]) -> np.ndarray:
         """Answer one question.
@@ -76,9 +60,6 @@ class TosaProgram:
 
         Returns:
             The decision, int64 or float32 [1].
-
-        Raises:
-            PolicyError: an input or a result is not of the type that the text says.
         """
         values = dict(self.constants)
         for number, (feature, kind) in enumerate(self.arguments.items()):
@@ -92,11 +73,7 @@ class TosaProgram:
 
 
 def parse_tosa(text: str) -> TosaProgram:
-    """Read a module with one function.
-
-    Raises:
-        PolicyError: a line is not understood, or names a value that is not there yet.
-    """
+    """Read a module with one function."""
     arguments: dict[str, str] = {}
     decision = result = ""
     constants: dict[str, np.ndarray] = {}

@@ -40,20 +40,12 @@ def write_archive(path: Path, files: Mapping[str, bytes], replace: bool = False)
         path: its name says the format.
         files: content by path.
         replace: whether a file that is there may go.
-
-    Raises:
-        ArtifactError: it is there already, or the place cannot be written.
-        ConfigError: no such format.
     """
     write_new(path, FORMATS[format_of(path)](dict(sorted(files.items()))), replace)
 
 
 def write_new(path: Path, data: bytes, replace: bool = False) -> None:
-    """Write a file that is not there yet.
-
-    Raises:
-        ArtifactError: it is there and shall not be replaced, or the place cannot be written.
-    """
+    """Write a file that is not there yet."""
     if path.exists() and not replace:
         raise ArtifactError(f"{path} exists; --force replaces it")
     write_bytes(path, data)
@@ -64,10 +56,6 @@ def check_archive(path: Path) -> dict[str, int]:
 
     Returns:
         Number of files by policy.
-
-    Raises:
-        ArtifactError: it cannot be read, holds no card, or a file is not the one in the card.
-        ConfigError: no such format.
     """
     releases: dict[str, dict[str, bytes]] = {}
     for name, data in read_archive(path).items():
@@ -85,12 +73,7 @@ def check_archive(path: Path) -> dict[str, int]:
 
 
 def read_archive(path: Path) -> dict[str, bytes]:
-    """Content by path of all files in an archive.
-
-    Raises:
-        ArtifactError: it cannot be read, or holds something else than files.
-        ConfigError: no such format.
-    """
+    """Content by path of all files in an archive."""
     form = format_of(path)
     try:
         found = _unzip(path) if form == ".zip" else _untar(path, form)
@@ -103,11 +86,7 @@ def read_archive(path: Path) -> dict[str, bytes]:
 
 
 def format_of(path: Path) -> str:
-    """Suffix of an archive's format.
-
-    Raises:
-        ConfigError: none of `FORMATS`.
-    """
+    """Suffix of an archive's format."""
     for suffix in FORMATS:
         if path.name.endswith(suffix) and path.name != suffix:
             return suffix
@@ -196,20 +175,12 @@ _SHORT = {"alpha": "a", "beta": "b", "rc": "rc"}
 
 
 def wheel_name(version: str) -> str:
-    """Name of the file.
-
-    Raises:
-        ConfigError: a semantic version that Python's packages cannot have.
-    """
+    """Name of the file."""
     return f"{_MODULE}-{python_version(version)}-py3-none-any.whl"
 
 
 def python_version(version: str) -> str:
-    """A semantic version as Python writes it, for example ``1.0.0rc1`` for ``1.0.0-rc.1`` (PEP 440).
-
-    Raises:
-        ConfigError: there is no such version.
-    """
+    """A semantic version as Python writes it, for example ``1.0.0rc1`` for ``1.0.0-rc.1`` (PEP 440)."""
     numbers, _, rest = version.partition("-")
     if not rest and "+" not in numbers:
         return numbers
@@ -227,9 +198,6 @@ def wheel(version: str, names: Sequence[str], files: Mapping[str, bytes], licenc
         names: of the policies, the default one first.
         files: content by path, which begins with a policy's name.
         licence: text.
-
-    Raises:
-        ConfigError: a version that Python's packages cannot have.
     """
     found = python_version(version)
     info = f"{_MODULE}-{found}.dist-info"

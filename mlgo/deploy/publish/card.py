@@ -43,9 +43,6 @@ def describe(release: Release, corpus: Path | None, evaluations: Sequence[Path],
         corpus: ``modules.parquet``; used if it is what the policy was trained on.
         evaluations: folders of tables in which the policy was measured.
         bootstrap: makes the intervals.
-
-    Raises:
-        ArtifactError: a table is missing or damaged, or was measured under another policy.
     """
     policy, origin = release.policy, release.policy.origin
     task, files = get_task(policy.task), hashes(release.files)
@@ -84,9 +81,6 @@ def with_card(release: Release, card: Card, version: str | None = None) -> dict[
         release: the files, perhaps with fewer forms than the card tells of.
         card: facts, see `describe`.
         version: semantic version of the release; None leaves that of the card.
-
-    Raises:
-        ArtifactError: a fact is not there.
     """
     told = card | {
         "forms": {name: _form(one) for name, one in release.parity.items()},

@@ -27,18 +27,7 @@ _SETTINGS = ("compiler", "target")
 
 
 def gains_of(policy: PolicyName, weights: str, task: Task, folder: Path, bootstrap: Bootstrap) -> list[Record]:
-    """All that an evaluation says of a policy, one record for each split.
-
-    Args:
-        policy: its name in the tables.
-        weights: SHA-256 of its weights.
-        task: that it decides; of decisions in code generation the objective counts, not what ships.
-        folder: has ``results.parquet`` and ``shipped.parquet``, perhaps also ``programs.parquet``.
-        bootstrap: makes the intervals.
-
-    Raises:
-        ArtifactError: a table is missing or damaged, or was measured under other weights.
-    """
+    """All that an evaluation says of a policy, one record for each split."""
     results = read_table(folder / "results.parquet", RESULTS)
     shipped = read_table(folder / "shipped.parquet", SHIPPED_SIZES, list(SHIP_COLUMNS))
     origin = _measured_as(policy, weights, folder / "results.parquet")
@@ -129,11 +118,7 @@ def _is_about(policy: PolicyName, contender: str) -> bool:
 
 
 def _measured_as(policy: PolicyName, weights: str, table: Path) -> Mapping[str, Any]:
-    """How a table was measured under a policy.
-
-    Raises:
-        ArtifactError: it was not, or under other weights.
-    """
+    """How a table was measured under a policy."""
     origin = read_provenance(table)
     for found in _measurements(origin, str(policy)):
         if found.get("policy_sha256") == weights:

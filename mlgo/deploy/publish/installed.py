@@ -20,11 +20,7 @@ def names() -> list[str]:
 
 
 def path(name: str) -> Path:
-    """Folder of a policy.
-
-    Raises:
-        KeyError: there is none of this name.
-    """
+    """Folder of a policy."""
     if name not in names():
         raise KeyError(name)
     return FOLDER / name

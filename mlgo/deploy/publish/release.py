@@ -54,11 +54,6 @@ def read_release(policy: Path, exported: Path, forms: Sequence[str] | None = Non
         policy: its folder.
         exported: folder with a folder for each form, ``parity.json`` and perhaps a card; may be the same.
         forms: those that are wanted; None for all that there are.
-
-    Raises:
-        ArtifactError: a file is missing, or is not the one that was checked.
-        ConfigError: a form that was not exported.
-        PolicyError: no usable policy, a form that decides otherwise, or one that was exported of another policy.
     """
     found, name = load_policy(policy), PolicyName.of(policy.resolve().name)
     parity = _checked_forms(exported, policy_hashes(policy))
@@ -77,11 +72,7 @@ def read_release(policy: Path, exported: Path, forms: Sequence[str] | None = Non
 
 
 def find_policies(folder: Path) -> list[Path]:
-    """A policy's folder itself, or the policies in a folder of them, by name.
-
-    Raises:
-        ArtifactError: neither.
-    """
+    """A policy's folder itself, or the policies in a folder of them, by name."""
     if (folder / POLICY_FILES[0]).is_file():
         return [folder]
     found = sorted(path.parent for path in folder.glob(f"*/{POLICY_FILES[0]}"))
@@ -93,11 +84,7 @@ def find_policies(folder: Path) -> list[Path]:
 
 
 def check_version(version: str) -> str:
-    """A semantic version, as it was given.
-
-    Raises:
-        ConfigError: it is none.
-    """
+    """A semantic version, as it was given."""
     if not _VERSION.fullmatch(version):
         raise ConfigError(f"--version {version}: not a semantic version like 1.2.0; see semver.org")
     return version
@@ -111,16 +98,7 @@ def hashes(files: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
 
 
 def check_card(card: Any, files: Mapping[str, bytes], place: Path) -> None:
-    """Compare files with what their card says of them; the card's page need not be among them.
-
-    Args:
-        card: content of ``card.json``.
-        files: content by path.
-        place: where they come from, for messages.
-
-    Raises:
-        ArtifactError: a file is another one, missing, or unknown to the card.
-    """
+    """Compare files with what their card says of them; the card's page need not be among them."""
     said = card.get("files") if isinstance(card, dict) else None
     if not isinstance(said, dict):
         raise ArtifactError(f"{place}: {CARD} is no card; write it again: scripts/describe_policy.py")
