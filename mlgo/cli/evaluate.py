@@ -240,12 +240,7 @@ def _subjects(args: argparse.Namespace, name: PolicyName) -> tuple[list[Evaluati
 
 
 def _look(args: argparse.Namespace, policy: StoredPolicy, subjects: Sequence[EvaluationTarget]) -> Look | None:
-    """Write down that somebody looks at the sealed test set; None if no project is of it.
-
-    Raises:
-        ConfigError: there is no reason for the look.
-        ArtifactError: the log cannot be written.
-    """
+    """Write down that somebody looks at the sealed test set; None if no project is of it."""
     sealed = load_sealed()
     contents = {one.project: one.content for one in subjects if sealed.holds(one.project)}
     if not contents:

@@ -29,9 +29,6 @@ def make(problem: str, flatten: bool = False, **arguments: Any) -> gymnasium.Env
         problem: name.
         flatten: observations become one vector, see `vector.VectorObservation`.
         arguments: of the environment.
-
-    Raises:
-        ConfigError: the problem cannot be imported.
     """
     from mlgo.envs.env import CompileEnv
     from mlgo.envs.vector import VectorObservation

@@ -38,32 +38,19 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
     been started), and at the end ``score`` and ``baseline``.
 
     Attributes:
-        task: the decision problem.
-        toolchain: the compiler.
-        settings: how modules are compiled.
-        header: what the compiler announces.
         features: what is observed, with types and shapes.
 
     Args:
-        task: name of the decision problem.
         modules: files to compile, bitcode or sources; or ``corpus`` and ``baseline``, folders that the pipeline made.
             Without either, all sources of the sample corpus.
-        split: of the corpus.
         objective: score that is minimised; if None that of the baseline, or the task's first.
         optimization: level; if None that of the baseline, or ``-Oz`` for inlining and ``-O2`` for registers.
         toolchain: ``auto`` or a clang.
-        target: triple.
-        reward: how answers are rewarded, see rewards.py.
         render_mode: None, ``ansi`` or ``rgb_array``.
         settings: how modules are compiled, all of it; if None as the baseline was measured, or as config/config.yaml
             says.
         trees: folder of response trees, for example data/work/replay; what they know needs no compiler, and they learn
             what is compiled.
-
-    Raises:
-        ConfigError: both modules and a corpus, settings that contradict each other or the baseline, an objective
-            that the task does not have, or trees for answers that hardly repeat.
-        ToolchainError: the compiler offers no channel for the task, or is not that of the baseline.
     """
 
     metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 10}  # noqa: RUF012
@@ -122,11 +109,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin a compile of ``options["module"]``, or of a module drawn from the environment's generator.
-
-        Raises:
-            ConfigError: an unknown module.
-        """
+        """Begin a compile of ``options["module"]``, or of a module drawn from the environment's generator."""
         super().reset(seed=seed)
         self._stop()
         names = list(self._problems)

@@ -54,7 +54,6 @@ class Question:
         context: what it is about, a function or a module, as the compiler names it.
         number: of the question in the compile, from 0.
         payload: the raw observation, repaired by the task's guard.
-        header: what the observation consists of.
     """
 
     context: str
@@ -73,14 +72,7 @@ class LiveCompile:
     The deadline of the whole compile does not hold, that for a silent compiler does (``compile.answer_timeout_s``), and
     the number of questions is bounded, so a compile ends once it gets its answers.
 
-    Attributes:
-        compiled: always.
-
     Args:
-        toolchain: compiler to use.
-        task: decision problem to take over.
-        module: bitcode or textual IR.
-        settings: level, size stop and deadlines.
         **options: ``with_default``, ``record`` and ``known`` of `compile_under_advice`; known questions are not asked.
     """
 
@@ -157,15 +149,8 @@ class RecalledCompile:
     is a context; sizes of the latter are not known, so with a size as objective the compiler runs at the end, though it
     asks nothing.
 
-    Attributes:
-        compiled: whether a compiler has been started.
-
     Args:
         store: trees of the compiler and flags in use.
-        toolchain: compiler to use.
-        task: decision problem.
-        problem: module to compile.
-        settings: level, size stop, deadlines and objective.
     """
 
     def __init__(
@@ -188,7 +173,6 @@ class RecalledCompile:
         Raises:
             OSError: the machine failed, not the compiler.
             ReplayMismatch: the compiler contradicts the trees.
-            ArtifactError: the trees are damaged or cannot be written.
         """
         if self._live is None:
             for known in self._recalled:

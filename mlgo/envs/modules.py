@@ -23,9 +23,6 @@ class Problem:
     """A module to decide about.
 
     Attributes:
-        name: as users call it.
-        bitcode: file that is compiled.
-        sha256: hash of the bitcode.
         baseline: score under the heuristic, in the unit of the objective.
     """
 
@@ -36,15 +33,7 @@ class Problem:
 
 
 class FileProblems(Mapping[str, Problem]):
-    """Bitcode, textual IR, or sources of C and C++, by name; each is compiled when it is first asked for.
-
-    Args:
-        files: paths by name.
-        toolchain: compiler to use.
-        task: decision problem.
-        settings: level, deadlines and objective.
-        folder: for the bitcode of sources.
-    """
+    """Bitcode, textual IR, or sources of C and C++, by name; each is compiled when it is first asked for."""
 
     def __init__(
         self, files: Mapping[str, Path], toolchain: Toolchain, task: Task, settings: CompileConfig, folder: Path
@@ -75,11 +64,7 @@ class FileProblems(Mapping[str, Problem]):
 
 
 def named_files(modules: Sequence[str]) -> dict[str, Path]:
-    """Files by the names that the user gives them.
-
-    Raises:
-        CorpusError: no file, or one is named twice.
-    """
+    """Files by the names that the user gives them."""
     for name in modules:
         if not Path(name).is_file():
             raise CorpusError(f"{name} is no file; name bitcode (.bc, .ll) or a source of C or C++")
@@ -89,11 +74,7 @@ def named_files(modules: Sequence[str]) -> dict[str, Path]:
 
 
 def sample_files() -> dict[str, Path]:
-    """Sources of the sample corpus, by project and file.
-
-    Raises:
-        CorpusError: this is not a checkout.
-    """
+    """Sources of the sample corpus, by project and file."""
     folder = Path(mlgo.__file__).parents[1] / "data/sample"
     found = {f"{path.parent.name}/{path.name}": path for path in sorted(folder.glob("*/*.c*"))}
     if not found:
@@ -104,13 +85,7 @@ def sample_files() -> dict[str, Path]:
 def problems_of_corpus(
     corpus: Path, baseline: Path, split: str, toolchain: Toolchain, objective: str, folder: Path
 ) -> list[Problem]:
-    """Modules of a split that the compiler asks something about.
-
-    Raises:
-        ArtifactError: corpus or baseline are missing.
-        CorpusError: no module of the split is asked about.
-        ToolchainError: the baseline was measured with another compiler.
-    """
+    """Modules of a split that the compiler asks something about."""
     measured = baseline_origin(baseline)[1].get("compiler", toolchain.name)
     if measured != toolchain.name:
         raise ToolchainError(f"{baseline} was measured with {measured}, this is {toolchain.name}; name that one")
@@ -141,10 +116,6 @@ def choose_settings(
         settings: given by the user, all together.
         objective: given by the user alone.
         optimization: given by the user alone.
-
-    Raises:
-        ArtifactError: the baseline is missing.
-        ConfigError: settings twice, others than those of the baseline, or an objective that cannot be measured.
     """
     if settings is not None and (objective or optimization):
         raise ConfigError("settings= holds objective and optimization; do not give them a second time")

@@ -38,11 +38,6 @@ class RecordEpisodes(gymnasium.Wrapper[Observation, Any, Observation, Any], Reco
 
     Args:
         env: a `CompileEnv`.
-        path: file to write.
-
-    Raises:
-        ConfigError: not an environment of this package, or one whose observations are changed already.
-        ArtifactError: the file cannot be written.
     """
 
     def __init__(self, env: gymnasium.Env[Observation, Any], path: str | Path) -> None:
@@ -82,11 +77,7 @@ class RecordEpisodes(gymnasium.Wrapper[Observation, Any, Observation, Any], Reco
         return observation, float(reward), terminated, truncated, info
 
     def close(self) -> None:
-        """Finish the file and close the environment.
-
-        Raises:
-            ArtifactError: the disk is full.
-        """
+        """Finish the file and close the environment."""
         self._leave()
         if self._rows:
             self._flush()
@@ -168,15 +159,7 @@ class RecordedEnv(gymnasium.Env[Observation, Any]):
     ``object_sha256``, or ``error``.
 
     Attributes:
-        origin: provenance of the file.
         features: what is observed, with types and shapes.
-        num_episodes: how many the file holds.
-
-    Args:
-        path: file to play.
-
-    Raises:
-        ArtifactError: missing, damaged, or not such a file.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012
@@ -201,11 +184,7 @@ class RecordedEnv(gymnasium.Env[Observation, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin episode ``options["episode"]``, or the one after the last that was played.
-
-        Raises:
-            ConfigError: there is none of that number.
-        """
+        """Begin episode ``options["episode"]``, or the one after the last that was played."""
         super().reset(seed=seed)
         number = (options or {}).get("episode", self._next)
         if not 0 <= number < self.num_episodes:
@@ -272,11 +251,6 @@ def first_difference(path: str | Path, env: gymnasium.Env[Observation, Any]) -> 
 
     Returns:
         the first difference in words: episode, question and what differs. Empty when there is none.
-
-    Raises:
-        ArtifactError: the file cannot be read.
-        ConfigError: the environment has another task, other settings, or another reward.
-        ToolchainError: another compiler.
     """
     recorded = RecordedEnv(path)
     live = env.unwrapped

@@ -13,25 +13,14 @@ from mlgo.policy.policy import Policy
 
 
 class Reward(Protocol):
-    """A way to reward answers.
-
-    Attributes:
-        name: for tables and provenance.
-    """
+    """A way to reward answers."""
 
     name: ClassVar[str]
 
     def of_answer(
         self, observation: Observation, answer: float, following: Observation | None, baseline: float
     ) -> float:
-        """Reward of one answer.
-
-        Args:
-            observation: what was asked.
-            answer: what was answered.
-            following: the next question; None at the end.
-            baseline: the module's score under the heuristic.
-        """
+        """Reward of one answer."""
 
     def at_the_end(self, gain: float, given: float) -> float:
         """Reward on top of that of the last answer.
@@ -69,10 +58,6 @@ class MarginalShare:
 
     Attributes:
         policy: trained by ``marginal``.
-        unit_bytes: as it was trained with.
-
-    Raises:
-        PolicyError: a policy that does not answer yes or no.
     """
 
     policy: Policy
@@ -104,10 +89,6 @@ class Shaped:
     Ng, Harada and Russell 1999, "Policy invariance under reward transformations": ``discount * potential(next) -
     potential(this)`` leaves the best policy as it is. The potential after the end is 0, so undiscounted rewards add
     up to the gain less the potential of the first question.
-
-    Attributes:
-        potential: of an observation.
-        discount: the agent's own.
     """
 
     potential: Callable[[Mapping[str, np.ndarray]], float]

@@ -27,9 +27,6 @@ class VectorObservation(gymnasium.ObservationWrapper[np.ndarray, Any, Observatio
         env: a `CompileEnv`.
         normalise: for example of a policy, or `policy.vocabulary.normalisation` of ``vocabulary.parquet``; None takes
             logarithms alone, in the task's units.
-
-    Raises:
-        ConfigError: not an environment of this package, or features that it does not have.
     """
 
     def __init__(self, env: gymnasium.Env[Observation, Any], normalise: Normalisation | None = None) -> None:

@@ -33,8 +33,6 @@ class Scoring:
 
     Attributes:
         others: whether modules that are judged are compiled under the other references, too.
-        random_inline_share: probability that the random advisor inlines.
-        seed: root seed of the random advisor.
     """
 
     others: bool
@@ -75,18 +73,7 @@ def score_references(
     folder: Path,
     label: str = "",
 ) -> Baseline:
-    """Compile modules under the reference advisors and record what the heuristic was asked.
-
-    Args:
-        host: runs the compiles.
-        task: decision problem.
-        quirks: of the host's compiler.
-        modules: what to compile, projects as a whole.
-        bitcode: file by module key.
-        how: which references.
-        folder: for the objects, until what they share is known.
-        label: title of the progress bar.
-    """
+    """Compile modules under the reference advisors and record what the heuristic was asked."""
     references = task.references
 
     def job(module: Module, advisor: str, object_path: Path) -> CompileJob:
@@ -166,9 +153,6 @@ def _with_shares(
 def self_test_failures(scores: pa.Table) -> list[dict[str, str]]:
     """Modules whose echo compile differs from the plain one, with the likely cause.
 
-    Args:
-        scores: ``artifacts.SCORES``.
-
     Returns:
         ``{"module": ..., "cause": ...}`` per difference; empty when the self-test holds everywhere.
     """
@@ -190,12 +174,7 @@ def self_test_failures(scores: pa.Table) -> list[dict[str, str]]:
 
 
 def differing_code(plain: bytes, echo: bytes) -> str:
-    """Which functions of two objects differ, in words.
-
-    Args:
-        plain: object of the plain compile.
-        echo: object under the echo.
-    """
+    """Which functions of two objects differ, in words."""
     if not plain.startswith(ELF):
         return "which functions differ is told of ELF objects alone"
     one, two = function_code(plain), function_code(echo)

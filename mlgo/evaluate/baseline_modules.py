@@ -20,7 +20,6 @@ class ScoredModule:
     """A module that compiles under the heuristic.
 
     Attributes:
-        module: the module.
         scores: what it comes to under the heuristic, by measure.
         num_questions: what the traced reference was asked; the heuristic itself, where the compiler tells.
     """
@@ -39,11 +38,7 @@ class ScoredModule:
 
 
 def baseline_origin(baseline_dir: Path) -> tuple[Task, dict[str, Any]]:
-    """The task that a baseline was measured for, and the provenance of its scores.
-
-    Raises:
-        ArtifactError: the baseline is missing, or an old version has made it, which did not tell the task.
-    """
+    """The task that a baseline was measured for, and the provenance of its scores."""
     path = baseline_dir / "scores.parquet"
     origin = read_provenance(path)
     if "task" not in origin:
@@ -61,9 +56,6 @@ def load_scored_modules(
         baseline_dir: folder with ``scores.parquet``.
         split: train, validation or test.
         languages: only modules in these.
-
-    Raises:
-        ArtifactError: corpus or baseline are missing.
     """
     path = baseline_dir / "scores.parquet"
     rows = read_table(path, SCORES).filter(pc.field("failure") == "").to_pylist()
@@ -79,11 +71,7 @@ def load_scored_modules(
 
 
 def load_copies(baseline_dir: Path) -> Copies:
-    """Read what several modules of a project carry under the heuristic.
-
-    Raises:
-        ArtifactError: the baseline is missing or damaged.
-    """
+    """Read what several modules of a project carry under the heuristic."""
     found: dict[str, dict[bytes, int]] = {}
     for row in read_table(baseline_dir / "copies.parquet", COPIES).to_pylist():
         found.setdefault(row["project"], {})[row["signature"]] = row["num_modules"]
@@ -98,11 +86,7 @@ def baselines(scored: Iterable[ScoredModule], objective: str) -> dict[str, float
 def with_questions(
     scored: list[ScoredModule], max_questions: int, purpose: str, section: str = "es"
 ) -> list[ScoredModule]:
-    """Keep modules that ask at least one question and at most ``max_questions``, a setting of ``section``.
-
-    Raises:
-        TrainingError: none is left.
-    """
+    """Keep modules that ask at least one question and at most ``max_questions``, a setting of ``section``."""
     kept = [one for one in scored if 0 < one.num_questions <= max_questions]
     if not kept:
         raise TrainingError(

@@ -33,27 +33,13 @@ class CompileHost(Closing):
     Modules have a home: the worker whose memory holds their trees. Large modules come first.
 
     Attributes:
-        num_asked: jobs so far.
         num_compiled: of these, the ones that no tree held, failed ones included.
-        num_questions: questions of these compiles.
         num_known_questions: of these, the ones that were answered in advance.
         hidden: features that no policy may see: the heuristic's decision, where the settings do not tell it.
 
     Args:
-        toolchain: compiler to use.
-        task_name: decision problem.
-        settings: level, size stop and deadlines.
-        num_workers: how many.
         trees: policies are walked down them before anything is compiled.
         copies: what the modules' projects carry several times, so that sizes by shares are known.
-        workers: where they run.
-
-    Raises:
-        ConfigError: unknown task, an objective that its compiles do not have, embeddings that they do not have, or the
-            heuristic's decision where it is not told.
-        ToolchainError: the task runs programs, and valgrind or the linker is missing; or the compiler is too old for
-            embeddings, or for the heuristic's decision.
-        WorkerError: there are no such workers.
     """
 
     def __init__(
@@ -160,9 +146,6 @@ def check_failures(
 
     Returns:
         bool [num_modules], True where the compile succeeded.
-
-    Raises:
-        MlgoError: more failures than accepted; names the first.
     """
     good = np.array([outcome.result is not None for outcome in outcomes], bool)
     num_failed = int((~good).sum())

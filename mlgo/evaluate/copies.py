@@ -43,10 +43,6 @@ class Copies:
 
 
 def count_copies(objects: Iterable[bytes]) -> dict[bytes, int]:
-    """Count the objects of a project that carry each COMDAT group; only groups that several carry, by signature.
-
-    Raises:
-        ObjectError: not an ELF object, or its groups are not well-formed.
-    """
+    """Count the objects of a project that carry each COMDAT group; only groups that several carry, by signature."""
     carriers = Counter(signature for data in objects for signature in {name for name, _ in comdat_groups(data)})
     return {signature: copies for signature, copies in sorted(carriers.items()) if copies > 1}

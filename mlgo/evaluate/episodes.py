@@ -27,11 +27,9 @@ class Episode:
     """One compile, or what became of one of its functions.
 
     Attributes:
-        module: key of the module.
         inputs: float16 [num_questions, ...], see `Policy.inputs_for`; a quarter of the memory of what was sent.
         answers: uint8 or float32 [num_questions], see `ActionSpace.targets`.
         score: by the objective; of a function, what the module costs if all others stay as the heuristic leaves them.
-        object_sha256: hash of the object file.
         function: symbol; empty for a whole module.
         credit: functions of the decisions and their sizes, where the job asked for them.
     """
@@ -68,9 +66,6 @@ def compile_episodes(
 
     Returns:
         What was read, in the order of the jobs, None where a compile failed.
-
-    Raises:
-        PolicyError: the compiler does not offer a feature.
     """
     reasons = [""] * len(jobs)
     episodes: list[Read | None] = [None] * len(jobs)
@@ -93,9 +88,6 @@ def episode(module: str, result: CompileResult, policy: Policy, objective: str) 
         result: the compile.
         policy: says how questions are seen.
         objective: which score counts, by the names of ``compile.objective``.
-
-    Raises:
-        PolicyError: the compiler does not offer a feature.
     """
     inputs, answers = _questions(result, policy)
     return Episode(module, inputs, answers, result.score(objective), result.object_sha256, credit=result.credit)
@@ -104,18 +96,7 @@ def episode(module: str, result: CompileResult, policy: Policy, objective: str) 
 def function_episodes(
     module: str, result: CompileResult, policy: Policy, measure: Measure, heuristic: Mapping[str, float]
 ) -> list[Episode]:
-    """What the functions of a recorded compile teach, each by itself; those that were not asked about are left out.
-
-    Args:
-        module: key of the module.
-        result: the compile.
-        policy: says how questions are seen.
-        measure: which score counts; a sum over functions.
-        heuristic: what each function costs under the heuristic.
-
-    Raises:
-        PolicyError: the compiler does not offer a feature.
-    """
+    """What the functions of a recorded compile teach, each by itself; those that were not asked about are left out."""
     assert result.spills is not None
     inputs, answers = _questions(result, policy)
     costs = {one.function: measure.of_functions([one]) for one in result.spills}
@@ -144,9 +125,6 @@ class Inlined:
     """One compile with the questions that were answered by yes.
 
     Attributes:
-        module: key of the module.
-        score: by the objective.
-        answers: hash of all answers.
         inputs: float16 [num_inlined, num_features].
         credit: functions and their sizes, with callers and callees of the inlined questions alone; None where the
             compile does not tell them.
@@ -183,7 +161,6 @@ class InlinedReader:
     """Reads compiles of a binary task; for `CompileJob.read`.
 
     Attributes:
-        normalise: from raw features to inputs.
         objective: which score counts, by the names of ``compile.objective``.
     """
 
@@ -191,11 +168,7 @@ class InlinedReader:
     objective: str
 
     def __call__(self, module: str, result: CompileResult) -> Inlined:
-        """Read a recorded compile.
-
-        Raises:
-            PolicyError: the compiler does not offer a feature.
-        """
+        """Read a recorded compile."""
         header, features, actions = result.header, self.normalise.features, Binary()
         if header is None or header.advice is None:  # nothing was there to decide
             nothing = np.zeros((0, len(features)), np.float16), np.zeros(0, np.uint8)
@@ -223,19 +196,8 @@ def episodes_hash(episodes: Iterable[Episode]) -> str:
 def best_remembered(store: ReplayStore, module: str, sha256: str, policy: Policy, objective: str) -> Episode | None:
     """Find the smallest known compile; of equals the one whose answers come first, whatever order they came in.
 
-    Args:
-        store: trees of the compiler and flags in use.
-        module: key of the module.
-        sha256: hash of its bitcode.
-        policy: says how questions are seen.
-        objective: which size counts, by the names of ``compile.objective``.
-
     Returns:
         None when nothing is known of the module, or only its functions one by one.
-
-    Raises:
-        ArtifactError: its tree is damaged.
-        PolicyError: the compiler did not offer a feature.
     """
     loaded = store.load(sha256)
     if loaded is None or (tree := loaded[1].whole) is None:

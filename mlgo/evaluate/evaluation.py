@@ -44,9 +44,6 @@ def evaluated_modules(config: EvaluateConfig, corpus_dir: Path, baseline_dir: Pa
         corpus_dir: folder with ``modules.parquet``.
         baseline_dir: folder with ``scores.parquet``.
         seed: root seed of the run, chooses the modules of train.
-
-    Raises:
-        ArtifactError: corpus or baseline are missing.
     """
     by_split = {split: load_scored_modules(corpus_dir, baseline_dir, split) for split in config.splits}
     if "train" in by_split:
@@ -92,9 +89,6 @@ def evaluate_policy(
         objects: where to keep the object files, by module key.
         others: modules of which only the object files are wanted.
         in_every_language: ask it about modules in other languages, too.
-
-    Raises:
-        MlgoError: more failures than accepted.
     """
     keys, kept, advisor = [one.module.key for one in modules], objects or {}, str(name)
     jobs = [
@@ -132,14 +126,7 @@ def evaluate_policy(
 
 
 def result_row(scored: ScoredModule, outcome: CompileOutcome, name: PolicyName, inlining: bool) -> dict[str, Any]:
-    """A row of ``artifacts.RESULTS``.
-
-    Args:
-        scored: the module, with its scores under the heuristic.
-        outcome: what became of it under the policy.
-        name: learner and seed of the policy.
-        inlining: whether its answers tell what was inlined.
-    """
+    """A row of ``artifacts.RESULTS``."""
     module, result = scored.module, outcome.result
     return {
         "project": module.project,

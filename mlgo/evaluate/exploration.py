@@ -22,15 +22,8 @@ from mlgo.policy.policy import Policy
 class CandidateEvaluator:
     """Compiles modules under candidates and compares with the heuristic.
 
-    Attributes:
-        num_evaluations: candidates times modules so far.
-
     Args:
-        host: runs the compiles.
         policy: gives features and architecture; its weights are replaced by the candidates'.
-        bitcode: file by module key.
-        objective: which score counts.
-        quarantine: is told how every compile ended.
     """
 
     def __init__(
@@ -141,22 +134,8 @@ def sample_episodes(
 ) -> list[Read | None]:
     """Compile modules under answers drawn with the policy's own probabilities.
 
-    Args:
-        host: runs the compiles.
-        policy: gives the probabilities.
-        modules: what to compile.
-        bitcode: file by module key.
-        read: what a compile teaches, see `compile_episodes`.
-        quarantine: is told how every compile ended.
-        episodes: compiles of each module, each with luck of its own.
-        rng: source of the luck.
-        with_credit: see `CompileJob.with_credit`.
-
     Returns:
         What was read, those of a module one after another; None where a compile failed.
-
-    Raises:
-        PolicyError: the compiler does not offer a feature.
     """
     jobs = [
         CompileJob(

@@ -15,8 +15,6 @@ class FailureRecord:
     """How compiles of one module went.
 
     Attributes:
-        compiles: compiles asked for, known ones included.
-        failures: those that failed.
         reason: kind and message of the last failure.
     """
 
@@ -33,7 +31,6 @@ class Quarantine:
     workers does not matter.
 
     Args:
-        max_failures: failed compiles that are too many.
         records: what `state` returned in an earlier run.
     """
 

@@ -45,12 +45,7 @@ def function_rows(module: Module, advisor: str, result: CompileResult | None) ->
 
 
 def function_costs(functions: pa.Table, measure: Measure) -> dict[str, dict[str, dict[str, float]]]:
-    """Scores of functions by advisor, key of the module and symbol.
-
-    Args:
-        functions: ``artifacts.FUNCTIONS``.
-        measure: which score; a sum over functions.
-    """
+    """Scores of functions by advisor, key of the module and symbol."""
     found: dict[str, dict[str, dict[str, float]]] = {}
     for row in functions.to_pylist():
         costs = SpillCosts(**{name: row[name] for name in SpillCosts._fields})
@@ -60,16 +55,7 @@ def function_costs(functions: pa.Table, measure: Measure) -> dict[str, dict[str,
 
 
 def load_function_costs(baseline_dir: Path, measure: Measure, advisor: str = HEURISTIC) -> FunctionCosts:
-    """Read what a reference cost each function.
-
-    Args:
-        baseline_dir: folder with ``functions.parquet``.
-        measure: which score; a sum over functions.
-        advisor: name of the reference.
-
-    Raises:
-        ArtifactError: the baseline is missing or damaged.
-    """
+    """Read what a reference cost each function."""
     functions = read_table(baseline_dir / "functions.parquet", FUNCTIONS)
     return function_costs(functions.filter(pc.field("advisor") == advisor), measure).get(advisor, {})
 
@@ -77,16 +63,8 @@ def load_function_costs(baseline_dir: Path, measure: Measure, advisor: str = HEU
 def episode_reader(policy: Policy, objective: str, baseline_dir: Path) -> Callable[[str, CompileResult], list[Episode]]:
     """How compiles are read: whole, or function by function where the score is a sum over functions.
 
-    Args:
-        policy: says how questions are seen.
-        objective: which score counts, by the names of ``compile.objective``.
-        baseline_dir: folder with ``functions.parquet``.
-
     Returns:
         Maps the key of a module and its compile to episodes.
-
-    Raises:
-        ArtifactError: the baseline is missing or damaged.
     """
     measure = get_measure(objective)
     if not measure.is_by_function:

@@ -15,11 +15,8 @@ class CompileJob:
     """One compile to do.
 
     Attributes:
-        module: key of the module, for messages.
-        bitcode: its file.
         advisor: answers the questions; None compiles without a channel.
         with_default: ask for the heuristic's decision as a feature.
-        record: bring the raw observations back.
         count_done: count the changes made in ``num_remarks``, instead of watching for an early stop.
         sha256: hash of the bitcode; with it, the compile may be found in, and is added to, the module's tree.
         known: first questions of each context, answered without waiting for them.
@@ -55,7 +52,6 @@ class CompileOutcome:
     Attributes:
         result: scores and answers; None when the compile failed.
         failure: kind of failure, empty on success.
-        message: what went wrong.
         recalled: found in the module's trees, without a compile; ``seconds`` is then 0.
         num_known: questions of a compile that were answered in advance.
         learned: hash of the module and the compile with all its observations, for trees that the worker does not see.
@@ -86,11 +82,7 @@ class CompileOutcome:
         return float("nan") if self.result is None else self.result.score(objective)
 
     def read_for(self, job: CompileJob) -> "CompileOutcome":
-        """The same with what the job wants read of the compile, in place of what it is read from.
-
-        Raises:
-            PolicyError: the compiler does not offer a feature.
-        """
+        """The same with what the job wants read of the compile, in place of what it is read from."""
         if job.read is None or self.result is None:
             return self
         rest = replace(self.result, header=None, answers=b"", observations=b"", credit=None)

@@ -43,9 +43,7 @@ class SearchSettings:
     """How modules are searched.
 
     Attributes:
-        budget: compiles of each module at most.
         flips_per_round: as of `search`.
-        seed: root seed of the random groups.
         quirks: of the compiler. Where its own decision hides a feature, no search begins with the heuristic's answers.
     """
 
@@ -95,10 +93,8 @@ class _Module:
     """The search of one module: its compiles are linked with the policy's objects of all others.
 
     Attributes:
-        module: the module.
         best: object of the best compile so far; the policy's where none was better.
         wanted: advisors to compile it under next; none at the end.
-        num_compiles: done so far.
         course: rows of ``artifacts.SEARCH_COURSE``: the policy's at 0, one for each improvement, and the last. None
             where the policy's objects do not link.
     """

@@ -31,15 +31,8 @@ class LoggedEpisode:
 
     Attributes:
         module: as the user named it; project and source path for a module of the corpus.
-        bitcode_sha256: hash of its bitcode.
         bitcode: the bitcode itself; None for a module of the corpus.
-        task: decision problem.
-        policy: what answered, in words.
         policy_sha256: hash of the policy's weights; empty when it has none.
-        compiler: name and version.
-        compiler_sha256: hash of the executable.
-        target: triple.
-        settings: level, size stop and deadlines.
         with_default: whether the heuristic's decision was asked for as a feature.
         result: what the compile gave, without its wall time; observations are empty when they were not logged.
     """
@@ -83,11 +76,7 @@ class Replay:
 
 
 def write_episode(path: Path, episode: LoggedEpisode) -> None:
-    """Write an episode as one row of ``artifacts.EPISODE``; the same episode gives the same bytes.
-
-    Raises:
-        ArtifactError: the file cannot be written.
-    """
+    """Write an episode as one row of ``artifacts.EPISODE``; the same episode gives the same bytes."""
     result = episode.result
     row = {
         "module": episode.module,
@@ -114,11 +103,7 @@ def write_episode(path: Path, episode: LoggedEpisode) -> None:
 
 
 def read_episode(path: Path) -> LoggedEpisode:
-    """Read what `write_episode` wrote.
-
-    Raises:
-        ArtifactError: missing, damaged, or not a logged episode.
-    """
+    """Read what `write_episode` wrote."""
     if not path.is_file():
         raise ArtifactError(f"{path} is missing; log a compile with: mlgo compile MODULE --log FILE")
     rows, origin = read_table(path, EPISODE).to_pylist(), read_provenance(path)
@@ -165,14 +150,6 @@ def write_training_log(path: Path, result: CompileResult, measure: Measure) -> N
     The answer follows the features as one more tensor. The reward is what the compile came to, so less is better. As in
     LLVM it stands at the last question, and all others have 0. A measure that is a sum over functions is told for each
     function, at the last question of its context.
-
-    Args:
-        path: file to write.
-        result: a compile under advice, recorded with its observations.
-        measure: which score is the reward.
-
-    Raises:
-        ArtifactError: the compiler asked nothing, the score is not known, or the file cannot be written.
     """
     header = result.header
     if header is None or header.advice is None or not result.num_questions:
@@ -210,11 +187,7 @@ def _final_rewards(result: CompileResult, measure: Measure) -> dict[str, float]:
 
 
 def find_logged_bitcode(episode: LoggedEpisode, corpus_dir: Path, folder: Path) -> Path:
-    """Lay an episode's bitcode into ``folder``, from its own file or from the corpus.
-
-    Raises:
-        CorpusError: the corpus does not hold it.
-    """
+    """Lay an episode's bitcode into ``folder``, from its own file or from the corpus."""
     if episode.bitcode is not None:
         path = folder / f"{episode.bitcode_sha256}.bc"
         write_bytes(path, episode.bitcode)
@@ -247,9 +220,7 @@ def replay_episode(
         object_path: where to keep the object file.
 
     Raises:
-        ToolchainError: another compiler.
         CompileError: the compile failed.
-        PolicyError: the advisor does not fit what the compiler offers.
     """
     check_compiler(toolchain, episode)
     follower = _Follower(episode, advisor or RecordedAdvisor(episode.result.answers))
@@ -269,11 +240,7 @@ def replay_episode(
 
 
 def check_compiler(toolchain: Toolchain, episode: LoggedEpisode) -> None:
-    """Refuse a compiler that is not the logged one: others ask otherwise and write other code.
-
-    Raises:
-        ToolchainError: another version or another build.
-    """
+    """Refuse a compiler that is not the logged one: others ask otherwise and write other code."""
     if toolchain.name != episode.compiler:
         raise ToolchainError(
             f"the episode was logged with {episode.compiler}, this is {toolchain.name}; name that one with --toolchain"
@@ -376,9 +343,6 @@ def logged_episode(
         result: what the compile gave, with observations if they shall be logged.
         in_corpus: whether the corpus holds the bitcode, so that its hash is enough.
         with_default: whether the heuristic's decision was asked for as a feature.
-
-    Raises:
-        ArtifactError: the compiler did not open its channel, so there is nothing to log.
     """
     if result.header is None:
         raise ArtifactError(_NOTHING_ASKED)

@@ -28,13 +28,7 @@ MakeAdvisor = Callable[[str], Advisor | None]
 
 @dataclass(frozen=True)
 class Program:
-    """One program, compiled to bitcode.
-
-    Attributes:
-        name: of its recipe.
-        modules: its bitcode files.
-        expected: what it prints.
-    """
+    """One program, compiled to bitcode."""
 
     name: str
     modules: tuple[Path, ...]
@@ -48,10 +42,7 @@ class Running:
     Attributes:
         linker: what `toolchain.find_linker` gives.
         valgrind: what `counting.find_valgrind` gives; None where there is none, so that nothing runs.
-        target: triple of the objects.
-        cache_dir: folder for the linker's caches.
         timeout_s: deadline of a run under valgrind, in seconds.
-        num_threads: programs at a time.
     """
 
     linker: Path
@@ -70,9 +61,6 @@ def build_programs(recipes: Sequence[Path], compiler: SourceCompiler, folder: Pa
         compiler: front end.
         folder: for the bitcode.
         num_threads: compiles at a time.
-
-    Raises:
-        CorpusError: a recipe without a path or an expected output, or a source that does not compile.
     """
     folder.mkdir(parents=True, exist_ok=True)
     programs = []

@@ -32,15 +32,10 @@ class Look:
     """One row of the log.
 
     Attributes:
-        date: when it began, universal time.
         commit: of the working copy, with a plus where files differ from it.
-        policy: its name.
         weights: first digits of the SHA-256 of its weights.
         provenance: who trained it with which seed, on which corpus, and the hash of all of its provenance.
-        form: what was compiled.
         projects: how many projects, and the hash of their modules and links.
-        reason: why somebody looked.
-        headline: what was seen first.
     """
 
     date: str
@@ -55,18 +50,7 @@ class Look:
 
 
 def look_of(policy: StoredPolicy, folder: Path, form: str, contents: dict[str, str], reason: str) -> Look:
-    """A look that begins now.
-
-    Args:
-        policy: what is evaluated.
-        folder: where it lies; its name is the policy's.
-        form: what is compiled.
-        contents: hash of what is compiled and linked of each project.
-        reason: why.
-
-    Raises:
-        ConfigError: there is no reason.
-    """
+    """A look that begins now."""
     if not reason.strip():
         raise ConfigError(
             f"{', '.join(sorted(contents))}: of the sealed test set; give --reason TEXT, which {LOG} keeps with the "
@@ -89,11 +73,7 @@ def look_of(policy: StoredPolicy, folder: Path, form: str, contents: dict[str, s
 
 
 def write_look(look: Look, log: Path = LOG) -> None:
-    """Write the row of a look; the row that it made when it began is replaced.
-
-    Raises:
-        ArtifactError: the log cannot be written.
-    """
+    """Write the row of a look; the row that it made when it began is replaced."""
     try:
         with _alone(log.parent):
             text = log.read_text() if log.exists() else f"{_HEAD}{_rule_of_table()}"

@@ -39,7 +39,6 @@ class AffectedFunctions:
     disturb each other, but for what the compiler decides otherwise elsewhere.
 
     Args:
-        credit: functions of the decisions.
         answers: int64 [num_questions].
     """
 
@@ -332,12 +331,6 @@ def run_searches(
     label: str = "",
 ) -> list[SearchResult]:
     """Do many searches side by side, so that the workers always have enough to do.
-
-    Args:
-        host: runs the compiles.
-        searches: one for each module.
-        job: makes the compile of a search, by its number, under an advisor.
-        label: title of the progress bar.
 
     Returns:
         Their results, in order; the same for any number of workers.

@@ -34,8 +34,6 @@ class Linking:
 
     Attributes:
         linker: what `compiler.toolchain.find_linker` gives.
-        timeout_s: deadline of one link.
-        num_threads: projects at a time.
         kinds: kind of each function by module key and symbol, see mlgo/corpus/seen.py; empty where it is not known.
     """
 
@@ -138,14 +136,7 @@ class ProjectRun:
     """A project that is compiled under the heuristic and under a policy, then linked.
 
     Attributes:
-        host: runs the compiles.
-        policy: makes the decisions.
-        name: learner and seed, for the rows.
-        modules: of the project.
         programs: what is linked of them, and perhaps of others.
-        bitcode: file by module key.
-        linking: how.
-        folder: for objects.
     """
 
     host: CompileHost
@@ -209,12 +200,7 @@ def measure_programs(
 
 
 def evaluate_project(run: ProjectRun, beside: Callable[[Mapping[str, Path]], Shipped] | None = None) -> Shipped:
-    """Compile a project under the heuristic and under a policy, link its programs, and measure.
-
-    Args:
-        run: the project.
-        beside: measures further contenders; gets the policy's object files by module key.
-    """
+    """Compile a project under the heuristic and under a policy, link its programs, and measure."""
     results, objects = compile_both(run)
     sizes = [row for who, of in objects.items() for row in measure_programs(run.linking, who, run.programs, of)]
     more = beside(objects[str(run.name)]) if beside else Shipped([], [])
@@ -267,11 +253,6 @@ def _sizes_row(
 
 def bytes_by_kind(functions: Sequence[Placed], program: Program, kinds: Kinds) -> list[dict[str, Any]]:
     """Add up code and unwind entries of a linked file by kinds of its functions.
-
-    Args:
-        functions: what is in it; their inputs are names of modules.
-        program: the linked file.
-        kinds: of functions, by module key and symbol.
 
     Returns:
         ``{"kind", "text", "unwind"}`` for each of `KINDS`. What is of no known function is in none of them.

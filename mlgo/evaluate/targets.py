@@ -45,10 +45,7 @@ class EvaluationTarget:
     """A project on which a policy is tried.
 
     Attributes:
-        project: its name.
         table: table of its sources, whose provenance tells what it was made for.
-        modules: what is compiled.
-        programs: what is linked.
         unpack: gives the bitcode file of each module, by key, also of those that only programs need.
     """
 
@@ -59,11 +56,7 @@ class EvaluationTarget:
     unpack: Callable[[], Mapping[str, Path]]
 
     def check(self, task: str, optimization: str) -> None:
-        """See that its modules are what a policy decides about.
-
-        Raises:
-            CorpusError: they were made for another task or level.
-        """
+        """See that its modules are what a policy decides about."""
         made = read_provenance(self.table)
         for what, wanted in (("task", task), ("optimization", optimization)):
             if made.get(what) != wanted:
@@ -85,10 +78,6 @@ def one_project(path: Path, bitcode_dir: Path) -> EvaluationTarget:
     Args:
         path: folder that ``mlgo capture`` has written, or the table of sources in it or in a corpus.
         bitcode_dir: for files named by their hash.
-
-    Raises:
-        ArtifactError: there is no such project.
-        CorpusError: it holds no module.
     """
     if path.parent.name == "projects" and path.suffix == ".parquet":
         table, programs = path, path.parent.parent / "programs" / path.name
@@ -101,16 +90,7 @@ def one_project(path: Path, bitcode_dir: Path) -> EvaluationTarget:
 
 
 def merged_programs(subject: EvaluationTarget, tools: Tools, bitcode_dir: Path) -> EvaluationTarget:
-    """The project with its linked files merged into modules, see `whole_programs`.
-
-    Args:
-        subject: a project whose modules are sources.
-        tools: what merges.
-        bitcode_dir: for files named by their hash.
-
-    Raises:
-        CorpusError: nothing can be merged.
-    """
+    """The project with its linked files merged into modules, see `whole_programs`."""
     chosen = {module.name for module in [*subject.modules, *other_modules(subject.modules, subject.programs)]}
     rows = [row for row in table_rows(subject.table, PROJECT, PROJECT.names) if row["module"] in chosen]
     merged, programs = whole_programs(rows, [dict(program.row) for program in subject.programs], tools)
@@ -124,18 +104,7 @@ def merged_programs(subject: EvaluationTarget, tools: Tools, bitcode_dir: Path) 
 def corpus_projects(
     corpus_dir: Path, bitcode_dir: Path, split: str | None, project: str | None
 ) -> list[EvaluationTarget]:
-    """Projects of a corpus, in manifest order, with their modules as the manifest lists them.
-
-    Args:
-        corpus_dir: folder with ``modules.parquet``.
-        bitcode_dir: for files named by their hash.
-        split: only this split.
-        project: only this project.
-
-    Raises:
-        ArtifactError: no usable manifest.
-        CorpusError: no module is left.
-    """
+    """Projects of a corpus, in manifest order, with their modules as the manifest lists them."""
     splits = None if split is None else [split]
     modules: dict[str, list[Module]] = {}
     for module in load_modules(corpus_dir, project=project, splits=splits):
@@ -162,13 +131,6 @@ def evaluate_subjects(
     say: Callable[[str], None] = lambda message: None,
 ) -> tuple[pa.Table, ...]:
     """Evaluate project by project; what an earlier run has finished is taken as it is.
-
-    Args:
-        subjects: the projects.
-        evaluate: compiles, links and measures one.
-        folder: keeps the tables of finished projects.
-        origin: provenance; tables of another one are made anew.
-        say: is told of each project.
 
     Returns:
         Tables of ``artifacts.RESULTS``, ``artifacts.SHIPPED_SIZES`` and ``artifacts.SEARCH_COURSE``.

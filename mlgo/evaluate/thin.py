@@ -60,11 +60,7 @@ def evaluate_thin(run: ProjectRun) -> Shipped:
 def _thin_linked(
     program: Program, bitcode: Mapping[str, Path], objects: Mapping[str, Path], linking: Linking, folder: Path
 ) -> tuple[Program, dict[str, Path]]:
-    """The program of modules after their import, and the file of each by its key.
-
-    Raises:
-        CompileError: it cannot be linked, or a pre-link compile had failed.
-    """
+    """The program of modules after their import, and the file of each by its key."""
     by_name = {module.name: module for module in program.modules}
     fat = {name: objects[module.key] for name, module in by_name.items()}
     if missing := not_compiled(fat):

@@ -39,7 +39,6 @@ class Limits(Protocol):
 
     Attributes:
         max_questions: modules with more questions under the heuristic are left out.
-        validation_modules: validation modules at most.
     """
 
     @property
@@ -50,16 +49,7 @@ class Limits(Protocol):
 
 
 def load_start(folder: Path, baseline: Path) -> Policy:
-    """Load the policy that a training goes on from.
-
-    Args:
-        folder: of the policy.
-        baseline: folder of the reference scores.
-
-    Raises:
-        ArtifactError: policy or baseline are missing or damaged.
-        PolicyError: the policy is broken, is no network, or was trained for another task than the baseline's.
-    """
+    """Load the policy that a training goes on from."""
     policy = load_policy(folder)
     policy.network()
     task = baseline_origin(baseline)[0].name
@@ -87,9 +77,6 @@ def training_modules(
         config: how many questions a module may ask, and how many validation modules there are at most.
         seed: root seed of the training.
         languages: only modules in these.
-
-    Raises:
-        TrainingError: no module is left.
     """
     kind = f"{'/'.join(languages)} " if languages else ""
     train, validation = (
@@ -104,17 +91,7 @@ def training_modules(
 def trace_of_languages(
     trace: pa.Table, vocabulary: pa.Table, corpus: Path, languages: Collection[str]
 ) -> tuple[pa.Table, pa.Table]:
-    """Leave only the questions of modules in some languages, and make the vocabulary anew, of what is left of train.
-
-    Args:
-        trace: ``artifacts.trace_schema`` rows.
-        vocabulary: ``artifacts.VOCABULARY`` of its training modules; says which features and how many quantiles.
-        corpus: folder of the corpus.
-        languages: ``c``, ``c++``.
-
-    Raises:
-        TrainingError: no question of a training module is left.
-    """
+    """Leave only the questions of modules in some languages, and make the vocabulary anew, of what is left of train."""
     left, train = (
         _questions_of(trace, load_modules(corpus, splits=splits, languages=languages)) for splits in (None, ["train"])
     )
@@ -135,16 +112,7 @@ def training_origin(
     corpus: Path,
     baseline: Path,
 ) -> dict[str, Any]:
-    """Provenance of a policy trained on compile results.
-
-    Args:
-        learner: algorithm, seed and sections of the configuration, as plain JSON values.
-        toolchain: compiler in use.
-        settings: how it compiles.
-        start: hashes of what it starts from, by name.
-        corpus: folder of the corpus.
-        baseline: folder of the reference scores.
-    """
+    """Provenance of a policy trained on compile results."""
     return provenance(
         **learner,
         compile=settings.model_dump(),
@@ -178,11 +146,7 @@ def open_trees(
 
 
 def needed_copies(settings: CompileConfig, baseline: Path) -> Copies | None:
-    """What projects carry several times, where the objective depends on that; else sizes do not depend on it.
-
-    Raises:
-        ArtifactError: the baseline is missing or damaged.
-    """
+    """What projects carry several times, where the objective depends on that; else sizes do not depend on it."""
     return load_copies(baseline) if get_measure(settings.objective).needs_copies else None
 
 

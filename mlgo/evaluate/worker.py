@@ -55,9 +55,6 @@ class Recollection:
 class TreeMemory:
     """Finds compiles in the trees and adds new ones to them.
 
-    Attributes:
-        store: the trees.
-
     Args:
         store: trees of the compiler and flags in use.
         whole: whether `complete` gives all observations of a compile, also where the job did not ask for them.
@@ -152,9 +149,6 @@ class CompileWorkerSpec:
     """How a worker becomes one that compiles; sent to it once.
 
     Attributes:
-        toolchain: compiler to use.
-        task: decision problem.
-        settings: level, size stop and deadlines.
         copies: what the modules' projects carry several times, so that sizes by shares are known.
         trees: where policies are walked before anything is compiled; None compiles everything.
         compiler_sha256: hash of the compiler, which machines that are not this one have to have as well.
@@ -183,12 +177,7 @@ class CompileWorkerSpec:
         return replace(self, trees=trees, runner=runner, sends_back=True)
 
     def check(self) -> None:
-        """See that the compiler runs here, is the one that results are to come from, and that trees can be kept.
-
-        Raises:
-            ToolchainError: the compiler is missing, does not run, or is another; or what programs need is missing.
-            ArtifactError: the folder of the trees is not writable.
-        """
+        """See that the compiler runs here, is the one that results are to come from, and that trees can be kept."""
         self.toolchain.check_hash(self.compiler_sha256)
         if self.runner is not None:
             self.runner.find_tools()
@@ -201,11 +190,7 @@ class CompileWorkerSpec:
 
 
 class CompileWorker:
-    """One job after another, one outcome each; a failed compile is an outcome too.
-
-    Args:
-        how: compiler, settings and trees.
-    """
+    """One job after another, one outcome each; a failed compile is an outcome too."""
 
     def __init__(self, how: CompileWorkerSpec) -> None:
         self._how, self._task = how, get_task(how.task)
@@ -216,7 +201,6 @@ class CompileWorker:
 
         Raises:
             ReplayMismatch: the trees contradict the compiler; names the module and the remedy.
-            ArtifactError: the trees are damaged or cannot be written.
         """
         return self._done(job).read_for(job)
 

@@ -19,22 +19,14 @@ Message = Sequence[tuple[int, Any]]
 
 @dataclass(frozen=True)
 class Raised:
-    """Stands for the result of a job whose handler raised, which is a defect or a mistake of the user.
-
-    Attributes:
-        error: what it raised.
-    """
+    """Stands for the result of a job whose handler raised, which is a defect or a mistake of the user."""
 
     error: BaseException
 
 
 @dataclass(frozen=True)
 class NotMade(Raised):
-    """Stands for the result of every job of a worker whose handler could not be made.
-
-    Attributes:
-        error: what the making of it raised.
-    """
+    """Stands for the result of every job of a worker whose handler could not be made."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +34,6 @@ class Answered:
     """A worker has answered a message.
 
     Attributes:
-        worker: which.
         results: by the ticket of the job, what the handler returned, or `Raised`; at least one.
         left: tickets of jobs that were not begun, since others took long; somebody else may do them.
     """
@@ -57,9 +48,7 @@ class Gone:
     """A worker has died, with all messages that it held.
 
     Attributes:
-        worker: which.
         exit_code: of its process, negative for a signal; None where it is not known.
-        reason: what is known of its end.
         overdue: it was ended since the first of these messages took too long.
     """
 
@@ -79,7 +68,6 @@ class Backend(Protocol):
 
     Attributes:
         depth: messages that a worker should hold, the one at work included; more than one hides the way to it.
-        most: jobs in a message.
     """
 
     depth: int = 1
@@ -108,9 +96,6 @@ class Backend(Protocol):
 
         Args:
             timeout_s: how long; None for as long as it takes. When time runs out there are none.
-
-        Raises:
-            WorkerError: no worker can be had at all.
         """
         ...
 

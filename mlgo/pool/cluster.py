@@ -44,9 +44,6 @@ def connect(address: str, files: Literal["send", "shared"], **local: Any) -> Mod
 
     Returns:
         The module ``ray``, connected.
-
-    Raises:
-        WorkerError: Ray is not installed, there is no cluster, or it is of another version.
     """
     global _connections, _started_here
     try:
@@ -131,11 +128,7 @@ class HeadWatch:
         return max(0.0, self._next - time.monotonic())
 
     def look(self) -> None:
-        """Connect to the head, if it is time for that.
-
-        Raises:
-            WorkerError: it has not been there for half a minute.
-        """
+        """Connect to the head, if it is time for that."""
         if self.seconds():
             return
         try:
@@ -162,11 +155,7 @@ class Inbox:
         reference.future().add_done_callback(lambda future: self._arrivals.put((about, future)))
 
     def take(self, *limits: float | None) -> list[tuple[Any, "Future[Any]"]]:
-        """All that has come; waits for the first, but none of the limits in seconds, and some seconds at most.
-
-        Raises:
-            WorkerError: see `HeadWatch.look`.
-        """
+        """All that has come; waits for the first, but none of the limits in seconds, and some seconds at most."""
         self._head.look()
         seconds = min(one for one in (*limits, self._head.seconds()) if one is not None)
         arrivals = []
@@ -216,11 +205,7 @@ def versions() -> dict[str, str]:
 
 
 def check_versions(here: dict[str, str], there: dict[str, str], node: str) -> None:
-    """See that a node has what the driver has.
-
-    Raises:
-        WorkerError: names the node and what differs.
-    """
+    """See that a node has what the driver has."""
     different = [f"{name} {there.get(name)} instead of {one}" for name, one in here.items() if there.get(name) != one]
     if different:
         raise WorkerError(

@@ -92,13 +92,7 @@ class LocalBackend(Backend):
 
 @dataclass(frozen=True)
 class WorkerEnvironment:
-    """What makes names and relative paths mean to a worker what they mean to those who send it jobs.
-
-    Attributes:
-        interpreter: Python to run.
-        search: where modules are looked for.
-        folder: where relative paths start.
-    """
+    """What makes names and relative paths mean to a worker what they mean to those who send it jobs."""
 
     interpreter: str
     search: tuple[str, ...]

@@ -39,17 +39,11 @@ class NestedBackend(Backend):
     Its pool should have a worker on each core (``num_cores``), since a worker stays where its first job found it. Each
     holds a second message, so that an experiment whose turn it is goes on without a gap, see `mlgo.pool.schedule`.
 
-    Attributes:
-        num_cores: of the nesting worker.
-
     Args:
         address: of a Ray cluster as ``host:port`` or ``auto``, with ``/name`` where the nesting worker has another name
             than by default; empty for the one that `ADDRESS_FILE` names.
         make_handler: see `MakeHandler`. Workers find modules and relative paths where this process does.
         deadline_s: time that a job may take, without that for which it waits for others.
-
-    Raises:
-        WorkerError: there is no such nesting worker, or it does not accept this experiment.
     """
 
     depth = 2
@@ -94,11 +88,7 @@ class NestedBackend(Backend):
         self._call("cancel", self._name(worker), ticket)
 
     def wait(self, timeout_s: float | None) -> Sequence[Event]:
-        """Answers and deaths.
-
-        Raises:
-            WorkerError: the nesting worker has gone, or does not answer.
-        """
+        """Answers and deaths."""
         arrivals = self._nesting.inbox.take(timeout_s)
         if arrivals:
             self._heard = time.monotonic()
@@ -147,16 +137,8 @@ class NestedBackend(Backend):
 class NestingProxy(Closing):
     """A nesting worker that was found by its name.
 
-    Attributes:
-        address: where it is.
-        actor: itself.
-        inbox: for its answers.
-
     Args:
         address: see `NestedBackend`.
-
-    Raises:
-        WorkerError: no Ray, no cluster, or no such actor.
     """
 
     def __init__(self, address: str) -> None:
@@ -174,11 +156,7 @@ class NestingProxy(Closing):
             raise WorkerError(f"no workers at {self.address}; {_REMEDY}") from error
 
     def ask(self, call: Any) -> Any:
-        """Wait for an answer, which takes it no time.
-
-        Raises:
-            WorkerError: what the nesting worker raised; or it has gone, or does not answer.
-        """
+        """Wait for an answer, which takes it no time."""
         return self.result(call.future(), _ANSWER_S)
 
     def result(self, future: "Future[Any]", timeout_s: float | None = None) -> Any:
@@ -223,9 +201,6 @@ def serve_workers(
         num_cores: see `NestingWorker`.
         at_once: see `NestingWorker`.
         turn_s: see `NestingWorker`.
-
-    Raises:
-        WorkerError: no Ray, no cluster, or one with a nesting worker of that name.
     """
     cluster, name = _cluster_and_name(address)
     if not cluster and (found := _noted_address()) and is_listening(found):

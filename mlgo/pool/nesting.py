@@ -87,7 +87,6 @@ class NestingWorker:
     order; among workers the experiment whose turn it is comes first (`mlgo.pool.schedule`).
 
     Args:
-        num_cores: for hosted workers.
         at_once: calls that may run on a core at the same time.
         turn_s: see `FairShare`.
         own_cores: whether to claim so many cores, as far as there are any; hosted workers run anywhere otherwise.
@@ -127,9 +126,6 @@ class NestingWorker:
 
         Returns:
             The number of cores.
-
-        Raises:
-            WorkerError: its workers cannot work here.
         """
         if protocol != PROTOCOL:
             raise WorkerError("the nesting worker is of another version of mlgo; start it again with this one")
@@ -149,15 +145,8 @@ class NestingWorker:
     async def in_order(self, experiment: str, number: int, method: str, *args: Any) -> Any:
         """Do what an experiment asks for in the order of its asking: Ray may deliver calls in any order.
 
-        Args:
-            experiment: whose call it is.
-            number: of the call, from 0.
-            method: `create`, `submit`, `cancel` or `release`.
-            *args: of the method.
-
         Raises:
             WorkerReleased: the experiment has left.
-            WorkerError: as the method.
         """
         if (asking := self._experiments.get(experiment)) is None:
             raise WorkerReleased("all workers of this experiment have been released")
@@ -184,15 +173,8 @@ class NestingWorker:
     ) -> None:
         """Host one more worker; its process starts with its first call.
 
-        Args:
-            worker_id: its name.
-            make_handler: see `mlgo.pool.backend.MakeHandler`; or that, pickled.
-            place: where it works.
-            experiment: whose it is.
-
         Raises:
             WorkerReleased: this nesting worker is closed.
-            WorkerError: the name is taken.
         """
         if self._closed:
             raise WorkerReleased(f"worker {worker_id} cannot be created: its nesting worker is closed")
@@ -207,8 +189,6 @@ class NestingWorker:
 
         Raises:
             WorkerNotMade: its handler could not be made.
-            WorkerError: as `submit`.
-            Exception: what the handler raised.
         """
         results, _ = pickle.loads(await self.submit(worker_id, [0], pickle.dumps([(0, job)]), deadline_s))
         result = results[0]

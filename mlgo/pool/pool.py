@@ -30,8 +30,6 @@ class WorkerLost:
 
     Attributes:
         exit_code: of the last worker's process; None where it is not known.
-        reason: what is known of its end.
-        attempts: workers that died doing it.
     """
 
     exit_code: int | None
@@ -63,15 +61,9 @@ class Pool(Closing, Generic[JobType, ResultType]):
     A worker that dies is replaced, and what it held is done elsewhere. Results depend on the jobs alone, not on the
     number of workers, their kind or the order in which they finish, as long as handlers are pure functions.
 
-    Attributes:
-        num_lost: workers that have died so far.
-
     Args:
-        backend: starts and reaches the workers.
-        num_workers: how many.
         retries: how often a job whose worker died is tried again.
         deadline_s: time that a job may take; its worker is then ended and replaced, and the job is not tried again.
-        schedule: decides which worker does what.
     """
 
     def __init__(
@@ -112,10 +104,6 @@ class Pool(Closing, Generic[JobType, ResultType]):
             jobs: taken from the caller as room is made, see ``lookahead``.
             hint: where and when a job is best done.
             lookahead: jobs that may wait for a worker at once.
-
-        Raises:
-            Exception: whatever a handler raised; such an exception is a defect, not a failed compile.
-            WorkerError: no worker can be had.
         """
         incoming = enumerate(jobs)
         self._unwanted = set()
@@ -326,9 +314,6 @@ def open_pool(
         num_workers: how many, unless the configuration says.
         make_handler: see `MakeHandler`.
         deadline_s: time that a job may take.
-
-    Raises:
-        WorkerError: there are no such workers.
     """
     wanted = config.num_workers or num_workers
     backend: Backend

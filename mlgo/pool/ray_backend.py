@@ -46,9 +46,6 @@ class RayBackend(Backend):
             something is missing.
         config: address of the cluster, and how files reach its nodes.
         release_after_s: time without work after which actors end.
-
-    Raises:
-        WorkerError: no cluster.
     """
 
     depth = 2

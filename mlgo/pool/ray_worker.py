@@ -18,14 +18,7 @@ from mlgo.pool.worker import Answer, Runner
 
 
 class FileStamp(NamedTuple):
-    """What stands for a file's path in a message.
-
-    Attributes:
-        path: where the driver has it.
-        num_bytes: its size.
-        mtime_ns: when it was last changed.
-        mode: its permissions.
-    """
+    """What stands for a file's path in a message."""
 
     path: str
     num_bytes: int
@@ -69,7 +62,6 @@ class FileCache:
     """The driver's files on another machine, shared by all workers there.
 
     Args:
-        folder: of this run on this machine.
         read: gives the content of one of the driver's files.
     """
 
@@ -131,7 +123,6 @@ class RayWorker:
     Args:
         run: name of the driver's run; workers of a run share a folder on each machine.
         source: actor that reads the driver's files; None where all machines see the same folders.
-        folder: where the driver works.
     """
 
     def __init__(self, run: str, source: Any, folder: str) -> None:

@@ -58,12 +58,7 @@ def unpacked(data: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Record:
-    """One intact record.
-
-    Attributes:
-        payload: its content.
-        end: offset of the byte after it.
-    """
+    """One intact record."""
 
     payload: bytes
     end: int
@@ -91,7 +86,6 @@ class RecordFile:
     """One such file, and how far this process has read it.
 
     Args:
-        path: where it is, or will be.
         magic: 4 bytes that name format and version.
         forget: drops what was read: the file is another one, or damaged.
         take: is given each payload, in order; raises one of `MALFORMED`.
@@ -112,7 +106,6 @@ class RecordFile:
 
         Raises:
             FileNotFoundError: there is no such file.
-            ArtifactError: it is damaged.
         """
         with self.path.open("rb") as file:
             return self._catch_up(file.fileno())
@@ -122,7 +115,6 @@ class RecordFile:
         """Lock the file, made if need be, and read what others have appended; gives what appends payloads.
 
         Raises:
-            ArtifactError: it is damaged.
             OSError: it cannot be written.
         """
         with locked(self.path) as descriptor:

@@ -34,9 +34,6 @@ class Task(Generic[JobType]):
     """A job on its way.
 
     Attributes:
-        position: number of the job.
-        job: what to do.
-        hint: where it wants to be done.
         attempts: how many workers have died of it.
         alone: it was sent with others when a worker died or took too long, so it goes in a message of its own.
     """
@@ -201,14 +198,7 @@ def message_size(wanted: int, waiting: int, num_workers: int, more: bool = False
 
 
 def next_wanted(wanted: int, sent: int, done: int, most: int = MOST) -> int:
-    """What a worker can do at once, after one more message.
-
-    Args:
-        wanted: what was known so far.
-        sent: jobs in the message.
-        done: of these, the ones that were done in time.
-        most: never more.
-    """
+    """What a worker can do at once, after one more message."""
     if done < sent:
         return max(1, done)
     return min(most, 2 * wanted) if sent == wanted else wanted
@@ -231,7 +221,6 @@ class FairShare:
     the line, so that a long evaluation does not keep the others waiting.
 
     Args:
-        num_workers: workers that are shared.
         turn_s: how long a turn lasts at most, in seconds of all workers; 0 serves jobs in the order they come.
     """
 

@@ -34,13 +34,7 @@ whether this is the only call of a local function (see llvm/include/llvm/Analysi
 
 @dataclass(frozen=True)
 class Regression:
-    """A module that a policy makes larger.
-
-    Attributes:
-        module: the module.
-        heuristic_bytes: its size under the heuristic.
-        policy_bytes: its size under the policy.
-    """
+    """A module that a policy makes larger."""
 
     module: Module
     heuristic_bytes: int
@@ -54,8 +48,6 @@ class Flip:
     Attributes:
         question: number of the first question it concerns, from 0.
         times: questions that look the same and were answered together.
-        policy_answer: what the policy decided.
-        heuristic_answer: what the heuristic would have decided.
         logit: the policy's output; above 0 it inlines.
         change_bytes: size after the flip minus size under the policy; None when the compile failed.
         failure: kind of failure, empty on success.
@@ -77,7 +69,6 @@ class Explanation:
     """What is known about one regression.
 
     Attributes:
-        regression: module and sizes.
         num_questions: what the compiler asked under the policy.
         num_differing: questions that the heuristic would have answered otherwise.
         flips: those that were tried, the one that saves most first.
@@ -95,19 +86,7 @@ class Explanation:
 def worst_regressions(
     results: pa.Table, modules: Sequence[Module], policy: str, split: str, objective: str, count: int
 ) -> list[Regression]:
-    """List the modules that a policy makes largest in proportion; none that it does not make larger.
-
-    Args:
-        results: ``artifacts.RESULTS``.
-        modules: the corpus.
-        policy: policy with its seed, such as ``es-s0``.
-        split: where to look.
-        objective: size in question, by the names of ``compile.objective``.
-        count: modules at most.
-
-    Raises:
-        ArtifactError: the results do not know the policy in that split, or modules that the corpus lacks.
-    """
+    """List the modules that a policy makes largest in proportion; none that it does not make larger."""
     rows = results.filter(pc.field("failure") == "").to_pylist()
     evaluated = {(str(PolicyName(row["policy"], row["seed"])), row["split"]) for row in rows}
     if (policy, split) not in evaluated:
@@ -147,21 +126,8 @@ def explain_regressions(
     answers the rest, also what is asked anew because of it. When there are more departures than flips, the policy's
     surest, those with the largest absolute logit, are taken.
 
-    Args:
-        host: runs the compiles.
-        task: decision problem.
-        quirks: of the host's compiler.
-        policy: what to explain.
-        regressions: modules with sizes, see `worst_regressions`.
-        bitcode: file by module key.
-        objective: size in question.
-        max_flips: departures of each module to take back.
-
     Returns:
         Explanations in the order of the regressions.
-
-    Raises:
-        ArtifactError: a module does not have the size that the evaluation found, or does not compile any more.
     """
     keys = [one.module.key for one in regressions]
     jobs = [

@@ -33,11 +33,9 @@ class Visit(NamedTuple):
     """What a compile shows of one context.
 
     Attributes:
-        context: its name.
         observations: uint8 [num_questions - num_checked, payload_bytes].
         answers: int64 [num_questions].
         num_checked: first questions that the session has compared with known ones; they have no observations here.
-        leaf: its result.
     """
 
     context: str
@@ -48,28 +46,14 @@ class Visit(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """What a compile adds to one tree.
-
-    Attributes:
-        tree: number of the context.
-        branch: what is new.
-    """
+    """What a compile adds to one tree."""
 
     tree: int
     branch: Branch
 
 
 class ModuleTrees:
-    """Trees of all contexts of a module.
-
-    Attributes:
-        contexts: names, in the compiler's order.
-        trees: one for each.
-
-    Args:
-        payload_bytes: size of one observation.
-        contexts: names, each once.
-    """
+    """Trees of all contexts of a module."""
 
     def __init__(self, payload_bytes: int, contexts: Sequence[str]) -> None:
         self.contexts = tuple(contexts)

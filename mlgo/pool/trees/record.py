@@ -76,13 +76,7 @@ def encode_growth(growth: Sequence[Growth]) -> bytes:
 
 
 def decode_growth(payload: bytes, payload_bytes: int, contexts: Sequence[str]) -> list[Growth]:
-    """Read it back; raises one of `MALFORMED`. Whether the branches fit the trees is seen when they are added.
-
-    Args:
-        payload: as `encode_growth` made it.
-        payload_bytes: size of one observation.
-        contexts: names, by number of the tree.
-    """
+    """Read it back; raises one of `MALFORMED`. Whether the branches fit the trees is seen when they are added."""
     data = unpacked(payload)
     count, offset = _LENGTHS.unpack_from(data)[0], _LENGTHS.size
 

@@ -46,14 +46,9 @@ class TreeKey:
     """Everything but the module that decides a compile.
 
     Attributes:
-        compiler_sha256: hash of the compiler's executable.
-        target: target triple.
-        task: decision problem.
-        optimization: level.
         size_stop_factor: growth at which the compiler stops asking.
         flags: hash of all other options of a compile.
         measure: what is read of objects, and in which version.
-        records: version of the files.
     """
 
     compiler_sha256: str
@@ -102,8 +97,6 @@ class ReplayStore:
     """Trees of one key.
 
     Args:
-        root: folder of all keys.
-        key: what decides compiles besides the module.
         max_loaded_bytes: memory for loaded trees; the least recently used are dropped beyond it.
         max_functions_bytes: memory at which the trees of a module's functions stop growing. Their questions are large,
             and those of all modules of a generation should be loaded at the same time.
@@ -146,11 +139,7 @@ class ReplayStore:
         return self.path(module_sha256).stat().st_size
 
     def check_writable(self) -> None:
-        """See that trees can be kept.
-
-        Raises:
-            ArtifactError: they cannot; names the folder.
-        """
+        """See that trees can be kept."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=self._folder).close()
@@ -175,11 +164,7 @@ class ReplayStore:
         )
 
     def load(self, module_sha256: str) -> tuple[Header, ModuleTrees] | None:
-        """The trees of a module with all that is on disk; None when nothing is known.
-
-        Raises:
-            ArtifactError: the file is damaged.
-        """
+        """The trees of a module with all that is on disk; None when nothing is known."""
         if self._fetch is not None and module_sha256 not in self._asked:
             self._asked.add(module_sha256)
             path = self.path(module_sha256)
@@ -206,7 +191,6 @@ class ReplayStore:
 
         Raises:
             ReplayMismatch: it contradicts an earlier compile.
-            ArtifactError: the file is damaged or cannot be written.
         """
         assert result.header is not None
         visits = visits_of(result, known)
@@ -232,7 +216,6 @@ class ReplayStore:
 
         Raises:
             ReplayMismatch: these trees contradict the others; nothing is added.
-            ArtifactError: the file is damaged or cannot be written.
         """
         with self._writing(module_sha256) as (entry, append):
             trees = self._forest(entry, header, other.contexts)
@@ -300,11 +283,7 @@ def _parts(growth: list[Growth]) -> Iterator[list[Growth]]:
 
 
 def stores(root: Path) -> list[ReplayStore]:
-    """The stores of all keys under ``root`` whose files are of this version.
-
-    Raises:
-        ArtifactError: a folder's key file is damaged.
-    """
+    """The stores of all keys under ``root`` whose files are of this version."""
     keys = map(_read_key, sorted(root.glob(f"*/{KEY_NAME}")))
     return [ReplayStore(root, key) for key in keys if _is_current(key)]
 

@@ -31,13 +31,7 @@ _NONE = np.zeros(0, np.int64)
 
 @dataclass(frozen=True)
 class Leaf:
-    """What a finished compile gave, where the module is one context.
-
-    Attributes:
-        scores: sizes of the object, by measure.
-        object_sha256: hash of the object file, hexadecimal.
-        truncated: the size stop ended the questions.
-    """
+    """What a finished compile gave, where the module is one context."""
 
     scores: Scores = field(hash=False)
     object_sha256: str
@@ -105,7 +99,6 @@ class Branch:
         answer: answer given there; 0 at the root.
         observations: uint8 [num_new, payload_bytes].
         answers: int64 [num_new].
-        leaf: its result.
     """
 
     node: int
@@ -116,11 +109,7 @@ class Branch:
 
 
 class ResponseTree:
-    """Observations, answers and results of all known compiles of one context.
-
-    Args:
-        payload_bytes: size of one observation.
-    """
+    """Observations, answers and results of all known compiles of one context."""
 
     def __init__(self, payload_bytes: int) -> None:
         self.payload_bytes = payload_bytes
