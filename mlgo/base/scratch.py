@@ -79,7 +79,7 @@ def remove_own_scratch() -> None:
         os.close(lock)
 
 
-def shared_folder(name: str) -> Path:
+def shared_scratch(name: str) -> Path:
     """A folder that several processes of this machine share; it goes with the last of them."""
     with _setting_up():
         folder = _parent() / name
@@ -88,11 +88,11 @@ def shared_folder(name: str) -> Path:
             lock = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(lock, fcntl.LOCK_SH)
             _shared[name] = lock
-            atexit.register(leave_shared_folder, name)
+            atexit.register(leave_shared_scratch, name)
     return folder
 
 
-def leave_shared_folder(name: str) -> None:
+def leave_shared_scratch(name: str) -> None:
     """Give up a shared folder, and remove it when nobody else has it."""
     if name in _shared:
         os.close(_shared.pop(name))

@@ -21,6 +21,7 @@ from mlgo.base.closing import Closing
 from mlgo.errors import ToolchainError
 
 _PR_SET_PDEATHSIG = 1
+_ABSOLUTE = re.compile(r"(?<![\w.~/])/(?:[^\s/:;,'\"]+/)+([^\s/:;,'\"]*)")
 _TAIL_BYTES = 1 << 14
 _READS_AT_ONCE = 16
 _TRIAL_TIMEOUT_S = 10.0
@@ -212,8 +213,8 @@ def kill_children() -> None:
 
 
 def without_folders(text: str) -> str:
-    """Cut absolute paths in a compiler's message down to their last part, so that it is the same everywhere."""
-    return re.sub(r"(?<![\w.])(?:/[^\s/:'\"]+)+/", "", text)
+    """Cut absolute paths in a message down to their last part: folders are those of one machine."""
+    return _ABSOLUTE.sub(r"\1", text)
 
 
 @dataclass(frozen=True)

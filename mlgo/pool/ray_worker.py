@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mlgo.base.files import content_hash, place
-from mlgo.base.scratch import leave_shared_folder, remove_own_scratch, shared_folder
+from mlgo.base.scratch import leave_shared_scratch, remove_own_scratch, shared_scratch
 from mlgo.errors import MlgoError, WorkerError
 from mlgo.pool.backend import Raised
 from mlgo.pool.cluster import LOCAL_INSTEAD, versions
@@ -132,7 +132,7 @@ class RayWorker:
         self.node = f"{os.uname().nodename} ({ray.get_runtime_context().get_node_id()[:8]})"
         self._runner: Runner | None = None
         if source is not None:
-            self._folder = shared_folder(run)
+            self._folder = shared_scratch(run)
             self._files = FileCache(self._folder, self._fetch)
 
     def begin(self, packed: bytes) -> tuple[str, dict[str, str], Raised | None]:
@@ -181,7 +181,7 @@ class RayWorker:
     def end(self) -> None:
         """Remove what this process keeps on the machine."""
         remove_own_scratch()
-        leave_shared_folder(self._run)
+        leave_shared_scratch(self._run)
 
     def _local(self, stamp: FileStamp) -> Path:
         return self._files.local(stamp) if self._source is not None else Path(stamp.path)

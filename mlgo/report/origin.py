@@ -1,6 +1,5 @@
 """Where the numbers come from: compiler, settings, seeds and hashes, as pairs of name and value."""
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,16 +7,10 @@ from typing import Any
 from mlgo.base.artifacts import read_provenance
 from mlgo.base.files import canonical_json, file_sha256, read_json
 from mlgo.errors import ArtifactError
+from mlgo.host.process import without_folders
 
 Facts = dict[str, str]
 """Values by dotted name, as text."""
-
-_ABSOLUTE = re.compile(r"(?<![\w.~/])/(?:[^\s/:;,'\"]+/)+([^\s/:;,'\"]*)")
-
-
-def without_folders(text: str) -> str:
-    """Cut absolute paths in a text down to their last part: they tell about one machine only."""
-    return _ABSOLUTE.sub(r"\1", text)
 
 
 def flatten(value: Any, prefix: str = "") -> Facts:

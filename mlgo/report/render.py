@@ -17,12 +17,13 @@ from mlgo.compare.measured import ALL, Measured, Row, claims
 from mlgo.compare.programs import Programs
 from mlgo.compare.projects import PAIRS, RankCorrelation
 from mlgo.compare.truth import Truth
+from mlgo.host.process import without_folders
 from mlgo.host.tasks.task import get_task
 from mlgo.objects.measures import Measure, get_measure
 from mlgo.policy.importance import Importance
 from mlgo.report.corpus import Corpus
 from mlgo.report.figures import LOG_TICKS, Series, central_range, chart, panels, to_html
-from mlgo.report.origin import Facts, without_folders
+from mlgo.report.origin import Facts
 from mlgo.report.pages import (
     HTML,
     TONES,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlgo.errors import ArtifactError
-from mlgo.report.origin import without_folders
+from mlgo.host.process import without_folders
 
 
 @dataclass(frozen=True)

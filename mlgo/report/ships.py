@@ -23,7 +23,7 @@ from mlgo.compare.shipped import (
     with_best_level,
 )
 from mlgo.evaluate.linked_search import SEARCH
-from mlgo.report.origin import without_folders
+from mlgo.host.process import without_folders
 from mlgo.report.pages import Column, Style, Table, count_column, gain_column, text_column
 
 TITLES = {

@@ -11,8 +11,8 @@ from plotly.colors import hex_to_rgb
 from mlgo.base.artifacts import FAILURES, read_table
 from mlgo.compare.budgets import progress_of
 from mlgo.compare.curves import Curve
+from mlgo.host.process import without_folders
 from mlgo.report.figures import Series, chart, style_of
-from mlgo.report.origin import without_folders
 
 
 def rewards(curves: Sequence[Curve]) -> go.Figure | None:

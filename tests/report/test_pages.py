@@ -3,7 +3,8 @@
 import pytest
 
 from mlgo.compare.inference import Gain
-from mlgo.report.origin import flatten, without_folders
+from mlgo.host.process import without_folders
+from mlgo.report.origin import flatten
 from mlgo.report.pages import (
     HTML,
     PLAIN,
