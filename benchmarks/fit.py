@@ -31,7 +31,7 @@ from mlgo.learn.bc import CloneData
 from mlgo.learn.bc.dataset import MOST_QUESTIONS
 from mlgo.learn.marginal import CompileFile, Evidence
 from mlgo.learn.marginal.config import MarginalConfig
-from mlgo.learn.marginal.costs import as_costs
+from mlgo.learn.marginal.fit import as_costs
 from mlgo.learn.marginal.loop import fit_members
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture

@@ -20,7 +20,7 @@ from mlgo.errors import TrialPruned
 from mlgo.evaluate.failures import Quarantine
 from mlgo.host.actions import ActionSpace
 from mlgo.learn.base import Learner, State, Trained
-from mlgo.learn.bc.config import BCConfig
+from mlgo.learn.bc.loop import BCConfig
 from mlgo.learn.checkpoint import checkpoint_path, load_state, save_state
 from mlgo.learn.cost import CompileCounts, recorded_cost
 from mlgo.learn.progress import TrainingProgress, write_history

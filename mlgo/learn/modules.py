@@ -36,9 +36,8 @@ from mlgo.host.session import CompileResult
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain, find_toolchain
 from mlgo.learn.base import Trained
-from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.bc.dataset import check_trace, clone_data
-from mlgo.learn.bc.loop import CloneData
+from mlgo.learn.bc.loop import BCConfig, CloneData
 from mlgo.learn.context import Compiles, TrainContext, TrainOrder
 from mlgo.learn.sampled import Sampled, SampledCompile
 from mlgo.objects.measures import get_measure

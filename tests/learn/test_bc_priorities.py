@@ -10,8 +10,8 @@ from mlgo.base.artifacts import trace_schema
 from mlgo.errors import ConfigError, TrainingError
 from mlgo.host.tasks.priority import PRIORITIES, UNITS
 from mlgo.learn.bc import clone
-from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.bc.dataset import clone_data
+from mlgo.learn.bc.loop import BCConfig
 from mlgo.policy.vocabulary import build_vocabulary, normalisation, recorded_values
 
 BC = BCConfig(

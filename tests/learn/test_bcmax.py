@@ -17,7 +17,7 @@ from mlgo.errors import ArtifactError, PolicyError, TrainingError
 from mlgo.evaluate.episodes import Episode
 from mlgo.host.actions import Binary
 from mlgo.learn.bc import CloneData
-from mlgo.learn.bc.weights import question_weights
+from mlgo.learn.bc.dataset import question_weights
 from mlgo.learn.bcmax import BCMaxState, Trajectory, imitate_best
 from mlgo.learn.bcmax.best import (
     HEURISTIC,

@@ -17,7 +17,7 @@ from mlgo.jit.choices.pool import ChoicePool
 from mlgo.jit.choices.rollout import Episode, play
 from mlgo.jit.choices.state import Choice, Observer
 from mlgo.jit.choices.stored import EligibleUnit
-from mlgo.learn.bc.config import BCConfig
+from mlgo.learn.bc.loop import BCConfig
 from mlgo.learn.choice.context import ChoiceCompiles
 from mlgo.learn.choice.imitation import demonstrations
 from mlgo.learn.choice.sampled import results, sampled_compiles

@@ -214,7 +214,7 @@ from mlgo.base.config import load_config
 from mlgo.errors import TrainingError
 from mlgo.learn.bc import CloneData
 from mlgo.learn.marginal import CompileFile, EquationFile, Evidence, fit_costs, learn_costs, sure_clones
-from mlgo.learn.marginal.costs import as_costs, as_policy
+from mlgo.learn.marginal.fit import as_costs, as_policy
 from mlgo.learn.marginal.fit import _CostNetwork
 from mlgo.policy.network import Architecture, logits
 from mlgo.evaluate.episodes import Inlined

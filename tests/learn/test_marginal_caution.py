@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mlgo.base.seeding import generator
-from mlgo.learn.marginal.caution import cautious, cautious_members, cautious_shape, steep
+from mlgo.learn.marginal.ensemble import cautious, cautious_members, cautious_shape, steep
 from mlgo.policy.network import Architecture, flatten, logits
 
 

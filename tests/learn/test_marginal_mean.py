@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mlgo.base.seeding import generator
-from mlgo.learn.marginal.mean import mean_members, mean_of, mean_shape
+from mlgo.learn.marginal.ensemble import mean_members, mean_of, mean_shape
 from mlgo.policy.network import Architecture, logits
 
 

@@ -8,8 +8,7 @@ import numpy as np
 from mlgo.base.config import PolicyConfig
 from mlgo.base.problems import Kind
 from mlgo.learn.base import Trained
-from mlgo.learn.bc.config import BCConfig
-from mlgo.learn.bc.loop import clone
+from mlgo.learn.bc.loop import BCConfig, clone
 from mlgo.learn.choice.context import ChoiceContext
 from mlgo.learn.modules import ModuleContext
 from mlgo.policy.network import flatten

@@ -2,14 +2,33 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from mlgo.base.config import Positive, PositiveFloat, Section
 from mlgo.errors import TrainingError
 from mlgo.host.actions import ActionSpace
-from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.tensorflow import import_tensorflow
+
+
+class BCConfig(Section):
+    """Behavioural cloning of the default policy."""
+
+    max_epochs: Positive
+    """Upper limit of passes over the trace."""
+    patience: Positive
+    """Passes without progress on the validation projects before it stops."""
+    batch_size: Positive
+    """Questions per gradient step."""
+    learning_rate: PositiveFloat
+    """Adam step size."""
+    max_steps_per_module: Positive
+    """Questions taken from one module at most, so that large modules do not rule."""
+    weighting: Literal["question", "module", "sqrt"]
+    """What a module's total weight follows: its questions, nothing (all modules weigh the same), or their root."""
+    balance: bool
+    """Give both answers the same total weight."""
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from mlgo.evaluate.episodes import Episode
 from mlgo.host.actions import ActionSpace
 from mlgo.host.actions.space import Scaling
 from mlgo.learn.bc import CloneData
-from mlgo.learn.bc.dataset import whole_modules
-from mlgo.learn.bc.weights import Weighting, question_weights
+from mlgo.learn.bc.dataset import Weighting, question_weights, whole_modules
 
 HEURISTIC = "heuristic"
 """Source of the trajectories that every search begins with; their reward is 0 by definition."""

@@ -17,9 +17,8 @@ from mlgo.host.tasks.task import get_task
 from mlgo.learn.base import Trained
 from mlgo.learn.bc.loop import CloneData
 from mlgo.learn.bcmax.best import heuristic_trajectories, keep_best, trajectories
-from mlgo.learn.bcmax.compiled import CompiledRollouts
 from mlgo.learn.bcmax.config import BCMaxConfig
-from mlgo.learn.bcmax.explorers import explorers, load_earlier
+from mlgo.learn.bcmax.explorers import CompiledRollouts, explorers, load_earlier
 from mlgo.learn.bcmax.fit import Fit, fit
 from mlgo.learn.bcmax.loop import STATES, imitate_best
 from mlgo.learn.modules import ModuleContext

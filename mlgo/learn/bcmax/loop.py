@@ -14,8 +14,8 @@ from mlgo.errors import NothingCompiled, TrainingError
 from mlgo.learn.base import State
 from mlgo.learn.bc import CloneData
 from mlgo.learn.bcmax.best import HEURISTIC, Trajectory, imitation_data, keep_best, mean_reward
-from mlgo.learn.bcmax.compiled import CompiledRollouts
 from mlgo.learn.bcmax.config import BCMaxConfig
+from mlgo.learn.bcmax.explorers import CompiledRollouts
 from mlgo.learn.bcmax.fit import Fit
 
 FitClone = Callable[[CloneData, np.ndarray | None, int], Fit]

@@ -24,8 +24,7 @@ from mlgo.jit.choices.pool import LOST, ChoicePool
 from mlgo.jit.choices.problem import choice_problem, compiler_spec
 from mlgo.jit.choices.state import SUBSET, Observer
 from mlgo.jit.choices.stored import EligibleUnit, eligible_units, in_batches, observer_for, sampled, stored_labels
-from mlgo.learn.bc.config import BCConfig
-from mlgo.learn.bc.loop import CloneData
+from mlgo.learn.bc.loop import BCConfig, CloneData
 from mlgo.learn.choice.imitation import demonstrations
 from mlgo.learn.choice.sampled import results, rewards_of, sampled_compiles
 from mlgo.learn.choice.savings import Savings, savings

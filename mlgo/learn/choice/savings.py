@@ -9,8 +9,7 @@ from mlgo.errors import TrainingError
 from mlgo.jit.choices.compiler import Compiled
 from mlgo.jit.choices.state import Choice, Observer
 from mlgo.jit.choices.stored import EligibleUnit
-from mlgo.learn.bc.config import BCConfig
-from mlgo.learn.bc.loop import CloneData, fit_network, import_keras, layers_of, perceptron
+from mlgo.learn.bc.loop import BCConfig, CloneData, fit_network, import_keras, layers_of, perceptron
 from mlgo.policy.network import flatten
 
 

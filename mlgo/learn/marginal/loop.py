@@ -10,9 +10,8 @@ from mlgo.errors import NothingCompiled
 from mlgo.learn.base import State
 from mlgo.learn.bc import CloneData
 from mlgo.learn.marginal.config import MarginalConfig
-from mlgo.learn.marginal.costs import as_costs, as_policy
 from mlgo.learn.marginal.equations import Evidence
-from mlgo.learn.marginal.fit import FitResult, fit_costs
+from mlgo.learn.marginal.fit import FitResult, as_costs, as_policy, fit_costs
 from mlgo.learn.marginal.kept import CompileFile, Kept
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture

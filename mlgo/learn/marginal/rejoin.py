@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from mlgo.errors import PolicyError
-from mlgo.learn.marginal.caution import heuristic_of
-from mlgo.learn.marginal.members import join, joint_shape, members_of
+from mlgo.learn.marginal.ensemble import heuristic_of, join, joint_shape, members_of
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy

@@ -10,10 +10,10 @@ from mlgo.evaluate.baseline_modules import ScoredModule, baselines
 from mlgo.evaluate.episodes import Inlined
 from mlgo.host.actions import Binary
 from mlgo.learn.bc import CloneData, clone
-from mlgo.learn.bc.config import BCConfig
 from mlgo.learn.bc.dataset import whole_modules
-from mlgo.learn.marginal.caution import Layer, scaled, steep
+from mlgo.learn.bc.loop import BCConfig
 from mlgo.learn.marginal.config import MarginalConfig
+from mlgo.learn.marginal.ensemble import Layer, scaled, steep
 from mlgo.learn.marginal.equations import Evidence
 from mlgo.learn.marginal.kept import Keep
 from mlgo.policy.features import Normalisation

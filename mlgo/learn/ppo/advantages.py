@@ -1,0 +1,104 @@
+"""Advantages of answers: over a value network, over other episodes, and by the sizes of a decision's functions."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mlgo.errors import ConfigError
+from mlgo.learn.credit import side_by_side
+from mlgo.learn.sampled import Sampled
+
+
+def terminal_advantages(values: np.ndarray, reward: float, gamma: float, gae_lambda: float) -> np.ndarray:
+    """Advantages of an episode whose only reward comes at its end.
+
+    ``A_t = d_t + gamma lambda A_(t+1)``, ``d_t = r_t + gamma V_(t+1) - V_t``; nothing follows the last step. With gamma
+    and lambda 1 this is ``reward - V_t``.
+
+    Args:
+        values: float [num_steps], what the value network expects at each step.
+        reward: reward of the last step.
+        gamma: discount of a step.
+        gae_lambda: 0 trusts the values, 1 the reward alone.
+
+    Returns:
+        float64 [num_steps].
+    """
+    advantages = np.empty(len(values))
+    advantage, received, following = 0.0, reward, 0.0
+    for step in reversed(range(len(values))):
+        surprise = received + gamma * following - values[step]
+        advantage = surprise + gamma * gae_lambda * advantage
+        advantages[step] = advantage
+        received, following = 0.0, float(values[step])
+    return advantages
+
+
+def advantages_over_siblings(subjects: Sequence[str], rewards: np.ndarray, limit: float) -> np.ndarray:
+    """Reward of each episode, less the mean of the others of its subject, in root mean squares of all that differ.
+
+    Args:
+        subjects: what each episode is an episode of.
+        rewards: float64 [num_episodes].
+        limit: advantages stay within plus and minus this.
+
+    Returns:
+        float64 [num_episodes]; 0 for an only episode, and where all of a subject came out alike.
+    """
+    _, of = np.unique(np.asarray(subjects), return_inverse=True)
+    count, total = np.bincount(of)[of], np.bincount(of, rewards)[of]
+    highest, lowest = np.full(len(of), -np.inf), np.full(len(of), np.inf)
+    np.maximum.at(highest, of, rewards)
+    np.minimum.at(lowest, of, rewards)
+    differs = (highest > lowest)[of]
+    advantages = np.where(differs, (count * rewards - total) / np.maximum(count - 1, 1), 0.0)
+    return clipped(advantages, differs, limit)
+
+
+def clipped(advantages: np.ndarray, differs: np.ndarray, limit: float) -> np.ndarray:
+    """Advantages, float64 [num], in root mean squares of those that ``differs`` names, within the limit."""
+    if not differs.any():
+        return advantages
+    found: np.ndarray = np.clip(advantages / np.sqrt(np.mean(advantages[differs] ** 2)), -limit, limit)
+    return found
+
+
+def advantages_of_functions(episodes: Sequence[Sampled], limit: float) -> np.ndarray:
+    """Bytes that a decision's two functions are smaller than in the other episodes, in root mean squares.
+
+    Args:
+        episodes: with ``credit``.
+        limit: advantages stay within plus and minus this.
+
+    Returns:
+        float64 [num_questions] of all episodes, one after another; 0 where the two came out alike in all.
+
+    Raises:
+        ConfigError: a compile does not tell its functions.
+    """
+    of_subject: dict[str, list[int]] = {}
+    for number, one in enumerate(episodes):
+        if one.credit is None:
+            raise ConfigError("ppo.baseline functions: the compiles do not tell their functions; choose siblings")
+        of_subject.setdefault(one.subject, []).append(number)
+    found = [np.zeros(0)] * len(episodes)
+    for numbers in of_subject.values():
+        told = side_by_side([episodes[number].credit for number in numbers])
+        grown, saved = _over_others(told.sizes, told.present), _over_others(told.gone, told.asked)
+        for row, (number, callers, callees) in enumerate(zip(numbers, told.callers, told.callees, strict=True)):
+            found[number] = -(grown[row, callers] + saved[row, callees])
+    advantages = np.concatenate([np.zeros(0), *found])
+    return clipped(advantages, advantages != 0.0, limit)
+
+
+def _over_others(values: np.ndarray, holds: np.ndarray) -> np.ndarray:
+    """Each value less the mean of the others of its column; 0 for an only one, and where there is none.
+
+    Args:
+        values: float64 [num_compiles, num_functions].
+        holds: bool [num_compiles, num_functions], where there is a value.
+    """
+    count = holds.sum(axis=0)
+    total = np.where(holds, values, 0.0).sum(axis=0)
+    found: np.ndarray = np.where(holds & (count > 1), (count * values - total) / np.maximum(count - 1, 1), 0.0)
+    return found
