@@ -21,6 +21,11 @@ from mlgo.base.types import TensorSpec
 from mlgo.errors import ArtifactError
 from mlgo.objects.measures import MEASURES, Measure
 
+Row = dict[str, Any]
+"""A row of a table, by column."""
+RowView = Mapping[str, Any]
+"""The same, not to be changed."""
+
 _METADATA_KEY = b"mlgo"
 
 

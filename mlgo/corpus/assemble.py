@@ -4,15 +4,14 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from mlgo.base.artifacts import PROJECT, table_rows
+from mlgo.base.artifacts import PROJECT, Row, RowView, table_rows
 from mlgo.errors import CorpusError
 
-Source = Mapping[str, Any]
+Source = RowView
 """A row of ``artifacts.PROJECT`` with hash and size of the bitcode instead of the bitcode, see `without_bitcode`."""
 
 SPLITS = ("train", "validation", "test")
@@ -25,7 +24,7 @@ def read_sources(path: Path) -> list[Source]:
     return [without_bitcode(row) for row in table_rows(path, PROJECT, PROJECT.names)]
 
 
-def without_bitcode(row: Mapping[str, Any]) -> Source:
+def without_bitcode(row: RowView) -> Source:
     """A row of ``artifacts.PROJECT`` with ``bitcode_sha256`` and ``bitcode_bytes`` instead of the bitcode itself."""
     bitcode = row["bitcode"]
     told = {"bitcode_sha256": "", "bitcode_bytes": 0}
@@ -36,7 +35,7 @@ def without_bitcode(row: Mapping[str, Any]) -> Source:
     return kept | told | {"function_hashes": hashes, "function_sizes": sizes}
 
 
-def assemble(projects: Mapping[str, Sequence[Source]], splits: Mapping[str, list[str]]) -> list[dict[str, Any]]:
+def assemble(projects: Mapping[str, Sequence[Source]], splits: Mapping[str, list[str]]) -> list[Row]:
     """Make the manifest of a corpus.
 
     A module whose IR equals that of an earlier one (splits in the order train, validation, test, then by name) is
@@ -66,8 +65,8 @@ def assemble(projects: Mapping[str, Sequence[Source]], splits: Mapping[str, list
 
 
 def assemble_programs(
-    projects: Mapping[str, Sequence[Source]], programs: Mapping[str, pa.Table], manifest: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
+    projects: Mapping[str, Sequence[Source]], programs: Mapping[str, pa.Table], manifest: list[Row]
+) -> list[Row]:
     """List the linked files of a corpus.
 
     Args:
@@ -98,9 +97,7 @@ def _duplicates(project: Sequence[Source], names: set[str]) -> dict[str, dict[st
     return {source["module"]: {name: source[name] for name in told} for source in project if source["module"] in names}
 
 
-def shared_bodies(
-    projects: Mapping[str, Sequence[Source]], manifest: list[dict[str, Any]]
-) -> dict[str, dict[str, int]]:
+def shared_bodies(projects: Mapping[str, Sequence[Source]], manifest: list[Row]) -> dict[str, dict[str, int]]:
     """Count the distinct function bodies that two splits share, for each pair of splits.
 
     Returns:
@@ -148,7 +145,7 @@ def _splits_of_bodies(rows: list[tuple[str, Source]]) -> dict[int, int]:
     return homes
 
 
-def _manifest_row(split: str, source: Source, homes: Mapping[int, int]) -> dict[str, Any]:
+def _manifest_row(split: str, source: Source, homes: Mapping[int, int]) -> Row:
     used = not source["skip_reason"]
     sizes = np.array(source["function_sizes"] if used else [], np.int64)
     shared = np.array([homes[body].bit_count() > 1 for body, _ in _bodies(source)] if used else [], bool)

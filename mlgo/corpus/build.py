@@ -7,16 +7,16 @@ import shutil
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol
+from typing import Protocol
 
 from tqdm import tqdm
 
-from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, PROJECT, read_provenance, read_table, table_rows
+from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, PROJECT, Row, RowView, read_provenance, read_table, table_rows
 from mlgo.base.packages import Package, fetch_package
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.seeding import sample
@@ -58,7 +58,7 @@ class BuildLimits:
     num_threads: int
 
 
-def captured_project(project: str, recipe: Recipe, task: str, limits: BuildLimits) -> list[dict[str, Any]]:
+def captured_project(project: str, recipe: Recipe, task: str, limits: BuildLimits) -> list[Row]:
     """A captured project's rows, under the name that it has in the corpus; see `build_project`."""
     path = Path(str(recipe.captured), CAPTURED_NAME)
     made_for = read_provenance(path).get("task")
@@ -84,7 +84,7 @@ def build_project(
     compiler: SourceCompiler,
     limits: BuildLimits,
     cache_dir: Path,
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Compile a project's sources to bitcode.
 
     Args:
@@ -102,7 +102,7 @@ def build_project(
         sources = find_sources(recipe, root)
         chosen = set(sample([source for _, source in sources], limits.max_modules, limits.seed, "corpus", project))
 
-        def build(job: tuple[SourceGroup, str]) -> dict[str, Any]:
+        def build(job: tuple[SourceGroup, str]) -> Row:
             return _build_source(project, recipe, compiler, root, folder, *job)
 
         with ThreadPoolExecutor(limits.num_threads) as pool:
@@ -127,7 +127,7 @@ def source_folder(recipe: Recipe, cache_dir: Path, folder: Path) -> Iterator[Pat
 
 def _build_source(
     project: str, recipe: Recipe, compiler: SourceCompiler, root: Path, folder: Path, unit: SourceGroup, source: str
-) -> dict[str, Any]:
+) -> Row:
     bitcode = folder / f"{hashlib.sha256(source.encode()).hexdigest()}.bc"
     try:
         compiler.compile_to_bitcode(root, unit.language, unit.arguments(), source, bitcode)
@@ -139,7 +139,7 @@ def _build_source(
     return _row(project, recipe, unit, source, "") | columns
 
 
-def columns_of(compiler: SourceCompiler, bitcode: Path) -> dict[str, Any]:
+def columns_of(compiler: SourceCompiler, bitcode: Path) -> Row:
     """Columns of ``artifacts.PROJECT`` that a source's unoptimized bitcode fills."""
     return columns_from(compiler, bitcode, ir_of(compiler, bitcode))
 
@@ -154,7 +154,7 @@ def ir_of(compiler: SourceCompiler, bitcode: Path) -> bytes:
         text.unlink(missing_ok=True)
 
 
-def columns_from(compiler: SourceCompiler, bitcode: Path, ir: bytes) -> dict[str, Any]:
+def columns_from(compiler: SourceCompiler, bitcode: Path, ir: bytes) -> Row:
     """As `columns_of`, of bitcode whose textual IR is there already."""
     functions = hash_functions(ir)
     return {
@@ -166,21 +166,21 @@ def columns_from(compiler: SourceCompiler, bitcode: Path, ir: bytes) -> dict[str
     }
 
 
-def _left_out(project: str, recipe: Recipe, unit: SourceGroup, source: str, limits: BuildLimits) -> dict[str, Any]:
+def _left_out(project: str, recipe: Recipe, unit: SourceGroup, source: str, limits: BuildLimits) -> Row:
     return _row(project, recipe, unit, source, f"sampled: the project was cut to {limits.max_modules} sources")
 
 
-def _row(project: str, recipe: Recipe, unit: SourceGroup, source: str, skip_reason: str) -> dict[str, Any]:
+def _row(project: str, recipe: Recipe, unit: SourceGroup, source: str, skip_reason: str) -> Row:
     named = {"project": project, "module": source, "language": unit.language, "licence": recipe.license}
     return named | columns_without(skip_reason)
 
 
-def columns_without(skip_reason: str) -> dict[str, Any]:
+def columns_without(skip_reason: str) -> Row:
     """The same columns of a source that became no module."""
     return {"ir_sha256": "", "skip_reason": skip_reason, "bitcode": None, "function_hashes": [], "function_sizes": []}
 
 
-def _check_failures(project: str, built: list[dict[str, Any]], limits: BuildLimits) -> None:
+def _check_failures(project: str, built: list[Row], limits: BuildLimits) -> None:
     failed = [row for row in built if row["skip_reason"]]
     if len(failed) > limits.max_failed_share * len(built):
         first = failed[0]
@@ -243,7 +243,7 @@ def copy_local(recipe: Recipe, folder: Path) -> Path:
     return Path(shutil.copytree(source, folder / recipe.name))
 
 
-def captured_programs(project: str, captured: Path, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def captured_programs(project: str, captured: Path, rows: Iterable[RowView]) -> list[Row]:
     """Linked files of a captured project, under the name that it has in the corpus.
 
     Args:
@@ -260,7 +260,7 @@ def captured_programs(project: str, captured: Path, rows: Iterable[Mapping[str, 
     return [_restricted(program, modules) | {"project": project} for program in programs]
 
 
-def program_of_all(project: str, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def program_of_all(project: str, rows: Iterable[RowView]) -> list[Row]:
     """One shared object of all modules, for a project whose recipe lists sources and tells of no link.
 
     It is linked as `mlgo.host.linker.linked_text` links the modules of a project: everything is exported, nothing
@@ -294,11 +294,11 @@ def program_of_all(project: str, rows: Iterable[Mapping[str, Any]]) -> list[dict
     ]
 
 
-def _modules(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+def _modules(rows: Iterable[RowView]) -> list[str]:
     return [row["module"] for row in rows if not row["skip_reason"]]
 
 
-def _restricted(program: Mapping[str, Any], modules: Collection[str]) -> dict[str, Any]:
+def _restricted(program: RowView, modules: Collection[str]) -> Row:
     """The program without what is not among the modules."""
     kept = set(modules)
     parts = [part | {"modules": [name for name in part["modules"] if name in kept]} for part in program["parts"]]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mlgo.base.artifacts import BODIES, SEEN, provenance, read_provenance, read_table, write_table
+from mlgo.base.artifacts import BODIES, SEEN, Row, provenance, read_provenance, read_table, write_table
 from mlgo.base.files import content_hash
 from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.families import BINDINGS, OWN, STANDARD, family_of
@@ -163,7 +163,7 @@ class SeenBodies:
             kinds[families == family] = KINDS.index(family)
         return kinds
 
-    def longest(self, bodies: pa.Table, kinds: np.ndarray, most: int) -> list[dict[str, Any]]:
+    def longest(self, bodies: pa.Table, kinds: np.ndarray, most: int) -> list[Row]:
         """The longest functions of a project's own code that were seen, each body once, with what they are like."""
         places = np.flatnonzero(np.isin(kinds, (KINDS.index(NEAR), KINDS.index(EXACT))))
         seen = bodies.take(places).append_column("kind", pa.array([KINDS[kind] for kind in kinds[places]]))

@@ -4,18 +4,10 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow.compute as pc
 
-from mlgo.base.artifacts import (
-    MODULES,
-    PROGRAMS_OF_CORPUS,
-    PROJECT,
-    read_table,
-    rows_where,
-    table_rows,
-)
+from mlgo.base.artifacts import MODULES, PROGRAMS_OF_CORPUS, PROJECT, RowView, read_table, rows_where, table_rows
 from mlgo.base.files import write_bytes
 from mlgo.errors import CorpusError
 
@@ -89,7 +81,7 @@ class Program:
         modules: what it is linked of, each once; also those that are no modules of the corpus as they are duplicates.
     """
 
-    row: Mapping[str, Any]
+    row: RowView
     split: str
     modules: tuple[Module, ...]
 
@@ -138,7 +130,7 @@ def bitcode_hashes(corpus_dir: Path) -> set[str]:
     return hashes
 
 
-def _program(row: Mapping[str, Any], split: str, modules: Mapping[str, Module]) -> Program:
+def _program(row: RowView, split: str, modules: Mapping[str, Module]) -> Program:
     """A linked file with its modules, by their keys."""
     names = dict.fromkeys(name for part in row["parts"] for name in part["modules"])
     missing = [name for name in names if f"{row['project']}/{name}" not in modules]
@@ -150,7 +142,7 @@ def _program(row: Mapping[str, Any], split: str, modules: Mapping[str, Module]) 
     return Program(row, split, tuple(modules[f"{row['project']}/{name}"] for name in names))
 
 
-def project_programs(rows: Iterable[Mapping[str, Any]], modules: Iterable[Module]) -> list[Program]:
+def project_programs(rows: Iterable[RowView], modules: Iterable[Module]) -> list[Program]:
     """Linked files of one project, of the split of its modules.
 
     Args:
@@ -192,9 +184,7 @@ def unpack_corpus(corpus_dir: Path, bitcode_dir: Path, split: str) -> list[tuple
     return [(modules, unpack_bitcode(corpus_dir, modules, bitcode_dir)) for modules in projects.values()]
 
 
-def unpack_rows(
-    rows: Iterable[Mapping[str, Any]], split: str, bitcode_dir: Path
-) -> tuple[list[Module], dict[str, Path]]:
+def unpack_rows(rows: Iterable[RowView], split: str, bitcode_dir: Path) -> tuple[list[Module], dict[str, Path]]:
     """The same for rows of such a table, which may hold no module."""
     modules, files = [], {}
     for row in rows:

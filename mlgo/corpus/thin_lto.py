@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from mlgo.base.artifacts import Row
 from mlgo.base.config import Form
 from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.build import columns_of, columns_without
-from mlgo.corpus.whole_program import Row, Sources, Tools, remade, sources_of, whole_programs
+from mlgo.corpus.whole_program import Sources, Tools, remade, sources_of, whole_programs
 from mlgo.errors import CompileError, ConfigError
 from mlgo.host.linked import LinkedFile, link_inputs, link_options
 from mlgo.host.linker import link_to

@@ -14,10 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from mlgo.base.artifacts import Row
 from mlgo.base.config import CompileConfig
 from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.build import columns_of, columns_without
@@ -31,8 +31,6 @@ from mlgo.host.process import run_bounded, without_folders
 from mlgo.host.session import compile_plain
 from mlgo.host.toolchain import Toolchain
 from mlgo.objects.elf import global_symbols, read_sections, section_name, text_size
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)

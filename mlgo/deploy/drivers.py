@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +27,7 @@ from mlgo.base.artifacts import column_type
 from mlgo.base.config import DEFAULT_COMPILE, CompileConfig
 from mlgo.base.files import Draft, content_hash, write_text
 from mlgo.base.scratch import scratch_directory
-from mlgo.deploy.export.cpp import CPP_FLAGS, cpp_sources, cpp_templates
+from mlgo.deploy.export.cpp import CPP_FLAGS, TemplateWords, cpp_sources, cpp_templates
 from mlgo.deploy.export.form import asked_features, run_tool
 from mlgo.errors import ArtifactError, PolicyError
 from mlgo.host.log import Header
@@ -167,7 +166,7 @@ def _settings(
     task = get_task(policy.task)
     trained = trained_settings(policy)
     num_bytes = {spec.name: spec.num_bytes for spec in header.features}
-    words: dict[str, Any] = {
+    words: TemplateWords = {
         "version": __version__,
         "model": task.model,
         "decision": task.decision,

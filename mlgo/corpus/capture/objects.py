@@ -10,8 +10,9 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
+from mlgo.base.artifacts import Row
 from mlgo.base.files import file_sha256
 from mlgo.corpus.capture.builds import BuildUnit, as_text
 from mlgo.corpus.capture.options import portable
@@ -36,7 +37,7 @@ class Compiler:
     driver: Literal["zig", "clang", "other"] = "other"
 
 
-def object_rows(project: str, units: Sequence[BuildUnit], *, ran: bool) -> list[dict[str, Any]]:
+def object_rows(project: str, units: Sequence[BuildUnit], *, ran: bool) -> list[Row]:
     """Rows of ``artifacts.OBJECTS_OF_BUILD``, in the order of units.
 
     Args:
@@ -112,7 +113,7 @@ def front_end_words(plan: str) -> list[str] | None:
     return [re.sub(r"\\(.)", r"\1", word) for word in _QUOTED_WORD.findall(calls[0])] if len(calls) == 1 else None
 
 
-def _row(project: str, unit: BuildUnit, ran: bool, is_last: bool) -> dict[str, Any]:
+def _row(project: str, unit: BuildUnit, ran: bool, is_last: bool) -> Row:
     one = unit.compile
     source = Path(one.folder, one.source)
     compiler = identify(one.program) if ran or _on_path(one.program) else Compiler(one.program)

@@ -12,7 +12,7 @@ import hashlib
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +23,8 @@ from typing import Any
 from mlgo.base.artifacts import (
     PROGRAMS_OF_PROJECT,
     PROJECT,
+    Row,
+    RowView,
     TableWriter,
     provenance,
     read_provenance,
@@ -71,13 +73,13 @@ class Extraction:
 
 def extract(
     extraction: Extraction, units: Sequence[BuildUnit | BitcodeUnit], done: Callable[[], object] = lambda: None
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Row]:
     """Rows of ``artifacts.PROJECT``, in the order of units; a few of them are in memory at a time.
 
     A unit that is no C or C++, whose source is gone, or that does not compile is a row with its reason.
     """
 
-    def one(unit: BuildUnit | BitcodeUnit) -> dict[str, Any]:
+    def one(unit: BuildUnit | BitcodeUnit) -> Row:
         row = _row(extraction, unit)
         done()
         return row
@@ -92,7 +94,7 @@ def extract(
             yield future.result()
 
 
-def _row(extraction: Extraction, unit: BuildUnit | BitcodeUnit) -> dict[str, Any]:
+def _row(extraction: Extraction, unit: BuildUnit | BitcodeUnit) -> Row:
     if isinstance(unit, BuildUnit):
         one = unit.compile
         language, folder, problem, columns = one.language, one.folder, one.problem, partial(_compiled, unit)
@@ -113,7 +115,7 @@ def _row(extraction: Extraction, unit: BuildUnit | BitcodeUnit) -> dict[str, Any
         bitcode.unlink(missing_ok=True)
 
 
-def _compiled(unit: BuildUnit, extraction: Extraction, bitcode: Path) -> dict[str, Any]:
+def _compiled(unit: BuildUnit, extraction: Extraction, bitcode: Path) -> Row:
     one, front_end = unit.compile, extraction.front_end
     if one.language not in LANGUAGES:
         return columns_without(f"language: {one.language or as_text(f'none is known for {Path(one.source).name}')}")
@@ -138,7 +140,7 @@ def _compiled(unit: BuildUnit, extraction: Extraction, bitcode: Path) -> dict[st
     return columns | {"bitcode": with_options(bitcode_of(columns["bitcode"]), generation, profile=attached)}
 
 
-def _taken(unit: BitcodeUnit, extraction: Extraction, bitcode: Path) -> dict[str, Any]:
+def _taken(unit: BitcodeUnit, extraction: Extraction, bitcode: Path) -> Row:
     """Columns of a module that is there already, for the target and the level of the configuration."""
     front_end = extraction.front_end
     toolchain, wanted = front_end.toolchain, front_end.settings.optimization
@@ -240,7 +242,7 @@ def write_project(
 
 def _parts(
     folder: Path, units: Sequence[BuildUnit | BitcodeUnit], extraction: Extraction, done: Callable[[], object]
-) -> Iterator[list[dict[str, Any]]]:
+) -> Iterator[list[Row]]:
     """Rows of all units in order, a few at a time; those in the folder are read, others compiled and put there."""
     some = [units[at : at + _ROWS_OF_A_PART] for at in range(0, len(units), _ROWS_OF_A_PART)]
     common = _circumstances(extraction)
@@ -261,9 +263,9 @@ def _parts(
         yield found
 
 
-def _groups(parts: Iterable[list[dict[str, Any]]]) -> Iterator[list[dict[str, Any]]]:
+def _groups(parts: Iterable[list[Row]]) -> Iterator[list[Row]]:
     """The same rows, as many at a time as make a row group."""
-    held: list[dict[str, Any]] = []
+    held: list[Row] = []
     num_bytes = 0
     for part in parts:
         held += part
@@ -275,7 +277,7 @@ def _groups(parts: Iterable[list[dict[str, Any]]]) -> Iterator[list[dict[str, An
         yield held
 
 
-def _read_part(path: Path, length: int) -> list[dict[str, Any]] | None:
+def _read_part(path: Path, length: int) -> list[Row] | None:
     """Rows of a part; None if it is damaged."""
     try:
         rows = read_table(path, PROJECT).to_pylist()
@@ -287,7 +289,7 @@ def _read_part(path: Path, length: int) -> list[dict[str, Any]] | None:
     return [row | ({EDITED: level} if level else {}) for row, level in zip(rows, levels, strict=True)]
 
 
-def _levels(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _levels(rows: Sequence[RowView]) -> Row:
     return {EDITED: [row.get(EDITED, "") for row in rows]}
 
 
@@ -319,7 +321,7 @@ def _stamp(path: Path) -> list[int] | None:
     return [status.st_size, status.st_mtime_ns]
 
 
-def _program_row(project: str, program: BuiltProgram, skipped: dict[str, str]) -> dict[str, Any]:
+def _program_row(project: str, program: BuiltProgram, skipped: dict[str, str]) -> Row:
     link = program.link
     parts = [(part.kind, [name for name in part.units if name not in skipped]) for part in program.parts]
     script = link.version_script

@@ -6,12 +6,12 @@ asked of the driver itself (``-###``), so what ``zig cc`` adds is there, too.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from mlgo.base.artifacts import Row, RowView
 from mlgo.base.files import file_sha256
 from mlgo.corpus.capture.builds import as_text
 from mlgo.corpus.capture.objects import driver_plan, front_end_words, measured_object
@@ -43,12 +43,10 @@ class Recompiler:
     folder: Path
     num_threads: int
 
-    def verify(
-        self, rows: Sequence[Mapping[str, Any]], done: Callable[[], object] = lambda: None
-    ) -> Iterator[dict[str, Any]]:
+    def verify(self, rows: Sequence[RowView], done: Callable[[], object] = lambda: None) -> Iterator[Row]:
         """Rows of ``artifacts.VERIFIED`` for rows of ``artifacts.OBJECTS_OF_BUILD``, in their order."""
 
-        def one(row: Mapping[str, Any]) -> dict[str, Any]:
+        def one(row: RowView) -> Row:
             found = self._verify(row)
             done()
             return found
@@ -56,7 +54,7 @@ class Recompiler:
         with ThreadPoolExecutor(self.num_threads) as pool:
             yield from pool.map(one, rows)
 
-    def _verify(self, row: Mapping[str, Any]) -> dict[str, Any]:
+    def _verify(self, row: RowView) -> Row:
         names = ("project", "module", "compiler", "level", "text_bytes")
         found = {name: row[name] for name in names} | {"recompiled_bytes": None, "same_contents": False}
         reason = row["missing"] or _source_is_other(row)
@@ -73,7 +71,7 @@ class Recompiler:
                 reason = f"{error.kind}: {str(error).replace(row['folder'] + '/', '')}"
         return found | {"reason": reason.partition(":")[0], "message": reason}
 
-    def recompile(self, row: Mapping[str, Any]) -> list[bytes]:
+    def recompile(self, row: RowView) -> list[bytes]:
         """The object that a row's source becomes, by way of bitcode.
 
         ``zig cc`` merges equal constants of an object, unless it also writes a dependency file. Its call of clang does
@@ -101,7 +99,7 @@ class Recompiler:
             bitcode.unlink(missing_ok=True)
             result.unlink(missing_ok=True)
 
-    def _front_end(self, row: Mapping[str, Any], output: Path) -> list[str]:
+    def _front_end(self, row: RowView, output: Path) -> list[str]:
         """Arguments of clang's front end that the driver of the build makes of a row's options."""
         plans: list[str] = []
 
@@ -118,11 +116,11 @@ class Recompiler:
             raise CompilerExit("the driver does not say how it calls clang's front end")
         return words[1:]
 
-    def is_same(self, row: Mapping[str, Any]) -> bool:
+    def is_same(self, row: RowView) -> bool:
         """Whether the build's compiler is the configured one."""
         return row["driver"] != "other" and row["compiler_sha256"] == self.toolchain.sha256
 
-    def _driver(self, row: Mapping[str, Any]) -> list[str]:
+    def _driver(self, row: RowView) -> list[str]:
         """Start of the command: nothing of it is taken from the row, which may come from others."""
         if not self.is_same(row):
             return [*self.toolchain.front_end(row["language"]), *_WITHOUT_ADDED]
@@ -138,7 +136,7 @@ class Recompiler:
             raise CompilerExit(as_text(_first_error(plan)))
         return plan
 
-    def _run(self, row: Mapping[str, Any], arguments: Sequence[str]) -> str:
+    def _run(self, row: RowView, arguments: Sequence[str]) -> str:
         clang = [str(self.toolchain.binary), *(["clang"] if self.toolchain.is_zig else [])]
         return self._bounded([*clang, *arguments], row["folder"])
 
@@ -151,7 +149,7 @@ class Recompiler:
             raise CompilerExit(without_folders(_first_error(run.stderr)))
         return run.stderr
 
-    def _why(self, row: Mapping[str, Any]) -> str:
+    def _why(self, row: RowView) -> str:
         """Kind and text of the most likely reason why the sizes differ."""
         if not self.is_same(row):
             return f"compiler: built by {row['compiler']}, so only the sizes can be compared"
@@ -162,7 +160,7 @@ class Recompiler:
             return f"options: compiled with {' '.join(dropped)}, which is not repeated"
         return "unknown: sizes differ, and no known reason was found"
 
-    def _uses_the_time(self, row: Mapping[str, Any]) -> bool:
+    def _uses_the_time(self, row: RowView) -> bool:
         *options, _, language, source = self._front_end(row, self.folder / "unused.o")
         options = [option for option in options if option not in ("-emit-obj", f"-Werror={_DATE}")]
         try:
@@ -178,7 +176,7 @@ def _instead(options: Sequence[str], output: Path, bitcode: Path) -> list[str]:
     return [options[0], "-disable-llvm-passes", *(replaced.get(option, option) for option in options[1:])]
 
 
-def _source_is_other(row: Mapping[str, Any]) -> str:
+def _source_is_other(row: RowView) -> str:
     """Why a source cannot be compiled as it was; empty if it can."""
     folder, source = Path(row["folder"]), Path(row["folder"], row["source"])
     if not folder.is_dir():

@@ -36,6 +36,9 @@ _HERE = Path(__file__).parent
 _TYPES = {"int64": "int64_t", "int32": "int32_t", "float": "float", "double": "double"}
 _SELECTOR = re.compile(r"[A-Za-z0-9._-]+")
 
+TemplateWords = dict[str, Any]
+"""Values by their names in a template."""
+
 CPP_FLAGS = (
     *("-std=c++17", "-O3", "-g0", "-fPIC", "-fno-exceptions", "-fno-rtti", "-fno-sanitize=all", "-mcpu=baseline"),
     "-ffp-contract=off",
@@ -154,10 +157,10 @@ def _inputs(policy: Policy, task: Task, trace: pa.Table) -> Iterable[Input]:
         yield Input(name, _TYPES[str(kind)], size, _float(task.not_finite[name]) if name in task.not_finite else "")
 
 
-def _render(words: Sequence[dict[str, Any]], task: Task, title: str, more: Sequence[Input] = ()) -> dict[str, str]:
+def _render(words: Sequence[TemplateWords], task: Task, title: str, more: Sequence[Input] = ()) -> dict[str, str]:
     """Fill the templates with what `_words` tells of each policy; the class has the inputs of all, and more."""
     actions, inputs = task.actions, {one.name: one for policy in words for one in policy["inputs"]}
-    shared: dict[str, Any] = {
+    shared: TemplateWords = {
         "name": task.model,
         "title": f"{title}: {'; '.join(': '.join(filter(None, (one['name'], one['title']))) for one in words)}.",
         "origin": f"SHA-256 of model and provenance: {', '.join(one['sha256'] for one in words)}",
@@ -172,11 +175,11 @@ def _render(words: Sequence[dict[str, Any]], task: Task, title: str, more: Seque
     return {file: cpp_templates().get_template(template).render(shared) for file, template in kinds.items()}
 
 
-def _words(policy: Policy, trace: pa.Table) -> dict[str, Any]:
+def _words(policy: Policy, trace: pa.Table) -> TemplateWords:
     """What the templates say of one policy."""
     task, actions, names, model = get_task(policy.task), policy.actions, policy.normalisation.features, policy.model
     inputs = {one.name: one for one in _inputs(policy, task, trace)}
-    words: dict[str, Any] = {
+    words: TemplateWords = {
         "space": "policy",
         "name": "",
         "selector": None,
@@ -199,7 +202,7 @@ def _words(policy: Policy, trace: pa.Table) -> dict[str, Any]:
     return words
 
 
-def _network_words(policy: Policy) -> dict[str, Any]:
+def _network_words(policy: Policy) -> TemplateWords:
     scaling, network = policy.normalisation, policy.network()
     groups = f" in {network.groups} groups" if network.groups > 1 else ""
     assert isinstance(scaling, Normalisation)
@@ -215,7 +218,7 @@ def _network_words(policy: Policy) -> dict[str, Any]:
     }
 
 
-def _tree_words(policy: Policy, tree: Tree) -> dict[str, Any]:
+def _tree_words(policy: Policy, tree: Tree) -> TemplateWords:
     if not isinstance(policy.actions, Binary):
         raise PolicyError(f"a tree becomes C++ where answers are yes or no; {policy.task} has others, take a network")
     return {

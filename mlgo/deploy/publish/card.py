@@ -3,9 +3,8 @@
 The facts are ``card.json``; ``README.md`` shows the same to people. Both follow from the files that they are made of.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from jinja2 import UndefinedError
 
@@ -14,8 +13,8 @@ from mlgo.base.artifacts import MODULES, read_table
 from mlgo.base.files import content_hash, file_sha256, json_text
 from mlgo.base.templates import text_templates
 from mlgo.compare.inference import Bootstrap, Gain
-from mlgo.deploy.publish.gains import Record, gains_of
-from mlgo.deploy.publish.release import CARD, PAGE, Release, hashes
+from mlgo.deploy.publish.gains import gains_of
+from mlgo.deploy.publish.release import CARD, PAGE, Json, Release, hashes
 from mlgo.errors import ArtifactError
 from mlgo.host.tasks.task import get_task
 from mlgo.policy.policy import Policy
@@ -25,7 +24,7 @@ from mlgo.report.pages import PLAIN
 LICENCE = "Apache-2.0"
 """Of policies: their weights hold no code of what they were trained on."""
 
-Card = dict[str, Any]
+Card = Json
 """Content of ``card.json``; None stands for what is not known."""
 
 _TRAINED = ("package", "algorithm", "seed", "compiler", "compiler_sha256", "target")
@@ -102,7 +101,7 @@ def page(card: Card) -> str:
     return _TEMPLATES.get_template("card.md.jinja").render(card)
 
 
-def _model(policy: Policy) -> Record:
+def _model(policy: Policy) -> Json:
     shape, size = policy.architecture, {"parameters": int(policy.weights.size)}
     if isinstance(shape, Branching):
         return {"kind": "decision tree", "nodes": shape.num_nodes, **size}
@@ -111,7 +110,7 @@ def _model(policy: Policy) -> Record:
     return {"kind": "neural network", "widths": list(network.widths), **groups, **size}
 
 
-def _corpus(origin: Mapping[str, Any], modules: Path | None) -> Record:
+def _corpus(origin: Json, modules: Path | None) -> Json:
     """Projects by split with their modules, if that table is the one of the training; else what provenance names."""
     sha256, fitted = origin.get("corpus_sha256"), origin.get("fitted")
     if modules is None or sha256 is None or file_sha256(modules) != sha256:
@@ -127,11 +126,11 @@ def _corpus(origin: Mapping[str, Any], modules: Path | None) -> Record:
     }
 
 
-def _form(parity: Mapping[str, Any]) -> Record:
+def _form(parity: Json) -> Json:
     return {name: parity.get(name) for name in ("questions", "ambiguous", "mismatches")}
 
 
-def _limits(gains: Sequence[Record]) -> list[str]:
+def _limits(gains: Sequence[Json]) -> list[str]:
     """What somebody who takes the policy has to know."""
     if not gains:
         return ["Nothing was measured: what this policy gains, and on what, is unknown."]

@@ -14,6 +14,9 @@ from mlgo.errors import ArtifactError, ConfigError, PolicyError
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 
+Json = dict[str, Any]
+"""An object of JSON."""
+
 CARD, PAGE, PARITY = "card.json", "README.md", "parity.json"
 """Facts about a release, the same as a page, and what was checked of its forms."""
 
@@ -42,9 +45,9 @@ class Release:
 
     policy: Policy
     name: PolicyName
-    parity: Mapping[str, Mapping[str, Any]]
+    parity: Mapping[str, Json]
     files: Mapping[str, bytes]
-    card: dict[str, Any] | None
+    card: Json | None
 
 
 def read_release(policy: Path, exported: Path, forms: Sequence[str] | None = None) -> Release:
@@ -90,7 +93,7 @@ def check_version(version: str) -> str:
     return version
 
 
-def hashes(files: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
+def hashes(files: Mapping[str, bytes]) -> dict[str, Json]:
     """Size in bytes and SHA-256 of each file, sorted by path."""
     return {
         path: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()} for path, data in sorted(files.items())
@@ -111,7 +114,7 @@ def check_card(card: Any, files: Mapping[str, bytes], place: Path) -> None:
             )
 
 
-def _checked_forms(exported: Path, policy: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+def _checked_forms(exported: Path, policy: Mapping[str, str]) -> dict[str, Json]:
     """What was checked of each form, by name; every form was, and of this policy."""
     if not (exported / PARITY).is_file():
         raise ArtifactError(f"{exported} has no {PARITY}; export the policy first: scripts/export_policy.py")
@@ -125,7 +128,7 @@ def _checked_forms(exported: Path, policy: Mapping[str, str]) -> dict[str, dict[
     return parity
 
 
-def _check(folder: Path, parity: Mapping[str, Any], policy: Mapping[str, str]) -> None:
+def _check(folder: Path, parity: Json, policy: Mapping[str, str]) -> None:
     """Refuse a form that was not shown to decide as this policy."""
     if not parity.get("questions") or parity.get("mismatches") != 0:
         raise PolicyError(
@@ -141,7 +144,7 @@ def _check(folder: Path, parity: Mapping[str, Any], policy: Mapping[str, str]) -
         raise ArtifactError(f"files in {folder} are not those that were checked; export the policy again")
 
 
-def _chosen(files: Mapping[str, bytes], parity: Mapping[str, Any]) -> dict[str, bytes]:
+def _chosen(files: Mapping[str, bytes], parity: Json) -> dict[str, bytes]:
     """Files of the policy and of some of its forms."""
     kept = {path: data for path, data in files.items() if path in POLICY_FILES or path.split("/")[0] in parity}
     return {**kept, PARITY: json_text(parity).encode()}
