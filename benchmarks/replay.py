@@ -21,7 +21,7 @@ from mlgo.cli.options import positive, positive_float, read_config
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.baseline_modules import load_scored_modules, with_questions
-from mlgo.evaluate.exploration import CandidateEvaluator
+from mlgo.evaluate.exploration import candidate_rewards
 from mlgo.evaluate.worker import tree_key
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain, find_toolchain
@@ -109,14 +109,14 @@ def bench_replay(
         store = ReplayStore(folder, key)
         hosts = [CompileHost(toolchain, start.task, config.compile, num_workers, trees) for trees in (None, store)]
         with hosts[0], hosts[1]:
-            plain, walked = (CandidateEvaluator(host, start, bitcode, config.compile.objective) for host in hosts)
+            arguments = modules, bitcode, config.compile.objective
 
             def evaluate(candidates: np.ndarray, generation: int) -> np.ndarray:
                 nonlocal identical
                 begin = time.monotonic()
-                expected = plain.rewards(candidates, modules)
+                expected = candidate_rewards(hosts[0], start, candidates, *arguments)
                 middle = time.monotonic()
-                rewards = walked.rewards(candidates, modules)
+                rewards = candidate_rewards(hosts[1], start, candidates, *arguments)
                 seconds.append((middle - begin, time.monotonic() - middle))
                 identical &= np.array_equal(rewards, expected, equal_nan=True)
                 return rewards
@@ -132,7 +132,7 @@ def bench_replay(
     return ReplayRatios(
         perturbation=perturbation,
         identical=identical,
-        evaluations=walked.num_evaluations,
+        evaluations=host.num_asked,
         compiles=host.num_compiled,
         compiles_ratio=round(host.num_asked / max(1, host.num_compiled), 3),
         hit_rate=round(1.0 - host.num_compiled / host.num_asked, 4),

@@ -1,10 +1,9 @@
 """What trainings on compile results share: modules, trees, provenance, validation."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,11 +21,10 @@ from mlgo.evaluate.baseline_modules import (
     with_questions,
 )
 from mlgo.evaluate.copies import Copies
-from mlgo.evaluate.exploration import CandidateEvaluator
 from mlgo.evaluate.worker import tree_key
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain
-from mlgo.objects.measures import FAILED_REWARD, get_measure
+from mlgo.objects.measures import get_measure
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 from mlgo.policy.vocabulary import build_vocabulary
@@ -148,10 +146,3 @@ def open_trees(
 def needed_copies(settings: CompileConfig, baseline: Path) -> Copies | None:
     """What projects carry several times, where the objective depends on that; else sizes do not depend on it."""
     return load_copies(baseline) if get_measure(settings.objective).needs_copies else None
-
-
-def validation_rewards(
-    evaluator: CandidateEvaluator, weights: np.ndarray, modules: Sequence[ScoredModule]
-) -> np.ndarray:
-    """Relative reward of a policy on each module, float64 [num_modules]; `FAILED_REWARD` where the compile failed."""
-    return np.nan_to_num(evaluator.rewards(weights[None], modules)[0], nan=FAILED_REWARD)

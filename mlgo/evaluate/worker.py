@@ -38,113 +38,6 @@ def tree_key(toolchain: Toolchain, task: Task, settings: CompileConfig, copies: 
 
 
 @dataclass(frozen=True)
-class Recollection:
-    """What the trees of a module know of a job.
-
-    Attributes:
-        job: what is left to do, its first questions answered where they are known.
-        result: when nothing is left to do, see `ModuleTrees.result_of`.
-        observations: raw observations of the known questions of each context, if the job is to be recorded.
-    """
-
-    job: CompileJob
-    result: CompileResult | None = None
-    observations: tuple[bytes, ...] = ()
-
-
-class TreeMemory:
-    """Finds compiles in the trees and adds new ones to them.
-
-    Args:
-        store: trees of the compiler and flags in use.
-        whole: whether `complete` gives all observations of a compile, also where the job did not ask for them.
-    """
-
-    def __init__(self, store: ReplayStore, *, whole: bool = False) -> None:
-        self.store = store
-        self._task, self._whole, self._can_keep = get_task(store.key.task), whole, True
-
-    def recall(self, job: CompileJob) -> Recollection:
-        """What the trees know of a job.
-
-        Nothing, for jobs whose advisor looks at more than the observation, or that ask for the default; nor once the
-        task has turned out to have continuous answers.
-        """
-        if not self._can_keep:
-            return Recollection(job)
-        if not (job.sha256 and isinstance(job.advisor, PureAdvisor)) or job.with_default or job.count_done:
-            return Recollection(job)
-        if job.object_path is not None:  # a tree holds results, not objects
-            return Recollection(job)
-        loaded = self.store.load(job.sha256)
-        if loaded is None:
-            return Recollection(replace(job, record=True))
-        header, trees = loaded
-        walks = trees.walk(job.advisor.decide_for(header))
-        result = trees.result_of(header, walks, job.record)
-        if result is not None and not job.with_credit and (trees.whole is not None or job.costs_only):
-            return Recollection(job, result)
-        guard = self._task.guard(header) if self._task.guard else None
-        if guard is not None:
-            pairs = zip(trees.by_context, walks, strict=True)
-            walks = [_without_illegal_end(header, tree, walk, guard) for tree, walk in pairs]
-        recorded: tuple[bytes, ...] = ()
-        if job.record or self._whole:
-            pairs = zip(trees.by_context, walks, strict=True)
-            recorded = tuple(tree.observations[walk.nodes].tobytes() for tree, walk in pairs)
-        known = trees.path_of(header, walks)
-        return Recollection(replace(job, record=True, known=known), observations=recorded)
-
-    def complete(self, found: Recollection, result: CompileResult) -> CompileResult:
-        """Put the known observations back into a compile, each where it belongs."""
-        if not found.observations or result.header is None:
-            return result
-        assert found.job.known is not None
-        new, parts, width = result.observations, [], result.header.payload_bytes
-        counts = [count for _, count in result.visits()]
-        for before, known, count in zip(found.observations, found.job.known.contexts, counts, strict=True):
-            num_bytes = (count - len(known.checks)) * width
-            parts += [before, new[:num_bytes]]
-            new = new[num_bytes:]
-        return replace(result, observations=b"".join(parts))
-
-    def keep(self, job: CompileJob, result: CompileResult) -> None:
-        """Add a compile to its module's trees; one with continuous answers is not kept.
-
-        Raises:
-            ReplayMismatch: it contradicts an earlier one; names the module and the question.
-        """
-        if not job.sha256 or not job.record or job.with_default or job.count_done:
-            return
-        header = result.header
-        if header is None or header.advice is None:
-            return
-        if not is_discrete(header.advice):
-            self._can_keep = False
-            return
-        self.store.insert(job.sha256, result, job.known)
-
-
-def _without_illegal_end(header: Header, tree: ResponseTree, walk: Walk, guard: Guard) -> Walk:
-    """Leave the last answer to the session if its guard would change it.
-
-    It is the only one that can be illegal: those before it are answers of compiles, as the compiler got them.
-    """
-    if walk.leaf is not None or not len(walk.nodes):
-        return walk
-    assert header.advice is not None
-    advice = walk.answers[-1].astype(header.advice.dtype).tobytes()
-    if guard.answer(tree.observations[walk.nodes[-1]].tobytes(), advice) == advice:
-        return walk
-    return Walk(walk.nodes[:-1], walk.answers[:-1], None)
-
-
-def is_discrete(advice: TensorSpec) -> bool:
-    """Whether answers can repeat at all, so that a tree of them is worth keeping; a priority in float32 hardly does."""
-    return advice.num_elements == 1 and advice.dtype.kind in "iu"
-
-
-@dataclass(frozen=True)
 class CompileWorkerSpec:
     """How a worker becomes one that compiles; sent to it once.
 
@@ -192,9 +85,8 @@ class CompileWorkerSpec:
 class CompileWorker:
     """One job after another, one outcome each; a failed compile is an outcome too."""
 
-    def __init__(self, how: CompileWorkerSpec) -> None:
-        self._how, self._task = how, get_task(how.task)
-        self._memory = TreeMemory(how.trees, whole=how.sends_back) if how.trees is not None else None
+    def __init__(self, spec: CompileWorkerSpec) -> None:
+        self._spec, self._task, self._trees = spec, get_task(spec.task), spec.trees
 
     def __call__(self, job: CompileJob) -> CompileOutcome:
         """Do a job.
@@ -202,27 +94,28 @@ class CompileWorker:
         Raises:
             ReplayMismatch: the trees contradict the compiler; names the module and the remedy.
         """
-        return self._done(job).read_for(job)
+        return self._outcome(job).read_for(job)
 
-    def _done(self, job: CompileJob) -> CompileOutcome:
-        if job.object_path is not None and self._how.sends_back:
+    def cancel(self) -> None:
+        """End the compiler that runs now; called on another thread."""
+        kill_children()
+
+    def _outcome(self, job: CompileJob) -> CompileOutcome:
+        if job.object_path is not None and self._spec.sends_back:
             return self._with_object(job)
-        if self._memory is None:
-            return self._compile(job)
-        found = self._memory.recall(job)
-        if found.result is not None:
-            return CompileOutcome(found.result, recalled=True)
-        outcome = self._compile(found.job)
+        rest = self._unknown_part(job)
+        if isinstance(rest, CompileResult):
+            return CompileOutcome(rest, recalled=True)
+        outcome = self._compile(rest.job)
         if outcome.result is None:
             return outcome
-        self._memory.keep(found.job, outcome.result)
-        num_known = found.job.known.num_questions if found.job.known is not None else 0
-        whole = self._memory.complete(found, outcome.result)
+        stored = self._store(rest.job, outcome.result)
+        whole = _with_known_observations(rest, outcome.result)
         return replace(
             outcome,
             result=whole if job.record else replace(whole, observations=b""),
-            num_known=num_known,
-            learned=(job.sha256, whole) if self._how.sends_back and found.job.record else None,
+            num_known=rest.job.known.num_questions if rest.job.known is not None else 0,
+            learned=(job.sha256, whole) if stored and self._spec.sends_back else None,
         )
 
     def _with_object(self, job: CompileJob) -> CompileOutcome:
@@ -232,12 +125,49 @@ class CompileWorker:
             outcome = self._compile(replace(job, object_path=path))
             return replace(outcome, object_file=(job.object_path, path.read_bytes())) if path.exists() else outcome
 
-    def cancel(self) -> None:
-        """End the compiler that runs now; called on another thread."""
-        kill_children()
+    def _unknown_part(self, job: CompileJob) -> "CompileResult | _Remainder":
+        """What the tree leaves to compile of a job, or its result.
+
+        All of a job whose advisor looks at more than the observation, that asks for the default or another count, or
+        that wants an object, which a tree does not hold.
+        """
+        if self._trees is None or not job.sha256 or not isinstance(job.advisor, PureAdvisor):
+            return _Remainder(job)
+        if job.with_default or job.count_done or job.object_path is not None:
+            return _Remainder(job)
+        loaded = self._trees.load(job.sha256)
+        if loaded is None:
+            return _Remainder(replace(job, record=True))
+        header, trees = loaded
+        walks = trees.walk(job.advisor.decide_for(header))
+        result = trees.result_of(header, walks, job.record)
+        if result is not None and not job.with_credit and (trees.whole is not None or job.costs_only):
+            return result
+        guard = self._task.guard(header) if self._task.guard else None
+        if guard is not None:
+            pairs = zip(trees.by_context, walks, strict=True)
+            walks = [_without_illegal_end(header, tree, walk, guard) for tree, walk in pairs]
+        recorded: tuple[bytes, ...] = ()
+        if job.record or self._spec.sends_back:
+            pairs = zip(trees.by_context, walks, strict=True)
+            recorded = tuple(tree.observations[walk.nodes].tobytes() for tree, walk in pairs)
+        return _Remainder(replace(job, record=True, known=trees.path_of(header, walks)), recorded)
+
+    def _store(self, job: CompileJob, result: CompileResult) -> bool:
+        """Add a recorded compile to its module's trees. After one with continuous answers nothing is stored."""
+        header = result.header
+        if self._trees is None or not job.sha256 or not job.record or job.with_default or job.count_done:
+            return False
+        if header is None or header.advice is None:
+            return False
+        if not is_discrete(header.advice):
+            self._trees = None
+            return False
+        self._trees.insert(job.sha256, result, job.known)
+        return True
 
     def _compile(self, job: CompileJob) -> CompileOutcome:
-        how = self._how
+        how = self._spec
         remark = self._task.done_remark if job.count_done else None
         num_copies = how.copies.of(job.module) if how.copies else None
         level = {"optimization": job.optimization} if job.optimization else {}
@@ -279,3 +209,49 @@ class CompileWorker:
             raise ReplayMismatch(
                 f"{job.module}: {error}; delete {job.sha256}.tree in data/work/replay, or see mlgo replay verify"
             ) from error
+
+
+@dataclass(frozen=True)
+class _Remainder:
+    """What is left to compile of a job.
+
+    Attributes:
+        job: its first questions are answered where they are known.
+        observations: raw observations of the known questions of each context, if they are wanted.
+    """
+
+    job: CompileJob
+    observations: tuple[bytes, ...] = ()
+
+
+def _with_known_observations(rest: _Remainder, result: CompileResult) -> CompileResult:
+    """Put the known observations back into a compile, each where it belongs."""
+    if not rest.observations or result.header is None:
+        return result
+    assert rest.job.known is not None
+    new, parts, width = result.observations, [], result.header.payload_bytes
+    counts = [count for _, count in result.visits()]
+    for before, context, count in zip(rest.observations, rest.job.known.contexts, counts, strict=True):
+        num_bytes = (count - len(context.checks)) * width
+        parts += [before, new[:num_bytes]]
+        new = new[num_bytes:]
+    return replace(result, observations=b"".join(parts))
+
+
+def _without_illegal_end(header: Header, tree: ResponseTree, walk: Walk, guard: Guard) -> Walk:
+    """Leave the last answer to the session if its guard would change it.
+
+    It is the only one that can be illegal: those before it are answers of compiles, as the compiler got them.
+    """
+    if walk.leaf is not None or not len(walk.nodes):
+        return walk
+    assert header.advice is not None
+    advice = walk.answers[-1].astype(header.advice.dtype).tobytes()
+    if guard.answer(tree.observations[walk.nodes[-1]].tobytes(), advice) == advice:
+        return walk
+    return Walk(walk.nodes[:-1], walk.answers[:-1], None)
+
+
+def is_discrete(advice: TensorSpec) -> bool:
+    """Whether answers can repeat at all, so that a tree of them is worth keeping; a priority in float32 hardly does."""
+    return advice.num_elements == 1 and advice.dtype.kind in "iu"

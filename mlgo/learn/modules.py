@@ -19,7 +19,7 @@ from mlgo.evaluate import CompileHost, CompileJob
 from mlgo.evaluate.baseline_modules import ScoredModule, baselines
 from mlgo.evaluate.copies import Copies
 from mlgo.evaluate.episodes import Episode, Read, compile_episodes
-from mlgo.evaluate.exploration import CandidateEvaluator, sample_episodes
+from mlgo.evaluate.exploration import candidate_rewards, sample_episodes
 from mlgo.evaluate.failures import Quarantine
 from mlgo.evaluate.functions import episode_reader
 from mlgo.evaluate.training import (
@@ -239,9 +239,6 @@ class ModuleCompiles(Compiles[ScoredModule]):
         self.host, self.policy, self.bitcode = host, policy, bitcode
         self.counts, self.num_workers = host, host.num_workers
         self._context, self._quarantine = context, quarantine
-        self._counted, self._uncounted = (
-            CandidateEvaluator(host, policy, bitcode, context.objective, noted) for noted in (quarantine, None)
-        )
         self._drawn: tuple[tuple[int, int], list[ScoredModule]] | None = None
 
     @property
@@ -267,7 +264,8 @@ class ModuleCompiles(Compiles[ScoredModule]):
 
     def rewards(self, candidates: np.ndarray, instances: Sequence[ScoredModule], counted: bool = True) -> np.ndarray:
         """See `Compiles.rewards`."""
-        return (self._counted if counted else self._uncounted).rewards(candidates, instances)
+        objective, quarantine = self._context.objective, self._quarantine if counted else None
+        return candidate_rewards(self.host, self.policy, candidates, instances, self.bitcode, objective, quarantine)
 
     def sampled(
         self, weights: np.ndarray, instances: Sequence[ScoredModule], episodes: int, number: int, credited: bool

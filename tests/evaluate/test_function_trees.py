@@ -10,7 +10,7 @@ from mlgo.corpus.store import Module
 from mlgo.errors import ReplayMismatch
 from mlgo.evaluate import CompileHost, CompileJob
 from mlgo.evaluate.baseline_modules import ScoredModule
-from mlgo.evaluate.exploration import CandidateEvaluator
+from mlgo.evaluate.exploration import candidate_rewards
 from mlgo.evaluate.worker import tree_key
 from mlgo.host.known import KnownPath
 from mlgo.host.session import compile_under_advice
@@ -69,8 +69,8 @@ def test_rewards_are_bit_identical_with_fewer_compiles(toolchain, fast, modules,
     with leaves_nothing():
         for trees in (None, store):
             with CompileHost(toolchain, TASK.name, fast, num_workers, trees) as host:
-                evaluator = CandidateEvaluator(host, policy(), bitcode, "spill_cost")
-                rewards.append([evaluator.rewards(weights, some) for _ in range(2)])
+                arguments = (host, policy(), weights, some, bitcode, "spill_cost")
+                rewards.append([candidate_rewards(*arguments) for _ in range(2)])
     assert np.isfinite(rewards[0]).all()
     np.testing.assert_array_equal(rewards[0], rewards[1])
     assert len(np.unique(rewards[0])) > len(SOURCES)

@@ -12,7 +12,7 @@ from mlgo.base.types import TensorSpec
 from mlgo.errors import ReplayMismatch
 from mlgo.evaluate import CompileHost, CompileJob
 from mlgo.evaluate.copies import Copies
-from mlgo.evaluate.worker import TreeMemory, tree_key
+from mlgo.evaluate.worker import CompileWorkerSpec, tree_key
 from mlgo.host.known import KnownContext, KnownPath
 from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
@@ -147,16 +147,22 @@ def test_batched_decisions_equal_single_ones(never):
     assert dataclasses.is_dataclass(never)
 
 
-def test_continuous_answers_are_compiled_every_time_and_not_kept(never, module, tmp_path):
-    memory = TreeMemory(ReplayStore(tmp_path, TreeKey("c" * 64, "t", TASK.name, "-Oz", 4.0)))
+def test_continuous_answers_are_compiled_every_time_and_not_kept(toolchain, never, module, tmp_path, monkeypatch):
     priority = TensorSpec("priority", np.dtype(np.float32), (1,))
     answers = np.full(never.num_questions, 0.5, np.float32).tobytes()
     continuous = dataclasses.replace(never, header=dataclasses.replace(never.header, advice=priority), answers=answers)
+    recorded = []
+
+    def compiled(*args, record, **options):
+        recorded.append(record)
+        return continuous
+
+    monkeypatch.setattr("mlgo.evaluate.worker.compile_under_advice", compiled)
+    store = ReplayStore(tmp_path, TreeKey("c" * 64, "t", TASK.name, "-Oz", 4.0))
+    worker = CompileWorkerSpec(toolchain, TASK.name, SETTINGS, trees=store)()
     job = CompileJob("m", module, ConstantAdvisor(0), sha256="5" * 64)
-    asked = memory.recall(job)
-    assert (asked.result, asked.job.known) == (None, None)
-    memory.keep(asked.job, continuous)
-    assert memory.recall(job).job == job  # from now on not even recorded
+    assert [worker(job).recalled for _ in range(2)] == [False, False]
+    assert recorded == [True, False]  # from then on not even recorded
     assert list(tmp_path.rglob("*.tree")) == []
 
 

@@ -8,7 +8,7 @@ from mlgo.corpus.store import Module
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.baseline import Scoring, score_references
 from mlgo.evaluate.baseline_modules import ScoredModule
-from mlgo.evaluate.exploration import CandidateEvaluator
+from mlgo.evaluate.exploration import candidate_rewards
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Quirks
@@ -70,8 +70,8 @@ def test_candidates_get_rewards_by_their_order(host, baseline, bitcode):
     scored = ScoredModule(MODULE, scores_of(heuristic), equal["num_questions"])
     longer, shorter = np.zeros((2, architecture.num_params), np.float32)
     longer[0:21:3], shorter[0:21:3] = 1.0, -1.0
-    evaluator = CandidateEvaluator(host, policy, bitcode, "spill_cost")
-    rewards = evaluator.rewards(np.stack([policy.weights, longer, 3 * longer, shorter]), [scored])[:, 0]
+    candidates = np.stack([policy.weights, longer, 3 * longer, shorter])
+    rewards = candidate_rewards(host, policy, candidates, [scored], bitcode, "spill_cost")[:, 0]
     # All the same priority is what the reference of that name gives; scaling an order does not change it.
     assert rewards[0] == pytest.approx(-np.log((equal["spill_cost"] + 1) / (heuristic["spill_cost"] + 1)))
     assert rewards[1] == rewards[2]

@@ -16,9 +16,8 @@ from mlgo.evaluate.baseline import Scoring, score_references, self_test_failures
 from mlgo.evaluate.baseline_modules import ScoredModule, baselines, with_questions
 from mlgo.evaluate.episodes import Episode
 from mlgo.evaluate.evaluation import evaluate_policy
-from mlgo.evaluate.exploration import CandidateEvaluator
+from mlgo.evaluate.exploration import candidate_rewards
 from mlgo.evaluate.failures import Quarantine
-from mlgo.evaluate.training import validation_rewards
 from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.host.tasks.task import get_task
@@ -214,10 +213,9 @@ def scored(baseline, modules):
 
 @pytest.mark.parametrize("objective", ["text_bytes", "exec_bytes"])
 def test_rewards_of_candidates(objective, host, policy, scored, bitcode, baseline):
-    evaluator = CandidateEvaluator(host, policy, bitcode, objective)
-    rewards = evaluator.rewards(np.array([[0, -1], [0, 1]], np.float32), scored)
+    candidates = np.array([[0, -1], [0, 1]], np.float32)
+    rewards = candidate_rewards(host, policy, candidates, scored, bitcode, objective)
     assert rewards.shape == (2, 2)
-    assert evaluator.num_evaluations == 4
     for column, one in enumerate(scored):
         rows = rows_of(baseline, one.module.name)
         expected = 1 - rows["never"][objective] / rows["heuristic"][objective]
@@ -226,25 +224,21 @@ def test_rewards_of_candidates(objective, host, policy, scored, bitcode, baselin
 
 
 def test_a_failed_candidate_is_not_a_number(host, policy, scored, bitcode):
-    evaluator = CandidateEvaluator(host, policy, bitcode, "text_bytes")
     before = host.num_asked, host.num_compiled
-    rewards = evaluator.rewards(np.array([[0, -1]], np.float32), [ScoredModule(BROKEN, scores(1, 1, 1), 1), scored[0]])
+    modules = [ScoredModule(BROKEN, scores(1, 1, 1), 1), scored[0]]
+    rewards = candidate_rewards(host, policy, np.array([[0, -1]], np.float32), modules, bitcode, "text_bytes")
     assert (host.num_asked, host.num_compiled) == (before[0] + 2, before[1] + 2)
     assert np.isnan(rewards[0, 0])
     assert np.isfinite(rewards[0, 1])
-    counted = validation_rewards(
-        evaluator, np.array([0, -1], np.float32), [ScoredModule(BROKEN, scores(1, 1, 1), 1), scored[0]]
-    )
-    assert counted.tolist() == [-1.0, rewards[0, 1]]  # as if the broken module had doubled
 
 
 def test_a_module_that_always_fails_ends_in_quarantine_and_harms_no_candidate(host, policy, scored, bitcode):
     quarantine = Quarantine(4)
-    evaluator = CandidateEvaluator(host, policy, bitcode, "text_bytes", quarantine)
     candidates = np.array([[0, -1], [0, 1]], np.float32)
     for _ in range(2):
         assert BROKEN.key not in quarantine
-        rewards = evaluator.rewards(candidates, [ScoredModule(BROKEN, scores(1, 1, 1), 1), scored[0]])
+        modules = [ScoredModule(BROKEN, scores(1, 1, 1), 1), scored[0]]
+        rewards = candidate_rewards(host, policy, candidates, modules, bitcode, "text_bytes", quarantine)
         np.testing.assert_array_equal(mean_over_common(rewards), rewards[:, 1])
     assert BROKEN.key in quarantine
     assert scored[0].module.key not in quarantine

@@ -16,7 +16,7 @@ from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.store import Module
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.baseline_modules import ScoredModule
-from mlgo.evaluate.exploration import CandidateEvaluator
+from mlgo.evaluate.exploration import candidate_rewards
 from mlgo.evaluate.worker import tree_key
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.tasks.task import get_task
@@ -55,11 +55,10 @@ def main() -> None:
             modules.append(ScoredModule(module, scores(1000, 1000, 1000), 1))
         trees = ReplayStore(folder / "trees", tree_key(toolchain, get_task("inline-size"), config.compile))
         with CompileHost(toolchain, "inline-size", config.compile, 2, trees, workers=workers) as host:
-            evaluator = CandidateEvaluator(host, policy, bitcode, "text_bytes")
-            evaluator.rewards(candidates[:2], modules)
+            candidate_rewards(host, policy, candidates[:2], modules, bitcode, "text_bytes")
             Path("/proc/self/clear_refs").write_text("5")  # the peak is now what is used now
             before = _peak_bytes()
-            rewards = evaluator.rewards(candidates, modules)
+            rewards = candidate_rewards(host, policy, candidates, modules, bitcode, "text_bytes")
             grown = _peak_bytes() - before
         print(
             json.dumps(
