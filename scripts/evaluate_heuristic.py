@@ -1,15 +1,14 @@
-"""Compile held-out modules without a policy: sizes of their projects once linked, and of their programs.
+"""Compile held-out modules without a policy: sizes of their programs.
 
 Programs are also linked of what other levels of the compiler make, and of what is made without inlining.
 
 Example:
-    python scripts/evaluate_heuristic.py --workers 2 --linked data/evaluation/parts/heuristic.linked.parquet \
-        --shipped data/evaluation/parts/heuristic.shipped.parquet
+    python scripts/evaluate_heuristic.py --workers 2 --shipped data/evaluation/parts/heuristic.shipped.parquet
 """
 
 from pathlib import Path
 
-from mlgo.base.artifacts import LINKED, SHIPPED_SIZES, provenance, write_rows
+from mlgo.base.artifacts import SHIPPED_SIZES, provenance, write_rows
 from mlgo.base.config import EvaluateConfig, judged_split
 from mlgo.base.files import file_sha256
 from mlgo.base.scratch import scratch_directory
@@ -29,7 +28,7 @@ from mlgo.corpus.store import load_programs, unpack_bitcode
 from mlgo.evaluate import CompileHost, check_failures
 from mlgo.evaluate.evaluation import compile_plain_all, evaluated_modules
 from mlgo.evaluate.references import measure_references
-from mlgo.evaluate.shipped import Linking, measure_programs, measure_projects, object_paths, other_modules
+from mlgo.evaluate.shipped import Linking, measure_programs, object_paths, other_modules
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.tasks.task import HEURISTIC, get_task
 from mlgo.host.toolchain import find_linker
@@ -39,7 +38,6 @@ def main() -> None:
     parser = stage_parser(__doc__)
     add_folder_arguments(parser)
     add_workers_arguments(parser)
-    parser.add_argument("--linked", type=Path, required=True, help="table of projects")
     parser.add_argument("--shipped", type=Path, required=True, help="table of programs")
     args = parser.parse_args()
 
@@ -57,7 +55,6 @@ def main() -> None:
             outcomes = compile_plain_all(host, every, bitcode, objects)[: len(modules)]
             keys = [one.key for one in modules]
             check_failures(keys, outcomes, config.max_failed_share, "evaluate.max_failed_share")
-            linked = measure_projects(linking, HEURISTIC, modules, objects)
             shipped = measure_programs(linking, HEURISTIC, programs, objects)
             front_end = FrontEnd(toolchain, settings, shared_folder(args.work) / "zig-cache", get_task(task))
             shipped += measure_references(host, front_end, task, linking, programs, bitcode, folder / "references")
@@ -69,7 +66,6 @@ def main() -> None:
         scores_sha256=file_sha256(baseline / "scores.parquet"),
         linker_sha256=file_sha256(linking.linker),
     )
-    write_rows(args.linked, linked, LINKED, origin)
     write_rows(args.shipped, shipped, SHIPPED_SIZES, origin)
 
 

@@ -3,13 +3,12 @@
 Example:
     python scripts/evaluate_policy.py --policy data/policies/es-s0 --workers 2 \
         --output data/evaluation/parts/es-s0.parquet \
-        --linked data/evaluation/parts/es-s0.linked.parquet --shipped data/evaluation/parts/es-s0.shipped.parquet \
-        --functions data/evaluation/parts/es-s0.functions.parquet
+        --shipped data/evaluation/parts/es-s0.shipped.parquet --functions data/evaluation/parts/es-s0.functions.parquet
 """
 
 from pathlib import Path
 
-from mlgo.base.artifacts import FUNCTIONS, LINKED, RESULTS, SHIPPED_SIZES, TIMINGS, provenance, write_rows
+from mlgo.base.artifacts import FUNCTIONS, RESULTS, SHIPPED_SIZES, TIMINGS, provenance, write_rows
 from mlgo.base.config import EvaluateConfig, judged_split
 from mlgo.base.files import file_sha256
 from mlgo.base.names import PolicyName
@@ -30,7 +29,7 @@ from mlgo.corpus.store import load_programs, unpack_bitcode
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.baseline_modules import load_copies
 from mlgo.evaluate.evaluation import evaluate_policy, evaluated_modules
-from mlgo.evaluate.shipped import Linking, measure_programs, measure_projects, object_paths, other_modules
+from mlgo.evaluate.shipped import Linking, measure_programs, object_paths, other_modules
 from mlgo.host.toolchain import find_linker
 from mlgo.policy.stored import load_policy
 
@@ -41,7 +40,6 @@ def main() -> None:
     add_folder_arguments(parser)
     add_workers_arguments(parser)
     parser.add_argument("--output", type=Path, required=True, help="table of modules")
-    parser.add_argument("--linked", type=Path, help="table of projects; they are not linked without it")
     parser.add_argument("--shipped", type=Path, help="table of the judged programs; they are not linked without it")
     parser.add_argument(
         "--every-language", action="store_true", help="ask it about languages that it was not trained on, too"
@@ -62,7 +60,7 @@ def main() -> None:
         find_linker(), settings.compile_timeout_s, args.workers, load_kinds(corpus) if args.shipped else {}
     )
     with scratch_directory() as folder:
-        objects = object_paths([*modules, *others], folder) if args.linked or args.shipped else None
+        objects = object_paths([*modules, *others], folder) if args.shipped else None
         with CompileHost(
             toolchain, policy.task, settings, args.workers, copies=load_copies(baseline), workers=workers_of(values)
         ) as host:
@@ -77,7 +75,6 @@ def main() -> None:
                 others,
                 in_every_language=args.every_language,
             )
-        linked = measure_projects(linking, str(name), modules, objects) if objects and args.linked else []
         shipped = measure_programs(linking, str(name), programs, objects) if objects else []
     origin = provenance(
         compiler=toolchain.name,
@@ -88,10 +85,8 @@ def main() -> None:
         scores_sha256=file_sha256(baseline / "scores.parquet"),
     )
     write_rows(args.output, evaluation.results, RESULTS, origin)
-    with_linker = {**origin, "linker_sha256": file_sha256(linking.linker)}
-    if args.linked:
-        write_rows(args.linked, linked, LINKED, with_linker)
     if args.shipped:
+        with_linker = {**origin, "linker_sha256": file_sha256(linking.linker)}
         write_rows(args.shipped, shipped, SHIPPED_SIZES, with_linker)
     if args.functions:
         write_rows(args.functions, evaluation.functions, FUNCTIONS, origin)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from mlgo.base.artifacts import FUNCTIONS, LINKED, MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_provenance, read_table
+from mlgo.base.artifacts import FUNCTIONS, MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_provenance, read_table
 from mlgo.base.config import Settings
 from mlgo.base.files import read_json, write_json, write_text
 from mlgo.cli.arguments import settings_of, stage_parser
@@ -19,16 +19,14 @@ from mlgo.compare.curves import read_curves
 from mlgo.compare.evaluation import count_truncated, measured_modules, module_scopes
 from mlgo.compare.functions import function_measure, function_rows, measured_functions
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap
-from mlgo.compare.measured import ALL, Row, by_contender, compare_all
+from mlgo.compare.measured import ALL, by_contender, compare_all
 from mlgo.compare.programs import read_matching_programs
-from mlgo.compare.projects import link_failures, measured_projects, project_rows, rank_correlations, total_rows
 from mlgo.compare.truth import tell_truth
 from mlgo.host.tasks.task import get_task
 from mlgo.report.compile_time import read_timings, write_compile_times
 from mlgo.report.corpus import describe_corpus
 from mlgo.report.importance import feature_importances
 from mlgo.report.metrics import (
-    correlation_metrics,
     function_metrics,
     headline_metrics,
     learning_csv,
@@ -60,11 +58,10 @@ def main() -> None:
 
     settings = settings_of(args)
     objective = settings.value("compile.objective")
-    report, totals = _collect(args, settings)
+    report = _collect(args, settings)
     shipped = report.ships.totals
     write_text(args.output / "report.html", render_page(report))
-    comparisons = metrics(report.rows, totals)
-    comparisons["rank_correlations"] = correlation_metrics(report.correlations)
+    comparisons = metrics(report.rows)
     if shipped:
         comparisons["shipped"] = shipped_metrics(shipped)
     if report.truth:
@@ -74,35 +71,31 @@ def main() -> None:
     if report.function_rows:
         comparisons["functions"] = function_metrics(report.function_rows)
     write_json(args.output / "comparisons.json", comparisons)
-    write_json(args.output / "metrics.json", headline_metrics(report.rows, objective, totals, shipped))
+    write_json(args.output / "metrics.json", headline_metrics(report.rows, objective, shipped))
     write_text(args.output / "learning.csv", learning_csv(report.curves))
     write_text(args.output / "projects.csv", projects_csv(report.project_rows, objective))
     write_text(args.output / "ratios.csv", ratios_csv(report.modules, objective))
     write_compile_times(args.work / "report", read_timings(args.work / "timings"))
 
 
-def _collect(args: argparse.Namespace, settings: Settings) -> tuple[Report, list[Row]]:
-    """The report, and the comparisons of whole projects."""
+def _collect(args: argparse.Namespace, settings: Settings) -> Report:
     inputs = {
         "evaluation/results.parquet": args.evaluation / "results.parquet",
-        "evaluation/linked.parquet": args.evaluation / "linked.parquet",
         "evaluation/shipped.parquet": args.evaluation / "shipped.parquet",
         "evaluation/functions.parquet": args.evaluation / "functions.parquet",
         "baseline/scores.parquet": args.baseline / "scores.parquet",
         "baseline/functions.parquet": args.baseline / "functions.parquet",
         "corpus/modules.parquet": args.corpus / "modules.parquet",
     }
-    schemas = (RESULTS, LINKED, SHIPPED_SIZES, FUNCTIONS, SCORES, FUNCTIONS, MODULES)
-    results, linked, shipped, evaluated, scores, referred, manifest = (
+    schemas = (RESULTS, SHIPPED_SIZES, FUNCTIONS, SCORES, FUNCTIONS, MODULES)
+    results, shipped, evaluated, scores, referred, manifest = (
         read_table(path, schema) for path, schema in zip(inputs.values(), schemas, strict=True)
     )
     modules = measured_modules(results, scores, manifest)
     policies, judged = modules.policies, modules.judged
     check_seeds(args.policies / name for name in policies)
     contenders = [one for one in modules.contenders if one.is_policy]
-    projects = measured_projects(linked, contenders)
     bootstrap = Bootstrap.of(settings)
-    totals = total_rows(projects, bootstrap)
     baseline = read_provenance(inputs["baseline/scores.parquet"])
     evaluation = read_provenance(inputs["evaluation/results.parquet"])
     measure = function_measure(modules)
@@ -111,7 +104,7 @@ def _collect(args: argparse.Namespace, settings: Settings) -> tuple[Report, list
     by_size = not get_task(settings.value("task")).in_code_generation
     sizes = set(shipped.filter((pc.field("split") == judged) & (pc.field("failure") == ""))["contender"].to_pylist())
     scopes = modules.places(lambda split: module_scopes(modules, split))
-    report = Report(
+    return Report(
         task=settings.value("task"),
         measure=settings.value("compile.objective"),
         modules=modules,
@@ -121,9 +114,6 @@ def _collect(args: argparse.Namespace, settings: Settings) -> tuple[Report, list
         project_rows=compare_all(
             modules.only(policies), modules.places(modules.by_project), POINTS_ONLY, together=False
         ),
-        size_rows=by_contender([*project_rows(projects, judged), *(row for row in totals if row.split == judged)]),
-        correlations=rank_correlations(projects),
-        link_failures=link_failures(linked),
         ships=compare_shipped(shipped, contenders, bootstrap),
         truth=tell_truth(shipped, results, programs, bootstrap) if by_size and sizes & set(policies) else None,
         seen=compare_seen(shipped, [one for one in contenders if one.is_policy], bootstrap),
@@ -148,7 +138,6 @@ def _collect(args: argparse.Namespace, settings: Settings) -> tuple[Report, list
             }
         ),
     )
-    return report, totals
 
 
 if __name__ == "__main__":

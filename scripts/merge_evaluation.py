@@ -1,4 +1,4 @@
-"""Join the results and functions of all policies, and sizes of projects and programs, also those under the heuristic.
+"""Join the results and functions of all policies, and sizes of programs, also those under the heuristic.
 
 Example:
     python scripts/merge_evaluation.py --parts data/evaluation/parts --policies bc-s0 es-s0 \
@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from mlgo.base.artifacts import (
     FUNCTIONS,
-    LINKED,
     RESULTS,
     SHIPPED_SIZES,
     provenance,
@@ -39,11 +38,10 @@ def main() -> None:
     write_table(args.output / "results.parquet", results, RESULTS, origin)
     write_table(args.output / "functions.parquet", functions, FUNCTIONS, origin)
 
-    for table, schema in (("linked", LINKED), ("shipped", SHIPPED_SIZES)):
-        parts = {name: args.parts / f"{name}.{table}.parquet" for name in ("heuristic", *args.policies)}
-        sizes = pa.concat_tables([read_table(path, schema) for path in parts.values()])
-        origin = provenance(contenders={name: read_provenance(path) for name, path in parts.items()})
-        write_table(args.output / f"{table}.parquet", sizes, schema, origin)
+    parts = {name: args.parts / f"{name}.shipped.parquet" for name in ("heuristic", *args.policies)}
+    sizes = pa.concat_tables([read_table(path, SHIPPED_SIZES) for path in parts.values()])
+    origin = provenance(contenders={name: read_provenance(path) for name, path in parts.items()})
+    write_table(args.output / "shipped.parquet", sizes, SHIPPED_SIZES, origin)
 
 
 if __name__ == "__main__":

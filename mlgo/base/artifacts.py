@@ -310,24 +310,6 @@ GENERALISATION = pa.schema(
 )
 """Policies on other languages and under other compilers: one row per module, policy, seed and compiler."""
 
-PROJECT_MEASURES = ("object", "deduplicated", "linked", "folded")
-"""Sizes of a project as a whole: Berkeley text of its objects; the same with one copy of each COMDAT group; text of the
-shared object that a linker makes of them; the same with identical code folding."""
-
-LINKED = pa.schema(
-    [
-        _field("project", pa.string(), "project the modules belong to"),
-        _field("split", pa.string(), "train, validation or test"),
-        _field("contender", pa.string(), "heuristic, or a policy with its seed"),
-        _field("measure", pa.string(), "object, deduplicated, linked or folded"),
-        _field("bytes", pa.int64(), "size of the evaluated modules together", "bytes", nullable=True),
-        _field("num_modules", pa.int64(), "evaluated modules of the project"),
-        _field("failure", pa.string(), "kind of failure; empty on success"),
-        _field("message", pa.string(), "what went wrong; empty on success"),
-    ]
-)
-"""Projects as a whole: one row per project, contender and measure."""
-
 HEADROOM = pa.schema(
     [
         *_MODULE_KEY,

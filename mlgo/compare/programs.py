@@ -10,7 +10,6 @@ import numpy as np
 from mlgo.base.artifacts import PROGRAMS, read_provenance, read_table
 from mlgo.compare.inference import POINTS_ONLY
 from mlgo.compare.measured import ALL, Contender, Measured, Place, Row, compare_all, gather
-from mlgo.compare.projects import RankCorrelation, spearman
 from mlgo.errors import ArtifactError
 from mlgo.host.tasks.task import HEURISTIC
 from mlgo.objects import measures
@@ -26,7 +25,25 @@ PAIRS = tuple((_COSTS[0].name, executed) for executed in ("instructions", "acces
 _NOT_RUN = "valgrind"
 """Kind of failure where nothing could run, see `mlgo.evaluate.programs`."""
 
+_MIN_RANKED = 3
+"""Fewest figures with a rank correlation; of two it could only be 1 or -1."""
+
 _SETTINGS = ("task", "compiler_sha256", "target", "compile")
+
+
+@dataclass(frozen=True)
+class RankCorrelation:
+    """How far figures agree on an order.
+
+    Attributes:
+        scope: what was ranked.
+        number: how many.
+        by_pair: Spearman's coefficient, -1 to 1, by pair of figures; see `spearman`.
+    """
+
+    scope: str
+    number: int
+    by_pair: Mapping[tuple[str, str], float | None]
 
 
 @dataclass(frozen=True)
@@ -120,6 +137,15 @@ def read_matching_programs(path: Path, baseline: Mapping[str, Any], evaluation: 
     policies = {name: record["policy_sha256"] for name, record in evaluation.get("policies", {}).items()}
     same = all(ran.get(name) == baseline.get(name) for name in _SETTINGS)
     return read_programs(path) if same and ran.get("policies_sha256") == policies else None
+
+
+def spearman(first: np.ndarray, second: np.ndarray) -> float | None:
+    """Spearman's coefficient of figures float64 [num]; None for fewer than 3, or if all of one side are equal."""
+    if len(first) < _MIN_RANKED or len(set(first)) == 1 or len(set(second)) == 1:
+        return None
+    from scipy.stats import spearmanr
+
+    return float(spearmanr(first, second).statistic)
 
 
 def _measured(rows: Sequence[Mapping[str, Any]], plain: Mapping[str, Mapping[str, Any]]) -> Measured:

@@ -263,9 +263,8 @@ def captured_programs(project: str, captured: Path, rows: Iterable[RowView]) -> 
 def program_of_all(project: str, rows: Iterable[RowView]) -> list[Row]:
     """One shared object of all modules, for a project whose recipe lists sources and tells of no link.
 
-    It is linked as `mlgo.host.linker.linked_text` links the modules of a project: everything is exported, nothing
-    is dropped, calls within it are direct. So every project has a linked file, which also tells its constants, unwind
-    tables and compressed size.
+    Everything is exported and nothing is dropped. ``-Bsymbolic`` makes calls within the file direct, as a release build
+    with hidden symbols does; without it each function that is called has a stub of 16 bytes.
 
     Args:
         project: name of the project.

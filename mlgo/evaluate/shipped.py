@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mlgo.base.artifacts import PROJECT_MEASURES
 from mlgo.base.names import PolicyName
 from mlgo.corpus.seen import KINDS, Kinds, kind_of
 from mlgo.corpus.store import Module, Program
@@ -16,13 +15,9 @@ from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.evaluation import compile_plain_all, evaluate_policy, result_row
 from mlgo.evaluate.jobs import CompileOutcome
 from mlgo.host.linked import LinkedFile, link_and_place, shipped_sizes
-from mlgo.host.linker import linked_text
 from mlgo.host.tasks.task import HEURISTIC
-from mlgo.objects.comdat import comdat_groups, deduplicated_text
-from mlgo.objects.elf import text_size
 from mlgo.objects.measures import scores_of
 from mlgo.objects.placed import SHIPPED, Placed
-from mlgo.objects.sections import read_sections
 from mlgo.policy.stored import StoredPolicy
 
 Size = TypeVar("Size")
@@ -46,61 +41,6 @@ class Linking:
 def object_paths(modules: Sequence[Module], folder: Path) -> dict[str, Path]:
     """Where to keep the object of each module, by its key."""
     return {module.key: folder / f"{number:06d}.o" for number, module in enumerate(modules)}
-
-
-def measure_projects(
-    linking: Linking, contender: str, modules: Sequence[Module], objects: Mapping[str, Path]
-) -> list[dict[str, Any]]:
-    """Measure each project's objects under one contender.
-
-    Args:
-        linking: how to link.
-        contender: who decided; the name for the rows.
-        modules: what was compiled; within a project, their order is that of linking.
-        objects: object file by module key; there is none where the compile failed.
-
-    Returns:
-        Rows of ``artifacts.LINKED``, projects in the order of their first modules. A project of which a compile failed
-        has no size, since it could not be compared with the others'.
-    """
-    by_project: dict[tuple[str, str], list[Module]] = {}
-    for module in modules:
-        by_project.setdefault((module.split, module.project), []).append(module)
-
-    def measure(members: list[Module]) -> list[dict[str, Any]]:
-        return _measure_project(linking, contender, members, [objects[one.key] for one in members])
-
-    with ThreadPoolExecutor(linking.num_threads) as pool:
-        return [row for rows in pool.map(measure, by_project.values()) for row in rows]
-
-
-def _measure_project(
-    linking: Linking, contender: str, modules: Sequence[Module], objects: Sequence[Path]
-) -> list[dict[str, Any]]:
-    by_name = {module.name: path for module, path in zip(modules, objects, strict=True)}
-    measures: dict[str, Callable[[], int]] = {
-        "object": lambda: sum(text_size(read_sections(path.read_bytes())) for path in objects),
-        "deduplicated": lambda: deduplicated_text(
-            (text_size(read_sections(data)), comdat_groups(data)) for data in map(Path.read_bytes, objects)
-        ),
-        "linked": lambda: linked_text(linking.linker, objects, linking.timeout_s),
-        "folded": lambda: linked_text(linking.linker, objects, linking.timeout_s, fold=True),
-    }
-
-    def row(measure: str) -> dict[str, Any]:
-        size, failure, message = measured(by_name, measures[measure])
-        return {
-            "project": modules[0].project,
-            "split": modules[0].split,
-            "contender": contender,
-            "measure": measure,
-            "bytes": size,
-            "num_modules": len(modules),
-            "failure": failure,
-            "message": message,
-        }
-
-    return [row(measure) for measure in PROJECT_MEASURES]
 
 
 def measured(objects: Mapping[str, Path], measure: Callable[[], Size]) -> tuple[Size | None, str, str]:

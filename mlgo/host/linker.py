@@ -1,6 +1,6 @@
 """Linking the objects of a project into one file, to measure what would be shipped.
 
-The file is a shared object, because that links without an entry point. Second copies of COMDAT groups go, with their
+Second copies of COMDAT groups go, with their
 unwind entries, and equal constants are merged. Nothing else is dropped: ``--gc-sections`` would need to know what the
 rest of the project calls. The functions of a module are in one section, apart from those in groups, so it could only
 drop modules as a whole, and would do so with each one that exports nothing because its symbols are hidden.
@@ -14,7 +14,6 @@ from pathlib import Path
 from mlgo.base.scratch import scratch_directory
 from mlgo.errors import CompileTimeout, LinkError
 from mlgo.host.process import run_bounded, without_folders
-from mlgo.objects.elf import read_sections, text_size
 
 # The modules are a part of their project, and some are programs of their own: missing symbols are left open (hidden
 # ones only with --noinhibit-exec, which makes such errors warnings), and of several with one name the first counts.
@@ -30,31 +29,6 @@ _ALWAYS = (
     "-z",
     "notext",
 )
-
-# -Bsymbolic binds calls within the file directly, as a release build with hidden symbols does; without it each function
-# that is called has a stub of 16 bytes, and inlining would seem to save these.
-_SHARED = ("-shared", "-Bsymbolic")
-
-
-def linked_text(linker: Path, objects: Sequence[Path], timeout_s: float, *, fold: bool = False) -> int:
-    """Link objects and measure the result.
-
-    Args:
-        linker: what `toolchain.find_linker` gives.
-        objects: object files, in the order of linking.
-        timeout_s: deadline of the link.
-        fold: fold functions with identical code into one (``--icf=all``).
-
-    Returns:
-        Text of the linked file in bytes: code with the stubs for calls that leave the file, constants, unwind tables;
-        see mlgo/objects/elf.py.
-
-    Raises:
-        LinkError: the linker refuses.
-        CompileTimeout: it took too long.
-        ObjectError: what it wrote is not an ELF file that can be measured.
-    """
-    return text_size(read_sections(link(linker, [*_SHARED, *map(str, objects)], timeout_s, fold=fold)))
 
 
 def link(

@@ -10,7 +10,6 @@ from mlgo.compare.curves import Curve
 from mlgo.compare.evaluation import ratios
 from mlgo.compare.inference import Comparison, Gain
 from mlgo.compare.measured import ALL, Measured, Row, claims
-from mlgo.compare.projects import RankCorrelation
 from mlgo.compare.truth import Answer, Truth
 from mlgo.report.pages import percent
 
@@ -27,7 +26,7 @@ _ENDS = {"gain": "value", "low": "low", "high": "high"}
 
 
 def headline_metrics(
-    rows: Iterable[Row], measure: str, totals: Iterable[Row], shipped: Iterable[Row] = ()
+    rows: Iterable[Row], measure: str, shipped: Iterable[Row] = ()
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """The few numbers to compare experiments by: of each learner, over all its seeds.
 
@@ -36,13 +35,12 @@ def headline_metrics(
     Args:
         rows: comparisons of modules; only those of whole splits and single languages are taken.
         measure: what is compared.
-        totals: comparisons of whole projects.
         shipped: comparisons of programs in total.
 
     Returns:
         ``{"test": {"es": {"shipped_gain_percent": ..., "shipped_low_percent": ..., "shipped_high_percent": ...,
-        "shipped_folded_gain_percent": ..., "programs": ..., "programs_much_larger": ..., "linked_gain_percent": ...,
-        "gain_percent": ..., "total_gain_percent": ..., "projects": ..., "projects_smaller": ...}, "es c++": ...}}``;
+        "shipped_folded_gain_percent": ..., "programs": ..., "programs_much_larger": ..., "gain_percent": ...,
+        "total_gain_percent": ..., "projects": ..., "projects_smaller": ...}, "es c++": ...}}``;
         what ships comes first, objects follow; intervals are over projects and seeds.
     """
     found: dict[str, dict[str, dict[str, Any]]] = {}
@@ -53,9 +51,6 @@ def headline_metrics(
         }
         counts = {"programs": one.num_compared, "programs_much_larger": one.much_larger}
         found.setdefault(row.split, {})[row.contender.learner] = _known(told) | counts
-    for row in claims(totals):
-        ends = _known(percents("linked_", row.by("linked").total))
-        found.setdefault(row.split, {}).setdefault(row.contender.learner, {}).update(ends)
     for row in claims(rows):
         if row.scope in PARTS:
             one = row.by(measure)
@@ -71,14 +66,13 @@ def headline_metrics(
     return found
 
 
-def metrics(rows: Iterable[Row], totals: Iterable[Row]) -> dict[str, dict[str, dict[str, float | str]]]:
+def metrics(rows: Iterable[Row]) -> dict[str, dict[str, dict[str, float | str]]]:
     """Metrics by split and contender, for example ``{"test": {"es-s0": {"text_geomean_gain_percent": 1.5, ...}}}``.
 
     The modules of one language stand under the contender's name with the language, ``"es-s0 c++"``.
 
     Args:
         rows: comparisons of modules; only those of whole splits and single languages are taken.
-        totals: comparisons of whole projects, which stand beside those of all modules.
 
     Returns:
         Numbers and verdicts; a gain without modules or an interval with fewer than two projects is left out.
@@ -88,14 +82,6 @@ def metrics(rows: Iterable[Row], totals: Iterable[Row]) -> dict[str, dict[str, d
         if row.scope in PARTS:
             numbers = {k: v for measure in row.comparisons for k, v in _numbers(row.by(measure), measure).items()}
             found.setdefault(row.split, {})[f"{row.name}{PARTS[row.scope]}"] = {**numbers, **row.counts}
-    for row in totals:
-        numbers = {}
-        for measure, one in row.comparisons.items():
-            numbers |= _known(percents(f"{measure}_total_", one.total)) | {
-                "projects": one.num_compared,
-                "projects_failed": one.num_failed,
-            }
-        found.setdefault(row.split, {}).setdefault(row.name, {}).update(numbers)
     return found
 
 
@@ -166,17 +152,6 @@ def function_metrics(rows: Iterable[tuple[Row, Row]]) -> dict[str, dict[str, flo
         }
         found[by_function.name] = functions | _numbers(whole, "module") | _known(shares)
     return found
-
-
-def correlation_metrics(correlations: Iterable[RankCorrelation]) -> dict[str, dict[str, float | int]]:
-    """Rank correlations by scope: ``{"es-s0, test projects": {"gains": 4, "object_linked": 1.0, ...}}``."""
-    return {
-        one.scope: {
-            "gains": one.number,
-            **{f"{a}_{b}": round(value, _DIGITS) for (a, b), value in one.by_pair.items() if value is not None},
-        }
-        for one in correlations
-    }
 
 
 def prefix_of(measure: str) -> str:

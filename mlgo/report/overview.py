@@ -29,8 +29,6 @@ def show(args: argparse.Namespace) -> Shown:
     ships = found.get("truth") and (args.data / "evaluation" / "shipped.parquet").exists()
     lines = [truth.show(args).text, ""] if ships else []
     for name in _claimed(judged):
-        linked = "" if ships else linked_projects(judged[name])
-        lines += [f"{name}, linked projects: {linked}"] if linked else []
         lines += [
             f"{name}, {title.format(split=split)}: {summarise(judged[f'{name}{PARTS[part]}'], measure)}"
             for part, title in ({"all": "objects of {split} projects"} if ships else _PARTS).items()
@@ -46,14 +44,6 @@ def _claimed(judged: Mapping[str, Any]) -> list[str]:
     policies = {name: PolicyName.of(name).learner for name in filter(PolicyName.find, judged)}
     means = {name: f"{learner}-mean" for name, learner in policies.items()}
     return list(dict.fromkeys(mean if mean in judged else name for name, mean in means.items()))
-
-
-def linked_projects(figures: Mapping[str, Any]) -> str:
-    """One line about whole projects, linked; empty if they have no interval."""
-    value, low, high = (figures.get(f"linked_total_{end}_percent") for end in ("gain", "low", "high"))
-    if value is None or low is None or high is None:
-        return ""
-    return f"gain {value:+.2f} % in total ({low:+.2f} to {high:+.2f} % over {figures.get('projects')} projects)"
 
 
 def summarise(figures: Mapping[str, Any], measure: measures.Measure) -> str:

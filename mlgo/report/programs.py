@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from mlgo.compare.measured import Row
-from mlgo.compare.programs import FIGURES, PAIRS, Programs, change, find_programs, read_programs
-from mlgo.compare.projects import RankCorrelation
+from mlgo.compare.programs import FIGURES, PAIRS, Programs, RankCorrelation, change, find_programs, read_programs
 from mlgo.report.pages import Column, Shown, Style, Table, count_column, gain_column, text_column
 
 _PAGE = """\

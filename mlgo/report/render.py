@@ -15,7 +15,6 @@ from mlgo.compare.evaluation import SCOPES, Standout, failures, ratios, standout
 from mlgo.compare.inference import Bootstrap, Comparison
 from mlgo.compare.measured import ALL, Measured, Row, claims
 from mlgo.compare.programs import Programs
-from mlgo.compare.projects import PAIRS, RankCorrelation
 from mlgo.compare.truth import Truth
 from mlgo.host.process import without_folders
 from mlgo.host.tasks.task import get_task
@@ -38,7 +37,7 @@ from mlgo.report.pages import (
     verdict_columns,
     worst_columns,
 )
-from mlgo.report.programs import cost_ranks, program_table, rank_table
+from mlgo.report.programs import cost_ranks, program_table
 from mlgo.report.seen import Seen
 from mlgo.report.selftest import SelfTest
 from mlgo.report.ships import Ships
@@ -48,15 +47,6 @@ from mlgo.report.truth import tell
 _NUM_STANDOUTS = 10
 _NUM_FEATURES = 10
 _NUM_FUNCTIONS = 3000  # points that a figure holds, of all policies together
-
-
-PROJECT_TITLES = {
-    "object": "objects",
-    "deduplicated": "without copies",
-    "linked": "linked",
-    "folded": "linked, identical code folded",
-}
-"""How pages call the sizes of whole projects."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +59,6 @@ class Report:
         modules: scores of modules.
         rows: comparisons by split and scope, by contender, learners over several seeds last.
         project_rows: comparisons of policies by project.
-        size_rows: sizes of whole projects: of each policy on each project that is judged, then on all of them together.
-        correlations: agreement of the measures of whole projects.
-        link_failures: rows of ``artifacts.LINKED`` without a size.
         ships: linked files of the projects that are judged.
         seen: the same by what training has seen of them.
         truth: what a strict reader asks about what ships; None where it is no size that policies are made for.
@@ -94,9 +81,6 @@ class Report:
     modules: Measured
     rows: Sequence[Row]
     project_rows: Sequence[Row]
-    size_rows: Sequence[Row]
-    correlations: Sequence[RankCorrelation]
-    link_failures: Sequence[Mapping[str, Any]]
     ships: Ships
     seen: Seen
     truth: Truth | None
@@ -159,12 +143,6 @@ def render_page(report: Report) -> str:
         programs=_program_tables(report.programs),
         ships=report.ships,
         told=report.truth and tell(report.truth, report.measurement.get("compile.optimization", ""), HTML),
-        sizes=_size_table(report.size_rows),
-        correlations=rank_table(report.correlations, PAIRS, PROJECT_TITLES, ("gains of", "number")),
-        link_failures=[
-            {**row, "message": without_folders(row["message"]), "size": PROJECT_TITLES[row["measure"]]}
-            for row in report.link_failures
-        ],
         standouts=standout_tables(modules, main, inlining, modules.judged),
         failures=told_failures(modules),
         figures=to_html(
@@ -265,29 +243,6 @@ def _program_tables(programs: Programs | None) -> dict[str, Table] | None:
         return None
     together, single = (program_table(programs.changes(together=together)) for together in (True, False))
     return {"together": together, "single": single, "ranks": cost_ranks(programs)}
-
-
-def _size_table(rows: Sequence[Row]) -> Table:
-    def place(row: Row) -> str:
-        if row.scope != "projects":
-            return row.scope
-        number = row.by("linked").num_compared
-        return f"in total, {HTML.count(number)} project{'' if number == 1 else 's'}"
-
-    def gain(row: Row, measure: str) -> Any:
-        total = row.by(measure).total
-        return total if row.scope == "projects" else total.value
-
-    return Table(
-        [
-            text_column("policy", lambda row: row.name),
-            text_column("project", place),
-            Column("modules", lambda row, style: "" if row.scope == "projects" else style.count(row.counts["modules"])),
-            *(gain_column(f"gain, {title}", partial(gain, measure=name)) for name, title in PROJECT_TITLES.items()),
-            count_column("linked under the heuristic (bytes)", lambda row: row.by("linked").baseline_sum),
-        ],
-        rows,
-    )
 
 
 def standout_tables(modules: Measured, measure: Measure, inlining: bool, split: str) -> dict[str, list[Table]]:

@@ -55,20 +55,6 @@ def test_without_a_page_it_is_that_of_the_task(mlgo, data):
     assert mlgo("report", "--data", data, "--preset", "config/presets/tiny.yaml").stdout.startswith("es-mean, test")
 
 
-def test_what_ships_comes_first(mlgo, data):
-    path = data / "report/comparisons.json"
-    found = json.loads(path.read_text())
-    linked = {f"linked_total_{end}_percent": value for end, value in (("gain", 2.0), ("low", 0.5), ("high", 4.0))}
-    total = {"exec_total_gain_percent": 3.0, "exec_finding": "no verdict: 4 projects, six are needed"}
-    found["test"]["es-mean"] |= {**linked, **total, "projects": 4}
-    path.write_text(json.dumps(found))
-    assert mlgo("report", "--data", data).stdout.splitlines()[:2] == [
-        "es-mean, linked projects: gain +2.00 % in total (+0.50 to +4.00 % over 4 projects)",
-        "es-mean, test projects: no verdict: 4 projects, six are needed; executable sections: "
-        "+2.50 % (+2.00 to +3.00 %) per project; +3.00 % in total; projects: 6 smaller, 1 larger, 2 equal",
-    ]
-
-
 def test_a_gain_without_interval():
     told = "no difference shown; text: +2.50 % per project; projects: 6 smaller, 1 larger, 2 equal"
     assert summarise(figures("text", None, None), get_measure("text_bytes")) == told

@@ -10,9 +10,7 @@ import pytest
 
 from mlgo.base.artifacts import (
     FUNCTIONS,
-    LINKED,
     MODULES,
-    PROJECT_MEASURES,
     RESULTS,
     SCORES,
     SHIPPED_SIZES,
@@ -47,7 +45,6 @@ class World:
     modules: list[dict[str, Any]] = field(default_factory=list)
     scores: list[dict[str, Any]] = field(default_factory=list)
     results: list[dict[str, Any]] = field(default_factory=list)
-    linked: list[dict[str, Any]] = field(default_factory=list)
     shipped: list[dict[str, Any]] = field(default_factory=list)
     referred: list[dict[str, Any]] = field(default_factory=list)
     functions: list[dict[str, Any]] = field(default_factory=list)
@@ -74,7 +71,6 @@ class World:
         origin = {"policies": {name: {"policy_sha256": "cd" * 32} for name in self.policies}}
         write_rows(self.root / "evaluation/results.parquet", self.results, RESULTS, origin)
         write_rows(self.root / "evaluation/functions.parquet", self.functions, FUNCTIONS, {})
-        write_rows(self.root / "evaluation/linked.parquet", self.linked, LINKED, {})
         write_rows(self.root / "evaluation/shipped.parquet", self.shipped, SHIPPED_SIZES, {})
         for name in self.policies:
             write_policy(self.root / "policies" / name, self.task)
@@ -103,8 +99,7 @@ class World:
 def world(tmp_path: Path) -> World:
     """A world in which es-s0 gains 5 percent on every module and bc-s0 is good and bad by turns.
 
-    Of whole projects, es-s0 gains 5 percent in objects and 1 percent once linked; bc-s0 gains nothing. Programs have 2
-    percent less text under es-s0, and 1 percent more under bc-s0.
+    Programs have 2 percent less text under es-s0, and 1 percent more under bc-s0.
     """
     return make_world(tmp_path, 6)
 
@@ -141,26 +136,6 @@ def make_world(root: Path, per_project: int) -> World:
                 _add_module(made, split, project, i, int(rng.integers(10, 400)) * 100)
     made.modules.append({**made.modules[0], "module": "left-out.c", "skip_reason": "duplicate: same code as another"})
     made.results.sort(key=lambda row: row["policy"])
-    for contender, factors in [
-        ("heuristic", (1.0, 0.9, 0.8, 0.7)),
-        ("bc-s0", (1.0, 0.9, 0.8, 0.7)),
-        ("es-s0", (0.95, 0.873, 0.792, 0.7)),
-    ]:
-        for split in ("test", "train"):
-            for number, project in enumerate(SPLITS[split]):
-                for measure, factor in zip(PROJECT_MEASURES, factors, strict=True):
-                    made.linked.append(
-                        {
-                            "project": project,
-                            "split": split,
-                            "contender": contender,
-                            "measure": measure,
-                            "bytes": round(10_000 * (number + 1) * factor),
-                            "num_modules": per_project,
-                            "failure": "",
-                            "message": "",
-                        }
-                    )
     for contender, text in [("heuristic", 10_000), ("bc-s0", 10_100), ("es-s0", 9_800)]:
         for number, project in enumerate(SPLITS["test"], start=1):
             made.shipped += shipped_rows(project, f"bin/{project}", contender, number * text)

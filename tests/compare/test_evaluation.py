@@ -187,6 +187,6 @@ def test_an_interval_over_projects_knows_that_modules_of_one_project_are_alike()
     assert (one.num_compared, one.num_projects, one.projects, one.items) == (4, 2, (1, 1, 0), (3, 1, 0))
     assert one.total == pytest.approx((0.075, 0.0, 0.1))
     assert one.geomean == pytest.approx((1 - 0.9**0.5, 0.0, 0.1))
-    known = metrics([whole], [])["test"]["es-s0"]
+    known = metrics([whole])["test"]["es-s0"]
     assert (known["text_geomean_low_percent"], known["text_total_high_percent"]) == (0.0, 10.0)
     assert (known["text_projects"], known["text_worst_project"], known["text_worst_project_percent"]) == (2, "b", 0.0)

@@ -71,7 +71,7 @@ def test_metrics(shipped):
     assert (figures["programs"], figures["programs_failed"], figures["projects"]) == (3, 0, 2)
     assert (figures["text_bytes"], figures["text_baseline_bytes"]) == (4_100, 4_000)
     assert (figures["text_gain_percent"], figures["read_only_gain_percent"]) == (-2.5, 0.0)
-    headline = headline_metrics([], "text_bytes", [], totals)["test"]["es"]
+    headline = headline_metrics([], "text_bytes", totals)["test"]["es"]
     assert headline["shipped_gain_percent"] == pytest.approx(-100 * 110 / 7_400, abs=1e-4)
 
 

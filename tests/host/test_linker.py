@@ -3,7 +3,7 @@
 import pytest
 
 from mlgo.errors import CompileTimeout, LinkError
-from mlgo.host.linker import linked_text
+from mlgo.host.linker import link
 from mlgo.host.session import compile_plain
 from mlgo.host.toolchain import find_linker
 from mlgo.objects.comdat import comdat_groups, deduplicated_text
@@ -19,6 +19,12 @@ template <int N> __attribute__((noinline)) int twin(int x) {
 """
 FIRST = HEADER + "int one(int x) { return twin<1>(x) + twin<2>(x); }\nint shared() { return 1; }"
 SECOND = HEADER + "int two(int x) { return twin<1>(x + 7); }\nint shared() { return 2; }"
+
+
+def linked_text(linker, objects, timeout_s, *, fold=False):
+    """Text of a shared object of these."""
+    arguments = ["-shared", "-Bsymbolic", *map(str, objects)]
+    return text_size(read_sections(link(linker, arguments, timeout_s, fold=fold)))
 
 
 @pytest.fixture

@@ -191,22 +191,6 @@ def test_features_that_decide(plain):
         assert one["x"][1] == 0
 
 
-def test_three_sizes(plain):
-    root, page = plain
-    section = page[page.index('id="sizes"') : page.index('id="projects"')]
-    assert section.count("+5.00\N{NO-BREAK SPACE}%") == section.count("+1.00\N{NO-BREAK SPACE}%") == 3
-    assert "Projects without a size" not in section
-    assert "es-s0, all evaluated projects" in section
-    comparisons = json.loads((root / "report/comparisons.json").read_text())
-    figures = comparisons["test"]["es-s0"]
-    assert (figures["object_total_gain_percent"], figures["linked_total_gain_percent"]) == (5.0, 1.0)
-    assert (figures["deduplicated_total_gain_percent"], figures["folded_total_gain_percent"]) == (3.0, 0.0)
-    assert figures["linked_total_low_percent"] == figures["linked_total_high_percent"] == 1.0
-    assert comparisons["rank_correlations"]["all policies, all evaluated projects"]["object_linked"] == 1.0
-    metrics = json.loads((root / "report/metrics.json").read_text())
-    assert metrics["test"]["es"]["linked_gain_percent"] == 1.0
-
-
 def test_what_ships(plain):
     root, page = plain
     ships = section(page, "ships", "gains")
@@ -255,7 +239,7 @@ def test_reference_rows_and_what_is_executed(world):
     ships = section(page, "ships", "gains")
     for name in ("instead: -Os", "instead: best of -Os and -Oz", "against the best of -Os and -Oz for each program"):
         assert name in ships
-    assert "Does smaller code run slower?" in section(page, "programs", "sizes")
+    assert "Does smaller code run slower?" in section(page, "programs", "projects")
     told = json.loads((world.root / "report/comparisons.json").read_text())["truth"]
     assert told["answers"]["executed instructions, geometric mean"]["gain_percent"] == -10.0
     assert told["instead"]["-Os"]["gain_percent"] == pytest.approx(100 * 330 / 35_000, abs=1e-4)
@@ -280,15 +264,6 @@ def test_a_program_that_does_not_link_is_shown_without_paths(world):
     page = made(world)
     assert "ended with status 1: x.o is bad" in section(page, "ships", "gains")
     assert "1 program of 1 project" in page
-
-
-def test_a_failed_link_is_shown_without_paths(world):
-    row = next(row for row in world.linked if row["contender"] == "es-s0" and row["measure"] == "folded")
-    row.update(bytes=None, failure="link", message="ended with status 1: /tmp/secret/place/x.o is bad")
-    page = made(world)
-    assert "ended with status 1: x.o is bad" in page
-    assert "in total, 1 project<" in page
-    assert "/tmp/secret" not in page
 
 
 def test_sign_test_and_seeds(world):
@@ -383,7 +358,6 @@ def test_one_policy_and_few_modules(world):
     [
         ("evaluation/results.parquet", "is missing"),
         ("evaluation/functions.parquet", "is missing"),
-        ("evaluation/linked.parquet", "is missing"),
         ("evaluation/shipped.parquet", "is missing"),
         ("baseline/functions.parquet", "is missing"),
         ("baseline/scores.parquet", "is missing"),
@@ -418,14 +392,14 @@ def test_damaged_input_is_one_line(world, path, content, message):
 
 
 def test_without_test_projects_validation_decides_and_the_page_says_so(world):
-    for rows in (world.modules, world.results, world.linked, world.shipped):
+    for rows in (world.modules, world.results, world.shipped):
         rows[:] = [{**row, "split": "validation" if row["split"] == "test" else row["split"]} for row in rows]
     page = made(world)
     assert "2 validation projects, which no policy was trained on (drill, easel)" in page
     assert "choose by them" in page
     assert len(headline(page)) == 2
     told = json.loads((world.root / "report/comparisons.json").read_text())
-    assert "es-s0, validation projects" in told["rank_correlations"]
+    assert "es-s0" in told["validation"]
     assert "test" not in told
 
 

@@ -18,7 +18,7 @@ def measured(world) -> Measured:
 
 
 def test_metrics_are_nested_numbers(measured):
-    found = metrics(split_rows(measured, ["es-s0", "never"]), [])
+    found = metrics(split_rows(measured, ["es-s0", "never"]))
     assert set(found) == {"test", "train"}
     assert set(found["test"]) == {"es-s0", "es-s0 c", "es-s0 c++", "never", "never c", "never c++"}
     numbers = found["test"]["es-s0"]
@@ -41,7 +41,7 @@ def test_headline_metrics_are_over_all_seeds(world):
     again = [{**row, "seed": 1, "text_bytes": row["baseline_text_bytes"]} for row in world.results]
     world.results += [row for row in again if row["policy"] == "es"]
     rows = split_rows(table(world), ["bc-s0", "es-s0", "es-s1"])
-    found, single = headline_metrics(rows, "text_bytes", [])["test"], metrics(rows, [])["test"]
+    found, single = headline_metrics(rows, "text_bytes")["test"], metrics(rows)["test"]
     assert set(found) == {f"{name}{part}" for name in ("bc", "es") for part in ("", " c", " c++")}
     assert found["es"]["gain_percent"] == single["es-mean"]["text_geomean_gain_percent"]
     assert (found["es"]["projects"], found["es"]["projects_smaller"]) == (2, 2)
@@ -51,7 +51,7 @@ def test_headline_metrics_are_over_all_seeds(world):
 
 def test_metrics_leave_unknown_intervals_out(measured):
     place = Place("train", "all", np.arange(len(measured.keys)) == 0)
-    numbers = metrics(compare_all(measured.only(["bc-s0"]), [place], BOOTSTRAP), [])["train"]["bc-s0"]
+    numbers = metrics(compare_all(measured.only(["bc-s0"]), [place], BOOTSTRAP))["train"]["bc-s0"]
     assert "text_geomean_gain_percent" in numbers
     assert "text_geomean_low_percent" not in numbers
 

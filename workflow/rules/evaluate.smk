@@ -8,7 +8,6 @@ rule evaluate:
         [PROGRAMS_TABLE] if config["evaluate"]["programs"] else [],
         "data/evaluation/results.parquet",
         "data/evaluation/functions.parquet",
-        "data/evaluation/linked.parquet",
         "data/evaluation/shipped.parquet",
 
 
@@ -21,7 +20,6 @@ rule evaluate_heuristic:
         script="scripts/evaluate_heuristic.py",
         code=code("host", "corpus", "policy", "evaluate"),
     output:
-        linked=temp("data/evaluation/parts/heuristic.linked.parquet"),
         shipped=temp("data/evaluation/parts/heuristic.shipped.parquet"),
     log:
         "data/work/logs/evaluate_heuristic.log",
@@ -34,7 +32,7 @@ rule evaluate_heuristic:
         config=settings(*COMPILER, "task", "seed", "evaluate"),
     shell:
         "MLGO_LOG={log} exec python {input.script} --config {params.config} --workers {threads} "
-        "--linked {output.linked} --shipped {output.shipped}"
+        "--shipped {output.shipped}"
 
 
 # By rule: folder of the policy, and tables by option of the program.
@@ -44,7 +42,6 @@ EVALUATIONS = {
         {
             "output": "evaluation/parts/{policy}.parquet",
             "functions": "evaluation/parts/{policy}.functions.parquet",
-            "linked": "evaluation/parts/{policy}.linked.parquet",
             "shipped": "evaluation/parts/{policy}.shipped.parquet",
         },
     ),
@@ -117,14 +114,12 @@ rule merge_evaluation:
             "data/evaluation/parts/{policy}.functions.parquet", policy=POLICIES
         ),
         sizes=expand(
-            "data/evaluation/parts/{contender}.{table}.parquet",
+            "data/evaluation/parts/{contender}.shipped.parquet",
             contender=["heuristic", *POLICIES],
-            table=["linked", "shipped"],
         ),
     output:
         "data/evaluation/results.parquet",
         "data/evaluation/functions.parquet",
-        "data/evaluation/linked.parquet",
         "data/evaluation/shipped.parquet",
     log:
         "data/work/logs/merge_evaluation.log",

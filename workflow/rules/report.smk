@@ -20,7 +20,6 @@ rule make_report:
         templates=TEMPLATES,
         results="data/evaluation/results.parquet",
         functions="data/evaluation/functions.parquet",
-        linked="data/evaluation/linked.parquet",
         shipped="data/evaluation/shipped.parquet",
         programs=[PROGRAMS_TABLE] if config["evaluate"]["programs"] else [],
         scores="data/baseline/scores.parquet",
