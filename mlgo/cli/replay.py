@@ -39,7 +39,7 @@ from mlgo.jit.choices.problem import compiler_spec
 from mlgo.jit.choices.stored import outcomes_table
 from mlgo.objects.measures import MEASURES
 from mlgo.pool.records import prune
-from mlgo.pool.trees import Leaf, ModuleTrees, ReplayStore, stores, visits_of
+from mlgo.pool.trees import ModuleLeaf, ModuleTrees, ReplayStore, stores, visits_of
 from mlgo.pool.trees.export import compiles_schema, compiles_table
 
 _EXAMPLES = {
@@ -232,7 +232,7 @@ def _compile_again(
         return "costs cannot be told apart by function"
     for visit, walk in zip(visits, known, strict=True):
         found = visit.leaf
-        if isinstance(found, Leaf) and isinstance(walk.leaf, Leaf):
+        if isinstance(found, ModuleLeaf) and isinstance(walk.leaf, ModuleLeaf):
             shares = {name: walk.leaf.scores[name] for name, measure in MEASURES.items() if measure.needs_copies}
             found = replace(found, scores={**found.scores, **shares})  # the object's hash vouches for them
         if found != walk.leaf:

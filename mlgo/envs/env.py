@@ -12,8 +12,24 @@ from gymnasium.error import ResetNeeded
 
 from mlgo.base.config import CompileConfig
 from mlgo.base.scratch import scratch_directory
-from mlgo.envs.episode import Ending, LiveCompile, Observation, Question, RecalledCompile, observation_space, observed
-from mlgo.envs.modules import FileProblems, Problem, choose_settings, named_files, problems_of_corpus, sample_files
+from mlgo.envs.episode import (
+    Ending,
+    Info,
+    LiveCompile,
+    Observation,
+    Question,
+    RecalledCompile,
+    observation_space,
+    observed,
+)
+from mlgo.envs.modules import (
+    FileProblems,
+    ModuleProblem,
+    choose_settings,
+    named_files,
+    problems_of_corpus,
+    sample_files,
+)
 from mlgo.envs.picture import draw_episode
 from mlgo.envs.rewards import EndGain, Reward
 from mlgo.errors import CompileError, ConfigError
@@ -91,7 +107,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         self._compile: LiveCompile | RecalledCompile | None = None
         self._scratch = ExitStack()
         folder = self._scratch.enter_context(scratch_directory())
-        self._problems: Mapping[str, Problem]
+        self._problems: Mapping[str, ModuleProblem]
         if corpus and baseline:
             paths, objective = (Path(corpus), Path(baseline)), self.settings.objective
             self._problems = {
@@ -106,9 +122,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         self._begin(self._problems[next(iter(self._problems))])
         self._see()
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
         """Begin a compile of ``options["module"]``, or of a module drawn from the environment's generator."""
         super().reset(seed=seed)
         self._stop()
@@ -121,7 +135,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         self._event = self._compile.ask()
         return self._see()
 
-    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, Info]:
         """Answer a question and wait for the next one, or for the end of the compile.
 
         Raises:
@@ -204,7 +218,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
             raise ConfigError(f"trees: answers of task {name} are continuous and hardly repeat, so trees hold none")
         return ReplayStore(trees, tree_key(self.toolchain, self.task, self.settings))
 
-    def _begin(self, problem: Problem) -> None:
+    def _begin(self, problem: ModuleProblem) -> None:
         self.problem, self._given = problem, 0.0
         self._lines: list[str] = []
         self._answers, self._rewards = array("d"), array("d")
@@ -216,7 +230,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
             self.toolchain, self.task, self.problem.bitcode, self.settings, with_default=self.tells_heuristic
         )
 
-    def _see(self) -> tuple[Observation, dict[str, Any]]:
+    def _see(self) -> tuple[Observation, Info]:
         """What is asked, all zeros when nothing is; and what to know beside it."""
         event, info = self._event, {"module": self.problem.name, "baseline": self.problem.baseline}
         if self._compile is not None:

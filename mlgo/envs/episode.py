@@ -12,7 +12,7 @@ from gymnasium import spaces
 
 from mlgo.base.config import CompileConfig
 from mlgo.base.types import TensorSpec
-from mlgo.envs.modules import Problem
+from mlgo.envs.modules import ModuleProblem
 from mlgo.errors import CompileError, ReplayMismatch
 from mlgo.host.known import KnownPath
 from mlgo.host.log import Header
@@ -23,6 +23,9 @@ from mlgo.pool.trees import ReplayStore, Walk
 
 Observation = dict[str, np.ndarray]
 """Features by name."""
+
+Info = dict[str, Any]
+"""What Gymnasium calls ``info`` and ``options``."""
 
 
 def observed(header: Header, hidden: frozenset[str]) -> tuple[TensorSpec, ...]:
@@ -154,7 +157,7 @@ class RecalledCompile:
     """
 
     def __init__(
-        self, store: ReplayStore, toolchain: Toolchain, task: Task, problem: Problem, settings: CompileConfig
+        self, store: ReplayStore, toolchain: Toolchain, task: Task, problem: ModuleProblem, settings: CompileConfig
     ) -> None:
         self._store, self._toolchain, self._task = store, toolchain, task
         self._problem, self._settings = problem, settings

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import mlgo
+from mlgo.base.artifacts import Row
 from mlgo.base.config import DEFAULT_COMPILE, CompileConfig, parse_section
 from mlgo.base.files import file_sha256
 from mlgo.corpus.store import unpack_bitcode
@@ -19,7 +19,7 @@ from mlgo.objects.measures import DEFAULT, get_measure
 
 
 @dataclass(frozen=True)
-class Problem:
+class ModuleProblem:
     """A module to decide about.
 
     Attributes:
@@ -32,7 +32,7 @@ class Problem:
     baseline: float
 
 
-class FileProblems(Mapping[str, Problem]):
+class FileProblems(Mapping[str, ModuleProblem]):
     """Bitcode, textual IR, or sources of C and C++, by name; each is compiled when it is first asked for."""
 
     def __init__(
@@ -40,9 +40,9 @@ class FileProblems(Mapping[str, Problem]):
     ) -> None:
         self._files, self._toolchain, self._task, self._settings = dict(files), toolchain, task, settings
         self._folder, self._front_end = folder, FrontEnd(toolchain, settings, folder, task)
-        self._made: dict[str, Problem] = {}
+        self._made: dict[str, ModuleProblem] = {}
 
-    def __getitem__(self, name: str) -> Problem:
+    def __getitem__(self, name: str) -> ModuleProblem:
         """A module with its score under the heuristic.
 
         Raises:
@@ -53,7 +53,7 @@ class FileProblems(Mapping[str, Problem]):
             bitcode = self._front_end.module_of(path, self._folder / f"{len(self._made)}.bc")
             plain = compile_plain(self._toolchain, bitcode, self._settings, task=self._task)
             score = plain.score(self._settings.objective)
-            self._made[name] = Problem(name, bitcode, file_sha256(bitcode), score)
+            self._made[name] = ModuleProblem(name, bitcode, file_sha256(bitcode), score)
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -84,7 +84,7 @@ def sample_files() -> dict[str, Path]:
 
 def problems_of_corpus(
     corpus: Path, baseline: Path, split: str, toolchain: Toolchain, objective: str, folder: Path
-) -> list[Problem]:
+) -> list[ModuleProblem]:
     """Modules of a split that the compiler asks something about."""
     measured = baseline_origin(baseline)[1].get("compiler", toolchain.name)
     if measured != toolchain.name:
@@ -95,7 +95,7 @@ def problems_of_corpus(
     bitcode = unpack_bitcode(corpus, [one.module for one in scored], folder)
     keys = [one.module.key for one in scored]
     return [
-        Problem(key, bitcode[key], one.module.sha256, one.score(objective))
+        ModuleProblem(key, bitcode[key], one.module.sha256, one.score(objective))
         for key, one in zip(keys, scored, strict=True)
     ]
 
@@ -146,7 +146,7 @@ _DECIDING = ("optimization", "size_stop_factor")
 """Settings that decide what a compile comes to; the others only bound it."""
 
 
-def _measured_with(baseline: Path, task: Task) -> dict[str, Any]:
+def _measured_with(baseline: Path, task: Task) -> Row:
     measured, origin = baseline_origin(baseline)
     if measured.name != task.name:
         raise ConfigError(f"{baseline} was measured for task {measured.name}, this environment is of task {task.name}")

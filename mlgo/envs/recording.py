@@ -20,7 +20,7 @@ from mlgo.base.artifacts import (
     steps_schema,
 )
 from mlgo.envs.env import CompileEnv
-from mlgo.envs.episode import Observation, observation_space
+from mlgo.envs.episode import Info, Observation, observation_space
 from mlgo.errors import ArtifactError, ConfigError, ProtocolError, ToolchainError
 from mlgo.host.log import parse_header, write_header
 from mlgo.host.tasks.task import get_task
@@ -53,14 +53,12 @@ class RecordEpisodes(gymnasium.Wrapper[Observation, Any, Observation, Any], Reco
         types = {spec.name: column_type(spec) for spec in self._features}
         self._schema = steps_schema(types, pa.from_numpy_dtype(self._action))
         self._writer = TableWriter(Path(path), self._schema, _origin(inner))
-        self._rows: list[dict[str, Any]] = []
+        self._rows: list[Info] = []
         self._observations: list[tuple[bytes, ...]] = []
-        self._asked: dict[str, Any] | None = None
+        self._asked: Info | None = None
         self._episode = -1
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
         """Begin an episode, see `CompileEnv.reset`."""
         self._leave()
         observation, info = super().reset(seed=seed, options=options)
@@ -68,7 +66,7 @@ class RecordEpisodes(gymnasium.Wrapper[Observation, Any, Observation, Any], Reco
         self._ask(observation, info)
         return observation, info
 
-    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, Info]:
         """Answer a question, see `CompileEnv.step`."""
         observation, reward, terminated, truncated, info = super().step(action)
         self._note(np.asarray(action).item(), float(reward), terminated, truncated, info)
@@ -88,7 +86,7 @@ class RecordEpisodes(gymnasium.Wrapper[Observation, Any, Observation, Any], Reco
         """See `CompileEnv.action_masks`."""
         return self._inner.action_masks()
 
-    def _ask(self, observation: Observation, info: dict[str, Any]) -> None:
+    def _ask(self, observation: Observation, info: Info) -> None:
         self._asked = info
         # As bytes, since the arrays belong to the agent, who may change them.
         self._observations.append(tuple(observation[spec.name].tobytes() for spec in self._features))
@@ -97,7 +95,7 @@ class RecordEpisodes(gymnasium.Wrapper[Observation, Any, Observation, Any], Reco
         if self._asked is not None:
             self._note(None, 0.0, False, False, {})
 
-    def _note(self, action: Any, reward: float, terminated: bool, truncated: bool, after: dict[str, Any]) -> None:
+    def _note(self, action: Any, reward: float, terminated: bool, truncated: bool, after: Info) -> None:
         assert self._asked is not None
         asked, self._asked = self._asked, None
         error = after.get("error") or {}
@@ -124,7 +122,7 @@ class RecordEpisodes(gymnasium.Wrapper[Observation, Any, Observation, Any], Reco
 
     def _flush(self) -> None:
         features = zip(*self._observations, strict=True)
-        columns: dict[str, Any] = {
+        columns: Info = {
             spec.name: feature_array(spec, np.frombuffer(b"".join(values), np.uint8).reshape(-1, spec.num_bytes))
             for spec, values in zip(self._features, features, strict=True)
         }
@@ -135,7 +133,7 @@ class RecordEpisodes(gymnasium.Wrapper[Observation, Any, Observation, Any], Reco
         self._rows, self._observations = [], []
 
 
-def _origin(env: CompileEnv) -> dict[str, Any]:
+def _origin(env: CompileEnv) -> Info:
     settings = env.settings
     return provenance(
         environment=env.spec.id if env.spec is not None else type(env).__name__,
@@ -178,12 +176,10 @@ class RecordedEnv(gymnasium.Env[Observation, Any]):
         self.action_space = task.actions.gymnasium_space(gymnasium.spaces, header)
         self.num_episodes = pc.max(episodes).as_py() + 1 if len(episodes) else 0
         self._next, self._step = 0, 0
-        self._rows: list[dict[str, Any]] = []
+        self._rows: list[Info] = []
         self._columns: dict[str, np.ndarray] = {}
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
         """Begin episode ``options["episode"]``, or the one after the last that was played."""
         super().reset(seed=seed)
         number = (options or {}).get("episode", self._next)
@@ -196,7 +192,7 @@ class RecordedEnv(gymnasium.Env[Observation, Any]):
         self._rows = table.drop_columns(list(names)).to_pylist()
         return self._see()
 
-    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, Info]:
         """Go on to the next recorded question.
 
         Raises:
@@ -212,14 +208,14 @@ class RecordedEnv(gymnasium.Env[Observation, Any]):
         observation, info = self._see()
         return observation, row["reward"], row["terminated"], row["truncated"], info
 
-    def _see(self) -> tuple[Observation, dict[str, Any]]:
+    def _see(self) -> tuple[Observation, Info]:
         if self._step < len(self._rows):
             row, last = self._rows[self._step], None
             observation = {name: values[self._step].copy() for name, values in self._columns.items()}
         else:
             row, last = self._rows[-1], self._rows[-1]
             observation = {spec.name: np.zeros(spec.shape, spec.dtype) for spec in self.features}
-        info: dict[str, Any] = {"module": row["module"], "baseline": row["baseline"]}
+        info: Info = {"module": row["module"], "baseline": row["baseline"]}
         if last is None:
             info["action"] = self._action(row["action"])
             info |= {"context": row["context"], "question": row["question"]} if row["question"] is not None else {}

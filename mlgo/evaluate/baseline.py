@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from mlgo.base.artifacts import feature_array, trace_schema
+from mlgo.base.artifacts import Row, feature_array, trace_schema
 from mlgo.corpus.store import Module
 from mlgo.errors import ArtifactError
 from mlgo.evaluate.compiles import CompileHost
@@ -56,11 +55,11 @@ class Baseline:
         timings: rows of ``artifacts.TIMINGS``.
     """
 
-    scores: list[dict[str, Any]]
-    functions: list[dict[str, Any]]
+    scores: list[Row]
+    functions: list[Row]
     copies: Copies
     trace: pa.Table | None
-    timings: list[dict[str, Any]]
+    timings: list[Row]
 
 
 def score_references(
@@ -156,7 +155,7 @@ def self_test_failures(scores: pa.Table) -> list[dict[str, str]]:
     Returns:
         ``{"module": ..., "cause": ...}`` per difference; empty when the self-test holds everywhere.
     """
-    by_module: dict[str, dict[str, Any]] = {}
+    by_module: dict[str, Row] = {}
     for row in scores.to_pylist():
         by_module.setdefault(f"{row['project']}/{row['module']}", {})[row["advisor"]] = row
     found = []
@@ -235,7 +234,7 @@ def _trace_without_default(
     return dict(zip(keys, host.compile_all(jobs), strict=True))
 
 
-def _score_row(module: Module, advisor: str, outcome: CompileOutcome, remark: str) -> dict[str, Any]:
+def _score_row(module: Module, advisor: str, outcome: CompileOutcome, remark: str) -> Row:
     result = outcome.result
     return {
         "project": module.project,

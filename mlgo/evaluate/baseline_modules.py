@@ -3,11 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow.compute as pc
 
-from mlgo.base.artifacts import COPIES, SCORES, read_provenance, read_table
+from mlgo.base.artifacts import COPIES, SCORES, Row, read_provenance, read_table
 from mlgo.corpus.store import Module, load_modules
 from mlgo.errors import ArtifactError, TrainingError
 from mlgo.evaluate.copies import Copies
@@ -37,7 +36,7 @@ class ScoredModule:
         return known_score(self.scores, measure)
 
 
-def baseline_origin(baseline_dir: Path) -> tuple[Task, dict[str, Any]]:
+def baseline_origin(baseline_dir: Path) -> tuple[Task, Row]:
     """The task that a baseline was measured for, and the provenance of its scores."""
     path = baseline_dir / "scores.parquet"
     origin = read_provenance(path)

@@ -17,7 +17,7 @@ from mlgo.host.session import CompileResult, Credit
 from mlgo.objects.measures import Measure, relative_reward
 from mlgo.policy.features import Normalisation
 from mlgo.policy.policy import Policy
-from mlgo.pool.trees import Leaf, ReplayStore, Walk
+from mlgo.pool.trees import ModuleLeaf, ReplayStore, Walk
 
 Read = TypeVar("Read")
 
@@ -204,7 +204,7 @@ def best_remembered(store: ReplayStore, module: str, sha256: str, policy: Policy
         return None
 
     def order(walk: Walk) -> tuple[float, bytes]:
-        assert isinstance(walk.leaf, Leaf)
+        assert isinstance(walk.leaf, ModuleLeaf)
         return walk.leaf.score(objective), walk.answers.astype(np.uint8).tobytes()
 
     best = min(tree.compiles(), key=order, default=None)

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from mlgo.base.artifacts import Row
 from mlgo.base.config import EvaluateConfig
 from mlgo.base.names import PolicyName
 from mlgo.base.seeding import sample
@@ -31,9 +31,9 @@ class Evaluation:
         timings: rows of ``artifacts.TIMINGS``.
     """
 
-    results: list[dict[str, Any]]
-    functions: list[dict[str, Any]]
-    timings: list[dict[str, Any]]
+    results: list[Row]
+    functions: list[Row]
+    timings: list[Row]
 
 
 def evaluated_modules(config: EvaluateConfig, corpus_dir: Path, baseline_dir: Path, seed: int) -> list[ScoredModule]:
@@ -125,7 +125,7 @@ def evaluate_policy(
     )
 
 
-def result_row(scored: ScoredModule, outcome: CompileOutcome, name: PolicyName, inlining: bool) -> dict[str, Any]:
+def result_row(scored: ScoredModule, outcome: CompileOutcome, name: PolicyName, inlining: bool) -> Row:
     """A row of ``artifacts.RESULTS``."""
     module, result = scored.module, outcome.result
     return {

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.base.artifacts import FUNCTIONS, read_table
+from mlgo.base.artifacts import FUNCTIONS, Row, read_table
 from mlgo.corpus.store import Module
 from mlgo.evaluate.episodes import Episode, episode, function_episodes
 from mlgo.host.session import CompileResult
@@ -20,7 +19,7 @@ FunctionCosts = Mapping[str, Mapping[str, float]]
 """What functions cost, by key of the module and symbol; a function that is not there cost nothing."""
 
 
-def function_rows(module: Module, advisor: str, result: CompileResult | None) -> list[dict[str, Any]]:
+def function_rows(module: Module, advisor: str, result: CompileResult | None) -> list[Row]:
     """Rows of ``artifacts.FUNCTIONS``: functions with questions in their order, then others that cost anything.
 
     Args:

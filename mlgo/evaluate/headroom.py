@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
-from mlgo.base.artifacts import SCORES
+from mlgo.base.artifacts import SCORES, Row, RowView
 from mlgo.base.config import HeadroomConfig
 from mlgo.base.seeding import generator
 from mlgo.evaluate.baseline_modules import ScoredModule
@@ -18,7 +17,7 @@ from mlgo.host.tasks.task import PureAdvisor
 from mlgo.objects.measures import SIZES, Scores
 from mlgo.policy.overrides import OverridingAdvisor, observation_keys
 from mlgo.policy.policy import Policy
-from mlgo.pool.trees import Leaf, ReplayStore, Walk
+from mlgo.pool.trees import ModuleLeaf, ReplayStore, Walk
 
 SOLE_CALL_FEATURE = "last_call_to_static_bonus"
 """1 where the callee is local to the module and this call is its only use, so that inlining removes the callee
@@ -47,7 +46,7 @@ def measure_headroom(
     objective: str,
     seed: int,
     promise: Promise | None = None,
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Search each module for smaller code.
 
     Args:
@@ -100,15 +99,17 @@ def measure_headroom(
 
 def _best_in_tree(
     store: ReplayStore, scored: ScoredModule, base: PureAdvisor, objective: str
-) -> tuple[Leaf, OverridingAdvisor] | None:
+) -> tuple[ModuleLeaf, OverridingAdvisor] | None:
     """The smallest compile that a module's tree knows, and an advisor that gives its answers."""
     loaded = store.load(scored.module.sha256)
     if loaded is None:
         return None
     header, tree = loaded[0], loaded[1].by_context[0]  # the search is for modules that are decided as a whole
-    best: tuple[Leaf, Walk] | None = None
+    best: tuple[ModuleLeaf, Walk] | None = None
     for walk in tree.compiles():
-        if isinstance(walk.leaf, Leaf) and (best is None or walk.leaf.score(objective) < best[0].score(objective)):
+        if isinstance(walk.leaf, ModuleLeaf) and (
+            best is None or walk.leaf.score(objective) < best[0].score(objective)
+        ):
             best = walk.leaf, walk
     if best is None:
         return None
@@ -117,12 +118,10 @@ def _best_in_tree(
     return leaf, OverridingAdvisor(base, dict(zip(keys, walk.answers.tolist(), strict=True)), MODULE_WIDE)
 
 
-def _rows(
-    scored: ScoredModule, random: Mapping[str, Any] | None, in_tree: Leaf | None, result: SearchResult
-) -> list[dict[str, Any]]:
+def _rows(scored: ScoredModule, random: RowView | None, in_tree: ModuleLeaf | None, result: SearchResult) -> list[Row]:
     """All variants of one module, in the order of `VARIANTS`."""
     last = result.best or result.start[-1]
-    found: dict[str, dict[str, Any]] = {"heuristic": _sizes(scored.scores)}
+    found: dict[str, Row] = {"heuristic": _sizes(scored.scores)}
     if random:
         found["random"] = {name: random[name] for name in (*SIZES, "failure", "message")}
     for variant, outcome in zip(FIXED, result.start, strict=False):
@@ -138,7 +137,7 @@ def _rows(
     ]
 
 
-def _outcome(outcome: CompileOutcome) -> dict[str, Any]:
+def _outcome(outcome: CompileOutcome) -> Row:
     return {
         **_sizes(outcome.result.scores if outcome.result else {}),
         "failure": outcome.failure,

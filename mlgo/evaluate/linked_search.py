@@ -11,11 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
+from mlgo.base.artifacts import Row
 from mlgo.base.seeding import generator
 from mlgo.corpus.store import Module
 from mlgo.errors import CompileError
@@ -70,7 +70,9 @@ def measure_search(run: ProjectRun, how: SearchSettings, objects: Mapping[str, P
     first: list[PureAdvisor] = [*heuristic, run.policy, *FIXED.values()]
     starts = [OverridingAdvisor(advisor, ignored=MODULE_WIDE) for advisor in first]
     linked = {module.key: module for program in run.programs for module in program.modules}
-    modules = [_Module(run, one, objects, bool(heuristic)) for one in linked.values() if objects[one.key].exists()]
+    modules = [
+        _ModuleSearch(run, one, objects, bool(heuristic)) for one in linked.values() if objects[one.key].exists()
+    ]
     for one in modules:
         rng, promise = generator(how.seed, "linked-search", one.module.key), doubt_of(run.policy)
         one.begin(search(starts, one.ask, promise, _SHIPPED, how.budget, how.flips_per_round, rng))
@@ -81,7 +83,7 @@ def measure_search(run: ProjectRun, how: SearchSettings, objects: Mapping[str, P
         while going := [one for one in modules if one.wanted]:
             outcomes = iter(run.host.compile_all([job for one in going for job in one.jobs()]))
             found = [list(itertools.islice(outcomes, len(one.wanted))) for one in going]
-            list(pool.map(_Module.go_on, going, found))
+            list(pool.map(_ModuleSearch.go_on, going, found))
             progress.total -= sum(how.budget - one.num_compiles for one in going if not one.wanted)
             progress.update(sum(map(len, found)))
     best = {**objects, **{one.module.key: one.best for one in modules}}
@@ -89,7 +91,7 @@ def measure_search(run: ProjectRun, how: SearchSettings, objects: Mapping[str, P
     return Shipped([], sizes, [row for one in modules for row in one.course])
 
 
-class _Module:
+class _ModuleSearch:
     """The search of one module: its compiles are linked with the policy's objects of all others.
 
     Attributes:
@@ -107,7 +109,7 @@ class _Module:
         self._folder.mkdir(parents=True)
         self._known: dict[int, CompileResult] = {}  # by identity of the advisor, which the search keeps
         self._least, self._shipped, self._count = math.inf, math.inf, itertools.count()
-        self._paths, self.num_compiles, self.course = list[Path](), 0, list[dict[str, Any]]()
+        self._paths, self.num_compiles, self.course = list[Path](), 0, list[Row]()
 
     def begin(self, steps: Search) -> None:
         """Start a search that asks this module."""

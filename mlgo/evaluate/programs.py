@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tqdm import tqdm
 
+from mlgo.base.artifacts import Row
 from mlgo.base.files import write_bytes
 from mlgo.corpus.build import BuildLimits, SourceCompiler, build_project
 from mlgo.corpus.recipe import load_recipe
@@ -27,7 +27,7 @@ MakeAdvisor = Callable[[str], Advisor | None]
 
 
 @dataclass(frozen=True)
-class Program:
+class RunnableProgram:
     """One program, compiled to bitcode."""
 
     name: str
@@ -53,7 +53,9 @@ class Running:
     num_threads: int
 
 
-def build_programs(recipes: Sequence[Path], compiler: SourceCompiler, folder: Path, num_threads: int) -> list[Program]:
+def build_programs(
+    recipes: Sequence[Path], compiler: SourceCompiler, folder: Path, num_threads: int
+) -> list[RunnableProgram]:
     """Compile programs of the checkout to bitcode.
 
     Args:
@@ -72,18 +74,18 @@ def build_programs(recipes: Sequence[Path], compiler: SourceCompiler, folder: Pa
         for number, row in enumerate(rows):
             modules.append(folder / f"{path.stem}-{number}.bc")
             write_bytes(modules[-1], row["bitcode"])
-        programs.append(Program(path.stem, tuple(modules), expected))
+        programs.append(RunnableProgram(path.stem, tuple(modules), expected))
     return programs
 
 
 def measure_programs(
     host: CompileHost,
     running: Running,
-    programs: Sequence[Program],
+    programs: Sequence[RunnableProgram],
     contenders: Mapping[str, MakeAdvisor],
     folder: Path,
-    levels: Mapping[str, Sequence[Program]] | None = None,
-) -> list[dict[str, Any]]:
+    levels: Mapping[str, Sequence[RunnableProgram]] | None = None,
+) -> list[Row]:
     """Build every program under every contender, run it, and count.
 
     Args:
@@ -97,7 +99,7 @@ def measure_programs(
     Returns:
         Rows of ``artifacts.PROGRAMS``, by program and contender. What cannot be built or run is a row, too.
     """
-    ways: dict[str, Sequence[Program]] = {**dict.fromkeys(contenders, programs), **(levels or {})}
+    ways: dict[str, Sequence[RunnableProgram]] = {**dict.fromkeys(contenders, programs), **(levels or {})}
     pairs = [(built[number], name) for number in range(len(programs)) for name, built in ways.items()]
     jobs = [
         CompileJob(
@@ -118,15 +120,15 @@ def measure_programs(
         return list(tqdm(rows, "runs", len(pairs), unit="run", disable=None))
 
 
-def _objects(program: Program, contender: str, folder: Path) -> list[Path]:
+def _objects(program: RunnableProgram, contender: str, folder: Path) -> list[Path]:
     return [folder / f"{module.stem}.{contender}.o" for module in program.modules]
 
 
 def _row(
-    running: Running, program: Program, contender: str, outcomes: Sequence[CompileOutcome], folder: Path
-) -> dict[str, Any]:
+    running: Running, program: RunnableProgram, contender: str, outcomes: Sequence[CompileOutcome], folder: Path
+) -> Row:
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
-    row: dict[str, Any] = {"program": program.name, "contender": contender, "failure": "", "message": ""}
+    row: Row = {"program": program.name, "contender": contender, "failure": "", "message": ""}
     failed = next((outcome for outcome in outcomes if outcome.result is None), None)
     if failed is not None:
         return row | {"failure": failed.failure, "message": failed.message}
@@ -147,7 +149,7 @@ def _row(
     }
 
 
-def _run(running: Running, valgrind: Valgrind, program: Program, contender: str, folder: Path) -> CountedRun:
+def _run(running: Running, valgrind: Valgrind, program: RunnableProgram, contender: str, folder: Path) -> CountedRun:
     executable = folder / f"{program.name}.{contender}"
     objects = _objects(program, contender, folder)
     link_program(running.linker, objects, executable, running.cache_dir, FIRST_LINK_S, running.target)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
+from mlgo.base.artifacts import Row
 from mlgo.corpus.capture.levels import module_at_level
 from mlgo.corpus.store import Module, Program
 from mlgo.errors import CompileError
@@ -40,7 +40,7 @@ def measure_references(
     programs: Sequence[Program],
     bitcode: Mapping[str, Path],
     folder: Path,
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Compile the modules of programs in each of these ways, link the programs, and measure them.
 
     Args:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from mlgo.base.artifacts import Row
 from mlgo.base.names import PolicyName
 from mlgo.corpus.seen import KINDS, Kinds, kind_of
 from mlgo.corpus.store import Module, Program
@@ -67,7 +68,7 @@ def not_compiled(objects: Mapping[str, Path]) -> str:
     return f"{len(missing)} of {len(objects)} modules did not compile; the first is {missing[0]}" if missing else ""
 
 
-Sizes = tuple[Mapping[str, int], list[dict[str, Any]] | None]
+Sizes = tuple[Mapping[str, int], list[Row] | None]
 """Bytes of a linked file by measure, and by kind of its functions; None where that is not known."""
 
 
@@ -104,9 +105,9 @@ class Shipped:
         course: rows of ``artifacts.SEARCH_COURSE``; none where nothing was searched.
     """
 
-    results: list[dict[str, Any]]
-    sizes: list[dict[str, Any]]
-    course: list[dict[str, Any]] = field(default_factory=list)
+    results: list[Row]
+    sizes: list[Row]
+    course: list[Row] = field(default_factory=list)
 
 
 def other_modules(modules: Sequence[Module], programs: Sequence[Program]) -> list[Module]:
@@ -118,7 +119,7 @@ def other_modules(modules: Sequence[Module], programs: Sequence[Program]) -> lis
 
 def measure_programs(
     linking: Linking, contender: str, programs: Sequence[Program], objects: Mapping[str, Path]
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Link each program as its build does, with and without folding of identical code, and measure it.
 
     Args:
@@ -131,7 +132,7 @@ def measure_programs(
         Rows of ``artifacts.SHIPPED_SIZES``. A program of which a compile failed has no size.
     """
 
-    def measure(job: tuple[Program, bool]) -> dict[str, Any]:
+    def measure(job: tuple[Program, bool]) -> Row:
         program, fold = job
         return _sizes_row(linking, contender, program, {one.name: objects[one.key] for one in program.modules}, fold)
 
@@ -147,7 +148,7 @@ def evaluate_project(run: ProjectRun, beside: Callable[[Mapping[str, Path]], Shi
     return Shipped(results, [*sizes, *more.sizes], more.course)
 
 
-def compile_both(run: ProjectRun) -> tuple[list[dict[str, Any]], dict[str, dict[str, Path]]]:
+def compile_both(run: ProjectRun) -> tuple[list[Row], dict[str, dict[str, Path]]]:
     """Compile a project under the heuristic and under a policy.
 
     Returns:
@@ -170,15 +171,13 @@ def compile_both(run: ProjectRun) -> tuple[list[dict[str, Any]], dict[str, dict[
     return results, {HEURISTIC: plain, str(run.name): advised}
 
 
-def _without_baseline(module: Module, outcome: CompileOutcome, name: PolicyName) -> dict[str, Any]:
+def _without_baseline(module: Module, outcome: CompileOutcome, name: PolicyName) -> Row:
     """The row of a module that does not compile under the heuristic, under which nothing else was tried then."""
     failed = CompileOutcome(None, outcome.failure, f"under the heuristic: {outcome.message}")
     return result_row(ScoredModule(module, scores_of({}), 0), failed, name, inlining=False)
 
 
-def _sizes_row(
-    linking: Linking, contender: str, program: Program, objects: Mapping[str, Path], fold: bool
-) -> dict[str, Any]:
+def _sizes_row(linking: Linking, contender: str, program: Program, objects: Mapping[str, Path], fold: bool) -> Row:
     file = LinkedFile.of_row(program.row)
 
     def measure() -> Sizes:
@@ -191,7 +190,7 @@ def _sizes_row(
     return _row(contender, program, fold, sizes, failure, message)
 
 
-def bytes_by_kind(functions: Sequence[Placed], program: Program, kinds: Kinds) -> list[dict[str, Any]]:
+def bytes_by_kind(functions: Sequence[Placed], program: Program, kinds: Kinds) -> list[Row]:
     """Add up code and unwind entries of a linked file by kinds of its functions.
 
     Returns:
@@ -207,14 +206,12 @@ def bytes_by_kind(functions: Sequence[Placed], program: Program, kinds: Kinds) -
     return [{"kind": kind, "text": text, "unwind": unwind} for kind, (text, unwind) in found.items()]
 
 
-def not_measured(contender: str, program: Program, error: CompileError) -> list[dict[str, Any]]:
+def not_measured(contender: str, program: Program, error: CompileError) -> list[Row]:
     """Rows of ``artifacts.SHIPPED_SIZES`` of a program that did not come to be."""
     return [_row(contender, program, fold, None, error.kind, str(error)) for fold in (False, True)]
 
 
-def _row(
-    contender: str, program: Program, fold: bool, sizes: Sizes | None, failure: str, message: str
-) -> dict[str, Any]:
+def _row(contender: str, program: Program, fold: bool, sizes: Sizes | None, failure: str, message: str) -> Row:
     total, kinds = sizes or (dict.fromkeys(SHIPPED), None)
     return {
         "project": program.row["project"],

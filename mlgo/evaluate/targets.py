@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -14,6 +13,7 @@ from mlgo.base.artifacts import (
     RESULTS,
     SEARCH_COURSE,
     SHIPPED_SIZES,
+    RowView,
     read_provenance,
     read_table,
     table_rows,
@@ -127,7 +127,7 @@ def evaluate_subjects(
     subjects: Sequence[EvaluationTarget],
     evaluate: Callable[[EvaluationTarget], Shipped],
     folder: Path,
-    origin: Mapping[str, Any],
+    origin: RowView,
     say: Callable[[str], None] = lambda message: None,
 ) -> tuple[pa.Table, ...]:
     """Evaluate project by project; what an earlier run has finished is taken as it is.
@@ -149,7 +149,7 @@ def evaluate_subjects(
     return tuple(pa.concat_tables(tables) for tables in zip(*done, strict=True))
 
 
-def _is_made_of(paths: Iterable[Path], origin: Mapping[str, Any]) -> bool:
+def _is_made_of(paths: Iterable[Path], origin: RowView) -> bool:
     try:
         return all(canonical_json(read_provenance(path)) == canonical_json(origin) for path in paths)
     except ArtifactError:

@@ -1,13 +1,13 @@
 """What trainings on compile results share: modules, trees, provenance, validation."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.base.artifacts import provenance
+from mlgo.base.artifacts import Row, RowView, provenance
 from mlgo.base.config import CompileConfig, ReplayConfig
 from mlgo.base.files import file_sha256
 from mlgo.base.seeding import sample
@@ -32,7 +32,7 @@ from mlgo.pool.records import prune
 from mlgo.pool.trees import ReplayStore
 
 
-class Limits(Protocol):
+class ModuleLimits(Protocol):
     """What a learner's section says of the modules that it compiles.
 
     Attributes:
@@ -62,7 +62,7 @@ def training_modules(
     corpus: Path,
     baseline: Path,
     algorithm: str,
-    config: Limits,
+    config: ModuleLimits,
     seed: int,
     languages: Collection[str] | None = None,
 ) -> tuple[list[ScoredModule], list[ScoredModule]]:
@@ -103,13 +103,13 @@ def _questions_of(trace: pa.Table, modules: Collection[Module]) -> pa.Table:
 
 
 def training_origin(
-    learner: Mapping[str, Any],
+    learner: RowView,
     toolchain: Toolchain,
     settings: CompileConfig,
-    start: Mapping[str, Any],
+    start: RowView,
     corpus: Path,
     baseline: Path,
-) -> dict[str, Any]:
+) -> Row:
     """Provenance of a policy trained on compile results."""
     return provenance(
         **learner,

@@ -13,6 +13,9 @@ The handler may have a method ``cancel()``. It does not wait for its turn: while
 it is called on another thread, and should make the job end soon."""
 
 
+Status = dict[str, Any]
+"""Plain values that are shown to the user."""
+
 Message = Sequence[tuple[int, Any]]
 """Jobs that are sent together, each after its ticket."""
 

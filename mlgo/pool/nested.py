@@ -14,7 +14,7 @@ from typing import Any
 from mlgo.base.closing import Closing
 from mlgo.base.files import write_text
 from mlgo.errors import WorkerCrashed, WorkerError, WorkerOverdue, WorkerReleased
-from mlgo.pool.backend import Answered, Backend, Event, Gone, MakeHandler, Message
+from mlgo.pool.backend import Answered, Backend, Event, Gone, MakeHandler, Message, Status
 from mlgo.pool.cluster import LOCAL_INSTEAD, Inbox, connect, disconnect, is_listening, on_this_machine
 from mlgo.pool.local import WorkerEnvironment
 from mlgo.pool.nesting import PROTOCOL, NestingWorker
@@ -173,7 +173,7 @@ class NestingProxy(Closing):
         except self._ray.exceptions.RayError as error:
             raise WorkerError(f"the workers at {self.address} have gone; {_REMEDY}") from error
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Status:
         """Who uses what, see `NestingWorker.status`; and where."""
         return {"address": self.address, **self.ask(self.actor.status.remote())}
 

@@ -15,7 +15,7 @@ from typing import Any
 from mlgo import __version__
 from mlgo.base.scratch import sweep_abandoned
 from mlgo.errors import UnknownWorker, WorkerCrashed, WorkerError, WorkerNotMade, WorkerOverdue, WorkerReleased
-from mlgo.pool.backend import MakeHandler, NotMade, Raised
+from mlgo.pool.backend import MakeHandler, NotMade, Raised, Status
 from mlgo.pool.cores import reserve_core, warn_without_affinity
 from mlgo.pool.local import LocalWorker, WorkerEnvironment
 from mlgo.pool.schedule import TURN_S, FairShare
@@ -49,7 +49,7 @@ class _Core:
 @dataclass(eq=False)
 class _Experiment:
     share: FairShare
-    about: dict[str, Any] = field(default_factory=dict)
+    about: Status = field(default_factory=dict)
     next_number: int = 0
     early: dict[int, asyncio.Event] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
@@ -112,7 +112,7 @@ class NestingWorker:
         experiment: str,
         protocol: int,
         place: WorkerEnvironment,
-        about: dict[str, Any],
+        about: Status,
         alive: Sequence[Awaitable[Any]],
     ) -> int:
         """Take in an experiment, and release its workers when it has died.
@@ -269,7 +269,7 @@ class NestingWorker:
         """Calls that run or wait, by worker."""
         return {name: len(hosted.calls) for name, hosted in self._hosted.items()}
 
-    async def status(self) -> dict[str, Any]:
+    async def status(self) -> Status:
         """Who uses what, as plain values."""
         now = time.monotonic()
         hosted = list(self._hosted.values())

@@ -11,7 +11,7 @@ from mlgo.base.closing import Closing
 from mlgo.base.config import WorkersConfig
 from mlgo.pool.backend import Answered, Backend, Gone, MakeHandler, Raised
 from mlgo.pool.local import LocalBackend, SerialBackend
-from mlgo.pool.schedule import AT_ONCE_S, Hint, Schedule, Task, WorkerName, message_size, next_wanted
+from mlgo.pool.schedule import AT_ONCE_S, Hint, Schedule, ScheduledJob, WorkerName, message_size, next_wanted
 
 JobType = TypeVar("JobType")
 ResultType = TypeVar("ResultType")
@@ -41,7 +41,7 @@ class WorkerLost:
         return what if self.attempts == 1 else f"{what}, as did {self.attempts - 1} before it"
 
 
-_Sent = dict[int, Task[JobType]]
+_Sent = dict[int, ScheduledJob[JobType]]
 """Jobs of one message by their tickets."""
 
 
@@ -116,7 +116,7 @@ class Pool(Closing, Generic[JobType, ResultType]):
                         self._more = False
                     else:
                         position, job = following
-                        self._schedule.add(Task(position, job, hint(job)))
+                        self._schedule.add(ScheduledJob(position, job, hint(job)))
                 self._dispatch()
                 if not len(self._schedule) and len(self._free[0]) == len(self._held):
                     return
@@ -233,7 +233,7 @@ class Pool(Closing, Generic[JobType, ResultType]):
         yield from self._put_back(_tasks(messages), event.exit_code, event.reason)
 
     def _put_back(
-        self, tasks: Iterable[Task[JobType]], exit_code: int | None = None, reason: str = ""
+        self, tasks: Iterable[ScheduledJob[JobType]], exit_code: int | None = None, reason: str = ""
     ) -> Iterator[tuple[int, ResultType | WorkerLost]]:
         for task in tasks:
             if task.position in self._unwanted:
@@ -290,7 +290,7 @@ class Pool(Closing, Generic[JobType, ResultType]):
         return held.messages
 
 
-def _culprit(sent: _Sent[JobType]) -> Task[JobType] | None:
+def _culprit(sent: _Sent[JobType]) -> ScheduledJob[JobType] | None:
     """The job that a worker was doing; where it could be one of several, they will be sent alone."""
     if len(sent) == 1:
         return next(iter(sent.values()))
@@ -299,7 +299,7 @@ def _culprit(sent: _Sent[JobType]) -> Task[JobType] | None:
     return None
 
 
-def _tasks(messages: Iterable[_Sent[JobType]]) -> Iterator[Task[JobType]]:
+def _tasks(messages: Iterable[_Sent[JobType]]) -> Iterator[ScheduledJob[JobType]]:
     for sent in messages:
         yield from sent.values()
 

@@ -30,7 +30,7 @@ class Hint:
 
 
 @dataclass(eq=False)
-class Task(Generic[JobType]):
+class ScheduledJob(Generic[JobType]):
     """A job on its way.
 
     Attributes:
@@ -51,7 +51,7 @@ class _Group(Generic[JobType]):
 
     name: str
     order: int
-    tasks: list[tuple[float, int, Task[JobType]]] = field(default_factory=list)
+    tasks: list[tuple[float, int, ScheduledJob[JobType]]] = field(default_factory=list)
     waiting_cost: float = 0.0
 
 
@@ -86,7 +86,7 @@ class Schedule(Generic[JobType]):
         """Worker that keeps a group warm."""
         return self._homes.get(group)
 
-    def add(self, task: Task[JobType]) -> None:
+    def add(self, task: ScheduledJob[JobType]) -> None:
         """Put a task in line."""
         name = task.hint.group if self._affinity else ""
         group = self._groups.get(name)
@@ -99,7 +99,7 @@ class Schedule(Generic[JobType]):
         if group.tasks[0][2] is task:  # the first, or the largest so far
             self._queue(name)
 
-    def take(self, worker: WorkerName) -> Task[JobType] | None:
+    def take(self, worker: WorkerName) -> ScheduledJob[JobType] | None:
         """Hand out the next task for a worker; None when there is none that it may do."""
         if (group := self._choose(worker)) is None:
             return None
@@ -118,7 +118,7 @@ class Schedule(Generic[JobType]):
             self._queue(group)
         self._lines.pop(worker, None)
 
-    def cancel(self, unwanted: Callable[[Task[JobType]], bool]) -> list[Task[JobType]]:
+    def cancel(self, unwanted: Callable[[ScheduledJob[JobType]], bool]) -> list[ScheduledJob[JobType]]:
         """Take tasks out of the line that nobody wants any more, and return them."""
         dropped = []
         for group in list(self._groups.values()):

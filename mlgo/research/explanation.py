@@ -42,7 +42,7 @@ class Regression:
 
 
 @dataclass(frozen=True)
-class Flip:
+class Departure:
     """One departure from the heuristic, taken back.
 
     Attributes:
@@ -79,7 +79,7 @@ class Explanation:
     regression: Regression
     num_questions: int
     num_differing: int
-    flips: tuple[Flip, ...]
+    flips: tuple[Departure, ...]
     together_bytes: int | None
 
 
@@ -198,7 +198,7 @@ def _default_answers(
     return [_columns(result)[quirks.default_slot] for result in shown]
 
 
-def _departures(task: Task, policy: Policy, result: CompileResult, default: np.ndarray) -> tuple[list[Flip], int]:
+def _departures(task: Task, policy: Policy, result: CompileResult, default: np.ndarray) -> tuple[list[Departure], int]:
     """The questions that policy and heuristic answer differently, equal ones as one; and their number."""
     assert result.header is not None
     answers = np.frombuffer(result.answers, np.int64)
@@ -210,7 +210,7 @@ def _departures(task: Task, policy: Policy, result: CompileResult, default: np.n
     for question in differing.tolist():
         by_content.setdefault(contents[question], []).append(question)
     flips = [
-        Flip(
+        Departure(
             first,
             len(same),
             int(answers[first]),

@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.pool.schedule import Hint, Schedule, Task
+from mlgo.pool.schedule import Hint, Schedule, ScheduledJob
 
 
-def tasks(*hints: tuple[str, float]) -> list[Task[str]]:
+def tasks(*hints: tuple[str, float]) -> list[ScheduledJob[str]]:
     """Tasks numbered from 0, by group and cost."""
-    return [Task(i, f"{group}{i}", Hint(group, cost)) for i, (group, cost) in enumerate(hints)]
+    return [ScheduledJob(i, f"{group}{i}", Hint(group, cost)) for i, (group, cost) in enumerate(hints)]
 
 
-def filled(schedule: Schedule, added: list[Task]) -> Schedule:
+def filled(schedule: Schedule, added: list[ScheduledJob]) -> Schedule:
     for task in added:
         schedule.add(task)
     return schedule
@@ -28,7 +28,7 @@ def test_a_group_stays_with_the_worker_that_began_it():
     schedule = filled(Schedule(), tasks(("a", 1), ("b", 1), ("a", 1), ("b", 1)))
     assert order(schedule, "v", "w", "w", "v") == [0, 1, 3, 2]
     assert (schedule.home("a"), schedule.home("b"), schedule.num_stolen) == ("v", "w", 0)
-    filled(schedule, [Task(4, "", Hint("a")), Task(5, "", Hint("b"))])  # the next generation
+    filled(schedule, [ScheduledJob(4, "", Hint("a")), ScheduledJob(5, "", Hint("b"))])  # the next generation
     assert order(schedule, "w", "v") == [5, 4]
 
 
@@ -51,7 +51,7 @@ def test_a_thief_takes_from_the_group_with_most_work_left():
 def test_a_thief_becomes_the_home_of_what_nobody_works_on():
     schedule = filled(Schedule(), tasks(("a", 1), ("b", 1)))
     assert order(schedule, "v", "v") == [0, 1]  # v is home of both, and at work on b
-    filled(schedule, [Task(2, "", Hint("a")), Task(3, "", Hint("a"))])
+    filled(schedule, [ScheduledJob(2, "", Hint("a")), ScheduledJob(3, "", Hint("a"))])
     assert order(schedule, "thief") == [2]
     assert schedule.home("a") == "thief"
     assert order(schedule, "thief") == [3]
@@ -128,7 +128,7 @@ def test_every_task_is_handed_out_exactly_once(affinity, stealing, large_first, 
     for name, *values in operations:
         if name == "add":
             group, cost = values
-            schedule.add(Task(num_added, None, Hint(group.strip(), cost)))
+            schedule.add(ScheduledJob(num_added, None, Hint(group.strip(), cost)))
             waiting.add(num_added)
             num_added += 1
         elif name == "take":

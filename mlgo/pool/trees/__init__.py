@@ -2,11 +2,11 @@
 
 from mlgo.pool.trees.module import ModuleTrees, leaf_of, visits_of
 from mlgo.pool.trees.store import ReplayStore, TreeKey, outdated_folders, stores
-from mlgo.pool.trees.tree import FunctionLeaf, Leaf, ResponseTree, Walk
+from mlgo.pool.trees.tree import FunctionLeaf, ModuleLeaf, ResponseTree, Walk
 
 __all__ = [
     "FunctionLeaf",
-    "Leaf",
+    "ModuleLeaf",
     "ModuleTrees",
     "ReplayStore",
     "ResponseTree",

@@ -9,7 +9,7 @@ from mlgo.base.artifacts import feature_array, score_type
 from mlgo.host.log import Header
 from mlgo.objects.measures import MEASURES, Measure
 from mlgo.pool.trees.module import ModuleTrees
-from mlgo.pool.trees.tree import FunctionLeaf, Leaf, Walk
+from mlgo.pool.trees.tree import FunctionLeaf, ModuleLeaf, Walk
 
 
 def compiles_schema(table: pa.Table) -> pa.Schema:
@@ -60,7 +60,7 @@ def _results(trees: ModuleTrees, walks: Sequence[Walk], lengths: np.ndarray) -> 
             for name, measure in MEASURES.items()
             if measure.is_by_function
         }
-    leaves = [walk.leaf for walk in walks if isinstance(walk.leaf, Leaf)]
+    leaves = [walk.leaf for walk in walks if isinstance(walk.leaf, ModuleLeaf)]
     return {
         **{
             name: _repeated([leaf.score(name) for leaf in leaves], measure, lengths)

@@ -20,7 +20,7 @@ from mlgo.host.session import CompileResult
 from mlgo.host.tasks.task import Decide
 from mlgo.objects.measures import MEASURES, SIZES, scores_of
 from mlgo.objects.remarks import SpillCosts
-from mlgo.pool.trees.tree import AnyLeaf, Branch, Descent, FunctionLeaf, Leaf, ResponseTree, Stretch, Walk
+from mlgo.pool.trees.tree import AnyLeaf, Branch, Descent, FunctionLeaf, ModuleLeaf, ResponseTree, Stretch, Walk
 
 WHOLE_MODULE = ("",)
 """Contexts of a module that is decided as a whole."""
@@ -137,7 +137,7 @@ class ModuleTrees:
             record: with the raw observations, where the module is decided as a whole.
         """
         leaves, num_questions = [walk.leaf for walk in walks], sum(len(walk.nodes) for walk in walks)
-        if isinstance(leaves[0], Leaf):
+        if isinstance(leaves[0], ModuleLeaf):
             (tree,), (walk,), leaf = self.by_context, walks, leaves[0]
             assert header.advice is not None
             return CompileResult(
@@ -218,9 +218,9 @@ def check_order(found: Sequence[str], known: Sequence[str]) -> None:
             raise ReplayMismatch(f"context {place} is {one!r}, before it was {other!r}")
 
 
-def leaf_of(result: CompileResult) -> Leaf:
+def leaf_of(result: CompileResult) -> ModuleLeaf:
     """What a tree keeps of a finished compile of a module that is one context."""
-    return Leaf({name: result.scores[name] for name in SIZES}, result.object_sha256, result.truncated)
+    return ModuleLeaf({name: result.scores[name] for name in SIZES}, result.object_sha256, result.truncated)
 
 
 def visits_of(result: CompileResult, known: KnownPath | None) -> list[Visit] | None:

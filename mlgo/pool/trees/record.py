@@ -7,8 +7,8 @@ and the names of the contexts as one line of JSON. Each further one is what a co
     | tree u32 [num_branches] | node i64 [num_branches] | answer i64 [num_branches] | num_new u32 [num_branches]
     | answers i64 [sum of num_new] | observations u8 [payload_bytes, sum of num_new], differences modulo 256
 
-A leaf is an object with the sizes and other fields of a `tree.Leaf`, or a list of the costs in a `tree.FunctionLeaf`,
-without names.
+A leaf is an object with the sizes and other fields of a `tree.ModuleLeaf`, or a list of the costs in a
+`tree.FunctionLeaf`, without names.
 Observations are stored column by column as differences along the questions, because consecutive ones are alike.
 """
 
@@ -25,7 +25,7 @@ from mlgo.objects.measures import MEASURES, SIZES, Measure
 from mlgo.objects.remarks import SpillCosts
 from mlgo.pool.records import packed, unpacked
 from mlgo.pool.trees.module import WHOLE_MODULE, Growth
-from mlgo.pool.trees.tree import AnyLeaf, Branch, FunctionLeaf, Leaf
+from mlgo.pool.trees.tree import AnyLeaf, Branch, FunctionLeaf, ModuleLeaf
 
 RECORDS_VERSION = 3
 """Of this format. It is part of a tree's key, so trees of another version are left alone, and pruned in time."""
@@ -112,13 +112,13 @@ def decode_growth(payload: bytes, payload_bytes: int, contexts: Sequence[str]) -
 
 
 def _plain(leaf: AnyLeaf) -> Any:
-    if isinstance(leaf, Leaf):
+    if isinstance(leaf, ModuleLeaf):
         return {**leaf.scores, "object_sha256": leaf.object_sha256, "truncated": leaf.truncated}
     return [one[1:] for one in leaf.spills]
 
 
-def _leaf(record: Any) -> Leaf:
-    leaf = Leaf({name: record.pop(name) for name in SIZES}, record.pop("object_sha256"), record.pop("truncated"))
+def _leaf(record: Any) -> ModuleLeaf:
+    leaf = ModuleLeaf({name: record.pop(name) for name in SIZES}, record.pop("object_sha256"), record.pop("truncated"))
     are_sizes = all(_is_size(MEASURES[name], size) for name, size in leaf.scores.items())
     if record or not are_sizes or type(leaf.object_sha256) is not str or type(leaf.truncated) is not bool:
         raise ValueError(f"a leaf with other values than a compile has: {leaf} {record}"[:250])

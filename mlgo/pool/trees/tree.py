@@ -30,7 +30,7 @@ _NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
-class Leaf:
+class ModuleLeaf:
     """What a finished compile gave, where the module is one context."""
 
     scores: Scores = field(hash=False)
@@ -56,7 +56,7 @@ class FunctionLeaf(NamedTuple):
     spills: tuple[SpillCosts, ...]
 
 
-AnyLeaf = Leaf | FunctionLeaf
+AnyLeaf = ModuleLeaf | FunctionLeaf
 
 
 class Stretch(NamedTuple):

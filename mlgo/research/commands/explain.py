@@ -21,7 +21,7 @@ from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import find_toolchain
 from mlgo.policy.stored import load_policy
 from mlgo.report.importance import feature_importances
-from mlgo.research.explanation import SHOWN_FEATURES, Explanation, Flip, explain_regressions, worst_regressions
+from mlgo.research.explanation import SHOWN_FEATURES, Departure, Explanation, explain_regressions, worst_regressions
 
 _EXAMPLES = """
 mlgo explain --policy data/policies/marginal-s0                 the five modules that grew most, and why
@@ -130,7 +130,7 @@ def _text(one: Explanation, objective: str) -> str:
     return "\n".join([*lines, *(_line(flip) for flip in one.flips)])
 
 
-def _line(flip: Flip) -> str:
+def _line(flip: Departure) -> str:
     change = flip.failure if flip.change_bytes is None else f"{flip.change_bytes:+d}"
     return (
         f"  {flip.question:>8} {_WORDS[int(flip.policy_answer != 0)]:>7} {_WORDS[flip.heuristic_answer]:>9} "

@@ -17,7 +17,7 @@ from mlgo.pool.records import prune
 from mlgo.pool.trees import ReplayStore, TreeKey
 from mlgo.pool.trees.module import Growth
 from mlgo.pool.trees.record import decode_growth, encode_growth
-from mlgo.pool.trees.tree import Branch, Leaf
+from mlgo.pool.trees.tree import Branch, ModuleLeaf
 from tests.fakes.scores import sizes
 from tests.pool.trees.toy import HEADER, WIDTH, decide_by, known, result, run
 
@@ -30,7 +30,7 @@ def the_file(root):
     return path
 
 
-def recalled(store: ReplayStore, policy: int) -> Leaf | None:
+def recalled(store: ReplayStore, policy: int) -> ModuleLeaf | None:
     loaded = store.load(MODULE)
     assert loaded is not None
     assert loaded[0] == HEADER
@@ -49,7 +49,7 @@ def recalled(store: ReplayStore, policy: int) -> Leaf | None:
 def test_branches_survive_their_encoding(node, answer, num_new, size, dedup, truncated, random):
     observations = np.frombuffer(random.randbytes(num_new * WIDTH), np.uint8).reshape(num_new, WIDTH)
     answers = np.array([random.randrange(128) for _ in range(num_new)], np.int64)
-    branch = Branch(node, answer, observations, answers, Leaf(sizes(size, size + 1, dedup), "ab" * 32, truncated))
+    branch = Branch(node, answer, observations, answers, ModuleLeaf(sizes(size, size + 1, dedup), "ab" * 32, truncated))
     ((tree, back),) = decode_growth(encode_growth([Growth(0, branch)]), WIDTH, [""])
     assert tree == 0
     assert (back.node, back.answer, back.leaf) == (branch.node, branch.answer, branch.leaf)
@@ -216,7 +216,7 @@ def test_pruning_takes_the_least_recently_used_first(tmp_path):
 def noise(seed: int, num_questions: int) -> CompileResult:
     """A compile whose observations cannot be compressed; all seeds begin with another question."""
     rng = np.random.default_rng(seed)
-    leaf = Leaf(sizes(seed, seed), f"{seed:064x}", False)
+    leaf = ModuleLeaf(sizes(seed, seed), f"{seed:064x}", False)
     observations = rng.bytes(num_questions * WIDTH)
     answers = np.zeros(num_questions, np.int64).tobytes()
     return CompileResult(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.errors import ReplayMismatch
-from mlgo.pool.trees import Leaf, ResponseTree
+from mlgo.pool.trees import ModuleLeaf, ResponseTree
 from tests.fakes.scores import sizes
 from tests.pool.trees.toy import WIDTH, decide_by, run
 
@@ -24,11 +24,11 @@ def answers(*values: int) -> np.ndarray:
     return np.array(values, np.int64)
 
 
-def leaf(size: int) -> Leaf:
-    return Leaf(sizes(size, size), f"{size:064x}", False)
+def leaf(size: int) -> ModuleLeaf:
+    return ModuleLeaf(sizes(size, size), f"{size:064x}", False)
 
 
-def add(tree: ResponseTree, observations: np.ndarray, given: np.ndarray, result: Leaf) -> None:
+def add(tree: ResponseTree, observations: np.ndarray, given: np.ndarray, result: ModuleLeaf) -> None:
     branch = tree.branch_of(observations, given, result)
     assert branch is not None
     tree.add(branch)

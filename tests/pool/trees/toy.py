@@ -9,7 +9,7 @@ from mlgo.host.known import KnownContext, KnownPath
 from mlgo.host.log import Header
 from mlgo.host.session import CompileResult
 from mlgo.objects.remarks import SpillCosts
-from mlgo.pool.trees import Leaf
+from mlgo.pool.trees import ModuleLeaf
 from tests.fakes.scores import scores, sizes
 
 HEADER = Header(
@@ -32,10 +32,10 @@ def observe(answers: tuple[int, ...], seed: int) -> np.ndarray | None:
     return np.array([digest[0] % 4, digest[1] % 4], np.int64).view(np.uint8)
 
 
-def leaf_of(answers: tuple[int, ...], seed: int) -> Leaf:
+def leaf_of(answers: tuple[int, ...], seed: int) -> ModuleLeaf:
     digest = hashlib.sha256(repr(("leaf", answers, seed)).encode()).hexdigest()
     dedup_bytes = DEDUP_BYTES[int(digest[1], 16) % 2]
-    return Leaf(sizes(int(digest[:6], 16), int(digest[6:12], 16), dedup_bytes), digest, digest[0] == "0")
+    return ModuleLeaf(sizes(int(digest[:6], 16), int(digest[6:12], 16), dedup_bytes), digest, digest[0] == "0")
 
 
 def decide_by(policy: int):
@@ -48,7 +48,7 @@ def decide_by(policy: int):
     return decide
 
 
-def run(policy: int, seed: int) -> tuple[np.ndarray, np.ndarray, Leaf]:
+def run(policy: int, seed: int) -> tuple[np.ndarray, np.ndarray, ModuleLeaf]:
     """Compile under a policy: observations, answers, result."""
     decide = decide_by(policy)
     observations, answers = [], ()
