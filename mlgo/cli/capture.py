@@ -23,7 +23,7 @@ from mlgo.corpus.capture.project import Captured, Extraction, write_project
 from mlgo.corpus.capture.wheels import WheelBuild, wheel_project
 from mlgo.corpus.store import OBJECTS_NAME
 from mlgo.errors import ConfigError, CorpusError
-from mlgo.host.compiler_options import check_options
+from mlgo.host.command_line import check_options
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import find_toolchain

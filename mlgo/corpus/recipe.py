@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from mlgo.base.config import read_yaml
 from mlgo.base.languages import Language
 from mlgo.errors import ConfigError, CorpusError
-from mlgo.host.compiler_options import check_options
+from mlgo.host.command_line import check_options
 
 
 def _stays_inside(path: str) -> str:

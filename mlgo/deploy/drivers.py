@@ -30,6 +30,7 @@ from mlgo.base.scratch import scratch_directory
 from mlgo.deploy.export.cpp import CPP_FLAGS, TemplateWords, cpp_sources, cpp_templates
 from mlgo.deploy.export.form import asked_features, run_tool
 from mlgo.errors import ArtifactError, PolicyError
+from mlgo.host import command_line
 from mlgo.host.log import Header
 from mlgo.host.probe import probe_channel
 from mlgo.host.tasks.task import get_task
@@ -140,7 +141,8 @@ def _build(choice: DriverChoice, toolchain: Toolchain, place: Path) -> None:
     files = [choice.policy / "policy.json", choice.policy / "weights.npy", toolchain.binary, linker]
     if choice.is_default:  # another policy is the default once mlgo-policies is installed
         files.append(Path(sysconfig.get_path("purelib")))
-    stamps = [_Stamp.of(path) for path in (*files, *sorted(_SOURCES.iterdir()))]
+    files += [Path(command_line.__file__), *sorted(_SOURCES.iterdir())]
+    stamps = [_Stamp.of(path) for path in files]
     task = get_task(policy.task)
     header = probe_channel(toolchain, task, DEFAULT_COMPILE)
     asked_features(policy)  # first, as it says what to do about embeddings
@@ -148,6 +150,7 @@ def _build(choice: DriverChoice, toolchain: Toolchain, place: Path) -> None:
     with scratch_directory() as folder:
         for name, text in cpp_sources(policy, _no_questions(header)).items():
             write_text(folder / name, text)
+        write_text(folder / "options.h", options_header())
         write_text(folder / "settings.h", _settings(choice, toolchain, policy, header, stamps))
         sources = [str(_SOURCES / "driver.cpp"), str(folder / f"{task.model}.cpp")]
         command = [str(linker), "cc", *CPP_FLAGS, f"-I{folder}", *sources, "-o", str(folder / "driver")]
@@ -182,6 +185,12 @@ def _settings(
         "made_from": stamps,
     }
     return cpp_templates(_SOURCES).get_template("settings.h.jinja").render(words)
+
+
+def options_header() -> str:
+    """Options of compilers by which a driver reads its command line, as C++."""
+    words = {"with_value": sorted(command_line.WITH_VALUE), "without_code": sorted(command_line.WITHOUT_CODE)}
+    return cpp_templates(_SOURCES).get_template("options.h.jinja").render(words)
 
 
 def trained_settings(policy: Policy) -> CompileConfig:

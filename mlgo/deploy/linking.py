@@ -20,6 +20,7 @@ from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.whole_program import MERGING, take_merged
 from mlgo.deploy.drivers import plain_command
 from mlgo.errors import CompilerExit, CompileTimeout, LinkError
+from mlgo.host.command_line import by_option
 from mlgo.host.linked import section_sizes
 from mlgo.host.linker import run_linker
 from mlgo.host.module_file import with_options
@@ -31,7 +32,6 @@ from mlgo.policy.policy import Policy
 
 _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 _ARCHIVE = b"!<arch>\n"
-_VALUED = frozenset({"-o", "-L", "-l", "-T", "-u", "-z", "-e", "-Xlinker", "-target", "-x", "-I", "-D", "-isysroot"})
 _PLACED = re.compile(
     r"-*(no-)?whole-archive|-*(push|pop)-state|-*(start|end)-lib|-B(static|dynamic)|-d[ny]|-*format\b.*"
 )
@@ -62,18 +62,16 @@ class LinkCommand:
     def read(cls, arguments: Sequence[str]) -> "LinkCommand":
         """Sort the arguments of a compiler that links; response files (``@FILE``) are opened."""
         inputs, options, output = [], [], "a.out"
-        words = iter(_opened(arguments))
-        for word in words:
+        for words in by_option(_opened(arguments)):
+            word = words[0]
             if word in ("-o", "--output"):
-                output = next(words, output)
+                output = words[1] if len(words) > 1 else output
             elif found := re.fullmatch(r"--output=(.+)|-o(?!bj)(.+)", word):
                 output = found[1] or found[2]
-            elif word in _VALUED:
-                options += [word, *([value] if (value := next(words, None)) is not None else [])]
             elif not word.startswith("-") and _kind(Path(word)):
                 inputs.append(Path(word))
             else:
-                options.append(word)
+                options += words
         return cls(tuple(inputs), tuple(options), Path(output))
 
     def check(self) -> None:

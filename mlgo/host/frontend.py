@@ -8,7 +8,7 @@ from mlgo.base.config import CompileConfig
 from mlgo.base.files import write_bytes
 from mlgo.base.scratch import scratch_directory
 from mlgo.errors import CompilerExit, CompileTimeout
-from mlgo.host.compiler_options import check_options
+from mlgo.host.command_line import check_options
 from mlgo.host.module_file import generation_flags
 from mlgo.host.process import run_bounded, without_folders
 from mlgo.host.tasks.task import Task

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlgo.errors import ConfigError, ObjectError
-from mlgo.host.compiler_options import check_options
+from mlgo.host.command_line import check_options
 
 _HEADER = struct.Struct("<5I")
 _MAGIC = 0x0B17C0DE

@@ -71,6 +71,7 @@ def test_the_advice_changes_the_object_and_plain_is_the_compiler_itself(build, z
         (["@options"], "advised", ""),
         (["-Oz", "-c", "calls.C"], "advised", ""),
         (["-Oz", "-c", "empty.c"], "advised", ""),
+        (["-Oz", "-iprefix", "other.c", "-c", "calls.c"], "advised", ""),
     ],
 )
 def test_what_is_advised(build, zig, arguments, outcome, reason):

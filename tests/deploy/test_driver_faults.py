@@ -140,7 +140,8 @@ def test_damaged_streams_under_sanitizers(tmp_path, seed):
     if compiler is None:
         pytest.skip("there is no g++, and the wheel's clang has no AddressSanitizer")
     program, source = tmp_path / "damaged", Path(__file__).with_name("damaged.cpp")
-    flags = ["-std=c++17", "-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    (tmp_path / "options.h").write_text(drivers.options_header())
+    flags = ["-std=c++17", f"-I{tmp_path}", "-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     subprocess.run([compiler, *flags, f"-I{drivers._SOURCES}", source, "-o", program], check=True)
     found = subprocess.run(
         [program, str(seed), tmp_path], capture_output=True, text=True, env={"ASAN_OPTIONS": "detect_leaks=0"}

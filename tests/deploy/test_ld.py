@@ -169,3 +169,11 @@ def test_arguments_are_sorted(parts):
     found = LinkCommand.read(["-o", "out", "-Wl,-s", "-l", "m", str(parts.folder / "native.o"), "missing.o"])
     assert (found.inputs, found.output) == ((parts.folder / "native.o",), Path("out"))
     assert found.options == ("-Wl,-s", "-l", "m", "missing.o")
+
+
+def test_values_of_options_are_no_inputs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("config.h", "a.d", "a.o"):
+        (tmp_path / name).write_text("text")
+    found = LinkCommand.read(["-include", "config.h", "-MF", "a.d", "a.o"])
+    assert (found.inputs, found.options) == ((Path("a.o"),), ("-include", "config.h", "-MF", "a.d"))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from mlgo.corpus.capture.invocations import ToolInvocation, tool_and_options
+from mlgo.host.command_line import DEPENDENCY_OPTIONS, LINK_OPTIONS, WITHOUT_CODE, by_option, linker_takes_value
 
 SOURCE_LANGUAGES = {
     **dict.fromkeys((".c", ".i"), "c"),
@@ -27,29 +28,6 @@ SOURCE_LANGUAGES = {
 _X_LANGUAGES = {"c": "c", "cpp-output": "c", "c++": "c++", "c++-cpp-output": "c++"}
 _SHARED = re.compile(r"\.(?:so(?:\.[\d.]+)?|dylib|dll)$")
 
-_SEPARATE = frozenset(
-    (
-        *("-o", "-I", "-D", "-U", "-include", "-imacros", "-isystem", "-iquote", "-idirafter", "-iprefix"),
-        *("-iwithprefix", "-iwithprefixbefore", "-isysroot", "--sysroot", "-x", "-MF", "-MT", "-MQ", "-L", "-l"),
-        *("-Xlinker", "-Xassembler", "-Xpreprocessor", "-Xclang", "-T", "-u", "-z", "-e", "-h", "-arch"),
-        *("-target", "--param", "-aux-info", "-B", "-mllvm", "-G", "-A", "-dumpbase", "-dumpdir", "-rpath"),
-        *("-install_name", "-framework", "-current_version", "-compatibility_version", "-include-pch"),
-        *("-ivfsoverlay", "-working-directory", "-fplugin-arg", "-Xarch_host", "-wrapper", "--config"),
-    )
-)
-"""Options of compilers whose value is the next word, where it is not joined to them."""
-
-_LINKER_SEPARATE = frozenset(
-    (
-        *("-o", "-e", "-m", "-L", "-l", "-T", "-z", "-u", "-h", "-soname", "--soname", "-rpath", "--rpath"),
-        *("-rpath-link", "--rpath-link", "-dynamic-linker", "--dynamic-linker", "-I", "--version-script"),
-        *("--dynamic-list", "-Map", "--Map", "-plugin", "-plugin-opt", "-b", "--format", "-y", "-F", "-f", "-a"),
-        *("-A", "-G", "--defsym", "--retain-symbols-file", "-init", "-fini", "--entry", "--sysroot"),
-        *("--undefined", "--wrap", "--export-dynamic-symbol"),
-    )
-)
-"""The same of linkers."""
-
 _TOLERATED = re.compile(
     r"-Wno-(error=)?(narrowing|c\+\+11-narrowing(-const-reference)?|implicit-function-declaration|"
     r"implicit-int|int-conversion|incompatible(-function)?-pointer-types|return-type|return-mismatch|register|"
@@ -57,10 +35,8 @@ _TOLERATED = re.compile(
 )
 """Options about warnings that are errors in clang unless an option says otherwise: a source may not compile without."""
 
-_DEPENDENCIES = frozenset(("-MD", "-MMD", "-MP", "-MG", "-MF", "-MT", "-MQ"))
-_NOT_COMPILING = frozenset(
-    ("-E", "-M", "-MM", "-fsyntax-only", "-S", "-###", "--version", "-dumpversion", "-dumpmachine")
-)
+_DEPENDENCIES = frozenset(("-MD", "-MMD", "-MP", "-MG", *DEPENDENCY_OPTIONS))
+_NOT_COMPILING = WITHOUT_CODE | {"-S"}
 
 
 @dataclass(frozen=True)
@@ -180,24 +156,25 @@ def _compiler(call: ToolInvocation, arguments: Sequence[str]) -> Iterator[Step]:
 
 def _read_words(call: ToolInvocation, arguments: Sequence[str]) -> _CommandWords:
     found, language = _CommandWords(), ""
-    rest = iter(arguments)
-    for word in rest:
-        value = next(rest, "") if word in _SEPARATE else None
+    for words in by_option(arguments):
+        word, value = words[0], words[-1]
         if word in _NOT_COMPILING:
             found.does_neither = True
         elif word == "-c":
             found.compiles_only = True
-        elif word == "-o":
-            found.output = value or ""
+        elif word in ("-o", "--output"):
+            found.output = value if len(words) > 1 else ""
+        elif word.startswith("--output="):
+            found.output = word.partition("=")[2]
         elif word.startswith("-o") and not word.startswith("-object"):
             found.output = word[2:]
         elif word.startswith("-x"):
-            given = value if value is not None else word[2:]
+            given = value if word == "-x" else word[2:]
             language = "" if given == "none" else _X_LANGUAGES.get(given, given)
         elif word in _DEPENDENCIES or re.match(r"-M[FTQ].|-Wp,-M", word):
             continue
         elif word.startswith(("-L", "-l", "-Wl,")) or word in _LINK_WORDS:
-            found.link += [word] if value is None else [word, value]
+            found.link += words
         elif word.startswith("-Wp,"):
             found.options += word.split(",")[1:]
         elif _TOLERATED.fullmatch(word):
@@ -205,7 +182,7 @@ def _read_words(call: ToolInvocation, arguments: Sequence[str]) -> _CommandWords
         elif word.startswith("-W") or word in ("-w", "-pipe", "-v", "-pedantic", "-pedantic-errors"):
             continue
         elif word.startswith("-") and word != "-":
-            found.options += [word] if value is None else [word, value]
+            found.options += words
         elif not language and (suffix := Path(word).suffix) not in SOURCE_LANGUAGES:
             found.files.append(word)
             found.link.append(word)
@@ -220,8 +197,7 @@ def _read_words(call: ToolInvocation, arguments: Sequence[str]) -> _CommandWords
 _LINK_WORDS = frozenset(
     (
         *("-shared", "-static", "-static-pie", "-pie", "-no-pie", "-rdynamic", "-nostdlib", "-nostartfiles"),
-        *("-nodefaultlibs", "-s", "-r", "-Xlinker", "-T", "-u", "-z", "-e", "-h", "-rpath", "-install_name"),
-        *("-framework", "-static-libgcc", "-static-libstdc++", "-shared-libgcc"),
+        *("-nodefaultlibs", "-s", "-r", "-static-libgcc", "-static-libstdc++", "-shared-libgcc", *LINK_OPTIONS),
     )
 )
 
@@ -292,15 +268,12 @@ def _linker_words(words: Sequence[str], through_compiler: bool) -> Iterator[tupl
             yield "", word
         elif word[:2] in ("-l", "-L") and len(word) > 2:
             yield word[:2], word[2:]
-        elif equals and name.lstrip("-") in _EQUALS:
+        elif equals and linker_takes_value(name):
             yield name, value
-        elif word in _LINKER_SEPARATE:
+        elif linker_takes_value(word):
             yield word, next(rest, "")
         else:
             yield word, ""
-
-
-_EQUALS = frozenset(option.lstrip("-") for option in _LINKER_SEPARATE)
 
 
 def _linker(folder: Path, arguments: Sequence[str]) -> Iterator[Step]:

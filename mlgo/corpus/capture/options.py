@@ -1,22 +1,20 @@
 """Which options of a build's compiles go on to the configured clang."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mlgo.errors import CompilerExit, ConfigError
-from mlgo.host.compiler_options import check_options
+from mlgo.host.command_line import PASSED_ON_OPTIONS, by_option, check_options
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.module_file import PROFILES
 
-_PAIRED = ("-D", "-U", "-I", "-iquote", "-isystem", "-idirafter", "-include", "-imacros")
 _UNKNOWN = re.compile(r"(?:unknown clang option:|unknown argument:?|unsupported option) ['\"]([^'\"]+)['\"]")
 _RUNS_CODE = (
     *("-fplugin", "-fpass-plugin", "-load", "-wrapper", "-specs", "--specs", "-B", "--prefix", "-iplugindir"),
     *("-plugin", "-add-plugin", "--config", "@"),
 )
-_PASSES_ON = ("-Xclang", "-Xpreprocessor", "-Xassembler", "-mllvm")
 _LINK_TIME = (
     "-flto",
     "-fno-lto",
@@ -50,7 +48,7 @@ class Options:
 def portable(options: Sequence[str]) -> Options:
     """Sort options."""
     front_end, dropped, level = [], [], ""
-    for words in _grouped(options):
+    for words in by_option(options):
         refuse_foreign_code(words)
         if _LEVEL.match(words[0]):
             level = "-O1" if words[0] == "-O" else words[0]
@@ -77,7 +75,7 @@ def profile_of(options: Sequence[str], folder: Path) -> tuple[str, Path] | None:
 
 def refuse_foreign_code(words: Sequence[str]) -> None:
     """Refuse an option that loads a plug-in, runs another program, or reads further options from a file."""
-    if words[0].startswith(_RUNS_CODE) or (words[0] in _PASSES_ON and words[-1].startswith(_RUNS_CODE)):
+    if words[0].startswith(_RUNS_CODE) or (words[0] in PASSED_ON_OPTIONS and words[-1].startswith(_RUNS_CODE)):
         raise ConfigError(f"compiled with {' '.join(words)}, which another compiler cannot repeat")
 
 
@@ -85,7 +83,7 @@ def as_built(options: Sequence[str]) -> Options:
     """Sort options for a compile by the build's own compiler: levels, targets and profiles stay, too."""
     kept, dropped = [], []
     level = portable(options).level
-    for words in _grouped(options):
+    for words in by_option(options):
         try:
             if not words[0].startswith(_ONLY_READ):
                 check_options(words)
@@ -156,27 +154,3 @@ _CODE_GENERATION = re.compile(
     r"|zero-initialized-in-bss|use-init-array|split-machine-functions)"
     r"|-ffp-contract=(?:off|fast)|-mcmodel=\w+|-mlarge-data-threshold=\d+"
 )
-
-
-def _grouped(options: Iterable[str]) -> Iterator[list[str]]:
-    rest = iter(options)
-    for option in rest:
-        if option in (
-            *_PAIRED,
-            *_PASSES_ON,
-            "-B",
-            "-wrapper",
-            "--prefix",
-            "-specs",
-            "--specs",
-            "--config",
-            "-target",
-            "--target",
-            "--sysroot",
-            "-isysroot",
-            "--param",
-            "-arch",
-        ):
-            yield [option, *([value] if (value := next(rest, None)) is not None else [])]
-        else:
-            yield [option]

@@ -2,6 +2,7 @@
 #ifndef MLGO_COMMAND_H
 #define MLGO_COMMAND_H
 
+#include "options.h"
 #include "text.h"
 
 #include <stdio.h>
@@ -28,14 +29,6 @@ inline const char *const SourceLanguages[] = {"c",           "c++",           "c
                                               "objective-c", "objective-c++", "ir",         nullptr};
 inline const char *const HeaderSuffixes[] = {".h", ".hh", ".hpp", ".hxx", ".H", ".h++", nullptr};
 inline const char *const Naming[] = {"--coverage", "-fprofile-arcs", "-ftest-coverage", "-gsplit-dwarf", nullptr};
-inline const char *const WithValue[] = {"-o",        "-I",       "-D",          "-U",         "-L",       "-l",
-                                        "-include",  "-imacros", "-isystem",    "-iquote",    "-MF",      "-MT",
-                                        "-MQ",       "-target",  "-arch",       "-Xclang",    "-Xlinker", "-mllvm",
-                                        "-T",        "-u",       "-z",          "-e",         "-G",       "-isysroot",
-                                        "--param",   "-rpath",   "-idirafter",  "-framework", "-B",       "-Xassembler",
-                                        "--sysroot", "-soname",  "-iwithprefix", "-Xpreprocessor", nullptr};
-inline const char *const Ends[] = {"-E",        "-M",           "-MM",          "-fsyntax-only", "--version", "-###",
-                                   "--analyze", "-dumpversion", "-dumpmachine", "-emit-ast",     "--help",    nullptr};
 
 inline bool hasSuffix(const char *Path, const char *const *Suffixes) {
   const char *Dot = strrchr(Path, '.');
@@ -109,11 +102,11 @@ inline void read(char *const *Words, size_t NumWords, bool IsCxx, Command &Found
       Found.Level = Word;
     } else if (isSame(Word, "-c")) {
       Found.MakesObject = true;
-    } else if (isAmong(Word, Ends) || startsWith(Word, "-print-") || startsWith(Word, "--print-")) {
+    } else if (isAmong(Word, options::WithoutCode) || startsWith(Word, "-print-") || startsWith(Word, "--print-")) {
       Found.HasCode = false;
     } else if (isAmong(Word, Naming)) {
       Found.NamesFolders = true;
-    } else if (isAmong(Word, WithValue)) {
+    } else if (isAmong(Word, options::WithValue)) {
       ++I;
     } else if (Word[0] != '-' && (Language ? isHeaderLanguage(Language) : hasSuffix(Word, HeaderSuffixes))) {
       Found.HasHeader = true;

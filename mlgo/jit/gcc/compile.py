@@ -8,7 +8,7 @@ from pathlib import Path
 from mlgo.base.files import content_hash, write_bytes
 from mlgo.base.scratch import scratch_directory
 from mlgo.errors import ObjectError, RemarkError
-from mlgo.host.compiler_options import check_options
+from mlgo.host.command_line import check_options
 from mlgo.jit.gcc.counters import COUNTER, DUMP, DUMP_BEFORE, intervals, read_counts
 from mlgo.jit.gcc.find import Gcc
 from mlgo.jit.gcc.invoke import run_gcc

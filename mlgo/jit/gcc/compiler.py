@@ -13,7 +13,7 @@ from mlgo.base.artifacts import CSE_SOURCES, read_table
 from mlgo.base.config import GccConfig
 from mlgo.base.files import content_hash, file_sha256
 from mlgo.errors import ArtifactError, CompileError, ConfigError, ToolchainError
-from mlgo.host.compiler_options import check_options
+from mlgo.host.command_line import check_options
 from mlgo.host.counting import find_valgrind
 from mlgo.host.frontend import LANGUAGES
 from mlgo.host.toolchain import find_linker

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mlgo.base.scratch import scratch_directory
 from mlgo.errors import ObjectError
-from mlgo.host.compiler_options import check_options
+from mlgo.host.command_line import check_options
 from mlgo.jit.gcc.find import Gcc
 from mlgo.jit.gcc.invoke import run_gcc
 

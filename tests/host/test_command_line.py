@@ -1,9 +1,39 @@
-"""Options of compilers that recipes and tables may give, and those that they must not."""
+"""Options with values, and options of compilers that recipes and tables may give, and those that they must not."""
+
+import subprocess
 
 import pytest
 
 from mlgo.errors import ConfigError
-from mlgo.host.compiler_options import check_options
+from mlgo.host.command_line import WITH_VALUE, by_option, check_options, linker_takes_value
+
+NOT_OF_CLANG = {"-aux-info", "-dumpbase", "-dumpbase-ext", "-h", "-R", "-imultiarch", "-wrapper", "--specs"}
+"""Options of GCC alone."""
+
+
+@pytest.mark.parametrize("option", [*sorted(WITH_VALUE - NOT_OF_CLANG), "-c", "-Wall", "-shared", "-fPIC"])
+def test_clang_takes_the_next_word_for_the_value(option, toolchain, tmp_path):
+    (tmp_path / "a.c").touch()
+    command = [toolchain.binary, "clang", "-###", "-c", option, "value", "a.c"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert ("no such file or directory: 'value'" not in run.stderr) == (option in WITH_VALUE)
+
+
+def test_words_are_grouped_by_option():
+    words = ["-include", "config.h", "a.o", "-MF", "a.d", "-DA", "-Xclang", "-Oz", "-o"]
+    assert list(by_option(words)) == [
+        *(["-include", "config.h"], ["a.o"], ["-MF", "a.d"], ["-DA"], ["-Xclang", "-Oz"], ["-o"])
+    ]
+
+
+@pytest.mark.parametrize("option", ["-soname", "--soname", "--hash-style", "-z", "-Map", "--version-script", "-h"])
+def test_options_of_linkers_with_a_value(option):
+    assert linker_takes_value(option)
+
+
+@pytest.mark.parametrize("option", ["--gc-sections", "-shared", "-r", "-s", "--build-id", "soname", "a.o", "-znow"])
+def test_options_of_linkers_without(option):
+    assert not linker_takes_value(option)
 
 
 @pytest.mark.parametrize(
