@@ -10,7 +10,8 @@ from pathlib import Path
 from mlgo.base.artifacts import CSE_COMPILES, CSE_UNITS, cse_candidates_schema, provenance, write_rows
 from mlgo.base.config import CorpusConfig, CseConfig
 from mlgo.base.files import file_sha256, write_json
-from mlgo.cli.arguments import add_folder_arguments, add_workers_arguments, choice_pool, settings_of, stage_parser
+from mlgo.cli.arguments import add_folder_arguments, add_workers_arguments, settings_of, stage_parser
+from mlgo.cli.choices import choice_pool
 from mlgo.cli.program import run_program
 from mlgo.jit.choices.enumeration import enumerate_units
 from mlgo.jit.choices.problem import SOURCES, choice_problem

@@ -16,11 +16,11 @@ from mlgo.base.names import PolicyName
 from mlgo.cli.arguments import (
     add_folder_arguments,
     add_workers_arguments,
-    choice_pool,
     corpus_and_baseline,
     settings_of,
     stage_parser,
 )
+from mlgo.cli.choices import choice_pool
 from mlgo.cli.program import run_program
 from mlgo.jit.choices.policy import load_choice_policy
 from mlgo.jit.choices.pool import LOST

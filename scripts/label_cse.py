@@ -16,11 +16,11 @@ from mlgo.base.files import file_sha256
 from mlgo.cli.arguments import (
     add_folder_arguments,
     add_workers_arguments,
-    choice_pool,
     corpus_and_baseline,
     settings_of,
     stage_parser,
 )
+from mlgo.cli.choices import choice_pool
 from mlgo.cli.program import run_program
 from mlgo.jit.choices.labels import find_labels
 from mlgo.jit.choices.stored import choice_row, eligible_units, in_batches

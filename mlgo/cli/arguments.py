@@ -8,20 +8,14 @@ from pathlib import Path
 from mlgo.base.config import (
     LOCAL_WORKERS,
     CompileConfig,
-    CseConfig,
-    ReplayConfig,
     Settings,
     WorkersConfig,
     parse_section,
     read_settings,
 )
-from mlgo.base.work import shared_folder
 from mlgo.cli.options import DEFAULT_CONFIG
 from mlgo.errors import ConfigError
-from mlgo.evaluate.training import known_compiles
 from mlgo.host.toolchain import Toolchain, find_toolchain
-from mlgo.jit.choices.pool import ChoicePool
-from mlgo.jit.choices.problem import compiler_spec
 
 WORKERS = "MLGO_WORKERS"
 """Environment variable with section ``workers`` as JSON, which the workflow sets: where compiles run changes no result,
@@ -86,19 +80,6 @@ def workers_of(settings: Settings) -> WorkersConfig:
             raise ConfigError(f"environment variable {WORKERS} is not JSON: {error}") from error
         return parse_section(WorkersConfig, values, WORKERS)
     return settings.section("workers", WorkersConfig) if "workers" in settings else LOCAL_WORKERS
-
-
-def choice_pool(args: argparse.Namespace, settings: Settings) -> ChoicePool:
-    """Workers that compile under choices; they know what earlier runs have found out.
-
-    Raises:
-        ConfigError: bad settings.
-        ToolchainError: no usable compiler.
-        WorkerError: there are no such workers.
-    """
-    spec = compiler_spec(settings.value("task"), settings.section("cse", CseConfig), args.home)
-    known = known_compiles(shared_folder(args.work) / "replay", settings.section("replay", ReplayConfig))
-    return ChoicePool(spec, args.workers, workers_of(settings), known)
 
 
 def compiler_of(settings: Settings) -> tuple[Toolchain, CompileConfig]:

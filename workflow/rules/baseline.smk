@@ -12,7 +12,7 @@ rule score_project:
     input:
         lambda wildcards: compiler_at(wildcards.place),
         script="scripts/score_project.py",
-        code=code("host", "corpus", "policy", "evaluate"),
+        code=code("scripts/score_project.py"),
         modules="data/{place}corpus/modules.parquet",
         bitcode="data/{place}corpus/projects/{project}.parquet",
     output:
@@ -44,7 +44,7 @@ rule score_project:
 rule merge_baseline:
     input:
         script="scripts/merge_baseline.py",
-        code=code("host/actions", "policy", "evaluate"),
+        code=code("scripts/merge_baseline.py"),
         modules="data/{place}corpus/modules.parquet",
         parts=lambda wildcards: expand(
             "data/{place}baseline/parts/{project}.{kind}.parquet",

@@ -21,6 +21,7 @@ os.environ.update(
 from mlgo.base.config import merge, parse_config, read_yaml, write_settings
 from mlgo.errors import ConfigError
 from mlgo.base.files import file_sha256
+from mlgo.base.imports import TASKS, ImportGraph
 from mlgo.base.languages import LANGUAGES
 from mlgo.base.learners import LEARNERS
 from mlgo.base.problems import PROBLEMS
@@ -105,20 +106,17 @@ def templates(package):
 TEMPLATES = templates("report")
 
 
-def code(*packages):
-    """Files of parts of mlgo, and the lock file: no engine follows imports, so rules name what their programs run."""
-    files = [path for name in packages for path in Path("mlgo", name).rglob("*.py")]
-    return sorted(
-        str(path)
-        for path in [
-            *files,
-            *Path("mlgo/objects/measures").rglob("*.py"),
-            Path("mlgo/base/artifacts.py"),
-            Path("mlgo/base/files.py"),
-            Path("mlgo/base/seeding.py"),
-            Path("requirements.lock"),
-        ]
-    )
+IMPORTS = ImportGraph(Path("data/work/imports.json"))
+
+
+@cache
+def code(program, learner="", kind=KIND):
+    """Files of mlgo that a program imports, and the lock file; of the learners only the one that is named, and the JIT's
+    problems only for programs that make choices.
+    """
+    registered = [TASKS, *(["mlgo.jit."] if kind == "choices" else [])]
+    registered += [f"mlgo.learn.{learner}{end}" for end in ".:" if learner]
+    return [*IMPORTS.files(program, registered), "requirements.lock"]
 
 
 def programs_sha256(wildcards):

@@ -15,7 +15,7 @@ rule build_project:
         local_sources,
         lambda wildcards: compiler_at(wildcards.place),
         script="scripts/build_project.py",
-        code=code("corpus", "host"),
+        code=code("scripts/build_project.py"),
         recipe=recipe_at,
     output:
         modules="data/{place}corpus/projects/{project}.parquet",
@@ -47,7 +47,7 @@ rule build_project:
 rule assemble_corpus:
     input:
         script="scripts/assemble_corpus.py",
-        code=code("corpus"),
+        code=code("scripts/assemble_corpus.py"),
         projects=lambda wildcards: corpus_at(wildcards.place)[1:],
         programs=lambda wildcards: expand(
             "data/{place}corpus/programs/{project}.parquet",
@@ -75,7 +75,7 @@ rule assemble_corpus:
 rule find_seen:
     input:
         script="scripts/find_seen.py",
-        code=code("corpus", "host"),
+        code=code("scripts/find_seen.py"),
         corpus=lambda wildcards: corpus_at(wildcards.place),
         programs=lambda wildcards: programs_at(wildcards.place),
     output:

@@ -11,7 +11,7 @@ rule cse:
 rule build_cse_sources:
     input:
         script="scripts/build_cse_sources.py",
-        code=CHOICE_CODE,
+        code=code("scripts/build_cse_sources.py", kind="choices"),
         recipes=lambda wildcards: expand(
             "{folder}/{project}.yaml",
             folder=config_at(wildcards.place)["corpus"]["recipes"],
@@ -40,7 +40,7 @@ rule enumerate_cse:
     input:
         lambda wildcards: choices_at(wildcards.place)[:-3],
         script="scripts/enumerate_cse.py",
-        code=CHOICE_CODE,
+        code=code("scripts/enumerate_cse.py", kind="choices"),
     output:
         expand(
             "data/{{place}}baseline/{file}.parquet",
@@ -73,7 +73,7 @@ rule label_cse:
     input:
         lambda wildcards: choices_at(wildcards.place),
         script="scripts/label_cse.py",
-        code=CHOICE_CODE,
+        code=code("scripts/label_cse.py", kind="choices"),
     output:
         labels_at("{place}"),
     log:
@@ -96,7 +96,7 @@ rule label_cse:
 rule report_cse:
     input:
         script="scripts/report_cse.py",
-        code=code("compare", "report"),
+        code=code("scripts/report_cse.py", kind="choices"),
         templates=TEMPLATES,
         baseline=lambda wildcards: choices_at("cse/"),
         labels="data/cse/labels/labels.parquet",

@@ -18,7 +18,7 @@ rule evaluate_heuristic:
         seen_at(""),
         baseline_at(""),
         script="scripts/evaluate_heuristic.py",
-        code=code("host", "corpus", "policy", "evaluate"),
+        code=code("scripts/evaluate_heuristic.py"),
     output:
         shipped=temp("data/evaluation/parts/heuristic.shipped.parquet"),
     log:
@@ -108,7 +108,7 @@ for name, (folder, tables) in EVALUATIONS.items():
 rule merge_evaluation:
     input:
         script="scripts/merge_evaluation.py",
-        code=code(),
+        code=code("scripts/merge_evaluation.py"),
         parts=expand("data/evaluation/parts/{policy}.parquet", policy=POLICIES),
         functions=expand(
             "data/evaluation/parts/{policy}.functions.parquet", policy=POLICIES

@@ -31,7 +31,7 @@ rule export_nothing:
 rule export_policy:
     input:
         script="scripts/export_policy.py",
-        code=code("deploy/export", "learn", "policy", "host"),
+        code=code("scripts/export_policy.py"),
         templates=templates("deploy/export"),
         policy=expand("data/policies/{{policy}}/{file}", file=POLICY),
         trace="data/baseline/trace.parquet",
@@ -56,9 +56,7 @@ rule describe_policy:
     input:
         [PROGRAMS_TABLE] if config["evaluate"]["programs"] else [],
         script="scripts/describe_policy.py",
-        code=code(
-            "host", "compare", "deploy/export", "policy", "deploy/publish", "report"
-        ),
+        code=code("scripts/describe_policy.py"),
         templates=templates("deploy/publish"),
         policy=expand("data/policies/{{policy}}/{file}", file=POLICY),
         forms=rules.export_policy.output,

@@ -19,7 +19,7 @@ rule generalisation:
 rule fetch_compiler:
     input:
         script="scripts/fetch_compiler.py",
-        code=["mlgo/host/wheel.py", "mlgo/base/packages.py"],
+        code=code("scripts/fetch_compiler.py"),
     output:
         "data/work/compilers/{wheel}/ziglang/zig",
     log:
@@ -39,7 +39,7 @@ rule fetch_compiler:
 rule merge_generalisation:
     input:
         script="scripts/merge_generalisation.py",
-        code=code(),
+        code=code("scripts/merge_generalisation.py"),
         parts=[
             f"data/generalisation/parts/{learnt}-{train_set}-s{seed}.{tested}.parquet"
             for learnt, train_set, tested in LINEAGES

@@ -13,7 +13,7 @@ rule measure_headroom:
         corpus_at(""),
         baseline_at(""),
         script="scripts/measure_headroom.py",
-        code=code("host", "corpus", "policy", "pool/trees", "evaluate"),
+        code=code("scripts/measure_headroom.py"),
         policies=expand("data/policies/{policy}/{file}", policy=POLICIES, file=POLICY),
     output:
         "data/headroom/headroom.parquet",
@@ -34,7 +34,7 @@ rule measure_headroom:
 rule report_headroom:
     input:
         script="scripts/report_headroom.py",
-        code=code("compare", "report"),
+        code=code("scripts/report_headroom.py"),
         templates=TEMPLATES,
         headroom="data/headroom/headroom.parquet",
         results="data/evaluation/results.parquet",

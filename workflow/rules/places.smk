@@ -28,10 +28,6 @@ COMPILERS = ["main", *WHEELS]
 CHOICE_PLACE = r"(sweep/homes/[\w.+=,-]+/)?cse/"
 
 
-# What all programs run that make choices.
-CHOICE_CODE = code("host", "corpus", "pool", "policy", "jit")
-
-
 wildcard_constraints:
     place=r"(generalisation/llvm\d+/|sweep/homes/[\w.+=,-]+/|trial/|sealed/)?",
     wheel=r"llvm\d+",

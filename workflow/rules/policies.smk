@@ -53,6 +53,12 @@ def training(wildcards):
     return Training(wildcards.learner, config, HOME, folder, languages_of(config))
 
 
+def training_code(wildcards):
+    """What a training runs."""
+    one = training(wildcards)
+    return code("scripts/train.py", one.learner, kind_of(one.values))
+
+
 def training_input(wildcards):
     """What a training reads: corpus and baseline, the policy that it goes on from, and others that it is given."""
     one = training(wildcards)
@@ -142,10 +148,9 @@ def evaluation_script(wildcards):
 
 def evaluation_code(wildcards):
     """What that program runs."""
-    if kind_of(evaluation_values(wildcards)) == "choices":
-        return CHOICE_CODE
-    packages = ["host", "corpus", "policy"]
-    return code(*packages, "evaluate")
+    return code(
+        evaluation_script(wildcards), kind=kind_of(evaluation_values(wildcards))
+    )
 
 
 def evaluation_input(wildcards):

@@ -11,7 +11,7 @@ rule programs:
 rule measure_programs:
     input:
         script="scripts/measure_programs.py",
-        code=code("host", "corpus", "policy", "evaluate"),
+        code=code("scripts/measure_programs.py"),
         recipes=sorted(str(path) for path in Path(PROGRAM_RECIPES).glob("*.yaml")),
         sources=sorted(str(path) for path in Path("data/programs").rglob("*.*")),
         policies=expand("data/policies/{policy}/{file}", policy=POLICIES, file=POLICY),

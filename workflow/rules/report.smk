@@ -16,7 +16,7 @@ rule report:
 rule make_report:
     input:
         script="scripts/make_report.py",
-        code=code("host", "compare", "policy", "report", "evaluate"),
+        code=code("scripts/make_report.py"),
         templates=TEMPLATES,
         results="data/evaluation/results.parquet",
         functions="data/evaluation/functions.parquet",

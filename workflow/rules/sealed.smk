@@ -24,7 +24,7 @@ rule sealed_corpus:
 rule look:
     input:
         rules.sealed_corpus.input,
-        code=code("host", "corpus", "policy", "evaluate", "compare", "report"),
+        code=["mlgo/cli/evaluate.py", *code("mlgo/cli/evaluate.py")],
         templates=TEMPLATES,
         projects=expand(
             "data/sealed/corpus/projects/{project}.parquet", project=SEALED_NAMES

@@ -14,7 +14,7 @@ checkpoint ask_trials:
         trial_folders("policies"),
         trial_folders("results"),
         script="scripts/ask_trials.py",
-        code=code("compare"),
+        code=code("scripts/ask_trials.py"),
     output:
         "data/sweep/study/{study}/batch-{batch}.json",
     log:
@@ -36,7 +36,7 @@ checkpoint ask_trials:
 rule report_sweep:
     input:
         script="scripts/report_sweep.py",
-        code=code("compare", "report"),
+        code=code("scripts/report_sweep.py"),
         templates=TEMPLATES,
         policies=point_folders("policies"),
         results=point_folders("results"),

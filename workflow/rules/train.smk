@@ -31,9 +31,7 @@ for name, (folder, learner) in TRAININGS.items():
         input:
             training_input,
             script="scripts/train.py",
-            code=code(
-                "host", "corpus", "policy", "pool/trees", "evaluate", "learn", "jit"
-            ),
+            code=training_code,
         output:
             # A training of a sweep may leave a message instead of a policy: it counts as done, others go on.
             trained(f"data/{folder}", learner)

@@ -9,7 +9,7 @@ wildcard_constraints:
 
 rule try_policy:
     input:
-        code=code("host", "corpus", "policy", "evaluate", "compare", "report"),
+        code=["mlgo/cli/evaluate.py", *code("mlgo/cli/evaluate.py")],
         templates=TEMPLATES,
         project=tried_tables,
     output:
