@@ -263,17 +263,14 @@ def _trace(modules: Sequence[Module], outcomes: Mapping[str, CompileOutcome], hi
 
 
 def _module_trace(module: Module, result: CompileResult, hidden: Sequence[str]) -> pa.Table:
-    header = result.header
-    assert header is not None
-    assert header.advice is not None
-    payloads = np.frombuffer(result.observations, np.uint8).reshape(-1, header.payload_bytes)
+    asked = result.questions()
     features = {
-        spec.name: feature_array(spec, payloads, header.offset(spec.name))
-        for spec in header.features
+        spec.name: feature_array(spec, asked.observations, asked.header.offset(spec.name))
+        for spec in asked.header.features
         if spec.name not in hidden
     }
-    num_steps = len(payloads)
-    answers = pa.array(np.frombuffer(result.answers, header.advice.dtype))
+    num_steps = len(asked.observations)
+    answers = pa.array(asked.answers)
     schema = trace_schema({name: column.type for name, column in features.items()}, answers.type)
     columns = {
         "project": pa.repeat(module.project, num_steps),

@@ -112,12 +112,11 @@ def function_episodes(
 
 def _questions(result: CompileResult, policy: Policy) -> tuple[np.ndarray, np.ndarray]:
     """Inputs float16, and answers as a learner takes them, of all questions."""
-    header = result.header
-    if header is None or header.advice is None:  # nothing was there to decide
+    if result.header is None:  # nothing was there to decide
         return np.zeros((0, 0), np.float16), np.zeros(0, np.uint8)
-    payloads = np.frombuffer(result.observations, np.uint8).reshape(-1, header.payload_bytes)
-    inputs = policy.inputs_for(header)(payloads).astype(np.float16)
-    return inputs, policy.actions.targets(np.frombuffer(result.answers, header.advice.dtype))
+    asked = result.questions()
+    inputs = policy.inputs_for(asked.header)(asked.observations).astype(np.float16)
+    return inputs, policy.actions.targets(asked.answers)
 
 
 @dataclass(frozen=True)
@@ -169,15 +168,15 @@ class InlinedReader:
 
     def __call__(self, module: str, result: CompileResult) -> Inlined:
         """Read a recorded compile."""
-        header, features, actions = result.header, self.normalise.features, Binary()
-        if header is None or header.advice is None:  # nothing was there to decide
+        features, actions = self.normalise.features, Binary()
+        if result.header is None:  # nothing was there to decide
             nothing = np.zeros((0, len(features)), np.float16), np.zeros(0, np.uint8)
             return Inlined.of(module, result.score(self.objective), *nothing, result.credit)
-        answers = actions.targets(np.frombuffer(result.answers, header.advice.dtype))
-        payloads = np.frombuffer(result.observations, np.uint8).reshape(-1, header.payload_bytes)
+        asked = result.questions()
+        answers = actions.targets(asked.answers)
         inputs = np.zeros((len(answers), len(features)), np.float16)
         yes = answers == 1
-        inputs[yes] = actions.seen(actions.reader(header, features)(payloads[yes]), self.normalise)
+        inputs[yes] = actions.seen(actions.reader(asked.header, features)(asked.observations[yes]), self.normalise)
         return Inlined.of(module, result.score(self.objective), inputs, answers, result.credit)
 
 

@@ -117,11 +117,8 @@ class _ModuleSearch:
 
     def ask(self, advisor: OverridingAdvisor) -> tuple[Header, np.ndarray, np.ndarray]:
         """Questions and answers of the best compile."""
-        result = self._known[id(advisor)]
-        assert result.header is not None
-        width = result.header.payload_bytes
-        payloads = np.frombuffer(result.observations, np.uint8).reshape(-1, width)
-        return result.header, payloads, np.frombuffer(result.answers, np.int64)
+        asked = self._known[id(advisor)].questions()
+        return asked.header, asked.observations, asked.answers
 
     def jobs(self) -> list[CompileJob]:
         """The compiles that are wanted."""

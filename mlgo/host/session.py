@@ -62,6 +62,21 @@ class Credit:
 
 
 @dataclass(frozen=True)
+class Questions:
+    """Questions of a compile as arrays.
+
+    Attributes:
+        header: names and types of the features.
+        observations: uint8 [num_recorded, payload_bytes]; all questions, or those after the first known ones.
+        answers: [num_questions], of the advice's dtype.
+    """
+
+    header: Header
+    observations: np.ndarray
+    answers: np.ndarray
+
+
+@dataclass(frozen=True)
 class CompileResult:
     """What one compile gave.
 
@@ -108,6 +123,13 @@ class CompileResult:
         """Questions asked in all contexts."""
         return sum(count for _, count in self.contexts)
 
+    def questions(self) -> Questions:
+        """Decode what was asked and answered; the compile had a channel, and its observations were recorded."""
+        assert self.header is not None
+        assert self.header.advice is not None
+        observations = np.frombuffer(self.observations, np.uint8).reshape(-1, self.header.payload_bytes)
+        return Questions(self.header, observations, np.frombuffer(self.answers, self.header.advice.dtype))
+
     def visits(self) -> list[tuple[str, int]]:
         """Contexts in order with their numbers of questions, those that were resumed at once counted as one."""
         merged: list[tuple[str, int]] = []
@@ -118,14 +140,11 @@ class CompileResult:
 
     def known_path(self) -> KnownPath:
         """What a compile with the same answers will ask; the result must be recorded, from the first question on."""
-        assert self.header is not None
-        assert self.header.advice is not None
-        width, advice_bytes, first = self.header.payload_bytes, self.header.advice.num_bytes, 0
-        contexts = []
+        asked, contexts, first = self.questions(), [], 0
         for name, count in self.visits():
-            rows = [self.observations[i * width : (i + 1) * width] for i in range(first, first + count)]
-            answers = self.answers[first * advice_bytes : (first + count) * advice_bytes]
-            contexts.append(KnownContext(name, tuple(map(zlib.crc32, rows)), answers, is_whole=True))
+            here = slice(first, first + count)
+            checks = tuple(map(zlib.crc32, asked.observations[here]))
+            contexts.append(KnownContext(name, checks, asked.answers[here].tobytes(), is_whole=True))
             first += count
         return KnownPath(tuple(contexts))
 

@@ -200,12 +200,11 @@ def _default_answers(
 
 def _departures(task: Task, policy: Policy, result: CompileResult, default: np.ndarray) -> tuple[list[Departure], int]:
     """The questions that policy and heuristic answer differently, equal ones as one; and their number."""
-    assert result.header is not None
-    answers = np.frombuffer(result.answers, np.int64)
+    asked = result.questions()
+    answers = asked.answers
     differing = np.flatnonzero((answers != 0) != (default != 0))
-    columns, contents, logit = _columns(result), _keys(task, result), policy.logits_for(result.header)
+    columns, contents, logit = _columns(result), _keys(task, result), policy.logits_for(asked.header)
     shown = [name for name in SHOWN_FEATURES if name in columns]
-    width = result.header.payload_bytes
     by_content: dict[bytes, list[int]] = {}
     for question in differing.tolist():
         by_content.setdefault(contents[question], []).append(question)
@@ -215,7 +214,7 @@ def _departures(task: Task, policy: Policy, result: CompileResult, default: np.n
             len(same),
             int(answers[first]),
             int(default[first] != 0),
-            float(logit(result.observations[first * width : (first + 1) * width])),
+            float(logit(asked.observations[first].tobytes())),
             None,
             "",
             {name: int(columns[name][first]) for name in shown},
@@ -232,12 +231,11 @@ def _change(outcome: CompileOutcome, policy_bytes: int, objective: str) -> int |
 
 def _keys(task: Task, result: CompileResult) -> list[bytes]:
     """Key of each question, without the default: the compiles with flips do not ask for it."""
-    assert result.header is not None
-    payloads = np.frombuffer(result.observations, np.uint8).reshape(-1, result.header.payload_bytes)
-    return observation_keys(result.header, payloads, task.default_features)
+    asked = result.questions()
+    return observation_keys(asked.header, asked.observations, task.default_features)
 
 
 def _columns(result: CompileResult) -> dict[str, np.ndarray]:
-    assert result.header is not None
-    values = result.header.scalars(result.observations)
-    return {spec.name: values[:, i] for i, spec in enumerate(result.header.features)}
+    asked = result.questions()
+    values = asked.header.numbers(asked.observations)
+    return {spec.name: values[:, i] for i, spec in enumerate(asked.header.features)}

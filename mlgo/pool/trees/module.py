@@ -234,11 +234,8 @@ def visits_of(result: CompileResult, known: KnownPath | None) -> list[Visit] | N
         None where that cannot be done: a context that is left and visited again, or costs of something that is no
         context or in another order than theirs.
     """
-    header = result.header
-    assert header is not None
-    assert header.advice is not None
-    answers = np.frombuffer(result.answers, header.advice.dtype).astype(np.int64)
-    observations = np.frombuffer(result.observations, np.uint8).reshape(-1, header.payload_bytes)
+    questions = result.questions()
+    answers, observations = questions.answers.astype(np.int64), questions.observations
     if result.spills is None:
         num_known = known.num_questions if known is not None else 0
         return [Visit(WHOLE_MODULE[0], observations, answers, num_known, leaf_of(result))]
