@@ -41,10 +41,6 @@ def assemble(projects: Mapping[str, Sequence[Source]], splits: Mapping[str, list
     A module whose IR equals that of an earlier one (splits in the order train, validation, test, then by name) is
     skipped as a duplicate. Functions are shared when a body occurs in more than one split.
 
-    Args:
-        projects: sources by project.
-        splits: projects of each split.
-
     Returns:
         Rows of ``artifacts.MODULES``, one per source, by split, project and path.
     """

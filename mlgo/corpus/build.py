@@ -43,19 +43,12 @@ class SourceCompiler(Protocol):
 
 @dataclass(frozen=True)
 class BuildLimits:
-    """How much of a project is taken.
+    """How much of a project is taken."""
 
-    Attributes:
-        max_modules: larger projects are sampled down to this many sources.
-        max_failed_share: a larger share of failing sources is an error.
-        seed: root seed of the sampling.
-        num_threads: compiles at a time.
-    """
-
-    max_modules: int
-    max_failed_share: float
-    seed: int
-    num_threads: int
+    max_modules: int  # larger projects are sampled down to this many sources
+    max_failed_share: float  # a larger share of failing sources is an error
+    seed: int  # root seed of the sampling
+    num_threads: int  # compiles at a time
 
 
 def captured_project(project: str, recipe: Recipe, task: str, limits: BuildLimits) -> list[Row]:
@@ -86,13 +79,6 @@ def build_project(
     cache_dir: Path,
 ) -> list[Row]:
     """Compile a project's sources to bitcode.
-
-    Args:
-        project: name in the corpus.
-        recipe: how it is built.
-        compiler: front end.
-        limits: how much of it is taken.
-        cache_dir: folder of downloaded source distributions.
 
     Returns:
         A row of ``artifacts.PROJECT`` per source, failed and left-out ones with their reason, sorted by path.
@@ -246,11 +232,6 @@ def copy_local(recipe: Recipe, folder: Path) -> Path:
 def captured_programs(project: str, captured: Path, rows: Iterable[RowView]) -> list[Row]:
     """Linked files of a captured project, under the name that it has in the corpus.
 
-    Args:
-        project: this name.
-        captured: folder of the captured project.
-        rows: what became of its sources, rows of ``artifacts.PROJECT``.
-
     Returns:
         Rows of ``artifacts.PROGRAMS_OF_PROJECT``. Sources that are no modules, as they were skipped or sampled away,
         are among the foreign inputs.
@@ -265,10 +246,6 @@ def program_of_all(project: str, rows: Iterable[RowView]) -> list[Row]:
 
     Everything is exported and nothing is dropped. ``-Bsymbolic`` makes calls within the file direct, as a release build
     with hidden symbols does; without it each function that is called has a stub of 16 bytes.
-
-    Args:
-        project: name of the project.
-        rows: what became of its sources, rows of ``artifacts.PROJECT``.
 
     Returns:
         One row of ``artifacts.PROGRAMS_OF_PROJECT``, or none if there is no module.

@@ -33,13 +33,6 @@ def project_bodies(
 ) -> pa.Table:
     """Read the functions of a project's modules, or take what an earlier call has kept.
 
-    Args:
-        printer: prints bitcode.
-        modules: of one project.
-        bitcode: file by module key.
-        kept: folder for tables that were made.
-        num_threads: prints at a time.
-
     Returns:
         A row of ``artifacts.BODIES`` for each function of each module, in their order.
 
@@ -131,16 +124,11 @@ _MOST_PAIRS = 1 << 20
 
 @dataclass(frozen=True)
 class SeenBodies:
-    """Bodies of a training set.
+    """Bodies of a training set."""
 
-    Attributes:
-        hashes: exact hashes of all bodies, uint64 [num_bodies], ascending, each once.
-        sketches: of the bodies of projects' own code, uint32 [num_sketches, SKETCH], each once.
-        places: function that each sketch is of, ``project/module: function``; the first with this sketch.
-    """
-
-    hashes: np.ndarray
-    sketches: np.ndarray
+    hashes: np.ndarray  # exact hashes of all bodies, uint64 [num_bodies], ascending, each once
+    sketches: np.ndarray  # of the bodies of projects' own code, uint32 [num_sketches, SKETCH], each once
+    # Function that each sketch is of, `project/module: function`; the first with this sketch.
     places: Sequence[str]
 
     @classmethod
@@ -226,11 +214,7 @@ def seen_table(bodies: pa.Table, kinds: np.ndarray) -> pa.Table:
 
 
 def kinds_by_name(seen: pa.Table) -> dict[str, dict[str, str]]:
-    """Kind of each function, by module key and symbol.
-
-    Args:
-        seen: ``artifacts.SEEN``.
-    """
+    """Kind of each function, by module key and symbol, of a table ``artifacts.SEEN``."""
     found: dict[str, dict[str, str]] = {}
     for row in seen.select(["project", "module", "function", "kind"]).to_pylist():
         found.setdefault(f"{row['project']}/{row['module']}", {})[row["function"]] = row["kind"]
@@ -263,11 +247,7 @@ def each_once(bodies: pa.Table) -> pa.Table:
 
 
 def seen_share(instructions: Mapping[str, int]) -> float:
-    """Share of a project's own code that was seen, exactly or nearly; 0 where it has none.
-
-    Args:
-        instructions: by kind, see `shares`.
-    """
+    """Share of a project's own code that was seen, exactly or nearly; 0 where it has none; of what `shares` gives."""
     seen = instructions[NEAR] + instructions[EXACT]
     own = seen + instructions[UNSEEN]
     return seen / own if own else 0.0

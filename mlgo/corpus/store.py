@@ -23,21 +23,13 @@ VERIFIED_NAME = "verified.parquet"
 
 @dataclass(frozen=True)
 class Module:
-    """One compilation unit.
+    """One compilation unit."""
 
-    Attributes:
-        project: project it belongs to.
-        name: source path within the project.
-        language: ``c`` or ``c++``.
-        split: ``train``, ``validation`` or ``test``.
-        sha256: hash of its bitcode.
-    """
-
-    project: str
-    name: str
-    language: str
-    split: str
-    sha256: str
+    project: str  # project it belongs to
+    name: str  # source path within the project
+    language: str  # `c` or `c++`
+    split: str  # `train`, `validation` or `test`
+    sha256: str  # hash of its bitcode
 
     @property
     def key(self) -> str:
@@ -52,14 +44,7 @@ def load_modules(
     splits: Iterable[str] | None = None,
     languages: Iterable[str] | None = None,
 ) -> list[Module]:
-    """List the corpus's modules, in manifest order.
-
-    Args:
-        corpus_dir: folder with ``modules.parquet``.
-        project: only this project.
-        splits: only these splits.
-        languages: only these languages.
-    """
+    """List the corpus's modules, in manifest order."""
     table = read_table(corpus_dir / "modules.parquet", MODULES).filter(pc.field("skip_reason") == "")
     modules = [
         Module(row["project"], row["module"], row["language"], row["split"], row["bitcode_sha256"])
@@ -73,16 +58,11 @@ def load_modules(
 
 @dataclass(frozen=True)
 class Program:
-    """A linked file of a project.
+    """A linked file of a project."""
 
-    Attributes:
-        row: how it is linked, a row of ``artifacts.PROGRAMS_OF_PROJECT``.
-        split: of its project.
-        modules: what it is linked of, each once; also those that are no modules of the corpus as they are duplicates.
-    """
-
-    row: RowView
-    split: str
+    row: RowView  # how it is linked, a row of `artifacts.PROGRAMS_OF_PROJECT`
+    split: str  # of its project
+    # What it is linked of, each once; also those that are no modules of the corpus as they are duplicates.
     modules: tuple[Module, ...]
 
     @property
@@ -99,13 +79,7 @@ class Program:
 def load_programs(
     corpus_dir: Path, *, project: str | None = None, splits: Iterable[str] | None = None
 ) -> list[Program]:
-    """List the corpus's linked files, in manifest order.
-
-    Args:
-        corpus_dir: folder with ``modules.parquet`` and ``programs.parquet``.
-        project: only this project.
-        splits: only these splits.
-    """
+    """List the corpus's linked files, in manifest order."""
     wanted = None if splits is None else set(splits)
     rows = [
         row
@@ -143,12 +117,7 @@ def _program(row: RowView, split: str, modules: Mapping[str, Module]) -> Program
 
 
 def project_programs(rows: Iterable[RowView], modules: Iterable[Module]) -> list[Program]:
-    """Linked files of one project, of the split of its modules.
-
-    Args:
-        rows: of ``artifacts.PROGRAMS_OF_PROJECT``.
-        modules: of the project, at least one.
-    """
+    """Linked files of one project, of the split of its modules."""
     by_key = {module.key: module for module in modules}
     split = next(iter(by_key.values())).split
     return [_program(row, split, by_key) for row in rows]
@@ -156,10 +125,6 @@ def project_programs(rows: Iterable[RowView], modules: Iterable[Module]) -> list
 
 def unpack_project(path: Path, bitcode_dir: Path) -> tuple[list[Module], dict[str, Path]]:
     """Modules of one project's table, all of them as of split ``test``, and their files; a few are in memory at a time.
-
-    Args:
-        path: table of ``artifacts.PROJECT``.
-        bitcode_dir: for files named by their hash.
 
     Returns:
         Modules in the order of the table, and files by module key.

@@ -69,13 +69,7 @@ def fat_module(module: Path) -> bytes:
 
 
 def back_end_module(imported: bytes, index: Path, source: Path) -> bytes:
-    """A module whose compile is one of ThinLTO's back ends.
-
-    Args:
-        imported: bitcode after the import.
-        index: what it imports.
-        source: the module before, for its options.
-    """
+    """A module whose compile is one of ThinLTO's back ends, with the options of the ``source`` before the import."""
     own = generation_of(source)
     return with_options(imported, own.options, index.read_bytes(), own.profile)
 
@@ -85,20 +79,9 @@ def thin_link(
 ) -> dict[str, tuple[Path, Path]]:
     """Decide what each module of a linked file imports.
 
-    Args:
-        linker: what `toolchain.find_linker` gives.
-        file: what to link.
-        objects: fat object by name of the module.
-        folder: for all files; an empty one.
-        timeout_s: deadline.
-
     Returns:
         Bitcode after the import and its index, by name of the module, in the order of linking; members of archives that
         nothing needs are missing.
-
-    Raises:
-        LinkError: the linker refuses.
-        CompileTimeout: it took too long.
     """
     # The index holds the names of objects as the link has them. With numbers it is the same in every folder.
     paths = {name: Path(f"{number}.o") for number, name in enumerate(file.modules)}
@@ -131,14 +114,7 @@ def _modules_of(file: LinkedFile, sources: Sources, objects: Mapping[str, Path],
 def in_form(
     form: Form, rows: Sequence[Row], programs: Sequence[Row], tools: Tools
 ) -> tuple[Sequence[Row], Sequence[Row]]:
-    """A project's modules and linked files in another form.
-
-    Args:
-        form: see ``config.CorpusConfig.form``.
-        rows: of ``artifacts.PROJECT``; their modules are sources.
-        programs: rows of ``artifacts.PROGRAMS_OF_PROJECT``.
-        tools: what merges and imports.
-    """
+    """A project's sources and linked files, ``artifacts.PROJECT`` and ``PROGRAMS_OF_PROJECT``, in another form."""
     if form == "objects":
         return rows, programs
     make = whole_programs if form == "whole" else imported_modules

@@ -35,19 +35,12 @@ from mlgo.objects.elf import global_symbols, read_sections, section_name, text_s
 
 @dataclass(frozen=True)
 class Tools:
-    """What puts modules together.
+    """What puts modules together."""
 
-    Attributes:
-        front_end: compiles, and reads what came out.
-        linker: what `toolchain.find_linker` gives.
-        max_instructions: of a merged module, before optimization.
-        num_threads: compiles and links at a time.
-    """
-
-    front_end: FrontEnd
-    linker: Path
-    max_instructions: int
-    num_threads: int
+    front_end: FrontEnd  # compiles, and reads what came out
+    linker: Path  # what `toolchain.find_linker` gives
+    max_instructions: int  # of a merged module, before optimization
+    num_threads: int  # compiles and links at a time
 
     @property
     def timeout_s(self) -> float:
@@ -136,11 +129,7 @@ def merge(linker: Path, file: LinkedFile, paths: Mapping[str, Path], output: Pat
 
 
 def take_merged(linked: Path, output: Path) -> None:
-    """Move the module that a link with `MERGING` has written beside its output.
-
-    Raises:
-        LinkError: it has written none.
-    """
+    """Move the module that a link with `MERGING` has written beside its output."""
     try:
         linked.with_name(f"{linked.name}.0.2.internalize.bc").replace(output)
     except FileNotFoundError:
@@ -163,16 +152,6 @@ def full_lto_asks(linker: Path, modules: Sequence[Path], folder: Path, timeout_s
     """Whether the linker asks over the interactive channel while it optimizes a whole program.
 
     It is told of a channel that is not there. Only an advisor that wants to ask finds out.
-
-    Args:
-        linker: what `toolchain.find_linker` gives.
-        modules: bitcode before optimization.
-        folder: for the linked file.
-        timeout_s: deadline.
-
-    Raises:
-        LinkError: without any channel it does not link either.
-        CompileTimeout: it took too long.
     """
     arguments = ["-shared", *map(str, modules)]
     link_to(folder / "linked", linker, arguments, timeout_s)
@@ -238,11 +217,6 @@ _RUNS_AT_START = (b".init_array", b".ctors", b".preinit_array")
 
 def whole_programs(rows: Sequence[Row], programs: Sequence[Row], tools: Tools) -> tuple[list[Row], list[Row]]:
     """Merge the modules of each linked file.
-
-    Args:
-        rows: of ``artifacts.PROJECT``.
-        programs: rows of ``artifacts.PROGRAMS_OF_PROJECT``.
-        tools: what merges, and how much at most.
 
     Returns:
         Both tables with the merged modules. A module has the name of its linked file; groups are counted after ``#``.
@@ -322,29 +296,17 @@ def _merged_row(name: str, members: Sequence[str], sources: Sources, tools: Tool
 
 @dataclass(frozen=True)
 class RunCheck:
-    """How the program of a project is run.
+    """How the program of a project is run."""
 
-    Attributes:
-        runner: links, runs, counts.
-        stdout: what the program must print.
-        max_growth: text that a compile of it may have, as a multiple of the text under the heuristic.
-    """
-
-    runner: ProgramRunner
-    stdout: bytes
-    max_growth: float
+    runner: ProgramRunner  # links, runs, counts
+    stdout: bytes  # what the program must print
+    max_growth: float  # text that a compile of it may have, as a multiple of the text under the heuristic
 
 
 def runnable_program(
     rows: Sequence[Row], programs: Sequence[Row], tools: Tools, running: RunCheck
 ) -> tuple[list[Row], list[Row]]:
     """Merge the sources of a project to one module that is a program, and see that it runs under the heuristic.
-
-    Args:
-        rows: of ``artifacts.PROJECT``; one of them defines ``main``.
-        programs: the one linked file of all of them, a row of ``artifacts.PROGRAMS_OF_PROJECT``.
-        tools: what merges; a program is one module, however large.
-        running: how it is run.
 
     Returns:
         Both tables. The module's file holds what it prints and its bound, see mlgo/host/module_file.py.

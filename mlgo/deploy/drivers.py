@@ -51,17 +51,11 @@ _LOCK_TIMEOUT_S = 600.0
 
 @dataclass(frozen=True)
 class DriverChoice:
-    """Which driver the user means.
+    """Which driver the user means."""
 
-    Attributes:
-        policy: folder of the policy.
-        is_default: whether the user has named none.
-        place: the driver.
-    """
-
-    policy: Path
-    is_default: bool
-    place: Path
+    policy: Path  # folder of the policy
+    is_default: bool  # whether the user has named none
+    place: Path  # the driver
 
     @classmethod
     def of(cls, named: str, compiler: str = "") -> "DriverChoice":
@@ -117,18 +111,7 @@ def _installed() -> ModuleType | None:
 
 
 def make_driver(choice: DriverChoice, toolchain: Toolchain) -> Path:
-    """Make the driver of a policy and a compiler, unless another process is making it: then wait for that one.
-
-    Args:
-        choice: what the user has named.
-        toolchain: the compiler it names.
-
-    Returns:
-        The program.
-
-    Raises:
-        CompileError: the driver does not compile, or not in time.
-    """
+    """Make the driver of a policy and a compiler, unless another process is making it: then wait for that one."""
     place, began = choice.place, time.time_ns()
     with _locked(place.parent):
         if not place.exists() or place.stat().st_mtime_ns < began:

@@ -44,12 +44,7 @@ def check_importable(saved_model: Path) -> None:
 
 
 def convert_apart(saved_model: Path, task: str) -> Converted:
-    """Run `convert` in a process of its own.
-
-    Args:
-        saved_model: folder of the model.
-        task: name of the problem; empty to deduce it.
-    """
+    """Run `convert` in a process of its own."""
     with scratch_directory() as folder:
         command = [sys.executable, "-P", "-m", "mlgo.deploy.convert_model", str(saved_model), task, str(folder)]
         run = run_bounded(command, TIMEOUT_S)

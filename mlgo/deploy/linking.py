@@ -46,17 +46,11 @@ class NothingToMerge(LinkError):
 
 @dataclass(frozen=True)
 class LinkCommand:
-    """What the user wants linked.
+    """What the user wants linked."""
 
-    Attributes:
-        inputs: files in their order.
-        options: all else, without the output.
-        output: the file to make.
-    """
-
-    inputs: tuple[Path, ...]
-    options: tuple[str, ...]
-    output: Path
+    inputs: tuple[Path, ...]  # files in their order
+    options: tuple[str, ...]  # all else, without the output
+    output: Path  # the file to make
 
     @classmethod
     def read(cls, arguments: Sequence[str]) -> "LinkCommand":
@@ -112,17 +106,11 @@ class LinkCommand:
 
 @dataclass(frozen=True)
 class LinkResult:
-    """A finished link.
+    """A finished link."""
 
-    Attributes:
-        questions: how often the policy was asked.
-        advised: bytes of text, read-only data and unwind tables under advice.
-        plain: the same without advice; None if that was not linked.
-    """
-
-    questions: int
-    advised: int
-    plain: int | None
+    questions: int  # how often the policy was asked
+    advised: int  # bytes of text, read-only data and unwind tables under advice
+    plain: int | None  # the same without advice; None if that was not linked
 
     @property
     def is_advised(self) -> bool:
@@ -132,19 +120,12 @@ class LinkResult:
 
 @dataclass(frozen=True)
 class Advice:
-    """Who decides, and how.
+    """Who decides, and how."""
 
-    Attributes:
-        task: which decisions.
-        policy: takes them.
-        settings: level of the compile, deadline of each step.
-        driver: command of the policy's driver; asks for lld.
-    """
-
-    task: Task
-    policy: Policy
-    settings: CompileConfig
-    driver: tuple[str, ...]
+    task: Task  # which decisions
+    policy: Policy  # takes them
+    settings: CompileConfig  # level of the compile, deadline of each step
+    driver: tuple[str, ...]  # command of the policy's driver; asks for lld
 
 
 def link_whole(

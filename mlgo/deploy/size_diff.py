@@ -37,15 +37,10 @@ class ComparisonError(MlgoError):
 
 @dataclass(frozen=True)
 class Limit:
-    """Growth that is allowed.
+    """Growth that is allowed."""
 
-    Attributes:
-        amount: in bytes, or in percent of the size before.
-        in_percent: which of both.
-    """
-
-    amount: Fraction
-    in_percent: bool
+    amount: Fraction  # in bytes, or in percent of the size before
+    in_percent: bool  # which of both
 
     @classmethod
     def of(cls, text: str) -> "Limit":
@@ -68,17 +63,11 @@ class Limit:
 
 @dataclass(frozen=True)
 class SizeChange:
-    """What became of a file or symbol.
+    """What became of a file or symbol."""
 
-    Attributes:
-        name: relative path, or name of the symbol.
-        before: bytes by kind; None where the first build does not have it.
-        after: the same of the second build.
-    """
-
-    name: str
-    before: Mapping[str, int] | None
-    after: Mapping[str, int] | None
+    name: str  # relative path, or name of the symbol
+    before: Mapping[str, int] | None  # bytes by kind; None where the first build does not have it
+    after: Mapping[str, int] | None  # the same of the second build
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -94,23 +83,15 @@ class SizeChange:
 
 @dataclass(frozen=True)
 class SizeDiff:
-    """Two builds compared.
+    """Two builds compared."""
 
-    Attributes:
-        sections: bytes before and after by measure: `KINDS` and ``total``.
-        files: all files of both builds; those that changed most come first.
-        symbols: symbols whose size changed, likewise; among them `symbols.REST`, what belongs to none.
-        stripped: files that were compared without their symbols.
-        forms: number of files by form, each path once.
-        unread: members of archives that are not ELF, such as bitcode, and count nothing.
-    """
-
-    sections: Mapping[str, tuple[int, int]]
-    files: Sequence[SizeChange]
+    sections: Mapping[str, tuple[int, int]]  # bytes before and after by measure: `KINDS` and `total`
+    files: Sequence[SizeChange]  # all files of both builds; those that changed most come first
+    # Symbols whose size changed, likewise; among them `symbols.REST`, what belongs to none.
     symbols: Sequence[SizeChange]
-    stripped: Sequence[str]
-    forms: Mapping[Form, int]
-    unread: int
+    stripped: Sequence[str]  # files that were compared without their symbols
+    forms: Mapping[Form, int]  # number of files by form, each path once
+    unread: int  # members of archives that are not ELF, such as bitcode, and count nothing
 
 
 @dataclass(frozen=True)

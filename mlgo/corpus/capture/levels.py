@@ -82,12 +82,6 @@ def mark_anew(front_end: FrontEnd, ir: bytes, level: str, bitcode: Path) -> None
 def module_at_level(front_end: FrontEnd, module: Path, level: str, output: Path) -> None:
     """Write a module's file as another level wants it; how its code is generated stays the same.
 
-    Args:
-        front_end: reads the module.
-        module: bitcode before optimization, with or without options around it.
-        level: for example ``-Os``.
-        output: file to write, in a folder for nothing else.
-
     Raises:
         CompileError: the module cannot be read.
     """

@@ -78,11 +78,7 @@ def write_llvm_corpus(
     modules: Iterable[tuple[str, bytes, tuple[str, ...] | None, bytes | None]],
     override: tuple[str, ...] | None = None,
 ) -> int:
-    """Write a corpus; the description comes last, so a folder without one is not whole.
-
-    Returns:
-        Number of modules.
-    """
+    """Write a corpus; the description comes last, so a folder without one is not whole."""
     names, with_index = [], 0
     for name, bitcode, command, index in modules:
         if (command is None) != (override is not None):
@@ -138,17 +134,11 @@ _OF_THIS_MACHINE = ("-fdebug-compilation-dir=", "-fcoverage-compilation-dir=")
 
 @dataclass(frozen=True)
 class Exporter:
-    """Writes corpora for other tools.
+    """Writes corpora for other tools."""
 
-    Attributes:
-        toolchain: compiler that the commands are for.
-        optimization: level of the compiles.
-        timeout_s: deadline of a question to the compiler.
-    """
-
-    toolchain: Toolchain
-    optimization: str
-    timeout_s: float
+    toolchain: Toolchain  # compiler that the commands are for
+    optimization: str  # level of the compiles
+    timeout_s: float  # deadline of a question to the compiler
 
     def write(
         self, folder: Path, modules: Iterable[tuple[str, bytes]], done: Callable[[], object] = lambda: None
@@ -187,11 +177,7 @@ class Exporter:
             done()
 
     def command(self, options: tuple[str, ...]) -> tuple[str, ...]:
-        """Arguments of ``-cc1`` that compile a module with some options of code generation.
-
-        Raises:
-            CompileTimeout: it did not end.
-        """
+        """Arguments of ``-cc1`` that compile a module with some options of code generation."""
         files = ("-x", "ir", "-c", os.devnull, "-o", "module.o", "-###")
         question = [*self.toolchain.back_end, self.optimization, *options, *files]
         words = front_end_words(driver_plan(question, self.timeout_s))

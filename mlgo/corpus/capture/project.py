@@ -52,22 +52,14 @@ EDITED = "level"
 
 @dataclass(frozen=True)
 class Extraction:
-    """How units become modules.
+    """How units become modules."""
 
-    Attributes:
-        project: name in the corpus.
-        licence: SPDX identifier, or empty.
-        front_end: compiles sources.
-        folder: for files while they are in use.
-        num_threads: compiles at a time.
-        hidden: folders whose names must not get into modules, where they are by chance; the longest first.
-    """
-
-    project: str
-    licence: str
-    front_end: FrontEnd
-    folder: Path
-    num_threads: int
+    project: str  # name in the corpus
+    licence: str  # SPDX identifier, or empty
+    front_end: FrontEnd  # compiles sources
+    folder: Path  # for files while they are in use
+    num_threads: int  # compiles at a time
+    # Folders whose names must not get into modules, where they are by chance; the longest first.
     hidden: tuple[Path, ...] = ()
 
 
@@ -195,21 +187,13 @@ _ROWS_OF_A_GROUP, _BYTES_OF_A_GROUP = 128, 8 << 20
 
 @dataclass(frozen=True)
 class Captured:
-    """What became of a build.
+    """What became of a build."""
 
-    Attributes:
-        modules: sources that became modules.
-        skipped: the others, with reasons, by name.
-        programs: linked files.
-        left_out: linked files that are not among them, with reasons, by name.
-        edited: number of modules that had another level, by level.
-    """
-
-    modules: int
-    skipped: dict[str, str]
-    programs: int
-    left_out: dict[str, str]
-    edited: dict[str, int]
+    modules: int  # sources that became modules
+    skipped: dict[str, str]  # the others, with reasons, by name
+    programs: int  # linked files
+    left_out: dict[str, str]  # linked files that are not among them, with reasons, by name
+    edited: dict[str, int]  # number of modules that had another level, by level
 
 
 def write_project(

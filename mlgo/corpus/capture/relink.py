@@ -17,31 +17,18 @@ class Relink:
     """Archives and links of a build, with other objects in the place of its own.
 
     Objects that nobody gives are those of the build, as far as they are still there. Nothing of the build changes.
-
-    Attributes:
-        objects: other objects, by name of the unit.
-        folder: for the files.
-        cache_dir: folder for zig's caches.
-        timeout_s: deadline of each link.
     """
 
-    objects: Mapping[str, Path]
-    folder: Path
-    cache_dir: Path
-    timeout_s: float
+    objects: Mapping[str, Path]  # other objects, by name of the unit
+    folder: Path  # for the files
+    cache_dir: Path  # folder for zig's caches
+    timeout_s: float  # deadline of each link
     _made: dict[Path, Path] = field(default_factory=dict)  # by path in the build
     _archives: set[Path] = field(default_factory=set)
     _members: dict[Path, list[Path]] = field(default_factory=dict)
 
     def run(self, calls: Iterable[ToolInvocation], build: Build) -> dict[str, Path]:
         """Link the programs of a build.
-
-        Args:
-            calls: that were recorded, in the order of time. The tools that they name run again.
-            build: what was read of them.
-
-        Returns:
-            File by name of the program.
 
         Raises:
             LinkError: a tool of the build refuses.

@@ -27,21 +27,13 @@ _DATE = "date-time"
 
 @dataclass(frozen=True)
 class Recompiler:
-    """Compiles sources as their builds did.
+    """Compiles sources as their builds did."""
 
-    Attributes:
-        toolchain: the configured clang.
-        timeout_s: deadline of each step.
-        cache_dir: folder for zig's caches.
-        folder: for files while they are in use.
-        num_threads: compiles at a time.
-    """
-
-    toolchain: Toolchain
-    timeout_s: float
-    cache_dir: Path
-    folder: Path
-    num_threads: int
+    toolchain: Toolchain  # the configured clang
+    timeout_s: float  # deadline of each step
+    cache_dir: Path  # folder for zig's caches
+    folder: Path  # for files while they are in use
+    num_threads: int  # compiles at a time
 
     def verify(self, rows: Sequence[RowView], done: Callable[[], object] = lambda: None) -> Iterator[Row]:
         """Rows of ``artifacts.VERIFIED`` for rows of ``artifacts.OBJECTS_OF_BUILD``, in their order."""
@@ -76,9 +68,6 @@ class Recompiler:
 
         ``zig cc`` merges equal constants of an object, unless it also writes a dependency file. Its call of clang does
         not show that, so there are both objects then.
-
-        Raises:
-            CompileError: it does not compile, or not in time.
         """
         stem = hashlib.sha256(row["module"].encode("utf-8", "surrogateescape")).hexdigest()
         bitcode, result = self.folder / f"{stem}.bc", self.folder / f"{stem}.o"

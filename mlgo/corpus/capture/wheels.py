@@ -44,36 +44,19 @@ _ONLY_ENTRY = "{ global: PyInit_*; local: *; };\n"
 
 @dataclass(frozen=True)
 class WheelBuild:
-    """How a wheel is built.
+    """How a wheel is built."""
 
-    Attributes:
-        target: triple that the compilers are told.
-        cache_dir: folder for zig's caches of what all builds share, such as its C++ library.
-        timeout_s: deadline of the build.
-        num_threads: compiles at a time, where the project's build can do several.
-        requirements: pins of what builds it, such as ``cython==3.1.4``.
-        environment: further variables.
-        settings: further settings for the project's build system.
-    """
-
-    target: str
-    cache_dir: Path
-    timeout_s: float = 1800.0
-    num_threads: int = 1
-    requirements: Sequence[str] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-    settings: Mapping[str, str] = field(default_factory=dict)
+    target: str  # triple that the compilers are told
+    cache_dir: Path  # folder for zig's caches of what all builds share, such as its C++ library
+    timeout_s: float = 1800.0  # deadline of the build
+    num_threads: int = 1  # compiles at a time, where the project's build can do several
+    requirements: Sequence[str] = ()  # pins of what builds it, such as `cython==3.1.4`
+    environment: Mapping[str, str] = field(default_factory=dict)  # further variables
+    settings: Mapping[str, str] = field(default_factory=dict)  # further settings for the project's build system
 
 
 def wheel_project(sdist: Path, folder: Path, how: WheelBuild, extraction: Extraction) -> Captured:
-    """Make a captured project of a source distribution.
-
-    Args:
-        sdist: the archive.
-        folder: of the project. The build works in it, too.
-        how: to build it.
-        extraction: how its sources become modules.
-    """
+    """Make a captured project of a source distribution."""
     for name in ("source", "unpacked", RECORDS, "tmp", "wheel", "parts"):  # of an earlier build
         shutil.rmtree(folder / name, ignore_errors=True)
     # Without its version: pip would keep the wheel of a folder with one, and build nothing the next time.

@@ -28,14 +28,10 @@ Ask = Callable[[Mapping[str, np.ndarray]], np.ndarray]
 
 
 class Form(Protocol):
-    """A form in which policies are exported.
+    """A form in which policies are exported."""
 
-    Attributes:
-        name: of its folder, and of its entry in ``parity.json``.
-        max_questions: recorded questions that are worth asking it, by the time that one takes; None for all.
-    """
-
-    name: ClassVar[str]
+    name: ClassVar[str]  # of its folder, and of its entry in `parity.json`
+    # Recorded questions that are worth asking it, by the time that one takes; None for all.
     max_questions: ClassVar[int | None]
 
     def write(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
@@ -49,11 +45,7 @@ class Form(Protocol):
         ...
 
     def opened(self, folder: Path, policy: Policy) -> AbstractContextManager[Ask]:
-        """What `write` has written, ready to be asked one question at a time as a compiler does.
-
-        Raises:
-            CompileError: they cannot be compiled or run.
-        """
+        """What `write` has written, ready to be asked one question at a time as a compiler does."""
         ...
 
 

@@ -53,9 +53,6 @@ def check_form(
         policy: what was exported.
         trace: questions, see `questions.draw_questions`.
         tell: called with the number of questions that have been asked since the last call.
-
-    Raises:
-        CompileError: the model cannot be compiled or run.
     """
     logits, decisions = [], []
     with form.opened(folder, policy) as ask:
@@ -97,9 +94,6 @@ def check_cpp(folder: Path, policy: Policy, rows: pa.Table, selector: Sequence[i
         policy: what it must decide as.
         rows: recorded questions.
         selector: of this policy, see `cpp.selector`; none for a class of one policy.
-
-    Raises:
-        CompileError: the class does not compile or run.
     """
     asked = recorded_questions(rows, policy)
     words = {"model_selector": np.tile(np.array(selector, np.uint64), (rows.num_rows, 1))} if selector else {}

@@ -53,14 +53,7 @@ class TosaProgram:
     result: str  # name of the value that is returned
 
     def run(self, question: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Answer one question.
-
-        Args:
-            question: by feature, [1] or [1, num_columns].
-
-        Returns:
-            The decision, int64 or float32 [1].
-        """
+        """Answer one question."""
         values = dict(self.constants)
         for number, (feature, kind) in enumerate(self.arguments.items()):
             if feature not in question:

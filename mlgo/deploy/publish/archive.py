@@ -52,11 +52,7 @@ def write_new(path: Path, data: bytes, replace: bool = False) -> None:
 
 
 def check_archive(path: Path) -> dict[str, int]:
-    """Compare an archive's files with their cards.
-
-    Returns:
-        Number of files by policy.
-    """
+    """Compare an archive's files with their cards."""
     releases: dict[str, dict[str, bytes]] = {}
     for name, data in read_archive(path).items():
         policy, _, file = name.partition("/")
@@ -191,14 +187,7 @@ def python_version(version: str) -> str:
 
 
 def wheel(version: str, names: Sequence[str], files: Mapping[str, bytes], licence: str) -> bytes:
-    """The wheel.
-
-    Args:
-        version: semantic version of the package.
-        names: of the policies, the default one first.
-        files: content by path, which begins with a policy's name.
-        licence: text.
-    """
+    """The wheel."""
     found = python_version(version)
     info = f"{_MODULE}-{found}.dist-info"
     content = {

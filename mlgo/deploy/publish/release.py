@@ -33,21 +33,13 @@ _VERSION = re.compile(  # the grammar of semver.org 2.0.0
 
 @dataclass(frozen=True)
 class Release:
-    """A policy with its forms.
+    """A policy with its forms."""
 
-    Attributes:
-        policy: as it was read.
-        name: of the policy.
-        parity: what was checked of each form, by name.
-        files: content by path, without card and page.
-        card: what was written down of these files; None where there is no card.
-    """
-
-    policy: Policy
-    name: PolicyName
-    parity: Mapping[str, Json]
-    files: Mapping[str, bytes]
-    card: Json | None
+    policy: Policy  # as it was read
+    name: PolicyName  # of the policy
+    parity: Mapping[str, Json]  # what was checked of each form, by name
+    files: Mapping[str, bytes]  # content by path, without card and page
+    card: Json | None  # what was written down of these files; None where there is no card
 
 
 def read_release(policy: Path, exported: Path, forms: Sequence[str] | None = None) -> Release:
