@@ -1,1 +1,1 @@
-"""What is compiled: recipes, source distributions, bitcode, and the manifest with its splits."""
+"""Corpora: recipes, source distributions, captured builds, bitcode, and the manifest with its splits."""

@@ -20,19 +20,19 @@ _DUPLICATE = "duplicate:"
 
 
 def read_sources(path: Path) -> list[Source]:
-    """What a project's table tells of its sources; bitcode is read a row group at a time, and not kept."""
+    """Read a project's sources without their bitcode, of which a row group is in memory at a time."""
     return [without_bitcode(row) for row in table_rows(path, PROJECT, PROJECT.names)]
 
 
 def without_bitcode(row: RowView) -> Source:
     """A row of ``artifacts.PROJECT`` with ``bitcode_sha256`` and ``bitcode_bytes`` instead of the bitcode itself."""
     bitcode = row["bitcode"]
-    told = {"bitcode_sha256": "", "bitcode_bytes": 0}
+    content = {"bitcode_sha256": "", "bitcode_bytes": 0}
     if bitcode is not None:
-        told = {"bitcode_sha256": hashlib.sha256(bitcode).hexdigest(), "bitcode_bytes": len(bitcode)}
+        content = {"bitcode_sha256": hashlib.sha256(bitcode).hexdigest(), "bitcode_bytes": len(bitcode)}
     hashes, sizes = np.array(row["function_hashes"], np.uint64), np.array(row["function_sizes"], np.int32)
-    kept = {name: value for name, value in row.items() if name != "bitcode"}
-    return kept | told | {"function_hashes": hashes, "function_sizes": sizes}
+    rest = {name: value for name, value in row.items() if name != "bitcode"}
+    return rest | content | {"function_hashes": hashes, "function_sizes": sizes}
 
 
 def assemble(projects: Mapping[str, Sequence[Source]], splits: Mapping[str, list[str]]) -> list[Row]:
@@ -88,9 +88,11 @@ def assemble_programs(
 
 
 def _duplicates(project: Sequence[Source], names: set[str]) -> dict[str, dict[str, str]]:
-    """What ``artifacts.PROGRAMS_OF_CORPUS`` tells of some sources of a project, by name."""
-    told = ("module", "language", "bitcode_sha256")
-    return {source["module"]: {name: source[name] for name in told} for source in project if source["module"] in names}
+    """Column ``duplicates`` of ``artifacts.PROGRAMS_OF_CORPUS``, by name of the source."""
+    columns = ("module", "language", "bitcode_sha256")
+    return {
+        source["module"]: {name: source[name] for name in columns} for source in project if source["module"] in names
+    }
 
 
 def shared_bodies(projects: Mapping[str, Sequence[Source]], manifest: list[Row]) -> dict[str, dict[str, int]]:

@@ -27,7 +27,7 @@ from mlgo.errors import CompileError, CorpusError
 
 
 class SourceCompiler(Protocol):
-    """What building a corpus needs of a compiler."""
+    """Interface of compilers that build a corpus."""
 
     def compile_to_bitcode(
         self, root: Path, language: str, arguments: Sequence[str], source: str, output: Path
@@ -43,7 +43,7 @@ class SourceCompiler(Protocol):
 
 @dataclass(frozen=True)
 class BuildLimits:
-    """How much of a project is taken."""
+    """Limits of a project's size and failures."""
 
     max_modules: int  # larger projects are sampled down to this many sources
     max_failed_share: float  # a larger share of failing sources is an error
@@ -242,7 +242,7 @@ def captured_programs(project: str, captured: Path, rows: Iterable[RowView]) -> 
 
 
 def program_of_all(project: str, rows: Iterable[RowView]) -> list[Row]:
-    """One shared object of all modules, for a project whose recipe lists sources and tells of no link.
+    """One shared object of all modules, for a project whose recipe lists sources and no link.
 
     Everything is exported and nothing is dropped. ``-Bsymbolic`` makes calls within the file direct, as a release build
     with hidden symbols does; without it each function that is called has a stub of 16 bytes.

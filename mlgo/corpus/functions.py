@@ -91,8 +91,8 @@ class Reader:
         registers = [seen.setdefault(one, len(seen)) for one in _REGISTER.findall(body)]
         folded = _REGISTER.sub(b"%", body).split(b"\n")
         lines = np.frombuffer(b"".join([self._lines.get(line) or self._line(line) for line in folded if line]), _LINE)
-        told = lines["exact"].tobytes() + np.array(registers, np.uint32).tobytes()
-        return Function(name, hash64(told), int(lines["instructions"].sum()), lines["word"].astype(np.uint64))
+        content = lines["exact"].tobytes() + np.array(registers, np.uint32).tobytes()
+        return Function(name, hash64(content), int(lines["instructions"].sum()), lines["word"].astype(np.uint64))
 
     def _line(self, line: bytes) -> bytes:
         """A `_LINE`: hashes with names and constants, and without; and whether an instruction begins there."""
@@ -100,8 +100,8 @@ class Reader:
         exact = _TYPE_NUMBER.sub(rb"\1", _NUMBERED_GLOBAL.sub(rb"\1", _PRIVATE.sub(rb"@\1", plain)))
         word = _CONSTANT.sub(b"#", _TEXT.sub(b"S", _NAME.sub(b"N", plain)))
         hashes = b"".join(hash64(one).to_bytes(8, "little") for one in (exact, word))
-        self._lines[line] = told = hashes + bytes([bool(_INSTRUCTION.match(line))])
-        return told
+        self._lines[line] = hashed = hashes + bytes([bool(_INSTRUCTION.match(line))])
+        return hashed
 
 
 def hash_functions(ir: bytes) -> FunctionBodies:

@@ -1,4 +1,4 @@
-"""How a project's sources become modules, as data: one ``config/corpora/<project>.yaml`` each."""
+"""Recipes: the build of a project as data, one ``config/corpora/<project>.yaml`` each."""
 
 import re
 import shutil
@@ -51,7 +51,7 @@ class GeneratedFile(_RecipePart):
     template: RelativePath | None = None
     """A template of the project with @NAME@, ${NAME}, #cmakedefine and #cmakedefine01."""
     values: dict[str, str | int | bool | None] = {}
-    """What the template's names stand for."""
+    """Values of the template's names."""
     copy_of: RelativePath | None = Field(None, alias="copy")
     """A file of the project to copy."""
 
@@ -83,7 +83,7 @@ class SourceGroup(_RecipePart):
 
 
 class Wheel(_RecipePart):
-    """How a source distribution is built as a wheel."""
+    """Build of a source distribution as a wheel."""
 
     requirements: list[str] = []
     """Pins of what builds it, such as ``cython==3.1.4``: another version may generate other sources."""
@@ -120,7 +120,7 @@ class Recipe(_RecipePart):
 
     @property
     def expected(self) -> bytes:
-        """What the program prints that the sources make."""
+        """Expected output of the program that the sources make."""
         path = Path(self.driver).with_suffix(".txt") if self.driver else Path(self.path or "") / EXPECTED
         try:
             return path.read_bytes()

@@ -1,4 +1,4 @@
-"""Which function bodies were seen in training: exactly, or nearly; and which are of libraries that all projects use.
+"""Function bodies that were seen in training, exactly or nearly, and those of libraries that all projects use.
 
 The bodies of projects are a table: name, exact hash and sketch of each.
 """
@@ -100,7 +100,7 @@ def sketch_array(bodies: pa.Table) -> tuple[np.ndarray, np.ndarray]:
 
 
 UNSEEN, NEAR, EXACT = "unseen", "near", "exact"
-"""What became of a body of a project's own code."""
+"""Kinds of bodies of a project's own code."""
 
 KINDS = (UNSEEN, NEAR, EXACT, STANDARD, BINDINGS)
 """Kinds of bodies."""

@@ -1,7 +1,7 @@
 """ThinLTO: modules as they are after each has imported what it calls in others.
 
 ThinLTO compiles twice. The pre-link compile inlines within a source. With ``-ffat-lto-objects`` it writes an object
-whose code is that of an ordinary compile, byte for byte, beside the bitcode for the link. So its decisions are those on
+whose code is that of an ordinary compile, byte for byte, and the bitcode for the link. So its decisions are those on
 the module of form ``objects``. Then the thin link says what each module imports, and the back ends compile the modules
 anew, each with its own index.
 """
@@ -15,7 +15,7 @@ from mlgo.base.artifacts import Row
 from mlgo.base.config import Form
 from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.build import columns_of, columns_without
-from mlgo.corpus.whole_program import Sources, Tools, remade, sources_of, whole_programs
+from mlgo.corpus.whole_program import Sources, Tools, remake_programs, sources_of, whole_programs
 from mlgo.errors import CompileError, ConfigError
 from mlgo.host.linked import LinkedFile, link_inputs, link_options
 from mlgo.host.linker import link_to
@@ -39,7 +39,7 @@ def imported_modules(rows: Sequence[Row], programs: Sequence[Row], tools: Tools)
         raise ConfigError(f"corpus.form: thin holds modules before optimization; task {task.name} needs them after it")
     with sources_of(rows) as sources, ThreadPoolExecutor(tools.num_threads) as pool:
         objects = _pre_linked(sources, tools, pool)
-        return remade(rows, programs, tools, lambda file: _modules_of(file, sources, objects, tools))
+        return remake_programs(rows, programs, tools, lambda file: _modules_of(file, sources, objects, tools))
 
 
 def _pre_linked(sources: Sources, tools: Tools, pool: ThreadPoolExecutor) -> dict[str, Path]:
@@ -53,7 +53,7 @@ def _pre_linked(sources: Sources, tools: Tools, pool: ThreadPoolExecutor) -> dic
         output = path.with_suffix(".o")
         try:
             compile_plain(front_end.toolchain, fat, front_end.settings, object_path=output)
-        except CompileError:  # the link tells that it is missing
+        except CompileError:  # the link reports that it is missing
             pass
         finally:
             fat.unlink()

@@ -35,7 +35,7 @@ from mlgo.objects.elf import global_symbols, read_sections, section_name, text_s
 
 @dataclass(frozen=True)
 class Tools:
-    """What puts modules together."""
+    """Compiler, linker and limits of merges and imports."""
 
     front_end: FrontEnd  # compiles, and reads what came out
     linker: Path  # what `toolchain.find_linker` gives
@@ -77,7 +77,7 @@ Made = tuple[Row, list[Row]]
 """A linked file, row of ``artifacts.PROGRAMS_OF_PROJECT``, with its modules."""
 
 
-def remade(
+def remake_programs(
     rows: Sequence[Row], programs: Sequence[Row], tools: Tools, make: Callable[[LinkedFile], list[Row]]
 ) -> tuple[list[Row], list[Row]]:
     """Make the modules of each linked file anew.
@@ -129,7 +129,7 @@ def merge(linker: Path, file: LinkedFile, paths: Mapping[str, Path], output: Pat
 
 
 def take_merged(linked: Path, output: Path) -> None:
-    """Move the module that a link with `MERGING` has written beside its output."""
+    """Move the module that a link with `MERGING` has written next to its output."""
     try:
         linked.with_name(f"{linked.name}.0.2.internalize.bc").replace(output)
     except FileNotFoundError:
@@ -151,7 +151,7 @@ def stand_in(toolchain: Toolchain, module: Path, output: Path, settings: Compile
 def full_lto_asks(linker: Path, modules: Sequence[Path], folder: Path, timeout_s: float) -> bool:
     """Whether the linker asks over the interactive channel while it optimizes a whole program.
 
-    It is told of a channel that is not there. Only an advisor that wants to ask finds out.
+    The link names a channel that does not exist, which fails only if an advisor opens it.
     """
     arguments = ["-shared", *map(str, modules)]
     link_to(folder / "linked", linker, arguments, timeout_s)
@@ -199,7 +199,7 @@ def partition_modules(
 
 
 def _shared(names: Sequence[frozenset[bytes]]) -> np.ndarray:
-    """How many names each two modules share, int64 [num_modules, num_modules], 0 on the diagonal."""
+    """Number of names that two modules share, int64 [num_modules, num_modules], 0 on the diagonal."""
     import scipy.sparse as sp  # here, since it loads slowly and few commands merge
 
     numbers: dict[bytes, int] = {}
@@ -222,7 +222,7 @@ def whole_programs(rows: Sequence[Row], programs: Sequence[Row], tools: Tools) -
         Both tables with the merged modules. A module has the name of its linked file; groups are counted after ``#``.
     """
     with sources_of(rows) as sources, ThreadPoolExecutor(tools.num_threads) as pool:
-        return remade(rows, programs, tools, lambda file: _modules_of(file, sources, tools, pool))
+        return remake_programs(rows, programs, tools, lambda file: _modules_of(file, sources, tools, pool))
 
 
 def _modules_of(file: LinkedFile, sources: Sources, tools: Tools, pool: ThreadPoolExecutor) -> list[Row]:
@@ -296,7 +296,7 @@ def _merged_row(name: str, members: Sequence[str], sources: Sources, tools: Tool
 
 @dataclass(frozen=True)
 class RunCheck:
-    """How the program of a project is run."""
+    """A run of a project's program, and what it must print."""
 
     runner: ProgramRunner  # links, runs, counts
     stdout: bytes  # what the program must print

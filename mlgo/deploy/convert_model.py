@@ -35,7 +35,7 @@ _RESULT, _GRAPH, _ANSWERS = "result.json", "model.tflite", "answers.npy"
 
 @dataclass(frozen=True)
 class Converted:
-    """What is left of a SavedModel without TensorFlow."""
+    """A SavedModel converted, without TensorFlow."""
 
     task: str  # name of the problem that it decides
     features: tuple[str, ...]  # its inputs but for `UNFED`
@@ -155,7 +155,7 @@ def _features_of(signature: _Signature, task: Task) -> list[str]:
 
 
 def _asked(tf: Any, folder: Path, signature: _Signature, task: Task, questions: dict[str, np.ndarray]) -> np.ndarray:
-    """What the model answers in TensorFlow, [NUM_QUESTIONS]."""
+    """Answers of the model in TensorFlow, [NUM_QUESTIONS]."""
     try:
         action = tf.saved_model.load(str(folder), tags=[_TAG]).signatures[SIGNATURE]
         shapes = {name: spec.shape for name, spec in signature.inputs.items()}

@@ -43,7 +43,7 @@ CACHE = "MLGO_CACHE"
 """Environment variable that names the folder in which drivers are kept."""
 
 DRIVER = "MLGO_DRIVER"
-"""Environment variable in which ``bin/mlgo`` tells the place of the driver."""
+"""Environment variable in which ``bin/mlgo`` passes the place of the driver; ``bin/mlgo`` looks there the next time."""
 
 _SOURCES = Path(__file__).parent / "driver"
 _LOCK_TIMEOUT_S = 600.0
@@ -51,7 +51,7 @@ _LOCK_TIMEOUT_S = 600.0
 
 @dataclass(frozen=True)
 class DriverChoice:
-    """Which driver the user means."""
+    """The driver that the user chose."""
 
     policy: Path  # folder of the policy
     is_default: bool  # whether the user has named none
@@ -59,20 +59,20 @@ class DriverChoice:
 
     @classmethod
     def of(cls, named: str, compiler: str = "") -> "DriverChoice":
-        """What the user's words stand for.
+        """The driver of the user's options.
 
         Args:
             named: the policy: a folder, an installed one, or empty for the default.
             compiler: full path, or empty for that of the ziglang wheel.
         """
         policy = find_policy(named) if named else default_policy()
-        told = os.environ.get(DRIVER)  # by bin/mlgo, which looks there the next time
-        place = Path(told) if told else drivers_folder() / content_hash([str(policy.resolve()), compiler]) / "driver"
+        given = os.environ.get(DRIVER)  # else Python was started without bin/mlgo, and any place will do
+        place = Path(given) if given else drivers_folder() / content_hash([str(policy.resolve()), compiler]) / "driver"
         return cls(policy, not named, place)
 
 
 def drivers_folder() -> Path:
-    """Where drivers are kept: ``$MLGO_CACHE``, else ``mlgo`` in the user's folder for caches."""
+    """Folder of drivers: ``$MLGO_CACHE``, else ``mlgo`` in the user's folder for caches."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
     return Path(os.environ.get(CACHE) or Path(cache, "mlgo"), "drivers")
 
@@ -177,7 +177,7 @@ def options_header() -> str:
 
 
 def trained_settings(policy: Policy) -> CompileConfig:
-    """How modules are compiled under a policy: as in its training, as far as it changes what is compiled."""
+    """Compile settings of a policy's training, as far as they change what is compiled."""
     trained = policy.origin.get("compile", {})
     kept = {name: trained[name] for name in ("optimization", "size_stop_factor") if name in trained}
     return DEFAULT_COMPILE.model_copy(update=kept)

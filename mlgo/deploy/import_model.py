@@ -27,7 +27,7 @@ _SLACK = 1e-4
 
 @dataclass(frozen=True)
 class ConversionCheck:
-    """A graph beside the model that it was made of."""
+    """A graph compared with the model that it was made of."""
 
     questions: int  # drawn ones, asked of both
     differing: int  # of them, those with different answers

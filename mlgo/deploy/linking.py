@@ -2,7 +2,7 @@
 
 As one module: what ``mlgo cc --whole`` has made, bitcode before optimization, is merged, compiled under advice, and
 linked. By ThinLTO: what ``mlgo cc --thin`` has made was advised before, and lld asks again for each module after its
-imports. Objects and libraries of any kind may stand beside the bitcode. The compiler is asked how it would link, so
+imports. Objects and libraries of any kind may be linked with the bitcode. The compiler is asked how it would link, so
 start files, libraries and options are its own. The link itself is lld's.
 """
 
@@ -37,7 +37,7 @@ _PLACED = re.compile(
 )
 """Options that are about the files behind them. Files are moved to one place here."""
 _CODE = ("-fPIC", "-ffunction-sections", "-fdata-sections")
-"""Nobody tells which programs are linked at a fixed address. What is internal costs no byte more with it."""
+"""We cannot know which links are position-dependent, so we use -fPIC; it is free for internal symbols."""
 
 
 class NothingToMerge(LinkError):
@@ -46,7 +46,7 @@ class NothingToMerge(LinkError):
 
 @dataclass(frozen=True)
 class LinkCommand:
-    """What the user wants linked."""
+    """A link that the user asks for."""
 
     inputs: tuple[Path, ...]  # files in their order
     options: tuple[str, ...]  # all else, without the output
@@ -120,7 +120,7 @@ class LinkResult:
 
 @dataclass(frozen=True)
 class Advice:
-    """Who decides, and how."""
+    """A policy and the settings of its compiles."""
 
     task: Task  # which decisions
     policy: Policy  # takes them
@@ -135,7 +135,7 @@ def link_whole(
 
     Args:
         wanted: what to link; its output is written whole or not at all.
-        toolchain: the compiler that tells how it links.
+        toolchain: the compiler, asked how it links.
         language: ``c``, or ``c++`` for its library.
         advice: who decides.
         guard: link without advice as well, and keep the smaller file.
@@ -154,7 +154,7 @@ def link_whole(
         if guard:
             compile_plain(compiler, merged, advice.settings, object_path=objects["plain"])
             plain = linking.with_object(objects["plain"])
-        return _kept(wanted.output, asked.num_questions, advised, plain)
+        return _place_smaller(wanted.output, asked.num_questions, advised, plain)
 
 
 def link_thin(
@@ -164,13 +164,13 @@ def link_thin(
     with scratch_directory() as folder:
         linking, log = _LinkSteps(wanted, toolchain, language, advice.settings, folder), folder / "log"
         advised = linking.by_lld("advised", [*advice.driver, "--log", str(log), "--"])
-        told = json.loads(log.read_text())
-        if told["outcome"] != "advised":
-            raise CompilerExit(f"lld was not advised: {told['reason']}")
-        return _kept(wanted.output, told["questions"], advised, linking.by_lld("plain") if guard else None)
+        outcome = json.loads(log.read_text())
+        if outcome["outcome"] != "advised":
+            raise CompilerExit(f"lld was not advised: {outcome['reason']}")
+        return _place_smaller(wanted.output, outcome["questions"], advised, linking.by_lld("plain") if guard else None)
 
 
-def _kept(output: Path, questions: int, advised: Path, plain: Path | None) -> LinkResult:
+def _place_smaller(output: Path, questions: int, advised: Path, plain: Path | None) -> LinkResult:
     """Put the smaller of two linked files in its place."""
     sizes = [None if file is None else section_sizes(file.read_bytes())["total"] for file in (advised, plain)]
     assert sizes[0] is not None
@@ -192,15 +192,15 @@ class _LinkSteps:
         self._before, self._after = self._asked(toolchain, language)
 
     def _asked(self, toolchain: Toolchain, language: str) -> tuple[list[str], list[str]]:
-        """How the compiler links a program of one object: the linker's words before and after that."""
+        """The linker's words before and after the object when the compiler links a program of one object."""
         stand_in, output = self._folder / "stand-in.o", self._folder / "asked"
         source = self._folder / "stand-in.c"
         source.write_text("int main(void) { return 0; }\n")
         start = plain_command(toolchain, language)
         self._said([*plain_command(toolchain, "c"), *self._wanted.target, "-c", str(source), "-o", str(stand_in)])
-        tell = "--verbose" if toolchain.is_zig else "-###"
+        verbose = "--verbose" if toolchain.is_zig else "-###"
         # The link itself may fail: it says first how it links, and of one object not every option makes sense.
-        said = self._said([*start, tell, str(stand_in), *self._wanted.options, "-o", str(output)])
+        said = self._said([*start, verbose, str(stand_in), *self._wanted.options, "-o", str(output)])
         for line in reversed(said.splitlines()):
             words = shlex.split(line) if str(stand_in) in line else []
             if str(stand_in) in words and str(output) in words:
@@ -236,7 +236,7 @@ class _LinkSteps:
         run_linker([*start, str(find_linker()), "ld.lld", *words], self._timeout_s)
 
     def _said(self, command: list[str]) -> str:
-        """What a command says on stderr, however it ends."""
+        """Output of a command on stderr, however it ends."""
         run = run_bounded(command, self._timeout_s)
         if run.returncode is None:
             raise CompileTimeout(f"{Path(command[0]).name} did not end within {self._timeout_s:g} s")
@@ -244,7 +244,7 @@ class _LinkSteps:
 
 
 def _kind(path: Path) -> str:
-    """What an input is, by its first bytes; empty for what is no file."""
+    """Kind of an input by its first bytes; empty for what is no file."""
     try:
         with path.open("rb") as file:
             start = file.read(8)

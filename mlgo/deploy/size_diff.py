@@ -63,7 +63,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class SizeChange:
-    """What became of a file or symbol."""
+    """Size of a file or symbol before and after."""
 
     name: str  # relative path, or name of the symbol
     before: Mapping[str, int] | None  # bytes by kind; None where the first build does not have it
@@ -109,7 +109,7 @@ class _File:
         return {architecture(data) for data in self.objects}
 
     def sizes(self, *, named: bool) -> Counter[tuple[str, str]]:
-        with _told_of(self.path):
+        with _naming_file(self.path):
             return sum((bytes_by_symbol(data, named=named) for data in self.objects), Counter())
 
 
@@ -219,7 +219,7 @@ def _paths(folder: Path, only: Sequence[str]) -> dict[str, Path]:
 
 def _read(path: Path) -> _File | None:
     """Contents of a file; None if it is neither ELF nor an archive."""
-    with _told_of(path):
+    with _naming_file(path):
         with path.open("rb") as file:
             magic = file.read(len(MAGIC))
         contents: list[bytes] = []
@@ -244,7 +244,7 @@ def _read_measurable(path: Path) -> _File:
 
 
 @contextmanager
-def _told_of(path: Path) -> Iterator[None]:
+def _naming_file(path: Path) -> Iterator[None]:
     """Say of which file an error is."""
     try:
         yield

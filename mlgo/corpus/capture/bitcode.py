@@ -91,7 +91,7 @@ def find_modules(data: bytes) -> list[tuple[int, int]]:
 
 
 def _end_of_blocks(data: bytes, at: int) -> int:
-    """Where the blocks of a module end: identification, module, and tables of strings and symbols."""
+    """End of the blocks of a module: identification, module, and tables of strings and symbols."""
     while at + 8 <= len(data):
         head, words = struct.unpack_from("<2I", data, at)
         if head & ((1 << _ABBREVIATION_BITS) - 1) != _ENTER_BLOCK:

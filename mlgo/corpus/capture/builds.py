@@ -48,7 +48,7 @@ class BuiltProgram:
 
 @dataclass(frozen=True)
 class Build:
-    """What a build consists of."""
+    """Units and linked files of a build."""
 
     units: tuple[BuildUnit, ...]  # in the order of compiling
     programs: tuple[BuiltProgram, ...]  # in the order of linking
@@ -120,13 +120,13 @@ def read_build(calls: Iterable[ToolInvocation | Step], root: Path) -> Build:
 
 def without_probes(build: Build) -> Build:
     """The build without what only tried the compiler: files that are gone, and CMake's own tests."""
-    programs = tuple(one for one in build.programs if _is_kept(one.link.output))
+    programs = tuple(one for one in build.programs if _is_product(one.link.output))
     linked = {name for one in programs for part in one.parts for name in part.units}
-    units = tuple(one for one in build.units if one.name in linked or _is_kept(one.compile.output))
+    units = tuple(one for one in build.units if one.name in linked or _is_product(one.compile.output))
     return replace(build, units=units, programs=programs)
 
 
-def _is_kept(output: Path) -> bool:
+def _is_product(output: Path) -> bool:
     return output.exists() and not any(part.startswith(_PROBES) for part in output.parts)
 
 

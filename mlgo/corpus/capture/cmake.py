@@ -199,8 +199,8 @@ def _compile_words(group: _CompileGroup, source: Path, output: Path) -> list[str
 def _link_words(target: _Target, role: str, build: Path, archives: set[Path]) -> Iterator[str]:
     for fragment in target.link.commandFragments:
         for word in _split(fragment.fragment) if fragment.role == role else ():
-            beside = Path(os.path.normpath(build / target.paths.build / word))  # where make runs the link
-            yield str(beside) if not word.startswith("-") and beside in archives else word
+            path = Path(os.path.normpath(build / target.paths.build / word))  # where make runs the link
+            yield str(path) if not word.startswith("-") and path in archives else word
 
 
 def _split(fragment: str) -> list[str]:
@@ -211,7 +211,7 @@ def _split(fragment: str) -> list[str]:
 
 
 def _object(target: _Target, path: Path, source: Path, build: Path) -> Path:
-    """Where CMake's generators put the object of a source."""
+    """Path that CMake's generators give the object of a source."""
     places = (source / target.paths.source, build / target.paths.build)
     inside = next((place for place in reversed(places) if path.is_relative_to(place)), places[0])
     name = os.path.relpath(path, inside).replace("..", "__")

@@ -1,4 +1,4 @@
-"""What calls of compilers, archivers and linkers do: objects of sources, archives of objects, programs of both."""
+"""Steps of a build: a compiler makes objects of sources, an archiver archives, a linker programs."""
 
 import os
 import re
@@ -95,7 +95,7 @@ Step = CompileStep | ArchiveStep | ExtractStep | LinkStep
 
 
 def steps_of(call: ToolInvocation) -> Iterator[Step]:
-    """What a call does, compiles first; nothing for calls that ask for a version, preprocess, or list an archive."""
+    """Steps of a call, compiles first; none for calls that ask for a version, preprocess, or list an archive."""
     arguments = expanded(call)
     if call.tool == "ar":
         yield from _archive(call.folder, arguments)
@@ -122,7 +122,7 @@ def expanded(call: ToolInvocation) -> list[str]:
 
 @dataclass
 class _CommandWords:
-    """What was found on a compiler's command line."""
+    """Words of a compiler's command line, sorted."""
 
     sources: list[tuple[str, str]] = field(default_factory=list)
     files: list[str] = field(default_factory=list)  # in order; sources among them

@@ -23,7 +23,7 @@ _COMPILES = ("-c", "/c", "--compile")
 
 @dataclass(frozen=True)
 class Responses:
-    """Where further arguments of calls may be read from."""
+    """Response files, and the folders from which they may be read."""
 
     folders: tuple[Path, ...]  # files beneath these are read
     contents: Mapping[str, str]  # of files that are known already, by path relative to where a call ran
@@ -132,7 +132,7 @@ def _entry_calls(path: Path, number: int, entry: Any, responses: Responses) -> I
 
 
 def _problem_of(commands: Sequence[tuple[Sequence[str], Path]], calls: Sequence[ToolInvocation]) -> str:
-    """Why the source of an entry will not be compiled, where no step of its calls says so itself."""
+    """Reason why the source of an entry will not be compiled, where no step of its calls says so itself."""
     if not commands:
         return "command: its quotes do not end"
     compiling = [words for words, _ in commands if any(word in _COMPILES for word in words)]

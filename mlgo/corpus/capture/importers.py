@@ -21,7 +21,7 @@ KINDS = (
     f"CMake, a folder with {DESCRIPTION}, a folder of bitcode, an object or archive with embedded bitcode or a folder "
     "of them"
 )
-"""What is recognised, for messages."""
+"""Kinds of builds that are recognised, for messages."""
 
 _START_BYTES = 8
 _DATABASE = "compile_commands.json"

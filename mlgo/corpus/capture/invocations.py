@@ -33,7 +33,7 @@ _END = b"\0end\0"
 
 
 def tool_called(name: str) -> Tool | None:
-    """Which tool a program is by its name, such as ``x86_64-linux-gnu-g++-12``; None for anything else."""
+    """Kind of tool by a program's name, such as ``x86_64-linux-gnu-g++-12``; None for anything else."""
     return next((tool for tool, pattern in _PATTERNS.items() if pattern.fullmatch(name)), None)
 
 

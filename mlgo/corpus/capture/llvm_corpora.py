@@ -39,7 +39,7 @@ class LlvmModule:
     bitcode: Path  # its file
     # Arguments of `-cc1` that compiled it; None where all modules share the override.
     command: tuple[str, ...] | None
-    index: Path | None  # file that tells a ThinLTO back end what to import; None without ThinLTO
+    index: Path | None  # imports of a ThinLTO back end; None without ThinLTO
 
 
 @dataclass(frozen=True)
@@ -183,10 +183,10 @@ class Exporter:
         words = front_end_words(driver_plan(question, self.timeout_s))
         if words is None:
             raise ToolchainError(f"{self.toolchain.name} does not say how it compiles with {' '.join(options)}")
-        return tuple(_kept(words[words.index("-cc1") : -1]))
+        return tuple(_portable_words(words[words.index("-cc1") : -1]))
 
 
-def _kept(words: list[str]) -> Iterator[str]:
+def _portable_words(words: list[str]) -> Iterator[str]:
     rest = iter(words)
     for word in rest:
         if word in _OF_ONE_COMPILE:

@@ -1,4 +1,4 @@
-"""What a build's own compiler made: the objects of its units, read right after the build, because they may go."""
+"""Objects that a build's own compiler made, read right after the build, because they may go."""
 
 import functools
 import hashlib
@@ -29,7 +29,7 @@ _NO_CONTENT = 8  # SHT_NOBITS
 
 @dataclass(frozen=True)
 class Compiler:
-    """Which compiler a build used."""
+    """The compiler of a build."""
 
     version: str  # what it says it is
     sha256: str = ""  # hash of the executable that compiles; empty where it could not be asked
@@ -86,7 +86,7 @@ def identify(program: str) -> Compiler:
 def driver_plan(
     command: Sequence[str], timeout_s: float, *, cwd: str | None = None, env: Mapping[str, str] | None = None
 ) -> str:
-    """What a compiler's driver prints for a command with ``-###``; bytes that are no UTF-8 are kept as surrogates."""
+    """Output of a compiler's driver for a command with ``-###``; bytes that are no UTF-8 become surrogates."""
     try:
         run = subprocess.run(
             command,

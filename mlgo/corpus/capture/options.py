@@ -1,4 +1,4 @@
-"""Which options of a build's compiles go on to the configured clang."""
+"""Options of a build's compiles that go on to the configured clang."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +23,7 @@ _LINK_TIME = (
     "-fthinlto-index",
     "-fwhole-program-vtables",
 )
-"""What leaves code generation to the link; modules are compiled alone."""
+"""Options that leave code generation to the link; modules are compiled one by one."""
 
 _ONLY_READ = ("-target", "--target", "--sysroot", "-isysroot", *PROFILES)
 """Further options that name a machine or a file to read, where the compiler is that of the build."""

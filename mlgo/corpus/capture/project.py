@@ -47,19 +47,19 @@ _FOR_THE_LINK = b'!"EnableSplitLTOUnit"'
 """Flag of modules that clang has made for an optimization in the link."""
 
 EDITED = "level"
-"""Key of a row, beside the columns of its table: the level that a module had before it was marked anew."""
+"""Key of a row, besides the columns of its table: the level that a module had before it was marked anew."""
 
 
 @dataclass(frozen=True)
 class Extraction:
-    """How units become modules."""
+    """Settings by which units become modules."""
 
     project: str  # name in the corpus
     licence: str  # SPDX identifier, or empty
     front_end: FrontEnd  # compiles sources
     folder: Path  # for files while they are in use
     num_threads: int  # compiles at a time
-    # Folders whose names must not get into modules, where they are by chance; the longest first.
+    # Folders with random names, which must not get into modules; the longest first.
     hidden: tuple[Path, ...] = ()
 
 
@@ -187,7 +187,7 @@ _ROWS_OF_A_GROUP, _BYTES_OF_A_GROUP = 128, 8 << 20
 
 @dataclass(frozen=True)
 class Captured:
-    """What became of a build."""
+    """Counts and reasons of a captured build."""
 
     modules: int  # sources that became modules
     skipped: dict[str, str]  # the others, with reasons, by name
@@ -278,7 +278,7 @@ def _levels(rows: Sequence[RowView]) -> Row:
 
 
 def _circumstances(extraction: Extraction) -> list[Any]:
-    """What all units of a capture have in common and decides what they become."""
+    """Settings that decide what all units of a capture become."""
     front_end = extraction.front_end
     toolchain, task = front_end.toolchain, front_end.task
     names = [extraction.project, extraction.licence, *map(str, extraction.hidden)]
@@ -287,7 +287,7 @@ def _circumstances(extraction: Extraction) -> list[Any]:
 
 
 def _identity(unit: BuildUnit | BitcodeUnit) -> list[Any]:
-    """What decides what a unit becomes."""
+    """Content of a unit that decides what it becomes."""
     if isinstance(unit, BuildUnit):
         one = unit.compile
         words = [str(one.folder), one.source, one.language, one.problem, *one.options]

@@ -1,4 +1,4 @@
-"""A build's linked files made again of other objects: what it archived and linked is done again, beside the build."""
+"""A build's archives and links made again of other objects, in another folder."""
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence

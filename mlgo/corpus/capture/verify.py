@@ -56,7 +56,7 @@ class Recompiler:
                 objects = map(measured_object, self.recompile(row))
                 size, contents = max(objects, key=lambda one: (one == expected, one[0] == expected[0]))
                 found |= {"recompiled_bytes": size, "same_contents": contents == row["contents_sha256"]}
-                reason = "" if size == row["text_bytes"] else self._why(row)
+                reason = "" if size == row["text_bytes"] else self._reason(row)
             except ConfigError as error:
                 reason = f"options: {error}"
             except CompileError as error:
@@ -138,7 +138,7 @@ class Recompiler:
             raise CompilerExit(without_folders(_first_error(run.stderr)))
         return run.stderr
 
-    def _why(self, row: RowView) -> str:
+    def _reason(self, row: RowView) -> str:
         """Kind and text of the most likely reason why the sizes differ."""
         if not self.is_same(row):
             return f"compiler: built by {row['compiler']}, so only the sizes can be compared"
@@ -166,7 +166,7 @@ def _instead(options: Sequence[str], output: Path, bitcode: Path) -> list[str]:
 
 
 def _source_is_other(row: RowView) -> str:
-    """Why a source cannot be compiled as it was; empty if it can."""
+    """Reason why a source cannot be compiled as it was; empty if it can."""
     folder, source = Path(row["folder"]), Path(row["folder"], row["source"])
     if not folder.is_dir():
         return f"gone: folder {folder.name}, where it was compiled, is no longer there"

@@ -44,9 +44,9 @@ _ONLY_ENTRY = "{ global: PyInit_*; local: *; };\n"
 
 @dataclass(frozen=True)
 class WheelBuild:
-    """How a wheel is built."""
+    """Settings of a wheel's build."""
 
-    target: str  # triple that the compilers are told
+    target: str  # triple that the compilers get
     cache_dir: Path  # folder for zig's caches of what all builds share, such as its C++ library
     timeout_s: float = 1800.0  # deadline of the build
     num_threads: int = 1  # compiles at a time, where the project's build can do several
@@ -69,7 +69,7 @@ def wheel_project(sdist: Path, folder: Path, how: WheelBuild, extraction: Extrac
 
 
 def capture_wheel(source: Path, folder: Path, how: WheelBuild) -> Build:
-    """Build a wheel of a source distribution, and tell what the linked files in it consist of."""
+    """Build a wheel of a source distribution, and read from the build what its linked files consist of."""
     if find_spec("pip") is None:
         raise CorpusError(f"building a wheel needs pip; install it for {sys.executable}")
     for name in ("bin", "tmp", "wheel"):
@@ -85,11 +85,11 @@ def capture_wheel(source: Path, folder: Path, how: WheelBuild) -> Build:
         reason = f"no end within {how.timeout_s:g} s" if run.returncode is None else _reason(log)
         raise CorpusError(f"{source.name} cannot be built as a wheel: {reason}; all it said is in {log}")
     build = without_probes(read_build(read_invocations(folder / RECORDS), source.absolute()))
-    named = without_chance(build, temporary_folders(source.absolute(), folder.absolute()))
+    named = without_random_names(build, temporary_folders(source.absolute(), folder.absolute()))
     return installed(named, sorted((folder / "wheel").glob("*.whl"))[0], folder)
 
 
-def without_chance(build: Build, folders: Sequence[Path]) -> Build:
+def without_random_names(build: Build, folders: Sequence[Path]) -> Build:
     """The build with names that are the same in every build of it.
 
     Sources that a build requirement brings lie in a temporary folder, and so may objects and linked files.
@@ -115,7 +115,7 @@ def without_chance(build: Build, folders: Sequence[Path]) -> Build:
 
 
 def installed(build: Build, wheel: Path, folder: Path) -> Build:
-    """What of a build is in a wheel; extension modules export what Python looks for, and nothing else."""
+    """The linked files of a build that are in a wheel; extension modules export their entry points only."""
     with zipfile.ZipFile(wheel) as zipped:
         names = {Path(name).name for name in zipped.namelist()}
     programs = tuple(_exporting(one, folder) for one in build.programs if one.link.output.name in names)
@@ -126,7 +126,7 @@ def installed(build: Build, wheel: Path, folder: Path) -> Build:
 
 
 def temporary_folders(source: Path, folder: Path) -> tuple[Path, ...]:
-    """Folders of a wheel's build whose names are by chance, or of this machine; the longest first."""
+    """Folders of a wheel's build with random or machine-specific names; the longest first."""
     return (*sorted((folder / "tmp").iterdir()), folder, source)
 
 

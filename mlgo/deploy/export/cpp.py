@@ -43,7 +43,7 @@ CPP_FLAGS = (
     *("-std=c++17", "-O3", "-g0", "-fPIC", "-fno-exceptions", "-fno-rtti", "-fno-sanitize=all", "-mcpu=baseline"),
     "-ffp-contract=off",
 )
-"""How an object for LLVM's build is compiled: position-independent, as LLVM itself, for any processor of its kind. Sums
+"""Options of an object for LLVM's build: position-independent, as LLVM itself, for any processor of its kind. Sums
 are rounded as on x86-64 also where a processor could round a product and a sum at once."""
 
 
@@ -95,7 +95,7 @@ def selected_sources(policies: Mapping[str, Policy], trace: pa.Table) -> dict[st
 
 
 class Selector(NamedTuple):
-    """What LLVM writes to ``model_selector``: the MD5 of a name, as two little-endian words."""
+    """Value of LLVM's input ``model_selector``: the MD5 of a name, as two little-endian words."""
 
     high: int
     low: int
@@ -158,7 +158,7 @@ def _inputs(policy: Policy, task: Task, trace: pa.Table) -> Iterable[Input]:
 
 
 def _render(words: Sequence[TemplateWords], task: Task, title: str, more: Sequence[Input] = ()) -> dict[str, str]:
-    """Fill the templates with what `_words` tells of each policy; the class has the inputs of all, and more."""
+    """Fill the templates with the `_words` of each policy; the class has the inputs of all, and more."""
     actions, inputs = task.actions, {one.name: one for policy in words for one in policy["inputs"]}
     shared: TemplateWords = {
         "name": task.model,
@@ -176,7 +176,7 @@ def _render(words: Sequence[TemplateWords], task: Task, title: str, more: Sequen
 
 
 def _words(policy: Policy, trace: pa.Table) -> TemplateWords:
-    """What the templates say of one policy."""
+    """Values of one policy for the templates."""
     task, actions, names, model = get_task(policy.task), policy.actions, policy.normalisation.features, policy.model
     inputs = {one.name: one for one in _inputs(policy, task, trace)}
     words: TemplateWords = {

@@ -39,18 +39,18 @@ class Form(Protocol):
 
         Args:
             policy: what to export.
-            trace: recorded questions, at least their columns; tells types and shapes of the inputs.
+            trace: recorded questions, at least their columns; has types and shapes of the inputs.
             folder: replaced.
         """
         ...
 
     def opened(self, folder: Path, policy: Policy) -> AbstractContextManager[Ask]:
-        """What `write` has written, ready to be asked one question at a time as a compiler does."""
+        """Open what `write` has written, to ask one question at a time as a compiler does."""
         ...
 
 
 PARITY_QUESTIONS = 1000
-"""Where not all are asked."""
+"""Number of questions where not all are asked."""
 
 
 def asked_features(policy: Policy) -> tuple[str, ...]:
@@ -60,9 +60,9 @@ def asked_features(policy: Policy) -> tuple[str, ...]:
             f"the policy looks at embeddings (compile.ir2vec: {vocabulary}), which LLVM sends as vectors and no "
             "exported model takes; use it in mlgo compile and mlgo evaluate, or train one without"
         )
-    if told := [name for name in policy.features if name in get_task(policy.task).default_features]:
+    if given := [name for name in policy.features if name in get_task(policy.task).default_features]:
         raise PolicyError(
-            f"the policy looks at LLVM's own decision ({told[0]}, compile.tell_heuristic), which no exported model is "
+            f"the policy looks at LLVM's own decision ({given[0]}, compile.tell_heuristic), which no exported model is "
             "told; use it in mlgo compile and mlgo evaluate, or train one without"
         )
     return (*policy.actions.needed, *policy.normalisation.features)
@@ -85,7 +85,7 @@ def draw_questions(trace: pa.Table, count: int | None, seed: int) -> pa.Table:
 
 
 def recorded_questions(trace: pa.Table, policy: Policy) -> dict[str, np.ndarray]:
-    """What a model is asked in a trace: features by name, [num_steps] or [num_steps, num_columns]."""
+    """Features of a trace's questions, by name, [num_steps] or [num_steps, num_columns]."""
     return {name: values_of(trace, name) for name in asked_features(policy)}
 
 
@@ -113,14 +113,14 @@ class Harness:
             int64 or float32 [num_steps], the decisions; and nanoseconds of processor time for one of them.
         """
         with scratch_directory() as scratch:
-            asked, told = scratch / "questions", scratch / "answers"
+            asked, answers = scratch / "questions", scratch / "answers"
             with asked.open("wb") as file:
                 file.write(struct.pack("<qq", len(questions), len(next(iter(questions.values())))))
                 for name, values in questions.items():
                     word, rows = f"feed_{name}".encode(), np.ascontiguousarray(values)
                     file.write(struct.pack("<qq", len(word), rows[:1].nbytes) + word + rows.tobytes())
-            run_tool([str(self.program), str(asked), str(told), str(self.dtype.itemsize), str(repeats)])
-            found = told.read_bytes()
+            run_tool([str(self.program), str(asked), str(answers), str(self.dtype.itemsize), str(repeats)])
+            found = answers.read_bytes()
         return np.frombuffer(found[8:], self.dtype), struct.unpack("<d", found[:8])[0]
 
 

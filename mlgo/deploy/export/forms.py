@@ -18,7 +18,7 @@ from mlgo.host.actions import ActionSpace
 from mlgo.policy.policy import Policy
 
 POLICY_FILES = ("policy.json", "weights.npy")
-"""What a policy is; ``parity.json`` says with which ones a form was compared."""
+"""Files of a policy; ``parity.json`` has their hashes."""
 
 _QUESTIONS_AT_ONCE = 1 << 15
 
@@ -43,7 +43,7 @@ def policy_hashes(folder: Path) -> dict[str, str]:
 
 
 def check_form(
-    form: Form, folder: Path, policy: Policy, trace: pa.Table, tell: Callable[[int], object] = lambda num: None
+    form: Form, folder: Path, policy: Policy, trace: pa.Table, progress: Callable[[int], object] = lambda num: None
 ) -> Parity:
     """Ask an exported model all questions of a trace, and compare its decisions with the policy's.
 
@@ -52,7 +52,7 @@ def check_form(
         folder: what it has written.
         policy: what was exported.
         trace: questions, see `questions.draw_questions`.
-        tell: called with the number of questions that have been asked since the last call.
+        progress: called with the number of questions that have been asked since the last call.
     """
     logits, decisions = [], []
     with form.opened(folder, policy) as ask:
@@ -60,7 +60,7 @@ def check_form(
             asked = recorded_questions(trace.slice(start, _QUESTIONS_AT_ONCE), policy)
             logits.append(policy.logits(policy.actions.pack(np, asked, policy.normalisation.features)))
             decisions.append(ask(asked))
-            tell(len(decisions[-1]))
+            progress(len(decisions[-1]))
     try:
         return compare_decisions(policy.actions, np.concatenate(logits), np.concatenate(decisions))
     except PolicyError as error:
@@ -107,7 +107,7 @@ _IN_EVERY_RUN: tuple[Form, ...] = (SavedModel(), Cpp(), TFLite(), Tosa())
 _ON_REQUEST: tuple[Form, ...] = (AheadOfTime(),)
 
 FORMS = {form.name: form for form in _IN_EVERY_RUN}
-"""What each run writes, by name."""
+"""Forms that each run writes, by name."""
 
 ALL_FORMS = FORMS | {form.name: form for form in _ON_REQUEST}
 """The same with what ``scripts/export_policy.py --forms`` writes only if it is asked to."""

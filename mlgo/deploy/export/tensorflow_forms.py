@@ -21,7 +21,7 @@ A policy as the header and the object that TensorFlow compiles of it ahead of ti
 Contract: what llvm/cmake/modules/TensorFlowCompile.cmake makes of a SavedModel with ``saved_model_cli``, or takes ready
 made by ``LLVM_OVERRIDE_MODEL_HEADER_<CLASS>`` and ``LLVM_OVERRIDE_MODEL_OBJECT_<CLASS>``. Since 2.20 TensorFlow writes
 weights into an object of their own, which that file leaves out of the link, so both are made one here. The runtime
-needs Abseil, which the wheel has in ``libtensorflow_framework`` alone.
+needs Abseil, which the wheel has only in ``libtensorflow_framework``.
 """
 
 import platform
@@ -207,7 +207,7 @@ class TFLite:
 
 
 def converted(saved_model: Path) -> bytes:
-    """Convert a SavedModel to a graph of TensorFlow Lite's own operators alone."""
+    """Convert a SavedModel to a graph of nothing but TensorFlow Lite's own operators."""
     tf = import_tensorflow()
     try:
         converter = tf.lite.TFLiteConverter.from_saved_model(str(saved_model), signature_keys=[SIGNATURE])
@@ -263,7 +263,7 @@ _RUNTIME = (
     "xla/backends/cpu/runtime/rng_state_lib.cc",
     "xla/backends/cpu/runtime/dot_lib_f32.cc",  # products of matrices that are too large to be written out
 )
-"""What a network needs of the runtime's 20 sources; some of the others take minutes to compile."""
+"""Sources of the runtime that a network needs, of 20; some of the others take minutes to compile."""
 
 _COMPILE = ("-std=c++17", "-O2", "-g0", "-w", "-fno-sanitize=all", "-mcpu=baseline")
 

@@ -1,7 +1,7 @@
 """Runs TOSA by NumPy: the operators of which exported policies consist, as the specification of TOSA 1.0 defines them.
 
-It reads the text alone, and refuses what is not exactly as declared: an unknown operator, inputs of unequal rank where
-the specification asks for equal ones, a result of another type.
+It reads nothing but the text, and refuses what is not exactly as declared: an unknown operator, inputs of unequal rank
+where the specification asks for equal ones, a result of another type.
 """
 
 import re
@@ -166,7 +166,7 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "greater": lambda one, x, y: x > y,
     "greater_equal": lambda one, x, y: x >= y,
     "equal": lambda one, x, y: x == y,
-    "select": lambda one, told, x, y: np.where(told, x, y),
+    "select": lambda one, condition, x, y: np.where(condition, x, y),
     "abs": lambda one, x: np.abs(x),
     "log": lambda one, x: np.log(x),
     "reciprocal": lambda one, x: np.float32(1.0) / x,

@@ -124,7 +124,7 @@ FORMATS: dict[str, Callable[[Mapping[str, bytes]], bytes]] = {
     ".tar.gz": _gzipped,
     ".zip": zipped,
 }
-"""What makes an archive, by the end of its name."""
+"""Writers of archives, by the end of their names."""
 
 
 def _unzip(path: Path) -> dict[str, bytes]:

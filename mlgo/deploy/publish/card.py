@@ -77,22 +77,22 @@ def with_card(release: Release, card: Card, version: str | None = None) -> dict[
     """Files of a release with its card and page, by path.
 
     Args:
-        release: the files, perhaps with fewer forms than the card tells of.
+        release: the files, perhaps with fewer forms than the card names.
         card: facts, see `describe`.
         version: semantic version of the release; None leaves that of the card.
     """
-    told = card | {
+    facts = card | {
         "forms": {name: _form(one) for name, one in release.parity.items()},
         "reproduce": _commands(release),
         "files": hashes(release.files),
     }
     try:
-        told["version"] = version or card["version"]
-        files = {**release.files, PAGE: page(told).encode()}
+        facts["version"] = version or card["version"]
+        files = {**release.files, PAGE: page(facts).encode()}
     except (KeyError, TypeError, ValueError, AttributeError, UndefinedError) as error:
         reason = f"{release.name}: {CARD} is no card of this version of mlgo ({error})"
         raise ArtifactError(f"{reason}; write it again: scripts/describe_policy.py") from error
-    files[CARD] = json_text(told | {"files": hashes(files)}).encode()
+    files[CARD] = json_text(facts | {"files": hashes(files)}).encode()
     return dict(sorted(files.items()))
 
 
@@ -131,7 +131,7 @@ def _form(parity: Json) -> Json:
 
 
 def _limits(gains: Sequence[Json]) -> list[str]:
-    """What somebody who takes the policy has to know."""
+    """Limits that a user of the policy must know."""
     if not gains:
         return ["Nothing was measured: what this policy gains, and on what, is unknown."]
     settings = dict.fromkeys(f"{one['compiler']} for {one['target']} at {one['level']}" for one in gains)
@@ -160,7 +160,7 @@ def _limits(gains: Sequence[Json]) -> list[str]:
 
 
 def _commands(release: Release) -> list[str]:
-    """How to make the policy and its forms again."""
+    """Commands that make the policy and its forms again."""
     name, origin = release.name, release.policy.origin
     policy, exported = f"data/policies/{name}", f"data/export/{name}"
     made = f"snakemake --cores all {policy}/policy.json"

@@ -21,7 +21,7 @@ CARD, PAGE, PARITY = "card.json", "README.md", "parity.json"
 """Facts about a release, the same as a page, and what was checked of its forms."""
 
 _STAMP = ".snakemake_timestamp"
-"""What Snakemake leaves in folders that rules make."""
+"""File that Snakemake leaves in folders that rules make."""
 
 _VERSION = re.compile(  # the grammar of semver.org 2.0.0
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
@@ -107,7 +107,7 @@ def check_card(card: Any, files: Mapping[str, bytes], place: Path) -> None:
 
 
 def _checked_forms(exported: Path, policy: Mapping[str, str]) -> dict[str, Json]:
-    """What was checked of each form, by name; every form was, and of this policy."""
+    """Checks of each form, by name: every form was checked, and is of this policy."""
     if not (exported / PARITY).is_file():
         raise ArtifactError(f"{exported} has no {PARITY}; export the policy first: scripts/export_policy.py")
     parity = read_json(exported / PARITY)
