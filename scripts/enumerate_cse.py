@@ -1,7 +1,7 @@
 """Compile all units without elimination and under the built-in heuristic; choose and split those to learn from.
 
 Example:
-    python scripts/enumerate_cse.py --preset config/presets/gcc-pre.yaml --home data/cse \
+    python scripts/enumerate_cse.py --preset jit.yaml --home data/cse \
         --workers 2 --output data/cse/baseline
 """
 
@@ -9,12 +9,11 @@ from pathlib import Path
 
 from mlgo.base.artifacts import CSE_COMPILES, CSE_UNITS, cse_candidates_schema, provenance, write_rows
 from mlgo.base.config import CorpusConfig, CseConfig
-from mlgo.base.files import file_sha256, write_json
+from mlgo.base.files import write_json
 from mlgo.cli.arguments import add_folder_arguments, add_workers_arguments, settings_of, stage_parser
 from mlgo.cli.choices import choice_pool
 from mlgo.cli.program import run_program
 from mlgo.jit.choices.enumeration import enumerate_units
-from mlgo.jit.choices.problem import SOURCES, choice_problem
 
 
 def main() -> None:
@@ -29,8 +28,7 @@ def main() -> None:
     splits = values.section("corpus", CorpusConfig).splits.model_dump()
     with choice_pool(args, values) as pool:
         tables = enumerate_units(pool, config, splits, seed)
-    sources = {"sources_sha256": file_sha256(args.home / SOURCES)} if choice_problem(task).needs_sources else {}
-    origin = provenance(task=task, compiler=pool.spec.described(), cse=config.described(), seed=seed, **sources)
+    origin = provenance(task=task, compiler=pool.spec.described(), cse=config.described(), seed=seed)
     write_rows(args.output / "units.parquet", tables.units, CSE_UNITS, origin)
     write_rows(args.output / "compiles.parquet", tables.compiles, CSE_COMPILES, origin)
     write_rows(args.output / "candidates.parquet", tables.candidates, cse_candidates_schema(tables.features), origin)

@@ -1,7 +1,7 @@
 """Compile units of some splits under the choices of a trained policy.
 
 Example:
-    python scripts/evaluate_cse.py --preset config/presets/gcc-pre.yaml --home data/cse \
+    python scripts/evaluate_cse.py --preset jit.yaml --home data/cse \
         --policy data/cse/policies/bc-s0 --workers 2 --output data/cse/evaluation/bc-s0.parquet
 """
 

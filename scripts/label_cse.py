@@ -1,7 +1,7 @@
 """Search the best choice of eliminations for each unit.
 
 Example:
-    python scripts/label_cse.py --preset config/presets/gcc-pre.yaml --home data/cse \
+    python scripts/label_cse.py --preset jit.yaml --home data/cse \
         --workers 2 --output data/cse/labels
 """
 

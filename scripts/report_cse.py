@@ -1,7 +1,7 @@
 """Make the page about chosen eliminations, with metrics and plot data for DVC.
 
 Example:
-    python scripts/report_cse.py --preset config/presets/gcc-pre.yaml --baseline data/cse/baseline \
+    python scripts/report_cse.py --preset jit.yaml --baseline data/cse/baseline \
         --labels data/cse/labels/labels.parquet --policies data/cse/policies/bc-s0 data/cse/policies/es-s0 \
         --evaluation data/cse/evaluation/bc-s0.parquet data/cse/evaluation/es-s0.parquet --output data/cse/report
 """

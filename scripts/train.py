@@ -4,7 +4,7 @@ Example:
     python scripts/train.py bc --preset config/presets/tiny.yaml --seed 0 --output data/policies/bc-s0
     python scripts/train.py es --preset config/presets/tiny.yaml --seed 0 --start data/policies/bc-s0 --workers 2 \
         --output data/policies/es-s0
-    python scripts/train.py ppo --preset config/presets/gcc-pre.yaml --seed 0 --home data/cse \
+    python scripts/train.py ppo --preset jit.yaml --seed 0 --home data/cse \
         --start data/cse/policies/bc-s0 --output data/cse/policies/ppo-s0
 """
 

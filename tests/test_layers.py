@@ -24,7 +24,7 @@ LEVELS = [
     {"evaluate"},
     {"envs"},
     {"jit.choices"},
-    {"jit.gcc", "jit.superpmi"},
+    {"jit.superpmi"},
     {"jit"},
     {"learn"},
     {"compare"},

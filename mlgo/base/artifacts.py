@@ -474,18 +474,6 @@ CSE_UNITS = pa.schema(
 )
 """Units whose eliminations are chosen, and those that are left out."""
 
-CSE_SOURCES = pa.schema(
-    [
-        _UNIT,
-        _field("project", pa.string(), "project of the unit"),
-        _field("language", pa.string(), "c or c++"),
-        _field("arguments", pa.list_(pa.string()), "options of the front end"),
-        _field("source", pa.binary(), "preprocessed source", nullable=True),
-        _field("skip_reason", pa.string(), "why there is none; empty if there is"),
-    ]
-)
-"""Translation units of projects."""
-
 CSE_COMPILES = pa.schema(
     [
         _UNIT,

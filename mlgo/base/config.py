@@ -400,38 +400,11 @@ class SweepConfig(Section):
     """When trials end early; null lets all of them finish."""
 
 
-class GccConfig(Section):
-    """A stock GCC whose redundancy eliminations are chosen through its debug counters."""
-
-    command: str = Field(min_length=1)
-    """``auto`` takes gcc from the path; else a command or path."""
-    optimization: Literal["-O1", "-O2", "-O3", "-Os"]
-    """Level of all compiles."""
-    counter: Literal["pre_insn"]
-    """Debug counter that is driven; the one whose values keep their meaning, see mlgo/jit/gcc/counters.py."""
-    unit: Literal["function", "translation_unit"]
-    """What a choice is made for. Functions of a translation unit share compiles."""
-    candidate: Literal["expression", "instruction"]
-    """What is chosen: an expression, with all instructions of a function that compute it redundantly, or each such
-    instruction. The first elimination of an expression pays for a register and for copies, further ones hardly do."""
-    score: Literal["text_bytes", "function_bytes", "instructions"]
-    """What is to be small: text of the object, code of the functions without the gaps that align them, or what the
-    program executes. For the last, projects are runnable programs, as those in config/programs; it needs valgrind."""
-    timeout_s: PositiveFloat
-    """Deadline of one compile."""
-
-    @model_validator(mode="after")
-    def _check_score(self) -> "GccConfig":
-        if (self.unit, self.score) == ("function", "text_bytes"):
-            raise ValueError("a function has no text of its own; choose score function_bytes")
-        return self
-
-
 class SuperPmiConfig(Section):
     """A Checked .NET JIT, driven by SuperPMI on recorded methods."""
 
     core_root: str | None
-    """Folder with superpmi and the JIT; null where neither is used."""
+    """Folder with superpmi and the JIT; null where both are named below."""
     collection: str | None
     """Recorded methods, a file that ends in .mch; made by a runtime whose JIT interface is the same."""
     command: list[str]
@@ -453,7 +426,7 @@ class SuperPmiConfig(Section):
 
 
 class CseConfig(Section):
-    """Choice of redundancy eliminations; read by the tasks gcc-pre and jit-cse only."""
+    """Choice of redundancy eliminations; read by task jit-cse only."""
 
     min_viable: Positive
     """Units with fewer viable candidates are left out."""
@@ -474,8 +447,6 @@ class CseConfig(Section):
     """Effects beyond this, in percent of the heuristic's score, count as this."""
     sb3_steps: Annotated[int, Field(ge=2)]
     """Choices that learner sb3 makes in training, at least."""
-    gcc: GccConfig
-    """The compiler of task gcc-pre."""
     superpmi: SuperPmiConfig
     """The compiler of task jit-cse."""
 

@@ -18,6 +18,6 @@ def choice_pool(args: argparse.Namespace, settings: Settings) -> ChoicePool:
         ToolchainError: no usable compiler.
         WorkerError: there are no such workers.
     """
-    spec = compiler_spec(settings.value("task"), settings.section("cse", CseConfig), args.home)
+    spec = compiler_spec(settings.value("task"), settings.section("cse", CseConfig))
     known = known_compiles(shared_folder(args.work) / "replay", settings.section("replay", ReplayConfig))
     return ChoicePool(spec, args.workers, workers_of(settings), known)

@@ -48,7 +48,7 @@ _EXAMPLES = {
         """,
     "verify": """
         mlgo replay verify --count 50          compile a sample of known results again and compare
-        mlgo replay verify --preset config/presets/gcc-pre.yaml    the same for outcomes under choices
+        mlgo replay verify --preset jit.yaml                    the same for outcomes under choices
         """,
     "prune": """
         mlgo replay prune --max-gb 2           delete the least recently used trees beyond 2 GB
@@ -177,7 +177,7 @@ def _verify_choices(args: argparse.Namespace, config: Config) -> int:
     if PROBLEMS.get(config.task).kind != "choices":
         print(f"outcomes under choices: not of task {config.task}, left out; name the preset of theirs")
         return 0
-    spec = compiler_spec(config.task, config.cse, args.data / "cse")
+    spec = compiler_spec(config.task, config.cse)
     mine, wrong, checked = CompileCache(args.work / "replay", spec.key()), 0, 0
     for cache in found:
         if cache.folder != mine.folder:

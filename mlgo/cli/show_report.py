@@ -27,7 +27,7 @@ mlgo report headroom                                 of: make headroom
 mlgo report sweep                                    of: make sweep; the page is data/sweep/sweep.html
 mlgo report sweep --experiments                      what DVC's experiments cost (dvc exp run --queue, or --temp)
 mlgo report programs --markdown docs/results/programs.md
-mlgo report cse --project libsass                    one project of task gcc-pre
+mlgo report cse                                      choices among candidates, of task jit-cse
 """
 
 

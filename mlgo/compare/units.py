@@ -88,7 +88,7 @@ def read_units(task: str, baseline: Path, labels: Path, evaluations: Sequence[Pa
             raise ArtifactError(f"{path} holds no unit; evaluate again")
         for row in found:
             rows.setdefault(Contender.policy(row["policy"], row["seed"]), []).append(row)
-    counted = choice_problem(task).counted(origin["cse"])
+    counted = choice_problem(task).counted
     return Units(
         task,
         counted.measure,

@@ -144,7 +144,7 @@ def _score(training: Training) -> tuple[str, str]:
     """Name of the score that is compared, and what it is."""
     config = training.config
     if training.kind == "choices":
-        return "score", choice_problem(config["task"]).counted(config["cse"]).measure
+        return "score", choice_problem(config["task"]).counted.measure
     objective = config["compile"]["objective"]
     return objective, get_measure(objective).words.title
 

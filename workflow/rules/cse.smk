@@ -1,4 +1,4 @@
-# Choice of redundancy eliminations: sources or recorded methods -> baselines -> labels -> report, at every place of choices.
+# Choice of redundancy eliminations: recorded methods -> baselines -> labels -> report, at every place of choices.
 # train.smk and evaluate.smk have what lies between. What make does for tasks that choose among candidates.
 include: "places.smk"
 
@@ -8,37 +8,8 @@ rule cse:
         "data/cse/report/report.html",
 
 
-rule build_cse_sources:
-    input:
-        script="scripts/build_cse_sources.py",
-        code=code("scripts/build_cse_sources.py", kind="choices"),
-        recipes=lambda wildcards: expand(
-            "{folder}/{project}.yaml",
-            folder=config_at(wildcards.place)["corpus"]["recipes"],
-            project=projects_at(wildcards.place),
-        ),
-    output:
-        "data/{place}corpus/sources.parquet",
-    log:
-        "data/work/logs/{place}build_cse_sources.log",
-    wildcard_constraints:
-        place=CHOICE_PLACE,
-    threads: MANY_CORES
-    resources:
-        mem_mb=memory(500, 200),
-        runtime=minutes(60),
-        disk_mb=2000,
-    params:
-        config=lambda wildcards: settings(
-            "task", "seed", "cse", "corpus", values=config_at(wildcards.place)
-        ),
-    shell:
-        "MLGO_LOG={log:q} exec python {input.script} --config {params.config} --workers {threads} --output {output:q}"
-
-
 rule enumerate_cse:
     input:
-        lambda wildcards: choices_at(wildcards.place)[:-3],
         script="scripts/enumerate_cse.py",
         code=code("scripts/enumerate_cse.py", kind="choices"),
     output:

@@ -219,13 +219,9 @@ def looks(wildcards):
 
 
 def choices_at(place):
-    """What choices are made for: sources, where there is such a table, and baseline."""
-    needs_sources = PROBLEMS.get(config_at(place)["task"]).needs_sources
+    """Baseline of a task that chooses among candidates."""
     tables = ["units", "compiles", "candidates"]
-    return [
-        *([f"data/{place}corpus/sources.parquet"] if needs_sources else []),
-        *expand("data/{place}baseline/{file}.parquet", place=place, file=tables),
-    ]
+    return expand("data/{place}baseline/{file}.parquet", place=place, file=tables)
 
 
 def labels_at(place):

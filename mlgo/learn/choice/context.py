@@ -47,7 +47,7 @@ class ChoiceContext(TrainContext[EligibleUnit]):
     @cached_property
     def spec(self) -> CompilerSpec:
         """The compiler."""
-        return compiler_spec(self.task, self.cse, self.order.home)
+        return compiler_spec(self.task, self.cse)
 
     @cached_property
     def start(self) -> ChoicePolicy:
