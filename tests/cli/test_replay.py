@@ -161,15 +161,15 @@ def test_merging_a_malformed_file_is_one_line_and_changes_nothing(mlgo, tmp_path
 
 def test_outcomes_under_choices_are_counted_merged_and_pruned(mlgo, tmp_path):
     key, findings = (
-        {"name": "gcc 12.2.0"},
+        {"name": "superpmi"},
         Findings({"": {(): Failed("object", "none")}, ":f": {(0,): Failed("a", "b")}}),
     )
     CompileCache(tmp_path / "there/replay", key).add("x", findings)
     for new in (2, 0):
         done = mlgo("replay", "merge", "--work", tmp_path / "here", tmp_path / "there/replay")
-        assert done.stdout == f"gcc 12.2.0 under choices: {new} of 2 outcomes of 1 units were new\n"
+        assert done.stdout == f"superpmi under choices: {new} of 2 outcomes of 1 units were new\n"
     (row,) = json.loads(mlgo("replay", "stats", "--work", tmp_path / "here", "--json").stdout)
-    assert (row["compiler"], row["units"], row["compiles"]) == ("gcc 12.2.0 under choices", 1, 2)
+    assert (row["compiler"], row["units"], row["compiles"]) == ("superpmi under choices", 1, 2)
     assert mlgo("replay", "prune", "--work", tmp_path / "here", "--max-gb", "0").stdout == "1 files deleted\n"
     assert caches(tmp_path / "here/replay")[0].contents() == []
 
@@ -185,7 +185,7 @@ def chosen(tmp_path):
     preset = tmp_path / "small.yaml"
     preset.write_text(yaml.safe_dump({"task": "jit-cse", "cse": {"superpmi": names}}))
     config = load_config(REPOSITORY / "config/config.yaml", preset)
-    spec = compiler_spec("jit-cse", config.cse, tmp_path / "data/cse")
+    spec = compiler_spec("jit-cse", config.cse)
     with ChoicePool(spec, 1, cache=tmp_path / "replay") as pool:
         pool.map(partial(find_labels, max_exhaustive=3, max_trials=8, seed=0), [("1", "2")])
         num_compiled = pool.num_compiled

@@ -48,8 +48,9 @@ def test_the_overview_by_another_measure(mlgo, data):
     assert json.loads(mlgo("report", "--data", data, "--json").stdout)["test"]["never"]["exec_projects_smaller"] == 6
 
 
-def test_without_a_page_it_is_that_of_the_task(mlgo, data):
-    run = mlgo("report", "--data", data, "--preset", "config/presets/gcc-pre.yaml")
+def test_without_a_page_it_is_that_of_the_task(mlgo, data, tmp_path):
+    (tmp_path / "jit.yaml").write_text("task: jit-cse\n")
+    run = mlgo("report", "--data", data, "--preset", tmp_path / "jit.yaml")
     assert run.returncode == 1
     assert "cse/report/comparisons.json is missing" in run.stderr
     assert mlgo("report", "--data", data, "--preset", "config/presets/tiny.yaml").stdout.startswith("es-mean, test")

@@ -13,15 +13,10 @@ from tests.compare.test_units import BOOTSTRAP, read, write_run
 @pytest.fixture
 def data(tmp_path):
     """A folder of results of task jit-cse."""
-    return results(tmp_path, "jit-cse")
-
-
-def results(root, task):
-    measured = read(write_run(root / "run", task), task)
-    write_json(
-        root / "cse/report/comparisons.json", choice_comparisons(measured, unit_rows(measured.measured, BOOTSTRAP))
-    )
-    return root
+    units = read(write_run(tmp_path / "run"))
+    comparisons = choice_comparisons(units, unit_rows(units.measured, BOOTSTRAP))
+    write_json(tmp_path / "cse/report/comparisons.json", comparisons)
+    return tmp_path
 
 
 def cells(line):
@@ -57,17 +52,6 @@ def test_json(mlgo, data):
     assert found["contenders"]["es-s1"]["failures"] == {"OK": 3, "timeout": 1}
 
 
-def test_one_project(mlgo, tmp_path):
-    data = results(tmp_path, "gcc-pre")
-    lines = mlgo("report", "cse", "--data", data, "--project", "p").stdout.splitlines()
-    assert lines[0] == "Task gcc-pre, test units of p. Score: bytes of text, lower is better."
-    (one,) = [cells(line) for line in lines if line.startswith("es-s0")]
-    assert one[1] == "2"
-    run = mlgo("report", "cse", "--data", data, "--project", "x")
-    assert (run.returncode, run.stdout) == (1, "")
-    assert run.stderr.endswith("holds no test project x; it has p, q\n")
-
-
 def test_what_is_missing(mlgo, tmp_path):
     run = mlgo("report", "cse", "--data", tmp_path)
     assert (run.returncode, run.stdout) == (1, "")
@@ -78,7 +62,3 @@ def test_a_split_without_units(mlgo, data):
     run = mlgo("report", "cse", "--data", data, "--split", "train")
     assert (run.returncode, run.stdout) == (1, "")
     assert run.stderr.endswith("holds no train unit; it has test, validation\n")
-
-
-def test_help_has_examples(mlgo):
-    assert "mlgo report cse --project libsass" in mlgo("report", "--help").stdout

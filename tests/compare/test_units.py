@@ -11,7 +11,7 @@ import pytest
 
 from mlgo.base.artifacts import CSE_COMPILES, CSE_LABELS, CSE_RESULTS, CSE_UNITS, write_rows
 from mlgo.base.config import read_yaml
-from mlgo.base.files import file_sha256, read_json, write_json, write_text
+from mlgo.base.files import file_sha256, write_json, write_text
 from mlgo.compare.inference import Bootstrap
 from mlgo.compare.units import BEST, num_failed, read_units, unit_record, unit_rows
 from mlgo.errors import ArtifactError
@@ -19,7 +19,6 @@ from mlgo.report.choices import choice_comparisons, choice_metrics
 from tests.conftest import REPOSITORY
 
 BOOTSTRAP = Bootstrap(200, 0.95, 0)
-PROJECTS = {"a": "p", "b": "p", "c": "q", "d": "q", "e": "r"}
 NONE = {"a": 200.0, "b": 100.0, "c": 8.0, "d": 1.0, "e": 10.0}
 HEURISTIC = {"a": 100.0, "b": 100.0, "c": 4.0, "d": 0.5, "e": 10.0}
 LABELS = {"a": 50.0, "b": 100.0, "c": 2.0, "d": 0.25}
@@ -61,17 +60,11 @@ def write_run(
     heuristic=HEURISTIC,
     none=NONE,
     split=None,
-    projects=PROJECTS,
 ):
     """A finished run: four test units, one for validation, none for training; one unit that is left out."""
-    projects = projects if task == "gcc-pre" else dict.fromkeys(heuristic, "")
     split = split or {unit: "validation" if unit == "e" else "test" for unit in heuristic}
-    units = [unit_row(unit, projects[unit], split[unit]) for unit in heuristic]
-    origin = {
-        "task": task,
-        "compiler": {"name": "some"},
-        "cse": {"gcc": {"unit": "translation_unit", "score": "text_bytes"}},
-    }
+    units = [unit_row(unit, "", split[unit]) for unit in heuristic]
+    origin = {"task": task, "compiler": {"name": "some"}}
     skipped = unit_row("skipped", "", "train", "fails without elimination: timeout")
     write_rows(root / "baseline/units.parquet", [*units, skipped], CSE_UNITS, origin)
     compiles = [
@@ -206,29 +199,11 @@ def test_metrics_are_over_all_seeds(tmp_path):
     assert "low" not in metrics["validation"]["es"]
 
 
-def test_whole_projects_are_resampled(tmp_path):
-    found = rows_of(read(write_run(tmp_path, "gcc-pre"), "gcc-pre"))
-    one = found["test", "all", "es-s0"].heuristic  # p: 150 / 200; q: 8.25 / 4.5; twice one of them, or both
-    assert one.geomean == pytest.approx((0.75 * 8.25 / 4.5) ** 0.5)
-    assert (one.low, one.high) == (pytest.approx(0.75), pytest.approx(8.25 / 4.5))
-    assert (found["test", "p", "es-s0"].heuristic.geomean, one.num_projects) == (pytest.approx(0.75), 2)
-    assert found["test", "q", "es-s1"].failures == {"OK": 1, "timeout": 1}
-    assert found["test", "q", "es-mean"].heuristic.num_units == 1
-    both = found["test", "all", "es-mean"].heuristic  # p, q: 150 / 200 and 8 / 4 for s0; 300 / 200 and 1 for s1
-    assert (both.low, both.high) == (pytest.approx(0.75), pytest.approx(2.0))
-    assert [scope for split, scope, name in found if (split, name) == ("test", "none")] == ["all", "p", "q"]
-
-
-@pytest.mark.parametrize(
-    ("task", "num_projects", "expected"),
-    [("jit-cse", 0, "smaller"), ("gcc-pre", 5, "no verdict"), ("gcc-pre", 6, "smaller")],
-)
-def test_a_verdict_needs_six_projects(tmp_path, task, num_projects, expected):
-    projects = {f"unit{i}": f"p{min(i, num_projects - 1)}" for i in range(8)}
-    ones, halves = dict.fromkeys(projects, 1.0), dict.fromkeys(projects, 0.5)
-    write_run(tmp_path, task, {"es-s0": halves}, halves, ones, ones, projects=projects)
-    row = rows_of(read(tmp_path, task, ["es-s0"]))["test", "all", "es-s0"]
-    assert (row.heuristic.low, row.heuristic.high, row.verdict) == (0.5, 0.5, expected)
+def test_each_unit_is_an_observation_of_the_verdict(tmp_path):
+    ones, halves = dict.fromkeys("abcdefgh", 1.0), dict.fromkeys("abcdefgh", 0.5)
+    write_run(tmp_path, "jit-cse", {"es-s0": halves}, halves, ones, ones)
+    row = rows_of(read(tmp_path, policies=["es-s0"]))["test", "all", "es-s0"]
+    assert (row.heuristic.low, row.heuristic.high, row.verdict) == (0.5, 0.5, "smaller")
 
 
 def stale(root):
@@ -251,7 +226,7 @@ def unknown(root):
             "es-s0 was evaluated on test, but not on unit b",
         ),
         (lambda root: write_run(root, policies={"es-s0": {}}), r"es-s0\.parquet holds no unit; evaluate again"),
-        (lambda root: write_run(root, "gcc-pre"), "was made for task gcc-pre, not jit-cse"),
+        (lambda root: write_run(root, "other"), "was made for task other, not jit-cse"),
         (lambda root: (root / "labels.parquet").unlink(), "labels.parquet"),
     ],
 )
@@ -332,16 +307,6 @@ def test_ratios_for_plots(made):
     assert of_one == [("a", "0.5", "1.1"), ("d", "0.5", "1.0"), ("b", "1.0", "1.0"), ("c", "2.0", "1.0")]
     assert len([row for row in rows if row["contender"] == "es-s1"]) == 3
     assert "heuristic" not in {row["contender"] for row in rows}
-
-
-def test_a_page_about_translation_units(tmp_path):
-    done = report(write_run(tmp_path, "gcc-pre"), "gcc-pre")
-    assert (done.returncode, done.stderr) == (0, "")
-    body = (tmp_path / "report/report.html").read_text().split("<main>")[1]
-    assert "size, in bytes of text" in body
-    assert 'id="projects"' in body
-    assert "over projects, each with all of its units" in body
-    assert list(read_json(tmp_path / "report/comparisons.json")["splits"]["test"]["projects"]) == ["p", "q"]
 
 
 @pytest.mark.parametrize(

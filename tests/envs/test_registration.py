@@ -31,11 +31,11 @@ def make_alone():
 
 def test_ids_follow_from_the_names_of_problems():
     assert environment_id("inline-size") == "mlgo/InlineSize-v0"
-    assert environment_id("gcc-pre", flat=True) == "mlgo/GccPreFlat-v0"
+    assert environment_id("jit-cse", flat=True) == "mlgo/JitCseFlat-v0"
     inlining = ["mlgo/InlineSize-v0", "mlgo/InlineSpeed-v0"]
     assert compile_environments() == [*inlining, "mlgo/RegallocEvict-v0", "mlgo/RegallocPriority-v0"]
     registered = {name for name in gymnasium.registry if name.startswith("mlgo/")}
-    problems = ("InlineSize", "InlineSpeed", "RegallocEvict", "RegallocPriority", "GccPre", "JitCse")
+    problems = ("InlineSize", "InlineSpeed", "RegallocEvict", "RegallocPriority", "JitCse")
     assert registered == {f"mlgo/{name}{flat}-v0" for name in problems for flat in ("", "Flat")}
 
 

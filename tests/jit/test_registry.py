@@ -32,7 +32,7 @@ def install(folder, points: str, code: str = TINY) -> None:
     metadata = folder / "tiny-0.1.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: tiny\nVersion: 0.1\n")
-    (metadata / "entry_points.txt").write_text(f"[mlgo.jit]\n{points}\n")
+    (metadata / "entry_points.txt").write_text(f"[mlgo.problems]\n{points}\n")
 
 
 def run(folder, *command: str | Path) -> subprocess.CompletedProcess:
@@ -41,8 +41,8 @@ def run(folder, *command: str | Path) -> subprocess.CompletedProcess:
 
 
 def test_own_problems_are_those_of_the_folders():
-    assert {"gcc-pre", "inline-size", "jit-cse", "regalloc-evict", "regalloc-priority"} <= set(PROBLEMS.names())
-    assert [PROBLEMS.get(name).kind for name in ("gcc-pre", "inline-size")] == ["choices", "modules"]
+    assert {"inline-size", "jit-cse", "regalloc-evict", "regalloc-priority"} <= set(PROBLEMS.names())
+    assert [PROBLEMS.get(name).kind for name in ("jit-cse", "inline-size")] == ["choices", "modules"]
     for name in PROBLEMS.built_in:
         problem = PROBLEMS.get(name)
         assert problem.name == name
@@ -68,7 +68,7 @@ def test_another_package_adds_a_problem(tmp_path):
 @pytest.mark.parametrize(
     ("points", "code", "message"),
     [
-        ("gcc-pre = tiny:TINY", TINY, "package tiny registers task 'gcc-pre', which mlgo has already"),
+        ("jit-cse = tiny:TINY", TINY, "package tiny registers task 'jit-cse', which mlgo has already"),
         ("lost = nowhere:TINY", TINY, "task 'lost' of package tiny cannot be loaded from nowhere:TINY (ModuleNotFound"),
         ("lost = tiny:TINY", "1 / 0\n", "cannot be loaded from tiny:TINY (ZeroDivisionError: division by zero)"),
         ("other = tiny:TINY", TINY, "tiny:TINY of package tiny is no task called 'other'"),

@@ -108,7 +108,7 @@ def test_a_fitted_network_chooses_what_saves_more_than_the_margin():
     )
     weights, history = fit_savings(data, data, 0.5, [], config, seed=0)
     assert history[-1]["validation_loss"] < 0.01
-    policy = ChoicePolicy.fresh("gcc-pre", OBSERVER, [], rng).with_weights(weights)
+    policy = ChoicePolicy.fresh("jit-cse", OBSERVER, [], rng).with_weights(weights)
     # 4 x - 2 > 0.5 where x > 0.625, that is 1 + benefit > 4.48
     (episode,) = play(AdditiveCompiler({"u": [(3, 0), (4, 0), (9, 0)]}), policy, [("u", policy.decide)])
     assert episode.actions.tolist() == [2, 1, 4]
@@ -125,7 +125,7 @@ def test_the_network_of_the_library_is_the_one_of_our_policies():
     torch.manual_seed(0)
     network = ActionScores(env.observation_space, (16,))
     expected = network({name: torch.as_tensor(array[None]) for name, array in observation.items()})[0].tolist()
-    fresh = ChoicePolicy.fresh("gcc-pre", OBSERVER, [16], np.random.default_rng(0))
+    fresh = ChoicePolicy.fresh("jit-cse", OBSERVER, [16], np.random.default_rng(0))
     none = compiled([(5, 1), (1, 5), (3, 3)])
     found = fresh.with_weights(network.weights()).logits(Choice(none, none.candidates))
     assert found[[0, 1, 2, 4]] == pytest.approx([expected[i] for i in (0, 1, 2, 4)], abs=1e-6)
@@ -144,7 +144,7 @@ class BrokenSpec(AdditiveSpec):
 def test_units_that_keep_failing_are_no_longer_drawn():
     units = [EligibleUnit(f"u{i}", "p", "", "train", 2, 100.0, 98.0, (0,)) for i in range(3)]
     observer = Observer(columns_for(["benefit", "cost"], COLUMNS), 4)
-    policy = ChoicePolicy.fresh("gcc-pre", observer, [3], np.random.default_rng(0))
+    policy = ChoicePolicy.fresh("jit-cse", observer, [3], np.random.default_rng(0))
     order = SimpleNamespace(learner=SimpleNamespace(name="es"))
     context = SimpleNamespace(train=units, validation=units[:1], seed=0, order=order)
     quarantine = Quarantine(4)

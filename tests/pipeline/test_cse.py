@@ -1,4 +1,4 @@
-"""Choosing eliminations, from recorded methods or sources to the report."""
+"""Choosing eliminations, from recorded methods to the report."""
 
 import json
 import re
@@ -45,14 +45,6 @@ JIT = {
             "collection": "methods.mch",
         },
     },
-}
-GCC = {
-    "task": "gcc-pre",
-    "corpus": {
-        "recipes": "config/corpora/sample",
-        "splits": {"train": ["lz", "hashmap"], "validation": ["codec"], "test": ["calc"]},
-    },
-    "cse": {"max_exhaustive": 3, "max_trials": 12, "margins": [0.0, 0.5], "sb3_steps": 300},
 }
 
 
@@ -158,18 +150,6 @@ def test_dvc_gives_the_same_bytes(jit, tmp_path):
     found = [{name: path.read_bytes() for name, path in one.items() if path.name != ".gitignore"} for one in files]
     assert found[0] == found[1]
     assert "up to date" in checkout.run("dvc", "status", "workflow/choices/dvc.yaml").stdout
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
-def test_functions_of_real_sources_come_to_their_report(tmp_path):
-    checkout = ran(tmp_path, GCC)
-    page = (checkout.root / "data/cse/report/report.html").read_text()
-    assert "GCC" in page
-    assert "functions" in page
-    run = checkout.run("mlgo", "report", "cse")
-    assert run.returncode == 0, run.stderr
-    assert "bytes of functions" in run.stdout
 
 
 @pytest.mark.parametrize("learner", ["marginal", "es", "ppo", "sb3"])

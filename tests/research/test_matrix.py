@@ -10,7 +10,6 @@ from mlgo.errors import ConfigError
 from mlgo.research.matrix import expand
 
 ROOT = Path(__file__).parents[2]
-GCC = str(ROOT / "config/presets/gcc-pre.yaml")
 
 
 def values(**sweep):
@@ -103,8 +102,10 @@ def test_tasks():
     assert grid.points[0].config["es"]["pairs"] == 16  # the preset's
 
 
-def test_tasks_that_choose_among_candidates():
-    grid = expand(values(tasks={"inline": [], "pre": [GCC]}, points={"cse.max_trials": [64, 128]}))
+def test_tasks_that_choose_among_candidates(tmp_path):
+    preset = tmp_path / "jit.yaml"
+    preset.write_text("task: jit-cse\nes: {start: marginal}\n")
+    grid = expand(values(tasks={"inline": [], "pre": [str(preset)]}, points={"cse.max_trials": [64, 128]}))
     assert [(point.name, point.home, point.kind, point.start) for point in grid.points] == [
         ("es,inline,base", "", "modules", "bc,inline,base"),  # reads nothing of section cse
         *(
@@ -112,7 +113,7 @@ def test_tasks_that_choose_among_candidates():
             for home in ("pre,cse.max_trials=64", "pre,cse.max_trials=128")
         ),
     ]
-    base = values(points={"es.step_size": [0.1, 0.2]}) | {"task": "gcc-pre"}
+    base = values(points={"es.step_size": [0.1, 0.2]}) | {"task": "jit-cse"}
     assert [point.home for point in expand(base).points] == ["", ""]  # baseline and labels are the default run's
 
 
@@ -133,7 +134,7 @@ def test_names_of_values_that_are_no_words():
         ({"points": {"es.step_size": []}}, "sweep.points.es.step_size: list should have at least 1 item"),
         ({"points": {"ppo.epochs": [1, 2]}}, "ppo.epochs is read by none of sweep.learners (es)"),
         ({"points": {"train.seeds": [[0], [1]]}}, "train.seeds cannot be swept; use sweep.learners and sweep.seeds"),
-        ({"points": {"task": ["inline-size", "gcc-pre"]}, "learners": ["bcmax"]}, "there is no bcmax for task gcc-pre"),
+        ({"points": {"task": ["inline-size", "jit-cse"]}, "learners": ["bcmax"]}, "there is no bcmax for task jit-cse"),
         ({"points": {"compile.objective": ["spill_cost"]}}, "spill_cost"),
         ({"learners": []}, "sweep.learners: list should have at least 1 item"),
         ({"learners": ["es", "es"]}, "must not name anything twice"),

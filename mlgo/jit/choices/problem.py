@@ -9,6 +9,7 @@ from mlgo.errors import ConfigError
 from mlgo.jit.choices.columns import Column
 from mlgo.jit.choices.compiler import CompilerSpec
 
+
 @dataclass(frozen=True)
 class Counted:
     """What a run of a problem compares, in words.

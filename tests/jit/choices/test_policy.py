@@ -17,7 +17,7 @@ OBSERVER = Observer(columns_for(["benefit", "cost"], COLUMNS), 4)
 
 def linear(can_apply=0.0, benefit=0.0, cost=0.0, stop=0.0) -> ChoicePolicy:
     """Outputs are a weighted sum of a candidate's inputs; stopping gives ``stop``."""
-    policy = ChoicePolicy.fresh("gcc-pre", OBSERVER, [], np.random.default_rng(0))
+    policy = ChoicePolicy.fresh("jit-cse", OBSERVER, [], np.random.default_rng(0))
     weights = np.zeros(policy.architecture.num_params, np.float32)
     weights[:3] = can_apply, benefit, cost
     weights[OBSERVER.num_inputs - 1] = stop
@@ -52,7 +52,7 @@ def test_a_choice_that_fails_on_the_way_ends_the_episode():
 
 
 def test_a_fresh_policy_finds_all_actions_equal_and_draws_each_as_often():
-    policy = ChoicePolicy.fresh("gcc-pre", OBSERVER, [8], np.random.default_rng(0))
+    policy = ChoicePolicy.fresh("jit-cse", OBSERVER, [8], np.random.default_rng(0))
     compiler = AdditiveCompiler({"u": [(5, 0), (6, 0)]})
     none = compiler.compile("u", ())
     choice, rng = Choice(none, none.candidates), np.random.default_rng(1)

@@ -22,7 +22,7 @@ from tests.jit.choices.additive import COLUMNS, AdditiveCompiler, AdditiveSpec
 
 SPEC = AdditiveSpec({f"u{i}": ((5, 1), (1, 5), (i, 2)) for i in range(6)})
 OBSERVER = Observer(columns_for(["benefit", "cost"], COLUMNS), 4)
-POLICY = ChoicePolicy.fresh("gcc-pre", OBSERVER, [3], np.random.default_rng(0))
+POLICY = ChoicePolicy.fresh("jit-cse", OBSERVER, [3], np.random.default_rng(0))
 
 
 BATCHES = [("u0", "u1"), ("u2",), ("u3", "u4", "u5")]
