@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.cli.main import COMMANDS
+from mlgo.cli.main import find_commands
 
 PACKAGE = Path(__file__).parent.parent / "mlgo"
 LEVELS = [
@@ -109,7 +109,7 @@ def test_the_learners_import_tensorflow_and_scikit_learn_only_when_they_run():
 
 
 def test_the_command_line_starts_without_what_few_commands_need():
-    named = "; ".join(f"import {name}" for name in COMMANDS.values())
+    named = "; ".join(f"import {name}" for name in find_commands().values())
     assert not modules_after(named) & HEAVY
 
 

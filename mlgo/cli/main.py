@@ -5,9 +5,11 @@ import sys
 from collections.abc import Iterable
 from functools import partial
 from importlib import import_module
+from importlib.metadata import entry_points
 
 from mlgo import __version__
 from mlgo.cli.program import run_program
+from mlgo.errors import ConfigError
 
 _DESCRIPTION = "Train machine-learned compiler heuristics with a stock compiler, and prove what they are worth."
 _EPILOG = """\
@@ -26,23 +28,40 @@ COMMANDS = {
     "ld": "mlgo.cli.ld",
     "ld++": "mlgo.cli.ld",
     "evaluate": "mlgo.cli.evaluate",
-    "explain": "mlgo.research.commands.explain",
     "import": "mlgo.cli.import_model",
-    "distill": "mlgo.research.commands.distill",
     "combine": "mlgo.cli.combine",
     "replay": "mlgo.cli.replay",
     "config": "mlgo.cli.configure",
     "workers": "mlgo.cli.workers",
     "size-diff": "mlgo.cli.size_diff",
-    "lit": "mlgo.research.commands.lit",
     "publish": "mlgo.cli.publish",
     "report": "mlgo.cli.show_report",
 }
 """Modules by command. Importing all of them takes most of a second, so only the one in use is."""
 
+GROUP = "mlgo.commands"
+"""Entry points of further commands: each names a module with ``add_parser(subparsers)``."""
 
-def build_parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
+
+def find_commands() -> dict[str, str]:
+    """Modules of all commands by name, with those of `mlgo.research` and of other packages.
+
+    Raises:
+        ConfigError: two packages have a command of one name.
+    """
+    found = dict(COMMANDS)
+    for point in sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value)):
+        if found.setdefault(point.name, point.value) != point.value:
+            raise ConfigError(
+                f"command {point.name!r} is registered twice, as {found[point.name]} and as {point.value}; uninstall "
+                "one of the packages"
+            )
+    return found
+
+
+def build_parser(names: Iterable[str] | None = None) -> argparse.ArgumentParser:
     """The parser with some sub-commands; with all of them by default."""
+    modules = COMMANDS if names is not None and set(names) <= set(COMMANDS) else find_commands()
     parser = argparse.ArgumentParser(
         "mlgo",
         usage="mlgo [-h] [--version] COMMAND ...",
@@ -54,7 +73,7 @@ def build_parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     parser.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
     parser.add_argument("--version", action="version", version=f"mlgo {__version__}", help=argparse.SUPPRESS)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND ...", prog="mlgo")
-    for module in dict.fromkeys(COMMANDS[name] for name in names):
+    for module in dict.fromkeys(modules[name] for name in (modules if names is None else names)):
         import_module(module).add_parser(commands)
     return parser
 
@@ -66,6 +85,7 @@ def main() -> None:
 
 def _dispatch() -> int | None:
     named = sys.argv[1:2]
-    args = build_parser(named if set(named) & set(COMMANDS) else COMMANDS).parse_args()
+    known = named and (named[0] in COMMANDS or named[0] in find_commands())
+    args = build_parser(named if known else None).parse_args()
     status: int | None = args.run(args)
     return status

@@ -1,6 +1,9 @@
 """What the command line says of itself."""
 
 import argparse
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -44,3 +47,24 @@ def test_without_a_command(mlgo):
 
 def test_an_action_is_named_in_full(mlgo):
     assert mlgo("replay", "prune", "--help").stdout.startswith("usage: mlgo replay prune [-h]")
+
+
+def test_a_package_adds_a_command_by_an_entry_point(tmp_path):
+    (tmp_path / "hello.py").write_text(
+        "def add_parser(commands):\n"
+        "    parser = commands.add_parser('hello')\n"
+        "    parser.set_defaults(run=lambda args: print('hello from a package'))\n"
+    )
+    info = tmp_path / "hello-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: hello\nVersion: 1.0\n")
+    points = info / "entry_points.txt"
+    points.write_text("[mlgo.commands]\nhello = hello\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-m", "mlgo", "hello"]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout) == (0, "hello from a package\n"), run.stderr
+    points.write_text("[mlgo.commands]\ndoctor = hello\n")
+    run = subprocess.run([*command[:3], "hello"], env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert run.stderr.startswith("error: command 'doctor' is registered twice, as mlgo.cli.doctor and as hello")
