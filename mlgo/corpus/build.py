@@ -95,7 +95,8 @@ def build_project(
             built = pool.map(build, [job for job in sources if job[1] in chosen])
             progress = tqdm(built, project, len(chosen), unit="module", disable=None)
             by_source = {row["module"]: row for row in progress}
-    rows = [by_source.get(source) or _left_out(project, recipe, unit, source, limits) for unit, source in sources]
+    left_out = f"sampled: the project was cut to {limits.max_modules} sources"
+    rows = [by_source.get(source) or _row(project, recipe, unit, source, left_out) for unit, source in sources]
     _check_failures(project, list(by_source.values()), limits)
     return rows
 
@@ -150,10 +151,6 @@ def columns_from(compiler: SourceCompiler, bitcode: Path, ir: bytes) -> Row:
         "function_hashes": functions.hashes,
         "function_sizes": functions.sizes,
     }
-
-
-def _left_out(project: str, recipe: Recipe, unit: SourceGroup, source: str, limits: BuildLimits) -> Row:
-    return _row(project, recipe, unit, source, f"sampled: the project was cut to {limits.max_modules} sources")
 
 
 def _row(project: str, recipe: Recipe, unit: SourceGroup, source: str, skip_reason: str) -> Row:

@@ -24,6 +24,8 @@ from mlgo.host.session import compile_plain
 
 FAT_OBJECT = ("-flto=thin", "-ffat-lto-objects")
 """Options of a pre-link compile."""
+ONE_JOB = ("--thinlto-jobs=1",)
+"""Option of a link whose back ends run one after another: an advisor has one channel."""
 
 
 def imported_modules(rows: Sequence[Row], programs: Sequence[Row], tools: Tools) -> tuple[list[Row], list[Row]]:
@@ -87,7 +89,7 @@ def thin_link(
     paths = {name: Path(f"{number}.o") for number, name in enumerate(file.modules)}
     for name, path in paths.items():
         os.link(objects[name], folder / path)
-    options = ["--gc-sections", "--fat-lto-objects", "--thinlto-emit-index-files", "--thinlto-jobs=1"]
+    options = ["--gc-sections", "--fat-lto-objects", "--thinlto-emit-index-files", *ONE_JOB]
     temporary = ["--lto-O1", "--lto-emit-llvm", "--save-temps=import"]  # at level 0 nothing is imported
     arguments = [*options, *temporary, *link_options(file, folder), *link_inputs(file, paths)]
     link_to(folder / "linked", linker, arguments, timeout_s, cwd=folder)

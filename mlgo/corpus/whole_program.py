@@ -233,7 +233,8 @@ def _modules_of(file: LinkedFile, sources: Sources, tools: Tools, pool: ThreadPo
 def _merged_in(folder: Path, file: LinkedFile, sources: Sources, tools: Tools, pool: ThreadPoolExecutor) -> list[Row]:
     taken = merge(tools.linker, file, sources.paths, folder / "all.bc", tools.timeout_s)
     names = [name for name in file.modules if name in taken]
-    lengths = [_lengths(sources.rows[name]) for name in names]
+    rows = [sources.rows[name] for name in names]
+    lengths = [dict(zip(row["function_hashes"], row["function_sizes"], strict=True)) for row in rows]
     if sum({body: length for of in lengths for body, length in of.items()}.values()) <= tools.max_instructions:
         return [_merged_row(file.name, names, sources, tools, folder / "all.bc")]
     objects = _stand_ins(names, sources, folder, tools, pool)
@@ -273,11 +274,6 @@ def _stand_ins(
 
     list(pool.map(compile_one, names))
     return objects
-
-
-def _lengths(row: Row) -> dict[int, int]:
-    """Length of each function by its body's hash."""
-    return dict(zip(row["function_hashes"], row["function_sizes"], strict=True))
 
 
 def _merged_row(name: str, members: Sequence[str], sources: Sources, tools: Tools, bitcode: Path) -> Row:

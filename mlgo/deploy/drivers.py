@@ -130,8 +130,9 @@ def _build(choice: DriverChoice, toolchain: Toolchain, place: Path) -> None:
     header = probe_channel(toolchain, task, DEFAULT_COMPILE)
     asked_features(policy)  # first, as it says what to do about embeddings
     policy.respond_to(header)
+    no_questions = pa.schema([(spec.name, column_type(spec)) for spec in header.features]).empty_table()
     with scratch_directory() as folder:
-        for name, text in cpp_sources(policy, _no_questions(header)).items():
+        for name, text in cpp_sources(policy, no_questions).items():
             write_text(folder / name, text)
         write_text(folder / "options.h", options_header())
         write_text(folder / "settings.h", _settings(choice, toolchain, policy, header, stamps))
@@ -139,11 +140,6 @@ def _build(choice: DriverChoice, toolchain: Toolchain, place: Path) -> None:
         command = [str(linker), "cc", *CPP_FLAGS, f"-I{folder}", *sources, "-o", str(folder / "driver")]
         run_tool(command, env={**os.environ, "ZIG_LOCAL_CACHE_DIR": str(folder)})
         _install(folder / "driver", place)
-
-
-def _no_questions(header: Header) -> pa.Table:
-    """A trace without rows, of what a compiler sends."""
-    return pa.schema([(spec.name, column_type(spec)) for spec in header.features]).empty_table()
 
 
 def _settings(

@@ -17,6 +17,8 @@ from pathlib import Path
 from mlgo.base.config import CompileConfig
 from mlgo.base.files import Draft
 from mlgo.base.scratch import scratch_directory
+from mlgo.corpus.capture.bitcode import MAGIC, WRAPPED_MAGIC, is_bitcode
+from mlgo.corpus.thin_lto import ONE_JOB
 from mlgo.corpus.whole_program import MERGING, take_merged
 from mlgo.deploy.drivers import plain_command
 from mlgo.errors import CompilerExit, CompileTimeout, LinkError
@@ -28,10 +30,9 @@ from mlgo.host.process import run_bounded, without_folders
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.task import Task
 from mlgo.host.toolchain import Toolchain, find_linker
+from mlgo.objects import archives
 from mlgo.policy.policy import Policy
 
-_BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
-_ARCHIVE = b"!<arch>\n"
 _PLACED = re.compile(
     r"-*(no-)?whole-archive|-*(push|pop)-state|-*(start|end)-lib|-B(static|dynamic)|-d[ny]|-*format\b.*"
 )
@@ -227,7 +228,7 @@ class _LinkSteps:
 
     def by_lld(self, name: str, start: Sequence[str] = ()) -> Path:
         """Link all inputs, one module at a time; ``start`` begins a command that advises the rest."""
-        self._lld([*map(str, self._wanted.inputs)], self._folder / name, ["--thinlto-jobs=1"], start)
+        self._lld([*map(str, self._wanted.inputs)], self._folder / name, ONE_JOB, start)
         return self._folder / name
 
     def _lld(self, inputs: Sequence[str], output: Path, options: Sequence[str] = (), start: Sequence[str] = ()) -> None:
@@ -248,12 +249,12 @@ def _kind(path: Path) -> str:
     try:
         with path.open("rb") as file:
             start = file.read(8)
-            inside = file.read() if start == _ARCHIVE else b""
+            inside = file.read() if start == archives.MAGIC else b""
     except OSError:
         return ""
-    if start == _ARCHIVE:
-        return "archive of bitcode" if any(magic in inside for magic in _BITCODE) else "archive"
-    return "bitcode" if start.startswith(_BITCODE) else "other"
+    if start == archives.MAGIC:
+        return "archive of bitcode" if MAGIC in inside or WRAPPED_MAGIC in inside else "archive"
+    return "bitcode" if is_bitcode(start) else "other"
 
 
 def _opened(arguments: Sequence[str]) -> list[str]:

@@ -106,7 +106,7 @@ def made_by(bitcode: bytes) -> tuple[int, ...] | None:
     The identification block holds ``LLVM22.1.8`` in characters of six bits, after its length in six bits.
     """
     bits = int.from_bytes(bitcode[:_PRODUCER_WITHIN], "little")
-    pattern = _packed("LLVM")
+    pattern = sum(_CHAR6.index(letter) << (6 * number) for number, letter in enumerate("LLVM"))
     mask = (1 << 24) - 1
     for place in range(6, 8 * _PRODUCER_WITHIN - 24):
         if (bits >> place) & mask == pattern:
@@ -115,10 +115,6 @@ def made_by(bitcode: bytes) -> tuple[int, ...] | None:
             numbers = [part for part in text[4:].split(".") if part.isdecimal()]
             return tuple(map(int, numbers)) or None
     return None
-
-
-def _packed(text: str) -> int:
-    return sum(_CHAR6.index(letter) << (6 * number) for number, letter in enumerate(text))
 
 
 def triple_of(bitcode: bytes) -> str:

@@ -14,6 +14,7 @@ from typing import Literal
 
 from mlgo.base.artifacts import Row
 from mlgo.base.files import file_sha256
+from mlgo.corpus.capture.bitcode import is_bitcode
 from mlgo.corpus.capture.builds import BuildUnit, as_text
 from mlgo.corpus.capture.options import portable
 from mlgo.errors import CompileTimeout, ConfigError, ObjectError
@@ -23,7 +24,6 @@ _TIMEOUT_S = 30.0
 _VERSION = re.compile(r"^.*\b(?:clang|gcc) version \S+.*$", re.MULTILINE)
 _QUOTED_WORD = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _QUOTED_CALL = re.compile(r'^ "(?:[^"\\]|\\.)*"(?: "(?:[^"\\]|\\.)*")*', re.DOTALL | re.MULTILINE)
-_BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 _NO_CONTENT = 8  # SHT_NOBITS
 
 
@@ -133,8 +133,7 @@ def _row(project: str, unit: BuildUnit, ran: bool, is_last: bool) -> Row:
         except OSError:
             missing = "gone: the build deleted its object"
         except ObjectError:
-            bitcode = data.startswith(_BITCODE)
-            missing = "bitcode: the link makes the code" if bitcode else "format: no ELF object of 64 bits"
+            missing = "bitcode: the link makes the code" if is_bitcode(data) else "format: no ELF object of 64 bits"
     return {
         "project": project,
         "module": unit.name,

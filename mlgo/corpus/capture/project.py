@@ -24,7 +24,6 @@ from mlgo.base.artifacts import (
     PROGRAMS_OF_PROJECT,
     PROJECT,
     Row,
-    RowView,
     TableWriter,
     provenance,
     read_provenance,
@@ -243,7 +242,12 @@ def _parts(
                 done()
         else:
             found = list(islice(rows, len(part)) if path not in there else extract(extraction, part, done))
-            write_rows(path, [{name: row[name] for name in PROJECT.names} for row in found], PROJECT, _levels(found))
+            write_rows(
+                path,
+                [{name: row[name] for name in PROJECT.names} for row in found],
+                PROJECT,
+                {EDITED: [row.get(EDITED, "") for row in found]},
+            )
         yield found
 
 
@@ -271,10 +275,6 @@ def _read_part(path: Path, length: int) -> list[Row] | None:
     if len(rows) != length or len(levels) != length:
         return None
     return [row | ({EDITED: level} if level else {}) for row, level in zip(rows, levels, strict=True)]
-
-
-def _levels(rows: Sequence[RowView]) -> Row:
-    return {EDITED: [row.get(EDITED, "") for row in rows]}
 
 
 def _circumstances(extraction: Extraction) -> list[Any]:

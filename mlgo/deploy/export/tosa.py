@@ -61,7 +61,9 @@ class Tosa:
 def tosa_text(policy: Policy, trace: pa.Table) -> str:
     """The module; the same policy gives the same text."""
     graph, task, actions = TosaGraph(), get_task(policy.task), policy.actions
-    inputs = {name: graph.argument(*kind) for name, kind in _types(policy, trace).items()}
+    types = trace_features(trace)
+    kinds = {name: _dtype_and_shape(types[name]) for name in asked_features(policy)}
+    inputs = {name: graph.argument(*kind) for name, kind in kinds.items()}
     tensors = dict(inputs)
     for name in filter(tensors.__contains__, task.not_finite):
         tensors[name] = graph.finite(tensors[name], task.not_finite[name])
@@ -73,12 +75,6 @@ def tosa_text(policy: Policy, trace: pa.Table) -> str:
     arguments = [f"{one.name}: {one.type} {_index_path(name)}" for name, one in inputs.items()]
     head = f"  func.func @main({', '.join(arguments)}) -> ({decision.type} {_index_path(task.decision)}) {{"
     return "\n".join(["module {", head, *graph.lines, f"    return {decision.name} : {decision.type}", "  }", "}", ""])
-
-
-def _types(policy: Policy, trace: pa.Table) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Dtype and shape of each input."""
-    types = trace_features(trace)
-    return {name: _dtype_and_shape(types[name]) for name in asked_features(policy)}
 
 
 def _dtype_and_shape(kind: pa.DataType) -> tuple[str, tuple[int, ...]]:

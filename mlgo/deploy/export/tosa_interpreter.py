@@ -114,10 +114,6 @@ def _run(one: Operation, inputs: list[np.ndarray]) -> np.ndarray:
         raise PolicyError(f"{one.name}: tosa.{one.operator} cannot take its inputs: {error}") from error
 
 
-def _cast(one: Operation, value: np.ndarray) -> np.ndarray:
-    return value.astype(_parsed(one.type)[0])
-
-
 def _conv2d(one: Operation, rows: np.ndarray, kernel: np.ndarray, bias: np.ndarray, *zeros: np.ndarray) -> np.ndarray:
     """Of single places, [num_rows, 1, 1, inputs] with [outputs, 1, 1, inputs]."""
     if rows.shape[1:3] != (1, 1) or kernel.shape[1:3] != (1, 1) or any(zero.any() for zero in zeros):
@@ -137,10 +133,6 @@ def _transpose(one: Operation, value: np.ndarray) -> np.ndarray:
     if found is None:
         raise PolicyError(f"{one.name}: tosa.transpose names no axes")
     return value.transpose([int(axis) for axis in found[1].split(", ")])
-
-
-def _slice(one: Operation, value: np.ndarray, start: np.ndarray, size: np.ndarray) -> np.ndarray:
-    return value[tuple(slice(first, first + count) for first, count in zip(start, size, strict=True))]
 
 
 def _axis(one: Operation) -> int:
@@ -171,9 +163,9 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "log": lambda one, x: np.log(x),
     "reciprocal": lambda one, x: np.float32(1.0) / x,
     "logical_not": lambda one, x: ~x,
-    "cast": _cast,
+    "cast": lambda one, x: x.astype(_parsed(one.type)[0]),
     "reshape": lambda one, x, shape: x.reshape(shape),
-    "slice": _slice,
+    "slice": lambda one, x, start, size: x[tuple(map(slice, start, start + size))],
     "concat": lambda one, *parts: np.concatenate(parts, _axis(one)),
     "argmax": lambda one, x: x.argmax(_axis(one)),
     "conv2d": _conv2d,

@@ -111,17 +111,11 @@ def _tarred(files: Mapping[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def _gzipped(files: Mapping[str, bytes]) -> bytes:
-    return gzip.compress(_tarred(files), mtime=0)
-
-
-def _zstandard(files: Mapping[str, bytes]) -> bytes:
-    return bytes(pa.Codec("zstd", compression_level=_ZSTD_LEVEL).compress(_tarred(files), asbytes=True))
-
-
 FORMATS: dict[str, Callable[[Mapping[str, bytes]], bytes]] = {
-    ".tar.zst": _zstandard,
-    ".tar.gz": _gzipped,
+    ".tar.zst": lambda files: bytes(
+        pa.Codec("zstd", compression_level=_ZSTD_LEVEL).compress(_tarred(files), asbytes=True)
+    ),
+    ".tar.gz": lambda files: gzip.compress(_tarred(files), mtime=0),
     ".zip": zipped,
 }
 """Writers of archives, by the end of their names."""
