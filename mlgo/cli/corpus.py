@@ -30,8 +30,8 @@ from mlgo.corpus.assemble import SPLITS
 from mlgo.corpus.capture.builds import read_build
 from mlgo.corpus.capture.invocations import RECORDS, read_invocations
 from mlgo.corpus.capture.llvm_corpora import Exporter
+from mlgo.corpus.capture.objects import Recompiler
 from mlgo.corpus.capture.relink import Relink
-from mlgo.corpus.capture.verify import Recompiler
 from mlgo.corpus.seen import KINDS, SeenBodies, project_bodies, seen_share, shares
 from mlgo.corpus.store import (
     CAPTURED_NAME,

@@ -54,33 +54,23 @@ def test_a_module_without_functions():
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("old", "new", "same"),
     [
-        (b"!tbaa !5", b"!tbaa !77"),
-        (b"@.str)", b"@.str.12)"),
-        (b"#2", b"#9"),
-        (b"@first", b"@renamed"),
-        (b"a.c", b"other.c"),
+        (b"!tbaa !5", b"!tbaa !77", True),
+        (b"@.str)", b"@.str.12)", True),
+        (b"#2", b"#9", True),
+        (b"@first", b"@renamed", True),
+        (b"a.c", b"other.c", True),
+        (b"ret i32 %3", b"ret i32 %4", False),
+        (b"ret i32 %3", b"ret i32 7", False),
+        (b"load i32", b"load volatile i32", False),
+        (b"@puts(ptr noundef", b"@fputs(ptr noundef", False),
+        (b"align 4, !tbaa !5\n  %3", b"align 8, !tbaa !5\n  %3", False),
     ],
 )
-def test_numbering_does_not_matter(old, new):
+def test_numbering_does_not_matter_and_changes_do(old, new, same):
     assert old in MODULE
-    assert body_hashes(MODULE.replace(old, new)) == body_hashes(MODULE)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (b"ret i32 %3", b"ret i32 %4"),
-        (b"ret i32 %3", b"ret i32 7"),
-        (b"load i32", b"load volatile i32"),
-        (b"@puts(ptr noundef", b"@fputs(ptr noundef"),
-        (b"align 4, !tbaa !5\n  %3", b"align 8, !tbaa !5\n  %3"),
-    ],
-)
-def test_changes_matter(old, new):
-    assert old in MODULE
-    assert body_hashes(MODULE.replace(old, new)) != body_hashes(MODULE)
+    assert (body_hashes(MODULE.replace(old, new)) == body_hashes(MODULE)) == same
 
 
 def test_the_modules_own_name_is_not_hashed_but_all_else_is():

@@ -43,16 +43,8 @@ def test_arguments_of_a_unit(load):
     recipe = load(
         units=unit(include=["inc", "src"], defines={"NDEBUG": None, "N": 3, "S": '"a b"', "E": ""}, flags=["-pthread"])
     )
-    assert recipe.units[0].arguments() == [
-        "-std=c11",
-        "-Iinc",
-        "-Isrc",
-        "-DNDEBUG",
-        "-DN=3",
-        '-DS="a b"',
-        "-DE=",
-        "-pthread",
-    ]
+    expected = ["-std=c11", "-Iinc", "-Isrc", "-DNDEBUG", "-DN=3", '-DS="a b"', "-DE=", "-pthread"]
+    assert recipe.units[0].arguments() == expected
 
 
 def test_headers_of_python(load, tmp_path):
@@ -215,36 +207,24 @@ def found(recipe, root):
     return [source for _, source in find_sources(recipe, root)]
 
 
-def test_sources_are_sorted_and_only_files(load, tree):
-    assert found(load(), tree) == ["src/a.c", "src/b.c", "src/skip_me.c"]
-
-
-def test_globs_that_cross_folders(load, tree):
-    assert found(load(units=unit(sources=["src/**/*.c"])), tree) == [
-        "src/a.c",
-        "src/b.c",
-        "src/deep/c.c",
-        "src/skip_me.c",
-    ]
-
-
-def test_excluded_sources(load, tree):
-    assert found(load(units=unit(exclude=["src/skip_*.c", "src/nothing.c"])), tree) == ["src/a.c", "src/b.c"]
-
-
-def test_two_globs_of_one_unit_may_overlap(load, tree):
-    assert found(load(units=unit(sources=["src/a.c", "src/*.c"])), tree) == ["src/a.c", "src/b.c", "src/skip_me.c"]
+@pytest.mark.parametrize(
+    ("changes", "names"),
+    [
+        ({}, "a b skip_me"),
+        ({"sources": ["src/**/*.c"]}, "a b deep/c skip_me"),  # crosses folders
+        ({"exclude": ["src/skip_*.c", "src/nothing.c"]}, "a b"),
+        ({"sources": ["src/a.c", "src/*.c"]}, "a b skip_me"),  # two globs of a unit may overlap
+    ],
+)
+def test_sources_are_sorted_files(load, tree, changes, names):
+    assert found(load(units=unit(**changes)), tree) == [f"src/{name}.c" for name in names.split()]
 
 
 def test_each_source_has_its_unit(load, tree):
     units = [*unit(), {"language": "c++", "standard": "c++17", "sources": ["lib/*.cc"]}]
     pairs = find_sources(load(units=units), tree)
-    assert [(u.language, s) for u, s in pairs] == [
-        ("c++", "lib/d.cc"),
-        ("c", "src/a.c"),
-        ("c", "src/b.c"),
-        ("c", "src/skip_me.c"),
-    ]
+    sources = ["lib/d.cc", "src/a.c", "src/b.c", "src/skip_me.c"]
+    assert [(u.language, s) for u, s in pairs] == list(zip(["c++", "c", "c", "c"], sources, strict=True))
 
 
 def test_a_source_in_two_units(load, tree):

@@ -11,8 +11,7 @@ import pytest
 from mlgo.base.files import file_sha256
 from mlgo.corpus.capture.builds import read_build
 from mlgo.corpus.capture.invocations import ToolInvocation
-from mlgo.corpus.capture.objects import Compiler, front_end_words, identify, measured_object, object_rows
-from mlgo.corpus.capture.verify import Recompiler
+from mlgo.corpus.capture.objects import Compiler, Recompiler, front_end_words, identify, measured_object, object_rows
 from mlgo.errors import ObjectError
 from mlgo.host.toolchain import find_linker, find_toolchain, zig_environment
 

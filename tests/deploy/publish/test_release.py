@@ -19,6 +19,11 @@ def edited(path: Path, change) -> None:
     path.write_text(json.dumps(value))
 
 
+def edit(file: str, change):
+    """Damage: a file of JSON is edited."""
+    return lambda folder: edited(folder / file, change)
+
+
 def without_card(folder: Path) -> None:
     for name in ("card.json", "README.md"):
         (folder / name).unlink()
@@ -94,47 +99,43 @@ def test_a_folder_of_policies(released, tmp_path):
         (lambda one: shutil.rmtree(one / "cpp"), ArtifactError, "not those that were checked"),
         (lambda one: (one / "cpp/more.h").write_text(""), ArtifactError, "not those that were checked"),
         (
-            lambda one: edited(one / "parity.json", lambda parity: parity["cpp"].update(mismatches=3)),
+            edit("parity.json", lambda parity: parity["cpp"].update(mismatches=3)),
             PolicyError,
             "differs from its policy in 3 of 902665",
         ),
         (
-            lambda one: edited(one / "parity.json", lambda parity: parity["cpp"].update(questions=0)),
+            edit("parity.json", lambda parity: parity["cpp"].update(questions=0)),
             PolicyError,
             "differs from its policy in 0 of 0",
         ),
         (
-            lambda one: edited(one / "parity.json", lambda parity: parity["cpp"].pop("mismatches")),
+            edit("parity.json", lambda parity: parity["cpp"].pop("mismatches")),
             PolicyError,
             "differs from its policy in unknown",
         ),
         (
-            lambda one: edited(one / "policy.json", lambda policy: policy["provenance"].update(seed=1)),
+            edit("policy.json", lambda policy: policy["provenance"].update(seed=1)),
             PolicyError,
             "made of another policy",
         ),
         (
-            lambda one: edited(one / "card.json", lambda card: card["files"]["weights.npy"].update(sha256="0")),
+            edit("card.json", lambda card: card["files"]["weights.npy"].update(sha256="0")),
             ArtifactError,
             "weights.npy has changed since card.json",
         ),
         (
-            lambda one: edited(one / "card.json", lambda card: card["files"].pop("parity.json")),
+            edit("card.json", lambda card: card["files"].pop("parity.json")),
             ArtifactError,
             "parity.json is not in the card",
         ),
         (lambda one: (one / "card.json").write_text("1"), ArtifactError, "card.json is no card"),
         (without_card, ArtifactError, "has no model card"),
         *(
-            (
-                lambda one, fact=fact: edited(one / "card.json", lambda card: card.pop(fact)),
-                ArtifactError,
-                "is no card of this version",
-            )
+            (edit("card.json", lambda card, fact=fact: card.pop(fact)), ArtifactError, "is no card of this version")
             for fact in ("task", "gains", "trained", "corpus", "limits")
         ),
         (
-            lambda one: edited(one / "card.json", lambda card: card.update(gains=[{"answers": 1}])),
+            edit("card.json", lambda card: card.update(gains=[{"answers": 1}])),
             ArtifactError,
             "is no card of this version",
         ),
