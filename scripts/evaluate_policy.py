@@ -1,4 +1,7 @@
-"""Compile held-out modules under a policy: scores of modules and functions, sizes of what is linked of them.
+"""Compile held-out modules under a policy: scores of modules and functions, sizes of programs that are linked of them.
+
+Without a policy they are compiled under the heuristic. Programs are then also linked of what other levels of the
+compiler make, and of what is made without inlining.
 
 Example:
     python scripts/evaluate_policy.py --policy data/policies/es-s0 --workers 2 \
@@ -6,7 +9,9 @@ Example:
         --shipped data/evaluation/parts/es-s0.shipped.parquet --functions data/evaluation/parts/es-s0.functions.parquet
 """
 
+import argparse
 from pathlib import Path
+from typing import Any
 
 from mlgo.base.artifacts import FUNCTIONS, RESULTS, SHIPPED_SIZES, TIMINGS, provenance, write_rows
 from mlgo.base.config import EvaluateConfig, judged_split
@@ -26,68 +31,75 @@ from mlgo.cli.arguments import (
 from mlgo.cli.program import run_program
 from mlgo.corpus.seen import load_kinds
 from mlgo.corpus.store import load_programs, unpack_bitcode
-from mlgo.evaluate import CompileHost
+from mlgo.errors import ConfigError
+from mlgo.evaluate import CompileHost, check_failures
 from mlgo.evaluate.baseline_modules import load_copies
-from mlgo.evaluate.evaluation import evaluate_policy, evaluated_modules
-from mlgo.evaluate.shipped import Linking, measure_programs, object_paths, other_modules
+from mlgo.evaluate.evaluation import Evaluation, EvaluationRun, evaluate_policy, evaluated_modules
+from mlgo.evaluate.references import measure_references
+from mlgo.evaluate.shipped import Linking, other_modules
+from mlgo.host.frontend import FrontEnd
+from mlgo.host.tasks.task import HEURISTIC, get_task
 from mlgo.host.toolchain import find_linker
 from mlgo.policy.stored import load_policy
 
 
 def main() -> None:
     parser = stage_parser(__doc__)
-    parser.add_argument("--policy", type=Path, required=True, help="folder named <algorithm>-s<seed>")
+    parser.add_argument("--policy", type=Path, help="folder named <algorithm>-s<seed>; the heuristic without it")
     add_folder_arguments(parser)
     add_workers_arguments(parser)
-    parser.add_argument("--output", type=Path, required=True, help="table of modules")
+    parser.add_argument("--output", type=Path, help="table of modules under the policy")
     parser.add_argument("--shipped", type=Path, help="table of the judged programs; they are not linked without it")
     parser.add_argument(
         "--every-language", action="store_true", help="ask it about languages that it was not trained on, too"
     )
     parser.add_argument("--functions", type=Path, help="table of functions; not written without it")
     args = parser.parse_args()
+    if (args.output is None) != (args.policy is None) or not (args.policy or args.shipped):
+        raise ConfigError("give --policy and --output, or --shipped alone for the heuristic")
 
     values, (corpus, baseline) = settings_of(args), corpus_and_baseline(args)
     config, (toolchain, settings) = values.section("evaluate", EvaluateConfig), compiler_of(values)
-    policy = load_policy(args.policy)
+    policy = load_policy(args.policy) if args.policy else None
+    task = policy.task if policy else values.value("task")
     scored = evaluated_modules(config, corpus, baseline, values.value("seed"))
     modules = [one.module for one in scored]
     programs = load_programs(corpus, splits=[judged_split(one.split for one in modules)]) if args.shipped else []
-    others = other_modules(modules, programs)
-    bitcode = unpack_bitcode(corpus, [*modules, *others], shared_folder(args.work) / "bitcode")
-    name = PolicyName.of(args.policy.name)
-    linking = Linking(
-        find_linker(), settings.compile_timeout_s, args.workers, load_kinds(corpus) if args.shipped else {}
+    bitcode = unpack_bitcode(
+        corpus, [*modules, *other_modules(modules, programs)], shared_folder(args.work) / "bitcode"
     )
-    with scratch_directory() as folder:
-        objects = object_paths([*modules, *others], folder) if args.shipped else None
-        with CompileHost(
-            toolchain, policy.task, settings, args.workers, copies=load_copies(baseline), workers=workers_of(values)
-        ) as host:
-            evaluation = evaluate_policy(
-                host,
-                policy,
-                name,
-                scored,
-                bitcode,
-                config.max_failed_share,
-                objects,
-                others,
-                in_every_language=args.every_language,
-            )
-        shipped = measure_programs(linking, str(name), programs, objects) if objects else []
+    kinds = load_kinds(corpus) if args.shipped else {}
+    linking = Linking(find_linker(), settings.compile_timeout_s, args.workers, kinds)
+    copies = load_copies(baseline) if policy else None
     origin = provenance(
         compiler=toolchain.name,
         compiler_sha256=toolchain.sha256,
         target=toolchain.target,
         compile=settings.model_dump(),
-        policy_sha256=file_sha256(args.policy / "weights.npy"),
+        **({"policy_sha256": file_sha256(args.policy / "weights.npy")} if policy else {}),
         scores_sha256=file_sha256(baseline / "scores.parquet"),
     )
-    write_rows(args.output, evaluation.results, RESULTS, origin)
+    with (
+        scratch_directory() as folder,
+        CompileHost(toolchain, task, settings, args.workers, copies=copies, workers=workers_of(values)) as host,
+    ):
+        run = EvaluationRun(host, modules, programs, bitcode, linking, folder)
+        if policy:
+            name = PolicyName.of(args.policy.name)
+            evaluation = evaluate_policy(run, policy, name, scored, config.max_failed_share, args.every_language)
+            _write_modules(args, evaluation, origin)
+            shipped = run.link(str(name))
+        else:
+            keys = [one.key for one in modules]
+            check_failures(keys, run.compile_heuristic(), config.max_failed_share, "evaluate.max_failed_share")
+            front_end = FrontEnd(toolchain, settings, shared_folder(args.work) / "zig-cache", get_task(task))
+            shipped = [*run.link(HEURISTIC), *measure_references(run, front_end, task)]
     if args.shipped:
-        with_linker = {**origin, "linker_sha256": file_sha256(linking.linker)}
-        write_rows(args.shipped, shipped, SHIPPED_SIZES, with_linker)
+        write_rows(args.shipped, shipped, SHIPPED_SIZES, {**origin, "linker_sha256": file_sha256(linking.linker)})
+
+
+def _write_modules(args: argparse.Namespace, evaluation: Evaluation, origin: dict[str, Any]) -> None:
+    write_rows(args.output, evaluation.results, RESULTS, origin)
     if args.functions:
         write_rows(args.functions, evaluation.functions, FUNCTIONS, origin)
     times = args.work / "timings" / "evaluation" / f"{args.policy.name}.parquet"

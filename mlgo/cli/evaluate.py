@@ -36,10 +36,11 @@ from mlgo.corpus.seen import TRAINED_NAME, Kinds, SeenBodies, kinds_by_name, pro
 from mlgo.corpus.whole_program import Tools
 from mlgo.errors import CompileError, ConfigError, MlgoError
 from mlgo.evaluate import CompileHost
+from mlgo.evaluate.evaluation import EvaluationRun, Shipped, evaluate_project
 from mlgo.evaluate.linked_search import SearchSettings, measure_search
 from mlgo.evaluate.references import measure_references
 from mlgo.evaluate.sealed_log import LOG, Look, look_of, write_look
-from mlgo.evaluate.shipped import Linking, ProjectRun, Shipped, evaluate_project, other_modules
+from mlgo.evaluate.shipped import Linking, other_modules
 from mlgo.evaluate.targets import EvaluationTarget, corpus_projects, evaluate_subjects, merged_programs, one_project
 from mlgo.evaluate.thin import evaluate_thin
 from mlgo.host.actions import Binary
@@ -152,18 +153,18 @@ def run(args: argparse.Namespace) -> None:
     kinds_of = _reader_of_kinds(trained, front_end, args.workers)
     with CompileHost(toolchain, policy.task, compiling, args.workers, workers=workers_of(values)) as host:
 
-        def evaluate(one: EvaluationTarget) -> Shipped:
+        def evaluate(target: EvaluationTarget) -> Shipped:
             with scratch_directory() as folder:
-                bitcode = one.unpack()
-                how = replace(linking, kinds=kinds_of(one, bitcode))
-                project = ProjectRun(host, policy, name, one.modules, one.programs, bitcode, how, folder)
-                beside = partial(measure_search, project, searching) if searching else None
-                found = evaluate_thin(project) if args.form == "thin" else evaluate_project(project, beside)
-                if not with_references:
-                    return found
-                others = measure_references(
-                    host, front_end, policy.task, how, one.programs, bitcode, folder / "references"
-                )
+                bitcode = target.unpack()
+                how = replace(linking, kinds=kinds_of(target, bitcode))
+                project = EvaluationRun(host, target.modules, target.programs, bitcode, how, folder)
+                if args.form == "thin":
+                    return evaluate_thin(project, policy, name)
+                found = evaluate_project(project, policy, name)
+                if searching:
+                    search = measure_search(project, policy, searching, project.objects(str(name)))
+                    found = replace(found, sizes=[*found.sizes, *search.sizes], course=search.course)
+                others = measure_references(project, front_end, policy.task) if with_references else []
                 return replace(found, sizes=[*found.sizes, *others])
 
         told = partial(tqdm.write, file=sys.stderr)

@@ -12,7 +12,7 @@ from mlgo.corpus.store import Module
 from mlgo.errors import ArtifactError
 from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.copies import Copies, count_copies
-from mlgo.evaluate.functions import function_rows
+from mlgo.evaluate.functions import function_rows, timing_rows
 from mlgo.evaluate.jobs import CompileJob, CompileOutcome
 from mlgo.host.session import CompileResult
 from mlgo.host.tasks.advisors import EchoAdvisor, RecordedAdvisor
@@ -119,11 +119,7 @@ def score_references(
         ],
         copies,
         _trace(modules, traced, host.hidden),
-        [
-            {"project": module.project, "module": module.name, "advisor": advisor, "seconds": outcome.result.seconds}
-            for (module, advisor), outcome in zip(pairs, outcomes, strict=True)
-            if outcome.result is not None
-        ],
+        timing_rows((*pair, outcome) for pair, outcome in zip(pairs, outcomes, strict=True)),
     )
 
 

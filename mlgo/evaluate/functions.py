@@ -1,6 +1,6 @@
 """What register allocation cost each function: as rows, as lookup, and as what learners see."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from mlgo.base.artifacts import FUNCTIONS, Row, read_table
 from mlgo.corpus.store import Module
 from mlgo.evaluate.episodes import Episode, episode, function_episodes
+from mlgo.evaluate.jobs import CompileOutcome
 from mlgo.host.session import CompileResult
 from mlgo.host.tasks.task import HEURISTIC
 from mlgo.objects.measures import Measure, get_measure
@@ -40,6 +41,15 @@ def function_rows(module: Module, advisor: str, result: CompileResult | None) ->
             **costs.get(name, SpillCosts(name))._asdict(),
         }
         for name in [*asked, *(name for name in costs if name not in asked)]
+    ]
+
+
+def timing_rows(compiled: Iterable[tuple[Module, str, CompileOutcome]]) -> list[Row]:
+    """Rows of ``artifacts.TIMINGS`` of modules under an advisor; failed compiles have none."""
+    return [
+        {"project": module.project, "module": module.name, "advisor": advisor, "seconds": outcome.result.seconds}
+        for module, advisor, outcome in compiled
+        if outcome.result is not None
     ]
 
 

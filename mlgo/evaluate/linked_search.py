@@ -19,10 +19,11 @@ from mlgo.base.artifacts import Row
 from mlgo.base.seeding import generator
 from mlgo.corpus.store import Module
 from mlgo.errors import CompileError
+from mlgo.evaluate.evaluation import EvaluationRun, Shipped
 from mlgo.evaluate.headroom import FIXED
 from mlgo.evaluate.jobs import CompileJob, CompileOutcome
 from mlgo.evaluate.search import MODULE_WIDE, Search, doubt_of, search
-from mlgo.evaluate.shipped import ProjectRun, Shipped, measure_programs
+from mlgo.evaluate.shipped import measure_programs
 from mlgo.host.linked import LinkedFile, linked_total
 from mlgo.host.log import Header
 from mlgo.host.session import CompileResult
@@ -30,6 +31,7 @@ from mlgo.host.tasks.advisors import EchoAdvisor
 from mlgo.host.tasks.task import PureAdvisor
 from mlgo.host.toolchain import Quirks
 from mlgo.policy.overrides import OverridingAdvisor
+from mlgo.policy.stored import StoredPolicy
 
 SEARCH = "search"
 """Name of the contender."""
@@ -53,28 +55,31 @@ class SearchSettings:
     quirks: Quirks
 
 
-def measure_search(run: ProjectRun, how: SearchSettings, objects: Mapping[str, Path]) -> Shipped:
+def measure_search(
+    run: EvaluationRun, policy: StoredPolicy, how: SearchSettings, objects: Mapping[str, Path]
+) -> Shipped:
     """Search each module of a project for answers that make its linked files smaller, then link them.
 
     A search begins with the heuristic's answers, the policy's, and those of `FIXED`; see `search`.
 
     Args:
         run: the project; objects of the search go into its folder.
-        how: budget, flips and seed. Answers of the policy must be yes or no.
+        policy: its answers must be yes or no.
+        how: budget, flips and seed.
         objects: object file under the policy, by module key; modules without one are left out.
 
     Returns:
         Rows of ``artifacts.SHIPPED_SIZES`` of the contender `SEARCH`, and how each search went.
     """
     heuristic = [] if how.quirks.default_hides_a_feature else [EchoAdvisor(how.quirks.default_slot)]
-    first: list[PureAdvisor] = [*heuristic, run.policy, *FIXED.values()]
+    first: list[PureAdvisor] = [*heuristic, policy, *FIXED.values()]
     starts = [OverridingAdvisor(advisor, ignored=MODULE_WIDE) for advisor in first]
     linked = {module.key: module for program in run.programs for module in program.modules}
     modules = [
         _ModuleSearch(run, one, objects, bool(heuristic)) for one in linked.values() if objects[one.key].exists()
     ]
     for one in modules:
-        rng, promise = generator(how.seed, "linked-search", one.module.key), doubt_of(run.policy)
+        rng, promise = generator(how.seed, "linked-search", one.module.key), doubt_of(policy)
         one.begin(search(starts, one.ask, promise, _SHIPPED, how.budget, how.flips_per_round, rng))
     with (
         tqdm(total=how.budget * len(modules), desc=SEARCH, unit="compile") as progress,
@@ -101,7 +106,7 @@ class _ModuleSearch:
             where the policy's objects do not link.
     """
 
-    def __init__(self, run: ProjectRun, module: Module, objects: Mapping[str, Path], with_default: bool) -> None:
+    def __init__(self, run: EvaluationRun, module: Module, objects: Mapping[str, Path], with_default: bool) -> None:
         self.module, self.best, self.wanted = module, objects[module.key], list[OverridingAdvisor]()
         self._run, self._objects, self._with_default = run, objects, with_default
         self._programs = [one for one in run.programs if module.key in {part.key for part in one.modules}]

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from mlgo.base.artifacts import Row
 from mlgo.corpus.capture.levels import module_at_level
-from mlgo.corpus.store import Module, Program
+from mlgo.corpus.store import Module
 from mlgo.errors import CompileError
-from mlgo.evaluate.compiles import CompileHost
+from mlgo.evaluate.evaluation import EvaluationRun
 from mlgo.evaluate.jobs import CompileJob
-from mlgo.evaluate.shipped import Linking, measure_programs, object_paths
+from mlgo.evaluate.shipped import measure_programs, object_paths
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.module_file import generation_of
 from mlgo.host.tasks.task import Task, get_task
@@ -32,48 +32,40 @@ def reference_names(task: Task, optimization: str) -> tuple[str, ...]:
     return () if task.in_code_generation else (NEVER, *(level for level in LEVELS if level != optimization))
 
 
-def measure_references(
-    host: CompileHost,
-    front_end: FrontEnd,
-    task_name: str,
-    linking: Linking,
-    programs: Sequence[Program],
-    bitcode: Mapping[str, Path],
-    folder: Path,
-) -> list[Row]:
+def measure_references(run: EvaluationRun, front_end: FrontEnd, task_name: str) -> list[Row]:
     """Compile the modules of programs in each of these ways, link the programs, and measure them.
 
     Args:
-        host: runs the compiles, at the level of ``front_end`` unless a job names another.
+        run: its host compiles at the level of ``front_end`` unless a job names another.
         front_end: reads and writes modules.
         task_name: decision problem.
-        linking: how to link.
-        programs: what to link.
-        bitcode: file by module key.
-        folder: for modules and objects.
 
     Returns:
         Rows of ``artifacts.SHIPPED_SIZES``. Modules after ThinLTO's import are compiled at no other level, since a
         level decides before the import, too.
     """
-    task, rows = get_task(task_name), []
-    modules = list({module.key: module for program in programs for module in program.modules}.values())
+    task, rows, bitcode = get_task(task_name), list[Row](), run.bitcode
+    modules = list({module.key: module for program in run.programs for module in program.modules}.values())
     imported = any(generation_of(bitcode[module.key]).index for module in modules)
     for name in reference_names(task, front_end.settings.optimization):
         if name != NEVER and imported:
             continue
-        place = folder / name
+        place = run.folder / "references" / name
         place.mkdir(parents=True)
         if name == NEVER:
             files, advisor, level = {one.key: bitcode[one.key] for one in modules}, task.references.passive, ""
         else:
-            files, advisor, level = _at_level(front_end, modules, bitcode, name, place, linking.num_threads), None, name
+            files, advisor, level = (
+                _at_level(front_end, modules, bitcode, name, place, run.linking.num_threads),
+                None,
+                name,
+            )
         objects = object_paths(modules, place)
         jobs = [
             CompileJob(key, file, advisor, optimization=level, object_path=objects[key]) for key, file in files.items()
         ]
-        host.compile_all(jobs, name)
-        rows += measure_programs(linking, name, programs, objects)
+        run.host.compile_all(jobs, name)
+        rows += measure_programs(run.linking, name, run.programs, objects)
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Projects as a whole: their objects together, without second copies, and linked."""
+"""Programs as they are shipped: linked of the objects of one contender, and measured."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -7,19 +7,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from mlgo.base.artifacts import Row
-from mlgo.base.names import PolicyName
 from mlgo.corpus.seen import KINDS, Kinds, kind_of
 from mlgo.corpus.store import Module, Program
 from mlgo.errors import CompileError
-from mlgo.evaluate.baseline_modules import ScoredModule
-from mlgo.evaluate.compiles import CompileHost
-from mlgo.evaluate.evaluation import compile_plain_all, evaluate_policy, result_row
-from mlgo.evaluate.jobs import CompileOutcome
 from mlgo.host.linked import LinkedFile, link_and_place, shipped_sizes
-from mlgo.host.tasks.task import HEURISTIC
-from mlgo.objects.measures import scores_of
 from mlgo.objects.placed import SHIPPED, Placed
-from mlgo.policy.stored import StoredPolicy
 
 Size = TypeVar("Size")
 
@@ -72,44 +64,6 @@ Sizes = tuple[Mapping[str, int], list[Row] | None]
 """Bytes of a linked file by measure, and by kind of its functions; None where that is not known."""
 
 
-@dataclass(frozen=True)
-class ProjectRun:
-    """A project that is compiled under the heuristic and under a policy, then linked.
-
-    Attributes:
-        programs: what is linked of them, and perhaps of others.
-    """
-
-    host: CompileHost
-    policy: StoredPolicy
-    name: PolicyName
-    modules: Sequence[Module]
-    programs: Sequence[Program]
-    bitcode: Mapping[str, Path]
-    linking: Linking
-    folder: Path
-
-    @property
-    def others(self) -> list[Module]:
-        """Modules that the programs need besides."""
-        return other_modules(self.modules, self.programs)
-
-
-@dataclass(frozen=True)
-class Shipped:
-    """A project under the heuristic and under a policy.
-
-    Attributes:
-        results: rows of ``artifacts.RESULTS``, one for each module, with the reason where either of both failed.
-        sizes: rows of ``artifacts.SHIPPED_SIZES``.
-        course: rows of ``artifacts.SEARCH_COURSE``; none where nothing was searched.
-    """
-
-    results: list[Row]
-    sizes: list[Row]
-    course: list[Row] = field(default_factory=list)
-
-
 def other_modules(modules: Sequence[Module], programs: Sequence[Program]) -> list[Module]:
     """What programs need besides some modules: duplicates of others, and what was left out of the evaluation."""
     known = {module.key for module in modules}
@@ -138,43 +92,6 @@ def measure_programs(
 
     with ThreadPoolExecutor(linking.num_threads) as pool:
         return list(pool.map(measure, [(program, fold) for program in programs for fold in (False, True)]))
-
-
-def evaluate_project(run: ProjectRun, beside: Callable[[Mapping[str, Path]], Shipped] | None = None) -> Shipped:
-    """Compile a project under the heuristic and under a policy, link its programs, and measure."""
-    results, objects = compile_both(run)
-    sizes = [row for who, of in objects.items() for row in measure_programs(run.linking, who, run.programs, of)]
-    more = beside(objects[str(run.name)]) if beside else Shipped([], [])
-    return Shipped(results, [*sizes, *more.sizes], more.course)
-
-
-def compile_both(run: ProjectRun) -> tuple[list[Row], dict[str, dict[str, Path]]]:
-    """Compile a project under the heuristic and under a policy.
-
-    Returns:
-        Rows of ``artifacts.RESULTS``, and object files by contender and module key; none where a compile failed.
-    """
-    every = [*run.modules, *run.others]
-    plain, advised = (object_paths(every, run.folder / who) for who in ("heuristic", "policy"))
-    outcomes = compile_plain_all(run.host, every, run.bitcode, plain)[: len(run.modules)]
-    compiled = [
-        ScoredModule(module, outcome.result.scores, 0)
-        for module, outcome in zip(run.modules, outcomes, strict=True)
-        if outcome.result is not None
-    ]
-    found = evaluate_policy(run.host, run.policy, run.name, compiled, run.bitcode, 1.0, advised, run.others)
-    rows = {(row["project"], row["module"]): row for row in found.results}
-    results = [
-        rows.get((module.project, module.name)) or _without_baseline(module, outcome, run.name)
-        for module, outcome in zip(run.modules, outcomes, strict=True)
-    ]
-    return results, {HEURISTIC: plain, str(run.name): advised}
-
-
-def _without_baseline(module: Module, outcome: CompileOutcome, name: PolicyName) -> Row:
-    """The row of a module that does not compile under the heuristic, under which nothing else was tried then."""
-    failed = CompileOutcome(None, outcome.failure, f"under the heuristic: {outcome.message}")
-    return result_row(ScoredModule(module, scores_of({}), 0), failed, name, inlining=False)
 
 
 def _sizes_row(linking: Linking, contender: str, program: Program, objects: Mapping[str, Path], fold: bool) -> Row:

@@ -34,7 +34,8 @@ from mlgo.corpus.store import (
 )
 from mlgo.corpus.whole_program import Tools, whole_programs
 from mlgo.errors import ArtifactError, CorpusError
-from mlgo.evaluate.shipped import Shipped, other_modules
+from mlgo.evaluate.evaluation import Shipped
+from mlgo.evaluate.shipped import other_modules
 
 _TABLES = {"results": RESULTS, "shipped": SHIPPED_SIZES, "search": SEARCH_COURSE}
 """What is kept of a finished project, by part of the file name, in the order of `Shipped`."""

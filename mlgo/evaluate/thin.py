@@ -5,15 +5,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from mlgo.base.names import PolicyName
 from mlgo.corpus.store import Program
 from mlgo.corpus.thin_lto import back_end_module, fat_module, thin_link
 from mlgo.errors import CompileError, CompilerExit
+from mlgo.evaluate.evaluation import EvaluationRun, Shipped, compile_both
 from mlgo.evaluate.jobs import CompileJob
 from mlgo.evaluate.shipped import (
     Linking,
-    ProjectRun,
-    Shipped,
-    compile_both,
     measure_programs,
     not_compiled,
     not_measured,
@@ -22,9 +21,10 @@ from mlgo.evaluate.shipped import (
 from mlgo.host.linked import LinkedFile
 from mlgo.host.tasks.task import HEURISTIC
 from mlgo.policy.languages import advisor_in
+from mlgo.policy.stored import StoredPolicy
 
 
-def evaluate_thin(run: ProjectRun) -> Shipped:
+def evaluate_thin(run: EvaluationRun, policy: StoredPolicy, name: PolicyName) -> Shipped:
     """Build a project with ThinLTO under the heuristic and under a policy, and measure its programs.
 
     Returns:
@@ -32,25 +32,29 @@ def evaluate_thin(run: ProjectRun) -> Shipped:
     """
     (run.folder / "fat").mkdir(parents=True)
     fat = {}
-    for number, module in enumerate([*run.modules, *run.others]):
+    for number, module in enumerate(run.every_module):
         fat[module.key] = run.folder / "fat" / f"{number}.bc"
         fat[module.key].write_bytes(fat_module(run.bitcode[module.key]))
-    results, objects = compile_both(replace(run, bitcode=fat))
+    results = compile_both(replace(run, bitcode=fat), policy, name)
     sizes = []
-    for who, policy in ((HEURISTIC, None), (str(run.name), run.policy)):
+    for who, advisor in ((HEURISTIC, None), (str(name), policy)):
         for number, program in enumerate(run.programs):
             place = run.folder / f"{who}-{number}"
             place.mkdir()
             try:
-                linked, back_ends = _thin_linked(program, run.bitcode, objects[who], run.linking, place)
+                linked, back_ends = _thin_linked(program, run.bitcode, run.objects(who), run.linking, place)
             except CompileError as error:
                 sizes += not_measured(who, program, error)
                 continue
             made = object_paths(linked.modules, place)
-            advisors = [policy and advisor_in(policy, module.language) for module in linked.modules]
             jobs = [
-                CompileJob(key, back_ends[key], advisor, object_path=path)
-                for (key, path), advisor in zip(made.items(), advisors, strict=True)
+                CompileJob(
+                    one.key,
+                    back_ends[one.key],
+                    advisor and advisor_in(advisor, one.language),
+                    object_path=made[one.key],
+                )
+                for one in linked.modules
             ]
             run.host.compile_all(jobs, f"{program.row['program']} {who}")
             sizes += measure_programs(run.linking, who, [linked], made)

@@ -1,5 +1,7 @@
 """Functions as rows and as episodes, with the real compiler."""
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,8 +12,9 @@ from mlgo.corpus.store import Module
 from mlgo.evaluate.baseline_modules import ScoredModule
 from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.episodes import episode, function_episodes
-from mlgo.evaluate.evaluation import evaluate_policy
+from mlgo.evaluate.evaluation import EvaluationRun, evaluate_policy
 from mlgo.evaluate.functions import function_costs, function_rows, load_function_costs
+from mlgo.evaluate.shipped import Linking
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.task import get_task
 from mlgo.objects.measures.spills import SPILL_COST
@@ -65,7 +68,8 @@ def test_evaluation_tells_functions(toolchain, fast, optimized):  # noqa: F811
     assert result.scores["spill_cost"]
     scored = ScoredModule(MODULE, scores(1, 1, 1, 1.0), result.num_questions)
     with CompileHost(toolchain, TASK.name, fast, 1) as host:
-        evaluation = evaluate_policy(host, POLICY, PolicyName("es", 4), [scored], {MODULE.key: bitcode}, 0.0)
+        run = EvaluationRun(host, [MODULE], (), {MODULE.key: bitcode}, Linking(Path(), 60.0, 1), Path())
+        evaluation = evaluate_policy(run, POLICY, PolicyName("es", 4), [scored], 0.0)
     assert evaluation.functions == function_rows(MODULE, "es-s4", result)
     assert evaluation.results[0]["spill_cost"] == result.scores["spill_cost"]
     costs = function_costs(pa.Table.from_pylist(evaluation.functions, FUNCTIONS), SPILL_COST)

@@ -6,6 +6,7 @@ from mlgo.base.artifacts import SHIPPED_SIZES, write_rows
 from mlgo.corpus.build import program_of_all
 from mlgo.corpus.store import Module, Program
 from mlgo.evaluate import CompileHost
+from mlgo.evaluate.evaluation import EvaluationRun
 from mlgo.evaluate.references import measure_references, reference_names
 from mlgo.evaluate.shipped import Linking
 from mlgo.host.frontend import FrontEnd
@@ -46,7 +47,9 @@ def measured(toolchain, settings, front_end, tmp_path_factory):
     programs = [Program(linked_of(one.project, one.name), "test", (one,)) for one in modules]
     linking = Linking(find_linker(), 60.0, 1)
     with CompileHost(toolchain, "inline-size", settings, 1) as host:
-        rows = measure_references(host, front_end, "inline-size", linking, programs, bitcode, folder / "made")
+        rows = measure_references(
+            EvaluationRun(host, modules, programs, bitcode, linking, folder), front_end, "inline-size"
+        )
     write_rows(folder / "shipped.parquet", rows, SHIPPED_SIZES, {})
     return {(row["project"], row["contender"]): row for row in rows if not row["folded"]}, folder
 
@@ -67,7 +70,7 @@ def test_a_module_of_another_level_ships_as_one_that_was_made_there(measured, to
     for project in ("constant", "inlined", "cold"):
         front_end.compile_to_bitcode(folder, "c", [], f"{project}.c", folder / "there.bc")
         compiled = compile_plain(toolchain, folder / "there.bc", there, object_path=folder / "there.o")
-        again = compile_plain(toolchain, folder / "made" / level / f"{number(project)}.bc", there)
+        again = compile_plain(toolchain, folder / "references" / level / f"{number(project)}.bc", there)
         assert again.object_sha256 == compiled.object_sha256
         assert rows[project, level]["text"] > 0
 
@@ -93,10 +96,9 @@ def test_options_of_code_generation_stay_and_broken_modules_have_a_reason(toolch
         Program(linked_of("p", *(one.name for one in some)), "test", some) for some in ((modules[0],), tuple(modules))
     ]
     with CompileHost(toolchain, "inline-size", settings, 1) as host:
-        rows = measure_references(
-            host, front_end, "inline-size", Linking(find_linker(), 60.0, 1), programs, bitcode, tmp_path / "made"
-        )
+        run = EvaluationRun(host, modules, programs, bitcode, Linking(find_linker(), 60.0, 1), tmp_path)
+        rows = measure_references(run, front_end, "inline-size")
     good, bad = ([row for row in rows if (row["failure"] == "") is wanted] for wanted in (True, False))
     assert {row["contender"] for row in good} == {row["contender"] for row in bad} == {"never", "-Os", "-O2"}
     assert {row["message"] for row in bad} == {"1 of 2 modules did not compile; the first is two.c"}
-    assert b".text.answer" in (tmp_path / "made/-Os/000000.o").read_bytes()
+    assert b".text.answer" in (tmp_path / "references/-Os/000000.o").read_bytes()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +16,10 @@ from mlgo.evaluate import CompileHost, CompileJob, CompileOutcome, check_failure
 from mlgo.evaluate.baseline import Scoring, score_references, self_test_failures
 from mlgo.evaluate.baseline_modules import ScoredModule, baselines, with_questions
 from mlgo.evaluate.episodes import Episode
-from mlgo.evaluate.evaluation import evaluate_policy
+from mlgo.evaluate.evaluation import EvaluationRun, evaluate_policy
 from mlgo.evaluate.exploration import candidate_rewards
 from mlgo.evaluate.failures import Quarantine
+from mlgo.evaluate.shipped import Linking
 from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.host.tasks.task import get_task
@@ -247,8 +249,14 @@ def test_a_module_that_always_fails_ends_in_quarantine_and_harms_no_candidate(ho
     assert row["reason"].startswith("exit: the compiler ended with status 1")
 
 
-def test_evaluation_rows(host, policy, scored, bitcode, baseline, tmp_path):
-    evaluation = evaluate_policy(host, policy, PolicyName("bc", 3), scored, bitcode, 0.0)
+@pytest.fixture
+def run(host, scored, bitcode):
+    modules = [*(one.module for one in scored), BROKEN]
+    return EvaluationRun(host, modules, (), bitcode, Linking(Path(), 60.0, 1), Path())
+
+
+def test_evaluation_rows(run, policy, scored, baseline, tmp_path):
+    evaluation = evaluate_policy(run, policy, PolicyName("bc", 3), scored, 0.0)
     write_rows(tmp_path / "results.parquet", evaluation.results, RESULTS, {})
     write_rows(tmp_path / "timings.parquet", evaluation.timings, TIMINGS, {})
     assert evaluation.functions == []  # this task allocates no registers
@@ -256,34 +264,34 @@ def test_evaluation_rows(host, policy, scored, bitcode, baseline, tmp_path):
         assert (row["policy"], row["seed"], row["num_inlined"]) == ("bc", 3, 0)
         assert row["text_bytes"] == rows_of(baseline, one.module.name)["never"]["text_bytes"]
         assert row["baseline_text_bytes"] == one.scores["text_bytes"]
-    always = evaluate_policy(host, policy.with_weights(np.array([0, 1])), PolicyName("x", 0), scored, bitcode, 0.0)
+    always = evaluate_policy(run, policy.with_weights(np.array([0, 1])), PolicyName("x", 0), scored, 0.0)
     assert all(row["num_inlined"] == row["num_questions"] > 0 for row in always.results)
 
 
-def test_modules_in_another_language_are_left_to_the_heuristic(host, policy, scored, bitcode):
+def test_modules_in_another_language_are_left_to_the_heuristic(run, policy, scored):
     assert {one.module.language for one in scored} == {"c"}
     of_c, of_cpp = (dataclasses.replace(policy, origin={"languages": [one]}) for one in ("c", "c++"))
-    left = evaluate_policy(host, of_cpp, PolicyName("bc", 0), scored, bitcode, 0.0).results
+    left = evaluate_policy(run, of_cpp, PolicyName("bc", 0), scored, 0.0).results
     for row, one in zip(left, scored, strict=True):
         assert (row["text_bytes"], row["num_questions"]) == (one.scores["text_bytes"], 0)
     asked = [
-        evaluate_policy(host, one, PolicyName("bc", 0), scored, bitcode, 0.0, in_every_language=everywhere).results
+        evaluate_policy(run, one, PolicyName("bc", 0), scored, 0.0, in_every_language=everywhere).results
         for one, everywhere in ((of_cpp, True), (of_c, False), (policy, False))
     ]
     assert asked[0] == asked[1] == asked[2]
     assert all(row["num_questions"] > 0 for row in asked[0])
 
 
-def test_evaluation_with_failures(host, policy, scored, bitcode):
+def test_evaluation_with_failures(run, policy, scored):
     both = [scored[0], ScoredModule(BROKEN, scores(1, 1, 1), 1)]
-    evaluation = evaluate_policy(host, policy, PolicyName("bc", 0), both, bitcode, 0.5)
+    evaluation = evaluate_policy(run, policy, PolicyName("bc", 0), both, 0.5)
     rows = evaluation.results
     assert [row["failure"] for row in rows] == ["", "exit"]
     assert rows[1]["text_bytes"] is None
     assert rows[1]["num_inlined"] is None
     assert len(evaluation.timings) == 1
     with pytest.raises(MlgoError, match=r"1 of 2 .*evaluate\.max_failed_share allows \(0\.4\).*bad/broken\.c: exit"):
-        evaluate_policy(host, policy, PolicyName("bc", 0), both, bitcode, 0.4)
+        evaluate_policy(run, policy, PolicyName("bc", 0), both, 0.4)
 
 
 def test_outcomes_keep_the_order_of_the_jobs(toolchain, settings, bitcode, modules):

@@ -5,7 +5,7 @@ import pytest
 from mlgo.base.artifacts import PROGRAMS_OF_CORPUS, PROGRAMS_OF_PROJECT, PROJECT, write_rows
 from mlgo.corpus.build import program_of_all
 from mlgo.errors import CorpusError
-from mlgo.evaluate.shipped import Shipped
+from mlgo.evaluate.evaluation import Shipped
 from mlgo.evaluate.targets import corpus_projects, evaluate_subjects, one_project
 from mlgo.objects.measures import MEASURES
 from tests.corpus.test_assemble import PROJECTS, corpus, projects

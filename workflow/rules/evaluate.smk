@@ -17,8 +17,8 @@ rule evaluate_heuristic:
         programs_at(""),
         seen_at(""),
         baseline_at(""),
-        script="scripts/evaluate_heuristic.py",
-        code=code("scripts/evaluate_heuristic.py"),
+        script="scripts/evaluate_policy.py",
+        code=code("scripts/evaluate_policy.py"),
     output:
         shipped=temp("data/evaluation/parts/heuristic.shipped.parquet"),
     log:
