@@ -39,9 +39,9 @@ from mlgo.evaluate import CompileHost
 from mlgo.evaluate.evaluation import EvaluationRun, Shipped, evaluate_project
 from mlgo.evaluate.linked_search import SearchSettings, measure_search
 from mlgo.evaluate.references import measure_references
-from mlgo.evaluate.sealed_log import LOG, Look, look_of, write_look
+from mlgo.evaluate.sealed_log import LOG, SealedEvaluation, log_evaluation, sealed_evaluation
 from mlgo.evaluate.shipped import Linking, other_modules
-from mlgo.evaluate.targets import EvaluationTarget, corpus_projects, evaluate_subjects, merged_programs, one_project
+from mlgo.evaluate.targets import EvaluationTarget, corpus_projects, evaluate_targets, merged_programs, one_project
 from mlgo.evaluate.thin import evaluate_thin
 from mlgo.host.actions import Binary
 from mlgo.host.frontend import FrontEnd
@@ -117,21 +117,21 @@ def run(args: argparse.Namespace) -> None:
     """Evaluate, write tables and page, print sizes; what an interrupted run has finished is not done again."""
     values = read_settings(args.config, *args.preset)
     name = PolicyName.of(args.policy.resolve().name)
-    subjects, output = _subjects(args, name)
+    targets, output = _targets(args, name)
     if args.search and args.form == "thin":
         raise ConfigError("--search looks at one compile of a module, --form thin has two; leave one of both out")
     policy = load_stored(args.policy, *([Binary] if args.search else []))
     compiling = seen_by(policy.features, get_task(policy.task), values.section("compile", CompileConfig))
-    for subject in subjects:
-        subject.check(policy.task, compiling.optimization)
-    look = _look(args, policy, subjects)
+    for target in targets:
+        target.check(policy.task, compiling.optimization)
+    sealed = _log_sealed(args, policy, targets)
     toolchain = find_toolchain(args.toolchain or values.value("toolchain"), values.value("target"))
     linking = Linking(find_linker(), compiling.compile_timeout_s, args.workers)
     with_references = args.references and args.form != "thin"
     front_end = FrontEnd(toolchain, compiling, shared_folder() / "zig-cache", get_task(policy.task))
     if args.form == "whole":
         tools = Tools(front_end, linking.linker, values.value("corpus.max_merged_instructions"), args.workers)
-        subjects = [merged_programs(one, tools, shared_folder() / "bitcode") for one in subjects]
+        targets = [merged_programs(one, tools, shared_folder() / "bitcode") for one in targets]
     origin = provenance(
         task=policy.task,
         compiler=toolchain.name,
@@ -168,8 +168,8 @@ def run(args: argparse.Namespace) -> None:
                 return replace(found, sizes=[*found.sizes, *others])
 
         told = partial(tqdm.write, file=sys.stderr)
-        results, shipped, course = evaluate_subjects(subjects, evaluate, output / "parts", origin, told)
-    origin["projects"] = {one.project: one.content for one in subjects}
+        results, shipped, course = evaluate_targets(targets, evaluate, output / "parts", origin, told)
+    origin["projects"] = {one.project: one.content for one in targets}
     write_table(output / "results.parquet", results, RESULTS, origin)
     write_table(output / "shipped.parquet", shipped, SHIPPED_SIZES, origin)
     if args.search:
@@ -185,8 +185,8 @@ def run(args: argparse.Namespace) -> None:
             f"{first['message']}; {output / 'results.parquet'} tells of all"
         )
     (text, headline), failed = _write_page(output, policy.task, str(name), values), len(failures)
-    if look:
-        write_look(replace(look, headline=headline))
+    if sealed:
+        log_evaluation(replace(sealed, headline=headline))
     record = {"modules": results.num_rows, "failed": failed, "shipped": shipped.to_pylist()}
     head = f"{results.num_rows} modules, {failed} failed; gains of linked files over the heuristic, more is better"
     say(args, {**record, "page": str(output / "report.html")}, f"{head}\n{text}\npage: {output / 'report.html'}")
@@ -205,11 +205,11 @@ def _reader_of_kinds(
 ) -> Callable[[EvaluationTarget, Mapping[str, Path]], Kinds]:
     """What tells of a project and its bitcode which functions were seen in training; nothing if that is not known."""
     if trained is None:
-        return lambda subject, bitcode: {}
+        return lambda target, bitcode: {}
     seen = SeenBodies.of(read_table(trained, BODIES))
 
-    def kinds_of(subject: EvaluationTarget, bitcode: Mapping[str, Path]) -> Kinds:
-        every = [*subject.modules, *other_modules(subject.modules, subject.programs)]
+    def kinds_of(target: EvaluationTarget, bitcode: Mapping[str, Path]) -> Kinds:
+        every = [*target.modules, *other_modules(target.modules, target.programs)]
         try:
             bodies = project_bodies(front_end.print_ir, every, bitcode, shared_folder() / "bodies", num_threads)
         except CompileError:  # a module that cannot be read is a failed row of the evaluation
@@ -219,14 +219,14 @@ def _reader_of_kinds(
     return kinds_of
 
 
-def _subjects(args: argparse.Namespace, name: PolicyName) -> tuple[list[EvaluationTarget], Path]:
+def _targets(args: argparse.Namespace, name: PolicyName) -> tuple[list[EvaluationTarget], Path]:
     """What is evaluated, and where the results go."""
     bitcode, folder = shared_folder() / "bitcode", "-".join(filter(None, (str(name), args.form)))
     if args.corpus is not None:
         named = args.project or [None]
-        subjects = [one for name in named for one in corpus_projects(args.corpus, bitcode, args.split, name)]
+        targets = [one for name in named for one in corpus_projects(args.corpus, bitcode, args.split, name)]
         where = "-".join(args.project) or args.split or "all"
-        return subjects, args.output or args.corpus.parent / "evaluated" / where / folder
+        return targets, args.output or args.corpus.parent / "evaluated" / where / folder
     if not args.project or args.split is not None:
         raise ConfigError("give --project DIR, or --corpus DIR with or without --split and --project NAME")
     paths = [Path(project) for project in args.project]
@@ -234,21 +234,23 @@ def _subjects(args: argparse.Namespace, name: PolicyName) -> tuple[list[Evaluati
         raise ConfigError("give --output DIR, too: beside a table of a corpus is no place for results")
     if args.output is None and len(paths) > 1:
         raise ConfigError("give --output DIR, too: results of several projects belong to none of them")
-    subjects = [one_project(path, bitcode) for path in paths]
-    if twice := [name for name, count in Counter(one.project for one in subjects).items() if count > 1]:
+    targets = [one_project(path, bitcode) for path in paths]
+    if twice := [name for name, count in Counter(one.project for one in targets).items() if count > 1]:
         raise ConfigError(f"--project names {twice[0]} more than once")
-    return subjects, args.output or paths[0] / "evaluation" / folder
+    return targets, args.output or paths[0] / "evaluation" / folder
 
 
-def _look(args: argparse.Namespace, policy: StoredPolicy, subjects: Sequence[EvaluationTarget]) -> Look | None:
-    """Write down that somebody looks at the sealed test set; None if no project is of it."""
+def _log_sealed(
+    args: argparse.Namespace, policy: StoredPolicy, targets: Sequence[EvaluationTarget]
+) -> SealedEvaluation | None:
+    """Log an evaluation on the sealed test set; None if no project is of it."""
     sealed = load_sealed()
-    contents = {one.project: one.content for one in subjects if sealed.holds(one.project)}
+    contents = {one.project: one.content for one in targets if sealed.holds(one.project)}
     if not contents:
         return None
-    look = look_of(policy, args.policy, args.form or "objects", contents, args.reason)
-    write_look(look)
-    return look
+    evaluation = sealed_evaluation(policy, args.policy, args.form or "objects", contents, args.reason)
+    log_evaluation(evaluation)
+    return evaluation
 
 
 def _write_page(output: Path, task: str, policy: str, values: Settings) -> tuple[str, str]:

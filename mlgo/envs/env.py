@@ -258,7 +258,6 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         return float(measure.reward(np.array(event.score(measure.name)), np.array(self.problem.baseline)))
 
     def _note(self, action: Any) -> None:
-        """Keep what is rendered."""
         if self.render_mode is None:
             return
         assert isinstance(self._event, Question)

@@ -83,7 +83,6 @@ class RecordEpisodes(gymnasium.Wrapper[Observation, Any, Observation, Any], Reco
         super().close()
 
     def action_masks(self) -> np.ndarray:
-        """See `CompileEnv.action_masks`."""
         return self._inner.action_masks()
 
     def _ask(self, observation: Observation, info: Info) -> None:
@@ -239,11 +238,6 @@ class RecordedEnv(gymnasium.Env[Observation, Any]):
 
 def first_difference(path: str | Path, env: gymnasium.Env[Observation, Any]) -> str:
     """Send the recorded answers to a live environment and compare all that comes back.
-
-    Args:
-        path: file of `RecordEpisodes`.
-        env: a `CompileEnv` with the same modules, task, compiler, settings and reward, maybe in wrappers that leave
-            observations as they are.
 
     Returns:
         the first difference in words: episode, question and what differs. Empty when there is none.

@@ -23,12 +23,7 @@ class Reward(Protocol):
         """Reward of one answer."""
 
     def at_the_end(self, gain: float, given: float) -> float:
-        """Reward on top of that of the last answer.
-
-        Args:
-            gain: relative gain over the heuristic; 0 for a compile that failed.
-            given: sum of all rewards of answers.
-        """
+        """Reward on top of that of the last answer."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +35,9 @@ class EndGain:
     def of_answer(
         self, observation: Observation, answer: float, following: Observation | None, baseline: float
     ) -> float:
-        """Nothing."""
         return 0.0
 
     def at_the_end(self, gain: float, given: float) -> float:
-        """The gain."""
         return gain
 
 
@@ -98,10 +91,8 @@ class Shaped:
     def of_answer(
         self, observation: Observation, answer: float, following: Observation | None, baseline: float
     ) -> float:
-        """Rise of the potential."""
         after = self.potential(following) if following is not None else 0.0
         return self.discount * after - self.potential(observation)
 
     def at_the_end(self, gain: float, given: float) -> float:
-        """The gain."""
         return gain

@@ -84,7 +84,6 @@ class CompileHost(Closing):
 
     @property
     def num_workers(self) -> int:
-        """Workers that compile."""
         return self._pool.num_workers
 
     def compile_all(self, jobs: Sequence[CompileJob], label: str = "") -> list[CompileOutcome]:
@@ -119,7 +118,6 @@ class CompileHost(Closing):
         return replace(outcome, learned=None, object_file=None)
 
     def close(self) -> None:
-        """Stop the workers."""
         self._pool.close()
 
 
@@ -137,12 +135,6 @@ def check_failures(
     names: Sequence[str], outcomes: Sequence[CompileOutcome], max_share: float, setting: str
 ) -> np.ndarray:
     """Tell which compiles succeeded, unless too many failed.
-
-    Args:
-        names: module keys.
-        outcomes: their outcomes.
-        max_share: share of failures that is still accepted.
-        setting: name of the setting that holds it, for the message.
 
     Returns:
         bool [num_modules], True where the compile succeeded.

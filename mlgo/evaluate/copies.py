@@ -24,7 +24,6 @@ class Copies:
         return self.num_copies.get(module.partition("/")[0], {})
 
     def rows(self) -> list[dict[str, Any]]:
-        """Rows of ``artifacts.COPIES``."""
         return [
             {"project": project, "signature": signature, "num_modules": copies}
             for project, groups in self.num_copies.items()

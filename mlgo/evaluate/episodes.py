@@ -167,7 +167,6 @@ class InlinedReader:
     objective: str
 
     def __call__(self, module: str, result: CompileResult) -> Inlined:
-        """Read a recorded compile."""
         features, actions = self.normalise.features, Binary()
         if result.header is None:  # nothing was there to decide
             nothing = np.zeros((0, len(features)), np.float16), np.zeros(0, np.uint8)

@@ -69,7 +69,6 @@ class EvaluationRun:
         return self.host.compile_all(jobs, contender)[: len(wanted)]
 
     def compile_heuristic(self) -> list[CompileOutcome]:
-        """Compile under the heuristic."""
         return self.compile(HEURISTIC, lambda module: None)
 
     def link(self, contender: str) -> list[Row]:
@@ -130,16 +129,7 @@ def evaluate_policy(
     max_failed_share: float,
     in_every_language: bool = False,
 ) -> Evaluation:
-    """Compile modules under a policy; those in a language that it does not decide in, under the heuristic.
-
-    Args:
-        run: what is compiled, and with what.
-        policy: makes the decisions.
-        name: learner and seed, for the rows.
-        scored: those modules of the run that compile under the heuristic.
-        max_failed_share: share of failures that is still accepted.
-        in_every_language: ask it about modules in other languages, too.
-    """
+    """Compile modules under a policy; those in a language that it does not decide in, under the heuristic."""
     contender = str(name)
     outcomes = run.compile(
         contender,

@@ -62,12 +62,6 @@ def measure_search(
 
     A search begins with the heuristic's answers, the policy's, and those of `FIXED`; see `search`.
 
-    Args:
-        run: the project; objects of the search go into its folder.
-        policy: its answers must be yes or no.
-        how: budget, flips and seed.
-        objects: object file under the policy, by module key; modules without one are left out.
-
     Returns:
         Rows of ``artifacts.SHIPPED_SIZES`` of the contender `SEARCH`, and how each search went.
     """

@@ -52,7 +52,6 @@ class LoggedEpisode:
 
     @property
     def header(self) -> Header:
-        """What the compiler announced."""
         assert self.result.header is not None
         return self.result.header
 
@@ -211,13 +210,6 @@ def replay_episode(
     object_path: Path | None = None,
 ) -> Replay:
     """Do a logged compile again and compare questions, answers and the object file.
-
-    Args:
-        toolchain: must be the very compiler of the log.
-        episode: the log.
-        bitcode: file with the logged bitcode.
-        advisor: answers instead of the record, and is held against it.
-        object_path: where to keep the object file.
 
     Raises:
         CompileError: the compile failed.

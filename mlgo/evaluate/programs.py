@@ -88,14 +88,6 @@ def measure_programs(
 ) -> list[Row]:
     """Build every program under every contender, run it, and count.
 
-    Args:
-        host: runs the compiles.
-        running: how to link and run.
-        programs: what to build.
-        contenders: ways of answering, by name.
-        folder: for objects and programs.
-        levels: the same programs as other levels want them, by level; these are compiled plainly.
-
     Returns:
         Rows of ``artifacts.PROGRAMS``, by program and contender. What cannot be built or run is a row, too.
     """

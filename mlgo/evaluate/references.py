@@ -23,12 +23,7 @@ NEVER = "never"
 
 
 def reference_names(task: Task, optimization: str) -> tuple[str, ...]:
-    """Contenders beside the heuristic and the policies, in the order of tables.
-
-    Args:
-        task: decision problem. After the optimization of IR there is none: its modules are optimized already.
-        optimization: configured level.
-    """
+    """Contenders beside the heuristic and the policies, in the order of tables."""
     return () if task.in_code_generation else (NEVER, *(level for level in LEVELS if level != optimization))
 
 

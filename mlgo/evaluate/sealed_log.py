@@ -1,7 +1,7 @@
-"""The log of looks at the sealed test set: who was evaluated, why, and what was seen.
+"""The log of evaluations on the sealed test set: of which policy, why, and with which headline.
 
-A look makes a row before anything is compiled and gets its headline at the end, so one that was stopped is in the log,
-too. The log is a Markdown table in the repository, which is committed with what was concluded from it.
+An evaluation makes a row before anything is compiled and gets its headline at the end, so one that was stopped is in
+the log, too. The log is a Markdown table in the repository, which is committed with what was concluded from it.
 """
 
 import fcntl
@@ -21,14 +21,14 @@ LOG = Path("docs/sealed-looks.md")
 """The log, in a working copy."""
 
 UNFINISHED = "not finished"
-"""Headline of a look that has not ended."""
+"""Headline of an evaluation that has not ended."""
 
 _HEAD = "# Looks at the sealed test set\n\nOne row for each look ([sealed.md](sealed.md)), the first one first.\n\n"
 _TO_GIT_S = 20.0
 
 
 @dataclass(frozen=True)
-class Look:
+class SealedEvaluation:
     """One row of the log.
 
     Attributes:
@@ -49,8 +49,10 @@ class Look:
     headline: str = UNFINISHED
 
 
-def look_of(policy: StoredPolicy, folder: Path, form: str, contents: dict[str, str], reason: str) -> Look:
-    """A look that begins now."""
+def sealed_evaluation(
+    policy: StoredPolicy, folder: Path, form: str, contents: dict[str, str], reason: str
+) -> SealedEvaluation:
+    """An evaluation that begins now."""
     if not reason.strip():
         raise ConfigError(
             f"{', '.join(sorted(contents))}: of the sealed test set; give --reason TEXT, which {LOG} keeps with the "
@@ -60,7 +62,7 @@ def look_of(policy: StoredPolicy, folder: Path, form: str, contents: dict[str, s
     told = [str(origin.get("algorithm", "unknown")), f"seed {origin.get('seed', 'unknown')}"]
     if corpus := origin.get("corpus_sha256"):
         told.append(f"corpus {str(corpus)[:12]}")
-    return Look(
+    return SealedEvaluation(
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
         commit=_commit(),
         policy=folder.resolve().name,
@@ -72,16 +74,16 @@ def look_of(policy: StoredPolicy, folder: Path, form: str, contents: dict[str, s
     )
 
 
-def write_look(look: Look, log: Path = LOG) -> None:
-    """Write the row of a look; the row that it made when it began is replaced."""
+def log_evaluation(evaluation: SealedEvaluation, log: Path = LOG) -> None:
+    """Write the row of an evaluation; the row that it made when it began is replaced."""
     try:
         with _alone(log.parent):
             text = log.read_text() if log.exists() else f"{_HEAD}{_rule_of_table()}"
-            begun = f"{_row(replace(look, headline=UNFINISHED))}\n"
-            if look.headline != UNFINISHED and begun in text:
-                text = f"{_row(look)}\n".join(text.rsplit(begun, 1))
+            begun = f"{_row(replace(evaluation, headline=UNFINISHED))}\n"
+            if evaluation.headline != UNFINISHED and begun in text:
+                text = f"{_row(evaluation)}\n".join(text.rsplit(begun, 1))
             else:
-                text = f"{text.rstrip()}\n{_row(look)}\n"
+                text = f"{text.rstrip()}\n{_row(evaluation)}\n"
             write_text(log, text)
     except OSError as error:
         raise ArtifactError(f"cannot write {log}: {error.strerror}; nobody looks without a row there") from error
@@ -98,12 +100,12 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _row(look: Look) -> str:
-    return f"| {' | '.join(str(cell).replace('|', '/') for cell in astuple(look))} |"
+def _row(evaluation: SealedEvaluation) -> str:
+    return f"| {' | '.join(str(cell).replace('|', '/') for cell in astuple(evaluation))} |"
 
 
 def _rule_of_table() -> str:
-    names = [field.name for field in fields(Look)]
+    names = [field.name for field in fields(SealedEvaluation)]
     return f"| {' | '.join(names)} |\n|{'---|' * len(names)}\n"
 
 

@@ -39,10 +39,6 @@ def object_paths(modules: Sequence[Module], folder: Path) -> dict[str, Path]:
 def measured(objects: Mapping[str, Path], measure: Callable[[], Size]) -> tuple[Size | None, str, str]:
     """Measure what several objects make together.
 
-    Args:
-        objects: object file by name of the module; there is none where the compile failed.
-        measure: links and measures.
-
     Returns:
         What was measured, or None, and kind and message of the failure, empty without one.
     """
@@ -75,12 +71,6 @@ def measure_programs(
     linking: Linking, contender: str, programs: Sequence[Program], objects: Mapping[str, Path]
 ) -> list[Row]:
     """Link each program as its build does, with and without folding of identical code, and measure it.
-
-    Args:
-        linking: how to link.
-        contender: who decided; the name for the rows.
-        programs: what to link.
-        objects: object file by module key; there is none where the compile failed.
 
     Returns:
         Rows of ``artifacts.SHIPPED_SIZES``. A program of which a compile failed has no size.

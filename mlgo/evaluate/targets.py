@@ -90,16 +90,16 @@ def one_project(path: Path, bitcode_dir: Path) -> EvaluationTarget:
     return EvaluationTarget(modules[0].project, table, modules, linked, lambda: files)
 
 
-def merged_programs(subject: EvaluationTarget, tools: Tools, bitcode_dir: Path) -> EvaluationTarget:
+def merged_programs(target: EvaluationTarget, tools: Tools, bitcode_dir: Path) -> EvaluationTarget:
     """The project with its linked files merged into modules, see `whole_programs`."""
-    chosen = {module.name for module in [*subject.modules, *other_modules(subject.modules, subject.programs)]}
-    rows = [row for row in table_rows(subject.table, PROJECT, PROJECT.names) if row["module"] in chosen]
-    merged, programs = whole_programs(rows, [dict(program.row) for program in subject.programs], tools)
+    chosen = {module.name for module in [*target.modules, *other_modules(target.modules, target.programs)]}
+    rows = [row for row in table_rows(target.table, PROJECT, PROJECT.names) if row["module"] in chosen]
+    merged, programs = whole_programs(rows, [dict(program.row) for program in target.programs], tools)
     if all(row["skip_reason"] for row in merged):
         reasons = [f"{row['module']}: {row['skip_reason']}" for row in merged if row["module"] not in chosen]
-        raise CorpusError(f"{subject.project}: nothing can be merged; {(reasons or ['it has no linked file'])[0]}")
-    modules, files = unpack_rows(merged, subject.modules[0].split, bitcode_dir)
-    return replace(subject, modules=modules, programs=project_programs(programs, modules), unpack=lambda: files)
+        raise CorpusError(f"{target.project}: nothing can be merged; {(reasons or ['it has no linked file'])[0]}")
+    modules, files = unpack_rows(merged, target.modules[0].split, bitcode_dir)
+    return replace(target, modules=modules, programs=project_programs(programs, modules), unpack=lambda: files)
 
 
 def corpus_projects(
@@ -116,16 +116,16 @@ def corpus_projects(
     programs: dict[str, list[Program]] = {}
     for program in load_programs(corpus_dir, project=project, splits=splits):
         programs.setdefault(program.row["project"], []).append(program)
-    subjects = []
+    targets = []
     for name, members in modules.items():
         linked = programs.get(name, [])
         unpack = partial(unpack_bitcode, corpus_dir, [*members, *other_modules(members, linked)], bitcode_dir)
-        subjects.append(EvaluationTarget(name, corpus_dir / "projects" / f"{name}.parquet", members, linked, unpack))
-    return subjects
+        targets.append(EvaluationTarget(name, corpus_dir / "projects" / f"{name}.parquet", members, linked, unpack))
+    return targets
 
 
-def evaluate_subjects(
-    subjects: Sequence[EvaluationTarget],
+def evaluate_targets(
+    targets: Sequence[EvaluationTarget],
     evaluate: Callable[[EvaluationTarget], Shipped],
     folder: Path,
     origin: RowView,
@@ -137,13 +137,13 @@ def evaluate_subjects(
         Tables of ``artifacts.RESULTS``, ``artifacts.SHIPPED_SIZES`` and ``artifacts.SEARCH_COURSE``.
     """
     done = []
-    for number, subject in enumerate(subjects, start=1):
-        stored = {folder / f"{subject.project}.{name}.parquet": schema for name, schema in _TABLES.items()}
-        own = {**origin, "project": subject.project, "content": subject.content}
+    for number, target in enumerate(targets, start=1):
+        stored = {folder / f"{target.project}.{name}.parquet": schema for name, schema in _TABLES.items()}
+        own = {**origin, "project": target.project, "content": target.content}
         known = _is_made_of(stored, own)
-        say(f"{subject.project} ({number} of {len(subjects)}){', known' if known else ''}")
+        say(f"{target.project} ({number} of {len(targets)}){', known' if known else ''}")
         if not known:
-            found = evaluate(subject)
+            found = evaluate(target)
             for (path, schema), rows in zip(stored.items(), (found.results, found.sizes, found.course), strict=True):
                 write_rows(path, rows, schema, own)
         done.append([read_table(path, schema) for path, schema in stored.items()])

@@ -78,7 +78,6 @@ class CompileWorkerSpec:
             self.trees.check_writable()
 
     def __call__(self) -> "CompileWorker":
-        """Get ready for jobs."""
         return CompileWorker(self)
 
 

@@ -39,24 +39,20 @@ class LocalBackend(Backend):
         self._selector = selectors.DefaultSelector()
 
     def start(self) -> WorkerName:
-        """Make a place; its process starts with its first job."""
         worker = super().start()
         self._workers[worker] = LocalWorker(self._make_handler)
         return worker
 
     def send(self, worker: WorkerName, jobs: Message) -> None:
-        """Send jobs; a death shows when the answer is read."""
         one = self._workers[worker]
         if one.start():
             self._selector.register(one.pipe, selectors.EVENT_READ, worker)
         one.send(pickle.dumps(jobs))
 
     def cancel(self, worker: WorkerName, ticket: int) -> None:
-        """Send the one message that does not wait for its turn."""
         self._workers[worker].send(pickle.dumps(Cancel(ticket)))
 
     def wait(self, timeout_s: float | None) -> Sequence[Event]:
-        """Answers and deaths."""
         return [self._event(key.data) for key, _ in self._selector.select(timeout_s)]
 
     def _event(self, worker: WorkerName) -> Event:
@@ -67,7 +63,6 @@ class LocalBackend(Backend):
             return Gone(worker, one.exit_code())
 
     def kill(self, worker: WorkerName) -> None:
-        """Kill the process."""
         one = self._workers.pop(worker)
         self._forget(one)
         one.stop()
@@ -77,7 +72,6 @@ class LocalBackend(Backend):
             self._selector.unregister(one.pipe)
 
     def close(self) -> None:
-        """Stop all workers and whatever they run, and remove what killed ones left behind."""
         for one in self._workers.values():
             self._forget(one)
             one.pipe.close()  # an idle worker sees the end of its pipe and returns
@@ -100,7 +94,6 @@ class WorkerEnvironment:
 
     @classmethod
     def here(cls) -> "WorkerEnvironment":
-        """That of this process."""
         return cls(sys.executable, tuple(sys.path), str(Path.cwd()))
 
 
@@ -204,11 +197,9 @@ class SerialBackend(Backend):
         self._sent: deque[tuple[WorkerName, int, Any]] = deque()
 
     def send(self, worker: WorkerName, jobs: Message) -> None:
-        """Keep the jobs until somebody waits for them."""
         self._sent += [(worker, ticket, job) for ticket, job in jobs]
 
     def wait(self, timeout_s: float | None) -> Sequence[Event]:
-        """Do the next job."""
         worker, ticket, job = self._sent.popleft()
         try:
             if worker not in self._handlers:
@@ -218,11 +209,9 @@ class SerialBackend(Backend):
             return [Answered(worker, {ticket: Raised(error)})]
 
     def kill(self, worker: WorkerName) -> None:
-        """Drop a worker with what it holds."""
         self._handlers.pop(worker, None)
         self._sent = deque(one for one in self._sent if one[0] != worker)
 
     def close(self) -> None:
-        """Drop all."""
         self._handlers.clear()
         self._sent.clear()

@@ -70,7 +70,6 @@ class NestedBackend(Backend):
             raise
 
     def start(self) -> WorkerName:
-        """Have one more worker hosted; its core is chosen with its first job."""
         worker = super().start()
         self._workers.add(worker)
         created = self._call("create", self._name(worker), self._make_handler, self._place, self._experiment)
@@ -78,17 +77,14 @@ class NestedBackend(Backend):
         return worker
 
     def send(self, worker: WorkerName, jobs: Message) -> None:
-        """Send jobs; if the nesting worker has gone, `wait` says so."""
         tickets = [ticket for ticket, _ in jobs]
         answer = self._call("submit", self._name(worker), tickets, pickle.dumps(jobs), self._deadline_s)
         self._nesting.inbox.expect(answer, worker)
 
     def cancel(self, worker: WorkerName, ticket: int) -> None:
-        """Pass it on; a job that waits for its turn will not be done."""
         self._call("cancel", self._name(worker), ticket)
 
     def wait(self, timeout_s: float | None) -> Sequence[Event]:
-        """Answers and deaths."""
         arrivals = self._nesting.inbox.take(timeout_s)
         if arrivals:
             self._heard = time.monotonic()
@@ -114,12 +110,10 @@ class NestedBackend(Backend):
         return Answered(worker, *pickle.loads(answer))
 
     def kill(self, worker: WorkerName) -> None:
-        """Have the hosted worker ended."""
         self._workers.discard(worker)
         self._call("release", self._name(worker))
 
     def close(self) -> None:
-        """Leave; the nesting worker ends all workers of this experiment."""
         self._workers.clear()
         with suppress(WorkerError):  # it has gone
             self._nesting.ask(self._nesting.actor.leave.remote(self._experiment))
@@ -186,7 +180,6 @@ class NestingProxy(Closing):
         self.result(self.actor.ended.remote().future())
 
     def close(self) -> None:
-        """Leave the cluster."""
         disconnect()
 
 

@@ -117,13 +117,6 @@ class NestingWorker:
     ) -> int:
         """Take in an experiment, and release its workers when it has died.
 
-        Args:
-            experiment: its name.
-            protocol: `PROTOCOL` of the caller.
-            place: where its workers will work.
-            about: what `status` tells of it.
-            alive: one thing to wait for, which ends when the experiment does.
-
         Returns:
             The number of cores.
         """
@@ -203,12 +196,6 @@ class NestingWorker:
         self, worker_id: str, tickets: Collection[int], message: bytes, deadline_s: float | None = None
     ) -> bytes:
         """Have a worker do a message and wait for the answer.
-
-        Args:
-            worker_id: who does it.
-            tickets: of the jobs.
-            message: `mlgo.pool.backend.Message` with them, pickled; handed on as it is.
-            deadline_s: time that it may take from its beginning; its worker is ended then.
 
         Returns:
             `mlgo.pool.worker.Answer`, pickled.

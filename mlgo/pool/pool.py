@@ -89,7 +89,6 @@ class Pool(Closing, Generic[JobType, ResultType]):
 
     @property
     def num_workers(self) -> int:
-        """Workers in the pool."""
         return len(self._held)
 
     def map(

@@ -84,7 +84,6 @@ class RayBackend(Backend):
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     def ready(self, worker: WorkerName) -> bool:
-        """Whether the actor has started; asks for one where there is none."""
         with self._changing:
             self._stay()
             if worker not in self._actors:
@@ -99,7 +98,6 @@ class RayBackend(Backend):
         self._inbox.expect(actor.begin.remote(self._packed), (worker, actor, True))
 
     def send(self, worker: WorkerName, jobs: Message) -> None:
-        """Call the actor; its death shows in the answer."""
         first, _ = jobs[0]
         actor = self._actors[worker]
         try:
@@ -108,11 +106,9 @@ class RayBackend(Backend):
             raise self._store_full() from error
 
     def cancel(self, worker: WorkerName, ticket: int) -> None:
-        """Call the actor past the messages that it holds."""
         self._actors[worker].cancel.remote(ticket)
 
     def wait(self, timeout_s: float | None) -> Sequence[Event]:
-        """Answers and deaths; nothing for some seconds may end it, too."""
         limit = self._seconds_to_start()
         arrivals = self._inbox.take(timeout_s, limit)
         if not arrivals and limit is not None and self._seconds_to_start() == 0.0:
@@ -160,14 +156,12 @@ class RayBackend(Backend):
         return Gone(worker, None, f"its Ray actor died ({first_line(error)})")
 
     def kill(self, worker: WorkerName) -> None:
-        """Kill the actor."""
         self._ready.discard(worker)
         actor = self._actors.pop(worker, None)
         if actor is not None:
             self._ray.kill(actor, no_restart=True)
 
     def idle(self) -> None:
-        """There is nothing to do: let actors go if that lasts."""
         with self._changing:
             if self._releasing is None:
                 self._releasing = threading.Timer(self._release_after_s, self._release)
@@ -194,7 +188,6 @@ class RayBackend(Backend):
             self.kill(worker)
 
     def close(self) -> None:
-        """End all actors; they remove what they keep on their machines."""
         with self._changing:
             self._stay()
         if not self._ray.is_initialized():

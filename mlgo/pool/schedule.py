@@ -186,14 +186,7 @@ _PARTS = 4
 
 
 def message_size(wanted: int, waiting: int, num_workers: int, more: bool = False) -> int:
-    """Jobs to send.
-
-    Args:
-        wanted: what the worker has shown that it can do at once.
-        waiting: jobs that wait for a worker.
-        num_workers: that share them.
-        more: whether others take the place of these, so that there is no end to be thought of yet.
-    """
+    """Jobs to send."""
     return wanted if more else max(1, min(wanted, waiting // (_PARTS * max(1, num_workers))))
 
 

@@ -5,11 +5,26 @@ from functools import partial
 
 import numpy as np
 
+from mlgo.base.seeding import generator
+from mlgo.corpus.store import Module
 from mlgo.evaluate import CompileHost, CompileJob
-from mlgo.evaluate.episodes import InlinedReader, compile_episodes, episode
+from mlgo.evaluate.baseline_modules import ScoredModule
+from mlgo.evaluate.episodes import (
+    InlinedReader,
+    best_of_each,
+    best_remembered,
+    compile_episodes,
+    episode,
+    episodes_hash,
+)
+from mlgo.evaluate.exploration import sample_episodes
+from mlgo.evaluate.failures import Quarantine
+from mlgo.host.tasks.advisors import ConstantAdvisor
 from mlgo.policy.exploring import ExploringAdvisor
+from mlgo.policy.network import logits
 from mlgo.pool.trees import ReplayStore, TreeKey
 from tests.evaluate.test_memory import SETTINGS, TASK, module, never, policies  # noqa: F401
+from tests.fakes.scores import scores
 
 
 def jobs(bitcode, policy, count):
@@ -84,3 +99,46 @@ def test_a_failed_compile_is_told_and_leaves_a_gap(toolchain, module, never, tmp
     assert episodes[0] is None
     assert episodes[1] is not None
     assert told == [("m", True), ("m", False)]
+
+
+def test_the_smallest_compile_is_found(toolchain, module, never, tmp_path):  # noqa: F811
+    (policy,) = policies(never.header, 1)
+    store = ReplayStore(tmp_path, TreeKey("c" * 64, "t", TASK.name, "-Oz", 4.0))
+    assert best_remembered(store, "m", "a" * 64, policy, "text_bytes") is None
+    wanted = [*jobs(module, policy, 3), CompileJob("m", module, ConstantAdvisor(0), record=True, sha256="a" * 64)]
+    with CompileHost(toolchain, TASK.name, SETTINGS, 1, store) as host:
+        episodes = compile_episodes(host, wanted, partial(episode, policy=policy, objective="text_bytes"))
+    best = min(episodes, key=lambda one: one.score)
+    assert len({one.score for one in episodes}) > 1
+    found = best_remembered(store, "m", "a" * 64, policy, "text_bytes")
+    assert (found.module, found.score, found.object_sha256) == ("m", best.score, best.object_sha256)
+    assert np.array_equal(found.answers, best.answers)
+    assert np.array_equal(found.inputs, best.inputs)
+    known, unknown = (Module("p", name, "c", "train", name * 64) for name in "ab")
+    (again,) = best_of_each(store, [unknown, known], policy, "text_bytes")
+    assert (again.module, again.object_sha256) == (known.key, best.object_sha256)
+    others = [replace(again, module="m"), replace(again, score=1.0), replace(again, answers=1 - again.answers)]
+    assert len({episodes_hash(some) for some in ([], [again], *([one] for one in others), [again, again])}) == 6
+    assert episodes_hash([again]) == episodes_hash([replace(again, answers=again.answers.copy())])
+
+
+def test_answers_follow_the_probabilities_and_the_luck(toolchain, module, never):  # noqa: F811
+    (policy,) = policies(never.header, 1)
+    policy = policy.with_weights(policy.weights / 50)
+    scored = ScoredModule(Module("json", "parser.cpp", "c++", "train", "a" * 64), scores(1, 1, 1), 1)
+    read = partial(episode, policy=policy, objective="text_bytes")
+    files, quarantine = {scored.module.key: module}, Quarantine(10)
+    with CompileHost(toolchain, TASK.name, SETTINGS, 2) as host:
+        first, again, others = (
+            sample_episodes(host, policy, [scored], files, read, quarantine, 2, generator(seed, "luck"))
+            for seed in (0, 0, 1)
+        )
+    assert quarantine.state()[scored.module.key]["compiles"] == 6
+    assert [one.answers.tolist() for one in first] == [one.answers.tolist() for one in again]
+    assert len({one.answers.tobytes() for one in (*first, *others)}) == 4
+    inputs = np.concatenate([one.inputs for one in (*first, *others)]).astype(np.float32)
+    answers = np.concatenate([one.answers for one in (*first, *others)])
+    chances = 1.0 / (1.0 + np.exp(-logits(policy.architecture.unflatten(policy.weights), inputs)))
+    assert 0.1 < chances.mean() < 0.9
+    # Standard error of the mean of some thousand answers is about 0.01; equal questions share their luck.
+    assert abs(answers.mean() - chances.mean()) < 0.06

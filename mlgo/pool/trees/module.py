@@ -66,7 +66,6 @@ class ModuleTrees:
 
     @property
     def num_nodes(self) -> int:
-        """Known questions."""
         return sum(tree.num_nodes for tree in self.by_context)
 
     @property
@@ -130,11 +129,6 @@ class ModuleTrees:
 
         Of a module that is decided as a whole, that is all that the compiler would give. Where functions are, it is
         what they cost and how much is asked: sizes are not known, and there is no object.
-
-        Args:
-            header: what the compiler sends.
-            walks: as `walk` returns them.
-            record: with the raw observations, where the module is decided as a whole.
         """
         leaves, num_questions = [walk.leaf for walk in walks], sum(len(walk.nodes) for walk in walks)
         if isinstance(leaves[0], ModuleLeaf):
@@ -225,10 +219,6 @@ def leaf_of(result: CompileResult) -> ModuleLeaf:
 
 def visits_of(result: CompileResult, known: KnownPath | None) -> list[Visit] | None:
     """Take a recorded compile apart.
-
-    Args:
-        result: a recorded compile.
-        known: its questions that were answered in advance; their observations are not in the result.
 
     Returns:
         None where that cannot be done: a context that is left and visited again, or costs of something that is no

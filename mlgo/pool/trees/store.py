@@ -184,11 +184,6 @@ class ReplayStore:
     def insert(self, module_sha256: str, result: CompileResult, known: KnownPath | None = None) -> None:
         """Add a finished compile, recorded with its observations; one that cannot be taken apart is left out.
 
-        Args:
-            module_sha256: hash of the module's bitcode.
-            result: a recorded compile.
-            known: questions that were answered in advance; their observations are not in the result.
-
         Raises:
             ReplayMismatch: it contradicts an earlier compile.
         """
@@ -205,11 +200,6 @@ class ReplayStore:
 
     def merge(self, module_sha256: str, header: Header, other: ModuleTrees) -> int:
         """Add all compiles that trees of another store hold, which must be of this key.
-
-        Args:
-            module_sha256: hash of the module's bitcode.
-            header: of the other trees.
-            other: trees of the same module. Those of functions are added whole or, where these are full, not at all.
 
         Returns:
             Number of results that were not known here, of the module or of its functions.

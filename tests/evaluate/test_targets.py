@@ -6,7 +6,7 @@ from mlgo.base.artifacts import PROGRAMS_OF_CORPUS, PROGRAMS_OF_PROJECT, PROJECT
 from mlgo.corpus.build import program_of_all
 from mlgo.errors import CorpusError
 from mlgo.evaluate.evaluation import Shipped
-from mlgo.evaluate.targets import corpus_projects, evaluate_subjects, one_project
+from mlgo.evaluate.targets import corpus_projects, evaluate_targets, one_project
 from mlgo.objects.measures import MEASURES
 from tests.corpus.test_assemble import PROJECTS, corpus, projects
 
@@ -77,7 +77,7 @@ def test_what_a_run_has_finished_is_not_done_again(subjects, tmp_path):
         return shipped(subject)
 
     with pytest.raises(KeyboardInterrupt):
-        evaluate_subjects(subjects, until_gamma, tmp_path / "parts", {"policy": "p"})
+        evaluate_targets(subjects, until_gamma, tmp_path / "parts", {"policy": "p"})
     assert done == ["alpha", "beta"]
 
     def again(subject):
@@ -85,12 +85,12 @@ def test_what_a_run_has_finished_is_not_done_again(subjects, tmp_path):
         return shipped(subject)
 
     said = []
-    results, sizes, course = evaluate_subjects(subjects, again, tmp_path / "parts", {"policy": "p"}, said.append)
+    results, sizes, course = evaluate_targets(subjects, again, tmp_path / "parts", {"policy": "p"}, said.append)
     assert done == ["alpha", "beta", "again gamma"]
     assert said == ["alpha (1 of 3), known", "beta (2 of 3), known", "gamma (3 of 3)"]
     assert results["module"].to_pylist() == ["a.c", "b.c", "y.c", "z.c"]
     assert sizes.num_rows == course.num_rows == 0
-    evaluate_subjects(subjects, again, tmp_path / "parts", {"policy": "another"})
+    evaluate_targets(subjects, again, tmp_path / "parts", {"policy": "another"})
     assert done[3:] == ["again alpha", "again beta", "again gamma"]
 
 

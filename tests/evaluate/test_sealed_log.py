@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from mlgo.errors import ArtifactError, ConfigError
-from mlgo.evaluate.sealed_log import Look, look_of, write_look
+from mlgo.evaluate.sealed_log import SealedEvaluation, log_evaluation, sealed_evaluation
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy, save_policy
 from tests.conftest import REPOSITORY
 
-LOOK = Look("2026-01-02 03:04", "abc", "es-s0", "12", "es, seed 0", "objects", "1, f", "why | not")
+LOOK = SealedEvaluation("2026-01-02 03:04", "abc", "es-s0", "12", "es, seed 0", "objects", "1, f", "why | not")
 
 
 def rows(log):
@@ -22,20 +22,20 @@ def rows(log):
 
 def test_a_row_is_there_before_and_gets_its_headline(tmp_path):
     log = tmp_path / "looks.md"
-    write_look(LOOK, log)
+    log_evaluation(LOOK, log)
     begun = "| 2026-01-02 03:04 | abc | es-s0 | 12 | es, seed 0 | objects | 1, f | why / not | not finished |"
     assert rows(log) == [begun]
-    write_look(replace(LOOK, headline="+1.00 % in total"), log)
+    log_evaluation(replace(LOOK, headline="+1.00 % in total"), log)
     assert rows(log) == [begun.replace("not finished", "+1.00 % in total")]
     assert log.read_text().startswith("# Looks")
 
 
 def test_a_look_that_was_stopped_stays(tmp_path):
     log = tmp_path / "looks.md"
-    write_look(LOOK, log)
+    log_evaluation(LOOK, log)
     other = replace(LOOK, date="2026-01-02 03:05")
-    write_look(other, log)
-    write_look(replace(other, headline="seen"), log)
+    log_evaluation(other, log)
+    log_evaluation(replace(other, headline="seen"), log)
     assert [row.split(" | ")[-1] for row in rows(log)] == ["not finished |", "seen |"]
 
 
@@ -43,7 +43,7 @@ def test_the_log_of_the_repository_takes_rows(tmp_path):
     log = tmp_path / "looks.md"
     text = (REPOSITORY / "docs/sealed-looks.md").read_text()
     log.write_text(text)
-    write_look(LOOK, log)
+    log_evaluation(LOOK, log)
     assert log.read_text() == f"{text.rstrip()}\n{rows(log)[-1]}\n"
     names = next(line for line in text.splitlines() if line.startswith("| date"))
     assert rows(log)[-1].count("|") == names.count("|")
@@ -51,7 +51,7 @@ def test_the_log_of_the_repository_takes_rows(tmp_path):
 
 def test_a_log_that_cannot_be_written_is_one_line(tmp_path):
     with pytest.raises(ArtifactError, match="nobody looks without a row there"):
-        write_look(LOOK, tmp_path / "none/looks.md")
+        log_evaluation(LOOK, tmp_path / "none/looks.md")
 
 
 def test_a_look_names_the_policy_by_its_content(tmp_path):
@@ -60,10 +60,10 @@ def test_a_look_names_the_policy_by_its_content(tmp_path):
     weights = np.zeros(2, np.float32)
     save_policy(Policy("inline-size", scaling, Architecture((1, 1)), weights, origin), tmp_path / "marginal-s3")
     policy = load_policy(tmp_path / "marginal-s3")
-    look = look_of(policy, tmp_path / "marginal-s3", "whole", {"b": "2", "a": "1"}, " first\n look ")
+    look = sealed_evaluation(policy, tmp_path / "marginal-s3", "whole", {"b": "2", "a": "1"}, " first\n look ")
     assert (look.policy, look.form, look.reason) == ("marginal-s3", "whole", "first look")
     assert look.provenance.startswith("marginal, seed 3, corpus cccccccccccc, all ")
     assert look.projects.startswith("2, ")
     assert len(look.weights) == 12
     with pytest.raises(ConfigError, match=r"^a, b: of the sealed test set; give --reason TEXT"):
-        look_of(policy, tmp_path / "marginal-s3", "whole", {"b": "2", "a": "1"}, " ")
+        sealed_evaluation(policy, tmp_path / "marginal-s3", "whole", {"b": "2", "a": "1"}, " ")
