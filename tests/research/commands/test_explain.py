@@ -6,7 +6,7 @@ import pytest
 
 from mlgo.corpus.store import Module
 from mlgo.research.commands.explain import _text
-from mlgo.research.explanation import Explanation, Flip, Regression
+from mlgo.research.explanation import Departure, Explanation, Regression
 from tests.compare.conftest import make_world
 
 
@@ -41,8 +41,8 @@ def test_a_policy_that_was_not_evaluated(mlgo, data):
 
 def test_table():
     flips = (
-        Flip(7, 2, 1, 0, 1.5, -12, "", {"callee_users": 3, "cost_estimate": -40}),
-        Flip(3, 1, 0, 1, -0.25, None, "timeout", {"callee_users": 1, "cost_estimate": 5}),
+        Departure(7, 2, 1, 0, 1.5, -12, "", {"callee_users": 3, "cost_estimate": -40}),
+        Departure(3, 1, 0, 1, -0.25, None, "timeout", {"callee_users": 1, "cost_estimate": 5}),
     )
     regression = Regression(Module("p", "m.c", "c", "test", ""), 1000, 1025)
     title, summary, head, first, second = _text(Explanation(regression, 9, 3, flips, -20), "text_bytes").splitlines()
