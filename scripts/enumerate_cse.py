@@ -13,7 +13,7 @@ from mlgo.base.files import write_json
 from mlgo.cli.arguments import add_folder_arguments, add_workers_arguments, settings_of, stage_parser
 from mlgo.cli.choices import choice_pool
 from mlgo.cli.program import run_program
-from mlgo.jit.choices.enumeration import enumerate_units
+from mlgo.jit.enumeration import enumerate_units
 
 
 def main() -> None:

@@ -22,10 +22,10 @@ from mlgo.cli.arguments import (
 )
 from mlgo.cli.choices import choice_pool
 from mlgo.cli.program import run_program
-from mlgo.jit.choices.policy import load_choice_policy
-from mlgo.jit.choices.pool import LOST
-from mlgo.jit.choices.rollout import greedy
-from mlgo.jit.choices.stored import choice_row, eligible_units, in_batches
+from mlgo.jit.policy import load_choice_policy
+from mlgo.jit.pool import LOST
+from mlgo.jit.rollout import greedy
+from mlgo.jit.stored import choice_row, eligible_units, in_batches
 
 
 def main() -> None:

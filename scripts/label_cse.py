@@ -22,8 +22,8 @@ from mlgo.cli.arguments import (
 )
 from mlgo.cli.choices import choice_pool
 from mlgo.cli.program import run_program
-from mlgo.jit.choices.labels import find_labels
-from mlgo.jit.choices.stored import choice_row, eligible_units, in_batches
+from mlgo.jit.labels import find_labels
+from mlgo.jit.stored import choice_row, eligible_units, in_batches
 
 
 def main() -> None:

@@ -23,8 +23,6 @@ LEVELS = [
     {"pool"},
     {"evaluate"},
     {"envs"},
-    {"jit.choices"},
-    {"jit.superpmi"},
     {"jit"},
     {"learn"},
     {"compare"},

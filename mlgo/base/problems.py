@@ -48,7 +48,7 @@ class Problem(Protocol):
 
 def _built_in() -> dict[str, str]:
     found: dict[str, str] = {}
-    for package in ("mlgo.host.tasks", "mlgo.jit.superpmi"):
+    for package in ("mlgo.host.tasks", "mlgo.jit"):
         found.update(import_module(package).PROBLEMS)
     return found
 

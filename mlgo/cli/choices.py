@@ -6,8 +6,8 @@ from mlgo.base.config import CseConfig, ReplayConfig, Settings
 from mlgo.base.work import shared_folder
 from mlgo.cli.arguments import workers_of
 from mlgo.evaluate.training import known_compiles
-from mlgo.jit.choices.pool import ChoicePool
-from mlgo.jit.choices.problem import compiler_spec
+from mlgo.jit.pool import ChoicePool
+from mlgo.jit.problem import compiler_spec
 
 
 def choice_pool(args: argparse.Namespace, settings: Settings) -> ChoicePool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlgo.corpus.store import bitcode_hashes
-from mlgo.jit.choices.cache import outdated_caches
+from mlgo.jit.cache import outdated_caches
 from mlgo.pool.records import delete_key, record_files
 from mlgo.pool.trees import outdated_folders
 

@@ -34,9 +34,9 @@ from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.advisors import RecordedAdvisor
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain, find_toolchain
-from mlgo.jit.choices.cache import CompileCache, caches, figures
-from mlgo.jit.choices.problem import compiler_spec
-from mlgo.jit.choices.stored import outcomes_table
+from mlgo.jit.cache import CompileCache, caches, figures
+from mlgo.jit.problem import compiler_spec
+from mlgo.jit.stored import outcomes_table
 from mlgo.objects.measures import MEASURES
 from mlgo.pool.records import prune
 from mlgo.pool.trees import ModuleLeaf, ModuleTrees, ReplayStore, stores, visits_of

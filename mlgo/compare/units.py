@@ -14,8 +14,8 @@ from mlgo.base.files import file_sha256
 from mlgo.compare.inference import Bootstrap, Comparison
 from mlgo.compare.measured import ALL, Contender, Measured, Place, Row, compare_all
 from mlgo.errors import ArtifactError
-from mlgo.jit.choices.problem import choice_problem
-from mlgo.jit.choices.stored import EligibleUnit, eligible_units
+from mlgo.jit.problem import choice_problem
+from mlgo.jit.stored import EligibleUnit, eligible_units
 
 HEURISTIC, NONE, BEST = "heuristic", "none", "best known"
 """Contenders that are no policies: the built-in heuristic, no elimination, and the label of each unit."""

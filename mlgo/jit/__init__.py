@@ -1,1 +1,4 @@
-"""The decisions that are learnt: one folder for each compiler that is asked, and what they share."""
+"""Which common subexpressions the .NET JIT eliminates, method by method, through SuperPMI."""
+
+PROBLEMS = {"jit-cse": "mlgo.jit.problem:JIT_CSE"}
+"""See mlgo/base/problems.py."""

@@ -2,7 +2,7 @@
 
 from mlgo.base.problems import PROBLEMS
 from mlgo.errors import ConfigError
-from mlgo.learn.choice.context import ChoiceContext
+from mlgo.learn.choices import ChoiceContext
 from mlgo.learn.context import TrainContext, TrainOrder
 from mlgo.learn.modules import ModuleContext
 

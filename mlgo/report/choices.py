@@ -15,7 +15,7 @@ from mlgo.compare.inference import Bootstrap, Gain, Verdict
 from mlgo.compare.measured import ALL, Measured, Row, claims
 from mlgo.compare.units import BEST, HEURISTIC, NONE, OK, Units, num_failed, ratios, unit_record
 from mlgo.errors import ArtifactError
-from mlgo.jit.choices.problem import choice_problem
+from mlgo.jit.problem import choice_problem
 from mlgo.report.figures import Series, central_range, chart, style_of, to_html
 from mlgo.report.metrics import write_csv
 from mlgo.report.origin import Facts

@@ -16,7 +16,7 @@ from mlgo.compare.inference import Bootstrap, Comparison
 from mlgo.compare.measured import ALL, Measured, Place, Row, compare_all, corrected
 from mlgo.compare.units import read_units
 from mlgo.errors import ArtifactError
-from mlgo.jit.choices.problem import choice_problem
+from mlgo.jit.problem import choice_problem
 from mlgo.objects.measures import get_measure
 from mlgo.policy.stored import FAILURE
 from mlgo.research.matrix import Sweep, Training

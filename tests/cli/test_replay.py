@@ -16,11 +16,11 @@ from mlgo.evaluate.worker import tree_key
 from mlgo.host.tasks.advisors import ConstantAdvisor
 from mlgo.host.tasks.evict import FIRST_LEGAL, LIGHTEST
 from mlgo.host.tasks.task import get_task
-from mlgo.jit.choices.cache import CompileCache, Findings, caches
-from mlgo.jit.choices.compiler import Failed
-from mlgo.jit.choices.labels import find_labels
-from mlgo.jit.choices.pool import ChoicePool
-from mlgo.jit.choices.problem import compiler_spec
+from mlgo.jit.cache import CompileCache, Findings, caches
+from mlgo.jit.compiler import Failed
+from mlgo.jit.labels import find_labels
+from mlgo.jit.pool import ChoicePool
+from mlgo.jit.problem import compiler_spec
 from mlgo.pool.records import frame, read_records
 from mlgo.pool.trees import ReplayStore
 from mlgo.pool.trees.record import MAGIC

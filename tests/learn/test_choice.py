@@ -9,20 +9,18 @@ import pytest
 
 from mlgo.errors import TrainingError
 from mlgo.evaluate.failures import Quarantine
-from mlgo.jit.choices.columns import columns_for
-from mlgo.jit.choices.compiler import Candidates, Compiled, Failed
-from mlgo.jit.choices.env import ChoiceEnv
-from mlgo.jit.choices.policy import ChoicePolicy
-from mlgo.jit.choices.pool import ChoicePool
-from mlgo.jit.choices.rollout import Episode, play
-from mlgo.jit.choices.state import Choice, Observer
-from mlgo.jit.choices.stored import EligibleUnit
+from mlgo.jit.columns import columns_for
+from mlgo.jit.compiler import Candidates, Compiled, Failed
+from mlgo.jit.env import ChoiceEnv
+from mlgo.jit.policy import ChoicePolicy
+from mlgo.jit.pool import ChoicePool
+from mlgo.jit.rollout import Episode, play
+from mlgo.jit.state import Choice, Observer
+from mlgo.jit.stored import EligibleUnit
 from mlgo.learn.bc.loop import BCConfig
-from mlgo.learn.choice.context import ChoiceCompiles
-from mlgo.learn.choice.imitation import demonstrations
-from mlgo.learn.choice.sampled import results, sampled_compiles
-from mlgo.learn.choice.savings import fit_savings, savings
-from tests.jit.choices.additive import COLUMNS, AdditiveCompiler, AdditiveSpec
+from mlgo.learn.choices import ChoiceCompiles, demonstrations, results, sampled_compiles
+from mlgo.learn.savings import fit_savings, savings
+from tests.jit.additive import COLUMNS, AdditiveCompiler, AdditiveSpec
 
 OBSERVER = Observer(columns_for(["benefit", "cost"], COLUMNS), 4)
 UNIT = EligibleUnit("u", "p", "", "train", 3, none=100.0, heuristic=80.0, heuristic_choice=(0,))

@@ -14,7 +14,7 @@ from mlgo.base.learners import LEARNERS
 from mlgo.host.actions.subset import Subset
 from mlgo.learn.base import State
 from mlgo.learn.checkpoint import load_state
-from mlgo.learn.choice.context import ChoiceContext
+from mlgo.learn.choices import ChoiceContext
 from mlgo.learn.context import Compiles, TrainContext, TrainOrder
 from mlgo.learn.cost import read_cost
 from mlgo.learn.driver import open_context, train

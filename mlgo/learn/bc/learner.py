@@ -9,7 +9,7 @@ from mlgo.base.config import PolicyConfig
 from mlgo.base.problems import Kind
 from mlgo.learn.base import Trained
 from mlgo.learn.bc.loop import BCConfig, clone
-from mlgo.learn.choice.context import ChoiceContext
+from mlgo.learn.choices import ChoiceContext
 from mlgo.learn.modules import ModuleContext
 from mlgo.policy.network import flatten
 

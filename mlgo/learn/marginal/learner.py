@@ -18,14 +18,14 @@ from mlgo.host.tasks.task import get_task
 from mlgo.learn.base import Trained
 from mlgo.learn.bc.dataset import clone_data
 from mlgo.learn.bc.loop import BCConfig
-from mlgo.learn.choice.context import ChoiceContext
-from mlgo.learn.choice.savings import fit_savings
+from mlgo.learn.choices import ChoiceContext
 from mlgo.learn.marginal.config import MarginalConfig
 from mlgo.learn.marginal.ensemble import join, joint_shape, members_of
 from mlgo.learn.marginal.kept import CompileFile, Kept
 from mlgo.learn.marginal.loop import MarginalState, learn_costs
 from mlgo.learn.marginal.start import heuristic_evidence, linear_clone, sure_clones
 from mlgo.learn.modules import ModuleCompiles, ModuleContext
+from mlgo.learn.savings import fit_savings
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture

@@ -9,12 +9,11 @@ from tqdm import tqdm
 from mlgo.base.config import PolicyConfig
 from mlgo.base.problems import Kind
 from mlgo.errors import ConfigError
-from mlgo.jit.choices.env import ChoiceEnv
-from mlgo.jit.choices.pool import PooledCompiler
-from mlgo.jit.choices.problem import choice_problem
-from mlgo.jit.choices.rewards import EndGain
+from mlgo.jit.env import ChoiceEnv, EndGain
+from mlgo.jit.pool import PooledCompiler
+from mlgo.jit.problem import choice_problem
 from mlgo.learn.base import Trained
-from mlgo.learn.choice.context import ChoiceContext
+from mlgo.learn.choices import ChoiceContext
 
 
 class StableBaselines:

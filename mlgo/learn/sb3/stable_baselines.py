@@ -15,12 +15,12 @@ from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 
-from mlgo.jit.choices.env import ChoiceEnv
+from mlgo.jit.env import ChoiceEnv
 from mlgo.policy.network import flatten
 
 
 class ActionScores(BaseFeaturesExtractor):
-    """Scores every action by one network, as `mlgo.jit.choices.policy.ChoicePolicy` does.
+    """Scores every action by one network, as `mlgo.jit.policy.ChoicePolicy` does.
 
     Args:
         space: of `ChoiceEnv`.

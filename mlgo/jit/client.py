@@ -1,0 +1,339 @@
+"""One method at a time under any decisions, by a SuperPMI that is kept running."""
+
+import itertools
+import os
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlgo.base.closing import Closing
+from mlgo.errors import MetricsError, SuperPmiError
+from mlgo.jit.metrics import MARKER, MethodMetrics, parse_metrics
+from mlgo.jit.process import COLLECTION_SUFFIXES, METRICS, LineProcess, SuperPmi, hook_request, request
+
+EXIT_CODES = {
+    0: "no failure",
+    1: "some methods failed to compile",
+    2: "code differs",
+    3: "some methods need data that was not recorded",
+    254: "the JIT failed to start: it cannot be loaded, or has another JIT-EE interface version than the collection",
+    255: "general failure: a file or a method of it cannot be read",
+}
+"""Meaning of SuperPMI's exit codes (src/coreclr/tools/superpmi/superpmi/superpmi.cpp); negative ones end as 256 - n."""
+
+JIT_FAILED_TO_START, GENERAL_FAILURE = 254, 255
+
+
+def describe_exit(returncode: int) -> str:
+    """Say what an exit code means."""
+    if returncode < 0:
+        return f"signal {-returncode}"
+    return f"exit {returncode}, {EXIT_CODES.get(returncode, 'of no known meaning')}"
+
+
+ENDING = frozenset({"protocol_error", "crashed", "timeout", "unknown_method"})
+"""Kinds of failures after which a process is of no further use; the request may be sent to a new one."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why there are no metrics.
+
+    Attributes:
+        kind: ``jit_error`` (the JIT rejected the method, or failed on it; it would again), ``missing_data`` (these
+            decisions made the JIT ask for what was not recorded; it would again), ``no_metrics`` (success without a
+            line of metrics: a recorded exception, or a Release JIT), ``protocol_error`` (the reply cannot be read, is
+            for another request, or there are two), ``crashed`` (the process ended instead of finishing its reply),
+            ``timeout`` (no whole reply within the deadline), ``unknown_method`` (the process ended with exit code 255:
+            the collection has no such method, or cannot be read), or ``quarantined`` (nothing was sent: this method
+            has ended too many processes before).
+        message: what happened.
+        returncode: exit status of a process that ended, negative for a signal.
+        stderr: last few kilobytes of its stderr.
+        cause: what a quarantined method did the last time.
+    """
+
+    kind: str
+    message: str
+    returncode: int | None = None
+    stderr: str = ""
+    cause: "Failure | None" = None
+
+
+Outcome = MethodMetrics | Failure
+
+
+_DONE = "[streaming] Done."
+_FAILURES = {
+    "1": Failure("jit_error", "the JIT failed on this method"),
+    "2": Failure("missing_data", "data that was not recorded is needed"),
+}
+_OLD_FORM_S = 0.5
+"""How long a SuperPMI of the first form gets to end after a failure, which is all it tells of one."""
+
+
+class SuperPmiClient(Closing):
+    """A SuperPMI in streaming mode; started at the first request, replaced when it crashes, hangs or talks nonsense.
+
+    Not for several threads. A context manager: leaving it ends the process, and so does the end of the thread that
+    made the request that started it.
+
+    Args:
+        superpmi: on which JIT and collection.
+        request_timeout_s: for one reply.
+        startup_timeout_s: for the first reply of a process, which must load the JIT and open the collection.
+        max_restarts: how often a request is sent again after its process had to be replaced.
+
+    Attributes:
+        superpmi: on which JIT and collection.
+        num_starts: how many processes were started.
+    """
+
+    def __init__(
+        self,
+        superpmi: SuperPmi,
+        *,
+        request_timeout_s: float = 60.0,
+        startup_timeout_s: float = 300.0,
+        max_restarts: int = 3,
+    ) -> None:
+        self.superpmi = superpmi
+        self._request_timeout_s, self._startup_timeout_s = request_timeout_s, startup_timeout_s
+        self._max_restarts = max_restarts
+        self._process: LineProcess | None = None
+        self._names: tuple[str, ...] = ()
+        self._given_up: dict[int, Failure] = {}
+        self.num_starts = 0
+
+    def compile(self, index: int, decisions: Sequence[int] | None, *, feature_names: bool | None = None) -> Outcome:
+        """Compile a method.
+
+        Args:
+            index: its number in the collection, from 1.
+            decisions: positions of the candidates to eliminate, from 0, in order; empty for none; None leaves it to
+                the JIT's own heuristic, which tells no features.
+            feature_names: whether to ask for names of features; None asks each process until it has told them.
+
+        Returns:
+            Metrics, or what went wrong with this method. A request that ends its process is sent again to a new one, up
+            to ``max_restarts`` times, one for an unknown method once. If that does not help, the method is not sent
+            again in the life of this client.
+
+        Raises:
+            SuperPmiError: SuperPMI would not answer such a request, it cannot be started, or the JIT ignores decisions.
+        """
+        if decisions is None:
+            line = request(index, (METRICS, "1"))
+        else:
+            line = hook_request(index, decisions, feature_names=feature_names is not False)
+        if index in self._given_up:
+            return self._given_up[index]
+        for attempt in itertools.count():
+            self._replace_ended()  # with a process go its names
+            if decisions is not None and feature_names is None:
+                line = hook_request(index, decisions, feature_names=not self._names)
+            outcome = self._ask(line, index, decisions)
+            if isinstance(outcome, MethodMetrics) or outcome.kind not in ENDING:
+                break
+            self._discard()
+            if attempt == self._max_restarts or (outcome.kind == "unknown_method" and attempt > 0):
+                self._give_up(index, outcome)
+                break
+        return outcome
+
+    def close(self) -> int | None:
+        """End the process; the next request would start another. Safe to call again.
+
+        Returns:
+            Its exit status, negative for a signal; None when there was none.
+        """
+        process, self._process, self._names = self._process, None, ()
+        return process.stop() if process else None
+
+    def forgive(self) -> None:
+        """Try methods again that were given up, so that what they do now does not depend on what was asked before."""
+        self._given_up.clear()
+
+    def _give_up(self, index: int, failure: Failure) -> None:
+        if failure.kind != "unknown_method":
+            message = f"method {index} has ended too many processes; the last time: {failure.message}"
+            failure = Failure("quarantined", message, cause=failure)
+        self._given_up[index] = failure
+
+    def _replace_ended(self) -> None:
+        if self._process is not None and self._process.has_ended:
+            self._discard()
+
+    def _discard(self) -> None:
+        process, self._process, self._names = self._process, None, ()
+        if process:
+            process.kill()
+
+    def _ask(self, line: str, index: int, decisions: Sequence[int] | None) -> Outcome:
+        """Send a request and read its reply; whatever is raised, no process is left in the middle of one."""
+        timeout_s = self._request_timeout_s
+        if self._process is None:
+            self._process = self.superpmi.start("-streaming", "stdin")
+            self.num_starts += 1
+            timeout_s = self._startup_timeout_s
+        try:
+            self._process.send(line)
+            return self._receive(self._process, time.monotonic() + timeout_s, index, decisions)
+        except TimeoutError:
+            return Failure("timeout", f"no whole reply within {timeout_s:g} s")
+        except MetricsError as error:
+            return Failure("protocol_error", str(error))
+        except BaseException:
+            self._discard()
+            raise
+
+    def _receive(self, process: LineProcess, deadline: float, index: int, decisions: Sequence[int] | None) -> Outcome:
+        metrics: MethodMetrics | None = None
+        while (line := process.read_line(deadline)) is not None:
+            if line.startswith(MARKER):
+                if metrics is not None:
+                    raise MetricsError("two lines of metrics in one reply")
+                metrics = parse_metrics(line, self._names if decisions is not None else ())
+                self._check_reply(metrics, index, decisions)
+            elif line.startswith(_DONE):
+                return self._conclude(process, line, metrics)
+        returncode = process.end()
+        message = f"the process ended without a whole reply ({describe_exit(returncode)})"
+        kind = "unknown_method" if returncode == GENERAL_FAILURE else "crashed"
+        return Failure(kind, message, returncode, process.stderr_tail)
+
+    def _conclude(self, process: LineProcess, done: str, metrics: MethodMetrics | None) -> Outcome:
+        """Read the last line of a reply: ``[streaming] Done. Status=0``, without status in the first form."""
+        _, has_status, status = done.partition("Status=")
+        if has_status and status not in ("0", "1", "2"):
+            raise MetricsError(f"status of a reply is {status[:80]!r}")
+        if status in _FAILURES:
+            return _FAILURES[status]
+        if metrics is not None:
+            if metrics.feature_names:
+                self._names = metrics.feature_names
+            return metrics
+        if not has_status and _ends_soon(process):
+            return _FAILURES["1"]
+        return Failure(
+            "no_metrics", "success without metrics: a recorded exception, or a JIT that is not a Checked build"
+        )
+
+    def _check_reply(self, metrics: MethodMetrics, index: int, decisions: Sequence[int] | None) -> None:
+        if metrics.index != index:
+            raise MetricsError(f"a reply for method {metrics.index} where {index} was asked for")
+        if decisions is None:
+            return
+        if metrics.heuristic is not None or len(metrics.candidates) != metrics.num_candidates:
+            raise SuperPmiError(
+                f"{self.superpmi.jit} ignores decisions (JitRLHook): take a Checked build of 2024-05 or later, and "
+                "set no other heuristic in jit_options"
+            )
+        # Without candidates there may have been no phase that could repeat what was asked for.
+        if metrics.candidates and metrics.requested != tuple(decisions):
+            raise MetricsError(f"the JIT understood {metrics.requested} where {tuple(decisions)} was asked for")
+
+
+def _ends_soon(process: LineProcess) -> bool:
+    deadline = time.monotonic() + _OLD_FORM_S
+    try:
+        while process.read_line(deadline) is not None:
+            pass
+    except TimeoutError:
+        return False
+    return process.end() != 0
+
+
+_PROGRAMS = ("superpmi", "superpmi.exe")
+_JITS = ("libclrjit.so", "libclrjit.dylib", "clrjit.dll")
+_HOW_TO_BUILD = "build one with `./build.sh -subset clr -c Checked` in dotnet/runtime"
+_NUM_TRIED = 64
+
+
+def find_core_root(folder: Path) -> tuple[Path, Path]:
+    """Find SuperPMI and the JIT.
+
+    Args:
+        folder: made by ``src/tests/build.sh`` of dotnet/runtime.
+
+    Returns:
+        The replay tool, and the JIT it shall load.
+
+    Raises:
+        SuperPmiError: the folder, or one of the two, is missing.
+    """
+    if not folder.is_dir():
+        raise SuperPmiError(f"{folder} is no folder; give a core_root of dotnet/runtime")
+    superpmi = next((folder / name for name in _PROGRAMS if os.access(folder / name, os.X_OK)), None)
+    if superpmi is None or not superpmi.is_file():
+        raise SuperPmiError(f"{folder} has no program superpmi; {_HOW_TO_BUILD}")
+    jit = next((folder / name for name in _JITS if (folder / name).is_file()), None)
+    if jit is None:
+        raise SuperPmiError(f"{folder} has no JIT ({', '.join(_JITS)}); {_HOW_TO_BUILD}")
+    return superpmi, jit
+
+
+def find_collection(path: Path) -> Path:
+    """Check that a path can be a collection of recorded methods.
+
+    Raises:
+        SuperPmiError: it is missing, empty, or has a suffix that SuperPMI does not take.
+    """
+    if not path.is_file():
+        raise SuperPmiError(f"no collection {path}; `superpmi.py download` in dotnet/runtime fetches some")
+    if path.suffix not in COLLECTION_SUFFIXES:
+        raise SuperPmiError(f"{path} is no collection: its suffix must be one of {', '.join(COLLECTION_SUFFIXES)}")
+    if path.stat().st_size == 0:
+        raise SuperPmiError(f"collection {path} is empty; fetch it again")
+    return path
+
+
+def check_jit(client: SuperPmiClient, indices: Iterable[int] = range(1, _NUM_TRIED + 1)) -> tuple[str, ...]:
+    """Check that the JIT takes decisions and tells features, by methods until one has a candidate.
+
+    Args:
+        client: what to check.
+        indices: which methods to try; the first must be in the collection.
+
+    Returns:
+        Names of the features that this JIT tells, in order.
+
+    Raises:
+        SuperPmiError: the JIT cannot be loaded or is of another interface version, is a Release build, ignores
+            decisions, the collection cannot be read, or no method tried has a candidate.
+    """
+    jit, collection = client.superpmi.jit, client.superpmi.collection
+    kinds: set[str] = set()
+    for index in indices:
+        outcome = client.compile(index, (), feature_names=True)
+        if isinstance(outcome, MethodMetrics):
+            if outcome.candidates and not outcome.feature_names:
+                raise SuperPmiError(f"{jit} tells features without their names; take a newer Checked build")
+            if outcome.candidates:
+                return outcome.feature_names
+            kinds.add("ok")
+            continue
+        if outcome.returncode == JIT_FAILED_TO_START:
+            raise SuperPmiError(
+                f"{jit} does not start under SuperPMI: it cannot be loaded, or its JIT-EE interface version is "
+                f"not that of {collection}; take a collection and a JIT of one version{_reason(outcome.stderr)}"
+            )
+        if outcome.kind == "unknown_method" and kinds:
+            break  # the collection has no more
+        if outcome.kind == "unknown_method":
+            raise SuperPmiError(
+                f"collection {collection} cannot be read: it is cut short or no collection; fetch it again"
+                f"{_reason(outcome.stderr)}"
+            )
+        if outcome.kind in ENDING and not kinds:
+            raise SuperPmiError(f"SuperPMI with {jit} and {collection}: {outcome.message}")
+        kinds.add(outcome.kind)
+    if "no_metrics" in kinds and "ok" not in kinds:
+        raise SuperPmiError(f"{jit} prints no metrics: it is a Release build; {_HOW_TO_BUILD}")
+    raise SuperPmiError(f"no method tried of {collection} has a candidate; name others")
+
+
+def _reason(stderr: str) -> str:
+    lines = stderr.split("\n")
+    return f" ({lines[0]})" if lines[0] else ""

@@ -1,0 +1,384 @@
+"""Choosing eliminations as a Gymnasium environment: one candidate a step, one unit an episode."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+
+from mlgo.base.config import SuperPmiConfig, parse_section
+from mlgo.envs.picture import draw_episode
+from mlgo.errors import ConfigError, CorpusError
+from mlgo.jit.cache import CachedCompiler
+from mlgo.jit.columns import JIT_COLUMNS, Column, columns_for
+from mlgo.jit.compiler import ChoiceCompiler, Compiled, Failed
+from mlgo.jit.state import RECORD, Choice, Observer, fits
+from mlgo.jit.superpmi import SuperPmiSpec
+
+
+class ChoiceReward:
+    """A way to reward choices, here with nothing; scores are what is to be small.
+
+    Attributes:
+        name: for tables and provenance.
+        each_step: whether the unit has to be compiled after each choice.
+    """
+
+    name: ClassVar[str]
+    each_step: ClassVar[bool]
+
+    def of_choice(self, before: float, after: float) -> float:
+        """Reward of one more elimination, by the scores before and after it."""
+        return 0.0
+
+    def at_the_end(self, score: float, heuristic: float, none: float, num_chosen: int) -> float:
+        """Reward of stopping."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class StepChange(ChoiceReward):
+    """The relative change of the score with each choice, as in the first such environment (leculver/jitml).
+
+    Attributes:
+        scale: ``reward = scale * (before - after) / before``.
+    """
+
+    scale: float = 5.0
+    name: ClassVar[str] = "step"
+    each_step: ClassVar[bool] = True
+
+    def of_choice(self, before: float, after: float) -> float:
+        """See the class; 0 where the score before was."""
+        return self.scale * (before - after) / before if before else 0.0
+
+
+@dataclass(frozen=True)
+class EndGain(ChoiceReward):
+    """All at the end: the relative gain over the built-in heuristic.
+
+    Attributes:
+        scale: ``reward = scale * (heuristic - score) / heuristic``.
+        loss_weight: losses count this many times.
+        no_improvement: added where something was chosen, and the score is no better than with nothing chosen: for
+            agents that should rather stop at once than waste eliminations.
+    """
+
+    scale: float = 1.0
+    loss_weight: float = 1.0
+    no_improvement: float = 0.0
+    name: ClassVar[str] = "end"
+    each_step: ClassVar[bool] = False
+
+    def at_the_end(self, score: float, heuristic: float, none: float, num_chosen: int) -> float:
+        """See the class; 0 where the heuristic's score is."""
+        gain = self.scale * (heuristic - score) / heuristic if heuristic else 0.0
+        wasted = self.no_improvement if num_chosen and score >= none else 0.0
+        return (gain if gain >= 0.0 else self.loss_weight * gain) + wasted
+
+
+Observation = dict[str, np.ndarray]
+Step = tuple[Observation, float, bool, bool, dict[str, Any]]
+
+INVALID_PENALTY = -0.05
+"""Reward of an action that is not allowed, and of a compile that fails (leculver/jitml)."""
+INVALID_LIMIT = 20
+"""So many invalid actions truncate an episode."""
+_MAX_PICKS = 512
+
+
+class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
+    """A unit whose eliminations an agent chooses, until it stops.
+
+    Actions 0 to ``max_candidates - 1`` choose a candidate by its position, the last action stops. Observations are
+    ``candidates`` (float32 [max_candidates, num_features] within 0 and 1; zeros where there is none) and ``unit``
+    (float32 [len(RECORD)]); `features` names the first, ``state.RECORD`` the second.
+
+    An action that is not allowed costs `INVALID_PENALTY` and changes nothing; `INVALID_LIMIT` of them truncate the
+    episode. `action_masks` says which are allowed. A compile that fails truncates, with ``info["error"]``, and its unit
+    is not drawn again.
+
+    ``info`` holds ``unit``, ``action_is_valid``, ``invalid_actions``, ``chosen``, ``score`` (of the latest compile),
+    ``previous_score``, ``total_reward``, and of the unit ``heuristic_score`` and ``no_cse_score``; at the end
+    ``final_score``, ``num_performed`` and ``code_bytes``.
+
+    Attributes:
+        observer: how units are shown.
+        reward: how choices are rewarded.
+
+    Args:
+        compiler: compiles units; the environment closes it.
+        known_columns: how features enter, by name.
+        units: names of the units to draw from; all of the compiler's without.
+        min_viable: units with fewer viable candidates are passed over.
+        max_candidates: so are those with more candidates; 16 in the first such environment, at most 64.
+        stop_at_once: whether stopping is allowed before anything is chosen; it was not in the first such environment.
+        reward: how choices are rewarded.
+        render_mode: None, ``ansi`` or ``rgb_array``.
+
+    Raises:
+        ConfigError: bad arguments.
+        CorpusError: no unit can be compiled.
+    """
+
+    metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012
+
+    def __init__(
+        self,
+        compiler: ChoiceCompiler,
+        known_columns: Mapping[str, Column],
+        units: Sequence[str] = (),
+        min_viable: int = 3,
+        max_candidates: int = 16,
+        stop_at_once: bool = True,
+        reward: ChoiceReward = StepChange(),
+        render_mode: Literal["ansi", "rgb_array"] | None = None,
+    ) -> None:
+        if not 1 <= max_candidates <= 64:
+            raise ConfigError(f"max_candidates is {max_candidates}; the JIT keeps at most 64, so take 1 to 64")
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise ConfigError(f"render_mode: {render_mode} is none of {', '.join(self.metadata['render_modes'])}")
+        if not 0 <= min_viable <= max_candidates:
+            raise ConfigError(f"min_viable is {min_viable}; take 0 to max_candidates, {max_candidates}")
+        self._compiler = CachedCompiler(compiler)
+        self._units = list(units) or [unit.name for unit in compiler.units()]
+        self._min_viable, self._stop_at_once = min_viable, stop_at_once
+        self.reward, self.render_mode = reward, render_mode
+        self._dropped: dict[str, str] = {}
+        names = self._feature_names()
+        self.observer = Observer(columns_for(names, known_columns), max_candidates)
+        shape = (max_candidates, len(self.observer.features))
+        self.observation_space = spaces.Dict(  # type: ignore[assignment]
+            {
+                "candidates": spaces.Box(0.0, 1.0, shape, np.float32),
+                "unit": spaces.Box(0.0, 1.0, (len(RECORD),), np.float32),
+            }
+        )
+        self.action_space = spaces.Discrete(max_candidates + 1)
+        self._choice: Choice | None = None
+        self._unit, self._over = "", True
+        self._lines: list[str] = []
+        self._scores: list[float] = []
+        self._rewards: list[float] = []
+
+    @property
+    def num_asked(self) -> int:
+        """Outcomes asked for so far, known ones included."""
+        return self._compiler.num_asked
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of what is seen of a candidate."""
+        return self.observer.features
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin with ``options["unit"]``, or with a unit drawn from the environment's generator; nothing is chosen.
+
+        Raises:
+            ConfigError: an unknown unit, or one that is not eligible.
+            CorpusError: no eligible unit was found.
+        """
+        super().reset(seed=seed)
+        name = (options or {}).get("unit")
+        if name is not None:
+            if name not in self._units:
+                raise ConfigError(
+                    f"options['unit']: {name} is not among the {len(self._units)} units of this environment"
+                )
+            if reason := self._unfit(name):
+                raise ConfigError(f"options['unit']: {name} cannot be chosen for: {reason}")
+        else:
+            name = self._draw()
+        self._unit = name
+        none, heuristic = self._compiler.compile(name, ()), self._compiler.compile(name, None)
+        assert isinstance(none, Compiled)
+        assert isinstance(heuristic, Compiled)
+        self._choice, self._none, self._heuristic = Choice(none, none.candidates), none, heuristic
+        self._latest: Compiled = none
+        self._previous_score = none.score
+        self._invalid, self._total, self._over = 0, 0.0, False
+        self._scores, self._rewards = [none.score], [0.0]
+        self._lines = [f"{name}: {none.score:g} without elimination, {heuristic.score:g} under the heuristic"]
+        return self._observation(), self._info(valid=True)
+
+    def step(self, action: np.int64) -> Step:
+        """Choose a candidate, or stop.
+
+        Raises:
+            ResetNeeded: there is nothing to choose.
+            ValueError: the action is not in the action space.
+        """
+        if self._over or self._choice is None:
+            raise ResetNeeded("the episode has not begun or is over: call reset() first")
+        if not self.action_space.contains(action):
+            raise ValueError(f"action {action!r} is not in {self.action_space}")
+        if not self.action_masks()[action]:
+            self._invalid += 1
+            return self._given(INVALID_PENALTY, truncated=self._invalid >= INVALID_LIMIT, valid=False)
+        if int(action) == self.observer.max_candidates:
+            return self._finished(0.0)
+        choice = self._choice.choosing(int(action))
+        self._choice = choice
+        if not self.reward.each_step and self._compiler.static:
+            return self._given(0.0) if choice.can_apply().any() else self._finished(0.0)
+        outcome = self._compiler.compile(self._unit, choice.chosen)
+        if isinstance(outcome, Failed):
+            return self._failed(outcome)
+        self._previous_score, self._latest = self._latest.score, outcome
+        if not self._compiler.static:
+            self._choice = Choice(self._none, outcome.candidates, choice.chosen)
+        reward = self.reward.of_choice(self._previous_score, outcome.score)
+        self._lines.append(
+            f"{int(action):>4}: {outcome.score:g} ({outcome.num_performed} performed), reward {reward:+.4f}"
+        )
+        fitting = len(self._choice.candidates) <= self.observer.max_candidates
+        if fitting and self._choice.can_apply().any():
+            return self._given(reward)
+        return self._finished(reward)
+
+    def action_masks(self) -> np.ndarray:
+        """Which actions are allowed now, bool [max_candidates + 1]; see MaskablePPO of sb3-contrib."""
+        if self._choice is None:
+            return np.ones(self.observer.max_candidates + 1, bool)
+        return self.observer.allowed(self._choice, stop=self._stop_at_once or bool(self._choice.chosen))
+
+    def render(self) -> Any:
+        """The episode so far: as text, a line for each choice, or as a picture of scores and rewards, uint8 [h, w, 3].
+
+        None where no ``render_mode`` was chosen.
+        """
+        if self.render_mode == "ansi":
+            return "\n".join(self._lines)
+        if self.render_mode == "rgb_array":
+            return draw_episode(self._unit, np.array(self._scores), np.array(self._rewards), ("score", "step"))
+        return None
+
+    def close(self) -> None:
+        """End the compiler."""
+        if hasattr(self, "_compiler"):
+            self._compiler.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _finished(self, reward: float) -> Step:
+        """The last compile, where it is not done already, and what it earns."""
+        assert self._choice is not None
+        outcome = self._compiler.compile(self._unit, self._choice.chosen)
+        if isinstance(outcome, Failed):
+            return self._failed(outcome)
+        self._latest = outcome
+        reward += self.reward.at_the_end(
+            outcome.score, self._heuristic.score, self._none.score, len(self._choice.chosen)
+        )
+        self._lines.append(f"stop: {outcome.score:g}")
+        return self._given(reward, terminated=True)
+
+    def _failed(self, outcome: Failed) -> Step:
+        self._dropped[self._unit] = outcome.kind
+        step = self._given(INVALID_PENALTY, truncated=True)
+        step[-1]["error"] = {"kind": outcome.kind, "message": outcome.message}
+        return step
+
+    def _given(self, reward: float, *, terminated: bool = False, truncated: bool = False, valid: bool = True) -> Step:
+        self._total += reward
+        self._scores.append(self._latest.score)
+        self._rewards.append(reward)
+        self._over = terminated or truncated
+        info = self._info(valid=valid)
+        if terminated:
+            info |= {"final_score": self._latest.score, "num_performed": self._latest.num_performed}
+            info |= {"code_bytes": self._latest.code_bytes}
+        return self._observation(), reward, terminated, truncated, info
+
+    def _observation(self) -> Observation:
+        assert self._choice is not None
+        if len(self._choice.candidates) > self.observer.max_candidates:  # the compiler found more on the way
+            return {name: np.zeros(space.shape, np.float32) for name, space in self.observation_space.items()}  # type: ignore[attr-defined]
+        return {"candidates": self.observer.candidates(self._choice), "unit": self._choice.record()}
+
+    def _info(self, *, valid: bool) -> dict[str, Any]:
+        assert self._choice is not None
+        return {
+            "unit": self._unit,
+            "chosen": self._choice.chosen,
+            "action_is_valid": valid,
+            "invalid_actions": self._invalid,
+            "score": self._latest.score,
+            "previous_score": self._previous_score,
+            "heuristic_score": self._heuristic.score,
+            "no_cse_score": self._none.score,
+            "total_reward": self._total,
+        }
+
+    def _draw(self) -> str:
+        """From all units, so that what earlier episodes found unfit does not change what a seed draws."""
+        for _ in range(_MAX_PICKS):
+            name = self._units[int(self.np_random.integers(len(self._units)))]
+            reason = self._dropped.get(name) or self._unfit(name)
+            if not reason:
+                return name
+            self._dropped[name] = reason
+        reasons = sorted(set(self._dropped.values()))[:3]
+        raise CorpusError(
+            f"no eligible unit among {len(self._units)} in {_MAX_PICKS} draws: {'; '.join(reasons)}; name eligible "
+            "units, or change min_viable and max_candidates"
+        )
+
+    def _unfit(self, name: str) -> str:
+        """Why a unit is not eligible; empty if it is."""
+        none, heuristic = self._compiler.compile(name, ()), self._compiler.compile(name, None)
+        for outcome in (none, heuristic):
+            if isinstance(outcome, Failed):
+                return f"it fails: {outcome.kind}"
+        assert isinstance(none, Compiled)
+        if not fits(none.candidates, self._min_viable, self.observer.max_candidates):
+            return f"{len(none.candidates)} candidates, {int(none.candidates.viable.sum())} viable"
+        return ""
+
+    def _feature_names(self) -> tuple[str, ...]:
+        """Of the first unit that tells any."""
+        failures = []
+        for name in self._units[:_MAX_PICKS]:
+            outcome = self._compiler.compile(name, ())
+            if not isinstance(outcome, Compiled):
+                failures.append(f"; {name} fails: {outcome.kind}, {outcome.message}")
+            elif outcome.candidates.names:
+                return outcome.candidates.names
+        raise CorpusError(f"none of {len(self._units)} units has a candidate; name others{''.join(failures[:1])}")
+
+
+_SETTINGS = {
+    "core_root": None,
+    "collection": None,
+    "command": (),
+    "jit": None,
+    "request_timeout_s": 60.0,
+    "startup_timeout_s": 300.0,
+    "max_restarts": 3,
+}
+_SAMPLE = {"max_methods": 1, "validation_share": 0.0, "test_share": 0.0}
+"""Of no use here: an environment is told its units."""
+
+
+def jit_cse(**options: Any) -> ChoiceEnv:
+    """``mlgo/JitCse-v0``: methods of a SuperPMI collection under a Checked .NET JIT.
+
+    Args:
+        options: those of `SuperPmiConfig` (by default those of config/config.yaml) but for what splits a collection,
+            and those of `ChoiceEnv`; units are numbers of methods, as text.
+
+    Raises:
+        ConfigError: collection, or superpmi and JIT, are not named.
+        SuperPmiError: one is missing, a Release build, of another interface version, or cut short.
+    """
+    given = {name: options.pop(name, value) for name, value in _SETTINGS.items()}
+    settings = parse_section(SuperPmiConfig, {**given, **_SAMPLE, "command": list(given["command"])}, "mlgo/JitCse-v0")
+    spec = SuperPmiSpec.of(settings)
+    spec.check()
+    return ChoiceEnv(spec.open(), JIT_COLUMNS, **options)

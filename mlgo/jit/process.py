@@ -1,0 +1,305 @@
+"""A child process that is written to and read from line by line, and always ends."""
+
+import contextlib
+import os
+import re
+import select
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral
+from pathlib import Path
+
+from mlgo.errors import MetricsError, SuperPmiError, ToolchainError
+from mlgo.host.process import Child
+
+METRICS, HOOK = "JitMetrics", "JitRLHook"
+DECISIONS, FEATURE_NAMES = "JitRLHookCSEDecisions", "JitRLHookEmitFeatureNames"
+RESERVED = frozenset({METRICS, HOOK, DECISIONS, FEATURE_NAMES})
+"""Options that requests set themselves (src/coreclr/jit/jitconfigvalues.h)."""
+
+_MAX_INDEX = (1 << 31) - 1
+_MAX_LINE_BYTES = 2046
+"""With its line feed and the final zero it fits SuperPMI's buffer of 2,048 bytes."""
+_KEY = re.compile(r"[A-Za-z0-9_]{1,1023}")
+_VALUE = re.compile(r"[ -~]*")
+
+
+def check_option(key: str, value: str) -> None:
+    """Refuse an option of the JIT that cannot be written on the command line or in a request.
+
+    Args:
+        key: name without the prefix ``DOTNET_``; case counts.
+        value: printable ASCII without ``!`` and ``#``. The JIT reads integers to base 16.
+
+    Raises:
+        SuperPmiError: it cannot.
+    """
+    if not _KEY.fullmatch(key):
+        raise SuperPmiError(f"JIT option {key[:80]!r}: a name has 1 to 1023 letters, digits or underscores")
+    if not _VALUE.fullmatch(value) or "!" in value or "#" in value:
+        raise SuperPmiError(f"JIT option {key}={value[:80]!r}: a value is printable ASCII without '!' and '#'")
+
+
+def check_free_options(options: Mapping[str, str]) -> None:
+    """Refuse options of the user that cannot be written, or that requests set themselves.
+
+    Raises:
+        SuperPmiError: one of them is not allowed.
+    """
+    for key, value in options.items():
+        check_option(key, value)
+        if key in RESERVED:
+            raise SuperPmiError(f"JIT option {key} is set by each request; leave it out of jit_options")
+
+
+def request(index: int, *options: tuple[str, str]) -> str:
+    """Compile a method under these options, and no others of earlier requests.
+
+    Args:
+        index: number of the method in the collection, from 1.
+        options: names and values, in order; without any further ones the JIT's own heuristic decides.
+
+    Returns:
+        A line without its line feed.
+
+    Raises:
+        SuperPmiError: SuperPMI would not answer it.
+    """
+    if isinstance(index, bool) or not isinstance(index, Integral) or not 1 <= index <= _MAX_INDEX:
+        raise SuperPmiError(f"method index {index!r}: the first method of a collection is 1")
+    for key, value in options:
+        check_option(key, value)
+    line = "!".join([str(index), *(f"{key}={value}" for key, value in options)])
+    if len(line) > _MAX_LINE_BYTES:
+        raise SuperPmiError(
+            f"a request of {len(line)} bytes for method {index}; SuperPMI takes {_MAX_LINE_BYTES}: give fewer decisions"
+        )
+    return line
+
+
+def hook_request(index: int, decisions: Sequence[int], *, feature_names: bool) -> str:
+    """Compile a method with given common subexpressions eliminated.
+
+    Args:
+        index: number of the method, from 1.
+        decisions: positions of candidates, from 0, in the order in which they shall be performed; empty for none.
+        feature_names: whether the reply shall name the features.
+
+    Raises:
+        SuperPmiError: SuperPMI would not answer it, or a decision is negative (the JIT would then negate all later
+            ones, ``ConfigIntArray`` in src/coreclr/jit/utils.cpp).
+    """
+    for decision in decisions:
+        if isinstance(decision, bool) or not isinstance(decision, Integral) or decision < 0:
+            raise SuperPmiError(f"decision {decision!r} for method {index}: candidates are numbered from 0")
+    options = [(METRICS, "1"), (HOOK, "1")]
+    if feature_names:
+        options.append((FEATURE_NAMES, "1"))
+    if len(decisions):
+        options.append((DECISIONS, ",".join(str(int(decision)) for decision in decisions)))
+    return request(index, *options)
+
+
+JIT_SUFFIXES = (".so", ".dll", ".dylib")
+COLLECTION_SUFFIXES = (".mc", ".mch", ".mct")
+_MAX_LINE_BYTES = 1 << 20
+_VERBOSITY = "ewminvdaq"
+_GRACE_S = 2.0
+_LONGEST_POLL_S = 1000.0
+_OPTION_PREFIXES = ("DOTNET_", "COMPlus_")
+
+
+def without_jit_options(environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment from which the JIT takes no options, so that results do not depend on it."""
+    return {key: value for key, value in environment.items() if not key.startswith(_OPTION_PREFIXES)}
+
+
+@dataclass(frozen=True)
+class SuperPmi:
+    """A SuperPMI with the JIT and the collection that it works on.
+
+    Attributes:
+        command: program, with whatever must stand before its own arguments.
+        jit: a Checked build of the JIT.
+        collection: recorded methods, ``.mch``; with its table of contents (``.mct``) beside it, access is fast.
+        verbosity: letters of ``-v``; ``q`` prints metrics alone, ``e`` fills the text of errors.
+        jit_options: further options of the JIT, names without prefix; integers are read to base 16.
+        env: environment of processes; None for that of this one without options of the JIT.
+
+    Raises:
+        SuperPmiError: a file is missing or has a suffix that SuperPMI does not take (it tells files apart by that, see
+            src/coreclr/tools/superpmi/superpmi/commandline.cpp), or an option or a letter is not allowed.
+    """
+
+    command: Sequence[str]
+    jit: Path
+    collection: Path
+    verbosity: str = "q"
+    jit_options: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        files = ((self.jit, "JIT", JIT_SUFFIXES), (self.collection, "collection", COLLECTION_SUFFIXES))
+        for path, what, suffixes in files:
+            if path.suffix not in suffixes:
+                raise SuperPmiError(f"{what} {path}: SuperPMI takes a file with suffix {', '.join(suffixes)}")
+            if not path.is_file():
+                raise SuperPmiError(f"{what} {path} is missing")
+        if not self.verbosity or not set(self.verbosity) <= set(_VERBOSITY):
+            raise SuperPmiError(f"verbosity {self.verbosity!r}: SuperPMI knows the letters {_VERBOSITY}")
+        check_free_options(self.jit_options)
+
+    def start(self, *arguments: str, options: Sequence[str] = ()) -> "LineProcess":
+        """Start a process.
+
+        Args:
+            arguments: after program, JIT and collection.
+            options: of the JIT, after the further ones. All are forced: they win over those that a method was recorded
+                with (jithost.cpp).
+
+        Raises:
+            SuperPmiError: it cannot be started.
+        """
+        command = [*self.command, str(self.jit), str(self.collection), "-v", self.verbosity]
+        for option in (*(f"{key}={value}" for key, value in self.jit_options.items()), *options):
+            command += ["-jitoption", "force", option]
+        return LineProcess([*command, *arguments], self.env)
+
+
+class LineProcess:
+    """A child of this process, in a group of its own; killed when the thread that started it ends.
+
+    One thread may use it. Between calls nothing is read: a child that writes much then waits, and loses nothing.
+
+    Args:
+        command: program and arguments.
+        env: its environment; None for this process's own without options of the JIT.
+
+    Raises:
+        SuperPmiError: it cannot be started.
+    """
+
+    def __init__(self, command: Sequence[str], env: Mapping[str, str] | None = None) -> None:
+        self._returncode: int | None = None
+        try:
+            self._child = Child(command, env=without_jit_options(os.environ) if env is None else env, piped=True)
+        except ToolchainError as error:
+            raise SuperPmiError(f"{error}; is it the superpmi of a core_root folder?") from error
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        self._stdin, self._stdout_fd = self._child.stdin, self._child.stdout.fileno()
+        os.set_blocking(self._stdout_fd, False)
+        os.set_blocking(self._stdin.fileno(), False)
+        self._owner = os.getpid()
+        self._buffer, self._searched, self._at_end = bytearray(), 0, False
+        self._poller = select.poll()
+        for descriptor in (self._stdout_fd, self._child.stderr_fd, self._child.pidfd):
+            self._poller.register(descriptor, select.POLLIN)
+
+    @property
+    def returncode(self) -> int | None:
+        """Exit status, negative for a signal; None until the process was stopped or found at its end."""
+        return self._returncode
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it runs no longer; no waiting."""
+        return self._returncode is not None or self._child.pidfd in dict(self._poller.poll(0))
+
+    @property
+    def stderr_tail(self) -> str:
+        """Last few kilobytes of stderr."""
+        return self._child.stderr_tail
+
+    def send(self, line: str) -> None:
+        """Write a line; if the process has ended, whoever reads next will see it.
+
+        Args:
+            line: ASCII, without its end, less than a pipe holds.
+        """
+        with contextlib.suppress(BrokenPipeError, BlockingIOError, ValueError):
+            self._stdin.write(line.encode("ascii") + b"\n")
+
+    def read_line(self, deadline: float) -> str | None:
+        """Read a whole line, stderr drained meanwhile.
+
+        Args:
+            deadline: of ``time.monotonic()``.
+
+        Returns:
+            The line without its end (LF or CRLF), or None when no further whole line will come.
+
+        Raises:
+            TimeoutError: the deadline passed.
+            MetricsError: a line of more than a megabyte.
+        """
+        while (end := self._buffer.find(b"\n", self._searched)) < 0:
+            self._searched = len(self._buffer)
+            if self._at_end or self._returncode is not None:
+                return None
+            if self._searched > _MAX_LINE_BYTES:
+                raise MetricsError(f"a line of more than {_MAX_LINE_BYTES} bytes")
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            ready = dict(self._poller.poll(min(left, _LONGEST_POLL_S) * 1000))
+            if self._child.stderr_fd in ready and not self._child.drain_stderr():
+                self._poller.unregister(self._child.stderr_fd)
+            if self._stdout_fd in ready:
+                self._receive()
+            elif self._child.pidfd in ready:  # a grandchild may keep the pipe open, but this was the last of its own
+                self._at_end = True
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 1]
+        self._searched = 0
+        return line.removesuffix(b"\r").decode(errors="replace")
+
+    def _receive(self) -> None:
+        data = os.read(self._stdout_fd, 1 << 16)
+        self._buffer += data
+        self._at_end = not data
+
+    def end(self) -> int:
+        """Collect the exit status of a process whose output has ended; one that stays nevertheless is killed."""
+        if self._returncode is None:
+            self._finish(self._child.wait(time.monotonic() + _GRACE_S))
+        return self.kill()
+
+    def stop(self) -> int:
+        """End the process: ask it to quit, then terminate it, then kill it. Further calls do nothing.
+
+        Returns:
+            Its exit status, negative for a signal.
+        """
+        if self._returncode is None:
+            self.send("quit")
+            self._stdin.close()
+            returncode = self._child.wait(time.monotonic() + _GRACE_S)
+            if returncode is None:
+                self._child.terminate()
+                returncode = self._child.wait(time.monotonic() + _GRACE_S)
+            self._finish(returncode)
+        return self.kill()
+
+    def kill(self) -> int:
+        """Kill the process with its group, if it still runs. Further calls do nothing.
+
+        Returns:
+            Its exit status, negative for a signal.
+        """
+        if self._returncode is None:
+            self._finish(self._child.reap())
+        assert self._returncode is not None
+        return self._returncode
+
+    def _finish(self, returncode: int | None) -> None:
+        if returncode is not None:
+            self._returncode = returncode
+            self._child.close()
+
+    def __del__(self) -> None:
+        # Not in a fork of the process that started it, which has copies of everything.
+        if getattr(self, "_owner", None) == os.getpid():
+            with contextlib.suppress(OSError):
+                self.kill()

@@ -1,0 +1,160 @@
+"""Units with their baselines and labels, as earlier stages left them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from mlgo.base.artifacts import CSE_COMPILES, CSE_LABELS, CSE_UNITS, read_table
+from mlgo.base.seeding import sample
+from mlgo.errors import CorpusError
+from mlgo.jit.cache import CompileCache
+from mlgo.jit.columns import Column, columns_for
+from mlgo.jit.compiler import Compiled, Decisions, Failed, Outcome
+from mlgo.jit.state import Observer
+
+
+@dataclass(frozen=True)
+class EligibleUnit:
+    """A unit that takes part, with its baselines.
+
+    Attributes:
+        name: of the unit.
+        project: whose code it is.
+        batch: units of a batch share compiles; empty for none.
+        split: train, validation or test.
+        num_viable: candidates that can be applied.
+        none: score without elimination.
+        heuristic: score under the built-in heuristic.
+        heuristic_choice: what that chose, as far as the compiler tells.
+    """
+
+    name: str
+    project: str
+    batch: str
+    split: str
+    num_viable: int
+    none: float
+    heuristic: float
+    heuristic_choice: Decisions
+
+
+def eligible_units(baseline: Path, *splits: str) -> list[EligibleUnit]:
+    """Eligible units of some splits.
+
+    Args:
+        baseline: folder with ``units.parquet`` and ``compiles.parquet``.
+        splits: which; all without any.
+
+    Raises:
+        ArtifactError: a file is missing or damaged.
+        CorpusError: there is no such unit.
+    """
+    rows = read_table(baseline / "units.parquet", CSE_UNITS).to_pylist()
+    compiles = read_table(baseline / "compiles.parquet", CSE_COMPILES).to_pylist()
+    scores = {(row["unit"], row["way"]): row for row in compiles}
+    units = [
+        EligibleUnit(
+            row["unit"],
+            row["project"],
+            row["batch"],
+            row["split"],
+            row["num_viable"],
+            scores[row["unit"], "none"]["score"],
+            scores[row["unit"], "heuristic"]["score"],
+            tuple(scores[row["unit"], "heuristic"]["requested"]),
+        )
+        for row in rows
+        if not row["skip_reason"] and (not splits or row["split"] in splits)
+    ]
+    if not units:
+        raise CorpusError(f"no eligible unit in {', '.join(splits) or 'any split'}; lower cse.min_viable")
+    return units
+
+
+def observer_for(baseline: Path, known: Mapping[str, Column], max_candidates: int) -> Observer:
+    """What a policy for this baseline's compiler sees.
+
+    Args:
+        baseline: folder with ``candidates.parquet``.
+        known: how features enter, by name.
+        max_candidates: of a unit.
+
+    Raises:
+        ArtifactError: the file is missing or damaged.
+    """
+    columns = read_table(baseline / "candidates.parquet").column_names
+    return Observer(columns_for([name[2:] for name in columns if name.startswith("f_")], known), max_candidates)
+
+
+def in_batches(units: Iterable[EligibleUnit]) -> list[tuple[str, ...]]:
+    """Names of units by batch; a unit without one is its own."""
+    found: dict[str, list[str]] = {}
+    for unit in units:
+        found.setdefault(f"batch {unit.batch}" if unit.batch else f"unit {unit.name}", []).append(unit.name)
+    return [tuple(names) for names in found.values()]
+
+
+def sampled(units: Sequence[EligibleUnit], batches: int, seed: int, *names: str | int) -> list[EligibleUnit]:
+    """Units of some batches, drawn at random: whole batches, since their units share compiles.
+
+    Args:
+        units: to draw from.
+        batches: how many are drawn at most.
+        seed: root seed.
+        names: path of the purpose, see `seeding.generator`.
+    """
+    drawn = {name for batch in sample(in_batches(units), batches, seed, *names) for name in batch}
+    return [unit for unit in units if unit.name in drawn]
+
+
+def stored_labels(path: Path) -> dict[str, Decisions]:
+    """The best choice known for each unit.
+
+    Raises:
+        ArtifactError: the file is missing or damaged.
+    """
+    return {row["unit"]: tuple(row["requested"]) for row in read_table(path, CSE_LABELS).to_pylist()}
+
+
+def choice_row(outcome: Outcome) -> dict[str, Any]:
+    """Columns that all tables of compiles share; see `artifacts.CSE_COMPILES`."""
+    if isinstance(outcome, Failed):
+        empty: dict[str, Any] = {"score": None, "code_bytes": None, "requested": [], "num_performed": None}
+        return empty | {"failure": outcome.kind, "message": outcome.message}
+    assert isinstance(outcome, Compiled)
+    return {
+        "score": outcome.score,
+        "code_bytes": outcome.code_bytes,
+        "requested": list(outcome.requested or ()),
+        "num_performed": outcome.num_performed,
+        "failure": "",
+        "message": "",
+    }
+
+
+def outcomes_table(cache: CompileCache) -> tuple[pa.Table, pa.Schema]:
+    """All outcomes that a cache knows, a row each, and the schema.
+
+    ``decisions`` is null where the heuristic chose. Features of the candidates, ``f_<name>``, have a value for each
+    candidate, as ``viable`` has; of an outcome that does not tell them they are null.
+    """
+    rows: list[dict[str, Any]] = []
+    features: dict[str, None] = {}
+    for content in cache.contents():
+        for part, outcomes in cache.findings(content).outcomes.items():
+            for decisions, outcome in outcomes.items():
+                row = {"content": content, "part": part, "decisions": decisions, **choice_row(outcome)}
+                if isinstance(outcome, Compiled):
+                    names = [f"f_{name}" for name in outcome.candidates.names]
+                    features |= dict.fromkeys(names)
+                    row |= zip(names, outcome.candidates.values.T.tolist(), strict=True)
+                    row["viable"] = outcome.candidates.viable.tolist()
+                rows.append(row)
+    integers = pa.list_(pa.int64())
+    keys = [("content", pa.string()), ("part", pa.string()), ("decisions", integers)]
+    told = [("viable", pa.list_(pa.bool_())), *((name, integers) for name in features)]
+    schema = pa.schema([*keys, *list(CSE_COMPILES)[2:], *told])
+    return pa.Table.from_pylist(rows, schema), schema

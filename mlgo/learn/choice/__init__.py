@@ -1,1 +1,0 @@
-"""Learners for choices of eliminations: what episodes teach those of cloning and of policy gradients."""

@@ -1,0 +1,287 @@
+"""Trainings on units of whose candidates some are chosen."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from mlgo.base.artifacts import CSE_EFFECTS, provenance, read_table
+from mlgo.base.config import CseConfig, ReplayConfig
+from mlgo.base.files import file_sha256
+from mlgo.base.seeding import generator
+from mlgo.errors import ConfigError
+from mlgo.evaluate.failures import Quarantine
+from mlgo.evaluate.training import known_compiles
+from mlgo.host.actions import ActionSpace
+from mlgo.jit import rollout
+from mlgo.jit.compiler import Compiled, CompilerSpec, Failed, Outcome, compile_units
+from mlgo.jit.policy import ChoicePolicy, load_choice_policy, save_choice_policy
+from mlgo.jit.pool import LOST, ChoicePool
+from mlgo.jit.problem import choice_problem, compiler_spec
+from mlgo.jit.rollout import Episode
+from mlgo.jit.state import SUBSET, Observer
+from mlgo.jit.stored import EligibleUnit, eligible_units, in_batches, observer_for, sampled, stored_labels
+from mlgo.learn.bc.loop import BCConfig, CloneData
+from mlgo.learn.context import Compiles, TrainContext
+from mlgo.learn.cost import PREFIXES
+from mlgo.learn.sampled import Sampled, SampledCompile
+from mlgo.learn.savings import Savings, savings
+from mlgo.objects.measures import relative_reward
+
+
+class ChoiceContext(TrainContext[EligibleUnit]):
+    """Baseline, labels and compiler of a task that chooses among candidates."""
+
+    kind = "choices"
+    label_prefix = PREFIXES["choices"]
+
+    @cached_property
+    def cse(self) -> CseConfig:
+        """Section ``cse``."""
+        return self.section("cse", CseConfig)
+
+    @cached_property
+    def spec(self) -> CompilerSpec:
+        """The compiler."""
+        return compiler_spec(self.task, self.cse)
+
+    @cached_property
+    def start(self) -> ChoicePolicy:
+        """The policy to go on from."""
+        if self.order.start is None:
+            raise ConfigError(f"learner {self.order.learner.name} goes on from a policy; name its folder with --start")
+        return load_choice_policy(self.order.start)
+
+    @property
+    def actions(self) -> ActionSpace:
+        """What a policy chooses from."""
+        return SUBSET
+
+    @cached_property
+    def observer(self) -> Observer:
+        """What a policy sees."""
+        return observer_for(self.baseline, choice_problem(self.task).columns, self.cse.max_candidates)
+
+    def units(self, split: str) -> list[EligibleUnit]:
+        """All units of a split."""
+        return eligible_units(self.baseline, split)
+
+    @cached_property
+    def train(self) -> list[EligibleUnit]:
+        """Units to learn from."""
+        return self.units("train")
+
+    @cached_property
+    def validation(self) -> list[EligibleUnit]:
+        """Units that choose between policies; all of the split for learners without a setting for that."""
+        most, units = getattr(self.config, "validation_modules", None), self.units("validation")
+        return units if most is None else sampled(units, most, self.seed, "cse", "validation")
+
+    def fresh(self, hidden: Sequence[int]) -> ChoicePolicy:
+        """A policy that finds all actions equal."""
+        rng = generator(self.seed, "cse", "policy")
+        return ChoicePolicy.fresh(self.task, self.observer, list(hidden), rng)
+
+    def imitated(self, config: BCConfig) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Sections and hashes of what is imitated, for the provenance."""
+        sections = {"bc": config.model_dump(), "imitate": self.cse.imitate, "orders": self.cse.orders}
+        return sections, {"labels_sha256": file_sha256(self._labels)}
+
+    def demonstrations(self, split: str, config: BCConfig) -> CloneData:
+        """Episodes in which the best known choices are made, or those of the built-in heuristic."""
+        units, wanted = self.units(split), stored_labels(self._labels)  # without units whose search has failed
+        if self.cse.imitate == "heuristic":
+            wanted = {unit.name: unit.heuristic_choice for unit in units}
+        units = [unit for unit in units if unit.name in wanted]
+        policy, orders = self.pool.policy, self.cse.orders
+        work = partial(rollout.demonstrated, policy=policy, choices=wanted, num_orders=orders, seed=self.seed)
+        with tqdm(total=len(units), desc="demonstrations", unit="unit", disable=None) as bar:
+            return demonstrations(list(self.pool.pool.map(work, in_batches(units), bar.update).values()))
+
+    def savings(self, split: str) -> Savings:
+        """Measured effects of candidates beside what is seen of them."""
+        changes: dict[str, dict[int, float]] = {}
+        for row in read_table(self._effects, CSE_EFFECTS).to_pylist():
+            if row["mean_change"] is not None:
+                changes.setdefault(row["unit"], {})[row["position"]] = row["mean_change"]
+        units = self.units(split)
+        found = self.pool.pool.map(compile_units, in_batches(units))
+        compiled = [(unit, found[unit.name][0]) for unit in units if unit.name in found]
+        pairs = [(unit, none) for unit, none in compiled if isinstance(none, Compiled)]
+        return savings(self.observer, pairs, changes, self.cse.max_effect)
+
+    @property
+    def pool(self) -> "ChoiceCompiles":
+        """Compiles of the training under way."""
+        assert isinstance(self.begun.compiles, ChoiceCompiles)
+        return self.begun.compiles
+
+    @property
+    def effects_sha256(self) -> str:
+        """Hash of the measured effects."""
+        return file_sha256(self._effects)
+
+    @property
+    def _labels(self) -> Path:
+        return self.order.home / "labels/labels.parquet"
+
+    @property
+    def _effects(self) -> Path:
+        return self.order.home / "labels/effects.parquet"
+
+    def origin(self, sections: Mapping[str, Any], hashes: Mapping[str, Any]) -> dict[str, Any]:
+        """See `TrainContext.origin`."""
+        started = {"start_sha256": file_sha256(self.order.start / "weights.npy")} if self.order.start else {}
+        return provenance(
+            algorithm=self.order.learner.name,
+            seed=self.seed,
+            **sections,
+            compiler=self.spec.described(),
+            **started,
+            baseline_sha256=file_sha256(self.baseline / "compiles.parquet"),
+            **hashes,
+        )
+
+    def save_policy(self, policy: ChoicePolicy, folder: Path) -> None:
+        """Write a policy."""
+        save_choice_policy(policy, folder)
+
+    def _opened(self, stack: ExitStack, quarantine: Quarantine, policy: ChoicePolicy | None) -> "ChoiceCompiles":
+        return ChoiceCompiles(self, stack.enter_context(self.open_pool()), policy or self.start, quarantine)
+
+    def open_pool(self) -> ChoicePool:
+        """Workers that compile; they know what earlier runs have found out."""
+        known = known_compiles(self.shared / "replay", self.section("replay", ReplayConfig))
+        return ChoicePool(self.spec, self.order.workers, self.order.where, known)
+
+
+class ChoiceCompiles(Compiles[EligibleUnit]):
+    """Units under policies.
+
+    Attributes:
+        pool: runs the compiles.
+        policy: architecture of all policies, and what they see.
+
+    Args:
+        context: says what is trained.
+        pool: runs the compiles.
+        policy: architecture of all policies, and what they see.
+        quarantine: is told how compiles ended; units in it are not drawn.
+    """
+
+    def __init__(self, context: ChoiceContext, pool: ChoicePool, policy: ChoicePolicy, quarantine: Quarantine) -> None:
+        self.train, self.validation = context.train, context.validation
+        self._context, self.pool, self.policy, self._quarantine = context, pool, policy, quarantine
+        self.counts, self.num_workers = pool, pool.num_workers
+
+    def draw(self, most: int, number: int) -> list[EligibleUnit]:
+        """See `Compiles.draw`; whole batches, since their units share compiles."""
+        context = self._context
+        units = [unit for unit in self.train if unit.name not in self._quarantine]
+        return sampled(units, most, context.seed, "cse", context.order.learner.name, number)
+
+    def rewards(self, candidates: np.ndarray, instances: Sequence[EligibleUnit], counted: bool = True) -> np.ndarray:
+        """See `Compiles.rewards`."""
+        work = partial(rollout.greedy, policy=self.policy, weights=candidates)
+        found = self.pool.map(work, in_batches(instances))
+        outcomes = [found.get(unit.name, []) for unit in instances]
+        if counted:
+            self._note(instances, outcomes)
+        if instances is not self.validation:
+            self.watched = results(instances, outcomes)
+        pairs = zip(instances, outcomes, strict=True)
+        rewards = np.array([rewards_of(unit, each or [LOST] * len(candidates)) for unit, each in pairs])
+        return rewards.reshape(-1, len(candidates)).T.copy()
+
+    def sampled(
+        self, weights: np.ndarray, instances: Sequence[EligibleUnit], episodes: int, number: int, credited: bool
+    ) -> list[SampledCompile | None]:
+        """See `Compiles.sampled`."""
+        context, policy = self._context, self.policy.with_weights(weights)
+        names = ("cse", context.order.learner.name, "luck", number)  # a name that gives the same random numbers as ever
+        work = partial(rollout.sampled, policy=policy, num_episodes=episodes, seed=context.seed, names=names)
+        found = self.pool.map(work, in_batches(instances))
+        of_units = [found.get(unit.name, []) for unit in instances]
+        outcomes = [[one.outcome for one in each] for each in of_units]
+        self._note(instances, outcomes)
+        self.watched = results(instances, outcomes)
+        pairs = zip(instances, of_units, strict=True)
+        return [one for unit, each in pairs for one in sampled_compiles(unit, each)]
+
+    def _note(self, units: Sequence[EligibleUnit], outcomes: Sequence[Sequence[Outcome]]) -> None:
+        for unit, each in zip(units, outcomes, strict=True):
+            for one in each or [LOST]:
+                self._quarantine.note(unit.name, f"{one.kind}: {one.message}" if isinstance(one, Failed) else "")
+
+
+def demonstrations(episodes: Sequence[Sequence[Episode]]) -> CloneData:
+    """Steps of all episodes, as cloning takes them; each unit has the same total weight.
+
+    A unit that takes many steps, or has many orders, would otherwise rule.
+
+    Args:
+        episodes: those of each unit.
+    """
+    per_unit = [[one for one in of_unit if len(one.actions)] for of_unit in episodes]
+    per_unit = [of_unit for of_unit in per_unit if of_unit]
+    if not per_unit:
+        return CloneData(np.zeros((0, 1, 1), np.float16), np.zeros(0, np.int64))
+    inputs = np.concatenate([one.inputs for of_unit in per_unit for one in of_unit])
+    actions = np.concatenate([one.actions for of_unit in per_unit for one in of_unit])
+    steps = np.array([sum(len(one.actions) for one in of_unit) for of_unit in per_unit])
+    weights = np.repeat(1.0 / steps, steps) * (steps.sum() / len(steps))
+    return CloneData(inputs.astype(np.float16), actions, weights.astype(np.float32))
+
+
+def rewards_of(unit: EligibleUnit, outcomes: Sequence[Outcome]) -> np.ndarray:
+    """Relative gains over the built-in heuristic, float64 [num_outcomes]; NaN where a compile failed."""
+    scores = np.array([one.score if isinstance(one, Compiled) else np.nan for one in outcomes])
+    return relative_reward(scores, np.array(unit.heuristic))
+
+
+def sampled_compiles(unit: EligibleUnit, episodes: Sequence[Episode]) -> list[SampledCompile | None]:
+    """Episodes of a unit with their rewards; None where a compile failed."""
+    rewards = rewards_of(unit, [one.outcome for one in episodes]).tolist()
+    return [
+        None
+        if np.isnan(reward)
+        else SampledCompile(reward, (Sampled(unit.name, one.inputs, one.actions.astype(np.uint8), reward),))
+        for one, reward in zip(episodes, rewards, strict=True)
+    ]
+
+
+def results(units: Sequence[EligibleUnit], outcomes: Sequence[Sequence[Outcome]]) -> dict[str, Any]:
+    """What is watched during training, as means over the compiles that went well.
+
+    Args:
+        units: what was compiled.
+        outcomes: of each unit.
+
+    Returns:
+        ``results/vs_heuristic`` and ``results/vs_no_cse``, gains over the two baselines; ``results/better`` and
+        ``results/worse``, shares of episodes beside the heuristic; ``results/num_cse``; ``results/failed``, a
+        share of all.
+    """
+    pairs = [
+        (unit, one)
+        for unit, of_unit in zip(units, outcomes, strict=True)
+        for one in of_unit
+        if isinstance(one, Compiled)
+    ]
+    num = sum(len(of_unit) for of_unit in outcomes)
+    if not pairs:
+        return {"results/failed": 1.0}
+    scores = np.array([outcome.score for _, outcome in pairs])
+    heuristic, none = (np.array([getattr(unit, way) for unit, _ in pairs]) for way in ("heuristic", "none"))
+    return {
+        "results/vs_heuristic": float(np.mean(relative_reward(scores, heuristic))),
+        "results/vs_no_cse": float(np.mean(relative_reward(scores, none))),
+        "results/better": float(np.mean(scores < heuristic)),
+        "results/worse": float(np.mean(scores > heuristic)),
+        "results/num_cse": float(np.mean([outcome.num_performed for _, outcome in pairs])),
+        "results/failed": 1.0 - len(pairs) / num,
+    }

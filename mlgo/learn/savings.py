@@ -1,0 +1,104 @@
+"""A network that tells what eliminating a candidate saves, fitted to measured effects."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlgo.errors import TrainingError
+from mlgo.jit.compiler import Compiled
+from mlgo.jit.state import Choice, Observer
+from mlgo.jit.stored import EligibleUnit
+from mlgo.learn.bc.loop import BCConfig, CloneData, fit_network, import_keras, layers_of, perceptron
+from mlgo.policy.network import flatten
+
+
+@dataclass(frozen=True)
+class Savings:
+    """Candidates with what eliminating them saves, and of each unit the stop, which is to look like a set saving.
+
+    Attributes:
+        inputs: float32 [num_rows, num_inputs], see `Observer.columns_of`.
+        saved: float32 [num_rows], in percent of the unit's score under the heuristic; 0 for the stop.
+        is_stop: bool [num_rows].
+        weights: float32 [num_rows], mean 1; each unit has the same total weight.
+    """
+
+    inputs: np.ndarray
+    saved: np.ndarray
+    is_stop: np.ndarray
+    weights: np.ndarray
+
+
+def savings(
+    observer: Observer,
+    units: Iterable[tuple[EligibleUnit, Compiled]],
+    changes: Mapping[str, Mapping[int, float]],
+    max_effect: float,
+) -> Savings:
+    """Put effects beside what is seen of their candidates before anything is chosen.
+
+    Args:
+        observer: says what is seen.
+        units: with their compile without elimination.
+        changes: mean change of the score with each candidate, by unit and position.
+        max_effect: larger savings and losses, in percent, count as this.
+
+    Raises:
+        TrainingError: no unit has a measured effect.
+    """
+    inputs, saved, stops, weights = [], [], [], []
+    for unit, none in units:
+        measured = changes.get(unit.name, {})
+        if not measured:
+            continue
+        rows = observer.columns_of(Choice(none, none.candidates))
+        percent = -100.0 * np.array(list(measured.values())) / unit.heuristic
+        inputs.append(rows[[*measured, observer.max_candidates]])
+        saved.append(np.append(np.clip(percent, -max_effect, max_effect), 0.0))
+        stops.append(np.append(np.zeros(len(percent), bool), True))
+        weights.append(np.full(len(percent) + 1, 1.0 / (len(percent) + 1)))
+    if not inputs:
+        raise TrainingError("no unit has a measured effect; raise cse.max_trials")
+    weight = np.concatenate(weights)
+    return Savings(
+        np.concatenate(inputs).astype(np.float32),
+        np.concatenate(saved).astype(np.float32),
+        np.concatenate(stops),
+        (weight / weight.mean()).astype(np.float32),
+    )
+
+
+def fit_savings(
+    train: Savings, validation: Savings, margin: float, hidden: list[int], config: BCConfig, seed: int
+) -> tuple[np.ndarray, list[dict[str, float]]]:
+    """Fit a network by Huber's loss; stop when validation no longer improves.
+
+    Args:
+        train: what to fit.
+        validation: units of other projects.
+        margin: what the stop is to look like, in percent; a policy then asks for at least this saving.
+        hidden: units of each hidden layer.
+        config: epochs, patience, batches, step size.
+        seed: of the initial weights and of the order of the batches.
+
+    Returns:
+        Weights float32 [num_params], and a record for each epoch.
+
+    Raises:
+        TrainingError: a loss is not a number.
+    """
+    keras = import_keras(seed)
+    network = perceptron(keras, (train.inputs.shape[1],), hidden)
+    network.compile(optimizer=keras.optimizers.Adam(config.learning_rate), loss=keras.losses.Huber())
+    seen, unseen = (
+        CloneData(part.inputs, np.where(part.is_stop, np.float32(margin), part.saved), part.weights)
+        for part in (train, validation)
+    )
+    history = fit_network(keras, network, seen, unseen, config)
+    if not np.isfinite([record["validation_loss"] for record in history]).all():
+        raise TrainingError("the loss of savings is not a number; lower bc.learning_rate")
+    layers = layers_of(network)
+    # What is 0 in every row, as the number of choices made, has weights that were never fitted.
+    layers[0][0][~np.any(train.inputs, axis=0)] = 0.0
+    return flatten(layers), history

@@ -1,0 +1,160 @@
+"""Work in processes: the same results on any number of them, and nothing compiled twice."""
+
+import os
+import signal
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pytest
+
+from mlgo.jit.cache import CachedCompiler
+from mlgo.jit.columns import columns_for
+from mlgo.jit.compiler import ChoiceCompiler, Compiled, Failed, compile_units
+from mlgo.jit.labels import find_labels
+from mlgo.jit.policy import ChoicePolicy
+from mlgo.jit.pool import ChoicePool
+from mlgo.jit.rollout import demonstrated, greedy, sampled
+from mlgo.jit.state import Observer
+from mlgo.jit.stored import EligibleUnit, in_batches
+from mlgo.learn.choices import rewards_of
+from tests.jit.additive import COLUMNS, AdditiveCompiler, AdditiveSpec
+
+SPEC = AdditiveSpec({f"u{i}": ((5, 1), (1, 5), (i, 2)) for i in range(6)})
+OBSERVER = Observer(columns_for(["benefit", "cost"], COLUMNS), 4)
+POLICY = ChoicePolicy.fresh("jit-cse", OBSERVER, [3], np.random.default_rng(0))
+
+
+BATCHES = [("u0", "u1"), ("u2",), ("u3", "u4", "u5")]
+LABELS = partial(find_labels, max_exhaustive=9, max_trials=64, seed=0)
+
+
+def works():
+    weights = np.random.default_rng(1).normal(size=(5, POLICY.architecture.num_params)).astype(np.float32)
+    yield compile_units
+    yield partial(greedy, policy=POLICY, weights=weights)
+    yield partial(sampled, policy=POLICY, num_episodes=4, seed=0, names=("test",))
+    yield LABELS
+    yield partial(demonstrated, policy=POLICY, choices=dict.fromkeys(SPEC.effects, (0, 2)), num_orders=3, seed=0)
+
+
+def test_results_do_not_depend_on_the_number_of_workers():
+    found = []
+    for workers in (1, 2):
+        with ChoicePool(SPEC, workers) as pool:
+            found.append([pool.map(work, [batch]) for batch in BATCHES for work in works()])
+            assert pool.num_compiled == 6 * (2**3 + 1)  # labels try all subsets, and the heuristic
+            assert pool.num_asked > pool.num_compiled
+    assert plain(found[0]) == plain(found[1])
+    with ChoicePool(SPEC, 2) as pool:
+        assert plain(pool.map(LABELS, BATCHES)) == plain({k: v for one in found[0][3::5] for k, v in one.items()})
+
+
+def plain(value):
+    """Something that can be compared."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, dict):
+        return [(name, plain(one)) for name, one in value.items()]
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    return value
+
+
+def test_what_one_job_found_out_is_known_to_the_next():
+    with ChoicePool(SPEC, 1) as pool:
+        pool.map(LABELS, [("u0",)])
+        before = pool.num_compiled
+        none, heuristic = pool.map(compile_units, [("u0",)])["u0"]
+        assert pool.num_compiled == before
+        assert (none.score, heuristic.score) == (100, 96)
+
+
+def test_choices_are_followed_in_other_orders_that_end_alike():
+    compiler = CachedCompiler(SPEC.open())
+    (episodes,) = demonstrated(compiler, ("u5",), POLICY, {"u5": (0, 2)}, 10, 0)
+    assert sorted(one.actions.tolist() for one in episodes) == [[0, 2, 4], [2, 0, 4]]
+    assert {one.outcome.score for one in episodes} == {100 - 4 - 3}
+
+
+def test_following_nothing_is_to_stop_at_once():
+    ((episode,),) = demonstrated(SPEC.open(), ("u0",), POLICY, {"u0": ()}, 5, 0)
+    assert episode.actions.tolist() == [4]
+
+
+def die_at_the_first(compiler: ChoiceCompiler, units: tuple[str, ...]) -> list:
+    if units == ("u0",):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return compile_units(compiler, units)
+
+
+def test_a_worker_that_dies_loses_its_batch_only():
+    with ChoicePool(SPEC, 1) as pool:
+        found = pool.map(die_at_the_first, [("u0",), ("u1",)])
+        assert list(found) == ["u1"]
+        assert isinstance(found["u1"][0], Compiled)
+
+
+class Hasty(AdditiveCompiler):
+    """Fails the first time."""
+
+    kind = ""
+
+    def compile(self, unit, decisions):
+        first = not self.compiles
+        outcome = super().compile(unit, decisions)
+        return Failed(self.kind, "not this time") if first else outcome
+
+
+@dataclass(frozen=True)
+class HastySpec(AdditiveSpec):
+    kind: str = ""
+
+    def open(self) -> Hasty:
+        compiler = Hasty(self.effects)
+        compiler.kind = self.kind
+        return compiler
+
+
+@pytest.mark.parametrize("kind", ["timeout", "quarantined"])
+def test_what_may_come_out_otherwise_is_no_knowledge(kind):
+    with ChoicePool(HastySpec(SPEC.effects, kind), 1) as pool:
+        first, second = (pool.map(compile_units, [("u0",)])["u0"][0] for _ in range(2))
+    assert isinstance(first, Failed)
+    assert isinstance(second, Compiled)
+
+
+@pytest.mark.parametrize(("ordered", "compiles"), [(False, 1), (True, 2)])
+def test_orders_are_one_where_they_do_not_matter(ordered, compiles):
+    inner = AdditiveCompiler({"u": [(1, 0), (2, 0)]}, ordered=ordered)
+    compiler = CachedCompiler(inner)
+    compiler.compile("u", (0, 1))
+    compiler.compile("u", (1, 0))
+    assert (len(inner.compiles), compiler.num_asked) == (compiles, 2)
+
+
+def test_units_of_a_batch_stay_together():
+    batches = {"a": "x", "b": "", "c": "x", "d": "", "x": ""}
+    units = [EligibleUnit(name, "p", batch, "train", 3, 1.0, 1.0, ()) for name, batch in batches.items()]
+    assert in_batches(units) == [("a", "c"), ("b",), ("d",), ("x",)]
+
+
+def test_gains_of_weights_and_what_a_failed_compile_counts():
+    units = [
+        EligibleUnit(f"u{i}", "p", "", "train", 3, none=100.0, heuristic=96.0, heuristic_choice=(0,)) for i in range(2)
+    ]
+    failing = FailingSpec(SPEC.effects)
+    equal = np.zeros((1, POLICY.architecture.num_params), np.float32)
+    with ChoicePool(failing, 1) as pool:
+        outcomes = pool.map(partial(greedy, policy=POLICY, weights=equal), in_batches(units))
+    # All actions are equal, so the candidates are taken in order: 100 - 4 + 4 + 2 for u0, and all of u1 fails.
+    assert rewards_of(units[0], outcomes["u0"]).tolist() == pytest.approx([1 - 102 / 96])
+    assert np.isnan(rewards_of(units[1], outcomes["u1"])).tolist() == [True]
+
+
+@dataclass(frozen=True)
+class FailingSpec(AdditiveSpec):
+    def open(self) -> AdditiveCompiler:
+        return AdditiveCompiler(self.effects, failing=frozenset({("u1", (0, 1, 2))}))

@@ -1,0 +1,67 @@
+"""What may be chosen next, and what is seen of it."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from mlgo.jit.columns import columns_for
+from mlgo.jit.compiler import Candidates
+from mlgo.jit.state import RECORD, Choice, Observer, fits
+from tests.jit.additive import COLUMNS, AdditiveCompiler
+
+COMPILER = AdditiveCompiler({"u": [(5, 1), (1, 5), (3, 3)]}, not_viable=frozenset({("u", 2)}))
+OBSERVER = Observer(columns_for(["benefit", "cost"], COLUMNS), 4)
+
+
+def choice() -> Choice:
+    none = COMPILER.compile("u", ())
+    return Choice(none, none.candidates)
+
+
+def test_what_is_chosen_or_not_viable_cannot_be_chosen():
+    assert choice().can_apply().tolist() == [True, True, False]
+    assert choice().choosing(1).can_apply().tolist() == [True, False, False]
+
+
+def test_the_mask_has_a_place_for_the_stop():
+    assert OBSERVER.allowed(choice()).tolist() == [True, True, False, False, True]
+    assert OBSERVER.allowed(choice(), stop=False).tolist() == [True, True, False, False, False]
+
+
+def test_stopping_is_allowed_when_nothing_else_is():
+    assert OBSERVER.allowed(choice().choosing(0).choosing(1), stop=False).tolist() == [False] * 4 + [True]
+
+
+def test_rows_below_the_candidates_are_zero():
+    rows = OBSERVER.candidates(choice())
+    assert rows.shape == (4, 3)
+    assert rows[:, 0].tolist() == [1, 1, 0, 0]
+    assert not rows[3].any()
+
+
+def test_a_compiler_with_nothing_left_to_choose_may_name_no_features():
+    # As the JIT does after its last candidate: the line of metrics then has neither names nor rows.
+    nothing = Candidates((), np.zeros((0, 0), np.int64), np.zeros(0, bool))
+    assert not OBSERVER.candidates(replace(choice(), candidates=nothing)).any()
+
+
+def test_columns_of_hold_candidate_record_and_stop():
+    rows = OBSERVER.columns_of(choice())
+    assert rows.shape == (5, 3 + len(RECORD) + 1)
+    assert rows[:, -1].tolist() == [0, 0, 0, 0, 1]
+    assert np.array_equal(rows[4, 3:-1], choice().record())
+    assert not rows[4, :3].any()
+
+
+def test_the_record_counts_in_shares_of_64():
+    record = dict(zip(RECORD, choice().choosing(0).record().tolist(), strict=True))
+    assert record["num_candidates"] == 3 / 64
+    assert record["num_viable"] == 2 / 64
+    assert record["num_chosen"] == 1 / 64
+
+
+def test_eligible_units_have_enough_viable_candidates_and_not_too_many_in_all():
+    candidates = choice().candidates
+    assert fits(candidates, 2, 3)
+    assert not fits(candidates, 3, 3)
+    assert not fits(candidates, 2, 2)
