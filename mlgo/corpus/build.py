@@ -7,12 +7,11 @@ import shutil
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Protocol
 
 from tqdm import tqdm
 
@@ -24,21 +23,7 @@ from mlgo.corpus.functions import hash_functions
 from mlgo.corpus.recipe import Recipe, SourceGroup, find_sources, write_generated_files
 from mlgo.corpus.store import CAPTURED_NAME, PROGRAMS_NAME
 from mlgo.errors import CompileError, CorpusError
-
-
-class SourceCompiler(Protocol):
-    """Interface of compilers that build a corpus."""
-
-    def compile_to_bitcode(
-        self, root: Path, language: str, arguments: Sequence[str], source: str, output: Path
-    ) -> None:
-        """Compile one source to unoptimized bitcode or raise `CompileError`."""
-
-    def finished(self, bitcode: Path) -> bytes:
-        """The module as the corpus keeps it, made of such bitcode, or raise `CompileError`."""
-
-    def print_ir(self, bitcode: Path, output: Path) -> None:
-        """Print bitcode as textual IR or raise `CompileError`."""
+from mlgo.host.frontend import FrontEnd
 
 
 @dataclass(frozen=True)
@@ -74,7 +59,7 @@ def captured_project(project: str, recipe: Recipe, task: str, limits: BuildLimit
 def build_project(
     project: str,
     recipe: Recipe,
-    compiler: SourceCompiler,
+    compiler: FrontEnd,
     limits: BuildLimits,
     cache_dir: Path,
 ) -> list[Row]:
@@ -113,7 +98,7 @@ def source_folder(recipe: Recipe, cache_dir: Path, folder: Path) -> Iterator[Pat
 
 
 def _build_source(
-    project: str, recipe: Recipe, compiler: SourceCompiler, root: Path, folder: Path, unit: SourceGroup, source: str
+    project: str, recipe: Recipe, compiler: FrontEnd, root: Path, folder: Path, unit: SourceGroup, source: str
 ) -> Row:
     bitcode = folder / f"{hashlib.sha256(source.encode()).hexdigest()}.bc"
     try:
@@ -126,12 +111,12 @@ def _build_source(
     return _row(project, recipe, unit, source, "") | columns
 
 
-def columns_of(compiler: SourceCompiler, bitcode: Path) -> Row:
+def columns_of(compiler: FrontEnd, bitcode: Path) -> Row:
     """Columns of ``artifacts.PROJECT`` that a source's unoptimized bitcode fills."""
     return columns_from(compiler, bitcode, ir_of(compiler, bitcode))
 
 
-def ir_of(compiler: SourceCompiler, bitcode: Path) -> bytes:
+def ir_of(compiler: FrontEnd, bitcode: Path) -> bytes:
     """Textual IR of bitcode."""
     text = bitcode.with_suffix(".ll")
     try:
@@ -141,7 +126,7 @@ def ir_of(compiler: SourceCompiler, bitcode: Path) -> bytes:
         text.unlink(missing_ok=True)
 
 
-def columns_from(compiler: SourceCompiler, bitcode: Path, ir: bytes) -> Row:
+def columns_from(compiler: FrontEnd, bitcode: Path, ir: bytes) -> Row:
     """As `columns_of`, of bitcode whose textual IR is there already."""
     functions = hash_functions(ir)
     return {

@@ -25,7 +25,7 @@ VERSION = 2
 """Of the method; tables of another version cannot be compared."""
 
 Printer = Callable[[Path, Path], None]
-"""Prints bitcode as textual IR to a file, or raises `CompileError`; see `SourceCompiler.print_ir`."""
+"""Prints bitcode as textual IR to a file, or raises `CompileError`; see `FrontEnd.print_ir`."""
 
 
 def project_bodies(

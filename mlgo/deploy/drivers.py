@@ -135,16 +135,14 @@ def _build(choice: DriverChoice, toolchain: Toolchain, place: Path) -> None:
         for name, text in cpp_sources(policy, no_questions).items():
             write_text(folder / name, text)
         write_text(folder / "options.h", options_header())
-        write_text(folder / "settings.h", _settings(choice, toolchain, policy, header, stamps))
+        write_text(folder / "settings.h", _settings(toolchain, policy, header, stamps))
         sources = [str(_SOURCES / "driver.cpp"), str(folder / f"{task.model}.cpp")]
         command = [str(linker), "cc", *CPP_FLAGS, f"-I{folder}", *sources, "-o", str(folder / "driver")]
         run_tool(command, env={**os.environ, "ZIG_LOCAL_CACHE_DIR": str(folder)})
         _install(folder / "driver", place)
 
 
-def _settings(
-    choice: DriverChoice, toolchain: Toolchain, policy: Policy, header: Header, stamps: Iterable["_Stamp"]
-) -> str:
+def _settings(toolchain: Toolchain, policy: Policy, header: Header, stamps: Iterable["_Stamp"]) -> str:
     task = get_task(policy.task)
     trained = trained_settings(policy)
     num_bytes = {spec.name: spec.num_bytes for spec in header.features}

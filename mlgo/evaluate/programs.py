@@ -9,12 +9,13 @@ from tqdm import tqdm
 
 from mlgo.base.artifacts import Row
 from mlgo.base.files import write_bytes
-from mlgo.corpus.build import BuildLimits, SourceCompiler, build_project
+from mlgo.corpus.build import BuildLimits, build_project
 from mlgo.corpus.recipe import load_recipe
 from mlgo.errors import CompileError
 from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.jobs import CompileJob, CompileOutcome
 from mlgo.host.counting import CountedRun, Valgrind, count_run
+from mlgo.host.frontend import FrontEnd
 from mlgo.host.program import FIRST_LINK_S, link_program
 from mlgo.host.tasks.task import Advisor
 from mlgo.objects.measures import MEASURES
@@ -54,7 +55,7 @@ class Running:
 
 
 def build_programs(
-    recipes: Sequence[Path], compiler: SourceCompiler, folder: Path, num_threads: int
+    recipes: Sequence[Path], compiler: FrontEnd, folder: Path, num_threads: int
 ) -> list[RunnableProgram]:
     """Compile programs of the checkout to bitcode.
 
