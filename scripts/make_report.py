@@ -15,34 +15,31 @@ from mlgo.base.config import Settings
 from mlgo.base.files import read_json, write_json, write_text
 from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.compare.curves import read_curves
-from mlgo.compare.evaluation import count_truncated, measured_modules, module_scopes
+from mlgo.compare.executed import read_matching_programs
 from mlgo.compare.functions import function_measure, function_rows, measured_functions
+from mlgo.compare.headline import headline
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap
-from mlgo.compare.measured import ALL, by_contender, compare_all
-from mlgo.compare.programs import read_matching_programs
-from mlgo.compare.truth import tell_truth
+from mlgo.compare.modules import count_truncated, measured_modules, module_scopes
+from mlgo.compare.scores import ALL, by_contender, compare
+from mlgo.compare.trainings import check_seeds, read_curves
 from mlgo.host.tasks.task import get_task
 from mlgo.report.compile_time import read_timings, write_compile_times
-from mlgo.report.corpus import describe_corpus
-from mlgo.report.importance import feature_importances
+from mlgo.report.corpus import describe_corpus, read_self_test
 from mlgo.report.metrics import (
     function_metrics,
     headline_metrics,
+    headline_metrics_of,
     learning_csv,
     metrics,
     projects_csv,
     ratios_csv,
     shipped_metrics,
-    truth_metrics,
 )
 from mlgo.report.origin import input_hashes, measurement_facts, policy_facts
 from mlgo.report.render import Report, render_page
-from mlgo.report.seen import compare_seen
-from mlgo.report.selftest import read_self_test
+from mlgo.report.seen_code import compare_seen
 from mlgo.report.ships import compare_shipped
-from mlgo.report.training import read_training_failures
-from mlgo.research.seeds import check_seeds
+from mlgo.report.training import feature_importances, read_training_failures
 
 
 def main() -> None:
@@ -65,7 +62,7 @@ def main() -> None:
     if shipped:
         comparisons["shipped"] = shipped_metrics(shipped)
     if report.truth:
-        comparisons["truth"] = truth_metrics(report.truth)
+        comparisons["truth"] = headline_metrics_of(report.truth)
     if report.seen.kinds:
         comparisons["seen"] = report.seen.metrics()
     if report.function_rows:
@@ -103,19 +100,17 @@ def _collect(args: argparse.Namespace, settings: Settings) -> Report:
     programs = read_matching_programs(args.programs, baseline, evaluation)
     by_size = not get_task(settings.value("task")).in_code_generation
     sizes = set(shipped.filter((pc.field("split") == judged) & (pc.field("failure") == ""))["contender"].to_pylist())
-    scopes = modules.places(lambda split: module_scopes(modules, split))
+    scopes = modules.subsets(lambda split: module_scopes(modules, split))
     return Report(
         task=settings.value("task"),
         measure=settings.value("compile.objective"),
         modules=modules,
         rows=by_contender(
-            compare_all(modules, scopes, bootstrap, count_truncated, family=lambda row: (row.split, row.scope == ALL))
+            compare(modules, scopes, bootstrap, count_truncated, family=lambda row: (row.split, row.scope == ALL))
         ),
-        project_rows=compare_all(
-            modules.only(policies), modules.places(modules.by_project), POINTS_ONLY, together=False
-        ),
+        project_rows=compare(modules.only(policies), modules.subsets(modules.by_project), POINTS_ONLY, together=False),
         ships=compare_shipped(shipped, contenders, bootstrap),
-        truth=tell_truth(shipped, results, programs, bootstrap) if by_size and sizes & set(policies) else None,
+        truth=headline(shipped, results, programs, bootstrap) if by_size and sizes & set(policies) else None,
         seen=compare_seen(shipped, [one for one in contenders if one.is_policy], bootstrap),
         functions=functions,
         function_rows=function_rows(functions, modules, measure, bootstrap) if functions and measure else [],

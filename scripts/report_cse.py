@@ -12,13 +12,12 @@ from mlgo.base.artifacts import read_provenance
 from mlgo.base.files import write_json, write_text
 from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.compare.curves import Curve, read_curves
 from mlgo.compare.inference import Bootstrap
+from mlgo.compare.trainings import Curve, check_seeds, read_curves
 from mlgo.compare.units import read_units, unit_rows
 from mlgo.errors import ConfigError
 from mlgo.report.choices import choice_comparisons, choice_metrics, choice_ratios_csv, render_choices
 from mlgo.report.origin import input_hashes, measurement_facts, policy_facts
-from mlgo.research.seeds import check_seeds
 
 
 def main() -> None:

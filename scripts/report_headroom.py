@@ -11,8 +11,7 @@ from mlgo.base.artifacts import read_provenance
 from mlgo.base.files import write_text
 from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.compare.headroom import read_headroom
-from mlgo.report.headroom import render_headroom
+from mlgo.report.headroom_page import read_headroom, render_headroom
 
 
 def main() -> None:

@@ -13,8 +13,8 @@ import yaml
 from mlgo.base.files import write_json, write_text
 from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.compare.curves import read_curves
 from mlgo.compare.inference import Bootstrap
+from mlgo.compare.trainings import read_curves
 from mlgo.research.costs import cost_of_seeds
 from mlgo.research.matrix import expand
 from mlgo.research.points import read_points

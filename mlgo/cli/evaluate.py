@@ -255,9 +255,9 @@ def _log_sealed(
 
 def _write_page(output: Path, task: str, policy: str, values: Settings) -> tuple[str, str]:
     """Write the page from the tables; the table of linked files and the headline as text."""
+    from mlgo.report.headline_page import sentences
     from mlgo.report.origin import flatten, input_hashes  # here, since they load plotly
-    from mlgo.report.tried import compare_tried, render_tried
-    from mlgo.report.truth import sentences
+    from mlgo.report.policy_page import compare_policy, render_policy_page
 
     schemas = {"results.parquet": RESULTS, "shipped.parquet": SHIPPED_SIZES, "search.parquet": SEARCH_COURSE}
     paths = {name: output / name for name in schemas if (output / name).exists()}
@@ -265,10 +265,10 @@ def _write_page(output: Path, task: str, policy: str, values: Settings) -> tuple
     results, shipped = tables["results.parquet"], tables["shipped.parquet"]
     course = tables.get("search.parquet", SEARCH_COURSE.empty_table())
     objective, bootstrap = values.value("compile.objective"), Bootstrap.of(values)
-    tried = compare_tried(policy, task, results, shipped, course, bootstrap)
+    tried = compare_policy(policy, task, results, shipped, course, bootstrap)
     measurement = flatten(read_provenance(paths["results.parquet"]))
     facts = {"SHA-256 of the inputs": input_hashes(paths)}
-    write_text(output / "report.html", render_tried(tried, objective, bootstrap, facts, measurement))
+    write_text(output / "report.html", render_policy_page(tried, objective, bootstrap, facts, measurement))
     failed = [
         f"{row['program']} under {row['contender']}: not measured, {row['message']}" for row in tried.ships.failures
     ]

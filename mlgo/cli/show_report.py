@@ -44,7 +44,7 @@ PAGES = {
         "report.overview", ("measure", "preset", "learner"), "what the last run found, and where its pages are"
     ),
     "truth": _Page(
-        "report.truth",
+        "report.headline_page",
         ("learner", "preset", "markdown", "into"),
         "what ships, over projects, against what, at what cost",
     ),
@@ -64,20 +64,20 @@ PAGES = {
         "the best policy that each training has found within so many compiles",
     ),
     "sizes": _Page(
-        "research.sizes_page",
+        "research.module_sizes",
         ("split", "measure", "markdown", "preset"),
         "what each learner gains on small and on large modules",
     ),
     "generalisation": _Page(
-        "research.generalisation_page",
+        "research.generalisation",
         ("split", "measure", "markdown"),
         "gains on other languages and under other compilers",
     ),
     "headroom": _Page(
-        "report.headroom", ("measure",), "how much smaller modules could be, and what policies captured of it"
+        "report.headroom_page", ("measure",), "how much smaller modules could be, and what policies captured of it"
     ),
     "sweep": _Page("research.sweep_page", ("experiments",), "the points of a sweep side by side, and what they cost"),
-    "programs": _Page("report.programs", ("markdown",), "what policies change when programs run"),
+    "programs": _Page("report.executed_page", ("markdown",), "what policies change when programs run"),
     "cse": _Page("report.choices", ("split", "project"), "how policies choose among candidates"),
 }
 """By name."""

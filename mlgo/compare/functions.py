@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mlgo.compare.inference import Bootstrap
-from mlgo.compare.measured import ALL, Contender, Measured, Place, Row, compare_all
+from mlgo.compare.scores import ALL, ComparisonRow, Contender, ItemSubset, ScoreMatrix, compare
 from mlgo.evaluate.functions import function_costs
 from mlgo.host.tasks.task import HEURISTIC
 from mlgo.objects.measures import Measure, get_measure
@@ -20,12 +20,12 @@ BEST = "best of all"
 """For each function the least cost under the heuristic or any contender."""
 
 
-def function_measure(modules: Measured) -> Measure | None:
+def function_measure(modules: ScoreMatrix) -> Measure | None:
     """The measure that is a sum over functions, if modules were measured by such a one."""
     return next((one for name in modules.measures if (one := get_measure(name)).is_by_function), None)
 
 
-def measured_functions(modules: Measured, measure: Measure, baseline: pa.Table, evaluation: pa.Table) -> Measured:
+def measured_functions(modules: ScoreMatrix, measure: Measure, baseline: pa.Table, evaluation: pa.Table) -> ScoreMatrix:
     """Bring functions of the judged modules together that anybody was asked about, or that cost anything under anybody.
 
     Args:
@@ -63,7 +63,7 @@ def measured_functions(modules: Measured, measure: Measure, baseline: pa.Table, 
     under = np.where(compiled[:, number], costs(*names), np.nan)
     best = np.minimum(np.fmin.reduce(under, axis=0, initial=np.inf), plain)
     under = np.vstack([under, best])
-    return Measured(
+    return ScoreMatrix(
         [*modules.contenders, Contender(BEST)],
         [f"{modules.keys[module]}: {function}" for module, function in found],
         {
@@ -81,8 +81,8 @@ def measured_functions(modules: Measured, measure: Measure, baseline: pa.Table, 
 
 
 def function_rows(
-    functions: Measured, modules: Measured, measure: Measure, bootstrap: Bootstrap
-) -> list[tuple[Row, Row]]:
+    functions: ScoreMatrix, modules: ScoreMatrix, measure: Measure, bootstrap: Bootstrap
+) -> list[tuple[ComparisonRow, ComparisonRow]]:
     """Compare each contender by function, and by module, with costs summed over functions.
 
     Args:
@@ -108,6 +108,6 @@ def function_rows(
         asked=np.ones(compiled.shape, bool),
         best={name: summed(under[-1])},
     )
-    one_by_one = compare_all(functions, [Place(modules.judged, "functions", functions.where())], bootstrap)
-    whole = compare_all(by_module, [Place(modules.judged, ALL, judged)], bootstrap)
+    one_by_one = compare(functions, [ItemSubset(modules.judged, "functions", functions.where())], bootstrap)
+    whole = compare(by_module, [ItemSubset(modules.judged, ALL, judged)], bootstrap)
     return list(zip(one_by_one, whole, strict=True))

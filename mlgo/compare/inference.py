@@ -191,7 +191,7 @@ class Comparison:
         return {**plain, "num_projects": self.num_projects, "verdict": self.verdict}
 
 
-def compare(
+def compare_scores(
     policies: np.ndarray,
     baseline: np.ndarray,
     projects: np.ndarray,

@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.base.languages import LANGUAGES
-from mlgo.compare.headroom import BEST
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap
-from mlgo.compare.measured import Contender, Measured, Place, Row, compare_all, gather
+from mlgo.compare.scores import BEST, ComparisonRow, Contender, ItemSubset, ScoreMatrix, compare, score_matrix
 from mlgo.host.tasks.task import HEURISTIC
 from mlgo.objects.placed import SHIPPED
 
@@ -31,7 +30,7 @@ ATTRIBUTES = ("project", "program", "split", "kind", "language", "num_modules", 
 """What is known of a linked file."""
 
 
-def measured_programs(shipped: pa.Table, policies: Sequence[Contender]) -> Measured:
+def measured_programs(shipped: pa.Table, policies: Sequence[Contender]) -> ScoreMatrix:
     """Bring each policy's sizes and the heuristic's together, in the order of the table.
 
     Args:
@@ -53,7 +52,7 @@ def measured_programs(shipped: pa.Table, policies: Sequence[Contender]) -> Measu
         for (contender, program), one in sizes.items()
         if contender == policy.name and program in plain
     ]
-    return gather(rows, ("project", "program"), dict.fromkeys(FIGURES, 0.0), ATTRIBUTES)
+    return score_matrix(rows, ("project", "program"), dict.fromkeys(FIGURES, 0.0), ATTRIBUTES)
 
 
 def ship_references(shipped: pa.Table) -> list[Contender]:
@@ -62,13 +61,13 @@ def ship_references(shipped: pa.Table) -> list[Contender]:
     return [one for one in map(Contender.named, names) if not one.is_policy and one.name != HEURISTIC]
 
 
-def complete_programs(measured: Measured) -> Measured:
+def complete_programs(measured: ScoreMatrix) -> ScoreMatrix:
     """The same without sizes of programs that are not known in full, so that all figures are of the same programs."""
     known = np.all([np.isfinite(scores) for scores in measured.scores.values()], axis=0)
     return replace(measured, scores={name: np.where(known, one, np.nan) for name, one in measured.scores.items()})
 
 
-def best_level(measured: Measured) -> dict[str, np.ndarray] | None:
+def best_level(measured: ScoreMatrix) -> dict[str, np.ndarray] | None:
     """Sizes of each program at the level for size at which its total is smaller, float64 [num_items] by figure.
 
     The baseline is one of these levels unless both are among the contenders. None where the other was not measured.
@@ -84,19 +83,19 @@ def best_level(measured: Measured) -> dict[str, np.ndarray] | None:
     return {name: np.choose(best, [way[name] for way in ways]) for name in measured.measures}
 
 
-def against_best_level(measured: Measured) -> Measured | None:
+def against_best_level(measured: ScoreMatrix) -> ScoreMatrix | None:
     """The same contenders, held against `best_level`; None where that is not known."""
     best = best_level(measured)
     return None if best is None else replace(measured, baseline=best)
 
 
-def with_best_level(measured: Measured) -> Measured:
+def with_best_level(measured: ScoreMatrix) -> ScoreMatrix:
     """The same with `best_level` as one more contender, where it is known."""
     best = best_level(measured)
-    return measured if best is None else measured.beside(BEST_LEVEL, best)
+    return measured if best is None else measured.with_contender(BEST_LEVEL, best)
 
 
-def with_best_known(measured: Measured, searched: str) -> Measured:
+def with_best_known(measured: ScoreMatrix, searched: str) -> ScoreMatrix:
     """The same with the smallest known total of each program, of the search and of all others; shares refer to it.
 
     Args:
@@ -112,7 +111,7 @@ def with_best_known(measured: Measured, searched: str) -> Measured:
     return replace(measured, best={"total": np.where(known, least, np.nan)})
 
 
-def guarded(measured: Measured) -> Measured:
+def guarded(measured: ScoreMatrix) -> ScoreMatrix:
     """The same contenders with a guard: sizes of the heuristic's program where its total is not larger, or alone known.
 
     A build with the guard compiles twice. It never ships a larger program.
@@ -124,19 +123,19 @@ def guarded(measured: Measured) -> Measured:
     )
 
 
-def program_rows(measured: Measured) -> list[Row]:
+def program_rows(measured: ScoreMatrix) -> list[ComparisonRow]:
     """Compare each policy on each program; counts tell project, program, kind and modules."""
-    places = measured.places(lambda split: _one_by_one(measured, split))
-    return compare_all(measured, places, POINTS_ONLY, count=_attributes, together=False)
+    places = measured.subsets(lambda split: _one_by_one(measured, split))
+    return compare(measured, places, POINTS_ONLY, count=_attributes, together=False)
 
 
-def shipped_totals(measured: Measured, bootstrap: Bootstrap) -> list[Row]:
+def shipped_totals(measured: ScoreMatrix, bootstrap: Bootstrap) -> list[ComparisonRow]:
     """Compare policies, and learners over their seeds, over the programs of each split whose sizes are all known."""
-    places = [Place(split, PROGRAMS, measured.where(split=split)) for split in measured.splits]
-    return compare_all(complete_programs(measured), places, bootstrap)
+    places = [ItemSubset(split, PROGRAMS, measured.where(split=split)) for split in measured.splits]
+    return compare(complete_programs(measured), places, bootstrap)
 
 
-def shares_by_part(measured: Measured) -> list[Row]:
+def shares_by_part(measured: ScoreMatrix) -> list[ComparisonRow]:
     """Compare contenders, and `BEST` beside them, over all programs, those of each language and of each project.
 
     Args:
@@ -155,8 +154,8 @@ def shares_by_part(measured: Measured) -> list[Row]:
         for project, items in measured.by_project(split):
             yield project, known & items
 
-    every = measured.beside(BEST, {"total": best})
-    return compare_all(every, every.places(scopes), POINTS_ONLY, together=False)
+    every = measured.with_contender(BEST, {"total": best})
+    return compare(every, every.subsets(scopes), POINTS_ONLY, together=False)
 
 
 def ship_failures(shipped: pa.Table) -> list[dict[str, Any]]:
@@ -165,11 +164,11 @@ def ship_failures(shipped: pa.Table) -> list[dict[str, Any]]:
     return list({(row["contender"], row["project"], row["program"]): row for row in reversed(failed)}.values())[::-1]
 
 
-def _one_by_one(measured: Measured, split: str) -> Iterator[tuple[str, np.ndarray]]:
+def _one_by_one(measured: ScoreMatrix, split: str) -> Iterator[tuple[str, np.ndarray]]:
     for number in np.flatnonzero(measured.where(split=split)).tolist():
         yield measured.keys[number], np.arange(len(measured.keys)) == number
 
 
-def _attributes(measured: Measured, members: Sequence[int], items: np.ndarray) -> Mapping[str, Any]:
+def _attributes(measured: ScoreMatrix, members: Sequence[int], items: np.ndarray) -> Mapping[str, Any]:
     (number,) = np.flatnonzero(items)
     return {name: measured.items[name][number] for name in ATTRIBUTES}

@@ -12,7 +12,7 @@ import pyarrow as pa
 from mlgo.base.artifacts import CSE_COMPILES, CSE_LABELS, CSE_RESULTS, read_provenance, read_table
 from mlgo.base.files import file_sha256
 from mlgo.compare.inference import Bootstrap, Comparison
-from mlgo.compare.measured import ALL, Contender, Measured, Place, Row, compare_all
+from mlgo.compare.scores import ALL, ComparisonRow, Contender, ItemSubset, ScoreMatrix, compare
 from mlgo.errors import ArtifactError
 from mlgo.jit.problem import choice_problem
 from mlgo.jit.stored import EligibleUnit, eligible_units
@@ -43,7 +43,7 @@ class Units:
     task: str
     measure: str
     kind: str
-    measured: Measured
+    measured: ScoreMatrix
 
     def counts(self, split: str) -> dict[str, int]:
         """Units of a split, those with a label, and those whose label is the best of all subsets."""
@@ -97,7 +97,7 @@ def read_units(task: str, baseline: Path, labels: Path, evaluations: Sequence[Pa
     )
 
 
-def unit_rows(measured: Measured, bootstrap: Bootstrap) -> list[Row]:
+def unit_rows(measured: ScoreMatrix, bootstrap: Bootstrap) -> list[ComparisonRow]:
     """Compare every contender, and every learner over its seeds, on each split and each of its projects.
 
     Units that belong to no project are projects by themselves.
@@ -111,13 +111,13 @@ def unit_rows(measured: Measured, bootstrap: Bootstrap) -> list[Row]:
         and ``eliminations`` in the units compared, mean over the seeds. What is said of whole splits is corrected
         together, split by split.
     """
-    whole = [Place(split, ALL, measured.where(split=split)) for split in measured.splits]
-    parts = measured.places(measured.by_project)
+    whole = [ItemSubset(split, ALL, measured.where(split=split)) for split in measured.splits]
+    parts = measured.subsets(measured.by_project)
     places = [place for one in whole for place in (one, *(part for part in parts if part.split == one.split))]
-    return compare_all(measured, places, bootstrap, _count, family=lambda row: (row.split, row.scope == ALL))
+    return compare(measured, places, bootstrap, _count, family=lambda row: (row.split, row.scope == ALL))
 
 
-def unit_record(row: Row) -> dict[str, Any]:
+def unit_record(row: ComparisonRow) -> dict[str, Any]:
     """What is said of a row: means and intervals as ratios to the other score, below 1 is better."""
     score = row.by("score")
     return {
@@ -143,7 +143,7 @@ def num_failed(record: Mapping[str, Any]) -> int:
     return sum(record["failures"].values()) - record["failures"][OK]
 
 
-def ratios(measured: Measured, name: str, units: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:
+def ratios(measured: ScoreMatrix, name: str, units: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """A contender's score and code size over the heuristic's, ascending by the ratio of scores.
 
     Args:
@@ -163,7 +163,7 @@ def ratios(measured: Measured, name: str, units: np.ndarray) -> tuple[np.ndarray
 
 def _measured(
     units: Sequence[EligibleUnit], rows: Mapping[Contender, Sequence[Mapping[str, Any]]], exhaustive: set[str]
-) -> Measured:
+) -> ScoreMatrix:
     number = {unit.name: i for i, unit in enumerate(units)}
     shape = len(rows), len(units)
     score, size, performed = np.full((3, *shape), np.nan)
@@ -194,7 +194,7 @@ def _measured(
         "labelled": np.isfinite(score[best]).tolist(),
         "exhaustive": [unit.name in exhaustive for unit in units],
     }
-    return Measured(
+    return ScoreMatrix(
         list(rows),
         list(number),
         {name: np.array(values, object) for name, values in attributes.items()},
@@ -215,7 +215,7 @@ def _of_units(table: pa.Table, known: Iterable[str], path: Path) -> list[dict[st
     return rows
 
 
-def _count(measured: Measured, members: Sequence[int], items: np.ndarray) -> dict[str, Any]:
+def _count(measured: ScoreMatrix, members: Sequence[int], items: np.ndarray) -> dict[str, Any]:
     kinds = Counter(measured.details["kind"][list(members)][:, items].ravel().tolist())
     used = (
         items

@@ -10,16 +10,16 @@ import plotly.graph_objects as go
 from mlgo.base.config import judged_split
 from mlgo.base.files import read_json
 from mlgo.base.seeding import sample
-from mlgo.compare.curves import Curve
 from mlgo.compare.inference import Bootstrap, Gain, Verdict
-from mlgo.compare.measured import ALL, Measured, Row, claims
+from mlgo.compare.scores import ALL, ComparisonRow, ScoreMatrix, claims
+from mlgo.compare.trainings import Curve
 from mlgo.compare.units import BEST, HEURISTIC, NONE, OK, Units, num_failed, ratios, unit_record
 from mlgo.errors import ArtifactError
 from mlgo.jit.problem import choice_problem
 from mlgo.report.figures import Series, central_range, chart, style_of, to_html
 from mlgo.report.metrics import write_csv
 from mlgo.report.origin import Facts
-from mlgo.report.pages import TONES, Column, Shown, Style, Table, count_column, gain_column, render, text_column
+from mlgo.report.pages import TONES, Column, RenderedPage, Style, Table, count_column, gain_column, render, text_column
 from mlgo.report.training import losses, rewards
 
 _DIGITS = 6
@@ -35,7 +35,7 @@ _SENTENCES: dict[Verdict, str] = {
 }
 
 
-def choice_comparisons(units: Units, rows: Sequence[Row]) -> dict[str, Any]:
+def choice_comparisons(units: Units, rows: Sequence[ComparisonRow]) -> dict[str, Any]:
     """All comparisons, nested.
 
     Returns:
@@ -58,7 +58,7 @@ def choice_comparisons(units: Units, rows: Sequence[Row]) -> dict[str, Any]:
     return {"task": units.task, "measure": units.measure, "splits": splits}
 
 
-def choice_metrics(rows: Sequence[Row]) -> dict[str, dict[str, dict[str, float]]]:
+def choice_metrics(rows: Sequence[ComparisonRow]) -> dict[str, dict[str, dict[str, float]]]:
     """The few numbers to compare experiments by: of each learner, over all its seeds.
 
     Returns:
@@ -79,7 +79,7 @@ def choice_metrics(rows: Sequence[Row]) -> dict[str, dict[str, dict[str, float]]
     return found
 
 
-def choice_ratios_csv(measured: Measured) -> str:
+def choice_ratios_csv(measured: ScoreMatrix) -> str:
     """Score and code size over those under the heuristic, unit by unit, as CSV; by contender, split and ratio."""
     records = [
         [one.name, split, unit, round(float(score), _DIGITS), round(float(size), _DIGITS)]
@@ -93,7 +93,7 @@ def choice_ratios_csv(measured: Measured) -> str:
 
 def render_choices(
     units: Units,
-    rows: Sequence[Row],
+    rows: Sequence[ComparisonRow],
     bootstrap: Bootstrap,
     curves: Mapping[str, Sequence[Curve]],
     facts: Mapping[str, Facts],
@@ -142,7 +142,7 @@ def render_choices(
     )
 
 
-def show(args: argparse.Namespace) -> Shown:
+def show(args: argparse.Namespace) -> RenderedPage:
     """The table of a split, or of one of its projects.
 
     Raises:
@@ -169,15 +169,15 @@ def show(args: argparse.Namespace) -> Shown:
         f"{part['exhaustive_labels']} of them by trying all.\n\n"
     )
     rows = [(name, record, "", "") for name, record in contenders.items()]
-    return Shown(text + _choice_table(rows).aligned(), part if project is None else contenders)
+    return RenderedPage(text + _choice_table(rows).aligned(), part if project is None else contenders)
 
 
-def _sentence(row: Row) -> str:
+def _sentence(row: ComparisonRow) -> str:
     one = row.by("score")
     return f"{row.name}: {_SENTENCES.get(one.verdict, one.finding)}"
 
 
-def _told(row: Row) -> tuple[str, dict[str, Any], str, str]:
+def _told(row: ComparisonRow) -> tuple[str, dict[str, Any], str, str]:
     """Name, record and place of a row, as the tables take them."""
     return row.name, unit_record(row), row.scope, row.split
 
@@ -231,7 +231,7 @@ def _choice_table(rows: Sequence[tuple[str, Mapping[str, Any], str, str]], with_
     )
 
 
-def _headroom_table(rows: Sequence[Row], counts: Mapping[str, Mapping[str, int]]) -> Table:
+def _headroom_table(rows: Sequence[ComparisonRow], counts: Mapping[str, Mapping[str, int]]) -> Table:
     return Table(
         [
             text_column("split", lambda row: row.split),
@@ -245,7 +245,7 @@ def _headroom_table(rows: Sequence[Row], counts: Mapping[str, Mapping[str, int]]
     )
 
 
-def _failed_table(rows: Sequence[Row]) -> Table:
+def _failed_table(rows: Sequence[ComparisonRow]) -> Table:
     return Table(
         [
             text_column("who chose", lambda row: row[0].name),
@@ -262,7 +262,7 @@ def _failed_table(rows: Sequence[Row]) -> Table:
     )
 
 
-def _beside_the_heuristic(measured: Measured, split: str) -> list[str]:
+def _beside_the_heuristic(measured: ScoreMatrix, split: str) -> list[str]:
     """Contenders that some unit of a split was compiled under, but for the heuristic itself: policies first."""
     units = measured.where(split=split)
     names = [*measured.policies, BEST, NONE]
@@ -273,7 +273,7 @@ def _axis(title: str, changes: Sequence[np.ndarray]) -> dict[str, Any]:
     return {"title": title, "range": central_range(changes, centre=1.0, least=0.01)}
 
 
-def _sorted_ratios(measured: Measured, split: str) -> go.Figure:
+def _sorted_ratios(measured: ScoreMatrix, split: str) -> go.Figure:
     """Score over the heuristic's, units from best to worst, one line per contender."""
     series, shown = [], []
     for i, name in enumerate(_beside_the_heuristic(measured, split)):
@@ -286,7 +286,7 @@ def _sorted_ratios(measured: Measured, split: str) -> go.Figure:
     return chart(series, x_axis, _axis("score / heuristic's", shown), zero=(None, 1))
 
 
-def _ratio_scatter(measured: Measured, split: str, seed: int) -> go.Figure:
+def _ratio_scatter(measured: ScoreMatrix, split: str, seed: int) -> go.Figure:
     """Code size over score, each over the heuristic's, of a sample of the units where they are many."""
     series, shown, names = [], [], _beside_the_heuristic(measured, split)
     for i, name in enumerate(names):
@@ -301,7 +301,7 @@ def _ratio_scatter(measured: Measured, split: str, seed: int) -> go.Figure:
     return chart(series, x_axis, y_axis, 480, "markers", zero=(1, 1))
 
 
-def _headroom_bars(measured: Measured) -> go.Figure:
+def _headroom_bars(measured: ScoreMatrix) -> go.Figure:
     """How much lower the best known scores are, geometric mean over the units of all splits, by viable candidates."""
     viable = np.minimum(measured.items["num_viable"].astype(int), _MOST_VIABLE + 1)
     labelled, exhaustive = (measured.items[name].astype(bool) for name in ("labelled", "exhaustive"))

@@ -1,4 +1,4 @@
-"""The corpus in numbers: what was used, from where, under which licence, and what was left out."""
+"""The corpus in numbers, what was left out of it, and the outcome of the self-test."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -7,8 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from mlgo.compare.measured import SPLITS
+from mlgo.compare.scores import SPLITS
 from mlgo.errors import ArtifactError
+from mlgo.host.process import without_folders
 from mlgo.report.pages import Column, Table, count_column, text_column
 
 
@@ -88,3 +89,33 @@ def _counts(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "shared": shared / max(1, instructions),
         "licence": ", ".join(sorted({row["licence"] for row in rows})),
     }
+
+
+@dataclass(frozen=True)
+class SelfTest:
+    """Outcome over all modules.
+
+    Attributes:
+        num_modules: modules tested.
+        num_passed: modules with equal object files.
+        differing: module and likely cause of each other one.
+    """
+
+    num_modules: int
+    num_passed: int
+    differing: list[tuple[str, str]]
+
+
+def read_self_test(summary: Any) -> SelfTest | None:
+    """Take the outcome from ``baseline/summary.json``; None where the task has no such test.
+
+    Raises:
+        ArtifactError: it is not in there.
+    """
+    try:
+        if summary["self_test_passed"] is None:
+            return None
+        differing = [(item["module"], without_folders(item["cause"])) for item in summary["self_test_failed"]]
+        return SelfTest(int(summary["modules"]), int(summary["self_test_passed"]), differing)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArtifactError("the baseline summary tells no self-test; run the baseline stage again") from error

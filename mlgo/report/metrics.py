@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mlgo.base.languages import LANGUAGES
-from mlgo.compare.curves import Curve
-from mlgo.compare.evaluation import ratios
+from mlgo.compare.headline import Headline, HeadlineRow
 from mlgo.compare.inference import Comparison, Gain
-from mlgo.compare.measured import ALL, Measured, Row, claims
-from mlgo.compare.truth import Answer, Truth
+from mlgo.compare.modules import ratios
+from mlgo.compare.scores import ALL, ComparisonRow, ScoreMatrix, claims
+from mlgo.compare.trainings import Curve
 from mlgo.report.pages import percent
 
 _DIGITS = 4
@@ -26,7 +26,7 @@ _ENDS = {"gain": "value", "low": "low", "high": "high"}
 
 
 def headline_metrics(
-    rows: Iterable[Row], measure: str, shipped: Iterable[Row] = ()
+    rows: Iterable[ComparisonRow], measure: str, shipped: Iterable[ComparisonRow] = ()
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """The few numbers to compare experiments by: of each learner, over all its seeds.
 
@@ -66,7 +66,7 @@ def headline_metrics(
     return found
 
 
-def metrics(rows: Iterable[Row]) -> dict[str, dict[str, dict[str, float | str]]]:
+def metrics(rows: Iterable[ComparisonRow]) -> dict[str, dict[str, dict[str, float | str]]]:
     """Metrics by split and contender, for example ``{"test": {"es-s0": {"text_geomean_gain_percent": 1.5, ...}}}``.
 
     The modules of one language stand under the contender's name with the language, ``"es-s0 c++"``.
@@ -85,7 +85,7 @@ def metrics(rows: Iterable[Row]) -> dict[str, dict[str, dict[str, float | str]]]
     return found
 
 
-def shipped_metrics(totals: Iterable[Row]) -> dict[str, dict[str, dict[str, float | int]]]:
+def shipped_metrics(totals: Iterable[ComparisonRow]) -> dict[str, dict[str, dict[str, float | int]]]:
     """Numbers of linked files in total, by split and contender.
 
     Args:
@@ -114,10 +114,10 @@ def shipped_metrics(totals: Iterable[Row]) -> dict[str, dict[str, dict[str, floa
     return found
 
 
-def truth_metrics(truth: Truth) -> dict[str, Any]:
+def headline_metrics_of(truth: Headline) -> dict[str, Any]:
     """What a strict reader asks, with gains in percent: answers by question, and other levels by name."""
 
-    def told(one: Answer) -> dict[str, Any]:
+    def told(one: HeadlineRow) -> dict[str, Any]:
         counts = {"projects": one.comparison.num_projects, **one.comparison.items._asdict()}
         verdict = {"finding": one.comparison.finding} if one.claimed else {}
         return {**_known(percents("", one.gain)), **counts, **verdict}
@@ -130,7 +130,7 @@ def truth_metrics(truth: Truth) -> dict[str, Any]:
     }
 
 
-def function_metrics(rows: Iterable[tuple[Row, Row]]) -> dict[str, dict[str, float | str]]:
+def function_metrics(rows: Iterable[tuple[ComparisonRow, ComparisonRow]]) -> dict[str, dict[str, float | str]]:
     """Numbers function by function, by contender, with the shares of what the best of all gains.
 
     Args:
@@ -159,7 +159,7 @@ def prefix_of(measure: str) -> str:
     return f"{measure.removesuffix('_bytes')}_"
 
 
-def projects_csv(rows: Iterable[Row], measure: str) -> str:
+def projects_csv(rows: Iterable[ComparisonRow], measure: str) -> str:
     """Gain in total and modules that changed by policy and project, as CSV; one project has no interval."""
     records = [
         [row.name, row.split, row.scope, percent(one.total.value), *one.items]
@@ -179,7 +179,7 @@ def learning_csv(curves: Iterable[Curve]) -> str:
     return write_csv(["policy", "generation", "validation_reward"], records)
 
 
-def ratios_csv(measured: Measured, measure: str) -> str:
+def ratios_csv(measured: ScoreMatrix, measure: str) -> str:
     """Score under the policy over score under the heuristic, module by module, as CSV; by policy, split and ratio."""
     records = [
         [name, split, measured.keys[item], round(ratio, 6)]

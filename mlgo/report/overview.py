@@ -11,15 +11,15 @@ from mlgo.base.languages import LANGUAGE_TITLES
 from mlgo.base.names import PolicyName
 from mlgo.compare.inference import Tally
 from mlgo.objects import measures
-from mlgo.report import truth
+from mlgo.report import headline_page
 from mlgo.report.metrics import PARTS, prefix_of
-from mlgo.report.pages import Shown
+from mlgo.report.pages import RenderedPage
 
 _PARTS = {"all": "{split} projects", **{name: f"their {title} modules" for name, title in LANGUAGE_TITLES.items()}}
 _PAGES = {"report": "report/report.html", "compile times": "work/report/compile_time.html"}
 
 
-def show(args: argparse.Namespace) -> Shown:
+def show(args: argparse.Namespace) -> RenderedPage:
     """What ships, if that was measured and is what policies are made for; a line for each learner; the pages."""
     found = read_json(args.data / "report" / "comparisons.json")
     scores = args.data / "baseline" / "scores.parquet"
@@ -27,7 +27,7 @@ def show(args: argparse.Namespace) -> Shown:
     measure, split = measures.get_measure(args.measure or objective), judged_split(found)
     judged = found[split]
     ships = found.get("truth") and (args.data / "evaluation" / "shipped.parquet").exists()
-    lines = [truth.show(args).text, ""] if ships else []
+    lines = [headline_page.show(args).text, ""] if ships else []
     for name in _claimed(judged):
         lines += [
             f"{name}, {title.format(split=split)}: {summarise(judged[f'{name}{PARTS[part]}'], measure)}"
@@ -36,7 +36,7 @@ def show(args: argparse.Namespace) -> Shown:
         ]
     pages = {what: args.data / path for what, path in _PAGES.items()}
     lines += [f"{what}: {path}" for what, path in pages.items() if path.exists()]
-    return Shown("\n".join(lines), found)
+    return RenderedPage("\n".join(lines), found)
 
 
 def _claimed(judged: Mapping[str, Any]) -> list[str]:

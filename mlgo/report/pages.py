@@ -118,7 +118,7 @@ class Style:
 HTML, PLAIN = Style(html=True), Style(html=False)
 
 
-class Shown(NamedTuple):
+class RenderedPage(NamedTuple):
     """What a page shows in a terminal.
 
     Attributes:

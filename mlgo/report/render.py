@@ -10,18 +10,20 @@ import numpy as np
 import plotly.graph_objects as go
 
 from mlgo.base.seeding import sample
-from mlgo.compare.curves import Curve
-from mlgo.compare.evaluation import SCOPES, Standout, failures, ratios, standouts
+from mlgo.compare.executed import Programs
+from mlgo.compare.headline import Headline
 from mlgo.compare.inference import Bootstrap, Comparison
-from mlgo.compare.measured import ALL, Measured, Row, claims
-from mlgo.compare.programs import Programs
-from mlgo.compare.truth import Truth
+from mlgo.compare.modules import SCOPES, Standout, failures, ratios, standouts
+from mlgo.compare.scores import ALL, ComparisonRow, ScoreMatrix, claims
+from mlgo.compare.trainings import Curve
 from mlgo.host.process import without_folders
 from mlgo.host.tasks.task import get_task
 from mlgo.objects.measures import Measure, get_measure
 from mlgo.policy.importance import Importance
-from mlgo.report.corpus import Corpus
+from mlgo.report.corpus import Corpus, SelfTest
+from mlgo.report.executed_page import cost_ranks, program_table
 from mlgo.report.figures import LOG_TICKS, Series, central_range, chart, panels, to_html
+from mlgo.report.headline_page import tell
 from mlgo.report.origin import Facts
 from mlgo.report.pages import (
     HTML,
@@ -37,12 +39,9 @@ from mlgo.report.pages import (
     verdict_columns,
     worst_columns,
 )
-from mlgo.report.programs import cost_ranks, program_table
-from mlgo.report.seen import Seen
-from mlgo.report.selftest import SelfTest
+from mlgo.report.seen_code import Seen
 from mlgo.report.ships import Ships
 from mlgo.report.training import budgets, losses, rewards
-from mlgo.report.truth import tell
 
 _NUM_STANDOUTS = 10
 _NUM_FEATURES = 10
@@ -78,14 +77,14 @@ class Report:
 
     task: str
     measure: str
-    modules: Measured
-    rows: Sequence[Row]
-    project_rows: Sequence[Row]
+    modules: ScoreMatrix
+    rows: Sequence[ComparisonRow]
+    project_rows: Sequence[ComparisonRow]
     ships: Ships
     seen: Seen
-    truth: Truth | None
-    functions: Measured | None
-    function_rows: Sequence[tuple[Row, Row]]
+    truth: Headline | None
+    functions: ScoreMatrix | None
+    function_rows: Sequence[tuple[ComparisonRow, ComparisonRow]]
     programs: Programs | None
     bootstrap: Bootstrap
     corpus: Corpus
@@ -98,7 +97,7 @@ class Report:
     hashes: Facts
 
 
-def sentence(row: Row, measure: Measure) -> str:
+def sentence(row: ComparisonRow, measure: Measure) -> str:
     """The verdict on a policy in words; a direction is named only as `Comparison.verdict` allows."""
     one = row.by(measure.name)
     if one.verdict == "no verdict":
@@ -160,7 +159,7 @@ def render_page(report: Report) -> str:
     )
 
 
-def comparison_table(leading: Sequence[Column], rows: Sequence[Row], measures: Sequence[Measure]) -> Table:
+def comparison_table(leading: Sequence[Column], rows: Sequence[ComparisonRow], measures: Sequence[Measure]) -> Table:
     """Contenders on modules of several projects: gains by all measures, counts and tests by the first.
 
     Args:
@@ -169,7 +168,7 @@ def comparison_table(leading: Sequence[Column], rows: Sequence[Row], measures: S
         measures: the main one first.
     """
 
-    def main(row: Row) -> Comparison:
+    def main(row: ComparisonRow) -> Comparison:
         return row.by(measures[0].name)
 
     return Table(
@@ -188,7 +187,7 @@ def comparison_table(leading: Sequence[Column], rows: Sequence[Row], measures: S
     )
 
 
-def project_table(leading: Sequence[Column], rows: Sequence[Row], measures: Sequence[Measure]) -> Table:
+def project_table(leading: Sequence[Column], rows: Sequence[ComparisonRow], measures: Sequence[Measure]) -> Table:
     """Contenders on the modules of single projects; the scope of a row is its project.
 
     Args:
@@ -197,10 +196,10 @@ def project_table(leading: Sequence[Column], rows: Sequence[Row], measures: Sequ
         measures: the main one first.
     """
 
-    def total(row: Row, measure: str) -> float | None:
+    def total(row: ComparisonRow, measure: str) -> float | None:
         return row.by(measure).total.value
 
-    def main(row: Row) -> Comparison:
+    def main(row: ComparisonRow) -> Comparison:
         return row.by(measures[0].name)
 
     _, modules = tally_columns(main, measures[0].words.unit)
@@ -218,11 +217,11 @@ def project_table(leading: Sequence[Column], rows: Sequence[Row], measures: Sequ
     )
 
 
-def _function_table(rows: Sequence[tuple[Row, Row]]) -> Table:
-    def one_by_one(row: tuple[Row, Row]) -> Comparison:
+def _function_table(rows: Sequence[tuple[ComparisonRow, ComparisonRow]]) -> Table:
+    def one_by_one(row: tuple[ComparisonRow, ComparisonRow]) -> Comparison:
         return next(iter(row[0].comparisons.values()))
 
-    def whole(row: tuple[Row, Row]) -> Comparison:
+    def whole(row: tuple[ComparisonRow, ComparisonRow]) -> Comparison:
         return next(iter(row[1].comparisons.values()))
 
     return Table(
@@ -245,7 +244,7 @@ def _program_tables(programs: Programs | None) -> dict[str, Table] | None:
     return {"together": together, "single": single, "ranks": cost_ranks(programs)}
 
 
-def standout_tables(modules: Measured, measure: Measure, inlining: bool, split: str) -> dict[str, list[Table]]:
+def standout_tables(modules: ScoreMatrix, measure: Measure, inlining: bool, split: str) -> dict[str, list[Table]]:
     """By policy, the modules of a split that grew most and those that shrank most."""
     return {
         name: [
@@ -256,7 +255,7 @@ def standout_tables(modules: Measured, measure: Measure, inlining: bool, split: 
     }
 
 
-def told_failures(modules: Measured) -> list[dict[str, Any]]:
+def told_failures(modules: ScoreMatrix) -> list[dict[str, Any]]:
     """Compiles that failed, with messages that tell nothing of this machine."""
     return [{**row, "message": without_folders(row["message"])} for row in failures(modules)]
 
@@ -277,7 +276,7 @@ def _standout_table(modules: Sequence[Standout], measure: Measure, inlining: boo
     )
 
 
-def distribution(modules: Measured, measure: Measure, split: str) -> go.Figure:
+def distribution(modules: ScoreMatrix, measure: Measure, split: str) -> go.Figure:
     """Share of the modules of a split up to each change in score, one line per policy."""
     series, changes = [], []
     for i, name in enumerate(modules.policies):
@@ -294,7 +293,7 @@ def distribution(modules: Measured, measure: Measure, split: str) -> go.Figure:
     return chart(series, x_axis, {"title": "share of modules (%)", "range": [0, 101]}, zero=(0, None))
 
 
-def _score_scatter(modules: Measured, measure: Measure) -> go.Figure:
+def _score_scatter(modules: ScoreMatrix, measure: Measure) -> go.Figure:
     """Change in score of each judged module over its score under the heuristic."""
     what = _with_offset(f"{measure.words.title} under the heuristic", measure)
     series, changes = [], []
@@ -311,7 +310,7 @@ def _score_scatter(modules: Measured, measure: Measure) -> go.Figure:
     return chart(series, {"title": what, **LOG_TICKS}, y_axis, marks="markers", zero=(None, 0))
 
 
-def _function_scatter(functions: Measured | None, policies: Sequence[str], seed: int) -> go.Figure | None:
+def _function_scatter(functions: ScoreMatrix | None, policies: Sequence[str], seed: int) -> go.Figure | None:
     """Cost of test functions under each policy over that under the heuristic, of those where they differ."""
     if functions is None:
         return None
@@ -336,7 +335,7 @@ def _function_scatter(functions: Measured | None, policies: Sequence[str], seed:
     return figure.add_shape(type="line", x0=1, y0=1, x1=most, y1=most, line=line, layer="below")
 
 
-def project_bars(rows: Sequence[Row], measure: Measure, policies: Sequence[str]) -> go.Figure:
+def project_bars(rows: Sequence[ComparisonRow], measure: Measure, policies: Sequence[str]) -> go.Figure:
     """Gain of each project in total, one panel per policy, colour by split."""
     splits = dict.fromkeys(row.split for row in rows)
     return panels(

@@ -8,9 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from mlgo.base.languages import LANGUAGE_TITLES
-from mlgo.compare.headroom import BEST
 from mlgo.compare.inference import Bootstrap, Comparison
-from mlgo.compare.measured import Contender, Row, by_contender
+from mlgo.compare.scores import BEST, ComparisonRow, Contender, by_contender
 from mlgo.compare.shipped import (
     PROGRAMS,
     measured_programs,
@@ -49,12 +48,12 @@ class Ships:
         parts: each policy and what is best known, over all programs, by language and by project; none without a search.
     """
 
-    rows: Sequence[Row]
+    rows: Sequence[ComparisonRow]
     failures: Sequence[dict[str, Any]]
-    parts: Sequence[Row] = ()
+    parts: Sequence[ComparisonRow] = ()
 
     @property
-    def totals(self) -> list[Row]:
+    def totals(self) -> list[ComparisonRow]:
         """Each policy and reference over all programs of a split."""
         return [row for row in self.rows if row.scope == PROGRAMS]
 
@@ -125,12 +124,12 @@ def compare_shipped(shipped: pa.Table, policies: Sequence[Contender], bootstrap:
     return Ships(by_contender([*rows, *shipped_totals(measured, bootstrap)]), failures, parts)
 
 
-def _all_programs(row: Row) -> int:
+def _all_programs(row: ComparisonRow) -> int:
     one = row.by("total")
     return one.num_compared + one.num_failed
 
 
-def _program(row: Row, style: Style) -> str:
+def _program(row: ComparisonRow, style: Style) -> str:
     if row.scope != PROGRAMS:
         return str(row.counts["program"])
     return _programs(row.by("total"), style)
@@ -141,14 +140,14 @@ def _programs(one: Comparison, style: Style) -> str:
     return f"{programs} of {style.count(one.num_projects)} project{'' if one.num_projects == 1 else 's'}"
 
 
-def _count(row: Row, style: Style, name: str) -> str:
+def _count(row: ComparisonRow, style: Style, name: str) -> str:
     return style.count(row.counts[name]) if name in row.counts else ""
 
 
-def _gain(row: Row, figure: str) -> Any:
+def _gain(row: ComparisonRow, figure: str) -> Any:
     total = row.by(figure).total
     return total if row.scope == PROGRAMS else total.value
 
 
-def _share(row: Row) -> float | None:
+def _share(row: ComparisonRow) -> float | None:
     return row.by("total").total_share if row.contender.is_policy else None

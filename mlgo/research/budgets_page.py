@@ -7,10 +7,9 @@ from functools import partial
 import numpy as np
 
 from mlgo.base.names import PolicyName
-from mlgo.compare.budgets import BUDGETS, Progress, progress_of
-from mlgo.compare.curves import Curve, read_curves
+from mlgo.compare.trainings import BUDGETS, Curve, Progress, progress_of, read_curves
 from mlgo.errors import ArtifactError
-from mlgo.report.pages import Column, Shown, Style, Table, count_column, text_column
+from mlgo.report.pages import Column, RenderedPage, Style, Table, count_column, text_column
 
 _NOTE = (
     "Reward of the best policy that a training has found within so many compiles, validations included: median over "
@@ -19,7 +18,7 @@ _NOTE = (
 )
 
 
-def show(args: argparse.Namespace) -> Shown:
+def show(args: argparse.Namespace) -> RenderedPage:
     """The table of all trainings in ``policies/``; the same as Markdown.
 
     Raises:
@@ -35,7 +34,7 @@ def show(args: argparse.Namespace) -> Shown:
         {"learner": one.learner, "seeds": one.seeds, "gains": {budget: _known(one, budget) for budget in BUDGETS}}
         for one in found
     ]
-    return Shown(f"{table.aligned()}\n\n{_NOTE}", record, f"{table.markdown()}\n\n{_NOTE}\n")
+    return RenderedPage(f"{table.aligned()}\n\n{_NOTE}", record, f"{table.markdown()}\n\n{_NOTE}\n")
 
 
 def budget_page(curves: Sequence[Curve]) -> str:

@@ -1,6 +1,9 @@
 """Policies on other languages and under other compilers: gains by what was learnt from and what was tested on."""
 
+import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,12 +14,21 @@ from mlgo.base.config import EvaluateConfig, judged_split
 from mlgo.base.files import read_json
 from mlgo.base.languages import LANGUAGE_TITLES, LANGUAGES
 from mlgo.base.names import Lineage, PolicyName
-from mlgo.compare.curves import count_evaluations
-from mlgo.compare.inference import Bootstrap, compare
-from mlgo.compare.measured import ALL, Contender, Row, corrected, gather
+from mlgo.compare.inference import Bootstrap, compare_scores
+from mlgo.compare.scores import ALL, ComparisonRow, Contender, corrected, score_matrix
+from mlgo.compare.trainings import check_seeds, count_evaluations
 from mlgo.errors import ArtifactError
 from mlgo.objects.measures import get_measure
-from mlgo.research.seeds import check_seeds
+from mlgo.report.pages import (
+    PLAIN,
+    Column,
+    RenderedPage,
+    Table,
+    count_column,
+    gain_column,
+    text_column,
+    verdict_columns,
+)
 
 _TITLES = {ALL: "all modules", **LANGUAGE_TITLES}
 
@@ -31,10 +43,10 @@ class Matrix:
     """
 
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
 
     @property
-    def lines(self) -> list[list[Row]]:
+    def lines(self) -> list[list[ComparisonRow]]:
         """Cells by what was learnt from; every line has the same columns."""
         return [[row for row in self.rows if row.name == name] for name in dict.fromkeys(row.name for row in self.rows)]
 
@@ -150,11 +162,13 @@ def _where(table: pa.Table, **values: str) -> pa.Table:
     return table
 
 
-def _cell(cell: pa.Table, trained: str, tested: str, split: str, measure: str, bootstrap: Bootstrap, title: str) -> Row:
+def _cell(
+    cell: pa.Table, trained: str, tested: str, split: str, measure: str, bootstrap: Bootstrap, title: str
+) -> ComparisonRow:
     key = ("project", "module")
     rows = cell.sort_by([("seed", "ascending"), *((name, "ascending") for name in key)]).to_pylist()
     told = ({**row, "contender": Contender.policy(trained, row["seed"])} for row in rows)
-    measured = gather(told, key, {measure: get_measure(measure).offset}, key)
+    measured = score_matrix(told, key, {measure: get_measure(measure).offset}, key)
     if not measured.keys or not measured.asked.all():
         raise ArtifactError(
             f"{title}: the seeds of {trained} were not tested on the same modules of {tested}; delete "
@@ -162,5 +176,81 @@ def _cell(cell: pa.Table, trained: str, tested: str, split: str, measure: str, b
         )
     seeds = tuple(one.seeds[0] for one in measured.contenders)
     scores, baseline = measured.scores[measure], measured.baseline[measure]
-    comparison = compare(scores, baseline, measured.projects, bootstrap, measured.keys)
-    return Row(Contender(trained, trained, seeds), split, tested, {measure: comparison}, claim=True)
+    comparison = compare_scores(scores, baseline, measured.projects, bootstrap, measured.keys)
+    return ComparisonRow(Contender(trained, trained, seeds), split, tested, {measure: comparison}, claim=True)
+
+
+_PAGE = """\
+# Generalisation
+
+What policies of the learner `marginal` gain on languages and under compilers that they were not trained with, written
+by `make generalisation` ([how it is made and how to read it](../generalisation.md)).
+
+A cell: gain in {measure} of the {split} modules against `-Oz` of the compiler that tests, geometric mean by project and
+over the seeds; positive is smaller code. In brackets its interval over projects and seeds. Below: projects that get
+smaller : larger of all projects, and the verdict. P-values of a matrix are corrected together
+([statistics](../statistics.md)).
+
+{matrices}
+
+## Trainings
+
+{trainings}
+"""
+
+
+def show(args: argparse.Namespace) -> RenderedPage:
+    """A line for each cell; as a page, the matrices themselves and what the trainings asked for."""
+    folder, measure = args.data / "generalisation", args.measure
+    matrices = read_matrices(folder / "results.parquet", args.split, measure)
+    columns = [
+        text_column("trained", lambda row: row.name),
+        text_column("tested", lambda row: row.scope),
+        gain_column("gain (interval)", lambda row: row.by(measure).geomean),
+        gain_column("in total", lambda row: row.by(measure).total),
+        Column("projects smaller / larger / equal", lambda row, style: style.tally(row.by(measure).projects)),
+        count_column("modules", lambda row: row.by(measure).num_compared),
+        *verdict_columns(lambda row: row.by(measure)),
+    ]
+    text = "\n\n".join(f"{one.title}\n{Table(columns, one.rows).aligned()}" for one in matrices)
+    record = [{"title": one.title, "cells": [cell for row in one.rows for cell in row.records()]} for one in matrices]
+    page = ""
+    if args.markdown:
+        trainings = Table(
+            [
+                text_column("compiler", lambda one: one.compiler),
+                text_column("train set", lambda one: one.train_set),
+                text_column("languages", lambda one: ", ".join(one.languages)),
+                text_column("seeds", lambda one: ", ".join(map(str, one.seeds))),
+                count_column("evaluations of one training", lambda one: one.evaluations),
+            ],
+            read_trainings(folder),
+        )
+        squares = "\n\n".join(f"## {one.title}\n\n{_square(one, measure).markdown()}" for one in matrices)
+        page = _PAGE.format(
+            measure=f"`{measure}`", split=matrices[0].rows[0].split, matrices=squares, trainings=trainings.markdown()
+        )
+    return RenderedPage(text, record, page)
+
+
+def _square(matrix: Matrix, measure: str) -> Table:
+    """A matrix as it is, each cell in two lines."""
+
+    def cell(row: ComparisonRow) -> str:
+        one = row.by(measure)
+        told = one.finding if one.corrected_p is None else f"{one.finding}, p = {PLAIN.probability(one.corrected_p)}"
+        return (
+            f"{PLAIN.gain(one.geomean)}<br>{one.projects.smaller} : {one.projects.larger} of {one.num_projects}, {told}"
+        )
+
+    def at(line: Sequence[ComparisonRow], number: int) -> str:
+        return cell(line[number])
+
+    tested = [row.scope for row in matrix.lines[0]]
+    return Table(
+        [
+            text_column("trained \\ tested", lambda line: line[0].name),
+            *(text_column(name, partial(at, number=i)) for i, name in enumerate(tested)),
+        ],
+        matrix.lines,
+    )

@@ -10,17 +10,16 @@ import numpy as np
 from mlgo.base.artifacts import RESULTS, read_table
 from mlgo.base.files import read_json
 from mlgo.base.names import PolicyName
-from mlgo.compare.curves import count_evaluations
-from mlgo.compare.evaluation import gather_modules, policy_rows
 from mlgo.compare.inference import Bootstrap, Comparison
-from mlgo.compare.measured import ALL, Measured, Place, Row, compare_all, corrected
+from mlgo.compare.modules import module_scores, policy_rows
+from mlgo.compare.scores import ALL, ComparisonRow, ItemSubset, ScoreMatrix, compare, corrected
+from mlgo.compare.trainings import check_seeds, count_evaluations
 from mlgo.compare.units import read_units
 from mlgo.errors import ArtifactError
 from mlgo.jit.problem import choice_problem
 from mlgo.objects.measures import get_measure
 from mlgo.policy.stored import FAILURE
 from mlgo.research.matrix import Sweep, Training
-from mlgo.research.seeds import check_seeds
 
 SPLITS = ("validation", "test")
 """Splits that points are compared on where they have units, in the order in which they are shown."""
@@ -48,8 +47,8 @@ class Point:
     failures: Mapping[int, str]
     trained: Sequence[PolicyName]
     evaluations: float | None
-    rows: Mapping[str, Row]
-    by_seed: Mapping[str, Sequence[Row]]
+    rows: Mapping[str, ComparisonRow]
+    by_seed: Mapping[str, Sequence[ComparisonRow]]
     best: bool = False
 
     @property
@@ -130,8 +129,8 @@ def _point(folder: Path, training: Training, seeds: Sequence[int], bootstrap: Bo
             "make sweep"
         )
     compared = [split for split in SPLITS if split in measured.splits]
-    places = [Place(split, ALL, measured.where(split=split)) for split in compared]
-    rows = compare_all(measured, places, bootstrap)
+    places = [ItemSubset(split, ALL, measured.where(split=split)) for split in compared]
+    rows = compare(measured, places, bootstrap)
     of_split = {split: [row for row in rows if row.split == split] for split in compared}
     return replace(
         point,
@@ -149,7 +148,7 @@ def _score(training: Training) -> tuple[str, str]:
     return objective, get_measure(objective).words.title
 
 
-def _measured(folder: Path, point: Point, policies: Sequence[str]) -> Measured:
+def _measured(folder: Path, point: Point, policies: Sequence[str]) -> ScoreMatrix:
     """Scores under the policies of a point."""
     training, tables = point.training, [folder / "results" / policy / "results.parquet" for policy in policies]
     if training.kind == "choices":
@@ -158,7 +157,7 @@ def _measured(folder: Path, point: Point, policies: Sequence[str]) -> Measured:
         measured = units.measured.only(policies)
         return replace(measured, scores={point.measure: measured.scores[point.measure]})
     rows = [row for table in tables for row in read_table(table, RESULTS).to_pylist()]
-    return gather_modules(list(policy_rows(rows)), names=[point.measure])
+    return module_scores(list(policy_rows(rows)), names=[point.measure])
 
 
 def _failure(folder: Path) -> str | None:

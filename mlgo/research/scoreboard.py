@@ -11,15 +11,14 @@ from mlgo.base.config import Settings
 from mlgo.base.files import read_array
 from mlgo.base.names import PolicyName
 from mlgo.base.problems import PROBLEMS, Kind
-from mlgo.compare.curves import count_evaluations
-from mlgo.compare.evaluation import measured_modules, module_scopes
 from mlgo.compare.inference import Bootstrap, Comparison
-from mlgo.compare.measured import ALL, Place, Row, claims, compare_all, policies_on
+from mlgo.compare.modules import measured_modules, module_scopes
+from mlgo.compare.scores import ALL, ComparisonRow, ItemSubset, claims, compare, policies_on
 from mlgo.compare.shipped import measured_programs, shipped_totals
+from mlgo.compare.trainings import check_seeds, count_evaluations
 from mlgo.compare.units import read_units
 from mlgo.errors import ArtifactError
 from mlgo.learn.cost import PREFIXES, TrainingCost, cost_path, read_cost
-from mlgo.research.seeds import check_seeds
 
 HOMES: Mapping[Kind, str] = {"modules": "", "choices": "cse"}
 """Folder of a run beneath the folder of all results, by what was learnt on."""
@@ -91,7 +90,7 @@ def read_scoreboard(data: Path, settings: Settings, split: str | None, measure: 
     policies = dict.fromkeys(row.name for row in rows if len(row.contender.seeds) == 1)
     check_seeds(data / HOMES[kind] / "policies" / policy for policy in policies)
     ships = {row.contender.learner: row.by("total") for row in shipped}
-    by_learner: dict[str, list[Row]] = {}
+    by_learner: dict[str, list[ComparisonRow]] = {}
     for row in claims(rows):
         by_learner.setdefault(row.contender.learner, []).append(row)
     entries = [_entry(data, kind, rows, ships.get(learner)) for learner, rows in by_learner.items()]
@@ -107,7 +106,7 @@ def training_command(entry: Entry, kind: Kind, preset: Path) -> str:
 
 def _module_rows(
     folder: Path, task: str, split: str | None, measure: str, bootstrap: Bootstrap
-) -> tuple[list[Row], list[Row]]:
+) -> tuple[list[ComparisonRow], list[ComparisonRow]]:
     """Comparisons of modules, and those of linked files over all seeds of a learner."""
     path = folder / "evaluation" / "results.parquet"
     if not path.exists():
@@ -119,15 +118,15 @@ def _module_rows(
     policies = policies_on(measured, split, measure)
     shipped = read_table(folder / "evaluation" / "shipped.parquet", SHIPPED_SIZES)
     programs = measured_programs(shipped, policies.contenders)
-    places = policies.places(lambda part: [one for one in module_scopes(policies, part) if one[0] != "unshared"])
+    places = policies.subsets(lambda part: [one for one in module_scopes(policies, part) if one[0] != "unshared"])
     places = [place for place in places if place.split == split]
     totals = [row for row in claims(shipped_totals(programs, bootstrap)) if row.split == split]
-    return compare_all(policies, places, bootstrap, family=lambda row: row.scope), totals
+    return compare(policies, places, bootstrap, family=lambda row: row.scope), totals
 
 
 def _unit_rows(
     folder: Path, task: str, split: str | None, measure: str, bootstrap: Bootstrap
-) -> tuple[list[Row], list[Row]]:
+) -> tuple[list[ComparisonRow], list[ComparisonRow]]:
     """Comparisons of units; nothing is linked."""
     tables = sorted((folder / "evaluation").glob("*.parquet"))
     if not tables:
@@ -135,10 +134,10 @@ def _unit_rows(
     units = read_units(task, folder / "baseline", folder / "labels" / "labels.parquet", tables)
     split = split or units.measured.judged
     measured = policies_on(units.measured, split, "score")
-    return compare_all(measured, [Place(split, ALL, measured.where(split=split))], bootstrap), []
+    return compare(measured, [ItemSubset(split, ALL, measured.where(split=split))], bootstrap), []
 
 
-def _entry(data: Path, kind: Kind, rows: Sequence[Row], ships: Comparison | None) -> Entry:
+def _entry(data: Path, kind: Kind, rows: Sequence[ComparisonRow], ships: Comparison | None) -> Entry:
     """What the rows of a learner over all its seeds say, scope by scope."""
     comparisons = {row.scope: next(iter(row.comparisons.values())) for row in rows}
     seeds = tuple(sorted(next(row for row in rows if row.scope == ALL).contender.seeds))

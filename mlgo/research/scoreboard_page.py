@@ -12,14 +12,13 @@ from mlgo.base.files import read_json
 from mlgo.base.languages import LANGUAGE_TITLES
 from mlgo.base.learners import LEARNERS
 from mlgo.base.problems import PROBLEMS, Kind
-from mlgo.compare.curves import read_curves
 from mlgo.compare.inference import Bootstrap
+from mlgo.compare.trainings import read_curves
 from mlgo.errors import ConfigError
-from mlgo.report.pages import Column, Shown, Table, count_column, gain_column, text_column, verdict_columns
+from mlgo.report.pages import Column, RenderedPage, Table, count_column, gain_column, text_column, verdict_columns
 from mlgo.research.budgets_page import budget_page
+from mlgo.research.module_sizes import compare_by_size, size_page
 from mlgo.research.scoreboard import HOMES, Entry, read_scoreboard, training_command
-from mlgo.research.sizes import compare_by_size
-from mlgo.research.sizes_page import size_page
 
 _CONFIG = Path("config/config.yaml")
 
@@ -66,7 +65,7 @@ _BY_SIZE = """\
 """
 
 
-def show(args: argparse.Namespace) -> Shown:
+def show(args: argparse.Namespace) -> RenderedPage:
     """The table; as a page with the commands that train each row."""
     settings = read_settings(_CONFIG, args.preset)
     problem = PROBLEMS.get(settings.value("task"))
@@ -96,7 +95,7 @@ def show(args: argparse.Namespace) -> Shown:
         }
         for one in entries
     ]
-    return Shown(table.aligned(), record, page)
+    return RenderedPage(table.aligned(), record, page)
 
 
 def _by_size(args: argparse.Namespace, split: str, bootstrap: Bootstrap) -> str:

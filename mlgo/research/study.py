@@ -17,8 +17,8 @@ import numpy as np
 from mlgo.base.config import PruningConfig, RangeConfig
 from mlgo.base.files import read_json
 from mlgo.base.seeding import generator
-from mlgo.compare.curves import read_curves
 from mlgo.compare.inference import Bootstrap
+from mlgo.compare.trainings import read_curves
 from mlgo.errors import ConfigError
 from mlgo.research.matrix import Sweep, expand
 from mlgo.research.points import Point, read_points

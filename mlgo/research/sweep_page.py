@@ -13,12 +13,12 @@ import plotly.graph_objects as go
 from mlgo.base.config import Settings, SweepConfig
 from mlgo.base.files import read_json
 from mlgo.base.names import PolicyName
-from mlgo.compare.curves import Curve
 from mlgo.compare.inference import Bootstrap, Gain
+from mlgo.compare.trainings import Curve
 from mlgo.errors import ArtifactError
 from mlgo.report import figures
 from mlgo.report.metrics import percents
-from mlgo.report.pages import Column, Shown, Style, Table, count_column, percent, render, text_column
+from mlgo.report.pages import Column, RenderedPage, Style, Table, count_column, percent, render, text_column
 from mlgo.research.costs import Cost, cost_of_seeds, experiment_costs
 from mlgo.research.matrix import Sweep
 from mlgo.research.points import SPLITS, Point
@@ -81,11 +81,11 @@ def render_costs(costs: Sequence[Cost]) -> str:
     return render("sweep_cost.html.jinja", costs=cost_table(costs, "point"))
 
 
-def show(args: argparse.Namespace) -> Shown:
+def show(args: argparse.Namespace) -> RenderedPage:
     """All points with costs as means over the seeds, or what DVC's experiments cost."""
     if args.experiments:
         told = experiment_costs(args.data / "work")
-        return Shown(cost_table(told, "experiment").aligned(), [asdict(one) for one in told])
+        return RenderedPage(cost_table(told, "experiment").aligned(), [asdict(one) for one in told])
     path = args.data / "sweep" / "sweep.json"
     if not path.exists():
         raise ArtifactError(f"{path} is missing; make it with: make sweep")
@@ -100,7 +100,7 @@ def show(args: argparse.Namespace) -> Shown:
     for one in [] if "study" in known else records:
         lines += [f"{PolicyName(one['name'], int(seed))} failed: {why}" for seed, why in one["failures"].items()]
     with_costs = [{**one, "cost": asdict(cost) if (cost := costs[one["name"]]) else None} for one in records]
-    return Shown("\n".join(lines), {**known, "points": with_costs})
+    return RenderedPage("\n".join(lines), {**known, "points": with_costs})
 
 
 def point_records(points: Sequence[Point], digits: int = 4) -> list[dict[str, Any]]:

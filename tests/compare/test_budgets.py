@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from mlgo.compare.budgets import progress_of
-from mlgo.compare.curves import Curve
+from mlgo.compare.trainings import Curve, progress_of
 
 
 def curve(policy, evaluations, rewards):

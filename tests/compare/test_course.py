@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from mlgo.base.artifacts import SEARCH_COURSE, SHIPPED_SIZES
-from mlgo.compare.course import known_gains
+from mlgo.report.policy_page import known_gains
 
 
 def shipped(**totals: int | None) -> pa.Table:

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.base.artifacts import RESULTS, SHIPPED_SIZES
-from mlgo.compare.difference import Side, compare_sides
 from mlgo.compare.inference import Bootstrap, Gain, differences
 from mlgo.errors import ArtifactError
+from mlgo.report.difference import Side, compare_sides
 from tests.compare.conftest import shipped_rows
 from tests.research.test_scoreboard import result
 

@@ -6,37 +6,37 @@ import pyarrow as pa
 import pytest
 
 from mlgo.base.artifacts import MODULES, RESULTS, SCORES
-from mlgo.compare.evaluation import (
+from mlgo.compare.inference import Bootstrap, Tally
+from mlgo.compare.modules import (
     count_truncated,
     failures,
-    gather_modules,
     measured_modules,
     module_scopes,
+    module_scores,
     ratios,
     standouts,
 )
-from mlgo.compare.inference import Bootstrap, Tally
-from mlgo.compare.measured import Contender, Measured, Row, by_contender, compare_all, corrected
+from mlgo.compare.scores import ComparisonRow, Contender, ScoreMatrix, by_contender, compare, corrected
 from mlgo.errors import ArtifactError
 from mlgo.report.metrics import metrics
 
 BOOTSTRAP = Bootstrap(200, 0.95, 0)
 
 
-def table(world) -> Measured:
+def table(world) -> ScoreMatrix:
     tables = [(world.results, RESULTS), (world.scores, SCORES), (world.modules, MODULES)]
     return measured_modules(*(pa.Table.from_pylist(rows, schema) for rows, schema in tables))
 
 
-def split_rows(measured: Measured, names: list[str]) -> list[Row]:
+def split_rows(measured: ScoreMatrix, names: list[str]) -> list[ComparisonRow]:
     measured = measured.only(names)
-    places = measured.places(lambda split: module_scopes(measured, split))
-    return by_contender(compare_all(measured, places, BOOTSTRAP, count=count_truncated))
+    places = measured.subsets(lambda split: module_scopes(measured, split))
+    return by_contender(compare(measured, places, BOOTSTRAP, count=count_truncated))
 
 
-def project_rows(measured: Measured, names: list[str]) -> list[Row]:
+def project_rows(measured: ScoreMatrix, names: list[str]) -> list[ComparisonRow]:
     measured = measured.only(names)
-    return compare_all(measured, measured.places(measured.by_project), BOOTSTRAP)
+    return compare(measured, measured.subsets(measured.by_project), BOOTSTRAP)
 
 
 def test_policies_and_references_stand_side_by_side(world):
@@ -91,7 +91,7 @@ def test_what_is_claimed_is_tested_and_nothing_else(world):
     assert tests == {"bc-s0": (2, 0.5), "es-mean": (2, 0.5), "es-s0": (0, None), "es-s1": (0, None), "never": (0, None)}
 
 
-def six_projects(row: Row) -> Row:
+def six_projects(row: ComparisonRow) -> ComparisonRow:
     """The same row as if it were about six projects, with a p-value of a quarter."""
     one = replace(row.by("text_bytes"), projects=Tally(6, 0, 0), p=0.25, corrected_p=0.25)
     return replace(row, comparisons={"text_bytes": one})
@@ -181,8 +181,8 @@ def test_an_interval_over_projects_knows_that_modules_of_one_project_are_alike()
         }
         for i, project in enumerate("aaab")
     ]
-    measured = gather_modules(rows, names=["text_bytes"])
-    whole, *_ = compare_all(measured, measured.places(lambda split: module_scopes(measured, split)), BOOTSTRAP)
+    measured = module_scores(rows, names=["text_bytes"])
+    whole, *_ = compare(measured, measured.subsets(lambda split: module_scopes(measured, split)), BOOTSTRAP)
     one = whole.by("text_bytes")
     assert (one.num_compared, one.num_projects, one.projects, one.items) == (4, 2, (1, 1, 0), (3, 1, 0))
     assert one.total == pytest.approx((0.075, 0.0, 0.1))

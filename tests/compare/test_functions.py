@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 from mlgo.base.artifacts import FUNCTIONS
-from mlgo.compare.evaluation import gather_modules
 from mlgo.compare.functions import BEST, function_rows, measured_functions
 from mlgo.compare.inference import Bootstrap
-from mlgo.compare.measured import Contender
+from mlgo.compare.modules import module_scores
+from mlgo.compare.scores import Contender
 from mlgo.objects.measures.spills import SPILL_COST
 from mlgo.objects.remarks import SpillCosts
 from mlgo.report.render import _function_scatter
@@ -57,7 +57,7 @@ def table(*advisors):
 
 @pytest.fixture
 def functions():
-    both = gather_modules([*measured("p-s0"), *measured("lightest")], names=["spill_cost"])
+    both = module_scores([*measured("p-s0"), *measured("lightest")], names=["spill_cost"])
     return both, measured_functions(both, SPILL_COST, table("heuristic", "lightest"), table("p-s0"))
 
 
@@ -122,7 +122,7 @@ def test_best_of_all_by_hand(rows):
 
 
 def test_without_functions():
-    one = gather_modules([row for row in measured("lightest") if row["module"] == "c"], names=["spill_cost"])
+    one = module_scores([row for row in measured("lightest") if row["module"] == "c"], names=["spill_cost"])
     functions = measured_functions(one, SPILL_COST, table("heuristic"), table())
     row, best = by_name(function_rows(functions, one, SPILL_COST, Bootstrap(200, 0.95, 0))).values()
     assert counts(row) == counts(best) == (0, 0, 0, 0, 0)

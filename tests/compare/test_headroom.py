@@ -4,9 +4,8 @@ import pyarrow as pa
 import pytest
 
 from mlgo.base.artifacts import HEADROOM, RESULTS, write_rows
-from mlgo.compare.headroom import BEST, headroom_rows, read_headroom
 from mlgo.errors import ArtifactError
-from mlgo.report.headroom import render_headroom
+from mlgo.report.headroom_page import BEST, headroom_rows, read_headroom, render_headroom
 
 MODULES = {("p", "one"): "c", ("p", "two"): "c++", ("q", "three"): "c++"}
 SIZES = {

@@ -17,7 +17,7 @@ from mlgo.compare.inference import (
     Change,
     Comparison,
     Gain,
-    compare,
+    compare_scores,
     correct,
     holm,
     interval,
@@ -34,7 +34,7 @@ BOOTSTRAP = Bootstrap(400, 0.95, 0)
 def compared(policy, baseline, projects=None, bootstrap=BOOTSTRAP, **more) -> Comparison:
     """Items of the given projects; without them each is a project of its own."""
     arrays = np.array(policy, np.float64), np.array(baseline, np.float64)
-    return compare(*arrays, np.array(list(projects or range(len(baseline)))), bootstrap, **more)
+    return compare_scores(*arrays, np.array(list(projects or range(len(baseline)))), bootstrap, **more)
 
 
 def columns(rows):

@@ -3,7 +3,7 @@
 import pytest
 
 from mlgo.base.artifacts import PROGRAMS, write_rows
-from mlgo.compare.programs import FIGURES, change, read_programs
+from mlgo.compare.executed import FIGURES, change, read_programs
 from mlgo.errors import ArtifactError
 
 

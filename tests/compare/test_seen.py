@@ -5,10 +5,9 @@ import pytest
 
 from mlgo.base.artifacts import SHIPPED_SIZES
 from mlgo.compare.inference import Bootstrap
-from mlgo.compare.measured import Contender
-from mlgo.compare.seen import bytes_of_kinds, kind_rows, seen_by_program, unlike_trained
+from mlgo.compare.scores import Contender
 from mlgo.report.pages import HTML
-from mlgo.report.seen import compare_seen
+from mlgo.report.seen_code import bytes_of_kinds, compare_seen, kind_rows, seen_by_program, unlike_trained
 from tests.compare.conftest import shipped_rows
 
 BOOTSTRAP = Bootstrap(200, 0.95, 0)

@@ -5,9 +5,10 @@ import pyarrow as pa
 import pytest
 
 from mlgo.base.artifacts import PROGRAMS, RESULTS, SHIPPED_SIZES, write_rows
+from mlgo.compare.executed import read_programs
+from mlgo.compare.headline import headline, main_learner
 from mlgo.compare.inference import Bootstrap
-from mlgo.compare.measured import Contender
-from mlgo.compare.programs import read_programs
+from mlgo.compare.scores import Contender
 from mlgo.compare.shipped import (
     BEST_LEVEL,
     against_best_level,
@@ -17,10 +18,9 @@ from mlgo.compare.shipped import (
     ship_references,
     with_best_level,
 )
-from mlgo.compare.truth import main_learner, tell_truth
 from mlgo.errors import ArtifactError
+from mlgo.report.headline_page import record_of, sentences, tell
 from mlgo.report.pages import HTML, PLAIN
-from mlgo.report.truth import record_of, sentences, tell
 from tests.compare.conftest import shipped_rows
 
 BOOTSTRAP = Bootstrap(500, 0.95, 0)
@@ -114,7 +114,7 @@ def test_a_guard_keeps_what_links():
 
 
 def test_answers_by_hand():
-    truth = tell_truth(shipped(), results(), None, BOOTSTRAP)
+    truth = headline(shipped(), results(), None, BOOTSTRAP)
     assert (truth.contender.name, truth.contender.seeds) == ("es-mean", (0, 1))
     before, others = 6 * total(10_000), 5
     by_seed = [1 - (others * total(text) + total(10_100)) / before for text in (9_000, 8_000)]
@@ -148,7 +148,7 @@ def test_answers_by_hand():
 
 
 def test_what_is_said():
-    truth = tell_truth(shipped(), results(), None, BOOTSTRAP)
+    truth = headline(shipped(), results(), None, BOOTSTRAP)
     first, second = sentences(truth, "-Oz")
     assert first.startswith("What ships is 11.31 % smaller in total under es (2 seeds) than under -Oz (95 % interval +")
     assert first.endswith(" over 6 projects). Verdict by project: no difference shown.")
@@ -181,7 +181,7 @@ def programs(tmp_path):
 def test_what_programs_execute(programs):
     counts = {"heuristic": (100, 200), "es-s0": (110, 200), "es-s1": (100, 180)}
     found = programs(*(ran(who, name, n) for who, some in counts.items() for name, n in zip("pq", some, strict=True)))
-    truth = tell_truth(shipped(), results(), found, BOOTSTRAP)
+    truth = headline(shipped(), results(), found, BOOTSTRAP)
     executed = told(truth)["executed instructions, geometric mean"]
     assert executed.gain.value == pytest.approx(1 - (1.1 * 0.9) ** 0.25)
     assert sentences(truth, "-Oz")[-1] == "Executed instructions of 2 programs: 0.25 % fewer (geometric mean)."
@@ -190,13 +190,13 @@ def test_what_programs_execute(programs):
 
 def test_without_valgrind_that_is_said(programs):
     rows = [ran(who, "p", None, failure="valgrind", message="install it") for who in ("heuristic", "es-s0", "es-s1")]
-    truth = tell_truth(shipped(), results(), programs(*rows), BOOTSTRAP)
+    truth = headline(shipped(), results(), programs(*rows), BOOTSTRAP)
     assert sentences(truth, "-Oz")[-1] == "What programs execute was not counted: install it."
 
 
 def test_one_seed_and_few_projects():
     rows = [row for row in shipped((0,)).to_pylist() if row["project"] in PROJECTS[:3]]
-    truth = tell_truth(table(rows), results((0,)), None, BOOTSTRAP)
+    truth = headline(table(rows), results((0,)), None, BOOTSTRAP)
     assert truth.contender.name == "es-s0"
     assert sentences(truth, "-Oz")[0].endswith("No verdict: 3 projects, six are needed.")
     assert "One seed says nothing" in tell(truth, "-Oz").notes[-1]
@@ -212,7 +212,7 @@ def test_the_clone_is_told_about_only_if_alone():
 
 def test_nothing_of_the_split():
     with pytest.raises(ArtifactError, match="no linked file of a validation project"):
-        tell_truth(shipped(), results(), None, BOOTSTRAP, split="validation")
+        headline(shipped(), results(), None, BOOTSTRAP, split="validation")
     with pytest.raises(ArtifactError, match="under a policy of ppo"):
-        tell_truth(shipped(), results(), None, BOOTSTRAP, "ppo")
+        headline(shipped(), results(), None, BOOTSTRAP, "ppo")
     assert PLAIN.share(0.12345, 2) == "12.35 %"

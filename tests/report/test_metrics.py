@@ -7,13 +7,13 @@ import json
 import numpy as np
 import pytest
 
-from mlgo.compare.measured import Measured, Place, compare_all
+from mlgo.compare.scores import ItemSubset, ScoreMatrix, compare
 from mlgo.report.metrics import headline_metrics, metrics, projects_csv, ratios_csv
 from tests.compare.test_evaluation import BOOTSTRAP, project_rows, split_rows, table
 
 
 @pytest.fixture
-def measured(world) -> Measured:
+def measured(world) -> ScoreMatrix:
     return table(world)
 
 
@@ -50,8 +50,8 @@ def test_headline_metrics_are_over_all_seeds(world):
 
 
 def test_metrics_leave_unknown_intervals_out(measured):
-    place = Place("train", "all", np.arange(len(measured.keys)) == 0)
-    numbers = metrics(compare_all(measured.only(["bc-s0"]), [place], BOOTSTRAP))["train"]["bc-s0"]
+    place = ItemSubset("train", "all", np.arange(len(measured.keys)) == 0)
+    numbers = metrics(compare(measured.only(["bc-s0"]), [place], BOOTSTRAP))["train"]["bc-s0"]
     assert "text_geomean_gain_percent" in numbers
     assert "text_geomean_low_percent" not in numbers
 

@@ -6,15 +6,15 @@ import pytest
 
 from mlgo.cli.show_report import with_block
 from mlgo.errors import ConfigError
-from mlgo.report import truth
-from mlgo.report.pages import Shown
+from mlgo.report import headline_page
+from mlgo.report.pages import RenderedPage
 from tests.conftest import REPOSITORY
 
 KEPT = REPOSITORY / "docs/results"
 
 
-def kept(name: str) -> Shown:
-    return truth.show(Namespace(data=KEPT / name, preset=None, learner=None))
+def kept(name: str) -> RenderedPage:
+    return headline_page.show(Namespace(data=KEPT / name, preset=None, learner=None))
 
 
 def test_the_table_of_the_readme_is_made_from_the_kept_looks_at_the_sealed_set(monkeypatch):

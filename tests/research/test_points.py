@@ -12,8 +12,8 @@ from mlgo.base.config import read_yaml
 from mlgo.base.files import read_json, write_json, write_text
 from mlgo.base.names import PolicyName
 from mlgo.cli.main import build_parser
-from mlgo.compare.curves import read_curves
 from mlgo.compare.inference import Bootstrap
+from mlgo.compare.trainings import read_curves
 from mlgo.errors import ArtifactError
 from mlgo.learn.cost import TrainingCost, cost_path
 from mlgo.research.matrix import expand

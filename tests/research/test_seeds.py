@@ -3,8 +3,8 @@
 import pytest
 
 from mlgo.base.files import write_json
+from mlgo.compare.trainings import check_seeds
 from mlgo.errors import ArtifactError
-from mlgo.research.seeds import check_seeds
 
 PROVENANCE = {
     **{"algorithm": "es", "seed": 0, "compiler": "clang 22", "compiler_sha256": "c1", "target": "x86_64-linux-gnu"},

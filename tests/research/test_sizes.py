@@ -6,7 +6,7 @@ import pytest
 from mlgo.base.artifacts import RESULTS
 from mlgo.compare.inference import POINTS_ONLY
 from mlgo.errors import ArtifactError
-from mlgo.research.sizes import BOUNDS, compare_by_size
+from mlgo.research.module_sizes import BOUNDS, compare_by_size
 
 
 def results(*rows, split="validation"):

@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 from mlgo.base.artifacts import RESULTS, SHIPPED_SIZES, read_provenance, read_table
 from mlgo.base.languages import LANGUAGE_TITLES
 from mlgo.base.names import PolicyName
-from mlgo.compare.evaluation import gather_modules, policy_rows
+from mlgo.compare.executed import Programs, read_programs
+from mlgo.compare.headline import SHIP_COLUMNS, HeadlineRow, headline
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap, Comparison, Gain
-from mlgo.compare.measured import ALL, SPLITS, Contender, Measured, Place, compare_all
-from mlgo.compare.programs import Programs, read_programs
+from mlgo.compare.modules import module_scores, policy_rows
+from mlgo.compare.scores import ALL, SPLITS, Contender, ItemSubset, ScoreMatrix, compare
 from mlgo.compare.shipped import complete_programs, measured_programs
-from mlgo.compare.truth import SHIP_COLUMNS, Answer, tell_truth
 from mlgo.errors import ArtifactError
 from mlgo.host.tasks.task import Task
 from mlgo.objects.measures import get_measure
@@ -38,7 +38,7 @@ def gains_of(policy: PolicyName, weights: str, task: Task, folder: Path, bootstr
     )
     contender, objective = Contender.policy(*policy), origin["compile"]["objective"]
     programs = complete_programs(measured_programs(shipped, [contender]))
-    modules = gather_modules(list(policy_rows(results.to_pylist())), names=[objective])
+    modules = module_scores(list(policy_rows(results.to_pylist())), names=[objective])
     ran = _ran(policy, weights, folder)
     known = {
         **{name: origin[name] for name in _SETTINGS},
@@ -50,27 +50,29 @@ def gains_of(policy: PolicyName, weights: str, task: Task, folder: Path, bootstr
         if task.in_code_generation or split not in _linked(programs):
             answers, projects = _of_modules(modules, objective, split, bootstrap)
         else:
-            answers = tell_truth(shipped, results, ran, bootstrap, policy.learner, split).answers
+            answers = headline(shipped, results, ran, bootstrap, policy.learner, split).answers
             projects = _by_project(programs, "total", split)
         found.append({"split": split, **known, "answers": [_record(one) for one in answers], "projects": projects})
     return found
 
 
-def _linked(programs: Measured) -> list[str]:
+def _linked(programs: ScoreMatrix) -> list[str]:
     """Splits of which linked files have been measured."""
     return programs.splits if programs.contenders else []
 
 
 def _of_modules(
-    modules: Measured, objective: str, split: str, bootstrap: Bootstrap
-) -> tuple[Sequence[Answer], list[Record]]:
+    modules: ScoreMatrix, objective: str, split: str, bootstrap: Bootstrap
+) -> tuple[Sequence[HeadlineRow], list[Record]]:
     """Answers where nothing was linked: the objective itself, over modules."""
     scopes = {ALL: modules.where(split=split)}
     scopes |= {name: modules.where(split=split, language=name) for name in LANGUAGE_TITLES}
-    rows = compare_all(modules, [Place(split, name, items) for name, items in scopes.items() if items.any()], bootstrap)
+    rows = compare(
+        modules, [ItemSubset(split, name, items) for name, items in scopes.items() if items.any()], bootstrap
+    )
     title = get_measure(objective).words.title
     answers = [
-        Answer(
+        HeadlineRow(
             f"{LANGUAGE_TITLES[row.scope]} modules, {title}" if row.scope in LANGUAGE_TITLES else f"modules, {title}",
             "total",
             row.by(objective),
@@ -83,13 +85,13 @@ def _of_modules(
     return answers, _by_project(modules, objective, split)
 
 
-def _by_project(measured: Measured, measure: str, split: str) -> list[Record]:
-    places = [one for one in measured.places(measured.by_project) if one.split == split]
-    rows = compare_all(measured, places, POINTS_ONLY, together=False)
+def _by_project(measured: ScoreMatrix, measure: str, split: str) -> list[Record]:
+    places = [one for one in measured.subsets(measured.by_project) if one.split == split]
+    rows = compare(measured, places, POINTS_ONLY, together=False)
     return [{"project": row.scope, **_counts(row.by(measure), row.by(measure).total)} for row in rows]
 
 
-def _record(answer: Answer) -> Record:
+def _record(answer: HeadlineRow) -> Record:
     one = answer.comparison
     worst = {"item": one.worst_item.name, "change": one.worst_item.share} if one.worst_item else None
     return {

@@ -96,7 +96,7 @@ def run_interactive(
 
 
 def _converse(channel: Channel, child: Child, respond: Callable[[list[TensorValue]], int | float]) -> int:
-    """Answer until the compiler ends; its exit status."""
+    """HeadlineRow until the compiler ends; its exit status."""
     parser, end, context = LogParser(), time.monotonic() + _COMPILE_S, None
     poller = select.poll()
     for descriptor in (channel.out_fd, child.pidfd):

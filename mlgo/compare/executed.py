@@ -9,7 +9,7 @@ import numpy as np
 
 from mlgo.base.artifacts import PROGRAMS, read_provenance, read_table
 from mlgo.compare.inference import POINTS_ONLY
-from mlgo.compare.measured import ALL, Contender, Measured, Place, Row, compare_all, gather
+from mlgo.compare.scores import ALL, ComparisonRow, Contender, ItemSubset, ScoreMatrix, compare, score_matrix
 from mlgo.errors import ArtifactError
 from mlgo.host.tasks.task import HEURISTIC
 from mlgo.objects import measures
@@ -58,18 +58,18 @@ class Programs:
         not_run: why none ran; empty if they did.
     """
 
-    rows: Sequence[Row]
+    rows: Sequence[ComparisonRow]
     correlations: Sequence[RankCorrelation]
     wrong: Sequence[tuple[str, str, str]]
-    measured: Measured
+    measured: ScoreMatrix
     not_run: str = ""
 
-    def changes(self, together: bool) -> list[Row]:
+    def changes(self, together: bool) -> list[ComparisonRow]:
         """Rows over all programs, or those of single ones."""
         return [row for row in self.rows if (row.scope == ALL) is together]
 
 
-def change(row: Row, figure: str) -> float | None:
+def change(row: ComparisonRow, figure: str) -> float | None:
     """New over old minus 1, geometric mean over the programs: 0.01 means one percent more.
 
     None where it is unknown of any program.
@@ -101,11 +101,11 @@ def read_programs(path: Path) -> Programs:
     for row in rows:
         row["accesses"] = None if row["reads"] is None else row["reads"] + row["writes"]
     measured = _measured(rows, plain)
-    places = [Place(ALL, program, measured.where(program=program)) for program in plain]
+    places = [ItemSubset(ALL, program, measured.where(program=program)) for program in plain]
     correlations = [_correlation(program, [row for row in rows if row["program"] == program]) for program in plain]
     mean = {pair: _mean([one.by_pair[pair] for one in correlations]) for pair in PAIRS}
     return Programs(
-        compare_all(measured, [Place(ALL, ALL, measured.where()), *places], POINTS_ONLY, together=False),
+        compare(measured, [ItemSubset(ALL, ALL, measured.where()), *places], POINTS_ONLY, together=False),
         [RankCorrelation("mean", max(one.number for one in correlations), mean), *correlations],
         [
             (row["program"], row["contender"], row["message"] or "printed something else")
@@ -148,7 +148,7 @@ def spearman(first: np.ndarray, second: np.ndarray) -> float | None:
     return float(spearmanr(first, second).statistic)
 
 
-def _measured(rows: Sequence[Mapping[str, Any]], plain: Mapping[str, Mapping[str, Any]]) -> Measured:
+def _measured(rows: Sequence[Mapping[str, Any]], plain: Mapping[str, Mapping[str, Any]]) -> ScoreMatrix:
     offsets = {name: measures.MEASURES[name].offset if name in measures.MEASURES else 0.0 for name in FIGURES}
     told = [
         {
@@ -159,7 +159,7 @@ def _measured(rows: Sequence[Mapping[str, Any]], plain: Mapping[str, Mapping[str
         for row in rows
         if row["contender"] != HEURISTIC
     ]
-    return gather(told, ("program",), offsets, ("program",))
+    return score_matrix(told, ("program",), offsets, ("program",))
 
 
 def _correlation(program: str, rows: Sequence[Mapping[str, Any]]) -> RankCorrelation:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.base.languages import LANGUAGE_TITLES, LANGUAGES
-from mlgo.compare.measured import ALL, Contender, Measured, gather
+from mlgo.compare.scores import ALL, Contender, ScoreMatrix, score_matrix
 from mlgo.errors import ArtifactError
 from mlgo.host.tasks.task import HEURISTIC, all_tasks
 from mlgo.objects import measures
@@ -43,7 +43,7 @@ class Standout:
     num_inlined: int
 
 
-def measured_modules(results: pa.Table, scores: pa.Table, modules: pa.Table) -> Measured:
+def measured_modules(results: pa.Table, scores: pa.Table, modules: pa.Table) -> ScoreMatrix:
     """Bring policies and references together; references on the modules that some policy was evaluated on.
 
     Args:
@@ -68,35 +68,35 @@ def measured_modules(results: pa.Table, scores: pa.Table, modules: pa.Table) -> 
     missing = next((key for row in rows if (key := _key(row)) not in unshared), None)
     if missing is not None:
         raise ArtifactError(f"{'/'.join(missing)} was evaluated but is not in the corpus; evaluate again")
-    return gather_modules([*policy_rows(rows), *_reference_rows(rows, scores)], unshared)
+    return module_scores([*policy_rows(rows), *_reference_rows(rows, scores)], unshared)
 
 
 def policy_rows(results: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Rows of results with their contender, for `gather_modules`."""
+    """Rows of results with their contender, for `module_scores`."""
     return ({**row, "contender": Contender.policy(row["policy"], row["seed"])} for row in results)
 
 
-def gather_modules(
+def module_scores(
     rows: Sequence[Mapping[str, Any]],
     unshared: Mapping[tuple[str, str], bool] | None = None,
     names: Sequence[str] = measures.names(),
-) -> Measured:
+) -> ScoreMatrix:
     """Put rows of modules into matrices, with those of the measures that any of them knows."""
     known = {name: measures.get_measure(name).offset for name in names if any(row[name] is not None for row in rows)}
     told = [{**row, "unshared": unshared is None or unshared[_key(row)]} for row in rows]
-    return gather(told, _KEY, known, (*_KEY, "language", "split", "unshared"), _DETAILS)
+    return score_matrix(told, _KEY, known, (*_KEY, "language", "split", "unshared"), _DETAILS)
 
 
-def module_scopes(measured: Measured, split: str) -> Iterator[tuple[str, np.ndarray]]:
-    """The `SCOPES` with their modules, bool [num_items], for `Measured.places`."""
+def module_scopes(measured: ScoreMatrix, split: str) -> Iterator[tuple[str, np.ndarray]]:
+    """The `SCOPES` with their modules, bool [num_items], for `ScoreMatrix.places`."""
     yield ALL, measured.where()
     for language in LANGUAGES:
         yield language, measured.where(language=language)
     yield "unshared", measured.where(unshared=True)
 
 
-def count_truncated(measured: Measured, members: Sequence[int], items: np.ndarray) -> dict[str, Any]:
-    """Modules where the size stop ended the questions early under any seed, for `compare_all`.
+def count_truncated(measured: ScoreMatrix, members: Sequence[int], items: np.ndarray) -> dict[str, Any]:
+    """Modules where the size stop ended the questions early under any seed, for `compare`.
 
     Args:
         measured: modules under policies.
@@ -108,7 +108,7 @@ def count_truncated(measured: Measured, members: Sequence[int], items: np.ndarra
 
 
 def standouts(
-    measured: Measured, name: str, split: str, measure: str, count: int
+    measured: ScoreMatrix, name: str, split: str, measure: str, count: int
 ) -> tuple[list[Standout], list[Standout]]:
     """Modules that grew most and modules that shrank most, in relative terms.
 
@@ -141,7 +141,7 @@ def standouts(
     ]
 
 
-def ratios(measured: Measured, name: str, split: str, measure: str) -> list[tuple[int, float]]:
+def ratios(measured: ScoreMatrix, name: str, split: str, measure: str) -> list[tuple[int, float]]:
     """Numbers of items with policy over heuristic, ascending by that and by key.
 
     Items whose score is 0 under either, and those that failed, are left out.
@@ -154,7 +154,7 @@ def ratios(measured: Measured, name: str, split: str, measure: str) -> list[tupl
     )
 
 
-def failures(measured: Measured) -> list[dict[str, Any]]:
+def failures(measured: ScoreMatrix) -> list[dict[str, Any]]:
     """Contender, key, kind and message of each compile that failed."""
     failed, messages = measured.details["failure"], measured.details["message"]
     return [

@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from mlgo.base.config import judged_split
 from mlgo.base.languages import LANGUAGE_TITLES, LANGUAGES
-from mlgo.compare.evaluation import gather_modules, policy_rows
+from mlgo.compare.executed import Programs
 from mlgo.compare.inference import Bootstrap, Comparison, Gain
-from mlgo.compare.measured import Contender, Measured, Place, Row, compare_all, corrected
-from mlgo.compare.programs import Programs
+from mlgo.compare.modules import module_scores, policy_rows
+from mlgo.compare.scores import ComparisonRow, Contender, ItemSubset, ScoreMatrix, compare, corrected
 from mlgo.compare.shipped import (
     ATTRIBUTES,
     BEST_LEVEL,
@@ -39,7 +39,7 @@ _BRIEF_LEVELS = ("-Os", "-O2")
 
 
 @dataclass(frozen=True)
-class Answer:
+class HeadlineRow:
     """One line of the table.
 
     Attributes:
@@ -68,7 +68,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Truth:
+class Headline:
     """All answers about one policy.
 
     Attributes:
@@ -81,9 +81,9 @@ class Truth:
     """
 
     contender: Contender
-    answers: Sequence[Answer]
+    answers: Sequence[HeadlineRow]
     by_seed: dict[int, float]
-    references: Sequence[Answer]
+    references: Sequence[HeadlineRow]
     not_run: str
     wrong: int
 
@@ -105,15 +105,15 @@ def main_learner(contenders: Sequence[Contender]) -> str:
     return ([one for one in learners if one != _CLONE] or learners)[-1]
 
 
-def tell_truth(
+def headline(
     shipped: pa.Table,
     results: pa.Table,
     programs: Programs | None,
     bootstrap: Bootstrap,
     learner: str = "",
     split: str = "",
-) -> Truth:
-    """Answer what a strict reader asks of a split.
+) -> Headline:
+    """HeadlineRow what a strict reader asks of a split.
 
     Args:
         shipped: ``artifacts.SHIPPED_SIZES``.
@@ -141,25 +141,28 @@ def tell_truth(
     against = against_best_level(ships)
     if against is not None:
         rows += _rows(against.only(names), split, (), bootstrap, BEST_LEVEL)
-    modules = gather_modules([row for row in policy_rows(results.to_pylist()) if row["contender"] in seeds])
+    modules = module_scores([row for row in policy_rows(results.to_pylist()) if row["contender"] in seeds])
     if modules.measures:
         rows += _rows(modules, split, LANGUAGES, bootstrap, "modules")
     ran = programs.measured if programs else None
     if ran is not None and set(names) <= set(ran.policies):
         chosen = ran.only(names)
-        rows += compare_all(chosen, [Place(split, "executed", chosen.where())], bootstrap)
+        rows += compare(chosen, [ItemSubset(split, "executed", chosen.where())], bootstrap)
     told = {row.scope: row for row in corrected(rows, lambda row: "truth") if row.claim}
     single = {row.contender.seeds[0]: row for row in rows if row.scope == PROGRAMS and len(row.contender.seeds) == 1}
     levels = with_best_level(ships)
-    others = compare_all(
-        levels.only(levels.references), [Place(split, PROGRAMS, ships.where(split=split))], bootstrap, together=False
+    others = compare(
+        levels.only(levels.references),
+        [ItemSubset(split, PROGRAMS, ships.where(split=split))],
+        bootstrap,
+        together=False,
     )
-    return Truth(
+    return Headline(
         told[PROGRAMS].contender,
         list(_answers(told)),
         {seed: row.by("total").total.value or 0.0 for seed, row in single.items()},
         [
-            Answer(row.name, "total", row.by("total"), "programs", row.contender, brief=row.name in _BRIEF_LEVELS)
+            HeadlineRow(row.name, "total", row.by("total"), "programs", row.contender, brief=row.name in _BRIEF_LEVELS)
             for row in others
         ],
         programs.not_run if programs else "",
@@ -168,16 +171,16 @@ def tell_truth(
 
 
 def _rows(
-    measured: Measured, split: str, languages: Sequence[str], bootstrap: Bootstrap, scope: str = PROGRAMS
-) -> Iterator[Row]:
+    measured: ScoreMatrix, split: str, languages: Sequence[str], bootstrap: Bootstrap, scope: str = PROGRAMS
+) -> Iterator[ComparisonRow]:
     """Comparisons on a split: on everything, and by language."""
     chosen = measured.where(split=split)
-    places = [Place(split, scope, chosen)]
-    places += [Place(split, f"{scope} {name}", chosen & measured.where(language=name)) for name in languages]
-    yield from compare_all(measured, [place for place in places if place.items.any()], bootstrap)
+    places = [ItemSubset(split, scope, chosen)]
+    places += [ItemSubset(split, f"{scope} {name}", chosen & measured.where(language=name)) for name in languages]
+    yield from compare(measured, [place for place in places if place.items.any()], bootstrap)
 
 
-def _answers(told: dict[str, Row]) -> Iterator[Answer]:
+def _answers(told: dict[str, ComparisonRow]) -> Iterator[HeadlineRow]:
     def answer(
         scope: str,
         measure: str,
@@ -186,9 +189,9 @@ def _answers(told: dict[str, Row]) -> Iterator[Answer]:
         kind: Kind = "total",
         claimed: bool = False,
         brief: bool = False,
-    ) -> Answer:
+    ) -> HeadlineRow:
         row = told[scope]
-        return Answer(asked, kind, row.by(measure), items, row.contender, claimed, claimed or brief)
+        return HeadlineRow(asked, kind, row.by(measure), items, row.contender, claimed, claimed or brief)
 
     yield answer(PROGRAMS, "total", "what ships, in total", "programs", claimed=True)
     yield answer(PROGRAMS, "total", "what ships, geometric mean of projects", "programs", "geomean", brief=True)

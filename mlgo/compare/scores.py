@@ -8,7 +8,7 @@ import numpy as np
 
 from mlgo.base.config import judged_split
 from mlgo.base.names import PolicyName
-from mlgo.compare.inference import Bootstrap, Comparison, compare, correct
+from mlgo.compare.inference import Bootstrap, Comparison, compare_scores, correct
 from mlgo.errors import ArtifactError
 
 SPLITS = ("test", "validation", "train")
@@ -16,6 +16,9 @@ SPLITS = ("test", "validation", "train")
 
 ALL = "all"
 """Scope of all items of a split."""
+
+BEST = "best known"
+"""Contender that has the least known score of each item: under the heuristic, a search, or any policy."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class Contender:
 
 
 @dataclass(frozen=True)
-class Place:
+class ItemSubset:
     """Items that are compared together.
 
     Attributes:
@@ -65,7 +68,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Measured:
+class ScoreMatrix:
     """Everything measured, in matrices of contenders by items.
 
     Attributes:
@@ -129,7 +132,7 @@ class Measured:
             [np.ones(self.asked.shape[1], bool), *(self.items[k] == v for k, v in values.items())]
         )
 
-    def beside(self, name: str, scores: Mapping[str, np.ndarray]) -> "Measured":
+    def with_contender(self, name: str, scores: Mapping[str, np.ndarray]) -> "ScoreMatrix":
         """One more contender beside the others, by its measures alone: float64 [num_items] each."""
         return replace(
             self,
@@ -138,7 +141,7 @@ class Measured:
             asked=np.vstack([self.asked, np.ones(len(self.keys), bool)]),
         )
 
-    def only(self, names: Sequence[str]) -> "Measured":
+    def only(self, names: Sequence[str]) -> "ScoreMatrix":
         """Some of the contenders, by name."""
         chosen = [self.index(name) for name in names]
         return replace(
@@ -149,10 +152,10 @@ class Measured:
             details={name: values[chosen] for name, values in self.details.items()},
         )
 
-    def places(self, scopes: Callable[[str], Iterable[tuple[str, np.ndarray]]]) -> list[Place]:
+    def subsets(self, scopes: Callable[[str], Iterable[tuple[str, np.ndarray]]]) -> list[ItemSubset]:
         """A place for each split and what ``scopes`` names of it, bool [num_items]; without items there is none."""
         return [
-            Place(split, scope, items)
+            ItemSubset(split, scope, items)
             for split in self.splits
             for scope, chosen in scopes(split)
             if (items := chosen & self.where(split=split)).any()
@@ -165,7 +168,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """One contender at one place.
 
     Attributes:
@@ -205,18 +208,18 @@ class Row:
         return [{**known, "measure": name, **one.record(), **self.counts} for name, one in self.comparisons.items()]
 
 
-Count = Callable[[Measured, Sequence[int], np.ndarray], Mapping[str, Any]]
+Count = Callable[[ScoreMatrix, Sequence[int], np.ndarray], Mapping[str, Any]]
 """Counts further figures of some contenders, by their numbers, on items, bool [num_items]."""
 
 
-def compare_all(
-    measured: Measured,
-    places: Iterable[Place],
+def compare(
+    measured: ScoreMatrix,
+    places: Iterable[ItemSubset],
     bootstrap: Bootstrap,
     count: Count = lambda measured, members, items: {},
     together: bool = True,
-    family: Callable[[Row], Hashable] = lambda row: row.split,
-) -> list[Row]:
+    family: Callable[[ComparisonRow], Hashable] = lambda row: row.split,
+) -> list[ComparisonRow]:
     """The table of comparisons: each contender, and each learner over its seeds, at each place, by every measure.
 
     Args:
@@ -234,12 +237,12 @@ def compare_all(
     """
     projects, keys = measured.projects, np.array(measured.keys, object)
     rows = [
-        Row(
+        ComparisonRow(
             one,
             place.split,
             place.scope,
             {
-                measure: compare(
+                measure: compare_scores(
                     measured.scores[measure][members][:, items],
                     measured.baseline[measure][items],
                     projects[items],
@@ -259,7 +262,7 @@ def compare_all(
     return corrected(rows, family)
 
 
-def policies_on(measured: Measured, split: str, measure: str) -> Measured:
+def policies_on(measured: ScoreMatrix, split: str, measure: str) -> ScoreMatrix:
     """The policies alone, by one measure.
 
     Raises:
@@ -273,7 +276,7 @@ def policies_on(measured: Measured, split: str, measure: str) -> Measured:
     return replace(policies, scores={measure: policies.scores[measure]})
 
 
-def corrected(rows: Sequence[Row], family: Callable[[Row], Hashable]) -> list[Row]:
+def corrected(rows: Sequence[ComparisonRow], family: Callable[[ComparisonRow], Hashable]) -> list[ComparisonRow]:
     """Correct the p-values of what is claimed, by family and measure; nothing else is tested.
 
     Args:
@@ -291,25 +294,25 @@ def corrected(rows: Sequence[Row], family: Callable[[Row], Hashable]) -> list[Ro
     return [replace(row, comparisons=one) for row, one in zip(rows, found, strict=True)]
 
 
-def claims(rows: Iterable[Row]) -> list[Row]:
+def claims(rows: Iterable[ComparisonRow]) -> list[ComparisonRow]:
     """Rows of policies over all seeds of their learner."""
     return [row for row in rows if row.claim]
 
 
-def by_contender(rows: Iterable[Row]) -> list[Row]:
+def by_contender(rows: Iterable[ComparisonRow]) -> list[ComparisonRow]:
     """Rows sorted by contender, seeds taken together at the end; otherwise in the order given."""
     known = sorted(rows, key=lambda row: len(row.contender.seeds) > 1)
     order = list(dict.fromkeys(row.name for row in known))
     return sorted(known, key=lambda row: order.index(row.name))
 
 
-def gather(
+def score_matrix(
     rows: Iterable[Mapping[str, Any]],
     key: Sequence[str],
     measures: Mapping[str, float],
     attributes: Sequence[str] = (),
     details: Sequence[str] = (),
-) -> Measured:
+) -> ScoreMatrix:
     """Put rows of tables into matrices.
 
     Args:
@@ -341,7 +344,7 @@ def gather(
                 scores[name][at] = row[name] + offset
         for name in details:
             kept[name][at] = row[name]
-    return Measured(
+    return ScoreMatrix(
         contenders,
         ["/".join(item) for item in items],
         {name: np.array([row[name] for row in items.values()], object) for name in attributes},
@@ -355,7 +358,7 @@ def gather(
     )
 
 
-def _teams(measured: Measured, items: np.ndarray) -> Iterator[tuple[Contender, list[int], np.ndarray, bool]]:
+def _teams(measured: ScoreMatrix, items: np.ndarray) -> Iterator[tuple[Contender, list[int], np.ndarray, bool]]:
     """Contenders that were tried on some of these items: their numbers, the items, and whether they are all seeds.
 
     Single ones come first, then the seeds of a learner together.

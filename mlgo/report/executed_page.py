@@ -4,9 +4,9 @@ import argparse
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from mlgo.compare.measured import Row
-from mlgo.compare.programs import FIGURES, PAIRS, Programs, RankCorrelation, change, find_programs, read_programs
-from mlgo.report.pages import Column, Shown, Style, Table, count_column, gain_column, text_column
+from mlgo.compare.executed import FIGURES, PAIRS, Programs, RankCorrelation, change, find_programs, read_programs
+from mlgo.compare.scores import ComparisonRow
+from mlgo.report.pages import Column, RenderedPage, Style, Table, count_column, gain_column, text_column
 
 _PAGE = """\
 # Programs
@@ -33,10 +33,10 @@ Gain over the heuristic.
 """
 
 
-def program_table(rows: Sequence[Row]) -> Table:
+def program_table(rows: Sequence[ComparisonRow]) -> Table:
     """Gains of contenders in what programs execute."""
 
-    def gain(row: Row, figure: str) -> float | None:
+    def gain(row: ComparisonRow, figure: str) -> float | None:
         changed = change(row, figure)
         return None if changed is None else 0.0 - changed
 
@@ -83,7 +83,7 @@ def cost_ranks(programs: Programs) -> Table:
     return rank_table(programs.correlations, PAIRS, FIGURES, ("program", "contenders"))
 
 
-def show(args: argparse.Namespace) -> Shown:
+def show(args: argparse.Namespace) -> RenderedPage:
     """Changes and rank correlations."""
     found = read_programs(find_programs(args.data))
     together, ranks = program_table(found.changes(together=True)), cost_ranks(found)
@@ -108,4 +108,4 @@ def show(args: argparse.Namespace) -> Shown:
     }
     single = program_table(found.changes(together=False))
     page = _PAGE.format(all=together.markdown(), ranks=ranks.markdown(), single=single.markdown())
-    return Shown("\n\n".join(text), record, page, not found.wrong)
+    return RenderedPage("\n\n".join(text), record, page, not found.wrong)

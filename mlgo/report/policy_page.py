@@ -1,5 +1,6 @@
 """The page of `mlgo evaluate`: a finished policy on projects that need no run of their own."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -8,14 +9,15 @@ import plotly.graph_objects as go
 import pyarrow as pa
 
 from mlgo.base.languages import LANGUAGES
-from mlgo.compare.course import known_gains
-from mlgo.compare.evaluation import SCOPES, gather_modules, policy_rows
+from mlgo.compare.headline import Headline, headline
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap
-from mlgo.compare.measured import ALL, Measured, compare_all
-from mlgo.compare.truth import Truth, tell_truth
+from mlgo.compare.modules import SCOPES, module_scores, policy_rows
+from mlgo.compare.scores import ALL, Contender, ScoreMatrix, compare
+from mlgo.compare.shipped import measured_programs
 from mlgo.host.tasks.task import get_task
 from mlgo.objects.measures import get_measure
 from mlgo.report.figures import Series, chart, to_html
+from mlgo.report.headline_page import tell
 from mlgo.report.origin import Facts
 from mlgo.report.pages import HTML, TONES, render, text_column
 from mlgo.report.render import (
@@ -27,13 +29,44 @@ from mlgo.report.render import (
     standout_tables,
     told_failures,
 )
-from mlgo.report.seen import Seen, compare_seen
+from mlgo.report.seen_code import Seen, compare_seen
 from mlgo.report.ships import Ships, compare_shipped
-from mlgo.report.truth import tell
+
+
+def known_gains(course: pa.Table, shipped: pa.Table, policy: str) -> tuple[np.ndarray, np.ndarray]:
+    """What is known to be possible after so many compiles of each module.
+
+    Modules are searched by themselves, so what they save is added up. That is exact where each program is one module.
+
+    Args:
+        course: ``artifacts.SEARCH_COURSE``.
+        shipped: ``artifacts.SHIPPED_SIZES`` of the same evaluation.
+        policy: contender that the search goes on from.
+
+    Returns:
+        Numbers of compiles, int64 [num_steps], from 0, which is the policy; gains over the heuristic in total, float64
+        [num_steps]. Empty where nothing was searched or measured.
+    """
+    measured = measured_programs(shipped, [Contender.named(policy)])
+    if not course.num_rows or not measured.keys:
+        return np.empty(0, np.int64), np.empty(0)
+    totals, baseline = measured.scores["total"][0], measured.baseline["total"]
+    both = np.isfinite(totals) & np.isfinite(baseline)
+    if not both.any():
+        return np.empty(0, np.int64), np.empty(0)
+    steps = defaultdict[int, int](int)
+    before: dict[tuple[str, str], int] = {}
+    for row in course.to_pylist():
+        key = row["project"], row["module"]
+        steps[row["num_compiles"]] += before.get(key, row["total"]) - row["total"]
+        before[key] = row["total"]
+    counts = np.array(sorted(steps), np.int64)
+    saved = np.cumsum([steps[count] for count in counts.tolist()])
+    return counts, 1.0 - (totals[both].sum() - saved) / baseline[both].sum()
 
 
 @dataclass(frozen=True)
-class Tried:
+class PolicyPage:
     """A policy on some projects.
 
     Attributes:
@@ -48,16 +81,16 @@ class Tried:
 
     policy: str
     task: str
-    modules: Measured
+    modules: ScoreMatrix
     ships: Ships
     seen: Seen
-    truth: Truth | None
+    truth: Headline | None
     known: tuple[np.ndarray, np.ndarray]
 
 
-def compare_tried(
+def compare_policy(
     policy: str, task: str, results: pa.Table, shipped: pa.Table, course: pa.Table, bootstrap: Bootstrap
-) -> Tried:
+) -> PolicyPage:
     """Compare a policy with the heuristic.
 
     Args:
@@ -68,17 +101,17 @@ def compare_tried(
         course: ``artifacts.SEARCH_COURSE``; empty where nothing was searched.
         bootstrap: makes the intervals.
     """
-    modules = gather_modules(list(policy_rows(results.to_pylist())))
+    modules = module_scores(list(policy_rows(results.to_pylist())))
     ships = compare_shipped(shipped, modules.contenders, bootstrap)
     split = modules.splits[0]
     linked = any(row.split == split and row.by("total").num_compared for row in ships.totals if row.contender.is_policy)
-    truth = tell_truth(shipped, results, None, bootstrap, split=split) if linked else None
+    truth = headline(shipped, results, None, bootstrap, split=split) if linked else None
     seen = compare_seen(shipped, modules.contenders, bootstrap)
-    return Tried(policy, task, modules, ships, seen, truth, known_gains(course, shipped, policy))
+    return PolicyPage(policy, task, modules, ships, seen, truth, known_gains(course, shipped, policy))
 
 
-def render_tried(
-    tried: Tried, objective: str, bootstrap: Bootstrap, facts: Mapping[str, Facts], measurement: Facts
+def render_policy_page(
+    tried: PolicyPage, objective: str, bootstrap: Bootstrap, facts: Mapping[str, Facts], measurement: Facts
 ) -> str:
     """The page as HTML, self-contained: the same inputs give the same bytes.
 
@@ -93,12 +126,12 @@ def render_tried(
     main = get_measure(objective)
     measures = [main, *(get_measure(name) for name in modules.measures if name != main.name)]
     split = modules.splits[0]
-    rows = compare_all(modules, modules.places(lambda one: _scopes(modules, one)), bootstrap)
-    by_project = compare_all(modules, modules.places(modules.by_project), POINTS_ONLY)
+    rows = compare(modules, modules.subsets(lambda one: _scopes(modules, one)), bootstrap)
+    by_project = compare(modules, modules.subsets(modules.by_project), POINTS_ONLY)
     scope = text_column("modules of", lambda row: f"{row.split}, {SCOPES[row.scope]}")
     (whole,) = (row for row in rows if (row.split, row.scope) == (split, ALL))
     return render(
-        "tried.html.jinja",
+        "policy_page.html.jinja",
         policy=tried.policy,
         task=task,
         measure=main,
@@ -143,7 +176,7 @@ def _known(num_compiles: np.ndarray, gains: np.ndarray) -> go.Figure | None:
     return chart(series, {"title": "compiles of each module"}, {"title": "known gain of linked files (%)"}, 360)
 
 
-def _scopes(modules: Measured, split: str) -> Iterator[tuple[str, np.ndarray]]:
+def _scopes(modules: ScoreMatrix, split: str) -> Iterator[tuple[str, np.ndarray]]:
     yield ALL, modules.where()
     for language in LANGUAGES:
         yield language, modules.where(language=language)

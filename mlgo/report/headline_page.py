@@ -7,17 +7,17 @@ from typing import Any, NamedTuple
 
 from mlgo.base.artifacts import RESULTS, SHIPPED_SIZES, read_provenance, read_table
 from mlgo.base.config import read_settings
+from mlgo.compare.executed import find_programs, read_programs
+from mlgo.compare.headline import SHIP_COLUMNS, Headline, HeadlineRow, headline
 from mlgo.compare.inference import DEFAULT, Bootstrap, Comparison
-from mlgo.compare.programs import find_programs, read_programs
-from mlgo.compare.truth import SHIP_COLUMNS, Answer, Truth, tell_truth
-from mlgo.report.pages import PLAIN, Column, Shown, Style, Table, gain_column, text_column
+from mlgo.report.pages import PLAIN, Column, RenderedPage, Style, Table, gain_column, text_column
 
 _DEFAULT_LEVEL = "-Oz"
 _EXECUTED = "executed"
 _CONFIG = Path("config/config.yaml")
 
 
-class Told(NamedTuple):
+class HeadlineTable(NamedTuple):
     """What a page says first.
 
     Attributes:
@@ -52,18 +52,18 @@ class Told(NamedTuple):
         return f"{' '.join(self.sentences)}\n\n{answers.markdown()}\n\n{notes}\n"
 
 
-def show(args: argparse.Namespace) -> Shown:
+def show(args: argparse.Namespace) -> RenderedPage:
     """Verdict, table and notes; the same as Markdown."""
-    truth = read_truth(args.data, bootstrap_of(args.preset), args.learner or "")
+    truth = read_headline(args.data, bootstrap_of(args.preset), args.learner or "")
     told = tell(truth, level_of(args.data))
-    return Shown(told.text, record_of(truth), told.markdown, block=told.block)
+    return RenderedPage(told.text, record_of(truth), told.markdown, block=told.block)
 
 
-def tell(truth: Truth, level: str, style: Style = PLAIN) -> Told:
+def tell(truth: Headline, level: str, style: Style = PLAIN) -> HeadlineTable:
     """Put answers into words and tables; arguments are those of `sentences`."""
     rows = [*truth.answers, *truth.references]
     brief = [row for row in rows if row.brief]
-    return Told(sentences(truth, level, style), answer_table(rows), answer_table(brief), notes_of(truth))
+    return HeadlineTable(sentences(truth, level, style), answer_table(rows), answer_table(brief), notes_of(truth))
 
 
 def bootstrap_of(preset: Path | None) -> Bootstrap:
@@ -73,7 +73,7 @@ def bootstrap_of(preset: Path | None) -> Bootstrap:
     return Bootstrap.of(read_settings(_CONFIG, *filter(None, [preset])))
 
 
-def read_truth(data: Path, bootstrap: Bootstrap, learner: str = "") -> Truth:
+def read_headline(data: Path, bootstrap: Bootstrap, learner: str = "") -> Headline:
     """Answers from the tables of an evaluation.
 
     Args:
@@ -87,7 +87,7 @@ def read_truth(data: Path, bootstrap: Bootstrap, learner: str = "") -> Truth:
     shipped = read_table(data / "evaluation" / "shipped.parquet", SHIPPED_SIZES, list(SHIP_COLUMNS))
     results = read_table(data / "evaluation" / "results.parquet", RESULTS)
     ran = find_programs(data)
-    return tell_truth(shipped, results, read_programs(ran) if ran.exists() else None, bootstrap, learner)
+    return headline(shipped, results, read_programs(ran) if ran.exists() else None, bootstrap, learner)
 
 
 def level_of(data: Path) -> str:
@@ -97,7 +97,7 @@ def level_of(data: Path) -> str:
     return str(found.get("compile", {}).get("optimization", _DEFAULT_LEVEL))
 
 
-def sentences(truth: Truth, level: str, style: Style = PLAIN) -> list[str]:
+def sentences(truth: Headline, level: str, style: Style = PLAIN) -> list[str]:
     """The verdict in plain English: what ships, in total, how sure, how many are larger, which is the worst.
 
     Args:
@@ -116,7 +116,7 @@ def sentences(truth: Truth, level: str, style: Style = PLAIN) -> list[str]:
     ]
 
 
-def answer_table(rows: Sequence[Answer]) -> Table:
+def answer_table(rows: Sequence[HeadlineRow]) -> Table:
     """What is asked, line by line."""
     return Table(
         [
@@ -130,7 +130,7 @@ def answer_table(rows: Sequence[Answer]) -> Table:
     )
 
 
-def notes_of(truth: Truth) -> list[str]:
+def notes_of(truth: Headline) -> list[str]:
     """What to know about the table."""
     totals = sorted(truth.by_seed.values())
     several = len(totals) > 1
@@ -143,10 +143,10 @@ def notes_of(truth: Truth) -> list[str]:
     ]
 
 
-def record_of(truth: Truth) -> dict[str, Any]:
+def record_of(truth: Headline) -> dict[str, Any]:
     """All of it as plain values, for JSON."""
 
-    def plain(one: Answer) -> dict[str, Any]:
+    def plain(one: HeadlineRow) -> dict[str, Any]:
         return {
             "asked": one.asked,
             "contender": one.contender.name,
@@ -166,11 +166,11 @@ def record_of(truth: Truth) -> dict[str, Any]:
     }
 
 
-def _asked(row: Answer) -> str:
+def _asked(row: HeadlineRow) -> str:
     return row.asked if row.contender.is_policy else f"instead: {row.asked}"
 
 
-def _of(row: Answer, style: Style) -> str:
+def _of(row: HeadlineRow, style: Style) -> str:
     one = row.comparison
     projects = "" if row.asked.startswith(_EXECUTED) else f" of {_number(one.num_projects, 'project', style)}"
     return f"{_number(one.num_compared, row.items.removesuffix('s'), style)}{projects}"
@@ -213,7 +213,7 @@ def _worst(one: Comparison, style: Style) -> str:
     return f"; {what} {style.change(one.worst_item)}"
 
 
-def _executed(truth: Truth, style: Style) -> str:
+def _executed(truth: Headline, style: Style) -> str:
     ran = [one for one in truth.answers if one.asked.startswith(_EXECUTED)]
     if truth.not_run:
         return f"What programs execute was not counted: {truth.not_run}."

@@ -1,0 +1,186 @@
+"""What trainings left: their histories, the best policy within so many compiles, and whether seeds stand together."""
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlgo.base.files import read_json
+from mlgo.base.names import PolicyName
+from mlgo.errors import ArtifactError
+
+
+@dataclass(frozen=True)
+class Curve:
+    """History of one training run.
+
+    Attributes:
+        policy: policy with its seed.
+        columns: numbers by column name, one per record, None where a record has none.
+    """
+
+    policy: str
+    columns: dict[str, list[float | None]]
+
+    @property
+    def step(self) -> str:
+        """Name of the first column, which counts: epoch, generation or iteration."""
+        return next(iter(self.columns), "")
+
+    def points(self, step: str, name: str, scale: float = 1.0) -> tuple[list[float], list[float]]:
+        """Steps and scaled values of the records that have both; empty when a column is missing."""
+        pairs = zip(self.columns.get(step, []), self.columns.get(name, []), strict=False)
+        known = [(x, scale * y) for x, y in pairs if x is not None and y is not None]
+        return [x for x, _ in known], [y for _, y in known]
+
+
+def read_curves(folder: Path, policies: Sequence[str]) -> list[Curve]:
+    """Read ``<policy>/history.csv`` of each policy.
+
+    Raises:
+        ArtifactError: missing or not a table of numbers.
+    """
+    return [Curve(name, _read_columns(folder / name / "history.csv")) for name in policies]
+
+
+def _read_columns(path: Path) -> dict[str, list[float | None]]:
+    try:
+        with path.open(newline="") as file:
+            reader = csv.DictReader(file)
+            names = reader.fieldnames or []
+            records = list(reader)
+        return {name: [float(record[name]) if record[name] else None for record in records] for name in names}
+    except FileNotFoundError as error:
+        raise ArtifactError(f"{path} is missing; run the stage that makes it") from error
+    except (OSError, ValueError, TypeError) as error:
+        raise ArtifactError(f"{path} is not a table of numbers ({error}); delete it and train again") from error
+
+
+def count_evaluations(policies: Path, policy: str) -> float:
+    """Compiles that a training asked for, by the last line of its history.
+
+    Args:
+        policies: folder with a folder per policy.
+        policy: policy with its seed.
+
+    Raises:
+        ArtifactError: the history is missing, or of an earlier version.
+    """
+    path = policies / policy / "history.csv"
+    if not path.exists():
+        raise ArtifactError(
+            f"{path} is missing; run the train stage: snakemake --cores all train, with the --configfile of the other "
+            "results"
+        )
+    (curve,) = read_curves(policies, [policy])
+    counts = [count for count in curve.columns.get("evaluations", []) if count is not None]
+    if not counts:
+        raise ArtifactError(
+            f"{path} has no evaluations, an earlier version wrote it; delete {path.parent}, train again"
+        )
+    return counts[-1]
+
+
+BUDGETS = (100, 300, 1_000, 3_000, 10_000, 30_000)
+"""Compiles, validations included; about equal steps of a logarithm."""
+
+_NEARLY = 0.9
+"""A training that ended after this share of a budget counts as one of that budget."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A learner over its seeds.
+
+    Attributes:
+        learner: its name.
+        seeds: of its trainings, ascending.
+        evaluations: float64 [num_points], compiles asked for when a policy was validated, in any of its trainings.
+        gains: float64 [num_seeds, num_points], validation reward of the best policy until then; NaN before the first
+            validation.
+    """
+
+    learner: str
+    seeds: tuple[int, ...]
+    evaluations: np.ndarray
+    gains: np.ndarray
+
+    def within(self, budget: float) -> np.ndarray | None:
+        """Gain of each training within so many compiles, float64 [num_seeds]; None where trainings took far fewer."""
+        reached = np.flatnonzero(self.evaluations <= budget)
+        if not reached.size or self.evaluations[-1] < _NEARLY * budget:
+            return None
+        found: np.ndarray = self.gains[:, reached[-1]]
+        return None if np.isnan(found).any() else found
+
+
+def progress_of(curves: Sequence[Curve]) -> list[Progress]:
+    """Progress of each learner, by name; those that compile nothing are left out."""
+    named = [(PolicyName.of(curve.policy), curve.points("evaluations", "validation_reward")) for curve in curves]
+    known = sorted((name, *points) for name, points in named if points[0] and points[0][-1] > 0)
+    return [_progress(learner, list(group)) for learner, group in groupby(known, lambda one: one[0].learner)]
+
+
+def _progress(learner: str, trainings: Sequence[tuple[PolicyName, list[float], list[float]]]) -> Progress:
+    evaluations = np.unique(np.concatenate([np.asarray(x) for _, x, _ in trainings]))
+    gains = np.full((len(trainings), evaluations.size), np.nan)
+    for row, (_, x, y) in zip(gains, trainings, strict=True):
+        best = np.maximum.accumulate(y)
+        last = np.searchsorted(x, evaluations, side="right") - 1
+        row[last >= 0] = best[last[last >= 0]]
+    return Progress(learner, tuple(name.seed for name, *_ in trainings), evaluations, gains)
+
+
+_TITLES = {
+    "corpus_sha256": "corpus",
+    "scores_sha256": "baseline",
+    "baseline_sha256": "baseline",
+    "trace_sha256": "trace of questions",
+    "labels_sha256": "table of labels",
+    "effects_sha256": "table of effects",
+    "vocabulary": "vocabulary",
+    "compiler_sha256": "compiler",
+    "compiler": "compiler",
+    "target": "target",
+    "languages": "set of languages",
+    "compile": "way of compiling",
+}
+"""What trainings can follow from, by where a policy tells it: the cause before what follows from it."""
+
+_SCALING = ("features", "unit", "centre", "scale")
+
+
+def check_seeds(policies: Iterable[Path]) -> None:
+    """Refuse seeds of a learner that were trained on different inputs.
+
+    Args:
+        policies: folders of those that are compared.
+
+    Raises:
+        ArtifactError: two seeds of a learner have another corpus, vocabulary or compiler; names both and the remedy.
+    """
+    first: dict[str, tuple[Path, Mapping[str, Any]]] = {}
+    for folder in policies:
+        found = _inputs(folder / "policy.json")
+        known, expected = first.setdefault(PolicyName.of(folder.name).learner, (folder, found))
+        for key, title in _TITLES.items():
+            if found.get(key) != expected.get(key):
+                raise ArtifactError(
+                    f"{known.name} and {folder.name} were trained on different inputs: another {title} ({key}); seeds "
+                    f"of a learner may differ in the seed alone, so delete {known} and {folder} and train both again"
+                )
+
+
+def _inputs(path: Path) -> dict[str, Any]:
+    """What a training followed from, by the names of `_TITLES`."""
+    record = read_json(path)
+    if not isinstance(record, dict) or not isinstance(record.get("provenance"), dict):
+        raise ArtifactError(f"{path} carries no provenance; train the policy again")
+    vocabulary = {name: record[name] for name in _SCALING if name in record}
+    return {name: record["provenance"][name] for name in _TITLES if name in record["provenance"]} | {
+        "vocabulary": vocabulary
+    }

@@ -1,0 +1,132 @@
+"""How much smaller modules are known to be possible, and which share of that each policy captured."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from mlgo.base.artifacts import HEADROOM, RESULTS, SHIPPED_SIZES, read_table
+from mlgo.base.languages import LANGUAGE_TITLES
+from mlgo.compare.inference import DEFAULT, POINTS_ONLY
+from mlgo.compare.modules import policy_rows
+from mlgo.compare.scores import ALL, BEST, ComparisonRow, Contender, ItemSubset, compare, score_matrix
+from mlgo.errors import ArtifactError
+from mlgo.host.tasks.task import HEURISTIC
+from mlgo.report.pages import RenderedPage, Table, count_column, gain_column, render, text_column
+from mlgo.report.ships import compare_shipped
+
+
+def read_headroom(headroom_path: Path, results_path: Path, measure: str) -> list[ComparisonRow]:
+    """Read what the search has found and, where there are any, the policies' results; see `headroom_rows`.
+
+    Raises:
+        ArtifactError: the search has not been run, or a file is damaged.
+    """
+    if not headroom_path.exists():
+        raise ArtifactError(f"{headroom_path} is missing; make it with: make headroom")
+    results = read_table(results_path, RESULTS) if results_path.exists() else RESULTS.empty_table()
+    return headroom_rows(read_table(headroom_path, HEADROOM), results, measure)
+
+
+def headroom_rows(headroom: pa.Table, results: pa.Table, measure: str) -> list[ComparisonRow]:
+    """Compare all variants and policies with the heuristic and the best known, on the modules of the search.
+
+    Args:
+        headroom: ``artifacts.HEADROOM``.
+        results: ``artifacts.RESULTS``; other modules' rows do not count.
+        measure: size that is compared.
+
+    Returns:
+        By scope (all, languages, projects), then variants, policies and `BEST`.
+
+    Raises:
+        ArtifactError: the search holds no module, or nothing of this measure.
+    """
+    if measure not in HEADROOM.names:
+        raise ArtifactError(f"the search for smaller code knows nothing of {measure}; name a size of objects")
+    variants = headroom.to_pylist()
+    plain = {(row["project"], row["module"]): row[measure] for row in variants if row["variant"] == HEURISTIC}
+    if not plain:
+        raise ArtifactError("the headroom table holds no module; raise headroom.max_questions and run: make headroom")
+    rows = [
+        *({**row, "contender": Contender(row["variant"])} for row in variants),
+        *(row for row in policy_rows(results.to_pylist()) if (row["project"], row["module"]) in plain),
+    ]
+    for row in rows:
+        row[f"baseline_{measure}"] = plain[row["project"], row["module"]]
+    measured = score_matrix(rows, ("project", "module"), {measure: 0.0}, ("project", "module", "language"))
+    scores = measured.scores[measure]
+    best = np.fmin.reduce(scores, axis=0)
+    measured = measured.with_contender(BEST, {measure: best})
+    measured = replace(measured, asked=np.ones_like(measured.asked), best={measure: best})
+    scopes = [(ALL, measured.where())]
+    for column in ("language", "project"):
+        scopes += [(name, measured.where(**{column: name})) for name in sorted(set(measured.items[column]))]
+    places = [ItemSubset(ALL, scope, items) for scope, items in scopes]
+    found = compare(measured, places, DEFAULT, family=lambda row: row.scope)
+    return [row for row in found if row.name != HEURISTIC and row.by(measure).baseline_sum]
+
+
+_TITLES = {ALL: "All modules", **LANGUAGE_TITLES}
+
+
+def render_headroom(rows: Sequence[ComparisonRow], measure: str, settings: Mapping[str, Any]) -> str:
+    """The page as HTML.
+
+    Args:
+        rows: as of `headroom_rows`.
+        measure: size that was compared.
+        settings: section ``headroom`` of the configuration that the search ran with.
+    """
+    return render(
+        "headroom.html.jinja",
+        tables=_tables(rows, measure),
+        num_modules=max(row.by(measure).num_compared for row in rows),
+        measure=measure,
+        settings=settings,
+    )
+
+
+def show(args: argparse.Namespace) -> RenderedPage:
+    """A table for all modules, each language and each project; of linked files where an evaluation searched them."""
+    data = args.data
+    modules, linked = data / "headroom" / "headroom.parquet", data / "evaluation" / "shipped.parquet"
+    if not modules.exists() and linked.exists() and (shown := _linked(read_table(linked, SHIPPED_SIZES))):
+        return shown
+    rows = read_headroom(modules, data / "evaluation" / "results.parquet", args.measure)
+    head = f"Gains over the heuristic in {args.measure}; share = (heuristic - policy) / (heuristic - best known)."
+    tables = [f"{title}\n{table.aligned()}" for title, table in _tables(rows, args.measure).items()]
+    return RenderedPage("\n\n".join([head, *tables]), [record for row in rows for record in row.records()])
+
+
+def _linked(shipped: pa.Table) -> RenderedPage | None:
+    """Of a search for smaller linked files; None where there was none."""
+    policies = [one for one in map(Contender.named, shipped["contender"].unique().to_pylist()) if one.is_policy]
+    ships = compare_shipped(shipped, policies, POINTS_ONLY)
+    if not ships.parts:
+        return None
+    head = "Totals of linked files; share = (heuristic - policy) / (heuristic - best known)."
+    records = [record for row in ships.parts for record in row.records()]
+    return RenderedPage(f"{head}\n\n{ships.shares.aligned()}", records)
+
+
+def _tables(rows: Sequence[ComparisonRow], measure: str) -> dict[str, Table]:
+    """A table for each scope by its title."""
+    columns = [
+        text_column("answers", lambda row: row.name),
+        count_column("modules", lambda row: row.by(measure).num_compared),
+        count_column("bytes under the heuristic", lambda row: row.by(measure).baseline_sum),
+        count_column("bytes", lambda row: row.by(measure).policy_sum),
+        gain_column("gain in total", lambda row: row.by(measure).total),
+        gain_column("gain per project", lambda row: row.by(measure).geomean),
+        text_column("verdict", lambda row: row.by(measure).finding if row.claim else ""),
+        gain_column(
+            "share of the known headroom", lambda row: row.by(measure).total_share if row.contender.is_policy else None
+        ),
+    ]
+    scopes = dict.fromkeys(row.scope for row in rows)
+    return {_TITLES.get(scope, scope): Table(columns, [row for row in rows if row.scope == scope]) for scope in scopes}
