@@ -20,11 +20,12 @@ from mlgo.compare.functions import function_measure, function_rows, measured_fun
 from mlgo.compare.headline import headline
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap
 from mlgo.compare.modules import count_truncated, measured_modules, module_scopes
-from mlgo.compare.scores import ALL, by_contender, compare
+from mlgo.compare.scores import ALL, ScoreMatrix, by_contender, compare
 from mlgo.compare.trainings import check_seeds, read_curves
 from mlgo.host.tasks.task import get_task
 from mlgo.report.compile_time import read_timings, write_compile_times
 from mlgo.report.corpus import describe_corpus, read_self_test
+from mlgo.report.importance import feature_importances
 from mlgo.report.metrics import (
     function_metrics,
     headline_metrics,
@@ -39,7 +40,7 @@ from mlgo.report.origin import input_hashes, measurement_facts, policy_facts
 from mlgo.report.render import Report, render_page
 from mlgo.report.seen_code import compare_seen
 from mlgo.report.ships import compare_shipped
-from mlgo.report.training import feature_importances, read_training_failures
+from mlgo.report.training import read_training_failures
 
 
 def main() -> None:
@@ -100,15 +101,16 @@ def _collect(args: argparse.Namespace, settings: Settings) -> Report:
     programs = read_matching_programs(args.programs, baseline, evaluation)
     by_size = not get_task(settings.value("task")).in_code_generation
     sizes = set(shipped.filter((pc.field("split") == judged) & (pc.field("failure") == ""))["contender"].to_pylist())
-    scopes = modules.subsets(lambda split: module_scopes(modules, split))
     return Report(
         task=settings.value("task"),
         measure=settings.value("compile.objective"),
         modules=modules,
         rows=by_contender(
-            compare(modules, scopes, bootstrap, count_truncated, family=lambda row: (row.split, row.scope == ALL))
+            compare(
+                modules, module_scopes, bootstrap, count_truncated, family=lambda row: (row.split, row.scope == ALL)
+            )
         ),
-        project_rows=compare(modules.only(policies), modules.subsets(modules.by_project), POINTS_ONLY, together=False),
+        project_rows=compare(modules.only(policies), ScoreMatrix.by_project, POINTS_ONLY, together=False),
         ships=compare_shipped(shipped, contenders, bootstrap),
         truth=headline(shipped, results, programs, bootstrap) if by_size and sizes & set(policies) else None,
         seen=compare_seen(shipped, [one for one in contenders if one.is_policy], bootstrap),

@@ -36,8 +36,6 @@ class RankCorrelation:
     """How far figures agree on an order.
 
     Attributes:
-        scope: what was ranked.
-        number: how many.
         by_pair: Spearman's coefficient, -1 to 1, by pair of figures; see `spearman`.
     """
 
@@ -54,7 +52,6 @@ class Programs:
         rows: each contender over all programs, then on each of them; measures are the `FIGURES`.
         correlations: of the contenders of each program, by `PAIRS`; the mean first.
         wrong: programs that printed something else or failed, with the contender and the reason.
-        measured: what was compared; items are programs.
         not_run: why none ran; empty if they did.
     """
 
@@ -90,9 +87,6 @@ def read_programs(path: Path) -> Programs:
 
     Args:
         path: ``artifacts.PROGRAMS``.
-
-    Raises:
-        ArtifactError: missing, damaged, or without the heuristic.
     """
     rows = read_table(path, PROGRAMS).to_pylist()
     plain = {row["program"]: row for row in rows if row["contender"] == HEURISTIC}
@@ -122,14 +116,10 @@ def read_matching_programs(path: Path, baseline: Mapping[str, Any], evaluation: 
 
     Args:
         path: ``artifacts.PROGRAMS``.
-        baseline: provenance of the scores, tells compiler and settings.
         evaluation: provenance of the results, tells the hash of each policy's weights.
 
     Returns:
         None when nothing ran, or something else did: programs need valgrind and are not part of the default run.
-
-    Raises:
-        ArtifactError: damaged, or without the heuristic.
     """
     if not path.exists():
         return None

@@ -30,7 +30,6 @@ def measured_functions(modules: ScoreMatrix, measure: Measure, baseline: pa.Tabl
 
     Args:
         modules: as of `evaluation.measured_modules`; tells the judged split's modules, and which compiles failed.
-        measure: what functions cost.
         baseline: ``artifacts.FUNCTIONS`` of the references.
         evaluation: ``artifacts.FUNCTIONS`` of the policies.
 
@@ -83,14 +82,7 @@ def measured_functions(modules: ScoreMatrix, measure: Measure, baseline: pa.Tabl
 def function_rows(
     functions: ScoreMatrix, modules: ScoreMatrix, measure: Measure, bootstrap: Bootstrap
 ) -> list[tuple[ComparisonRow, ComparisonRow]]:
-    """Compare each contender by function, and by module, with costs summed over functions.
-
-    Args:
-        functions: as of `measured_functions`.
-        modules: what that was made from.
-        measure: what functions cost.
-        bootstrap: makes the intervals.
-    """
+    """Compare each contender by function, and by module, with costs summed over functions."""
     number, name = functions.items["number"], measure.name
     judged = modules.where(split=modules.judged) & np.isfinite(modules.baseline[name])
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import pyarrow as pa
 
 from mlgo.base.config import judged_split
@@ -18,6 +19,7 @@ from mlgo.compare.shipped import (
     GUARDED,
     PROGRAMS,
     against_best_level,
+    all_programs,
     complete_programs,
     guarded,
     measured_programs,
@@ -43,13 +45,7 @@ class HeadlineRow:
     """One line of the table.
 
     Attributes:
-        asked: what is asked.
-        kind: which gain of the comparison answers it.
-        comparison: of the policy with what it is held against.
-        items: what was compared, in the plural.
         contender: who is compared: the policy over all seeds, or a reference.
-        claimed: whether a verdict is drawn from it.
-        brief: whether a short table has it, as in README.
     """
 
     asked: str
@@ -72,9 +68,6 @@ class Headline:
     """All answers about one policy.
 
     Attributes:
-        contender: the policy, over all seeds of its learner.
-        answers: what ships in total is the first.
-        by_seed: what ships in total, by seed.
         references: what would ship otherwise, in total, by name.
         not_run: why no program ran; empty if they did, or if nobody asked.
         wrong: programs that did not do what they should under the policy.
@@ -94,11 +87,7 @@ class Headline:
 
 
 def main_learner(contenders: Sequence[Contender]) -> str:
-    """The learner whose policies are told about: the last one, but for the clone, from which others start.
-
-    Raises:
-        ArtifactError: there is no policy.
-    """
+    """The learner whose policies are told about: the last one, but for the clone, from which others start."""
     learners = list(dict.fromkeys(one.learner for one in contenders if one.is_policy))
     if not learners:
         raise ArtifactError("no policy was evaluated; run make again")
@@ -113,18 +102,13 @@ def headline(
     learner: str = "",
     split: str = "",
 ) -> Headline:
-    """HeadlineRow what a strict reader asks of a split.
+    """Headline results of a split: linked sizes first, one observation per project.
 
     Args:
         shipped: ``artifacts.SHIPPED_SIZES``.
         results: ``artifacts.RESULTS``.
-        programs: what running programs showed, if any ran.
-        bootstrap: makes intervals and tests.
         learner: whose policies; empty for `main_learner`.
         split: whose projects count; empty for the one that is judged.
-
-    Raises:
-        ArtifactError: nothing that ships was measured, or not under such a policy.
     """
     split = split or judged_split(shipped["split"].to_pylist())
     contenders = [Contender.named(name) for name in dict.fromkeys(shipped["contender"].to_pylist())]
@@ -136,7 +120,7 @@ def headline(
     if not ships.where(split=split).any():
         raise ArtifactError(f"no linked file of a {split} project was measured; run make again")
     names = [one.name for one in seeds]
-    rows = list(_rows(ships.only(names), split, LANGUAGES, bootstrap))
+    rows = _rows(ships.only(names), split, LANGUAGES, bootstrap)
     rows += _rows(guarded(ships).only(names), split, (), bootstrap, GUARDED)
     against = against_best_level(ships)
     if against is not None:
@@ -151,12 +135,7 @@ def headline(
     told = {row.scope: row for row in corrected(rows, lambda row: "truth") if row.claim}
     single = {row.contender.seeds[0]: row for row in rows if row.scope == PROGRAMS and len(row.contender.seeds) == 1}
     levels = with_best_level(ships)
-    others = compare(
-        levels.only(levels.references),
-        [ItemSubset(split, PROGRAMS, ships.where(split=split))],
-        bootstrap,
-        together=False,
-    )
+    others = compare(levels.only(levels.references), all_programs, bootstrap, together=False, split=split)
     return Headline(
         told[PROGRAMS].contender,
         list(_answers(told)),
@@ -172,12 +151,15 @@ def headline(
 
 def _rows(
     measured: ScoreMatrix, split: str, languages: Sequence[str], bootstrap: Bootstrap, scope: str = PROGRAMS
-) -> Iterator[ComparisonRow]:
+) -> list[ComparisonRow]:
     """Comparisons on a split: on everything, and by language."""
-    chosen = measured.where(split=split)
-    places = [ItemSubset(split, scope, chosen)]
-    places += [ItemSubset(split, f"{scope} {name}", chosen & measured.where(language=name)) for name in languages]
-    yield from compare(measured, [place for place in places if place.items.any()], bootstrap)
+
+    def scopes(scores: ScoreMatrix, _: str) -> Iterator[tuple[str, np.ndarray]]:
+        yield scope, scores.where()
+        for name in languages:
+            yield f"{scope} {name}", scores.where(language=name)
+
+    return compare(measured, scopes, bootstrap, split=split)
 
 
 def _answers(told: dict[str, ComparisonRow]) -> Iterator[HeadlineRow]:

@@ -6,8 +6,9 @@ step is written out in ``docs/statistics.md``.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -42,7 +43,6 @@ class Gain(NamedTuple):
     Attributes:
         value: the gain; None without items.
         low: lower end of the interval; None where fewer than two projects could be resampled.
-        high: upper end.
     """
 
     value: float | None = None
@@ -56,6 +56,11 @@ class Tally(NamedTuple):
     smaller: int = 0
     equal: int = 0
     larger: int = 0
+
+
+def tally_keys(prefix: str, name: str) -> dict[str, str]:
+    """Keys of a tally, for `Comparison.figures`: prefix and way of the change."""
+    return {f"{prefix}{way}": f"{name}.{way}" for way in Tally._fields}
 
 
 class Change(NamedTuple):
@@ -72,7 +77,6 @@ class Bootstrap:
     Attributes:
         resamples: sets of projects and seeds drawn with replacement; 0 for neither intervals nor tests.
         confidence: coverage of the intervals, 0 to 1; what is missing to 1 is the level of the tests.
-        seed: root seed of the draws.
     """
 
     resamples: int
@@ -100,16 +104,12 @@ class Comparison:
     What is said of an item or a project under several seeds is said of the mean of its log ratios over the seeds.
 
     Attributes:
-        num_compared: items compared.
         num_failed: items left out: one of the scores is unknown, or one of them is 0 and the other is not.
-        num_seeds: policies taken together.
         projects: how many projects have a lower, equal and higher sum of scores.
         items: how many items have a lower, equal and higher score.
         much_larger: items whose score rises by more than half a percent, see `MUCH`.
         worst_project: the project whose sum rises most, or falls least; None without items.
-        worst_item: the same of the items.
         policy_sum: sum of the scores over the items, mean over the seeds.
-        baseline_sum: sum of the baseline's scores.
         best_sum: sum of the best known scores; None where they are not known.
         mean_change: arithmetic mean of ``policy / baseline - 1`` over items and seeds; None without items.
         total: ``1 - policy_sum / baseline_sum``.
@@ -122,7 +122,6 @@ class Comparison:
         p: two-sided p-value of the sign-flip test over projects, see `sign_flip_test`; None where none was made.
         corrected_p: the same by Holm's correction for ``num_tests`` comparisons; None where no verdict is allowed.
         num_tests: comparisons that were corrected together; 0 where this is none of them.
-        level: of the test, 0.05 for intervals of 95 %.
     """
 
     num_compared: int
@@ -185,6 +184,10 @@ class Comparison:
         """The same as one that nothing is claimed about."""
         return replace(self, corrected_p=None, num_tests=0)
 
+    def figures(self, keys: Mapping[str, str]) -> dict[str, Any]:
+        """Some of it as plain values, for JSON: by key, the dotted name of the figure."""
+        return {key: attrgetter(name)(self) for key, name in keys.items()}
+
     def record(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""
         plain = {name: one._asdict() if hasattr(one, "_asdict") else one for name, one in vars(self).items()}
@@ -209,7 +212,6 @@ def compare_scores(
             several seeds; NaN where unknown.
         baseline: float64 [num_items], scores under the baseline; NaN where unknown.
         projects: [num_items], name or number of each item's project.
-        bootstrap: how intervals and tests are made.
         names: of the items, for the worst of them; else they are numbered.
         best: float64 [num_items], best known scores; NaN where there is none.
 
@@ -301,7 +303,6 @@ def sign_flip_test(changes: np.ndarray, bootstrap: Bootstrap) -> float:
 
     Args:
         changes: float64 [num_projects], log ratios.
-        bootstrap: number of the draws, where there are any.
     """
     differing = changes[changes != 0.0]
     least = abs(math.fsum(differing)) * (1.0 - 1e-12) - 1e-15  # sums in another order differ by rounding
@@ -344,7 +345,6 @@ def resampled(after: np.ndarray, before: np.ndarray, bootstrap: Bootstrap) -> np
     Args:
         after: float64 [num_seeds, num_projects], scores.
         before: float64 [num_projects], scores of the baseline.
-        bootstrap: number and seed of the draws.
     """
     (num_seeds, num), logs = after.shape, log_ratios(after, before)
     rng = generator(bootstrap.seed, *STREAM)
@@ -365,7 +365,6 @@ def gains(after: np.ndarray, before: np.ndarray, bootstrap: Bootstrap) -> list[G
     Args:
         after: float64 [num_seeds, num_projects], scores.
         before: float64 [num_projects], scores of the baseline.
-        bootstrap: number and seed of the draws, coverage of the intervals.
     """
     if not len(before):
         return [Gain()] * 3
@@ -385,9 +384,7 @@ def differences(first: np.ndarray, second: np.ndarray, before: np.ndarray, boots
 
     Args:
         first: float64 [num_seeds, num_projects], scores of one.
-        second: the same of the other.
         before: float64 [num_projects], scores of the baseline of both.
-        bootstrap: number and seed of the draws, coverage of the intervals.
     """
     if not len(before):
         return [Gain()] * 3

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mlgo.base.languages import LANGUAGE_TITLES, LANGUAGES
-from mlgo.compare.scores import ALL, Contender, ScoreMatrix, score_matrix
+from mlgo.base.languages import LANGUAGE_TITLES
+from mlgo.compare.scores import ALL, Contender, ScoreMatrix, by_language, score_matrix
 from mlgo.errors import ArtifactError
 from mlgo.host.tasks.task import HEURISTIC, all_tasks
 from mlgo.objects import measures
@@ -22,17 +22,7 @@ _DETAILS = ("num_questions", "num_inlined", "truncated", "failure", "message")
 
 @dataclass(frozen=True)
 class Standout:
-    """One module whose score changed a lot.
-
-    Attributes:
-        project: its project.
-        module: source path within the project.
-        score: under the policy, in bytes if it is a size.
-        baseline: the same under the heuristic.
-        ratio: policy over heuristic, as they are compared.
-        num_questions: questions the compiler asked.
-        num_inlined: of these, answered with inlining.
-    """
+    """One module whose score changed a lot."""
 
     project: str
     module: str
@@ -54,9 +44,6 @@ def measured_modules(results: pa.Table, scores: pa.Table, modules: pa.Table) -> 
     Returns:
         Policies first, in the order of the results. Attribute ``unshared`` of a module tells that none of its function
         bodies also occurs in another split.
-
-    Raises:
-        ArtifactError: no results, none of the split that is judged, or modules the corpus does not hold.
     """
     rows = results.to_pylist()
     if not any(row["split"] in ("test", "validation") for row in rows):
@@ -87,20 +74,16 @@ def module_scores(
     return score_matrix(told, _KEY, known, (*_KEY, "language", "split", "unshared"), _DETAILS)
 
 
-def module_scopes(measured: ScoreMatrix, split: str) -> Iterator[tuple[str, np.ndarray]]:
-    """The `SCOPES` with their modules, bool [num_items], for `ScoreMatrix.places`."""
-    yield ALL, measured.where()
-    for language in LANGUAGES:
-        yield language, measured.where(language=language)
-    yield "unshared", measured.where(unshared=True)
+def module_scopes(scores: ScoreMatrix, split: str) -> Iterator[tuple[str, np.ndarray]]:
+    """The `SCOPES` with their modules, bool [num_items]."""
+    yield from by_language(scores, split)
+    yield "unshared", scores.where(unshared=True)
 
 
 def count_truncated(measured: ScoreMatrix, members: Sequence[int], items: np.ndarray) -> dict[str, Any]:
     """Modules where the size stop ended the questions early under any seed, for `compare`.
 
     Args:
-        measured: modules under policies.
-        members: rows of the seeds.
         items: bool [num_items], which modules count.
     """
     ended = measured.details["truncated"][list(members)][:, items].astype(bool)
@@ -111,13 +94,6 @@ def standouts(
     measured: ScoreMatrix, name: str, split: str, measure: str, count: int
 ) -> tuple[list[Standout], list[Standout]]:
     """Modules that grew most and modules that shrank most, in relative terms.
-
-    Args:
-        measured: as of `measured_modules`.
-        name: contender.
-        split: where to look.
-        measure: what is compared.
-        count: modules of each kind at most.
 
     Returns:
         Worst first; best first. Modules of unchanged size are in neither.

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.base.config import judged_split
+from mlgo.base.languages import LANGUAGES
 from mlgo.base.names import PolicyName
 from mlgo.compare.inference import Bootstrap, Comparison, compare_scores, correct
 from mlgo.errors import ArtifactError
@@ -26,7 +27,6 @@ class Contender:
     """Who is compared with the built-in heuristic.
 
     Attributes:
-        name: as tables, pages and JSON call it.
         learner: what was trained; empty for a reference.
         seeds: of the trainings; several where they are taken together.
     """
@@ -57,7 +57,6 @@ class ItemSubset:
     """Items that are compared together.
 
     Attributes:
-        split: train, validation or test.
         scope: which of the split's items, `ALL` or a name of the part.
         items: bool [num_items].
     """
@@ -72,7 +71,6 @@ class ScoreMatrix:
     """Everything measured, in matrices of contenders by items.
 
     Attributes:
-        contenders: in the order of the tables.
         keys: what each item is called, for example ``<project>/<module>``.
         items: object [num_items] by attribute, such as ``project``, ``module`` and ``split``.
         scores: by measure, float64 [num_contenders, num_items], as they are compared; NaN where unknown.
@@ -152,13 +150,13 @@ class ScoreMatrix:
             details={name: values[chosen] for name, values in self.details.items()},
         )
 
-    def subsets(self, scopes: Callable[[str], Iterable[tuple[str, np.ndarray]]]) -> list[ItemSubset]:
-        """A place for each split and what ``scopes`` names of it, bool [num_items]; without items there is none."""
+    def subsets(self, by: "Scopes", split: str = "") -> list[ItemSubset]:
+        """Each part that ``by`` names of a split, or of all splits; those without items are left out."""
         return [
-            ItemSubset(split, scope, items)
-            for split in self.splits
-            for scope, chosen in scopes(split)
-            if (items := chosen & self.where(split=split)).any()
+            ItemSubset(name, scope, items)
+            for name in ([split] if split else self.splits)
+            for scope, chosen in by(self, name)
+            if (items := chosen & self.where(split=name)).any()
         ]
 
     def by_project(self, split: str) -> list[tuple[str, np.ndarray]]:
@@ -169,13 +167,9 @@ class ScoreMatrix:
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """One contender at one place.
+    """One contender on one subset of the items.
 
     Attributes:
-        contender: who.
-        split: train, validation or test.
-        scope: which of its items.
-        comparisons: by measure.
         counts: other figures by name, of all items and seeds together.
         claim: whether this is a policy over all seeds of its learner: that alone is tested.
     """
@@ -208,66 +202,77 @@ class ComparisonRow:
         return [{**known, "measure": name, **one.record(), **self.counts} for name, one in self.comparisons.items()]
 
 
+Scopes = Callable[[ScoreMatrix, str], Iterable[tuple[str, np.ndarray]]]
+"""Names parts of a split, with their items, bool [num_items]."""
+
+
+def whole(scores: ScoreMatrix, split: str) -> Iterator[tuple[str, np.ndarray]]:
+    """All items of a split together."""
+    yield ALL, scores.where()
+
+
+def by_language(scores: ScoreMatrix, split: str) -> Iterator[tuple[str, np.ndarray]]:
+    """All items of a split together, then those of each language."""
+    yield ALL, scores.where()
+    for language in LANGUAGES:
+        yield language, scores.where(language=language)
+
+
 Count = Callable[[ScoreMatrix, Sequence[int], np.ndarray], Mapping[str, Any]]
 """Counts further figures of some contenders, by their numbers, on items, bool [num_items]."""
 
 
 def compare(
-    measured: ScoreMatrix,
-    places: Iterable[ItemSubset],
+    scores: ScoreMatrix,
+    by: Scopes | Iterable[ItemSubset],
     bootstrap: Bootstrap,
-    count: Count = lambda measured, members, items: {},
+    count: Count = lambda scores, members, items: {},
     together: bool = True,
     family: Callable[[ComparisonRow], Hashable] = lambda row: row.split,
+    split: str = "",
 ) -> list[ComparisonRow]:
-    """The table of comparisons: each contender, and each learner over its seeds, at each place, by every measure.
+    """The table of comparisons: each contender, and each learner over its seeds, on each subset, by every measure.
 
     Args:
-        measured: what is compared.
-        places: where.
-        bootstrap: makes intervals and tests.
-        count: counts other figures of a row.
+        by: names the subsets of items, or gives them.
         together: whether learners with several seeds have a row over all of them, too.
         family: names the table that shows a row; p-values of one table and measure are corrected together.
+        split: that alone; empty for all.
 
     Returns:
-        By place, then contender, a learner's seeds together after the last of them. A contender that was tried on no
-        item of a place is left out there, unless the place has none. References and single ones of several seeds are
+        By subset, then contender, a learner's seeds together after the last of them. A contender that was tried on no
+        item of a subset is left out there, unless the subset is empty. References and single ones of several seeds are
         not tested: nothing is claimed about them.
     """
-    projects, keys = measured.projects, np.array(measured.keys, object)
+    projects, keys = scores.projects, np.array(scores.keys, object)
     rows = [
         ComparisonRow(
             one,
-            place.split,
-            place.scope,
+            subset.split,
+            subset.scope,
             {
                 measure: compare_scores(
-                    measured.scores[measure][members][:, items],
-                    measured.baseline[measure][items],
+                    scores.scores[measure][members][:, items],
+                    scores.baseline[measure][items],
                     projects[items],
                     bootstrap,
                     keys[items].tolist(),
-                    measured.best[measure][items] if measure in measured.best else None,
+                    scores.best[measure][items] if measure in scores.best else None,
                 )
-                for measure in measured.measures
+                for measure in scores.measures
             },
-            count(measured, members, items),
+            count(scores, members, items),
             claim and together,
         )
-        for place in places
-        for one, members, items, claim in _teams(measured, place.items)
+        for subset in (scores.subsets(by, split) if callable(by) else by)
+        for one, members, items, claim in _teams(scores, subset.items)
         if together or len(members) == 1
     ]
     return corrected(rows, family)
 
 
 def policies_on(measured: ScoreMatrix, split: str, measure: str) -> ScoreMatrix:
-    """The policies alone, by one measure.
-
-    Raises:
-        ArtifactError: no policy was tried on this split, or nothing is known of the measure.
-    """
+    """The policies alone, by one measure."""
     policies = measured.only(measured.policies)
     if not (policies.asked & policies.where(split=split)).any():
         raise ArtifactError(f"the evaluation holds nothing about the {split} split; add {split} to evaluate.splits")
@@ -277,12 +282,7 @@ def policies_on(measured: ScoreMatrix, split: str, measure: str) -> ScoreMatrix:
 
 
 def corrected(rows: Sequence[ComparisonRow], family: Callable[[ComparisonRow], Hashable]) -> list[ComparisonRow]:
-    """Correct the p-values of what is claimed, by family and measure; nothing else is tested.
-
-    Args:
-        rows: in any order.
-        family: names the table that shows a row.
-    """
+    """Correct the p-values of what is claimed, by family and measure; nothing else is tested."""
     found = [{name: one.untested for name, one in row.comparisons.items()} for row in rows]
     parts: dict[tuple[Hashable, str], list[int]] = {}
     for i, row in enumerate(rows):
@@ -317,10 +317,6 @@ def score_matrix(
 
     Args:
         rows: each with a `Contender`, the attributes of an item, and its scores; the baseline's as ``baseline_<name>``.
-        key: attributes that tell items apart.
-        measures: offset that is added to scores, by measure.
-        attributes: of the items, the key among them.
-        details: further columns to keep.
 
     Returns:
         Contenders and items in the order in which they come.
@@ -359,10 +355,7 @@ def score_matrix(
 
 
 def _teams(measured: ScoreMatrix, items: np.ndarray) -> Iterator[tuple[Contender, list[int], np.ndarray, bool]]:
-    """Contenders that were tried on some of these items: their numbers, the items, and whether they are all seeds.
-
-    Single ones come first, then the seeds of a learner together.
-    """
+    """Contenders that were tried on some of these items: their numbers, the items, and whether they are all seeds."""
     by_learner: dict[str, list[int]] = {}
     for i, one in enumerate(measured.contenders):
         if (items & measured.asked[i]).any() or not items.any():

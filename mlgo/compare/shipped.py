@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from mlgo.base.languages import LANGUAGES
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap
-from mlgo.compare.scores import BEST, ComparisonRow, Contender, ItemSubset, ScoreMatrix, compare, score_matrix
+from mlgo.compare.scores import BEST, ComparisonRow, Contender, ScoreMatrix, compare, score_matrix
 from mlgo.host.tasks.task import HEURISTIC
 from mlgo.objects.placed import SHIPPED
 
@@ -35,7 +35,6 @@ def measured_programs(shipped: pa.Table, policies: Sequence[Contender]) -> Score
 
     Args:
         shipped: ``artifacts.SHIPPED_SIZES``.
-        policies: whose sizes are wanted.
     """
     sizes: dict[tuple[str, tuple[str, str]], dict[str, Any]] = {}
     for row in shipped.to_pylist():
@@ -99,7 +98,6 @@ def with_best_known(measured: ScoreMatrix, searched: str) -> ScoreMatrix:
     """The same with the smallest known total of each program, of the search and of all others; shares refer to it.
 
     Args:
-        measured: of programs.
         searched: name of the contender that is a search. Programs without it have no best; nor has any where nothing
             was searched.
     """
@@ -125,14 +123,17 @@ def guarded(measured: ScoreMatrix) -> ScoreMatrix:
 
 def program_rows(measured: ScoreMatrix) -> list[ComparisonRow]:
     """Compare each policy on each program; counts tell project, program, kind and modules."""
-    places = measured.subsets(lambda split: _one_by_one(measured, split))
-    return compare(measured, places, POINTS_ONLY, count=_attributes, together=False)
+    return compare(measured, _one_by_one, POINTS_ONLY, count=_attributes, together=False)
+
+
+def all_programs(measured: ScoreMatrix, split: str) -> Iterator[tuple[str, np.ndarray]]:
+    """All programs of a split together."""
+    yield PROGRAMS, measured.where()
 
 
 def shipped_totals(measured: ScoreMatrix, bootstrap: Bootstrap) -> list[ComparisonRow]:
     """Compare policies, and learners over their seeds, over the programs of each split whose sizes are all known."""
-    places = [ItemSubset(split, PROGRAMS, measured.where(split=split)) for split in measured.splits]
-    return compare(complete_programs(measured), places, bootstrap)
+    return compare(complete_programs(measured), all_programs, bootstrap)
 
 
 def shares_by_part(measured: ScoreMatrix) -> list[ComparisonRow]:
@@ -147,7 +148,7 @@ def shares_by_part(measured: ScoreMatrix) -> list[ComparisonRow]:
         return []
     known = np.isfinite(best)
 
-    def scopes(split: str) -> Iterator[tuple[str, np.ndarray]]:
+    def scopes(scores: ScoreMatrix, split: str) -> Iterator[tuple[str, np.ndarray]]:
         yield PROGRAMS, known
         for language in LANGUAGES:
             yield language, known & measured.where(language=language)
@@ -155,7 +156,7 @@ def shares_by_part(measured: ScoreMatrix) -> list[ComparisonRow]:
             yield project, known & items
 
     every = measured.with_contender(BEST, {"total": best})
-    return compare(every, every.subsets(scopes), POINTS_ONLY, together=False)
+    return compare(every, scopes, POINTS_ONLY, together=False)
 
 
 def ship_failures(shipped: pa.Table) -> list[dict[str, Any]]:

@@ -19,7 +19,6 @@ class Curve:
     """History of one training run.
 
     Attributes:
-        policy: policy with its seed.
         columns: numbers by column name, one per record, None where a record has none.
     """
 
@@ -39,11 +38,7 @@ class Curve:
 
 
 def read_curves(folder: Path, policies: Sequence[str]) -> list[Curve]:
-    """Read ``<policy>/history.csv`` of each policy.
-
-    Raises:
-        ArtifactError: missing or not a table of numbers.
-    """
+    """Read ``<policy>/history.csv`` of each policy."""
     return [Curve(name, _read_columns(folder / name / "history.csv")) for name in policies]
 
 
@@ -61,15 +56,7 @@ def _read_columns(path: Path) -> dict[str, list[float | None]]:
 
 
 def count_evaluations(policies: Path, policy: str) -> float:
-    """Compiles that a training asked for, by the last line of its history.
-
-    Args:
-        policies: folder with a folder per policy.
-        policy: policy with its seed.
-
-    Raises:
-        ArtifactError: the history is missing, or of an earlier version.
-    """
+    """Compiles that a training asked for, by the last line of its history."""
     path = policies / policy / "history.csv"
     if not path.exists():
         raise ArtifactError(
@@ -97,7 +84,6 @@ class Progress:
     """A learner over its seeds.
 
     Attributes:
-        learner: its name.
         seeds: of its trainings, ascending.
         evaluations: float64 [num_points], compiles asked for when a policy was validated, in any of its trainings.
         gains: float64 [num_seeds, num_points], validation reward of the best policy until then; NaN before the first
@@ -155,14 +141,7 @@ _SCALING = ("features", "unit", "centre", "scale")
 
 
 def check_seeds(policies: Iterable[Path]) -> None:
-    """Refuse seeds of a learner that were trained on different inputs.
-
-    Args:
-        policies: folders of those that are compared.
-
-    Raises:
-        ArtifactError: two seeds of a learner have another corpus, vocabulary or compiler; names both and the remedy.
-    """
+    """Refuse seeds of a learner that were trained on different inputs."""
     first: dict[str, tuple[Path, Mapping[str, Any]]] = {}
     for folder in policies:
         found = _inputs(folder / "policy.json")

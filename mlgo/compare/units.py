@@ -112,7 +112,7 @@ def unit_rows(measured: ScoreMatrix, bootstrap: Bootstrap) -> list[ComparisonRow
         together, split by split.
     """
     whole = [ItemSubset(split, ALL, measured.where(split=split)) for split in measured.splits]
-    parts = measured.subsets(measured.by_project)
+    parts = measured.subsets(ScoreMatrix.by_project)
     places = [place for one in whole for place in (one, *(part for part in parts if part.split == one.split))]
     return compare(measured, places, bootstrap, _count, family=lambda row: (row.split, row.scope == ALL))
 

@@ -19,8 +19,6 @@ class CompileTime:
     """Compile times of all modules under one advisor.
 
     Attributes:
-        advisor: reference advisor or policy with its seed.
-        num_modules: modules timed.
         median_seconds: median wall time of a compile.
         p99_seconds: 99th percentile.
         num_ratios: modules that were also timed under the heuristic.

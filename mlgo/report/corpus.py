@@ -18,8 +18,6 @@ class Corpus:
     """Everything the page tells about the corpus.
 
     Attributes:
-        splits: a row for each split, test first.
-        projects: a row for each project, by split and name.
         skipped: sources left out by reason, most frequent first.
         shared: bodies and instructions that two splits have in common, by ``"train/test"`` and so on.
     """
@@ -36,9 +34,6 @@ def describe_corpus(modules: pa.Table, summary: Any) -> Corpus:
     Args:
         modules: ``artifacts.MODULES``.
         summary: ``corpus/summary.json``.
-
-    Raises:
-        ArtifactError: the summary does not tell the shared bodies.
     """
     try:
         counts = summary["bodies_shared_between_splits"]
@@ -93,13 +88,7 @@ def _counts(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class SelfTest:
-    """Outcome over all modules.
-
-    Attributes:
-        num_modules: modules tested.
-        num_passed: modules with equal object files.
-        differing: module and likely cause of each other one.
-    """
+    """Outcome over all modules."""
 
     num_modules: int
     num_passed: int
@@ -107,11 +96,7 @@ class SelfTest:
 
 
 def read_self_test(summary: Any) -> SelfTest | None:
-    """Take the outcome from ``baseline/summary.json``; None where the task has no such test.
-
-    Raises:
-        ArtifactError: it is not in there.
-    """
+    """Take the outcome from ``baseline/summary.json``; None where the task has no such test."""
     try:
         if summary["self_test_passed"] is None:
             return None

@@ -30,15 +30,8 @@ class Difference:
     """One line of the table.
 
     Attributes:
-        asked: what is compared.
-        first: gain of the one, over all seeds.
-        second: gain of the other.
         gain: by how much the first exceeds the second, as a share of the baseline, with its interval.
-        ahead: seeds in which the first gains more.
-        seeds: those that both have.
         num_items: programs or modules whose sizes are known under all seeds of both.
-        num_projects: theirs.
-        items: what was compared, in the plural.
     """
 
     asked: str
@@ -59,7 +52,6 @@ class Side:
     Attributes:
         shipped: ``artifacts.SHIPPED_SIZES``.
         results: ``artifacts.RESULTS``.
-        learner: of the policies.
     """
 
     shipped: pa.Table
@@ -87,13 +79,7 @@ def compare_sides(first: Side, second: Side, bootstrap: Bootstrap, split: str = 
     """By how much one training gains more than another, in what ships and in objects.
 
     Args:
-        first: the one.
-        second: the other.
-        bootstrap: makes intervals.
         split: whose projects count; empty for the one that is judged.
-
-    Raises:
-        ArtifactError: no seed or no program is common to both, or the heuristic's sizes differ.
     """
     seeds = sorted(first.seeds & second.seeds)
     if not seeds:
@@ -115,7 +101,6 @@ class _Pair:
         scores: float64 [2, num_seeds, num_items].
         baseline: float64 [num_items].
         attributes: [num_items] by name.
-        seeds: in the order of the scores.
     """
 
     scores: np.ndarray
@@ -125,11 +110,7 @@ class _Pair:
 
     @classmethod
     def of(cls, first: ScoreMatrix, second: ScoreMatrix, measure: str, split: str, seeds: Sequence[int]) -> "_Pair":
-        """Bring both together, item by item.
-
-        Raises:
-            ArtifactError: no item is common, or its baselines differ.
-        """
+        """Bring both together, item by item."""
         found, theirs = _positions(first, split), _positions(second, split)
         keys = [key for key in found if key in theirs]
         if not keys:
@@ -214,11 +195,7 @@ def read_side(data: Path, learner: str = "") -> Side:
     """Tables of a run.
 
     Args:
-        data: folder of its results.
         learner: whose policies; empty for the last that was trained.
-
-    Raises:
-        ArtifactError: a table is missing or damaged, or holds no policy.
     """
     shipped = read_table(data / "evaluation" / "shipped.parquet", SHIPPED_SIZES, list(SHIP_COLUMNS))
     results = read_table(data / "evaluation" / "results.parquet", RESULTS)

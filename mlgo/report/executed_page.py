@@ -56,14 +56,7 @@ def rank_table(
     titles: dict[str, str],
     heads: tuple[str, str],
 ) -> Table:
-    """Rank correlations of pairs of figures.
-
-    Args:
-        correlations: what is shown.
-        pairs: figures, a column for each.
-        titles: of the figures.
-        heads: titles of what was ranked, and of their number.
-    """
+    """Rank correlations of pairs of figures."""
     return Table(
         [
             text_column(heads[0], lambda one: one.scope),

@@ -45,14 +45,10 @@ class Series:
     """What one contender contributes to a chart.
 
     Attributes:
-        name: for the legend.
-        x: places; for bars along the axis categories.
-        y: values.
         text: what a mark shows besides when it is pointed at.
         colour: number of its colour; colours come again with other dashes and symbols.
         hover: format of what a mark shows, after Plotly's templates; its name is added.
         style: of the trace, laid over what the chart gives.
-        intervals: ends of the values, for error bars.
     """
 
     name: str
@@ -81,10 +77,6 @@ def chart(
     """Lines, marks or bars.
 
     Args:
-        series: what is shown.
-        x: settings of the axis, as Plotly takes them.
-        y: likewise.
-        height: in pixels.
         marks: ``lines``, ``markers``, ``lines+markers``, ``bars`` upright or ``rows`` of bars.
         zero: where a line stands across the x axis and across the y axis; None for none.
     """
@@ -124,7 +116,6 @@ def central_range(values: Sequence[np.ndarray], centre: float = 0.0, least: floa
     Args:
         values: float64 [num_values] of each series.
         centre: is in the range, ``least`` away from its ends.
-        least: see there.
     """
     ends = [float(np.percentile(one, q)) for one in values if len(one) for q in (2, 98)]
     low, high = min([centre - least, *ends]), max([centre + least, *ends])
@@ -191,7 +182,6 @@ def parallel(columns: Mapping[str, Sequence[Any]], coloured: str) -> go.Figure:
 
     Args:
         columns: values of all points by title; words that are the same for all points are left out.
-        coloured: column of numbers that colours the lines.
     """
     figure, axes = go.Figure(layout=_layout(460)), []
     for name, values in columns.items():

@@ -18,14 +18,7 @@ _CONFIG = Path("config/config.yaml")
 
 
 class HeadlineTable(NamedTuple):
-    """What a page says first.
-
-    Attributes:
-        sentences: the verdict, in plain English.
-        answers: table of what a strict reader asks.
-        brief: the lines of it that a short page has.
-        notes: what to know about it.
-    """
+    """What a page says first."""
 
     sentences: Sequence[str]
     answers: Table
@@ -55,11 +48,11 @@ class HeadlineTable(NamedTuple):
 def show(args: argparse.Namespace) -> RenderedPage:
     """Verdict, table and notes; the same as Markdown."""
     truth = read_headline(args.data, bootstrap_of(args.preset), args.learner or "")
-    told = tell(truth, level_of(args.data))
-    return RenderedPage(told.text, record_of(truth), told.markdown, block=told.block)
+    table = headline_table(truth, level_of(args.data))
+    return RenderedPage(table.text, record_of(truth), table.markdown, block=table.block)
 
 
-def tell(truth: Headline, level: str, style: Style = PLAIN) -> HeadlineTable:
+def headline_table(truth: Headline, level: str, style: Style = PLAIN) -> HeadlineTable:
     """Put answers into words and tables; arguments are those of `sentences`."""
     rows = [*truth.answers, *truth.references]
     brief = [row for row in rows if row.brief]
@@ -77,12 +70,7 @@ def read_headline(data: Path, bootstrap: Bootstrap, learner: str = "") -> Headli
     """Answers from the tables of an evaluation.
 
     Args:
-        data: folder of the results.
-        bootstrap: makes intervals and tests.
         learner: whose policies; empty for the last that was trained.
-
-    Raises:
-        ArtifactError: a table is missing or damaged, or nothing that ships was measured.
     """
     shipped = read_table(data / "evaluation" / "shipped.parquet", SHIPPED_SIZES, list(SHIP_COLUMNS))
     results = read_table(data / "evaluation" / "results.parquet", RESULTS)
@@ -98,13 +86,7 @@ def level_of(data: Path) -> str:
 
 
 def sentences(truth: Headline, level: str, style: Style = PLAIN) -> list[str]:
-    """The verdict in plain English: what ships, in total, how sure, how many are larger, which is the worst.
-
-    Args:
-        truth: what was found.
-        level: optimization level of both sides.
-        style: how numbers are written.
-    """
+    """The verdict in plain English: what ships, in total, how sure, how many are larger, which is the worst."""
     one, who = truth.headline, truth.contender
     seeds = f"{who.learner} ({len(who.seeds)} seeds)" if len(who.seeds) > 1 else who.name
     return [

@@ -21,11 +21,7 @@ from mlgo.report.ships import compare_shipped
 
 
 def read_headroom(headroom_path: Path, results_path: Path, measure: str) -> list[ComparisonRow]:
-    """Read what the search has found and, where there are any, the policies' results; see `headroom_rows`.
-
-    Raises:
-        ArtifactError: the search has not been run, or a file is damaged.
-    """
+    """Read what the search has found and, where there are any, the policies' results; see `headroom_rows`."""
     if not headroom_path.exists():
         raise ArtifactError(f"{headroom_path} is missing; make it with: make headroom")
     results = read_table(results_path, RESULTS) if results_path.exists() else RESULTS.empty_table()
@@ -38,13 +34,9 @@ def headroom_rows(headroom: pa.Table, results: pa.Table, measure: str) -> list[C
     Args:
         headroom: ``artifacts.HEADROOM``.
         results: ``artifacts.RESULTS``; other modules' rows do not count.
-        measure: size that is compared.
 
     Returns:
         By scope (all, languages, projects), then variants, policies and `BEST`.
-
-    Raises:
-        ArtifactError: the search holds no module, or nothing of this measure.
     """
     if measure not in HEADROOM.names:
         raise ArtifactError(f"the search for smaller code knows nothing of {measure}; name a size of objects")
@@ -78,8 +70,6 @@ def render_headroom(rows: Sequence[ComparisonRow], measure: str, settings: Mappi
     """The page as HTML.
 
     Args:
-        rows: as of `headroom_rows`.
-        measure: size that was compared.
         settings: section ``headroom`` of the configuration that the search ran with.
     """
     return render(

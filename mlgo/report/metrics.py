@@ -7,7 +7,7 @@ from typing import Any
 
 from mlgo.base.languages import LANGUAGES
 from mlgo.compare.headline import Headline, HeadlineRow
-from mlgo.compare.inference import Comparison, Gain
+from mlgo.compare.inference import Comparison, Gain, tally_keys
 from mlgo.compare.modules import ratios
 from mlgo.compare.scores import ALL, ComparisonRow, ScoreMatrix, claims
 from mlgo.compare.trainings import Curve
@@ -24,6 +24,38 @@ _SHIPPED = ("text", "read_only", "unwind", "folded", "compressed")
 
 _ENDS = {"gain": "value", "low": "low", "high": "high"}
 
+_PROJECTS = {"projects": "num_projects", **tally_keys("projects_", "projects")}
+
+_OF_HEADLINE = {
+    "projects": "num_projects",
+    "projects_smaller": "projects.smaller",
+    "projects_larger": "projects.larger",
+}
+
+_OF_PROGRAMS = {
+    "programs": "num_compared",
+    "programs_failed": "num_failed",
+    **_PROJECTS,
+    **tally_keys("programs_", "items"),
+    "programs_much_larger": "much_larger",
+}
+
+_OF_FUNCTIONS = {
+    "functions": "num_compared",
+    "functions_failed": "num_failed",
+    **tally_keys("functions_", "items"),
+}
+
+_OF_MODULES = {
+    "modules": "num_compared",
+    "failed": "num_failed",
+    **tally_keys("modules_", "items"),
+    "much_larger": "much_larger",
+    **_PROJECTS,
+}
+
+_OF_TEST = {"num_tests": "num_tests", "verdict": "verdict", "finding": "finding"}
+
 
 def headline_metrics(
     rows: Iterable[ComparisonRow], measure: str, shipped: Iterable[ComparisonRow] = ()
@@ -34,8 +66,6 @@ def headline_metrics(
 
     Args:
         rows: comparisons of modules; only those of whole splits and single languages are taken.
-        measure: what is compared.
-        shipped: comparisons of programs in total.
 
     Returns:
         ``{"test": {"es": {"shipped_gain_percent": ..., "shipped_low_percent": ..., "shipped_high_percent": ...,
@@ -49,18 +79,12 @@ def headline_metrics(
         told = percents("shipped_", one.total) | {
             f"shipped_{figure}_gain_percent": percent(row.by(figure).total.value, _DIGITS) for figure in _SHIPPED
         }
-        counts = {"programs": one.num_compared, "programs_much_larger": one.much_larger}
+        counts = one.figures({"programs": "num_compared", "programs_much_larger": "much_larger"})
         found.setdefault(row.split, {})[row.contender.learner] = _known(told) | counts
     for row in claims(rows):
         if row.scope in PARTS:
             one = row.by(measure)
-            figures = {
-                **percents("", one.geomean),
-                **percents("total_", one.total),
-                "projects": one.num_projects,
-                "projects_smaller": one.projects.smaller,
-                "projects_larger": one.projects.larger,
-            }
+            figures = {**percents("", one.geomean), **percents("total_", one.total), **one.figures(_OF_HEADLINE)}
             name = f"{row.contender.learner}{PARTS[row.scope]}"
             found.setdefault(row.split, {}).setdefault(name, {}).update(_known(figures))
     return found
@@ -88,24 +112,13 @@ def metrics(rows: Iterable[ComparisonRow]) -> dict[str, dict[str, dict[str, floa
 def shipped_metrics(totals: Iterable[ComparisonRow]) -> dict[str, dict[str, dict[str, float | int]]]:
     """Numbers of linked files in total, by split and contender.
 
-    Args:
-        totals: as of `shipped.shipped_totals`.
-
     Returns:
         For example ``{"test": {"es-s0": {"programs": 4, "programs_failed": 0, "projects": 3, "total_bytes": 990,
         "total_baseline_bytes": 1000, "total_gain_percent": 1.0, "total_low_percent": ..., ...}}}``.
     """
     found: dict[str, dict[str, dict[str, float | int]]] = {}
     for row in totals:
-        one = row.by("total")
-        numbers: dict[str, float | int] = {
-            "programs": one.num_compared,
-            "programs_failed": one.num_failed,
-            "projects": one.num_projects,
-            **{f"projects_{name}": number for name, number in one.projects._asdict().items()},
-            **{f"programs_{name}": number for name, number in one.items._asdict().items()},
-            "programs_much_larger": one.much_larger,
-        }
+        numbers = row.by("total").figures(_OF_PROGRAMS)
         for figure, sizes in row.comparisons.items():
             summed = {f"{figure}_bytes": sizes.policy_sum, f"{figure}_baseline_bytes": sizes.baseline_sum}
             numbers |= {name: round(value) for name, value in summed.items()}
@@ -118,9 +131,12 @@ def headline_metrics_of(truth: Headline) -> dict[str, Any]:
     """What a strict reader asks, with gains in percent: answers by question, and other levels by name."""
 
     def told(one: HeadlineRow) -> dict[str, Any]:
-        counts = {"projects": one.comparison.num_projects, **one.comparison.items._asdict()}
-        verdict = {"finding": one.comparison.finding} if one.claimed else {}
-        return {**_known(percents("", one.gain)), **counts, **verdict}
+        keys = {
+            "projects": "num_projects",
+            **tally_keys("", "items"),
+            **({"finding": "finding"} if one.claimed else {}),
+        }
+        return {**_known(percents("", one.gain)), **one.comparison.figures(keys)}
 
     return {
         "contender": truth.contender.name,
@@ -133,9 +149,6 @@ def headline_metrics_of(truth: Headline) -> dict[str, Any]:
 def function_metrics(rows: Iterable[tuple[ComparisonRow, ComparisonRow]]) -> dict[str, dict[str, float | str]]:
     """Numbers function by function, by contender, with the shares of what the best of all gains.
 
-    Args:
-        rows: by function, and by module, see `functions.function_rows`.
-
     Returns:
         For example ``{"es-s0": {"functions_smaller": 12, "module_geomean_gain_percent": 1.5, ...,
         "best_geomean_share_percent": 15.4, "best_total_share_percent": 91.7}}``.
@@ -143,9 +156,7 @@ def function_metrics(rows: Iterable[tuple[ComparisonRow, ComparisonRow]]) -> dic
     found = {}
     for by_function, by_module in rows:
         ((measure, whole),) = by_module.comparisons.items()
-        one = by_function.by(measure)
-        functions = {"functions": one.num_compared, "functions_failed": one.num_failed}
-        functions |= {f"functions_{name}": number for name, number in one.items._asdict().items()}
+        functions = by_function.by(measure).figures(_OF_FUNCTIONS)
         shares = {
             "best_geomean_share_percent": percent(whole.geomean_share),
             "best_total_share_percent": percent(whole.total_share),
@@ -205,8 +216,8 @@ def write_csv(header: Sequence[str], records: Iterable[Sequence[Any]]) -> str:
 
 
 def _numbers(one: Comparison, measure: str) -> dict[str, float | str]:
-    gains = {"geomean_": one.geomean, "total_": one.total, "median_": one.median}
-    percentages = {name: value for kind, gain in gains.items() for name, value in percents(kind, gain).items()}
+    kinds = ("geomean", "total", "median")
+    percentages = {key: value for kind in kinds for key, value in percents(f"{kind}_", getattr(one, kind)).items()}
     shares = {
         "much_larger_share_percent": percent(one.much_larger_share),
         "worst_project_percent": one.worst_project and percent(one.worst_project.share),
@@ -214,18 +225,8 @@ def _numbers(one: Comparison, measure: str) -> dict[str, float | str]:
         "p": _significant(one.p),
         "corrected_p": _significant(one.corrected_p),
     }
-    counts = {
-        "modules": one.num_compared,
-        "failed": one.num_failed,
-        **{f"modules_{name}": number for name, number in one.items._asdict().items()},
-        "much_larger": one.much_larger,
-        "projects": one.num_projects,
-        **{f"projects_{name}": number for name, number in one.projects._asdict().items()},
-        "worst_project": one.worst_project.name if one.worst_project else "",
-        "num_tests": one.num_tests,
-        "verdict": one.verdict,
-        "finding": one.finding,
-    }
+    worst = {"worst_project": one.worst_project.name if one.worst_project else ""}
+    counts = {**one.figures(_OF_MODULES), **worst, **one.figures(_OF_TEST)}
     prefix = prefix_of(measure)
     return {f"{prefix}{name}": value for name, value in {**_known(percentages | shares), **counts}.items()}
 

@@ -30,12 +30,7 @@ def policy_facts(folder: Path, policies: Sequence[str], evaluation: Mapping[str,
     """Provenance of each policy.
 
     Args:
-        folder: holds a folder per policy.
-        policies: policies with their seeds.
         evaluation: provenance of the results, knows the hash of the weights that were evaluated.
-
-    Raises:
-        ArtifactError: a policy is missing or has none.
     """
     found = {}
     for name in policies:

@@ -122,8 +122,6 @@ class RenderedPage(NamedTuple):
     """What a page shows in a terminal.
 
     Attributes:
-        text: tables and what to know about them.
-        record: the same as plain values, for JSON.
         markdown: the same as a page; empty where there is none.
         is_good: whether all that was looked at did what it should.
         block: a short page, for a place in another file; empty where there is none.
@@ -140,10 +138,7 @@ class Column(NamedTuple):
     """A column of a table.
 
     Attributes:
-        title: its head.
-        cell: text of a row's cell in a style.
         left: whether it is text, set to the left; in HTML it may break lines if ``wrap`` is true as well.
-        wrap: see there.
     """
 
     title: str
@@ -154,12 +149,7 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns.
-
-    Attributes:
-        columns: what is shown of each row.
-        rows: whatever the columns read.
-    """
+    """Rows under columns."""
 
     columns: Sequence[Column]
     rows: Sequence[Any]

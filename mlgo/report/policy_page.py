@@ -1,23 +1,22 @@
 """The page of `mlgo evaluate`: a finished policy on projects that need no run of their own."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
 import pyarrow as pa
 
-from mlgo.base.languages import LANGUAGES
 from mlgo.compare.headline import Headline, headline
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap
 from mlgo.compare.modules import SCOPES, module_scores, policy_rows
-from mlgo.compare.scores import ALL, Contender, ScoreMatrix, compare
+from mlgo.compare.scores import ALL, Contender, ScoreMatrix, by_language, compare
 from mlgo.compare.shipped import measured_programs
 from mlgo.host.tasks.task import get_task
 from mlgo.objects.measures import get_measure
 from mlgo.report.figures import Series, chart, to_html
-from mlgo.report.headline_page import tell
+from mlgo.report.headline_page import headline_table
 from mlgo.report.origin import Facts
 from mlgo.report.pages import HTML, TONES, render, text_column
 from mlgo.report.render import (
@@ -41,7 +40,6 @@ def known_gains(course: pa.Table, shipped: pa.Table, policy: str) -> tuple[np.nd
     Args:
         course: ``artifacts.SEARCH_COURSE``.
         shipped: ``artifacts.SHIPPED_SIZES`` of the same evaluation.
-        policy: contender that the search goes on from.
 
     Returns:
         Numbers of compiles, int64 [num_steps], from 0, which is the policy; gains over the heuristic in total, float64
@@ -70,11 +68,6 @@ class PolicyPage:
     """A policy on some projects.
 
     Attributes:
-        policy: its name.
-        task: decision problem.
-        modules: scores of modules.
-        ships: linked files.
-        seen: the same by what training has seen of them.
         truth: what a strict reader asks; None where nothing is linked.
         known: gains that a search knows of, by compiles of each module; see `known_gains`.
     """
@@ -94,12 +87,9 @@ def compare_policy(
     """Compare a policy with the heuristic.
 
     Args:
-        policy: its name.
-        task: decision problem.
         results: ``artifacts.RESULTS``.
         shipped: ``artifacts.SHIPPED_SIZES``.
         course: ``artifacts.SEARCH_COURSE``; empty where nothing was searched.
-        bootstrap: makes the intervals.
     """
     modules = module_scores(list(policy_rows(results.to_pylist())))
     ships = compare_shipped(shipped, modules.contenders, bootstrap)
@@ -113,21 +103,13 @@ def compare_policy(
 def render_policy_page(
     tried: PolicyPage, objective: str, bootstrap: Bootstrap, facts: Mapping[str, Facts], measurement: Facts
 ) -> str:
-    """The page as HTML, self-contained: the same inputs give the same bytes.
-
-    Args:
-        tried: what was compared.
-        objective: measure of the headline.
-        bootstrap: how the intervals are made.
-        facts: pairs of name and value by title.
-        measurement: facts about compiler and settings.
-    """
+    """The page as HTML, self-contained: the same inputs give the same bytes."""
     modules, task = tried.modules, get_task(tried.task)
     main = get_measure(objective)
     measures = [main, *(get_measure(name) for name in modules.measures if name != main.name)]
     split = modules.splits[0]
-    rows = compare(modules, modules.subsets(lambda one: _scopes(modules, one)), bootstrap)
-    by_project = compare(modules, modules.subsets(modules.by_project), POINTS_ONLY)
+    rows = compare(modules, by_language, bootstrap)
+    by_project = compare(modules, ScoreMatrix.by_project, POINTS_ONLY)
     scope = text_column("modules of", lambda row: f"{row.split}, {SCOPES[row.scope]}")
     (whole,) = (row for row in rows if (row.split, row.scope) == (split, ALL))
     return render(
@@ -142,7 +124,7 @@ def render_policy_page(
         whole=(TONES[whole.by(main.name).verdict], sentence(whole, main), whole.by(main.name)),
         ships=tried.ships,
         seen=tried.seen,
-        told=tried.truth and tell(tried.truth, measurement.get("compile.optimization", ""), HTML),
+        headline=tried.truth and headline_table(tried.truth, measurement.get("compile.optimization", ""), HTML),
         shipped=[
             row.by("total")
             for row in tried.ships.totals
@@ -174,9 +156,3 @@ def _known(num_compiles: np.ndarray, gains: np.ndarray) -> go.Figure | None:
     hover = "%{x} compiles: %{y:.2f} %"
     series = [Series("search", num_compiles.tolist(), (100.0 * gains).tolist(), hover=hover, style=steps)]
     return chart(series, {"title": "compiles of each module"}, {"title": "known gain of linked files (%)"}, 360)
-
-
-def _scopes(modules: ScoreMatrix, split: str) -> Iterator[tuple[str, np.ndarray]]:
-    yield ALL, modules.where()
-    for language in LANGUAGES:
-        yield language, modules.where(language=language)

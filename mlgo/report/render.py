@@ -23,7 +23,7 @@ from mlgo.policy.importance import Importance
 from mlgo.report.corpus import Corpus, SelfTest
 from mlgo.report.executed_page import cost_ranks, program_table
 from mlgo.report.figures import LOG_TICKS, Series, central_range, chart, panels, to_html
-from mlgo.report.headline_page import tell
+from mlgo.report.headline_page import headline_table
 from mlgo.report.origin import Facts
 from mlgo.report.pages import (
     HTML,
@@ -53,26 +53,15 @@ class Report:
     """Everything the page shows.
 
     Attributes:
-        task: decision problem.
-        measure: measure of the headline.
-        modules: scores of modules.
         rows: comparisons by split and scope, by contender, learners over several seeds last.
-        project_rows: comparisons of policies by project.
         ships: linked files of the projects that are judged.
-        seen: the same by what training has seen of them.
         truth: what a strict reader asks about what ships; None where it is no size that policies are made for.
         functions: costs of the judged functions; None for measures that are no sums over functions.
         function_rows: comparisons by function, with those by module; empty likewise.
         programs: what running programs showed; None where they did not run under these policies.
-        bootstrap: how the intervals were made.
-        corpus: numbers of the corpus.
         self_test: does echoing the heuristic change nothing; None where the compiler does not tell its decisions.
-        curves: training histories.
         training_failures: modules that failed while policies were trained.
         importances: importance of the features by policy, most important first.
-        measurement: facts about the compiler and its settings.
-        policies: facts about each policy.
-        hashes: SHA-256 of the inputs by name.
     """
 
     task: str
@@ -116,7 +105,7 @@ def render_page(report: Report) -> str:
     policies = [row for row in report.rows if row.contender.is_policy]
     references = [row for row in report.rows if not row.contender.is_policy and row.scope == ALL]
     cards = [row for row in claims(policies) if (row.split, row.scope) == (modules.judged, ALL)]
-    inlining = task.actions.yes_or_no
+    inlining, level = task.actions.yes_or_no, report.measurement.get("compile.optimization", "")
     split, policy = text_column("split", lambda row: row.split), text_column("policy", lambda row: row.name)
     scope = text_column("modules", lambda row: f"{row.split}, {SCOPES[row.scope]}")
     whole = [row for row in policies if row.scope == ALL]
@@ -141,7 +130,7 @@ def render_page(report: Report) -> str:
         functions=_function_table(report.function_rows),
         programs=_program_tables(report.programs),
         ships=report.ships,
-        told=report.truth and tell(report.truth, report.measurement.get("compile.optimization", ""), HTML),
+        headline=report.truth and headline_table(report.truth, level, HTML),
         standouts=standout_tables(modules, main, inlining, modules.judged),
         failures=told_failures(modules),
         figures=to_html(
@@ -160,13 +149,7 @@ def render_page(report: Report) -> str:
 
 
 def comparison_table(leading: Sequence[Column], rows: Sequence[ComparisonRow], measures: Sequence[Measure]) -> Table:
-    """Contenders on modules of several projects: gains by all measures, counts and tests by the first.
-
-    Args:
-        leading: columns that tell the rows apart.
-        rows: what is shown.
-        measures: the main one first.
-    """
+    """Contenders on modules of several projects: gains by all measures, counts and tests by the first."""
 
     def main(row: ComparisonRow) -> Comparison:
         return row.by(measures[0].name)
@@ -188,13 +171,7 @@ def comparison_table(leading: Sequence[Column], rows: Sequence[ComparisonRow], m
 
 
 def project_table(leading: Sequence[Column], rows: Sequence[ComparisonRow], measures: Sequence[Measure]) -> Table:
-    """Contenders on the modules of single projects; the scope of a row is its project.
-
-    Args:
-        leading: further columns that tell the rows apart.
-        rows: what is shown.
-        measures: the main one first.
-    """
+    """Contenders on the modules of single projects; the scope of a row is its project."""
 
     def total(row: ComparisonRow, measure: str) -> float | None:
         return row.by(measure).total.value
@@ -354,10 +331,7 @@ def project_bars(rows: Sequence[ComparisonRow], measure: Measure, policies: Sequ
 
 
 def _feature_bars(importances: Mapping[str, Sequence[Importance]]) -> go.Figure | None:
-    """Share of answers that change when a feature is permuted, for the features that matter most to any policy.
-
-    One bar for each feature and policy, the largest share on top; None without recorded questions.
-    """
+    """Share of answers that change when a feature is permuted, for the features that matter most to any policy."""
     shares = {name: {one.feature: 100.0 * one.changed_share for one in ranked} for name, ranked in importances.items()}
     largest: dict[str, float] = {}
     for by_feature in shares.values():

@@ -32,17 +32,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class KindBytes:
-    """Bytes of one kind in all programs of a split.
-
-    Attributes:
-        policy: name of the contender.
-        split: train, validation or test.
-        kind: one of `KINDS`, or `REST`.
-        num_programs: programs that are known under both.
-        baseline: bytes under the heuristic.
-        under_policy: bytes under the policy.
-        whole: bytes of all kinds under the heuristic.
-    """
+    """Bytes of one kind in all programs of a split."""
 
     policy: str
     split: str
@@ -100,7 +90,6 @@ def kind_rows(shipped: pa.Table, policies: Sequence[Contender]) -> list[KindByte
 
     Args:
         shipped: ``artifacts.SHIPPED_SIZES``.
-        policies: whose bytes are wanted.
 
     Returns:
         By policy, split and kind; empty where kinds are not known.
@@ -154,7 +143,6 @@ class Seen:
     """Linked files by what training has seen of them.
 
     Attributes:
-        kinds: bytes of each kind, by policy and split.
         programs: share of each program's own code that training has seen.
         unlike: each policy over the programs of each split of which it has seen little.
     """
@@ -229,8 +217,6 @@ def compare_seen(shipped: pa.Table, policies: Sequence[Contender], bootstrap: Bo
 
     Args:
         shipped: ``artifacts.SHIPPED_SIZES``.
-        policies: who is compared.
-        bootstrap: makes the intervals, which are over projects.
     """
     few = unlike_trained(shipped)
     unlike = shipped_totals(measured_programs(few, policies), bootstrap) if few.num_rows else []

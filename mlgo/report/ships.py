@@ -113,8 +113,6 @@ def compare_shipped(shipped: pa.Table, policies: Sequence[Contender], bootstrap:
 
     Args:
         shipped: ``artifacts.SHIPPED_SIZES``.
-        policies: who is compared.
-        bootstrap: makes the intervals, which are over projects.
     """
     beside = measured_programs(shipped, [*policies, *ship_references(shipped)])
     measured = with_best_level(with_best_known(beside, SEARCH))

@@ -1,4 +1,4 @@
-"""Figures of training histories, failures that trainings met, and importances of features."""
+"""Figures of training histories, and the modules on which trainings met failures."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,15 +6,11 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-import pyarrow as pa
-import pyarrow.compute as pc
 from plotly.colors import hex_to_rgb
 
 from mlgo.base.artifacts import FAILURES, read_table
 from mlgo.compare.trainings import Curve, progress_of
 from mlgo.host.process import without_folders
-from mlgo.policy.importance import Importance, permutation_importance, recorded_questions
-from mlgo.policy.stored import load_policy
 from mlgo.report.figures import Series, chart, style_of
 
 
@@ -77,11 +73,7 @@ def losses(curves: Sequence[Curve]) -> go.Figure | None:
 
 
 def read_training_failures(folder: Path, policies: Sequence[str]) -> list[dict[str, Any]]:
-    """Rows of ``artifacts.FAILURES`` with the policy's name, of all policies whose training compiles anything.
-
-    Raises:
-        ArtifactError: a file is damaged.
-    """
+    """Rows of ``artifacts.FAILURES`` with the policy's name, of all policies whose training compiles anything."""
     return [
         {"policy": name, **row, "reason": without_folders(row["reason"])}
         for name in policies
@@ -93,32 +85,3 @@ def read_training_failures(folder: Path, policies: Sequence[str]) -> list[dict[s
 def _step_distance(series: Sequence[Series]) -> int:
     """Whole distance of the ticks of an axis of steps."""
     return max(1, round(max((one.x[-1] for one in series if one.x), default=1.0) / 12))
-
-
-def feature_importances(
-    folder: Path, policies: Sequence[str], trace_path: Path, modules: pa.Table, split: str, seed: int
-) -> dict[str, list[Importance]]:
-    """Importances by policy; policies with the same features see the same questions.
-
-    Args:
-        folder: holds a folder per policy.
-        policies: policies with their seeds.
-        trace_path: the heuristic's recorded questions.
-        modules: ``artifacts.MODULES``; tells which projects are in the split.
-        split: whose questions are taken.
-        seed: root seed of the run.
-
-    Raises:
-        ArtifactError: trace or policy are missing or damaged.
-        PolicyError: the trace lacks a feature of a policy.
-    """
-    projects = set(modules.filter(pc.field("split") == split)["project"].to_pylist())
-    trace = read_table(trace_path)
-    found = {}
-    for name in policies:
-        policy = load_policy(folder / name)
-        if not policy.actions.yes_or_no:  # dealing out one column's value anew asks what no compiler asks
-            continue
-        questions = recorded_questions(trace, projects, policy.normalisation.features, seed)
-        found[name] = permutation_importance(policy, questions, seed)
-    return found

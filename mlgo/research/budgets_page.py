@@ -19,11 +19,7 @@ _NOTE = (
 
 
 def show(args: argparse.Namespace) -> RenderedPage:
-    """The table of all trainings in ``policies/``; the same as Markdown.
-
-    Raises:
-        ArtifactError: no training there compiles anything, or a history is damaged.
-    """
+    """The table of all trainings in ``policies/``; the same as Markdown."""
     folder = args.data / "policies"
     names = sorted(path.parent.name for path in folder.glob("*/history.csv") if PolicyName.find(path.parent.name))
     found = progress_of(read_curves(folder, names))

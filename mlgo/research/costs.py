@@ -15,9 +15,6 @@ class Cost:
     """What some trainings cost together, on their machine; it differs from run to run.
 
     Attributes:
-        name: of what they belong to.
-        trainings: how many were counted.
-        evaluations: compiles asked for.
         compiles: of these, the ones that no response tree held.
         seconds: wall time.
         complete: False if any training was killed: the figures are lower bounds then.
@@ -57,11 +54,7 @@ def cost_of_seeds(work: Path, learner: str, seeds: Sequence[int], kind: Kind = "
 
 
 def experiment_costs(work: Path) -> list[Cost]:
-    """What each of DVC's experiments cost, all of its trainings together.
-
-    Raises:
-        ArtifactError: there is none.
-    """
+    """What each of DVC's experiments cost, all of its trainings together."""
     found = read_experiments(work)
     if not found:
         raise ArtifactError("no experiment has left its cost; run some with: dvc exp run --queue, and dvc queue start")

@@ -38,7 +38,6 @@ class Matrix:
     """What was gained by what was learnt from, and what was tested on.
 
     Attributes:
-        title: what all cells share.
         rows: the cells, line by line; the contender is what was learnt from, the scope what was tested on.
     """
 
@@ -56,9 +55,6 @@ class Training:
     """Policies that differ in their seed alone.
 
     Attributes:
-        compiler: they were trained with.
-        train_set: they were trained on.
-        languages: of its modules.
         seeds: ascending.
         evaluations: compiles that one training asked for, validations included, mean over the seeds.
     """
@@ -79,11 +75,6 @@ def read_matrices(path: Path, split: str | None, measure: str) -> list[Matrix]:
     Args:
         path: ``results.parquet``.
         split: where the gain is measured, one of ``evaluate.splits``; None for the one that is judged.
-        measure: what is compared.
-
-    Raises:
-        ArtifactError: the file is missing, of another version, or lacks modules that it should hold; or seeds were
-            trained on different inputs.
     """
     if not path.exists():
         raise ArtifactError(f"{path} is missing; make it with: make generalisation")
@@ -126,9 +117,6 @@ def read_trainings(folder: Path) -> list[Training]:
 
     Args:
         folder: with ``results.parquet`` and ``policies``.
-
-    Raises:
-        ArtifactError: a file is missing.
     """
     by_lineage: dict[Lineage, dict[str, None]] = {}  # policies of one training, each once, in order
     for part in read_provenance(folder / "results.parquet")["parts"]:

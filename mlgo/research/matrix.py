@@ -42,10 +42,8 @@ class Training:
 
     Attributes:
         name: of its policies, before the seed: ``<learner>,[<task>,]<setting>=<value>,...``.
-        learner: what trains.
         task: of ``sweep.tasks``; empty where the sweep names none.
         settings: value of each swept setting that this training reads.
-        config: whole configuration.
         home: of its corpus and baseline, see `Sweep.homes`.
         start: name of the training whose policies it starts from; empty if from none.
     """
@@ -69,9 +67,7 @@ class Sweep:
     """What is to be trained.
 
     Attributes:
-        seeds: of every training.
         points: what is compared, in the order of the grid; trainings that read none of what sets points apart are one.
-        trainings: these and what they start from, by name.
         homes: configuration by name, for each corpus and baseline that differs from the default run's, which is ``""``.
         trials: of a study, name of the point of each trial so far; the same point may come again.
     """
@@ -94,13 +90,7 @@ def expand(
     """All trainings of the sweep that a configuration describes.
 
     Args:
-        values: a whole configuration.
-        trials: of a study, settings of each trial so far.
         read: reads the presets that ``sweep.tasks`` names.
-
-    Raises:
-        ConfigError: an unknown setting, one that no learner of the sweep reads, a value that its setting cannot have,
-            or nothing to compare.
     """
     sweep = parse_config(values).sweep
     _check_sampler(sweep)
@@ -155,7 +145,6 @@ def study_name(values: Mapping[str, Any], read: Callable[[Path], Any] = read_yam
     """Names a study by all settings that its trials follow from; with more trials it is the same study.
 
     Args:
-        values: a whole configuration.
         read: reads the presets that ``sweep.tasks`` names.
     """
     (_, base), *_ = _laid_over(values, parse_config(values).sweep, read)
@@ -203,11 +192,7 @@ def _grid(sweep: SweepConfig) -> list[dict[str, Any]]:
 
 
 def _checked(base: Mapping[str, Any], chosen: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The configuration with some settings changed.
-
-    Raises:
-        ConfigError: a value that its setting cannot have, which names the point; or a corpus that cannot be.
-    """
+    """The configuration with some settings changed."""
     values: Any = base
     for key, value in chosen.items():
         change: Any = value
@@ -272,11 +257,7 @@ def _plain(value: Any) -> str:
 
 
 def _look_up(values: Mapping[str, Any], key: str, name: str) -> Any:
-    """Value of a dotted setting.
-
-    Raises:
-        ConfigError: there is none of that name; names those beside it.
-    """
+    """Value of a dotted setting."""
     found: Any = values
     for part in key.split("."):
         if not isinstance(found, Mapping) or part not in found:

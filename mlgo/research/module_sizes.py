@@ -11,7 +11,7 @@ import pyarrow as pa
 from mlgo.base.artifacts import RESULTS, read_table
 from mlgo.compare.inference import Bootstrap
 from mlgo.compare.modules import module_scores, policy_rows
-from mlgo.compare.scores import ComparisonRow, ItemSubset, ScoreMatrix, claims, compare, policies_on
+from mlgo.compare.scores import ComparisonRow, ScoreMatrix, claims, compare, policies_on
 from mlgo.objects import measures
 from mlgo.report.headline_page import bootstrap_of
 from mlgo.report.pages import Column, RenderedPage, Style, Table, count_column, text_column
@@ -28,25 +28,16 @@ def compare_by_size(results: pa.Table, split: str | None, measure: str, bootstra
     Args:
         results: ``artifacts.RESULTS``.
         split: whose modules count; None for the one that is judged.
-        measure: what is compared.
-        bootstrap: makes intervals.
 
     Returns:
         By class, the smallest modules first, then by learner; the class is the row's scope. Classes without modules are
         left out.
-
-    Raises:
-        ArtifactError: no policy was tried on the split, or nothing is known of the measure.
     """
     measured = module_scores(list(policy_rows(results.to_pylist())))
     judged = split or measured.judged
     policies = policies_on(measured, judged, measure)
-    places = [
-        ItemSubset(judged, title, items)
-        for title, among in _classes(policies_on(measured, judged, _CLASSED_BY))
-        if (items := among & measured.where(split=judged)).any()
-    ]
-    return claims(compare(policies, places, bootstrap))
+    classes = list(_classes(policies_on(measured, judged, _CLASSED_BY)))
+    return claims(compare(policies, lambda scores, part: classes, bootstrap, split=judged))
 
 
 def _classes(measured: ScoreMatrix) -> Iterator[tuple[str, np.ndarray]]:

@@ -12,7 +12,7 @@ from mlgo.base.files import read_json
 from mlgo.base.names import PolicyName
 from mlgo.compare.inference import Bootstrap, Comparison
 from mlgo.compare.modules import module_scores, policy_rows
-from mlgo.compare.scores import ALL, ComparisonRow, ItemSubset, ScoreMatrix, compare, corrected
+from mlgo.compare.scores import ComparisonRow, ScoreMatrix, compare, corrected, whole
 from mlgo.compare.trainings import check_seeds, count_evaluations
 from mlgo.compare.units import read_units
 from mlgo.errors import ArtifactError
@@ -30,14 +30,11 @@ class Point:
     """What one training of a sweep has come to.
 
     Attributes:
-        training: what was trained.
         measure: score that is compared: of modules their ``compile.objective``.
-        title: what that is, in words.
         failures: why there is no result, by seed; a study ends trainings early, too.
         trained: policies with a history: those that did not fail, and those of a study that were pruned.
         evaluations: compiles that one of these trainings asked for, mean; None without any.
         rows: by split, over all seeds that did not fail, corrected for all points; empty if all did.
-        by_seed: by split, for each of these seeds.
         best: greatest gain on the validation split among the points of its task.
     """
 
@@ -80,12 +77,6 @@ def read_points(folder: Path, sweep: Sweep, bootstrap: Bootstrap) -> list[Point]
 
     Args:
         folder: with ``policies``, ``results`` and ``homes``, beside the folders of the default run.
-        sweep: what was trained.
-        bootstrap: makes the intervals.
-
-    Raises:
-        ArtifactError: a training or an evaluation has not been done, a file is damaged, or seeds were trained on
-            different inputs.
     """
     found = _corrected([_point(folder, training, sweep.seeds, bootstrap) for training in sweep.points])
     best: dict[str, Point] = {}
@@ -129,9 +120,7 @@ def _point(folder: Path, training: Training, seeds: Sequence[int], bootstrap: Bo
             "make sweep"
         )
     compared = [split for split in SPLITS if split in measured.splits]
-    places = [ItemSubset(split, ALL, measured.where(split=split)) for split in compared]
-    rows = compare(measured, places, bootstrap)
-    of_split = {split: [row for row in rows if row.split == split] for split in compared}
+    of_split = {split: compare(measured, whole, bootstrap, split=split) for split in compared}
     return replace(
         point,
         rows={split: rows[-1] for split, rows in of_split.items()},

@@ -12,8 +12,8 @@ from mlgo.base.files import read_array
 from mlgo.base.names import PolicyName
 from mlgo.base.problems import PROBLEMS, Kind
 from mlgo.compare.inference import Bootstrap, Comparison
-from mlgo.compare.modules import measured_modules, module_scopes
-from mlgo.compare.scores import ALL, ComparisonRow, ItemSubset, claims, compare, policies_on
+from mlgo.compare.modules import measured_modules
+from mlgo.compare.scores import ALL, ComparisonRow, by_language, claims, compare, policies_on, whole
 from mlgo.compare.shipped import measured_programs, shipped_totals
 from mlgo.compare.trainings import check_seeds, count_evaluations
 from mlgo.compare.units import read_units
@@ -29,9 +29,7 @@ class Entry:
     """One learner: means over its seeds.
 
     Attributes:
-        learner: its name.
         seeds: of its policies, ascending.
-        weights: numbers that one policy has.
         evaluations: compiles that one training asked for, validations included, as its history counts them.
         compiles: of all that a training asked for, repetitions after a stop included, those that no decision tree held.
         seconds: wall time of one training.
@@ -39,7 +37,6 @@ class Entry:
         complete: whether compiles, seconds and cores are known of all sessions; else they are lower bounds.
         comparisons: over all seeds, by scope: all, c++, c; corrected for the learners of the table, scope by scope.
         ships: the same of the totals of linked files; None where nothing was linked.
-        split: where all this was measured.
     """
 
     learner: str
@@ -74,14 +71,8 @@ def read_scoreboard(data: Path, settings: Settings, split: str | None, measure: 
     """All learners of a finished run, the greatest gain by project first.
 
     Args:
-        data: folder of the results.
         settings: configuration of the run; tells the task and how intervals are made.
         split: where the gain is measured, one of ``evaluate.splits``; None for the one that is judged.
-        measure: what is compared of modules; of choices it is their score.
-
-    Raises:
-        ArtifactError: a file is missing, or not of this version; names it and what makes it. Or seeds were trained on
-            different inputs.
     """
     kind = PROBLEMS.get(settings.value("task")).kind
     bootstrap = Bootstrap.of(settings)
@@ -118,10 +109,8 @@ def _module_rows(
     policies = policies_on(measured, split, measure)
     shipped = read_table(folder / "evaluation" / "shipped.parquet", SHIPPED_SIZES)
     programs = measured_programs(shipped, policies.contenders)
-    places = policies.subsets(lambda part: [one for one in module_scopes(policies, part) if one[0] != "unshared"])
-    places = [place for place in places if place.split == split]
     totals = [row for row in claims(shipped_totals(programs, bootstrap)) if row.split == split]
-    return compare(policies, places, bootstrap, family=lambda row: row.scope), totals
+    return compare(policies, by_language, bootstrap, family=lambda row: row.scope, split=split), totals
 
 
 def _unit_rows(
@@ -134,7 +123,7 @@ def _unit_rows(
     units = read_units(task, folder / "baseline", folder / "labels" / "labels.parquet", tables)
     split = split or units.measured.judged
     measured = policies_on(units.measured, split, "score")
-    return compare(measured, [ItemSubset(split, ALL, measured.where(split=split))], bootstrap), []
+    return compare(measured, whole, bootstrap, split=split), []
 
 
 def _entry(data: Path, kind: Kind, rows: Sequence[ComparisonRow], ships: Comparison | None) -> Entry:

@@ -104,12 +104,7 @@ def _by_size(args: argparse.Namespace, split: str, bootstrap: Bootstrap) -> str:
 
 
 def _check_preset(policies: Path, entries: Sequence[Entry], preset: Path, kind: Kind) -> None:
-    """Make sure that the page's commands would train these policies.
-
-    Raises:
-        ConfigError: a learner was trained with other settings than the preset's.
-        ArtifactError: a policy is missing.
-    """
+    """Make sure that the page's commands would train these policies."""
     config = load_config(_CONFIG, preset).model_dump(mode="json")
     for one in entries:
         for policy in one.policies:

@@ -36,7 +36,6 @@ class Trial:
     """What a trial has come to.
 
     Attributes:
-        settings: value of each setting in the ranges.
         state: ``pruned`` if the training of any seed ended early, ``failed`` if any could not go on.
         gain: on the validation projects, over all seeds; None unless it is complete.
         rewards: by seed and step, mean reward on the validation modules, where a training has validated.
@@ -54,11 +53,7 @@ def batch_path(folder: Path, batch: int) -> Path:
 
 
 def read_asked(folder: Path) -> list[dict[str, Any]]:
-    """Settings of all trials that a study has chosen so far.
-
-    Raises:
-        ArtifactError: a file is damaged.
-    """
+    """Settings of all trials that a study has chosen so far."""
     paths = itertools.takewhile(Path.exists, (batch_path(folder, batch) for batch in itertools.count()))
     return [settings for path in paths for settings in read_json(path)["trials"]]
 
@@ -67,13 +62,7 @@ def trials_of(values: Mapping[str, Any], folder: Path, asked: Sequence[Mapping[s
     """What trials have come to, by the files of their trainings.
 
     Args:
-        values: a whole configuration.
         folder: with ``policies``, ``results`` and ``homes``.
-        asked: settings of each trial.
-
-    Raises:
-        ConfigError: see `expand`.
-        ArtifactError: see `read_points`.
     """
     sweep = expand(values, asked)
     return told_by(folder, asked, sweep, read_points(folder, sweep, _NO_INTERVALS))
@@ -84,12 +73,6 @@ def told_by(folder: Path, asked: Sequence[Mapping[str, Any]], sweep: Sweep, poin
 
     Args:
         folder: with ``policies``.
-        asked: settings of each trial.
-        sweep: what these make.
-        points: what its points have come to.
-
-    Raises:
-        ArtifactError: the history of a training is missing or damaged.
     """
     by_name, trials = {one.training.name: one for one in points}, []
     for settings, name in zip(asked, sweep.trials, strict=True):
@@ -107,18 +90,7 @@ def told_by(folder: Path, asked: Sequence[Mapping[str, Any]], sweep: Sweep, poin
 def choose(
     ranges: Mapping[str, RangeConfig], told: Sequence[Trial], count: int, random_trials: int, seed: int
 ) -> list[dict[str, Any]]:
-    """Choose the next trials by TPE, all before any of them is told.
-
-    Args:
-        ranges: what each setting may be.
-        told: all earlier trials, in order.
-        count: how many to choose.
-        random_trials: the first so many trials are drawn at random.
-        seed: root seed.
-
-    Raises:
-        ConfigError: Optuna is not installed.
-    """
+    """Choose the next trials by TPE, all before any of them is told."""
     optuna = import_optuna()
     drawn = int(generator(seed, "sweep", "tpe", len(told)).integers(2**32))
     # Trials under way count as bad ones ("constant liar"), which keeps those of a batch apart.
@@ -132,11 +104,6 @@ def limits(told: Sequence[Trial], pruning: PruningConfig | None, seeds: Sequence
     """Rewards that a training's best so far must reach at each step, by seed and step, or it ends early.
 
     These are Optuna's `PercentilePruner`, as numbers that a training can be given: it needs to know no study.
-
-    Args:
-        told: trials of earlier batches.
-        pruning: when trials end early.
-        seeds: of every trial.
     """
     finished = [one for one in told if one.state == "complete"]
     if pruning is None or len(finished) < pruning.startup_trials:
@@ -160,16 +127,8 @@ def importances(ranges: Mapping[str, RangeConfig], told: Sequence[Trial], seed: 
 
     Hutter, Hoos and Leyton-Brown, "An Efficient Approach for Assessing Hyperparameter Importance", ICML 2014.
 
-    Args:
-        ranges: what each setting may be.
-        told: all trials.
-        seed: root seed of the forest.
-
     Returns:
         Empty where nothing can be said: fewer than two settings, or fewer than two gains that differ.
-
-    Raises:
-        ConfigError: Optuna is not installed.
     """
     gains = {one.gain for one in told if one.state == "complete"}
     if len(ranges) < 2 or len(gains) < 2:
@@ -182,21 +141,13 @@ def importances(ranges: Mapping[str, RangeConfig], told: Sequence[Trial], seed: 
 
 
 def check_optuna() -> None:
-    """Refuse to begin a study without Optuna.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
+    """Refuse to begin a study without Optuna."""
     if importlib.util.find_spec("optuna") is None:
         raise ConfigError("sweep.sampler tpe: Optuna is not installed; run make setup EXTRA=optuna")
 
 
 def import_optuna() -> Any:
-    """Optuna, without its log.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
+    """Optuna, without its log."""
     check_optuna()
     import optuna
 

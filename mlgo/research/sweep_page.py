@@ -24,6 +24,14 @@ from mlgo.research.matrix import Sweep
 from mlgo.research.points import SPLITS, Point
 from mlgo.research.study import importances, told_by
 
+_OF_TEST = {
+    "projects_smaller": "projects.smaller",
+    "projects_larger": "projects.larger",
+    "p": "corrected_p",
+    "verdict": "verdict",
+    "finding": "finding",
+}
+
 _MARKS = {"validation": ("dot", "x"), "test": ("solid", "circle-open")}
 """Dash of a split's line, and symbol of its seeds."""
 
@@ -38,10 +46,6 @@ def render_sweep(
     """The comparison page: the same inputs give the same bytes.
 
     Args:
-        points: what each has come to.
-        sweep: what was trained.
-        curves: learning curves of the trainings that have one.
-        bootstrap: how the intervals were made.
         study: its record, see `study_record`; None for a grid.
     """
     records = point_records(points, digits=12)
@@ -129,15 +133,7 @@ def study_record(
     """What a study has come to, as plain values: its trials in order, and what each setting's share in it is.
 
     Args:
-        settings: the whole configuration.
         folder: with ``policies``.
-        asked: settings of each trial.
-        sweep: what these make.
-        points: what its points have come to.
-
-    Raises:
-        ConfigError: Optuna is not installed.
-        ArtifactError: the history of a training is missing or damaged.
     """
     config, told = settings.section("sweep", SweepConfig), told_by(folder, asked, sweep, points)
     by_name = {one.training.name: one for one in points}
@@ -163,20 +159,14 @@ def study_record(
 def _figures(point: Point, split: str, digits: int) -> dict[str, Any]:
     one = point.rows[split].by(point.measure)
     return {
-        "modules": one.num_compared,
-        "failed": one.num_failed,
-        "projects": one.num_projects,
+        **one.figures({"modules": "num_compared", "failed": "num_failed", "projects": "num_projects"}),
         **percents("", one.geomean, digits),
         **percents("total_", one.total, digits),
         "gain_percent_by_seed": {
             str(row.contender.seeds[0]): percent(row.by(point.measure).geomean.value, digits)
             for row in point.by_seed[split]
         },
-        "projects_smaller": one.projects.smaller,
-        "projects_larger": one.projects.larger,
-        "p": one.corrected_p,
-        "verdict": one.verdict,
-        "finding": one.finding,
+        **one.figures(_OF_TEST),
     }
 
 
@@ -310,13 +300,7 @@ def _of_cost(column: Column, costs: Mapping[str, Cost | None]) -> Column:
 
 
 def _gains(points: Sequence[Point], keys: Sequence[str], in_ranges: bool) -> go.Figure | None:
-    """Gain over the one swept setting, or parallel coordinates where several were swept; None if all points failed.
-
-    Args:
-        points: what each has come to.
-        keys: settings that were swept.
-        in_ranges: whether their values are drawn from ranges, so that numbers are places on an axis.
-    """
+    """Gain over the one swept setting, or parallel coordinates where several were swept; None if all points failed."""
     shown = [point for point in points if point.rows]
     if not shown:
         return None

@@ -30,13 +30,13 @@ def table(world) -> ScoreMatrix:
 
 def split_rows(measured: ScoreMatrix, names: list[str]) -> list[ComparisonRow]:
     measured = measured.only(names)
-    places = measured.subsets(lambda split: module_scopes(measured, split))
+    places = module_scopes
     return by_contender(compare(measured, places, BOOTSTRAP, count=count_truncated))
 
 
 def project_rows(measured: ScoreMatrix, names: list[str]) -> list[ComparisonRow]:
     measured = measured.only(names)
-    return compare(measured, measured.subsets(measured.by_project), BOOTSTRAP)
+    return compare(measured, ScoreMatrix.by_project, BOOTSTRAP)
 
 
 def test_policies_and_references_stand_side_by_side(world):
@@ -182,7 +182,7 @@ def test_an_interval_over_projects_knows_that_modules_of_one_project_are_alike()
         for i, project in enumerate("aaab")
     ]
     measured = module_scores(rows, names=["text_bytes"])
-    whole, *_ = compare(measured, measured.subsets(lambda split: module_scopes(measured, split)), BOOTSTRAP)
+    whole, *_ = compare(measured, module_scopes, BOOTSTRAP)
     one = whole.by("text_bytes")
     assert (one.num_compared, one.num_projects, one.projects, one.items) == (4, 2, (1, 1, 0), (3, 1, 0))
     assert one.total == pytest.approx((0.075, 0.0, 0.1))

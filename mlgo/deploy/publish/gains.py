@@ -12,9 +12,9 @@ from mlgo.base.languages import LANGUAGE_TITLES
 from mlgo.base.names import PolicyName
 from mlgo.compare.executed import Programs, read_programs
 from mlgo.compare.headline import SHIP_COLUMNS, HeadlineRow, headline
-from mlgo.compare.inference import POINTS_ONLY, Bootstrap, Comparison, Gain
+from mlgo.compare.inference import POINTS_ONLY, Bootstrap, Comparison, Gain, tally_keys
 from mlgo.compare.modules import module_scores, policy_rows
-from mlgo.compare.scores import ALL, SPLITS, Contender, ItemSubset, ScoreMatrix, compare
+from mlgo.compare.scores import ALL, SPLITS, Contender, ScoreMatrix, by_language, compare
 from mlgo.compare.shipped import complete_programs, measured_programs
 from mlgo.errors import ArtifactError
 from mlgo.host.tasks.task import Task
@@ -22,6 +22,13 @@ from mlgo.objects.measures import get_measure
 
 Record = dict[str, Any]
 """Plain values for JSON."""
+
+_COUNTS = {
+    "compared": "num_compared",
+    "failed": "num_failed",
+    **tally_keys("", "items"),
+    "much_larger": "much_larger",
+}
 
 _SETTINGS = ("compiler", "target")
 
@@ -65,11 +72,7 @@ def _of_modules(
     modules: ScoreMatrix, objective: str, split: str, bootstrap: Bootstrap
 ) -> tuple[Sequence[HeadlineRow], list[Record]]:
     """Answers where nothing was linked: the objective itself, over modules."""
-    scopes = {ALL: modules.where(split=split)}
-    scopes |= {name: modules.where(split=split, language=name) for name in LANGUAGE_TITLES}
-    rows = compare(
-        modules, [ItemSubset(split, name, items) for name, items in scopes.items() if items.any()], bootstrap
-    )
+    rows = compare(modules, by_language, bootstrap, split=split)
     title = get_measure(objective).words.title
     answers = [
         HeadlineRow(
@@ -86,8 +89,7 @@ def _of_modules(
 
 
 def _by_project(measured: ScoreMatrix, measure: str, split: str) -> list[Record]:
-    places = [one for one in measured.subsets(measured.by_project) if one.split == split]
-    rows = compare(measured, places, POINTS_ONLY, together=False)
+    rows = compare(measured, ScoreMatrix.by_project, POINTS_ONLY, together=False, split=split)
     return [{"project": row.scope, **_counts(row.by(measure), row.by(measure).total)} for row in rows]
 
 
@@ -105,13 +107,7 @@ def _record(answer: HeadlineRow) -> Record:
 
 
 def _counts(one: Comparison, gain: Gain) -> Record:
-    return {
-        "gain": gain._asdict(),
-        "compared": one.num_compared,
-        "failed": one.num_failed,
-        **one.items._asdict(),
-        "much_larger": one.much_larger,
-    }
+    return {"gain": gain._asdict(), **one.figures(_COUNTS)}
 
 
 def _is_about(policy: PolicyName, contender: str) -> bool:

@@ -20,7 +20,7 @@ from mlgo.host.tasks.sending import seen_by
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import find_toolchain
 from mlgo.policy.stored import load_policy
-from mlgo.report.training import feature_importances
+from mlgo.report.importance import feature_importances
 from mlgo.research.explanation import SHOWN_FEATURES, Departure, Explanation, explain_regressions, worst_regressions
 
 _EXAMPLES = """
