@@ -19,7 +19,7 @@ from mlgo.compare.shipped import (
     with_best_level,
 )
 from mlgo.errors import ArtifactError
-from mlgo.report.headline_page import record_of, sentences, tell
+from mlgo.report.headline_page import headline_table, record_of, sentences
 from mlgo.report.pages import HTML, PLAIN
 from tests.compare.conftest import shipped_rows
 
@@ -155,7 +155,7 @@ def test_what_is_said():
     assert (
         second == "Of 6 programs, 5 are smaller and 1 larger, 1 by more than 0.5 %; the worst is fox/bin/fox (+0.92 %)."
     )
-    page = tell(truth, "-Oz")
+    page = headline_table(truth, "-Oz")
     assert "instead: -Os" in page.text
     assert max(map(len, page.text.splitlines())) < 200
     assert len(page.text.splitlines()) <= 30
@@ -199,7 +199,7 @@ def test_one_seed_and_few_projects():
     truth = headline(table(rows), results((0,)), None, BOOTSTRAP)
     assert truth.contender.name == "es-s0"
     assert sentences(truth, "-Oz")[0].endswith("No verdict: 3 projects, six are needed.")
-    assert "One seed says nothing" in tell(truth, "-Oz").notes[-1]
+    assert "One seed says nothing" in headline_table(truth, "-Oz").notes[-1]
 
 
 def test_the_clone_is_told_about_only_if_alone():
