@@ -18,7 +18,7 @@ from mlgo.base.config import CompileConfig
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.work import shared_folder
 from mlgo.cli.arguments import compiler_of, settings_of
-from mlgo.evaluate.programs import RunnableProgram, build_programs
+from mlgo.evaluate.programs import BitcodeProgram, build_programs
 from mlgo.host.counting import Valgrind, count_instructions, count_run, find_valgrind
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.program import FIRST_LINK_S, link_program
@@ -107,11 +107,11 @@ def bench_counting(
     )
 
 
-def _counted(valgrind: Valgrind, path: Path, program: RunnableProgram) -> int:
+def _counted(valgrind: Valgrind, path: Path, program: BitcodeProgram) -> int:
     return count_instructions(valgrind, path, _TIMEOUT_S, program.expected)
 
 
-def _linked(program: RunnableProgram, toolchain: Toolchain, settings: CompileConfig, cache: Path, folder: Path) -> Path:
+def _linked(program: BitcodeProgram, toolchain: Toolchain, settings: CompileConfig, cache: Path, folder: Path) -> Path:
     objects = [module.with_suffix(".o") for module in program.modules]
     for module, output in zip(program.modules, objects, strict=True):
         compile_plain(toolchain, module, settings, object_path=output)

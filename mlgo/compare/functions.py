@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from mlgo.compare.inference import Bootstrap
 from mlgo.compare.scores import ALL, ComparisonRow, Contender, ItemSubset, ScoreMatrix, compare
-from mlgo.evaluate.functions import function_costs
+from mlgo.evaluate.baseline_modules import function_costs
 from mlgo.host.tasks.task import HEURISTIC
 from mlgo.objects.measures import Measure, get_measure
 

@@ -1,6 +1,6 @@
 """What every policy is held against: scores under the references, and the questions of one of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +12,6 @@ from mlgo.corpus.store import Module
 from mlgo.errors import ArtifactError
 from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.copies import Copies, count_copies
-from mlgo.evaluate.functions import function_rows, timing_rows
 from mlgo.evaluate.jobs import CompileJob, CompileOutcome
 from mlgo.host.session import CompileResult
 from mlgo.host.tasks.advisors import EchoAdvisor, RecordedAdvisor
@@ -21,6 +20,7 @@ from mlgo.host.toolchain import Quirks
 from mlgo.objects.elf import ELF, function_code
 from mlgo.objects.measures import DEFAULT, Compiled, read_scores, scores_of
 from mlgo.objects.measures.speed import INSTRUCTIONS
+from mlgo.objects.remarks import SpillCosts
 
 
 @dataclass(frozen=True)
@@ -143,6 +143,39 @@ def _with_shares(
 
     compiled = zip(pairs, outcomes, objects, strict=True)
     return [shared(module, outcome, path) for (module, _), outcome, path in compiled], copies
+
+
+def function_rows(module: Module, advisor: str, result: CompileResult | None) -> list[Row]:
+    """Rows of ``artifacts.FUNCTIONS``: functions with questions in their order, then others that cost anything.
+
+    Args:
+        module: what was compiled.
+        advisor: who answered.
+        result: None where the compile failed; there are no rows then.
+    """
+    if result is None or result.spills is None:
+        return []
+    costs = {one.function: one for one in result.spills}
+    asked = {name: count for name, count in result.contexts if count}
+    return [
+        {
+            "project": module.project,
+            "module": module.name,
+            "advisor": advisor,
+            "num_questions": asked.get(name, 0),
+            **costs.get(name, SpillCosts(name))._asdict(),
+        }
+        for name in [*asked, *(name for name in costs if name not in asked)]
+    ]
+
+
+def timing_rows(compiled: Iterable[tuple[Module, str, CompileOutcome]]) -> list[Row]:
+    """Rows of ``artifacts.TIMINGS`` of modules under an advisor; failed compiles have none."""
+    return [
+        {"project": module.project, "module": module.name, "advisor": advisor, "seconds": outcome.result.seconds}
+        for module, advisor, outcome in compiled
+        if outcome.result is not None
+    ]
 
 
 def self_test_failures(scores: pa.Table) -> list[dict[str, str]]:

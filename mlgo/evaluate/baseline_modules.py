@@ -1,17 +1,22 @@
-"""Modules together with their scores under the heuristic, and what they carry as copies."""
+"""A baseline as learners read it: modules with their scores under the heuristic, copies, costs of functions."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.base.artifacts import COPIES, SCORES, Row, read_provenance, read_table
+from mlgo.base.artifacts import COPIES, FUNCTIONS, SCORES, Row, read_provenance, read_table
 from mlgo.corpus.store import Module, load_modules
 from mlgo.errors import ArtifactError, TrainingError
 from mlgo.evaluate.copies import Copies
+from mlgo.evaluate.episodes import Episode, episode, function_episodes
+from mlgo.host.session import CompileResult
 from mlgo.host.tasks.task import HEURISTIC, Task, get_task
-from mlgo.objects.measures import Scores, known_score, scores_of
+from mlgo.objects.measures import Measure, Scores, get_measure, known_score, scores_of
+from mlgo.objects.remarks import SpillCosts
+from mlgo.policy.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -92,3 +97,36 @@ def with_questions(
             f"no {purpose} module asks between 1 and {max_questions} questions; raise {section}.max_questions"
         )
     return kept
+
+
+FunctionCosts = Mapping[str, Mapping[str, float]]
+"""What functions cost, by key of the module and symbol; a function that is not there cost nothing."""
+
+
+def function_costs(functions: pa.Table, measure: Measure) -> dict[str, dict[str, dict[str, float]]]:
+    """Scores of functions by advisor, key of the module and symbol."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for row in functions.to_pylist():
+        costs = SpillCosts(**{name: row[name] for name in SpillCosts._fields})
+        by_module = found.setdefault(row["advisor"], {})
+        by_module.setdefault(f"{row['project']}/{row['module']}", {})[costs.function] = measure.of_functions([costs])
+    return found
+
+
+def load_function_costs(baseline_dir: Path, measure: Measure, advisor: str = HEURISTIC) -> FunctionCosts:
+    """Read what a reference cost each function."""
+    functions = read_table(baseline_dir / "functions.parquet", FUNCTIONS)
+    return function_costs(functions.filter(pc.field("advisor") == advisor), measure).get(advisor, {})
+
+
+def episode_reader(policy: Policy, objective: str, baseline_dir: Path) -> Callable[[str, CompileResult], list[Episode]]:
+    """How compiles are read: whole, or function by function where the score is a sum over functions.
+
+    Returns:
+        Maps the key of a module and its compile to episodes.
+    """
+    measure = get_measure(objective)
+    if not measure.is_by_function:
+        return lambda module, result: [episode(module, result, policy, objective)]
+    costs = load_function_costs(baseline_dir, measure)
+    return lambda module, result: function_episodes(module, result, policy, measure, costs.get(module, {}))

@@ -3,13 +3,12 @@
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from tqdm import tqdm
 
 from mlgo.base.files import content_hash
-from mlgo.corpus.store import Module
 from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.jobs import CompileJob
 from mlgo.host.actions import Binary
@@ -18,6 +17,9 @@ from mlgo.objects.measures import Measure, relative_reward
 from mlgo.policy.features import Normalisation
 from mlgo.policy.policy import Policy
 from mlgo.pool.trees import ModuleLeaf, ReplayStore, Walk
+
+if TYPE_CHECKING:  # workers read episodes, and hold no Arrow
+    from mlgo.corpus.store import Module
 
 Read = TypeVar("Read")
 
@@ -179,7 +181,7 @@ class InlinedReader:
         return Inlined.of(module, result.score(self.objective), inputs, answers, result.credit)
 
 
-def best_of_each(store: ReplayStore, modules: Iterable[Module], policy: Policy, objective: str) -> list[Episode]:
+def best_of_each(store: ReplayStore, modules: "Iterable[Module]", policy: Policy, objective: str) -> list[Episode]:
     """The smallest known compile of every module of which one is known, in their order; see `best_remembered`."""
     found = (best_remembered(store, one.key, one.sha256, policy, objective) for one in modules)
     return [one for one in found if one is not None]

@@ -11,9 +11,9 @@ from mlgo.base.config import EvaluateConfig
 from mlgo.base.names import PolicyName
 from mlgo.base.seeding import sample
 from mlgo.corpus.store import Module, Program
+from mlgo.evaluate.baseline import function_rows, timing_rows
 from mlgo.evaluate.baseline_modules import ScoredModule, load_scored_modules
 from mlgo.evaluate.compiles import CompileHost, check_failures
-from mlgo.evaluate.functions import function_rows, timing_rows
 from mlgo.evaluate.jobs import CompileJob, CompileOutcome
 from mlgo.evaluate.shipped import Linking, measure_programs, object_paths, other_modules
 from mlgo.host.tasks.task import HEURISTIC, Advisor

@@ -9,9 +9,8 @@ import numpy as np
 
 from mlgo.base.seeding import generator
 from mlgo.evaluate.baseline_modules import ScoredModule
-from mlgo.evaluate.compiles import CompileHost
+from mlgo.evaluate.compiles import CompileHost, Quarantine
 from mlgo.evaluate.episodes import Read, compile_episodes
-from mlgo.evaluate.failures import Quarantine
 from mlgo.evaluate.jobs import CompileJob
 from mlgo.host.session import CompileResult
 from mlgo.objects.measures import get_measure

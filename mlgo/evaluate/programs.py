@@ -28,7 +28,7 @@ MakeAdvisor = Callable[[str], Advisor | None]
 
 
 @dataclass(frozen=True)
-class RunnableProgram:
+class BitcodeProgram:
     """One program, compiled to bitcode."""
 
     name: str
@@ -54,9 +54,7 @@ class Running:
     num_threads: int
 
 
-def build_programs(
-    recipes: Sequence[Path], compiler: FrontEnd, folder: Path, num_threads: int
-) -> list[RunnableProgram]:
+def build_programs(recipes: Sequence[Path], compiler: FrontEnd, folder: Path, num_threads: int) -> list[BitcodeProgram]:
     """Compile programs of the checkout to bitcode.
 
     Args:
@@ -75,24 +73,24 @@ def build_programs(
         for number, row in enumerate(rows):
             modules.append(folder / f"{path.stem}-{number}.bc")
             write_bytes(modules[-1], row["bitcode"])
-        programs.append(RunnableProgram(path.stem, tuple(modules), expected))
+        programs.append(BitcodeProgram(path.stem, tuple(modules), expected))
     return programs
 
 
 def measure_programs(
     host: CompileHost,
     running: Running,
-    programs: Sequence[RunnableProgram],
+    programs: Sequence[BitcodeProgram],
     contenders: Mapping[str, MakeAdvisor],
     folder: Path,
-    levels: Mapping[str, Sequence[RunnableProgram]] | None = None,
+    levels: Mapping[str, Sequence[BitcodeProgram]] | None = None,
 ) -> list[Row]:
     """Build every program under every contender, run it, and count.
 
     Returns:
         Rows of ``artifacts.PROGRAMS``, by program and contender. What cannot be built or run is a row, too.
     """
-    ways: dict[str, Sequence[RunnableProgram]] = {**dict.fromkeys(contenders, programs), **(levels or {})}
+    ways: dict[str, Sequence[BitcodeProgram]] = {**dict.fromkeys(contenders, programs), **(levels or {})}
     pairs = [(built[number], name) for number in range(len(programs)) for name, built in ways.items()]
     jobs = [
         CompileJob(
@@ -113,12 +111,12 @@ def measure_programs(
         return list(tqdm(rows, "runs", len(pairs), unit="run", disable=None))
 
 
-def _objects(program: RunnableProgram, contender: str, folder: Path) -> list[Path]:
+def _objects(program: BitcodeProgram, contender: str, folder: Path) -> list[Path]:
     return [folder / f"{module.stem}.{contender}.o" for module in program.modules]
 
 
 def _row(
-    running: Running, program: RunnableProgram, contender: str, outcomes: Sequence[CompileOutcome], folder: Path
+    running: Running, program: BitcodeProgram, contender: str, outcomes: Sequence[CompileOutcome], folder: Path
 ) -> Row:
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
     row: Row = {"program": program.name, "contender": contender, "failure": "", "message": ""}
@@ -142,7 +140,7 @@ def _row(
     }
 
 
-def _run(running: Running, valgrind: Valgrind, program: RunnableProgram, contender: str, folder: Path) -> CountedRun:
+def _run(running: Running, valgrind: Valgrind, program: BitcodeProgram, contender: str, folder: Path) -> CountedRun:
     executable = folder / f"{program.name}.{contender}"
     objects = _objects(program, contender, folder)
     link_program(running.linker, objects, executable, running.cache_dir, FIRST_LINK_S, running.target)

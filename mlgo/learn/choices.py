@@ -14,7 +14,7 @@ from mlgo.base.config import CseConfig, ReplayConfig
 from mlgo.base.files import file_sha256
 from mlgo.base.seeding import generator
 from mlgo.errors import ConfigError
-from mlgo.evaluate.failures import Quarantine
+from mlgo.evaluate.compiles import Quarantine
 from mlgo.evaluate.training import known_compiles
 from mlgo.host.actions import ActionSpace
 from mlgo.jit import rollout

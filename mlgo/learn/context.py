@@ -17,7 +17,7 @@ from mlgo.base.files import file_sha256
 from mlgo.base.problems import Kind
 from mlgo.base.work import shared_folder
 from mlgo.errors import TrialPruned
-from mlgo.evaluate.failures import Quarantine
+from mlgo.evaluate.compiles import Quarantine
 from mlgo.host.actions import ActionSpace
 from mlgo.learn.base import Learner, State, Trained
 from mlgo.learn.bc.loop import BCConfig

@@ -16,12 +16,11 @@ from mlgo.base.seeding import generator, sample
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.errors import ConfigError
 from mlgo.evaluate import CompileHost, CompileJob
-from mlgo.evaluate.baseline_modules import ScoredModule, baselines
+from mlgo.evaluate.baseline_modules import ScoredModule, baselines, episode_reader
+from mlgo.evaluate.compiles import Quarantine
 from mlgo.evaluate.copies import Copies
 from mlgo.evaluate.episodes import Episode, Read, compile_episodes
 from mlgo.evaluate.exploration import candidate_rewards, sample_episodes
-from mlgo.evaluate.failures import Quarantine
-from mlgo.evaluate.functions import episode_reader
 from mlgo.evaluate.training import (
     load_start,
     needed_copies,

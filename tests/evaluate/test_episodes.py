@@ -9,6 +9,7 @@ from mlgo.base.seeding import generator
 from mlgo.corpus.store import Module
 from mlgo.evaluate import CompileHost, CompileJob
 from mlgo.evaluate.baseline_modules import ScoredModule
+from mlgo.evaluate.compiles import Quarantine
 from mlgo.evaluate.episodes import (
     InlinedReader,
     best_of_each,
@@ -18,7 +19,6 @@ from mlgo.evaluate.episodes import (
     episodes_hash,
 )
 from mlgo.evaluate.exploration import sample_episodes
-from mlgo.evaluate.failures import Quarantine
 from mlgo.host.tasks.advisors import ConstantAdvisor
 from mlgo.policy.exploring import ExploringAdvisor
 from mlgo.policy.network import logits

@@ -9,11 +9,11 @@ import pytest
 from mlgo.base.artifacts import FUNCTIONS, write_rows
 from mlgo.base.names import PolicyName
 from mlgo.corpus.store import Module
-from mlgo.evaluate.baseline_modules import ScoredModule
+from mlgo.evaluate.baseline import function_rows
+from mlgo.evaluate.baseline_modules import ScoredModule, function_costs, load_function_costs
 from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.episodes import episode, function_episodes
 from mlgo.evaluate.evaluation import EvaluationRun, evaluate_policy
-from mlgo.evaluate.functions import function_costs, function_rows, load_function_costs
 from mlgo.evaluate.shipped import Linking
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.task import get_task

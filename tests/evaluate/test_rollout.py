@@ -15,10 +15,10 @@ from mlgo.errors import MlgoError, PolicyError, TrainingError
 from mlgo.evaluate import CompileHost, CompileJob, CompileOutcome, check_failures
 from mlgo.evaluate.baseline import Scoring, score_references, self_test_failures
 from mlgo.evaluate.baseline_modules import ScoredModule, baselines, with_questions
+from mlgo.evaluate.compiles import Quarantine
 from mlgo.evaluate.episodes import Episode
 from mlgo.evaluate.evaluation import EvaluationRun, evaluate_policy
 from mlgo.evaluate.exploration import candidate_rewards
-from mlgo.evaluate.failures import Quarantine
 from mlgo.evaluate.shipped import Linking
 from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mlgo.errors import TrainingError
-from mlgo.evaluate.failures import Quarantine
+from mlgo.evaluate.compiles import Quarantine
 from mlgo.jit.columns import columns_for
 from mlgo.jit.compiler import Candidates, Compiled, Failed
 from mlgo.jit.env import ChoiceEnv

@@ -8,7 +8,7 @@ import pytest
 from mlgo.base.artifacts import FUNCTIONS, PROGRAMS, RESULTS, SCORES, read_table
 from mlgo.deploy.export.forms import FORMS
 from mlgo.errors import ToolchainError
-from mlgo.evaluate.functions import function_costs
+from mlgo.evaluate.baseline_modules import function_costs
 from mlgo.host.counting import find_valgrind
 from mlgo.objects.measures.spills import SPILL_COST
 from mlgo.policy.policy import Policy
