@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from mlgo.base.artifacts import PROGRAMS, read_provenance, read_table
+from mlgo.base.artifacts import PROGRAMS, RowView, read_provenance, read_table
 from mlgo.compare.inference import POINTS_ONLY
 from mlgo.compare.scores import ALL, ComparisonRow, Contender, ItemSubset, ScoreMatrix, compare, score_matrix
 from mlgo.errors import ArtifactError
@@ -111,7 +110,7 @@ def read_programs(path: Path) -> Programs:
     )
 
 
-def read_matching_programs(path: Path, baseline: Mapping[str, Any], evaluation: Mapping[str, Any]) -> Programs | None:
+def read_matching_programs(path: Path, baseline: RowView, evaluation: RowView) -> Programs | None:
     """Read what ran, if it ran under the evaluated policies, with the compiler and settings of the baseline.
 
     Args:
@@ -138,7 +137,7 @@ def spearman(first: np.ndarray, second: np.ndarray) -> float | None:
     return float(spearmanr(first, second).statistic)
 
 
-def _measured(rows: Sequence[Mapping[str, Any]], plain: Mapping[str, Mapping[str, Any]]) -> ScoreMatrix:
+def _measured(rows: Sequence[RowView], plain: Mapping[str, RowView]) -> ScoreMatrix:
     offsets = {name: measures.MEASURES[name].offset if name in measures.MEASURES else 0.0 for name in FIGURES}
     told = [
         {
@@ -152,7 +151,7 @@ def _measured(rows: Sequence[Mapping[str, Any]], plain: Mapping[str, Mapping[str
     return score_matrix(told, ("program",), offsets, ("program",))
 
 
-def _correlation(program: str, rows: Sequence[Mapping[str, Any]]) -> RankCorrelation:
+def _correlation(program: str, rows: Sequence[RowView]) -> RankCorrelation:
     known = [row for row in rows if row["instructions"] is not None and row[PAIRS[0][0]] is not None]
     columns = {name: np.array([row[name] for row in known], np.float64) for name in FIGURES}
     return RankCorrelation(program, len(known), {(a, b): spearman(columns[a], columns[b]) for a, b in PAIRS})

@@ -9,10 +9,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
+from mlgo.base.artifacts import Row
 from mlgo.base.config import EvaluateConfig, Settings
 from mlgo.base.seeding import generator
 
@@ -184,11 +185,11 @@ class Comparison:
         """The same as one that nothing is claimed about."""
         return replace(self, corrected_p=None, num_tests=0)
 
-    def figures(self, keys: Mapping[str, str]) -> dict[str, Any]:
+    def figures(self, keys: Mapping[str, str]) -> Row:
         """Some of it as plain values, for JSON: by key, the dotted name of the figure."""
         return {key: attrgetter(name)(self) for key, name in keys.items()}
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Row:
         """All of it as plain values, for JSON."""
         plain = {name: one._asdict() if hasattr(one, "_asdict") else one for name, one in vars(self).items()}
         return {**plain, "num_projects": self.num_projects, "verdict": self.verdict}

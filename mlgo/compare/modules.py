@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from mlgo.base.artifacts import Row, RowView
 from mlgo.base.languages import LANGUAGE_TITLES
 from mlgo.compare.scores import ALL, Contender, ScoreMatrix, by_language, score_matrix
 from mlgo.errors import ArtifactError
@@ -58,13 +58,13 @@ def measured_modules(results: pa.Table, scores: pa.Table, modules: pa.Table) -> 
     return module_scores([*policy_rows(rows), *_reference_rows(rows, scores)], unshared)
 
 
-def policy_rows(results: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def policy_rows(results: Sequence[RowView]) -> Iterator[Row]:
     """Rows of results with their contender, for `module_scores`."""
     return ({**row, "contender": Contender.policy(row["policy"], row["seed"])} for row in results)
 
 
 def module_scores(
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[RowView],
     unshared: Mapping[tuple[str, str], bool] | None = None,
     names: Sequence[str] = measures.names(),
 ) -> ScoreMatrix:
@@ -80,7 +80,7 @@ def module_scopes(scores: ScoreMatrix, split: str) -> Iterator[tuple[str, np.nda
     yield "unshared", scores.where(unshared=True)
 
 
-def count_truncated(measured: ScoreMatrix, members: Sequence[int], items: np.ndarray) -> dict[str, Any]:
+def count_truncated(measured: ScoreMatrix, members: Sequence[int], items: np.ndarray) -> Row:
     """Modules where the size stop ended the questions early under any seed, for `compare`.
 
     Args:
@@ -130,7 +130,7 @@ def ratios(measured: ScoreMatrix, name: str, split: str, measure: str) -> list[t
     )
 
 
-def failures(measured: ScoreMatrix) -> list[dict[str, Any]]:
+def failures(measured: ScoreMatrix) -> list[Row]:
     """Contender, key, kind and message of each compile that failed."""
     failed, messages = measured.details["failure"], measured.details["message"]
     return [
@@ -140,14 +140,14 @@ def failures(measured: ScoreMatrix) -> list[dict[str, Any]]:
     ]
 
 
-def _key(row: Mapping[str, Any]) -> tuple[str, str]:
+def _key(row: RowView) -> tuple[str, str]:
     return row["project"], row["module"]
 
 
-def _reference_rows(results: Sequence[Mapping[str, Any]], scores: pa.Table) -> Iterator[dict[str, Any]]:
+def _reference_rows(results: Sequence[RowView], scores: pa.Table) -> Iterator[Row]:
     """Rows of the references for the evaluated modules."""
     evaluated = {_key(row): {name: row[name] for name in ("language", "split")} for row in results}
-    by_advisor: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}
+    by_advisor: dict[str, dict[tuple[str, str], Row]] = {}
     for row in scores.to_pylist():
         by_advisor.setdefault(row["advisor"], {})[_key(row)] = row
     plain = by_advisor.get(HEURISTIC, {})

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mlgo.base.artifacts import Row, RowView
 from mlgo.base.config import judged_split
 from mlgo.base.languages import LANGUAGES
 from mlgo.base.names import PolicyName
@@ -178,7 +179,7 @@ class ComparisonRow:
     split: str
     scope: str
     comparisons: Mapping[str, Comparison]
-    counts: Mapping[str, Any] = field(default_factory=dict)
+    counts: RowView = field(default_factory=dict)
     claim: bool = False
 
     @property
@@ -190,7 +191,7 @@ class ComparisonRow:
         """Comparison by one of the measures."""
         return self.comparisons[measure]
 
-    def records(self) -> list[dict[str, Any]]:
+    def records(self) -> list[Row]:
         """All of it as plain values, one record for each measure, for JSON."""
         known = {
             "contender": self.name,
@@ -218,7 +219,7 @@ def by_language(scores: ScoreMatrix, split: str) -> Iterator[tuple[str, np.ndarr
         yield language, scores.where(language=language)
 
 
-Count = Callable[[ScoreMatrix, Sequence[int], np.ndarray], Mapping[str, Any]]
+Count = Callable[[ScoreMatrix, Sequence[int], np.ndarray], RowView]
 """Counts further figures of some contenders, by their numbers, on items, bool [num_items]."""
 
 
@@ -307,7 +308,7 @@ def by_contender(rows: Iterable[ComparisonRow]) -> list[ComparisonRow]:
 
 
 def score_matrix(
-    rows: Iterable[Mapping[str, Any]],
+    rows: Iterable[RowView],
     key: Sequence[str],
     measures: Mapping[str, float],
     attributes: Sequence[str] = (),
@@ -321,8 +322,8 @@ def score_matrix(
     Returns:
         Contenders and items in the order in which they come.
     """
-    items: dict[tuple[Any, ...], Mapping[str, Any]] = {}
-    cells: list[tuple[Contender, tuple[Any, ...], Mapping[str, Any]]] = []
+    items: dict[tuple[Any, ...], RowView] = {}
+    cells: list[tuple[Contender, tuple[Any, ...], RowView]] = []
     for row in rows:
         cells.append((row["contender"], tuple(row[name] for name in key), row))
         items.setdefault(cells[-1][1], row)

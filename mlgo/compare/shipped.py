@@ -1,12 +1,12 @@
 """What ships: linked files under policies beside the heuristic, one by one and in total."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from mlgo.base.artifacts import Row, RowView
 from mlgo.base.languages import LANGUAGES
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap
 from mlgo.compare.scores import BEST, ComparisonRow, Contender, ScoreMatrix, compare, score_matrix
@@ -36,7 +36,7 @@ def measured_programs(shipped: pa.Table, policies: Sequence[Contender]) -> Score
     Args:
         shipped: ``artifacts.SHIPPED_SIZES``.
     """
-    sizes: dict[tuple[str, tuple[str, str]], dict[str, Any]] = {}
+    sizes: dict[tuple[str, tuple[str, str]], Row] = {}
     for row in shipped.to_pylist():
         one = sizes.setdefault((row["contender"], (row["project"], row["program"])), dict(row))
         one |= {"folded": row["total"]} if row["folded"] else {name: row[name] for name in SHIPPED}
@@ -159,7 +159,7 @@ def shares_by_part(measured: ScoreMatrix) -> list[ComparisonRow]:
     return compare(every, scopes, POINTS_ONLY, together=False)
 
 
-def ship_failures(shipped: pa.Table) -> list[dict[str, Any]]:
+def ship_failures(shipped: pa.Table) -> list[Row]:
     """Rows of ``artifacts.SHIPPED_SIZES`` without sizes; of a program that fails both ways, the first."""
     failed = [row for row in shipped.to_pylist() if row["failure"]]
     return list({(row["contender"], row["project"], row["program"]): row for row in reversed(failed)}.values())[::-1]
@@ -170,6 +170,6 @@ def _one_by_one(measured: ScoreMatrix, split: str) -> Iterator[tuple[str, np.nda
         yield measured.keys[number], np.arange(len(measured.keys)) == number
 
 
-def _attributes(measured: ScoreMatrix, members: Sequence[int], items: np.ndarray) -> Mapping[str, Any]:
+def _attributes(measured: ScoreMatrix, members: Sequence[int], items: np.ndarray) -> RowView:
     (number,) = np.flatnonzero(items)
     return {name: measured.items[name][number] for name in ATTRIBUTES}

@@ -1,14 +1,14 @@
 """What trainings left: their histories, the best policy within so many compiles, and whether seeds stand together."""
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from mlgo.base.artifacts import Row, RowView
 from mlgo.base.files import read_json
 from mlgo.base.names import PolicyName
 from mlgo.errors import ArtifactError
@@ -80,7 +80,7 @@ _NEARLY = 0.9
 
 
 @dataclass(frozen=True)
-class Progress:
+class BudgetCurve:
     """A learner over its seeds.
 
     Attributes:
@@ -104,21 +104,21 @@ class Progress:
         return None if np.isnan(found).any() else found
 
 
-def progress_of(curves: Sequence[Curve]) -> list[Progress]:
+def budget_curves(curves: Sequence[Curve]) -> list[BudgetCurve]:
     """Progress of each learner, by name; those that compile nothing are left out."""
     named = [(PolicyName.of(curve.policy), curve.points("evaluations", "validation_reward")) for curve in curves]
     known = sorted((name, *points) for name, points in named if points[0] and points[0][-1] > 0)
     return [_progress(learner, list(group)) for learner, group in groupby(known, lambda one: one[0].learner)]
 
 
-def _progress(learner: str, trainings: Sequence[tuple[PolicyName, list[float], list[float]]]) -> Progress:
+def _progress(learner: str, trainings: Sequence[tuple[PolicyName, list[float], list[float]]]) -> BudgetCurve:
     evaluations = np.unique(np.concatenate([np.asarray(x) for _, x, _ in trainings]))
     gains = np.full((len(trainings), evaluations.size), np.nan)
     for row, (_, x, y) in zip(gains, trainings, strict=True):
         best = np.maximum.accumulate(y)
         last = np.searchsorted(x, evaluations, side="right") - 1
         row[last >= 0] = best[last[last >= 0]]
-    return Progress(learner, tuple(name.seed for name, *_ in trainings), evaluations, gains)
+    return BudgetCurve(learner, tuple(name.seed for name, *_ in trainings), evaluations, gains)
 
 
 _TITLES = {
@@ -142,7 +142,7 @@ _SCALING = ("features", "unit", "centre", "scale")
 
 def check_seeds(policies: Iterable[Path]) -> None:
     """Refuse seeds of a learner that were trained on different inputs."""
-    first: dict[str, tuple[Path, Mapping[str, Any]]] = {}
+    first: dict[str, tuple[Path, RowView]] = {}
     for folder in policies:
         found = _inputs(folder / "policy.json")
         known, expected = first.setdefault(PolicyName.of(folder.name).learner, (folder, found))
@@ -154,7 +154,7 @@ def check_seeds(policies: Iterable[Path]) -> None:
                 )
 
 
-def _inputs(path: Path) -> dict[str, Any]:
+def _inputs(path: Path) -> Row:
     """What a training followed from, by the names of `_TITLES`."""
     record = read_json(path)
     if not isinstance(record, dict) or not isinstance(record.get("provenance"), dict):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from mlgo.base.artifacts import Row
 from mlgo.compare.scores import SPLITS
 from mlgo.errors import ArtifactError
 from mlgo.host.process import without_folders
@@ -67,7 +68,7 @@ def describe_corpus(modules: pa.Table, summary: Any) -> Corpus:
     )
 
 
-def _counts(rows: list[dict[str, Any]]) -> dict[str, Any]:
+def _counts(rows: list[Row]) -> Row:
     """Figures of some modules by title; ``shared`` is the share of instructions in bodies that another split has."""
     used = [row for row in rows if not row["skip_reason"]]
     functions, instructions, shared = (

@@ -34,6 +34,10 @@ _AXIS = {
     "automargin": True,
 }
 
+Settings = dict[str, Any]
+"""What Plotly takes, by name."""
+SettingsView = Mapping[str, Any]
+
 LOG_TICKS = {"type": "log", "tickvals": (ticks := [d * 10**power for power in range(8) for d in (1, 2, 5)])} | {
     "ticktext": [f"{number:,}" for number in ticks]
 }
@@ -57,7 +61,7 @@ class Series:
     text: Sequence[str] = ()
     colour: int = 0
     hover: str = ""
-    style: Mapping[str, Any] = field(default_factory=dict)
+    style: SettingsView = field(default_factory=dict)
     intervals: Sequence[Gain] = ()
 
 
@@ -68,8 +72,8 @@ def style_of(index: int) -> dict[str, str]:
 
 def chart(
     series: Sequence[Series],
-    x: Mapping[str, Any],
-    y: Mapping[str, Any],
+    x: SettingsView,
+    y: SettingsView,
     height: int = 430,
     marks: str = "lines",
     zero: Sequence[float | None] = (None, None),
@@ -85,7 +89,7 @@ def chart(
     figure.update_yaxes(**_AXIS)
     for one in series:
         colour = COLOURS[one.colour % len(COLOURS)]
-        known: dict[str, Any] = {"x": list(one.x), "y": list(one.y), "name": one.name}
+        known: Settings = {"x": list(one.x), "y": list(one.y), "name": one.name}
         if len(one.text):
             known["text"] = list(one.text)
         if one.hover:
@@ -209,13 +213,13 @@ def to_html(figures: Mapping[str, go.Figure | None]) -> dict[str, Markup]:
     }
 
 
-def _laid_over(base: Mapping[str, Any], style: Mapping[str, Any]) -> dict[str, Any]:
+def _laid_over(base: SettingsView, style: SettingsView) -> Settings:
     """Settings of a trace with others laid over them, as deep as those of lines and markers."""
     both = {key: {**base[key], **value} for key, value in style.items() if isinstance(value, Mapping) and key in base}
     return {**base, **style, **both}
 
 
-def _error_bars(gains: Sequence[Gain], **style: Any) -> dict[str, Any]:
+def _error_bars(gains: Sequence[Gain], **style: Any) -> Settings:
     """From the ends of intervals, in percent."""
     value, low, high = 100.0 * np.array(gains, np.float64).reshape(-1, 3).T  # None becomes NaN
     return {
@@ -227,7 +231,7 @@ def _error_bars(gains: Sequence[Gain], **style: Any) -> dict[str, Any]:
     }
 
 
-def _layout(height: int) -> dict[str, Any]:
+def _layout(height: int) -> Settings:
     return {
         "template": None,
         "height": height,

@@ -1,11 +1,11 @@
 """The page that a strict reader asks for: what ships, of how many projects, against what, at what cost in time."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from mlgo.base.artifacts import RESULTS, SHIPPED_SIZES, read_provenance, read_table
+from mlgo.base.artifacts import RESULTS, SHIPPED_SIZES, Row, RowView, read_provenance, read_table
 from mlgo.base.config import read_settings
 from mlgo.compare.executed import find_programs, read_programs
 from mlgo.compare.headline import SHIP_COLUMNS, Headline, HeadlineRow, headline
@@ -81,7 +81,7 @@ def read_headline(data: Path, bootstrap: Bootstrap, learner: str = "") -> Headli
 def level_of(data: Path) -> str:
     """Optimization level of an evaluation."""
     contenders = read_provenance(data / "evaluation" / "shipped.parquet").get("contenders", {})
-    found: Mapping[str, Any] = next(iter(contenders.values())) if contenders else {}
+    found: RowView = next(iter(contenders.values())) if contenders else {}
     return str(found.get("compile", {}).get("optimization", _DEFAULT_LEVEL))
 
 
@@ -125,10 +125,10 @@ def notes_of(truth: Headline) -> list[str]:
     ]
 
 
-def record_of(truth: Headline) -> dict[str, Any]:
+def record_of(truth: Headline) -> Row:
     """All of it as plain values, for JSON."""
 
-    def plain(one: HeadlineRow) -> dict[str, Any]:
+    def plain(one: HeadlineRow) -> Row:
         return {
             "asked": one.asked,
             "contender": one.contender.name,

@@ -2,9 +2,10 @@
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from mlgo.base.artifacts import Row, RowView
 from mlgo.base.languages import LANGUAGES
 from mlgo.compare.headline import Headline, HeadlineRow
 from mlgo.compare.inference import Comparison, Gain, tally_keys
@@ -59,7 +60,7 @@ _OF_TEST = {"num_tests": "num_tests", "verdict": "verdict", "finding": "finding"
 
 def headline_metrics(
     rows: Iterable[ComparisonRow], measure: str, shipped: Iterable[ComparisonRow] = ()
-) -> dict[str, dict[str, dict[str, Any]]]:
+) -> dict[str, dict[str, Row]]:
     """The few numbers to compare experiments by: of each learner, over all its seeds.
 
     Named by learner, not by seed, so that experiments with other seeds fall into the same columns.
@@ -73,7 +74,7 @@ def headline_metrics(
         "total_gain_percent": ..., "projects": ..., "projects_smaller": ...}, "es c++": ...}}``;
         what ships comes first, objects follow; intervals are over projects and seeds.
     """
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+    found: dict[str, dict[str, Row]] = {}
     for row in claims(shipped):
         one = row.by("total")
         told = percents("shipped_", one.total) | {
@@ -127,10 +128,10 @@ def shipped_metrics(totals: Iterable[ComparisonRow]) -> dict[str, dict[str, dict
     return found
 
 
-def headline_metrics_of(truth: Headline) -> dict[str, Any]:
+def headline_metrics_of(truth: Headline) -> Row:
     """What a strict reader asks, with gains in percent: answers by question, and other levels by name."""
 
-    def told(one: HeadlineRow) -> dict[str, Any]:
+    def told(one: HeadlineRow) -> Row:
         keys = {
             "projects": "num_projects",
             **tally_keys("", "items"),
@@ -231,7 +232,7 @@ def _numbers(one: Comparison, measure: str) -> dict[str, float | str]:
     return {f"{prefix}{name}": value for name, value in {**_known(percentages | shares), **counts}.items()}
 
 
-def _known(figures: Mapping[str, Any]) -> dict[str, Any]:
+def _known(figures: RowView) -> Row:
     return {name: value for name, value in figures.items() if value is not None}
 
 

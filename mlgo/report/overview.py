@@ -1,10 +1,8 @@
 """The page shown first: what the last run found, and where its pages are."""
 
 import argparse
-from collections.abc import Mapping
-from typing import Any
 
-from mlgo.base.artifacts import read_provenance
+from mlgo.base.artifacts import RowView, read_provenance
 from mlgo.base.config import judged_split
 from mlgo.base.files import read_json
 from mlgo.base.languages import LANGUAGE_TITLES
@@ -39,14 +37,14 @@ def show(args: argparse.Namespace) -> RenderedPage:
     return RenderedPage("\n".join(lines), found)
 
 
-def _claimed(judged: Mapping[str, Any]) -> list[str]:
+def _claimed(judged: RowView) -> list[str]:
     """Each learner over its seeds, or its one policy."""
     policies = {name: PolicyName.of(name).learner for name in filter(PolicyName.find, judged)}
     means = {name: f"{learner}-mean" for name, learner in policies.items()}
     return list(dict.fromkeys(mean if mean in judged else name for name, mean in means.items()))
 
 
-def summarise(figures: Mapping[str, Any], measure: measures.Measure) -> str:
+def summarise(figures: RowView, measure: measures.Measure) -> str:
     """One line about one policy: the verdict, gains with their intervals, and how many projects went which way."""
     prefix = prefix_of(measure.name)
     told = {name: figures.get(f"{prefix}{name}") for name in ("finding", *(f"projects_{way}" for way in Tally._fields))}
@@ -59,7 +57,7 @@ def summarise(figures: Mapping[str, Any], measure: measures.Measure) -> str:
     return f"{told['finding']}; {measure.words.title}: {'; '.join([*gains, f'projects: {counts}'])}"
 
 
-def _gain(figures: Mapping[str, Any], name: str) -> str:
+def _gain(figures: RowView, name: str) -> str:
     value, low, high = (figures.get(f"{name}_{end}_percent") for end in ("gain", "low", "high"))
     if value is None:
         return ""

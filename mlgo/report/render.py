@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import methodcaller
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
+from mlgo.base.artifacts import Row, RowView
 from mlgo.base.seeding import sample
 from mlgo.compare.executed import Programs
 from mlgo.compare.headline import Headline
@@ -79,7 +79,7 @@ class Report:
     corpus: Corpus
     self_test: SelfTest | None
     curves: Sequence[Curve]
-    training_failures: Sequence[Mapping[str, Any]]
+    training_failures: Sequence[RowView]
     importances: Mapping[str, Sequence[Importance]]
     measurement: Facts
     policies: Mapping[str, Facts]
@@ -232,7 +232,7 @@ def standout_tables(modules: ScoreMatrix, measure: Measure, inlining: bool, spli
     }
 
 
-def told_failures(modules: ScoreMatrix) -> list[dict[str, Any]]:
+def told_failures(modules: ScoreMatrix) -> list[Row]:
     """Compiles that failed, with messages that tell nothing of this machine."""
     return [{**row, "message": without_folders(row["message"])} for row in failures(modules)]
 

@@ -8,10 +8,10 @@ What generalises is read from whole programs of which training has seen little
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
+from mlgo.base.artifacts import Row, RowView
 from mlgo.compare.inference import Bootstrap
 from mlgo.compare.scores import SPLITS, ComparisonRow, Contender
 from mlgo.compare.shipped import measured_programs, shipped_totals
@@ -53,7 +53,7 @@ class KindBytes:
         return (self.baseline - self.under_policy) / self.whole if self.whole else 0.0
 
 
-def bytes_of_kinds(row: Mapping[str, Any]) -> dict[str, int]:
+def bytes_of_kinds(row: RowView) -> dict[str, int]:
     """Bytes of a linked file by kind, code and unwind entries together; they add up to its total.
 
     Args:
@@ -68,7 +68,7 @@ def bytes_of_kinds(row: Mapping[str, Any]) -> dict[str, int]:
     return {**{kind: found.get(kind, 0) for kind in KINDS}, REST: row["total"] - sum(found.values())}
 
 
-def seen_of(row: Mapping[str, Any]) -> float | None:
+def seen_of(row: RowView) -> float | None:
     """Share of a linked file's own code that training has seen, exactly or nearly; None where it is not known.
 
     Args:
@@ -202,7 +202,7 @@ class Seen:
         """Share up to which a program counts as unlike what was trained on."""
         return _percent(MOST_SEEN)
 
-    def metrics(self) -> dict[str, Any]:
+    def metrics(self) -> Row:
         """All of it as plain values, for JSON."""
         return {
             "kinds": [{**vars(row), "gain_percent": 100.0 * row.gain} for row in self.kinds],

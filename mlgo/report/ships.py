@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from mlgo.base.artifacts import Row
 from mlgo.base.languages import LANGUAGE_TITLES
 from mlgo.compare.inference import Bootstrap, Comparison
 from mlgo.compare.scores import BEST, ComparisonRow, Contender, by_contender
@@ -49,7 +50,7 @@ class Ships:
     """
 
     rows: Sequence[ComparisonRow]
-    failures: Sequence[dict[str, Any]]
+    failures: Sequence[Row]
     parts: Sequence[ComparisonRow] = ()
 
     @property

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.colors import hex_to_rgb
 
-from mlgo.base.artifacts import FAILURES, read_table
-from mlgo.compare.trainings import Curve, progress_of
+from mlgo.base.artifacts import FAILURES, Row, read_table
+from mlgo.compare.trainings import Curve, budget_curves
 from mlgo.host.process import without_folders
 from mlgo.report.figures import Series, chart, style_of
 
@@ -38,7 +37,7 @@ def rewards(curves: Sequence[Curve]) -> go.Figure | None:
 
 def budgets(curves: Sequence[Curve]) -> go.Figure | None:
     """What each learner has found within how many compiles, median and range of its seeds; None without trainings."""
-    found = progress_of(curves)
+    found = budget_curves(curves)
     if not found:
         return None
     series: list[Series] = []
@@ -72,7 +71,7 @@ def losses(curves: Sequence[Curve]) -> go.Figure | None:
     return chart(series, axis, {"title": "cross-entropy (nats per question)", "rangemode": "tozero"}, 400)
 
 
-def read_training_failures(folder: Path, policies: Sequence[str]) -> list[dict[str, Any]]:
+def read_training_failures(folder: Path, policies: Sequence[str]) -> list[Row]:
     """Rows of ``artifacts.FAILURES`` with the policy's name, of all policies whose training compiles anything."""
     return [
         {"policy": name, **row, "reason": without_folders(row["reason"])}

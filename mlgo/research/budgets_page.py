@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from mlgo.base.names import PolicyName
-from mlgo.compare.trainings import BUDGETS, Curve, Progress, progress_of, read_curves
+from mlgo.compare.trainings import BUDGETS, BudgetCurve, Curve, budget_curves, read_curves
 from mlgo.errors import ArtifactError
 from mlgo.report.pages import Column, RenderedPage, Style, Table, count_column, text_column
 
@@ -22,7 +22,7 @@ def show(args: argparse.Namespace) -> RenderedPage:
     """The table of all trainings in ``policies/``; the same as Markdown."""
     folder = args.data / "policies"
     names = sorted(path.parent.name for path in folder.glob("*/history.csv") if PolicyName.find(path.parent.name))
-    found = progress_of(read_curves(folder, names))
+    found = budget_curves(read_curves(folder, names))
     if not found:
         raise ArtifactError(f"{folder} holds no training that compiles; run: snakemake --cores all train")
     table = budget_table(found)
@@ -35,10 +35,10 @@ def show(args: argparse.Namespace) -> RenderedPage:
 
 def budget_page(curves: Sequence[Curve]) -> str:
     """Table and note as Markdown, for a place in another page."""
-    return f"{_NOTE}\n\n{budget_table(progress_of(curves)).markdown()}"
+    return f"{_NOTE}\n\n{budget_table(budget_curves(curves)).markdown()}"
 
 
-def budget_table(found: Sequence[Progress]) -> Table:
+def budget_table(found: Sequence[BudgetCurve]) -> Table:
     """Gains by learner; budgets that no training comes near are left out."""
     near = [budget for budget in BUDGETS if any(one.within(budget) is not None for one in found)]
     return Table(
@@ -51,12 +51,12 @@ def budget_table(found: Sequence[Progress]) -> Table:
     )
 
 
-def _known(one: Progress, budget: int) -> list[float] | None:
+def _known(one: BudgetCurve, budget: int) -> list[float] | None:
     gains = one.within(budget)
     return None if gains is None else gains.tolist()
 
 
-def _cell(one: Progress, style: Style, budget: int) -> str:
+def _cell(one: BudgetCurve, style: Style, budget: int) -> str:
     gains = one.within(budget)
     if gains is None:
         return ""

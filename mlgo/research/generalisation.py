@@ -51,7 +51,7 @@ class Matrix:
 
 
 @dataclass(frozen=True)
-class Training:
+class SeedGroup:
     """Policies that differ in their seed alone.
 
     Attributes:
@@ -112,7 +112,7 @@ def read_matrices(path: Path, split: str | None, measure: str) -> list[Matrix]:
     ]
 
 
-def read_trainings(folder: Path) -> list[Training]:
+def read_trainings(folder: Path) -> list[SeedGroup]:
     """What the trainings behind ``results.parquet`` asked for, in the order of the run.
 
     Args:
@@ -127,7 +127,7 @@ def read_trainings(folder: Path) -> list[Training]:
         origins = [read_json(folder / "policies" / policy / "policy.json")["provenance"] for policy in policies]
         counts = [count_evaluations(folder / "policies", policy) for policy in policies]
         trainings.append(
-            Training(
+            SeedGroup(
                 origins[0]["compiler"],
                 lineage.train_set,
                 tuple(origins[0]["languages"]),

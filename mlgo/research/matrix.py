@@ -26,6 +26,9 @@ BASELINE_KEYS: Mapping[Kind, tuple[str, ...]] = {
 }
 """Keys of the configuration that corpus, baseline and labels follow from, by kind of the task."""
 
+Values = Mapping[str, Any]
+"""A configuration by section, or some settings of it by dotted name."""
+
 _INSTEAD = {
     "train": "sweep.learners and sweep.seeds",
     "sweep": "the section itself",
@@ -37,7 +40,7 @@ _LONGEST_NAME = 120
 
 
 @dataclass(frozen=True)
-class Training:
+class SweepTraining:
     """One learner under one configuration, for each seed of the sweep.
 
     Attributes:
@@ -51,8 +54,8 @@ class Training:
     name: str
     learner: str
     task: str
-    settings: Mapping[str, Any]
-    config: Mapping[str, Any]
+    settings: Values
+    config: Values
     home: str
     start: str
 
@@ -73,9 +76,9 @@ class Sweep:
     """
 
     seeds: tuple[int, ...]
-    points: tuple[Training, ...]
-    trainings: Mapping[str, Training]
-    homes: Mapping[str, Mapping[str, Any]]
+    points: tuple[SweepTraining, ...]
+    trainings: Mapping[str, SweepTraining]
+    homes: Mapping[str, Values]
     trials: tuple[str, ...] = ()
 
     @property
@@ -84,9 +87,7 @@ class Sweep:
         return [str(PolicyName(point.name, seed)) for point in self.points for seed in self.seeds]
 
 
-def expand(
-    values: Mapping[str, Any], trials: Sequence[Mapping[str, Any]] = (), read: Callable[[Path], Any] = read_yaml
-) -> Sweep:
+def expand(values: Values, trials: Sequence[Values] = (), read: Callable[[Path], Any] = read_yaml) -> Sweep:
     """All trainings of the sweep that a configuration describes.
 
     Args:
@@ -95,9 +96,9 @@ def expand(
     sweep = parse_config(values).sweep
     _check_sampler(sweep)
     swept, name = (sweep.points, "sweep.points") if sweep.sampler == "grid" else (sweep.ranges, "sweep.ranges")
-    points: dict[str, Training] = {}
-    trainings: dict[str, Training] = {}
-    homes: dict[str, Mapping[str, Any]] = {}
+    points: dict[str, SweepTraining] = {}
+    trainings: dict[str, SweepTraining] = {}
+    homes: dict[str, Values] = {}
     unread, asked = set(swept), []
     for task, base in _laid_over(values, sweep, read):
         _check_keys(base, swept, name)
@@ -128,11 +129,9 @@ def expand(
     return Sweep(tuple(sweep.seeds), tuple(points.values()), trainings, homes)
 
 
-def _laid_over(
-    values: Mapping[str, Any], sweep: SweepConfig, read: Callable[[Path], Any]
-) -> list[tuple[str, Mapping[str, Any]]]:
+def _laid_over(values: Values, sweep: SweepConfig, read: Callable[[Path], Any]) -> list[tuple[str, Values]]:
     """The configuration under the name of each task."""
-    found: list[tuple[str, Mapping[str, Any]]] = []
+    found: list[tuple[str, Values]] = []
     for task, presets in sorted((sweep.tasks or {"": []}).items()):
         base: Any = dict(values)
         for preset in presets:
@@ -141,7 +140,7 @@ def _laid_over(
     return found
 
 
-def study_name(values: Mapping[str, Any], read: Callable[[Path], Any] = read_yaml) -> str:
+def study_name(values: Values, read: Callable[[Path], Any] = read_yaml) -> str:
     """Names a study by all settings that its trials follow from; with more trials it is the same study.
 
     Args:
@@ -170,7 +169,7 @@ def _check_sampler(sweep: SweepConfig) -> None:
             )
 
 
-def _check_keys(base: Mapping[str, Any], keys: Iterable[str], name: str) -> None:
+def _check_keys(base: Values, keys: Iterable[str], name: str) -> None:
     """Refuse settings that there are not, or that cannot be swept."""
     for key in sorted(keys):
         section = key.split(".")[0]
@@ -191,7 +190,7 @@ def _grid(sweep: SweepConfig) -> list[dict[str, Any]]:
     return [dict(zip(keys, chosen, strict=True)) for chosen in itertools.product(*(sweep.points[key] for key in keys))]
 
 
-def _checked(base: Mapping[str, Any], chosen: Mapping[str, Any]) -> Mapping[str, Any]:
+def _checked(base: Values, chosen: Values) -> Values:
     """The configuration with some settings changed."""
     values: Any = base
     for key, value in chosen.items():
@@ -215,32 +214,28 @@ def _check_task(config: Config) -> None:
         get_task(config.task).check_objective(config.compile.objective)
 
 
-def _chain(
-    values: Mapping[str, Any], config: Mapping[str, Any], task: str, chosen: Mapping[str, Any], learner: str
-) -> list[Training]:
+def _chain(values: Values, config: Values, task: str, chosen: Values, learner: str) -> list[SweepTraining]:
     """A training after those that it starts from, the first first."""
     kind = PROBLEMS.get(config["task"]).kind
     home = _home(values, config, task, chosen, BASELINE_KEYS[kind])
-    found: list[Training] = []
+    found: list[SweepTraining] = []
     read = set(BASELINE_KEYS[kind])
     for one in training_chain(learner, config):
         read |= set(LEARNERS.get(one).sections[kind])
         settings = {key: value for key, value in chosen.items() if key.split(".")[0] in read}
         start_name = found[-1].name if found else ""
-        found.append(Training(_name(one, task, settings), one, task, settings, config, home, start_name))
+        found.append(SweepTraining(_name(one, task, settings), one, task, settings, config, home, start_name))
     return found
 
 
-def _home(
-    values: Mapping[str, Any], config: Mapping[str, Any], task: str, chosen: Mapping[str, Any], keys: Sequence[str]
-) -> str:
+def _home(values: Values, config: Values, task: str, chosen: Values, keys: Sequence[str]) -> str:
     if all(values[key] == config[key] for key in keys):
         return ""
     settings = {key: value for key, value in chosen.items() if key.split(".")[0] in keys}
     return _name("", task, settings)
 
 
-def _name(learner: str, task: str, settings: Mapping[str, Any]) -> str:
+def _name(learner: str, task: str, settings: Values) -> str:
     parts = [learner, task, *(f"{key}={_plain(value)}" for key, value in settings.items())]
     if not settings and learner:
         parts.append("base")
@@ -256,7 +251,7 @@ def _plain(value: Any) -> str:
     return content_hash(value)[:8]
 
 
-def _look_up(values: Mapping[str, Any], key: str, name: str) -> Any:
+def _look_up(values: Values, key: str, name: str) -> Any:
     """Value of a dotted setting."""
     found: Any = values
     for part in key.split("."):

@@ -19,7 +19,7 @@ from mlgo.errors import ArtifactError
 from mlgo.jit.problem import choice_problem
 from mlgo.objects.measures import get_measure
 from mlgo.policy.stored import FAILURE
-from mlgo.research.matrix import Sweep, Training
+from mlgo.research.matrix import Sweep, SweepTraining
 
 SPLITS = ("validation", "test")
 """Splits that points are compared on where they have units, in the order in which they are shown."""
@@ -38,7 +38,7 @@ class Point:
         best: greatest gain on the validation split among the points of its task.
     """
 
-    training: Training
+    training: SweepTraining
     measure: str
     title: str
     failures: Mapping[int, str]
@@ -94,7 +94,7 @@ def _corrected(points: Sequence[Point]) -> list[Point]:
     return [replace(one, rows={split: fixed[i, split] for split in one.rows}) for i, one in enumerate(points)]
 
 
-def _point(folder: Path, training: Training, seeds: Sequence[int], bootstrap: Bootstrap) -> Point:
+def _point(folder: Path, training: SweepTraining, seeds: Sequence[int], bootstrap: Bootstrap) -> Point:
     failures: dict[int, str] = {}
     for seed in seeds:
         policy = str(PolicyName(training.name, seed))
@@ -128,7 +128,7 @@ def _point(folder: Path, training: Training, seeds: Sequence[int], bootstrap: Bo
     )
 
 
-def _score(training: Training) -> tuple[str, str]:
+def _score(training: SweepTraining) -> tuple[str, str]:
     """Name of the score that is compared, and what it is."""
     config = training.config
     if training.kind == "choices":

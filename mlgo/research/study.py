@@ -20,7 +20,7 @@ from mlgo.base.seeding import generator
 from mlgo.compare.inference import Bootstrap
 from mlgo.compare.trainings import read_curves
 from mlgo.errors import ConfigError
-from mlgo.research.matrix import Sweep, expand
+from mlgo.research.matrix import Sweep, Values, expand
 from mlgo.research.points import Point, read_points
 
 _DIGITS = 4
@@ -41,7 +41,7 @@ class Trial:
         rewards: by seed and step, mean reward on the validation modules, where a training has validated.
     """
 
-    settings: Mapping[str, Any]
+    settings: Values
     state: State
     gain: float | None
     rewards: Mapping[int, Mapping[int, float]]
@@ -58,7 +58,7 @@ def read_asked(folder: Path) -> list[dict[str, Any]]:
     return [settings for path in paths for settings in read_json(path)["trials"]]
 
 
-def trials_of(values: Mapping[str, Any], folder: Path, asked: Sequence[Mapping[str, Any]]) -> list[Trial]:
+def trials_of(values: Values, folder: Path, asked: Sequence[Values]) -> list[Trial]:
     """What trials have come to, by the files of their trainings.
 
     Args:
@@ -68,7 +68,7 @@ def trials_of(values: Mapping[str, Any], folder: Path, asked: Sequence[Mapping[s
     return told_by(folder, asked, sweep, read_points(folder, sweep, _NO_INTERVALS))
 
 
-def told_by(folder: Path, asked: Sequence[Mapping[str, Any]], sweep: Sweep, points: Sequence[Point]) -> list[Trial]:
+def told_by(folder: Path, asked: Sequence[Values], sweep: Sweep, points: Sequence[Point]) -> list[Trial]:
     """What trials have come to, where their points are known.
 
     Args:

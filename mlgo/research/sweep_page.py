@@ -10,6 +10,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from mlgo.base.artifacts import Row, RowView
 from mlgo.base.config import Settings, SweepConfig
 from mlgo.base.files import read_json
 from mlgo.base.names import PolicyName
@@ -41,7 +42,7 @@ def render_sweep(
     sweep: Sweep,
     curves: Mapping[PolicyName, Curve],
     bootstrap: Bootstrap,
-    study: Mapping[str, Any] | None = None,
+    study: RowView | None = None,
 ) -> str:
     """The comparison page: the same inputs give the same bytes.
 
@@ -107,7 +108,7 @@ def show(args: argparse.Namespace) -> RenderedPage:
     return RenderedPage("\n".join(lines), {**known, "points": with_costs})
 
 
-def point_records(points: Sequence[Point], digits: int = 4) -> list[dict[str, Any]]:
+def point_records(points: Sequence[Point], digits: int = 4) -> list[Row]:
     """The points as plain values, gains in percent with so many decimals."""
     return [
         {
@@ -128,8 +129,8 @@ def point_records(points: Sequence[Point], digits: int = 4) -> list[dict[str, An
 
 
 def study_record(
-    settings: Settings, folder: Path, asked: Sequence[Mapping[str, Any]], sweep: Sweep, points: Sequence[Point]
-) -> dict[str, Any]:
+    settings: Settings, folder: Path, asked: Sequence[RowView], sweep: Sweep, points: Sequence[Point]
+) -> Row:
     """What a study has come to, as plain values: its trials in order, and what each setting's share in it is.
 
     Args:
@@ -156,7 +157,7 @@ def study_record(
     }
 
 
-def _figures(point: Point, split: str, digits: int) -> dict[str, Any]:
+def _figures(point: Point, split: str, digits: int) -> Row:
     one = point.rows[split].by(point.measure)
     return {
         **one.figures({"modules": "num_compared", "failed": "num_failed", "projects": "num_projects"}),
@@ -170,13 +171,13 @@ def _figures(point: Point, split: str, digits: int) -> dict[str, Any]:
     }
 
 
-def _trial_columns(study: Mapping[str, Any]) -> list[Column]:
+def _trial_columns(study: RowView) -> list[Column]:
     """Columns for the trials of a study."""
 
-    def setting(one: Mapping[str, Any], style: Style, key: str) -> str:
+    def setting(one: RowView, style: Style, key: str) -> str:
         return str(one["settings"][key])
 
-    def gain(one: Mapping[str, Any], style: Style) -> str:
+    def gain(one: RowView, style: Style) -> str:
         value = one["validation_gain_percent"]
         return style.gain(None if value is None else value / 100.0)
 
@@ -194,13 +195,13 @@ def _star_column() -> Column:
     return Column("", lambda one, style: ("★" if style.html else "*") if one["best_on_validation"] else "")
 
 
-def _importances(study: Mapping[str, Any]) -> str:
+def _importances(study: RowView) -> str:
     """Shares of the settings in words; empty where nothing is known."""
     shares = [f"{key} {100.0 * share:.0f} %" for key, share in study["importance"].items()]
     return f"share in the variance of the gain (fANOVA): {', '.join(shares)}" if shares else ""
 
 
-def _progress(study: Mapping[str, Any]) -> go.Figure:
+def _progress(study: RowView) -> go.Figure:
     """Gain of each trial in order, and of the best so far; pruned and failed trials are marks beneath."""
     done = [one for one in study["trials"] if one["validation_gain_percent"] is not None]
     gains = [one["validation_gain_percent"] for one in done]
@@ -229,21 +230,21 @@ def cost_table(costs: Sequence[Cost], what: str) -> Table:
     return Table([*columns, *_cost_columns(mean=False)], costs)
 
 
-def _keys(records: Sequence[Mapping[str, Any]]) -> list[str]:
+def _keys(records: Sequence[RowView]) -> list[str]:
     return list(dict.fromkeys(key for one in records for key in one["settings"]))
 
 
-def _columns(records: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> list[Column]:
+def _columns(records: Sequence[RowView], seeds: Sequence[int]) -> list[Column]:
     """Columns for records of points: what tells them apart, then what they gain."""
 
-    def num_seeds(one: Mapping[str, Any]) -> str:
+    def num_seeds(one: RowView) -> str:
         num_failed = len(one["failures"])
         return f"{len(seeds) - num_failed} of {len(seeds)}" if num_failed else str(len(seeds))
 
-    def setting(one: Mapping[str, Any], style: Style, key: str) -> str:
+    def setting(one: RowView, style: Style, key: str) -> str:
         return str(one["settings"].get(key, style.none))
 
-    def gain(one: Mapping[str, Any], style: Style, split: str, kind: str) -> str:
+    def gain(one: RowView, style: Style, split: str, kind: str) -> str:
         if split not in one:
             return str(one["state"])
         ends = (one[split][f"{kind}{end}_percent"] for end in ("gain", "low", "high"))
@@ -252,7 +253,7 @@ def _columns(records: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> list
     splits = [split for split in SPLITS if any(split in one for one in records)] or list(SPLITS)
     last = splits[-1]
 
-    def tally(one: Mapping[str, Any], style: Style) -> str:
+    def tally(one: RowView, style: Style) -> str:
         judged = one.get(last)
         return style.counts(judged["projects_smaller"], judged["projects_larger"]) if judged else str(one["state"])
 
@@ -292,7 +293,7 @@ def _cost_columns(mean: bool) -> list[Column]:
 def _of_cost(column: Column, costs: Mapping[str, Cost | None]) -> Column:
     """A column about costs for records of points; a dash where there is none."""
 
-    def cell(one: Mapping[str, Any], style: Style) -> str:
+    def cell(one: RowView, style: Style) -> str:
         cost = costs[one["name"]]
         return style.none if cost is None else column.cell(cost, style)
 
@@ -356,7 +357,7 @@ def _gains(points: Sequence[Point], keys: Sequence[str], in_ranges: bool) -> go.
                 x, y = zip(*seeds, strict=True)
                 series.append(figures.Series(f"{name}, {split}, seeds", x, y, style=style))
     wide = plain and min(numbers) > 0 and max(numbers) >= 10 * min(numbers)
-    axis: dict[str, Any] = {"title": key, "type": "log" if wide else "linear" if plain else "category"}
+    axis: Row = {"title": key, "type": "log" if wide else "linear" if plain else "category"}
     if plain:
         axis |= {"tickvals": sorted(set(numbers)), "ticktext": [f"{value:g}" for value in sorted(set(numbers))]}
     figure = figures.chart(series, axis, {"title": "gain (%)"}, marks="lines+markers", zero=(None, 0))

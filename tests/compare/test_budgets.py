@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mlgo.compare.trainings import Curve, progress_of
+from mlgo.compare.trainings import Curve, budget_curves
 
 
 def curve(policy, evaluations, rewards):
@@ -21,14 +21,14 @@ CURVES = [
 
 
 def test_the_best_until_then_by_seed():
-    one, other = progress_of(CURVES)
+    one, other = budget_curves(CURVES)
     assert (one.learner, one.seeds, other.learner, other.seeds) == ("es", (0, 1), "ppo", (0,))
     assert one.evaluations.tolist() == [60, 500, 900, 1000]
     assert one.gains.tolist() == [[0, 0, 0, 0.03], [0, 0.02, 0.02, 0.02]]
 
 
 def test_within_a_budget():
-    one, other = progress_of(CURVES)
+    one, other = budget_curves(CURVES)
     assert one.within(59) is None
     assert one.within(100).tolist() == [0, 0]
     assert one.within(950).tolist() == [0, 0.02]
@@ -39,7 +39,7 @@ def test_within_a_budget():
 
 def test_a_seed_that_was_not_validated_yet():
     late = [curve("es-s0", [10, 20], [0.5, 0.25]), curve("es-s1", [20], [0.125])]
-    (found,) = progress_of(late)
+    (found,) = budget_curves(late)
     assert found.within(15) is None
     assert found.within(20).tolist() == [0.5, 0.125]
     assert np.isnan(found.gains[1, 0])

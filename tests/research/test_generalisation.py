@@ -10,7 +10,7 @@ from mlgo.base.artifacts import GENERALISATION, write_rows
 from mlgo.base.config import load_config
 from mlgo.base.files import write_json, write_text
 from mlgo.errors import ArtifactError
-from mlgo.research.generalisation import Training, read_matrices, read_trainings
+from mlgo.research.generalisation import SeedGroup, read_matrices, read_trainings
 from tests.conftest import REPOSITORY
 
 NEW, OLD = "ziglang clang 22.1.8", "ziglang clang 19.1.7"
@@ -136,9 +136,9 @@ def test_the_other_measure(folder):
 
 def test_trainings_in_the_order_of_the_run(folder):
     assert read_trainings(folder) == [
-        Training(NEW, "both", ("c", "c++"), (0, 1), 100.5),
-        Training(NEW, "c", ("c",), (0, 1), 102.5),
-        Training(OLD, "both", ("c", "c++"), (0, 1), 104.5),
+        SeedGroup(NEW, "both", ("c", "c++"), (0, 1), 100.5),
+        SeedGroup(NEW, "c", ("c",), (0, 1), 102.5),
+        SeedGroup(OLD, "both", ("c", "c++"), (0, 1), 104.5),
     ]
 
 
