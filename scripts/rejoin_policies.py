@@ -15,7 +15,7 @@ from mlgo.base.files import file_sha256
 from mlgo.base.names import PolicyName
 from mlgo.cli.program import run_program
 from mlgo.errors import ConfigError
-from mlgo.learn.marginal.rejoin import rejoin
+from mlgo.learn.marginal.ensemble import rejoin
 from mlgo.policy.stored import load_policy, model_file, save_policy
 
 

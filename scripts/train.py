@@ -19,7 +19,7 @@ from mlgo.cli.program import run_program
 from mlgo.learn.base import Learner
 from mlgo.learn.context import TrainOrder
 from mlgo.learn.driver import train
-from mlgo.learn.pruning import Limits
+from mlgo.learn.progress import Limits
 
 
 def main() -> None:

@@ -35,9 +35,8 @@ from mlgo.host.log import Header
 from mlgo.host.probe import probe_channel
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain, find_linker
-from mlgo.policy.languages import languages_of
 from mlgo.policy.policy import Policy
-from mlgo.policy.stored import load_policy
+from mlgo.policy.stored import languages_of, load_policy
 
 CACHE = "MLGO_CACHE"
 """Environment variable that names the folder in which drivers are kept."""

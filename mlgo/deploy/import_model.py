@@ -13,8 +13,7 @@ from mlgo.base.scratch import scratch_directory
 from mlgo.deploy.convert_model import Converted, read_converted
 from mlgo.errors import ArtifactError, ConfigError, PolicyError
 from mlgo.host.process import run_bounded
-from mlgo.policy.graph import import_interpreter
-from mlgo.policy.imported import ImportedPolicy
+from mlgo.policy.imported import ImportedPolicy, import_interpreter
 
 TIMEOUT_S = 600.0
 """Of TensorFlow; it takes about 5 s."""

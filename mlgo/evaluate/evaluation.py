@@ -18,8 +18,7 @@ from mlgo.evaluate.jobs import CompileJob, CompileOutcome
 from mlgo.evaluate.shipped import Linking, measure_programs, object_paths, other_modules
 from mlgo.host.tasks.task import HEURISTIC, Advisor
 from mlgo.objects.measures import scores_of
-from mlgo.policy.languages import advisor_in
-from mlgo.policy.stored import StoredPolicy
+from mlgo.policy.stored import StoredPolicy, advisor_in
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from mlgo.evaluate.episodes import Read, compile_episodes
 from mlgo.evaluate.jobs import CompileJob
 from mlgo.host.session import CompileResult
 from mlgo.objects.measures import get_measure
-from mlgo.policy.exploring import ExploringAdvisor
+from mlgo.policy.advisors import ExploringAdvisor
 from mlgo.policy.policy import Policy
 
 

@@ -15,7 +15,7 @@ from mlgo.evaluate.search import MODULE_WIDE, Promise, SearchResult, ask_trees, 
 from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.host.tasks.task import PureAdvisor
 from mlgo.objects.measures import SIZES, Scores
-from mlgo.policy.overrides import OverridingAdvisor, observation_keys
+from mlgo.policy.advisors import OverridingAdvisor, observation_keys
 from mlgo.policy.policy import Policy
 from mlgo.pool.trees import ModuleLeaf, ReplayStore, Walk
 

@@ -30,7 +30,7 @@ from mlgo.host.session import CompileResult
 from mlgo.host.tasks.advisors import EchoAdvisor
 from mlgo.host.tasks.task import PureAdvisor
 from mlgo.host.toolchain import Quirks
-from mlgo.policy.overrides import OverridingAdvisor
+from mlgo.policy.advisors import OverridingAdvisor
 from mlgo.policy.stored import StoredPolicy
 
 SEARCH = "search"

@@ -23,7 +23,7 @@ from mlgo.evaluate.jobs import CompileJob, CompileOutcome
 from mlgo.host.actions import Observation
 from mlgo.host.log import Header
 from mlgo.host.session import Credit
-from mlgo.policy.overrides import OverridingAdvisor, observation_keys
+from mlgo.policy.advisors import OverridingAdvisor, observation_keys
 from mlgo.policy.stored import StoredPolicy
 from mlgo.pool.trees import ReplayStore
 

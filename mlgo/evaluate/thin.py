@@ -20,8 +20,7 @@ from mlgo.evaluate.shipped import (
 )
 from mlgo.host.linked import LinkedFile
 from mlgo.host.tasks.task import HEURISTIC
-from mlgo.policy.languages import advisor_in
-from mlgo.policy.stored import StoredPolicy
+from mlgo.policy.stored import StoredPolicy, advisor_in
 
 
 def evaluate_thin(run: EvaluationRun, policy: StoredPolicy, name: PolicyName) -> Shipped:

@@ -25,10 +25,10 @@ from mlgo.jit.problem import choice_problem, compiler_spec
 from mlgo.jit.rollout import Episode
 from mlgo.jit.state import SUBSET, Observer
 from mlgo.jit.stored import EligibleUnit, eligible_units, in_batches, observer_for, sampled, stored_labels
+from mlgo.learn.base import Sampled, SampledCompile
 from mlgo.learn.bc.loop import BCConfig, CloneData
 from mlgo.learn.context import Compiles, TrainContext
 from mlgo.learn.cost import PREFIXES
-from mlgo.learn.sampled import Sampled, SampledCompile
 from mlgo.learn.savings import Savings, savings
 from mlgo.objects.measures import relative_reward
 

@@ -19,14 +19,11 @@ from mlgo.base.work import shared_folder
 from mlgo.errors import TrialPruned
 from mlgo.evaluate.compiles import Quarantine
 from mlgo.host.actions import ActionSpace
-from mlgo.learn.base import Learner, State, Trained
+from mlgo.learn.base import Learner, SampledCompile, State, Trained
 from mlgo.learn.bc.loop import BCConfig
-from mlgo.learn.checkpoint import checkpoint_path, load_state, save_state
+from mlgo.learn.checkpoint import BackgroundSaver, checkpoint_path, load_state, save_state
 from mlgo.learn.cost import CompileCounts, recorded_cost
-from mlgo.learn.progress import TrainingProgress, write_history
-from mlgo.learn.pruning import Limits
-from mlgo.learn.sampled import SampledCompile
-from mlgo.learn.saver import BackgroundSaver
+from mlgo.learn.progress import Limits, TrainingProgress, write_history
 from mlgo.objects.measures import FAILED_REWARD
 
 _QUARANTINE_AFTER = 10

@@ -34,11 +34,10 @@ from mlgo.host.actions.space import Scaling
 from mlgo.host.session import CompileResult
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain, find_toolchain
-from mlgo.learn.base import Trained
+from mlgo.learn.base import Sampled, SampledCompile, Trained
 from mlgo.learn.bc.dataset import check_trace, clone_data
 from mlgo.learn.bc.loop import BCConfig, CloneData
 from mlgo.learn.context import Compiles, TrainContext, TrainOrder
-from mlgo.learn.sampled import Sampled, SampledCompile
 from mlgo.objects.measures import get_measure
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture

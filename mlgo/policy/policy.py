@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,8 +12,46 @@ from mlgo.host.actions.reading import answer_dtype
 from mlgo.host.actions.space import ROUNDING, Scaling
 from mlgo.host.log import Header
 from mlgo.host.tasks.task import Decide, Responder, get_task
-from mlgo.policy.model import Model, Shape
 from mlgo.policy.network import Architecture, Layers
+
+
+class Model(Protocol):
+    """Gives one number for each row of inputs, the logit of an action."""
+
+    def logits(self, inputs: np.ndarray) -> Any:
+        """Map ``[..., num_inputs]`` to ``float32 [...]``."""
+        ...
+
+    def terms(self, inputs: np.ndarray) -> Any:
+        """Sum of all terms without signs, ``float32 [...]``: rounding is a share of it; 0 where nothing is rounded."""
+        ...
+
+    def quick(self, actions: ActionSpace, header: Header, scaling: Scaling) -> Callable[[bytes], Any] | None:
+        """A quicker way from one raw observation to its logit, to the same bit; None without one."""
+        ...
+
+
+class Shape(Protocol):
+    """What all models of a kind and size have in common; the rest is one flat vector."""
+
+    @property
+    def num_inputs(self) -> int:
+        """Inputs of a model."""
+        ...
+
+    @property
+    def num_params(self) -> int:
+        """Length of the flat vector."""
+        ...
+
+    def model(self, vector: np.ndarray) -> Model:
+        """Make a model of a flat vector, float32 [num_params].
+
+        Raises:
+            PolicyError: it does not make one.
+        """
+        ...
+
 
 _IMPOSSIBLE = np.float32(-np.inf)
 

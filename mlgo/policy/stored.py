@@ -11,15 +11,14 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from mlgo.base.files import file_sha256, read_array, read_json, write_bytes, write_json
+from mlgo.base.languages import LANGUAGES
 from mlgo.errors import ArtifactError, ConfigError, PolicyError
 from mlgo.host.actions import ActionSpace, Binary
 from mlgo.host.tasks.task import all_tasks, get_task
 from mlgo.policy.features import Normalisation, Unscaled
-from mlgo.policy.graph import Graph
-from mlgo.policy.imported import ImportedPolicy
-from mlgo.policy.model import Shape
+from mlgo.policy.imported import Graph, ImportedPolicy
 from mlgo.policy.network import Architecture
-from mlgo.policy.policy import Policy
+from mlgo.policy.policy import Policy, Shape
 from mlgo.policy.tree import Branching
 
 FAILURE = "failure.json"
@@ -276,3 +275,14 @@ def check_binary(task: str, learner: str) -> None:
     """
     if not isinstance(get_task(task).actions, Binary):
         raise ConfigError(f"{learner} learns answers of yes or no, task {task} has others; take bc or es for it")
+
+
+def languages_of(policy: StoredPolicy) -> tuple[str, ...]:
+    """In which languages a policy decides: those that its training was held to, as its provenance tells, else all."""
+    told: list[Any] = policy.origin.get("languages", [])
+    return tuple(one for one in LANGUAGES if one in told) or LANGUAGES
+
+
+def advisor_in(policy: StoredPolicy, language: str) -> StoredPolicy | None:
+    """The policy, where modules in this language are its to decide; None where they are left to the heuristic."""
+    return policy if language in languages_of(policy) else None

@@ -17,7 +17,7 @@ from mlgo.host.session import CompileResult
 from mlgo.host.tasks.advisors import RecordedAdvisor
 from mlgo.host.tasks.task import Task
 from mlgo.host.toolchain import Quirks
-from mlgo.policy.overrides import OverridingAdvisor, observation_keys
+from mlgo.policy.advisors import OverridingAdvisor, observation_keys
 from mlgo.policy.policy import Policy
 
 SHOWN_FEATURES = (

@@ -20,7 +20,7 @@ from mlgo.evaluate.episodes import (
 )
 from mlgo.evaluate.exploration import sample_episodes
 from mlgo.host.tasks.advisors import ConstantAdvisor
-from mlgo.policy.exploring import ExploringAdvisor
+from mlgo.policy.advisors import ExploringAdvisor
 from mlgo.policy.network import logits
 from mlgo.pool.trees import ReplayStore, TreeKey
 from tests.evaluate.test_memory import SETTINGS, TASK, module, never, policies  # noqa: F401

@@ -20,9 +20,9 @@ from mlgo.evaluate.search import MODULE_WIDE, ask_trees, doubt_of, run_searches,
 from mlgo.evaluate.worker import tree_key
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
+from mlgo.policy.advisors import OverridingAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.overrides import OverridingAdvisor
 from mlgo.policy.policy import Policy
 from mlgo.pool.trees import ReplayStore
 

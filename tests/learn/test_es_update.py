@@ -5,8 +5,7 @@ import pytest
 
 from mlgo.base.config import load_config
 from mlgo.learn.es.directions import Antithetic
-from mlgo.learn.es.gradient import AdamState, adam_step
-from mlgo.learn.es.trust_region import TrustRegionState, fit_slope, trust_region_step
+from mlgo.learn.es.gradient import AdamState, TrustRegionState, adam_step, fit_slope, trust_region_step
 from tests.conftest import REPOSITORY
 
 CONFIG = load_config(REPOSITORY / "config" / "config.yaml").es

@@ -12,7 +12,7 @@ from mlgo.base.config import LOCAL_WORKERS, Settings, load_config
 from mlgo.base.files import read_json, write_json
 from mlgo.base.learners import LEARNERS
 from mlgo.host.actions.subset import Subset
-from mlgo.learn.base import State
+from mlgo.learn.base import Sampled, SampledCompile, State
 from mlgo.learn.checkpoint import load_state
 from mlgo.learn.choices import ChoiceContext
 from mlgo.learn.context import Compiles, TrainContext, TrainOrder
@@ -21,7 +21,6 @@ from mlgo.learn.driver import open_context, train
 from mlgo.learn.marginal import MarginalState
 from mlgo.learn.modules import ModuleContext
 from mlgo.learn.progress import TrainingProgress
-from mlgo.learn.sampled import Sampled, SampledCompile
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from tests.conftest import REPOSITORY

@@ -24,7 +24,7 @@ from mlgo.learn.marginal import (
     join,
     learn_costs,
 )
-from mlgo.learn.marginal.kept import ArrayFile
+from mlgo.learn.marginal.compile_file import ArrayFile
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from tests.fakes.scores import scores

@@ -9,8 +9,7 @@ import pytest
 
 from mlgo.base.seeding import generator
 from mlgo.errors import PolicyError
-from mlgo.learn.marginal.ensemble import join, joint_shape, members_of
-from mlgo.learn.marginal.rejoin import rejoin
+from mlgo.learn.marginal.ensemble import join, joint_shape, members_of, rejoin
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture, logits
 from mlgo.policy.policy import Policy

@@ -14,11 +14,16 @@ from mlgo.host.session import Credit
 from mlgo.host.tasks.priority import PRIORITIES
 from mlgo.learn.checkpoint import load_state, save_state
 from mlgo.learn.ppo import PpoState, Sampled, SampledCompile, optimise
-from mlgo.learn.ppo.advantages import advantages_of_functions, advantages_over_siblings, terminal_advantages
+from mlgo.learn.ppo.advantages import (
+    RewardScale,
+    RunningMoments,
+    advantages_of_functions,
+    advantages_over_siblings,
+    terminal_advantages,
+)
 from mlgo.learn.ppo.config import PPOConfig
 from mlgo.learn.ppo.loop import STATES
 from mlgo.learn.ppo.network import ActorCritic, forward, soften
-from mlgo.learn.ppo.rewards import RewardScale, RunningMoments
 from mlgo.learn.ppo.update import Batch, ClippedUpdate, approximate_kl, clipped_surrogate
 from mlgo.policy.network import Architecture, logits
 

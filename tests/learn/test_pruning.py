@@ -6,7 +6,7 @@ import pytest
 
 from mlgo.base.files import write_json
 from mlgo.errors import ArtifactError, TrialPruned
-from mlgo.learn.pruning import Limits
+from mlgo.learn.progress import Limits
 from tests.learn.test_glue import ToyContext, order
 
 HISTORY = [{"validation_reward": -0.5}, {}, {"validation_reward": -0.2}, {"validation_reward": -0.4}]

@@ -12,7 +12,7 @@ import pytest
 
 from mlgo.base.files import write_text
 from mlgo.errors import ArtifactError
-from mlgo.learn.saver import BackgroundSaver
+from mlgo.learn.checkpoint import BackgroundSaver
 from tests.conftest import wait_for
 
 WITHIN_S = 10.0
@@ -186,7 +186,7 @@ from functools import partial
 from pathlib import Path
 from mlgo.cli.program import run_program
 from mlgo.base.files import write_text
-from mlgo.learn.saver import BackgroundSaver
+from mlgo.learn.checkpoint import BackgroundSaver
 
 def main():
     folder = Path(sys.argv[1])

@@ -6,8 +6,7 @@ import pytest
 import yaml
 
 from mlgo.base.artifacts import RESULTS, read_table
-from mlgo.policy.languages import languages_of
-from mlgo.policy.stored import load_policy
+from mlgo.policy.stored import languages_of, load_policy
 from tests.pipeline.conftest import Checkout
 
 

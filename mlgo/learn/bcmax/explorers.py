@@ -16,7 +16,7 @@ from mlgo.learn.bcmax.config import BCMaxConfig
 from mlgo.learn.context import Training
 from mlgo.learn.modules import ModuleCompiles
 from mlgo.objects.measures import Measure
-from mlgo.policy.exploring import ExploringAdvisor
+from mlgo.policy.advisors import ExploringAdvisor
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 

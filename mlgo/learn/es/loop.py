@@ -11,9 +11,15 @@ from mlgo.errors import NothingCompiled, TrainingError
 from mlgo.learn.base import State
 from mlgo.learn.es.config import ESConfig
 from mlgo.learn.es.directions import ESTIMATORS, Coordinates, FiniteDifferences
-from mlgo.learn.es.gradient import AdamState, adam_step, estimate_gradient
+from mlgo.learn.es.gradient import (
+    AdamState,
+    TrustRegionState,
+    adam_step,
+    estimate_gradient,
+    fit_slope,
+    trust_region_step,
+)
 from mlgo.learn.es.rewards import mean_improvement, mean_over_common, reward_figures
-from mlgo.learn.es.trust_region import TrustRegionState, fit_slope, trust_region_step
 
 Evaluate = Callable[[np.ndarray, int], np.ndarray]
 """``(candidates float32 [num, num_params], generation) -> rewards float64 [num, num_modules]``, NaN where a compile

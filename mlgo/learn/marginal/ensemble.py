@@ -10,11 +10,15 @@ piecewise linear, hence again a perceptron with ReLU, one hidden layer deeper th
 linear clone of the heuristic, and s * d is made of units that are open for one sign of s only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from mlgo.errors import PolicyError
+from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture, flatten, logits
+from mlgo.policy.policy import Policy
 
 Layer = tuple[np.ndarray, np.ndarray]
 
@@ -24,13 +28,13 @@ _GATE = 1000.0
 """Closes a unit: no deviation is as large."""
 
 
-def cautious_shape(member: Architecture, num_members: int) -> Architecture:
+def gated_shape(member: Architecture, num_members: int) -> Architecture:
     """Widths of the joint network."""
     inputs, *hidden, _ = member.widths
     return Architecture((inputs, *(num_members * units + 2 for units in hidden), 4 * num_members + 2, 1))
 
 
-def cautious(members: Sequence[np.ndarray], shape: Architecture, heuristic: Layer, caution: float) -> np.ndarray:
+def gated_ensemble(members: Sequence[np.ndarray], shape: Architecture, heuristic: Layer, caution: float) -> np.ndarray:
     """Join members.
 
     Args:
@@ -40,7 +44,7 @@ def cautious(members: Sequence[np.ndarray], shape: Architecture, heuristic: Laye
         caution: how many mean deviations an answer other than the heuristic's needs.
 
     Returns:
-        float32 [num_params of `cautious_shape`].
+        float32 [num_params of `gated_shape`].
     """
     networks = [shape.unflatten(member) for member in members]
     matrix, bias = heuristic
@@ -58,18 +62,18 @@ def cautious(members: Sequence[np.ndarray], shape: Architecture, heuristic: Laye
     return flatten(joined)
 
 
-def cautious_members(joint: np.ndarray, shape: Architecture, num_members: int) -> np.ndarray:
-    """The estimates that `cautious` has joined, but for rounding.
+def gated_members(joint: np.ndarray, shape: Architecture, num_members: int) -> np.ndarray:
+    """The estimates that `gated_ensemble` has joined, but for rounding.
 
     Args:
-        joint: float32 [num_params of `cautious_shape`].
+        joint: float32 [num_params of `gated_shape`].
         shape: layer widths of an estimate.
         num_members: how many there are.
 
     Returns:
         float32 [num_members, num_params].
     """
-    *body, (deviations, offsets), _ = cautious_shape(shape, num_members).unflatten(joint)
+    *body, (deviations, offsets), _ = gated_shape(shape, num_members).unflatten(joint)
     apart = 2 + 2 * num_members  # first column of those that the heuristic's yes leaves open: deviations as they are
     members = []
     for number in range(num_members):
@@ -86,12 +90,12 @@ def cautious_members(joint: np.ndarray, shape: Architecture, num_members: int) -
 
 
 def heuristic_of(joint: np.ndarray, shape: Architecture, num_members: int) -> Layer:
-    """The steep linear clone that `cautious` was given, but for rounding; see `cautious_members`.
+    """The steep linear clone that `gated_ensemble` was given, but for rounding; see `gated_members`.
 
     Returns:
         Matrix [num_features, 1] and bias [1].
     """
-    matrix, bias = cautious_shape(shape, num_members).unflatten(joint)[0]
+    matrix, bias = gated_shape(shape, num_members).unflatten(joint)[0]
     return matrix[:, -1:], bias[-1:] + np.float32(1.0)
 
 
@@ -224,20 +228,85 @@ def mean_members(joint: np.ndarray, shape: Architecture, num_members: int) -> np
 
 def joint_shape(member: Architecture, num_members: int, caution: float) -> Architecture:
     """Of the joint network."""
-    return mean_shape(member, num_members) if caution == 0.0 else cautious_shape(member, num_members)
+    return mean_shape(member, num_members) if caution == 0.0 else gated_shape(member, num_members)
 
 
 def join(members: Sequence[np.ndarray], shape: Architecture, heuristic: Layer | None, caution: float) -> np.ndarray:
-    """Weights of the joint network, float32 [num_params of `joint_shape`]; takes what `cautious` takes.
+    """Weights of the joint network, float32 [num_params of `joint_shape`]; takes what `gated_ensemble` takes.
 
     The heuristic may be left out without caution.
     """
     if caution == 0.0:
         return mean_of(members, shape)
     assert heuristic is not None
-    return cautious(members, shape, heuristic, caution)
+    return gated_ensemble(members, shape, heuristic, caution)
 
 
 def members_of(joint: np.ndarray, shape: Architecture, num_members: int, caution: float) -> np.ndarray:
-    """The members that `join` was given, float32 [num_members, num_params]; see `mean_members`, `cautious_members`."""
-    return (mean_members if caution == 0.0 else cautious_members)(joint, shape, num_members)
+    """The members that `join` was given, float32 [num_members, num_params]; see `mean_members`, `gated_members`."""
+    return (mean_members if caution == 0.0 else gated_members)(joint, shape, num_members)
+
+
+def rejoin(policies: Mapping[str, Policy], caution: float) -> Policy:
+    """Join all members of some policies. The first one's clone of the heuristic says where caution pulls to.
+
+    Args:
+        policies: by what to call them in messages; trained by ``marginal`` on modules.
+        caution: as of `gated_ensemble`; 0 takes the mean.
+
+    Returns:
+        The joint policy, with the first one's provenance but for ``caution`` and ``members``.
+
+    Raises:
+        PolicyError: one was trained otherwise, they do not see a question alike, or caution is asked for and the first
+            one holds no clone of the heuristic.
+    """
+    (name, first), *_ = policies.items()
+    shape, num_members, before = _shape_of(name, first)
+    if caution > 0.0 and before == 0.0:
+        raise PolicyError(f"{name} was joined without caution, so it holds no clone of the heuristic; give caution 0")
+    heuristic = heuristic_of(first.weights, shape, num_members) if caution > 0.0 else None
+    members: list[np.ndarray] = []
+    for other, policy in policies.items():
+        its_shape, count, its_caution = _shape_of(other, policy)
+        if its_shape != shape or policy.task != first.task or not _see_alike(policy, first):
+            raise PolicyError(
+                f"{other} and {name} differ in task, features, their scales, or hidden layers; join policies of one "
+                "corpus and one configuration"
+            )
+        members += list(members_of(policy.weights, shape, count, its_caution))
+    settings = {**first.origin["marginal"], "caution": caution, "members": len(members)}
+    return replace(
+        first,
+        architecture=joint_shape(shape, len(members), caution),
+        weights=join(members, shape, heuristic, caution),
+        origin={**first.origin, "marginal": settings},
+    )
+
+
+def _see_alike(one: Policy, other: Policy) -> bool:
+    """Whether both make the same inputs of a question."""
+    return one.features == other.features and np.array_equal(_scales(one), _scales(other))
+
+
+def _scales(policy: Policy) -> np.ndarray:
+    """Centre, scale and unit of each feature."""
+    scaling = policy.normalisation
+    assert isinstance(scaling, Normalisation)  # as of every network
+    unit = np.ones_like(scaling.scale) if scaling.unit is None else scaling.unit
+    return np.stack([scaling.centre, scaling.scale, unit])
+
+
+def _shape_of(name: str, policy: Policy) -> tuple[Architecture, int, float]:
+    """Layer widths of a member, how many there are, and the caution they are joined with.
+
+    Raises:
+        PolicyError: it is no joint network of members.
+    """
+    settings = policy.origin.get("marginal")
+    if isinstance(settings, dict) and {"hidden", "members", "caution"} <= settings.keys():
+        shape = Architecture((len(policy.features), *settings["hidden"], 1))
+        count, caution = settings["members"], settings["caution"]
+        if policy.architecture == joint_shape(shape, count, caution):
+            return shape, count, caution
+    raise PolicyError(f"{name} has no members to join; take a policy that marginal has trained on modules")

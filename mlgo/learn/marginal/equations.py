@@ -23,7 +23,7 @@ import numpy as np
 
 from mlgo.host.session import Credit
 from mlgo.learn.credit import side_by_side
-from mlgo.learn.marginal.kept import ArrayFile, CompileFile, Kept
+from mlgo.learn.marginal.compile_file import ArrayFile, CompileFile, CompileRef
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Evidence:
     """
 
     baseline: float
-    compiles: tuple[Kept, ...]
+    compiles: tuple[CompileRef, ...]
 
-    def add(self, one: Kept) -> "Evidence":
+    def add(self, one: CompileRef) -> "Evidence":
         """The evidence with one more compile; the same answers again add nothing, unless they tell functions anew."""
         for number, known in enumerate(self.compiles):
             if one.answers == known.answers:
@@ -94,7 +94,7 @@ class OfModule(NamedTuple):
     """
 
     baseline: float
-    compiles: Sequence[Kept]
+    compiles: Sequence[CompileRef]
     begin: int
     num_sums: tuple[int, int]
 
@@ -110,7 +110,7 @@ class EquationFile(ArrayFile):
         super().__init__(compiles.folder)
         self._compiles = compiles
 
-    def make(self, baseline: float, compiles: Sequence[Kept]) -> OfModule:
+    def make(self, baseline: float, compiles: Sequence[CompileRef]) -> OfModule:
         """Make the equations of a module and append them.
 
         Args:
@@ -143,7 +143,7 @@ class EquationFile(ArrayFile):
         )
 
 
-def _compile_of(compiles: Sequence[Kept]) -> np.ndarray:
+def _compile_of(compiles: Sequence[CompileRef]) -> np.ndarray:
     """Number of the compile of each inlined question, int32 [num_inlined]."""
     return np.repeat(np.arange(len(compiles), dtype=np.int32), [one.num_inlined for one in compiles])
 

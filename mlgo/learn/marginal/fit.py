@@ -9,9 +9,9 @@ import numpy as np
 from mlgo.base.seeding import generator
 from mlgo.errors import TrainingError
 from mlgo.learn.bc import CloneData
+from mlgo.learn.marginal.compile_file import CompileFile
 from mlgo.learn.marginal.config import MarginalConfig
 from mlgo.learn.marginal.equations import EquationFile, Equations, Evidence, OfModule, flat
-from mlgo.learn.marginal.kept import CompileFile
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture, flatten
 

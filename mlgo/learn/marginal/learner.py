@@ -19,9 +19,9 @@ from mlgo.learn.base import Trained
 from mlgo.learn.bc.dataset import clone_data
 from mlgo.learn.bc.loop import BCConfig
 from mlgo.learn.choices import ChoiceContext
+from mlgo.learn.marginal.compile_file import CompileFile, CompileRef
 from mlgo.learn.marginal.config import MarginalConfig
 from mlgo.learn.marginal.ensemble import join, joint_shape, members_of
-from mlgo.learn.marginal.kept import CompileFile, Kept
 from mlgo.learn.marginal.loop import MarginalState, learn_costs
 from mlgo.learn.marginal.start import heuristic_evidence, linear_clone, sure_clones
 from mlgo.learn.modules import ModuleCompiles, ModuleContext
@@ -93,7 +93,7 @@ def _of_modules(context: ModuleContext) -> Trained:
         compiles = training.compiles
         assert isinstance(compiles, ModuleCompiles)
 
-        def explore(members: np.ndarray, round_: int) -> list[Kept | None]:
+        def explore(members: np.ndarray, round_: int) -> list[CompileRef | None]:
             learnt = round_ > 0 or before is not None  # a clone's close calls say nothing
             jobs = exploring_jobs(
                 joint(members),

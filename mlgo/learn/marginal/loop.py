@@ -9,14 +9,14 @@ import numpy as np
 from mlgo.errors import NothingCompiled
 from mlgo.learn.base import State
 from mlgo.learn.bc import CloneData
+from mlgo.learn.marginal.compile_file import CompileFile, CompileRef
 from mlgo.learn.marginal.config import MarginalConfig
 from mlgo.learn.marginal.equations import Evidence
 from mlgo.learn.marginal.fit import FitResult, as_costs, as_policy, fit_costs
-from mlgo.learn.marginal.kept import CompileFile, Kept
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture
 
-Explore = Callable[[np.ndarray, int], Sequence[Kept | None]]
+Explore = Callable[[np.ndarray, int], Sequence[CompileRef | None]]
 """``(members float32 [num_members, num_params], round) -> compiles around them``, kept; None where one failed."""
 
 Validate = Callable[[np.ndarray], float]
@@ -143,18 +143,18 @@ def fit_members(
         return list(pool.map(fit, range(len(costs))))
 
 
-def _successful(asked: Sequence[Kept | None]) -> list[Kept]:
+def _successful(asked: Sequence[CompileRef | None]) -> list[CompileRef]:
     return [one for one in asked if one is not None]
 
 
-def _with(evidence: dict[str, Evidence], found: Sequence[Kept]) -> dict[str, Evidence]:
+def _with(evidence: dict[str, Evidence], found: Sequence[CompileRef]) -> dict[str, Evidence]:
     grown = dict(evidence)
     for one in found:
         grown[one.module] = grown[one.module].add(one)
     return grown
 
 
-def _rewards(evidence: dict[str, Evidence], found: Sequence[Kept]) -> dict[str, float]:
+def _rewards(evidence: dict[str, Evidence], found: Sequence[CompileRef]) -> dict[str, float]:
     """Mean gain of this round's compiles, and of the best compile known of each module."""
     explored = [one.reward(evidence[one.module].baseline) for one in found]
     known = [each for each in evidence.values() if each.compiles]

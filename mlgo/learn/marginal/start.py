@@ -12,10 +12,10 @@ from mlgo.host.actions import Binary
 from mlgo.learn.bc import CloneData, clone
 from mlgo.learn.bc.dataset import whole_modules
 from mlgo.learn.bc.loop import BCConfig
+from mlgo.learn.marginal.compile_file import StoreCompile
 from mlgo.learn.marginal.config import MarginalConfig
 from mlgo.learn.marginal.ensemble import Layer, scaled, steep
 from mlgo.learn.marginal.equations import Evidence
-from mlgo.learn.marginal.kept import Keep
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import flatten
 
@@ -48,7 +48,12 @@ def linear_clone(questions: CloneData, validation: CloneData, cloning: BCConfig,
 
 
 def heuristic_evidence(
-    trace: pa.Table, modules: Sequence[ScoredModule], normalise: Normalisation, objective: str, told: bool, keep: Keep
+    trace: pa.Table,
+    modules: Sequence[ScoredModule],
+    normalise: Normalisation,
+    objective: str,
+    told: bool,
+    keep: StoreCompile,
 ) -> dict[str, Evidence]:
     """The heuristic's own compile of each module.
 

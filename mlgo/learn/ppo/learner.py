@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from mlgo.base.problems import Kind
-from mlgo.learn.base import Trained
+from mlgo.learn.base import SampledCompile, Trained
 from mlgo.learn.context import TrainContext
 from mlgo.learn.ppo.config import PPOConfig
 from mlgo.learn.ppo.loop import STATES, optimise
-from mlgo.learn.sampled import SampledCompile
 
 
 class ProximalPolicyOptimisation:

@@ -9,13 +9,17 @@ import numpy as np
 from mlgo.base.seeding import generator
 from mlgo.errors import ConfigError, NothingCompiled
 from mlgo.host.actions import ActionSpace
-from mlgo.learn.base import State
-from mlgo.learn.ppo.advantages import advantages_of_functions, advantages_over_siblings, terminal_advantages
+from mlgo.learn.base import Sampled, SampledCompile, State
+from mlgo.learn.ppo.advantages import (
+    RewardScale,
+    RunningMoments,
+    advantages_of_functions,
+    advantages_over_siblings,
+    terminal_advantages,
+)
 from mlgo.learn.ppo.config import PPOConfig
 from mlgo.learn.ppo.network import ActorCritic, forward, soften
-from mlgo.learn.ppo.rewards import RewardScale, RunningMoments
 from mlgo.learn.ppo.update import Batch, ClippedUpdate
-from mlgo.learn.sampled import Sampled, SampledCompile
 from mlgo.policy.network import Architecture
 
 Collect = Callable[[np.ndarray, int], Sequence[SampledCompile | None]]

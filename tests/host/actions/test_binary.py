@@ -10,7 +10,7 @@ from mlgo.errors import PolicyError
 from mlgo.host.actions import Binary
 from mlgo.host.actions.binary import sigmoid
 from mlgo.host.log import Header
-from mlgo.policy.exploring import ExploringAdvisor
+from mlgo.policy.advisors import ExploringAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy

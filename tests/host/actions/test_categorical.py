@@ -11,7 +11,7 @@ from mlgo.host.actions import Categorical, Observation
 from mlgo.host.actions.categorical import last_apart
 from mlgo.host.log import Header
 from mlgo.learn.tensorflow import import_tensorflow
-from mlgo.policy.exploring import ExploringAdvisor
+from mlgo.policy.advisors import ExploringAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy

@@ -11,7 +11,7 @@ from scipy import stats
 from mlgo.host.actions import Binary, Categorical, Observation, Scalar, Subset
 from mlgo.host.tasks.task import all_tasks
 from mlgo.learn.tensorflow import import_tensorflow
-from mlgo.policy.exploring import ExploringAdvisor
+from mlgo.policy.advisors import ExploringAdvisor
 from mlgo.policy.network import logits
 from tests.host.actions.cases import CASES, answers
 

@@ -13,7 +13,7 @@ from mlgo.host.actions import Observation
 from mlgo.host.log import Header
 from mlgo.host.tasks.priority import PRIORITIES, UNITS
 from mlgo.learn.tensorflow import import_tensorflow
-from mlgo.policy.exploring import ExploringAdvisor
+from mlgo.policy.advisors import ExploringAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy

@@ -86,7 +86,7 @@ def _read_all(descriptor: int, size: int, begin: int) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CompileRef:
     """A compile in a `CompileFile`.
 
     Attributes:
@@ -115,7 +115,7 @@ class Kept:
         return float(relative_reward(np.array(self.score), np.array(baseline)))
 
 
-Keep = Callable[[Inlined], Kept]
+StoreCompile = Callable[[Inlined], CompileRef]
 
 
 class CompileFile(ArrayFile):
@@ -130,20 +130,20 @@ class CompileFile(ArrayFile):
         super().__init__(folder)
         self.num_features = num_features
 
-    def keep(self, one: Inlined) -> Kept:
+    def keep(self, one: Inlined) -> CompileRef:
         """Append a compile."""
         credit = one.credit
         told = () if credit is None else (credit.names, credit.sizes, credit.callers, credit.callees)
         stored = [array.astype(dtype) for array, dtype in zip(told, _CREDIT, strict=bool(told))]
         begin = self.append(*stored, one.inputs)
         num_functions = -1 if credit is None else len(credit.names)
-        return Kept(one.module, one.score, one.answers, begin, len(one.inputs), num_functions)
+        return CompileRef(one.module, one.score, one.answers, begin, len(one.inputs), num_functions)
 
-    def credit(self, one: Kept) -> Credit | None:
+    def credit(self, one: CompileRef) -> Credit | None:
         """What a compile tells of functions, see `Inlined.credit`."""
         return Credit(*self.read(one.begin, *_credit_shapes(one))) if one.told else None
 
-    def inputs(self, compiles: Sequence[Kept]) -> np.ndarray:
+    def inputs(self, compiles: Sequence[CompileRef]) -> np.ndarray:
         """Inputs of the inlined questions of compiles, one after another, float16 [num_inlined, num_features]."""
         parts = [np.zeros((0, self.num_features), np.float16)]
         for one in compiles:
@@ -152,7 +152,7 @@ class CompileFile(ArrayFile):
         return np.concatenate(parts)
 
 
-def _credit_shapes(one: Kept) -> list[tuple[Any, tuple[int, ...]]]:
+def _credit_shapes(one: CompileRef) -> list[tuple[Any, tuple[int, ...]]]:
     """Arrays of a `Credit` in the order of its fields."""
     if not one.told:
         return []

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mlgo.base.seeding import generator
-from mlgo.learn.marginal.ensemble import cautious, cautious_members, cautious_shape, steep
+from mlgo.learn.marginal.ensemble import gated_ensemble, gated_members, gated_shape, steep
 from mlgo.policy.network import Architecture, flatten, logits
 
 
@@ -23,8 +23,8 @@ HEURISTIC = (np.array([[0.0], [100.0]], np.float32), np.zeros(1, np.float32))  #
 
 
 def output(members, shape, caution, inputs):
-    joint = cautious_shape(shape, len(members))
-    weights = cautious(members, shape, HEURISTIC, caution)
+    joint = gated_shape(shape, len(members))
+    weights = gated_ensemble(members, shape, HEURISTIC, caution)
     assert weights.shape == (joint.num_params,)
     return logits(joint.unflatten(weights), np.asarray(inputs, np.float32))
 
@@ -58,8 +58,8 @@ def test_members_come_back(hidden):
     shape = Architecture((2, *hidden, 1))
     rng = generator(1, "members", *hidden)
     members = rng.standard_normal((3, shape.num_params)).astype(np.float32)
-    joint = cautious(list(members), shape, HEURISTIC, 0.75)
-    assert cautious_members(joint, shape, 3) == pytest.approx(members, abs=1e-6)
+    joint = gated_ensemble(list(members), shape, HEURISTIC, 0.75)
+    assert gated_members(joint, shape, 3) == pytest.approx(members, abs=1e-6)
 
 
 def test_a_steep_clone_answers_as_before():
