@@ -18,7 +18,6 @@ class Sampled:
         subject: key of the module, with the function where each function is an episode of its own.
         inputs: float16 or float32 [num_questions, ...], see `Policy.inputs_for`.
         answers: uint8 [num_questions].
-        reward: relative reward, at the end.
         credit: functions of the decisions and their sizes, where they were asked for.
     """
 
@@ -34,7 +33,6 @@ class SampledCompile:
     """A compile under such answers.
 
     Attributes:
-        reward: relative reward of the module.
         episodes: the module as a whole, or its functions that were asked about.
     """
 
@@ -81,7 +79,6 @@ class Trained:
 
     Attributes:
         policy: of the context's kind, see `TrainContext.start`; the driver adds the provenance.
-        history: one record per step, oldest first.
         facts: of the provenance, those that are known only now, as plain JSON values.
     """
 
@@ -98,8 +95,5 @@ class Learner(LearnerInfo, Protocol):
 
         Args:
             context: a `mlgo.learn.context.TrainContext` of a kind that is among ``sections``.
-
-        Raises:
-            MlgoError: it cannot be trained; one line that names the remedy.
         """
         ...

@@ -20,25 +20,12 @@ from mlgo.pool.worker import HELD_BACK
 
 
 def checkpoint_path(folder: Path, name: str, follows_from: Any) -> Path:
-    """Where a training keeps its state: a file of its own for other inputs, and for other code.
-
-    Args:
-        folder: of all checkpoints.
-        name: of the policy.
-        follows_from: what decides how the training goes, besides the code of this package, as a JSON value.
-    """
+    """Where a training keeps its state: a file of its own for other inputs, and for other code."""
     return folder / f"{name}-{content_hash([follows_from, source_hash()])}.npz"
 
 
 def save_state(state: Any, path: Path, extra: Any = None) -> None:
-    """Replace a checkpoint; a kill at any moment leaves the old or the new one.
-
-    Args:
-        state: dataclass of JSON values, arrays of any dtype and shape, and mappings (by text), sequences and further
-            dataclasses of these.
-        path: file to replace.
-        extra: JSON value of the caller's own state.
-    """
+    """Replace a checkpoint; a kill at any moment leaves the old or the new one."""
     numbers: list[bytes] = []
     record = json.dumps({"state": _plain(state, numbers), "extra": extra}).encode()
     buffer = io.BytesIO()
@@ -50,13 +37,6 @@ def load_state(path: Path, *kinds: type) -> tuple[Any, Any]:
     """Read a state and what was saved beside it; two times None when there is no such file.
 
     Sequences come back as tuples.
-
-    Args:
-        path: file to read.
-        kinds: dataclasses that the state is made of, its own among them.
-
-    Raises:
-        ArtifactError: the file is damaged, or not of this version.
     """
     if not path.exists():
         return None, None
@@ -117,9 +97,6 @@ class BackgroundSaver:
         Args:
             path: file or folder.
             write: called with ``path`` in the other thread; what it captures must not change any more.
-
-        Raises:
-            ArtifactError: an earlier write failed.
         """
         self._raise_error()
         if self._executor is None:
@@ -136,21 +113,13 @@ class BackgroundSaver:
             self._allowed.clear()
 
     def flush(self) -> None:
-        """Wait until everything is written.
-
-        Raises:
-            ArtifactError: a write failed; names its file.
-        """
+        """Wait until everything is written."""
         with self.writing_allowed():
             wait(self._queued)
         self._raise_error()
 
     def close(self) -> None:
-        """Write what is queued and end the thread; once more does nothing.
-
-        Raises:
-            ArtifactError: a write failed; names its file.
-        """
+        """Write what is queued and end the thread; once more does nothing."""
         executor, self._executor = self._executor, None
         if executor is not None:
             self._allowed.set()  # for good: the thread ends by itself, even if waiting for it is interrupted

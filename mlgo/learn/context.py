@@ -35,15 +35,11 @@ class TrainOrder:
     """What is to be trained, and where.
 
     Attributes:
-        learner: who learns.
         settings: of the configuration; those that the learner and its kind of task read.
-        seed: of the training.
         home: folder with ``corpus/`` and ``baseline/``.
         work: folder for what is neither in Git nor in DVC.
-        output: folder of the policy.
         workers: processes that compile, unless ``where`` says.
         where: section ``workers``.
-        start: folder of the policy to go on from.
         languages: learn from modules in these alone.
         limits: rewards that it must reach, or it ends early: of a trial in a study.
         started: ``time.monotonic()`` from which on the training's time counts.
@@ -68,18 +64,7 @@ Instance = TypeVar("Instance")
 
 
 class TrainContext(ABC, Generic[Instance]):
-    """A training's surroundings before anything is compiled.
-
-    Attributes:
-        kind: what is learnt on.
-        order: what is to be trained.
-        task: decision problem.
-        seed: root seed of the training.
-        shared: folder of what several working copies share.
-
-    Args:
-        order: what is to be trained.
-    """
+    """A training's surroundings before anything is compiled."""
 
     kind: Kind
     label_prefix = ""
@@ -98,11 +83,7 @@ class TrainContext(ABC, Generic[Instance]):
 
     @cached_property
     def config(self) -> Any:
-        """The learner's own section; None where it reads none on such tasks.
-
-        Raises:
-            ConfigError: missing, or a mistake in it.
-        """
+        """The learner's own section; None where it reads none on such tasks."""
         learner = self.order.learner
         if learner.section is None or learner.name not in learner.sections[self.kind]:
             return None
@@ -127,22 +108,12 @@ class TrainContext(ABC, Generic[Instance]):
     @cached_property
     @abstractmethod
     def start(self) -> Any:
-        """The policy to go on from, which has ``weights`` float32 [num_params], ``architecture`` and ``with_weights``.
-
-        Raises:
-            ConfigError: none is given.
-            ArtifactError: missing or damaged.
-            PolicyError: of another task.
-        """
+        """Policy to go on from; has ``weights`` float32 [num_params], ``architecture`` and ``with_weights``."""
 
     @property
     @abstractmethod
     def actions(self) -> ActionSpace:
-        """Action space of the start policy.
-
-        Raises:
-            ConfigError: none that can be learnt from samples.
-        """
+        """Action space of the start policy."""
 
     @abstractmethod
     def fresh(self, hidden: Sequence[int]) -> Any:
@@ -171,13 +142,7 @@ class TrainContext(ABC, Generic[Instance]):
 
     @abstractmethod
     def _opened(self, stack: ExitStack, quarantine: Quarantine, policy: Any) -> "Compiles[Instance]":
-        """Open what compiles; it is closed with the stack.
-
-        Args:
-            stack: closes it.
-            quarantine: is to be told how compiles ended.
-            policy: features and architecture of the policies to be compiled; None stands for the start policy's.
-        """
+        """Open what compiles; it is closed with the stack."""
 
     @property
     def begun(self) -> "Training[Instance]":
@@ -191,11 +156,7 @@ class TrainContext(ABC, Generic[Instance]):
         return self._begun
 
     def write(self, trained: Trained) -> None:
-        """Write what a training leaves to the folder of the policy.
-
-        Raises:
-            ArtifactError: a file cannot be written.
-        """
+        """Write what a training leaves to the folder of the policy."""
         policy = replace(trained.policy, origin={**self.begun.origin, **trained.facts})
         self.save_policy(policy, self.order.output)
         write_history(self.order.output / "history.csv", list(trained.history))
@@ -270,15 +231,7 @@ class TrainContext(ABC, Generic[Instance]):
             yield self._begun
 
     def end_if_pruned(self, history: Sequence[Mapping[str, Any]], total: int) -> None:
-        """End a trial whose rewards stay below its limits; it leaves its history up to there.
-
-        Args:
-            history: a record for each step.
-            total: steps in all.
-
-        Raises:
-            TrialPruned: says at which step.
-        """
+        """End a trial whose rewards stay below its limits; it leaves its history up to there."""
         limits = self.order.limits
         step = limits.missed(history, total)
         if step is not None:
@@ -290,11 +243,7 @@ class Compiles(Generic[Instance]):
     """Instances of a task under policies; this class itself has none, for learners that compile nothing.
 
     Attributes:
-        train: instances to learn from.
-        validation: instances that choose between policies.
-        num_workers: how many compile.
         counts: what was asked for and what was compiled; None where nothing compiles.
-        watched: figures of what was compiled last, for TensorBoard.
     """
 
     train: Sequence[Instance] = ()
@@ -304,17 +253,14 @@ class Compiles(Generic[Instance]):
     watched: Mapping[str, Any] = {}
 
     def draw(self, most: int, number: int) -> Sequence[Instance]:
-        """See `Training.draw`; a number gives the same instances when it is asked for again at once."""
         raise NotImplementedError
 
     def rewards(self, candidates: np.ndarray, instances: Sequence[Instance], counted: bool = True) -> np.ndarray:
-        """See `Training.evaluate`; failures go to the quarantine if ``counted``."""
         raise NotImplementedError
 
     def sampled(
         self, weights: np.ndarray, instances: Sequence[Instance], episodes: int, number: int, credited: bool
     ) -> list[SampledCompile | None]:
-        """See `Training.sample`."""
         raise NotImplementedError
 
 
@@ -323,17 +269,11 @@ class Training(Generic[Instance]):
     """A training under way: compiles, checkpoints, progress.
 
     Attributes:
-        context: what it was begun from.
         compiles: of the context's kind, with more than all kinds share.
         state: where an earlier session stopped; None for a new training.
         notes: JSON values of the learner that a checkpoint keeps beside its state.
         origin: provenance; what is added goes into all that the training leaves.
-        progress: shows how far it is.
-        saver: writes files while compilers work.
-        quarantine: counts failures by instance.
         checkpoint: file of states; None for a training without.
-        counts_validations: whether failures of validations go to the quarantine.
-        total: steps in all.
     """
 
     context: TrainContext[Instance]

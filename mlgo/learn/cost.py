@@ -31,8 +31,6 @@ class TrainingCost:
     Attributes:
         run: key of the run; sessions of one run have the same.
         workers: of the last session; each keeps one core busy, so this is the number of cores.
-        sessions: how often it was started.
-        seconds: wall time.
         evaluations: compiles asked for. In a run with one session these are the ``evaluations`` of its history; a
             resumed run asks again for what came after its checkpoint.
         compiles: of these, the ones that no response tree held.
@@ -68,20 +66,7 @@ def recorded_cost(
     resumed: bool = False,
     started: float | None = None,
 ) -> Iterator[None]:
-    """Write what a training costs, when its block is left in whatever way; a resumed one adds to what the file says.
-
-    Args:
-        work: folder for what is neither in Git nor in DVC.
-        policy: policy with its seed.
-        run: key of the run.
-        workers: processes that compile.
-        counts: counts the compiles of this session; None for a learner without any.
-        resumed: whether this session goes on where an earlier one stopped.
-        started: ``time.monotonic()`` from which on time counts; None stands for now.
-
-    Raises:
-        ArtifactError: the file is not one of these, or cannot be written.
-    """
+    """Write what a training costs, when its block is left in whatever way; a resumed one adds to what the file says."""
     started = time.monotonic() if started is None else started
     before = _earlier(work, policy, run, workers) if resumed else TrainingCost(run, workers)
     before = replace(before, workers=workers, sessions=before.sessions + 1)
@@ -99,20 +84,12 @@ def recorded_cost(
 
 
 def read_cost(work: Path, policy: str) -> TrainingCost:
-    """Read what a training cost.
-
-    Raises:
-        ArtifactError: missing, or not one of these files.
-    """
+    """Read what a training cost."""
     return _read(cost_path(work, policy))
 
 
 def read_experiments(work: Path) -> dict[str, dict[str, TrainingCost]]:
-    """What trainings of DVC's experiments cost, by experiment and policy; the first to start comes first.
-
-    Raises:
-        ArtifactError: a file is not one of these.
-    """
+    """What trainings of DVC's experiments cost, by experiment and policy; the first to start comes first."""
     paths = sorted(experiments_path(work).glob("*/*.json"), key=lambda path: (path.parent.stat().st_mtime_ns, path))
     found: dict[str, dict[str, TrainingCost]] = {}
     for path in paths:

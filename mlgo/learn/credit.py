@@ -22,7 +22,6 @@ class Functions:
             else 0.
         asked: bool [num_compiles, num_functions], where it is known whether the function is gone.
         callers: column of the function that has the call, int64 [num_questions] for each compile that tells.
-        callees: the same of the function that is called.
     """
 
     sizes: np.ndarray

@@ -8,21 +8,13 @@ from mlgo.learn.modules import ModuleContext
 
 
 def train(order: TrainOrder) -> None:
-    """Train a policy and write it, its history and its failures. Goes on where an earlier session was stopped.
-
-    Raises:
-        MlgoError: it cannot be trained; nothing is written then, and an earlier policy stays as it was.
-    """
+    """Train a policy and write it, its history and its failures. Goes on where an earlier session was stopped."""
     context = open_context(order)
     context.write(order.learner.train(context))
 
 
 def open_context(order: TrainOrder) -> TrainContext:
-    """The surroundings of a training, by the kind of its task.
-
-    Raises:
-        ConfigError: the learner does not learn such tasks, or a setting is missing.
-    """
+    """The surroundings of a training, by the kind of its task."""
     task = order.settings.value("task")
     kind = PROBLEMS.get(task).kind
     if kind not in order.learner.sections:

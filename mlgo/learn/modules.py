@@ -58,14 +58,12 @@ class ModuleContext(TrainContext[ScoredModule]):
 
     @cached_property
     def start(self) -> Policy:
-        """The policy to go on from."""
         if self.order.start is None:
             raise ConfigError(f"learner {self.order.learner.name} goes on from a policy; name its folder with --start")
         return load_start(self.order.start, self.baseline)
 
     @property
     def actions(self) -> ActionSpace:
-        """Action space of the task."""
         return get_task(self.task).actions
 
     @cached_property
@@ -136,15 +134,10 @@ class ModuleContext(TrainContext[ScoredModule]):
         return file_sha256(self._trace_path)
 
     def projects(self, split: str) -> set[str]:
-        """Projects of a split.
-
-        Raises:
-            CorpusError: two splits hold the same code.
-        """
+        """Projects of a split."""
         return {module.project for module in load_modules(self.corpus, splits=[split])}
 
     def fresh(self, hidden: Sequence[int]) -> Policy:
-        """A policy that answers all questions alike."""
         scaling = self.normalise
         architecture = Architecture((self.actions.num_inputs(len(scaling.features)), *hidden, 1))
         return Policy(self.task, scaling, architecture, np.zeros(architecture.num_params, np.float32))
@@ -154,7 +147,6 @@ class ModuleContext(TrainContext[ScoredModule]):
         return {"bc": config.model_dump()}, {"trace_sha256": self.trace_sha256}
 
     def demonstrations(self, split: str, config: BCConfig) -> CloneData:
-        """Questions of the traced reference with its answers, a bounded number of each module."""
         return clone_data(
             self.trace,
             self.projects(split),
@@ -177,7 +169,6 @@ class ModuleContext(TrainContext[ScoredModule]):
         return needed_copies(self.compile, self.baseline)
 
     def origin(self, sections: Mapping[str, Any], hashes: Mapping[str, Any]) -> dict[str, Any]:
-        """See `TrainContext.origin`."""
         learner = {"algorithm": self.order.learner.name, "seed": self.seed, **sections}
         if self.order.languages:
             learner["languages"] = list(self.order.languages)
@@ -188,11 +179,9 @@ class ModuleContext(TrainContext[ScoredModule]):
         return training_origin(learner, self.toolchain, self.compile, hashes, self.corpus, self.baseline)
 
     def save_policy(self, policy: Policy, folder: Path) -> None:
-        """Write a policy."""
         save_policy(policy, folder)
 
     def write(self, trained: Trained) -> None:
-        """Write policy and history, and the failures of a learner that compiles."""
         super().write(trained)
         if self.compiles:
             rows = self.begun.quarantine.rows()
@@ -210,20 +199,7 @@ class ModuleContext(TrainContext[ScoredModule]):
 
 
 class ModuleCompiles(Compiles[ScoredModule]):
-    """Modules under policies.
-
-    Attributes:
-        host: runs the compiles.
-        policy: features and architecture of all policies.
-        bitcode: file by module key.
-
-    Args:
-        context: says what is trained.
-        host: runs the compiles.
-        policy: features and architecture of all policies.
-        bitcode: file by module key.
-        quarantine: is told how compiles ended; training modules in it are left out.
-    """
+    """Modules under policies."""
 
     def __init__(
         self,
@@ -261,14 +237,12 @@ class ModuleCompiles(Compiles[ScoredModule]):
         return self._drawn[1]
 
     def rewards(self, candidates: np.ndarray, instances: Sequence[ScoredModule], counted: bool = True) -> np.ndarray:
-        """See `Compiles.rewards`."""
         objective, quarantine = self._context.objective, self._quarantine if counted else None
         return candidate_rewards(self.host, self.policy, candidates, instances, self.bitcode, objective, quarantine)
 
     def sampled(
         self, weights: np.ndarray, instances: Sequence[ScoredModule], episodes: int, number: int, credited: bool
     ) -> list[SampledCompile | None]:
-        """See `Compiles.sampled`."""
         context = self._context
         return sample_episodes(
             self.host,

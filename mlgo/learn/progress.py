@@ -33,9 +33,6 @@ class TensorBoardLog:
 
     TensorBoard's own ``summary.Writer`` knows scalars alone, so summaries go to the event file that it writes too: a
     folder must not hold two, because TensorBoard reads only the newest.
-
-    Args:
-        folder: log folder of this run.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -130,11 +127,7 @@ class Limits:
 
     @classmethod
     def read(cls, path: Path, seed: int) -> "Limits":
-        """Read the limits for a seed from the file of a batch of trials, see `mlgo.research.study`.
-
-        Raises:
-            ArtifactError: missing or damaged.
-        """
+        """Read the limits for a seed from the file of a batch of trials, see `mlgo.research.study`."""
         record = read_json(path)
         try:
             return cls({int(step): float(reward) for step, reward in record["limits"].get(str(seed), {}).items()})

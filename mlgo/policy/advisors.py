@@ -23,9 +23,7 @@ class OverridingAdvisor:
     observation, and response trees answer for it.
 
     Attributes:
-        base: answers all other questions.
         answers: answer by key of the observation, see `observation_keys`.
-        ignored: features that the keys leave out.
     """
 
     base: PureAdvisor
@@ -104,9 +102,7 @@ class ExploringAdvisor:
     """Samples the actions of a policy; what is random comes from a hash of the observation, see `ActionSpace.sampler`.
 
     Attributes:
-        policy: what is explored around.
         temperature: of its distribution; 0 takes the policy's own action.
-        flip_share: probability of another action after that.
         seed: of the hash; compiles with different seeds differ.
     """
 

@@ -19,7 +19,6 @@ class Normalisation:
     far below are all alike.
 
     Attributes:
-        features: names in the order of the inputs.
         centre: float32 [num_features].
         scale: float32 [num_features], above 0.
         unit: float32 [num_features], powers of two, by which nothing is rounded; None where all are 1.
@@ -43,7 +42,6 @@ class Normalisation:
         return xp.maximum(xp.minimum(values, CLIP), -CLIP)
 
     def of_numbers(self) -> Callable[[Sequence[float]], list[float]]:
-        """The same for plain numbers, quicker than arrays where there are few."""
         units = [1.0] * len(self.features) if self.unit is None else self.unit.tolist()
         scales = list(zip(units, self.centre.tolist(), self.scale.tolist(), strict=True))
         return lambda values: [_normalised(value, *scale) for value, scale in zip(values, scales, strict=True)]
@@ -51,20 +49,14 @@ class Normalisation:
 
 @dataclass(frozen=True)
 class Unscaled:
-    """Features as the compiler sends them, for what compares them with thresholds.
-
-    Attributes:
-        features: names in the order of the inputs.
-    """
+    """Features as the compiler sends them, for what compares them with thresholds."""
 
     features: tuple[str, ...]
 
     def __call__(self, values: Any, xp: Any = np) -> Any:
-        """The same numbers, ``[..., num_features]``."""
         return values
 
     def of_numbers(self) -> Callable[[Sequence[float]], list[float]]:
-        """The same for plain numbers."""
         return list
 
 

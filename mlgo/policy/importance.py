@@ -20,7 +20,6 @@ class Importance:
     """How much one feature matters.
 
     Attributes:
-        feature: its name.
         changed_share: share of the answers that change when the feature's values are dealt out anew.
     """
 
@@ -42,9 +41,6 @@ def recorded_questions(
 
     Returns:
         int64 [num_questions, num_features].
-
-    Raises:
-        PolicyError: the trace lacks a feature.
     """
     check_features(list(features), trace.column_names, "the trace")
     wanted = pc.is_in(trace["project"], value_set=pa.array(sorted(projects), pa.string()))

@@ -15,11 +15,7 @@ from mlgo.host.tasks.task import Decide, Responder, get_task
 
 
 def import_interpreter() -> Any:
-    """The module of the interpreter, which is an extra of this package.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
+    """The module of the interpreter, which is an extra of this package."""
     try:
         from ai_edge_litert import interpreter
     except ImportError as error:
@@ -32,13 +28,6 @@ def import_interpreter() -> Any:
 
 class Graph:
     """A graph that is ready to be asked, in one thread; it holds memory of its own and cannot be pickled.
-
-    Attributes:
-        inputs: what it takes, by name.
-        outputs: what it gives, by name.
-
-    Args:
-        content: the flatbuffer.
 
     Raises:
         ConfigError: the interpreter is not installed.
@@ -96,10 +85,8 @@ class ImportedPolicy:
     """An advisor whose answers depend on the observation alone. Nothing is known of it but what it answers.
 
     Attributes:
-        task: decision problem that it answers.
         features: inputs of the graph that the compiler fills, in the order in which they are fed; others are zero.
         graph: of TensorFlow Lite, see `Graph`; the output that is named as the task's decision is the answer.
-        origin: provenance.
     """
 
     task: str
@@ -113,13 +100,7 @@ class ImportedPolicy:
         return get_task(self.task).actions
 
     def respond_to(self, header: Header) -> Responder:
-        """Bind to the compiler's features, by name.
-
-        Raises:
-            PolicyError: the compiler does not offer a feature, or of another type or size, or expects another kind of
-                answer.
-            ConfigError: what runs the graph is not installed.
-        """
+        """Bind to the compiler's features, by name."""
         reply, answer = self.actions.reply(answer_dtype(header)), self._answers_for(header)
         return lambda payload: reply(answer(payload))
 

@@ -69,11 +69,7 @@ class Architecture:
         return slices
 
     def unflatten(self, vector: np.ndarray) -> Layers:
-        """View a flat vector as matrix and bias of each layer, see `Layers`.
-
-        Raises:
-            PolicyError: wrong length.
-        """
+        """View a flat vector as matrix and bias of each layer, see `Layers`."""
         if vector.shape != (self.num_params,):
             groups = f" in {self.groups} groups" if self.groups > 1 else ""
             raise PolicyError(f"{vector.size} weights where layers {self.widths}{groups} need {self.num_params}")
@@ -88,9 +84,6 @@ class Architecture:
 
         Returns:
             Layer widths, and weights float32 [num_params of them].
-
-        Raises:
-            PolicyError: as `unflatten`.
         """
         layers = [(matrix if matrix.ndim == 2 else _diagonal(matrix), bias) for matrix, bias in self.unflatten(vector)]
         return Architecture(self.widths), flatten(layers)
@@ -102,11 +95,7 @@ class Architecture:
 
 @dataclass(frozen=True)
 class Perceptron:
-    """A network with its weights.
-
-    Attributes:
-        layers: matrix and bias of each.
-    """
+    """A network with its weights."""
 
     layers: Layers
 

@@ -45,11 +45,7 @@ class Shape(Protocol):
         ...
 
     def model(self, vector: np.ndarray) -> Model:
-        """Make a model of a flat vector, float32 [num_params].
-
-        Raises:
-            PolicyError: it does not make one.
-        """
+        """Make a model of a flat vector, float32 [num_params]."""
         ...
 
 
@@ -62,10 +58,8 @@ class Policy:
 
     Attributes:
         task: decision problem it was trained for; its action space is this policy's.
-        normalisation: from raw features to inputs of the model.
         architecture: of the model: layer widths of a network, or the size of a tree.
         weights: float32 [num_params], the numbers of the model.
-        origin: provenance.
     """
 
     task: str
@@ -100,11 +94,7 @@ class Policy:
         return self.network().unflatten(self.weights)
 
     def network(self) -> Architecture:
-        """Layer widths, for what works with networks alone.
-
-        Raises:
-            PolicyError: the model is a tree.
-        """
+        """Layer widths, for what works with networks alone."""
         if not isinstance(self.architecture, Architecture):
             teacher = f", {self.origin['teacher']}" if "teacher" in self.origin else ""
             raise PolicyError(
@@ -122,9 +112,6 @@ class Policy:
         Returns:
             Maps raw observations, uint8 [num_steps, payload_bytes], to what a learner sees of them, float32 [num_steps,
             ...]; see `ActionSpace.seen`.
-
-        Raises:
-            PolicyError: the compiler does not offer a feature, or not in the expected form.
         """
         read = self.actions.reader(header, self.normalisation.features)
         return lambda payloads: self.actions.seen(read(payloads), self.normalisation)
@@ -149,12 +136,7 @@ class Policy:
         return of_one
 
     def respond_to(self, header: Header) -> Responder:
-        """Bind to the compiler's features, by name.
-
-        Raises:
-            PolicyError: the compiler does not offer a feature, or not in the expected form, or expects another kind of
-                answer.
-        """
+        """Bind to the compiler's features, by name."""
         reply, greedy, of_one = self.actions.reply(answer_dtype(header)), self.actions.greedy, self.logits_for(header)
         return lambda payload: reply(greedy(np, of_one(payload)))
 

@@ -99,11 +99,7 @@ def save_imported(policy: ImportedPolicy, folder: Path) -> None:
 
 
 def model_file(folder: Path) -> Path:
-    """The file that holds what a policy computes; its hash tells policies apart.
-
-    Raises:
-        ArtifactError: there is no readable ``policy.json``.
-    """
+    """The file that holds what a policy computes; its hash tells policies apart."""
     return folder / (_GRAPH if _is_imported(folder) else "weights.npy")
 
 
@@ -118,10 +114,6 @@ def load_policy(folder: Path, actions: type[ActionSpace] = ActionSpace) -> Polic
     Args:
         folder: holds the files.
         actions: action space that is needed; any by default.
-
-    Raises:
-        PolicyError: it was imported; else as `load_stored`.
-        ArtifactError: as `load_stored`.
     """
     policy = load_stored(folder, actions)
     if isinstance(policy, ImportedPolicy):
@@ -139,12 +131,6 @@ def load_stored(folder: Path, actions: type[ActionSpace] = ActionSpace) -> Store
     Args:
         folder: holds the files.
         actions: action space that is needed; any by default.
-
-    Raises:
-        ArtifactError: files are missing, damaged, or of another version.
-        PolicyError: its training failed, the files contradict each other, a weight is not a finite number, or it has
-            another action space.
-        ConfigError: it was imported, and what runs its graph is not installed.
     """
     if (folder / FAILURE).exists():
         failure = read_json(folder / FAILURE)
@@ -168,10 +154,6 @@ def load_model(folder: Path, decode: Callable[[Path, dict[str, Any], np.ndarray]
     Args:
         folder: holds the files.
         decode: makes it of folder, description and weights, float32 [num_params].
-
-    Raises:
-        ArtifactError: files are missing or damaged.
-        PolicyError: the files contradict each other, or a weight is not a finite number.
     """
     record, weights = read_json(folder / "policy.json"), read_array(folder / "weights.npy")
     try:
@@ -198,7 +180,6 @@ def decode_architecture(folder: Path, record: dict[str, Any]) -> Architecture:
     """Read the layer widths of a network, and its groups.
 
     Raises:
-        PolicyError: it has not one output, or its hidden layers do not divide into the groups.
         ValueError: they are no numbers of units, or of groups.
     """
     widths, groups = record["widths"], record.get("groups", 1)
@@ -268,11 +249,7 @@ def _check_scaling(folder: Path, scaling: Normalisation) -> None:
 
 
 def check_binary(task: str, learner: str) -> None:
-    """Refuse a task whose answers a learner of yes and no cannot give.
-
-    Raises:
-        ConfigError: naming learner and task.
-    """
+    """Refuse a task whose answers a learner of yes and no cannot give."""
     if not isinstance(get_task(task).actions, Binary):
         raise ConfigError(f"{learner} learns answers of yes or no, task {task} has others; take bc or es for it")
 

@@ -90,12 +90,7 @@ class Tree:
 
 @dataclass(frozen=True)
 class Branching:
-    """Size of a decision tree.
-
-    Attributes:
-        num_inputs: features that it may ask about.
-        num_nodes: inner nodes and leaves.
-    """
+    """Size of a decision tree."""
 
     num_inputs: int
     num_nodes: int
@@ -106,11 +101,7 @@ class Branching:
         return len(fields(Tree)) * self.num_nodes
 
     def model(self, vector: np.ndarray) -> Tree:
-        """Read a tree from its flat vector, float32 [num_params].
-
-        Raises:
-            PolicyError: it holds no tree.
-        """
+        """Read a tree from its flat vector, float32 [num_params]."""
         if vector.shape != (self.num_params,) or not self.num_nodes:
             raise PolicyError(f"{vector.size} numbers where a tree of {self.num_nodes} nodes has {self.num_params}")
         *whole, value = vector.reshape(-1, self.num_nodes)

@@ -19,9 +19,6 @@ def build_vocabulary(features: dict[str, np.ndarray], num_quantiles: int) -> pa.
 
     Returns:
         Table of ``artifacts.VOCABULARY``.
-
-    Raises:
-        TrainingError: there are no steps.
     """
     if not features or not len(next(iter(features.values()))):
         raise TrainingError("the trace holds no question; the corpus needs modules with calls that may be inlined")

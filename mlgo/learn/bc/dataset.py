@@ -65,18 +65,7 @@ MOST_QUESTIONS = 1 << 20
 
 
 def check_trace(trace: pa.Table, origin: Mapping[str, Any], task: str, normalise: Scaling) -> None:
-    """Refuse a trace of another task, or one that the vocabulary was not made of.
-
-    Args:
-        trace: ``artifacts.trace_schema`` rows.
-        origin: its provenance.
-        task: decision problem to learn.
-        normalise: derived from the vocabulary.
-
-    Raises:
-        PolicyError: the trace lacks a feature of the vocabulary.
-        TrainingError: it has one that the vocabulary lacks, or belongs to another task.
-    """
+    """Refuse a trace of another task, or one that the vocabulary was not made of."""
     if origin.get("task", task) != task:
         raise TrainingError(f"the trace is of task {origin['task']!r}, not {task!r}; run the baseline stage again")
     check_features(normalise.features, trace.column_names, "the trace")
@@ -89,11 +78,7 @@ def check_trace(trace: pa.Table, origin: Mapping[str, Any], task: str, normalise
 
 
 def recorded(trace: pa.Table, actions: ActionSpace, features: tuple[str, ...]) -> Observation:
-    """Observations of a trace.
-
-    Raises:
-        PolicyError: the trace lacks a feature.
-    """
+    """Observations of a trace."""
     names = (*actions.needed, *features)
     check_features(names, trace.column_names, "the trace")
     return actions.pack(np, {name: values_of(trace, name) for name in names}, features)
@@ -104,19 +89,9 @@ def whole_modules(
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """What the heuristic was asked and answered in some modules, one after another.
 
-    Args:
-        trace: ``artifacts.trace_schema`` rows, steps of a module in order.
-        modules: keys of the modules to take.
-        actions: how observations are seen.
-        normalise: from raw features to inputs; its features must all be in the trace.
-
     Yields:
         In the order of the trace: key of the module, inputs float16 [num_questions, ...] and actions [num_questions],
         as in an `Episode`.
-
-    Raises:
-        PolicyError: the trace lacks a feature.
-        TrainingError: the trace lacks a module.
     """
     check_features(normalise.features, trace.column_names, "the trace")
     keys = pc.binary_join_element_wise(trace["project"], trace["module"], "/").to_numpy(zero_copy_only=False)
@@ -145,23 +120,7 @@ def clone_data(
     weighting: Weighting = "question",
     balance: bool = False,
 ) -> CloneData:
-    """Select a trace's questions of some projects, a bounded number per module, and encode them.
-
-    Args:
-        trace: ``artifacts.trace_schema`` rows.
-        projects: projects to take.
-        actions: how observations and actions are seen.
-        normalise: from raw features to inputs; its features must all be in the trace.
-        max_steps_per_module: larger modules are sampled, reproducibly. With more than `MOST_QUESTIONS` in all, smaller
-            ones are, too.
-        seed: root seed of the sampling.
-        weighting: what a module's total weight follows, see `question_weights`.
-        balance: whether each action gets the same total weight.
-
-    Raises:
-        ConfigError: ``balance`` is on, and hardly two actions are the same.
-        PolicyError: the trace lacks a feature.
-    """
+    """Select a trace's questions of some projects, a bounded number per module, and encode them."""
     if balance and np.issubdtype(actions.dtype, np.floating):
         raise ConfigError("bc.balance: priorities are no kinds of answers that could weigh the same; set it to false")
     trace, modules = chosen_questions(trace, projects, max_steps_per_module, seed)

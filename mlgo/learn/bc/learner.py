@@ -23,11 +23,9 @@ class BehaviouralCloning:
     compiles: tuple[Kind, ...] = ("choices",)
 
     def start(self, config: Mapping[str, Any]) -> str | None:
-        """Goes on from none."""
         return None
 
     def train(self, context: ModuleContext | ChoiceContext) -> Trained:
-        """Fit a policy to demonstrations, until it no longer improves on those of the validation projects."""
         config: BCConfig = context.config
         hidden = context.section("policy", PolicyConfig).hidden
         fresh = context.fresh(hidden)

@@ -71,9 +71,6 @@ def clone(
         hidden: units of each hidden layer.
         config: epochs, patience, batches, step size.
         seed: of the initial weights and of the order of the batches.
-
-    Raises:
-        TrainingError: no data, only one kind of answer, or a loss that is not a number.
     """
     for data, what in ((train, "training"), (validation, "validation")):
         if not len(data.answers):
@@ -124,15 +121,7 @@ def fit_network(
 def cloning_network(
     keras: Any, actions: ActionSpace, num_seen: int, hidden: Sequence[int], learning_rate: float
 ) -> Any:
-    """A Keras perceptron with ReLU and one output, ready to be fitted with Adam to actions [num, 1].
-
-    Args:
-        keras: what `import_keras` gave.
-        actions: gives the loss; where some are illegal, the network gives `ActionSpace.logits`.
-        num_seen: size of the last axis of what it sees, see `ActionSpace.seen`.
-        hidden: units of each hidden layer.
-        learning_rate: of Adam.
-    """
+    """A Keras perceptron with ReLU and one output, ready to be fitted with Adam to actions [num, 1]."""
     num_inputs = num_seen - actions.masked
     network = perceptron(keras, actions.input_shape(num_inputs), hidden)
     if actions.masked:

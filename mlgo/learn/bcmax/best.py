@@ -23,8 +23,6 @@ class Trajectory:
     """Questions and answers of one compile, or of one of its functions, and what they were worth.
 
     Attributes:
-        module: key of the module.
-        source: who answered.
         inputs: float16 [num_questions, ...], see `Policy.inputs_for`.
         answers: uint8 [num_questions].
         reward: relative reward, see `Episode.reward`.
@@ -47,21 +45,7 @@ class Trajectory:
 def heuristic_trajectories(
     trace: pa.Table, modules: Collection[str], actions: ActionSpace, normalise: Scaling
 ) -> dict[str, Trajectory]:
-    """What the heuristic was asked and answered, whole modules.
-
-    Args:
-        trace: ``artifacts.trace_schema`` rows, steps of a module in order.
-        modules: keys of the modules to take.
-        actions: how observations are seen.
-        normalise: from raw features to inputs; its features must all be in the trace.
-
-    Returns:
-        Trajectories by module key, their reward 0.
-
-    Raises:
-        PolicyError: the trace lacks a feature.
-        TrainingError: the trace lacks a module.
-    """
+    """What the heuristic was asked and answered, whole modules."""
     return {
         key: Trajectory(key, HEURISTIC, inputs, answers, 0.0)
         for key, inputs, answers in whole_modules(trace, modules, actions, normalise)
@@ -71,14 +55,7 @@ def heuristic_trajectories(
 def trajectories(
     episodes: Iterable[Episode], source: str, baseline: Mapping[str, float], offset: float = 0.0
 ) -> list[Trajectory]:
-    """Episodes with their rewards.
-
-    Args:
-        episodes: compiles, or functions of them.
-        source: who answered.
-        baseline: score under the heuristic by module.
-        offset: see `relative_reward`.
-    """
+    """Episodes with their rewards."""
     return [
         Trajectory(one.module, source, one.inputs, one.answers, one.reward(baseline[one.module], offset), one.function)
         for one in episodes
@@ -91,12 +68,7 @@ def mean_reward(trajectories: Collection[Trajectory]) -> float:
 
 
 def keep_best(known: Mapping[str, Trajectory], new: Iterable[Trajectory]) -> dict[str, Trajectory]:
-    """Replace what has been beaten; of equals the earlier one stays, so the order of modules and rounds decides ties.
-
-    Args:
-        known: best trajectory so far, by `Trajectory.key`.
-        new: further ones, in order.
-    """
+    """Replace what has been beaten; of equals the earlier stays: the order of modules and rounds decides."""
     best = dict(known)
     for one in new:
         if one.key not in best or one.reward > best[one.key].reward:
@@ -109,14 +81,6 @@ def imitation_data(known: Mapping[str, Trajectory], weighting: Weighting, gain_w
 
     A module counts ``1 + gain_weight * percent gained`` times what its number of questions gives it. Where nothing has
     beaten the heuristic its own trajectory counts once, so that the clone does not forget it.
-
-    Args:
-        known: best trajectory by `Trajectory.key`.
-        weighting: what a module's total weight follows, see `question_weights`.
-        gain_weight: further weight per percent.
-
-    Returns:
-        All questions, module by module in the order of their keys.
     """
     chosen = [known[key] for key in sorted(known)]
     answers = np.concatenate([one.answers for one in chosen]).astype(np.float32)

@@ -26,9 +26,7 @@ class CompiledRollouts:
     """Training and validation modules under policies; failed compiles are left out.
 
     Attributes:
-        training: runs the compiles.
         explorers: ``(policy, round) -> advisors`` by name.
-        score: what counts.
         num_evaluations: compiles asked for so far, those of an earlier run included.
     """
 
@@ -70,12 +68,7 @@ class CompiledRollouts:
 
 
 def load_earlier(folders: Iterable[str], task: str) -> dict[str, Policy]:
-    """Load the policies that the configuration names, by folder.
-
-    Raises:
-        ArtifactError: a policy is missing or damaged.
-        PolicyError: one is for another task than the start policy's.
-    """
+    """Load the policies that the configuration names, by folder."""
     earlier = {folder: load_policy(Path(folder)) for folder in folders}
     for folder, policy in earlier.items():
         if policy.task != task:
@@ -88,15 +81,7 @@ def load_earlier(folders: Iterable[str], task: str) -> dict[str, Policy]:
 def explorers(
     policy: Policy, earlier: Mapping[str, Policy], config: BCMaxConfig, seed: int, number: int
 ) -> dict[str, Advisor]:
-    """Advisors of a round, by name.
-
-    Args:
-        policy: current policy.
-        earlier: policies that have their turn before the first round, beside the references.
-        config: which references, and which variants.
-        seed: root seed.
-        number: of the round; 0 is before the first.
-    """
+    """Advisors of a round, by name."""
     if number:
         return dict(variants(policy, config, seed, number))
     own_seed = int(generator(seed, "bcmax", "random").integers(2**63))

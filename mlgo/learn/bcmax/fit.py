@@ -48,9 +48,6 @@ def fit(
         batch_size: questions per gradient step.
         learning_rate: Adam step size.
         seed: of fresh weights and of the order of the batches, below 2^32.
-
-    Raises:
-        TrainingError: there is nothing to imitate, or the loss is not a number.
     """
     if not len(data.answers):
         raise TrainingError("the best trajectories hold no question; raise bcmax.max_questions or bcmax.modules")

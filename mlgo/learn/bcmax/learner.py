@@ -35,11 +35,9 @@ class BestClone:
     compiles: tuple[Kind, ...] = ("modules",)
 
     def start(self, config: Mapping[str, Any]) -> str | None:
-        """Goes on from the clone."""
         return "bc"
 
     def train(self, context: ModuleContext) -> Trained:
-        """Run rounds; the best validated clone is the policy."""
         config: BCMaxConfig = context.config
         start, actions = context.start, context.actions
         earlier = load_earlier(config.policies, context.task)

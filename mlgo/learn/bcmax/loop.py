@@ -50,22 +50,7 @@ def imitate_best(
     state: BCMaxState | None = None,
     after_round: Callable[[BCMaxState], None] = lambda state: None,
 ) -> BCMaxState:
-    """Run rounds until the configured number is reached.
-
-    Args:
-        start: float32 [num_params], policy to start from; None first clones ``heuristic`` from fresh weights.
-        heuristic: trajectory of the heuristic on each training module, or a better one that is known beforehand; None
-            where the compiler does not tell its decisions, so that ``start`` must be given.
-        rollouts: compiles; failed ones are left out.
-        fit: cloning; must depend on its arguments alone, so that a resumed run equals an undisturbed one.
-        config: rounds and weights of modules.
-        state: where to go on; None starts anew.
-        after_round: called with each new state, for checkpoints and logs.
-
-    Raises:
-        NothingCompiled: every compile under the policy of a round failed.
-        TrainingError: no training module is left, or the loss is not a number.
-    """
+    """Run rounds until the configured number is reached."""
     if heuristic is not None and not heuristic:
         raise TrainingError("no training module has a trajectory of the heuristic; run the baseline stage again")
     if state is None:

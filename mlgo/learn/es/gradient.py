@@ -26,13 +26,7 @@ class AdamState:
 
 
 def estimate_gradient(directions: FiniteDifferences, rewards: np.ndarray, config: ESConfig) -> np.ndarray:
-    """Direction of growing reward, ``float64 [num_params]``, by the method that the configuration names.
-
-    Args:
-        directions: those that are usable; of these, the ``top_directions`` with the best candidates count.
-        rewards: float64 [num_candidates], finite, in the order of ``directions.offsets``.
-        config: names the method and its options.
-    """
+    """Direction of growing reward, ``float64 [num_params]``, by the method that the configuration names."""
     if 0 < config.top_directions < len(directions.noise):
         order = np.argsort(-directions.better(rewards), kind="stable")
         directions, rewards = directions.keep(np.isin(np.arange(len(order)), order[: config.top_directions]), rewards)
@@ -56,11 +50,6 @@ def monte_carlo(directions: FiniteDifferences, shaped: np.ndarray, scale: float)
     """Average over the noise, ``sum(rise noise) / (span pairs scale^2)``: float64 [num_params].
 
     Salimans et al. 2017, "Evolution Strategies as a Scalable Alternative to Reinforcement Learning".
-
-    Args:
-        directions: those that are usable.
-        shaped: float64 [num_candidates].
-        scale: standard deviation of the noise.
     """
     noise = directions.noise
     return directions.rises(shaped) @ noise / (directions.span * len(noise) * scale**2)
@@ -127,12 +116,6 @@ def trust_region_step(
     state: TrustRegionState, slope: np.ndarray, improvement: Callable[[np.ndarray], float], config: TrustRegionConfig
 ) -> tuple[np.ndarray, TrustRegionState, dict[str, Any]]:
     """Try the longest trusted step along the slope; keep it if it brings what was predicted.
-
-    Args:
-        state: where the search stands.
-        slope: float64 [num_params], see `fit_slope`.
-        improvement: measured rise of the reward by a step; NaN when it is unknown, which counts as a refusal.
-        config: thresholds and factors.
 
     Returns:
         Change of the mean, float64 [num_params], zeros when it is refused; the next state; a record for the history.

@@ -26,11 +26,9 @@ class EvolutionStrategies:
     compiles: tuple[Kind, ...] = ("modules", "choices")
 
     def start(self, config: Mapping[str, Any]) -> str | None:
-        """Goes on from the policy of ``es.start``."""
         return str(config["es"]["start"])
 
     def train(self, context: TrainContext[Any]) -> Trained:
-        """Run generations; the best validated mean is the policy."""
         config: ESConfig = context.config
         start = context.start
         coordinates = Coordinates.last_layers(

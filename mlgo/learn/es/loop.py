@@ -37,7 +37,6 @@ class EsState(State):
 
     Attributes:
         mean: float64 [num_varied], search point; `best` is another, of those that were validated.
-        optimizer: state of the update rule.
     """
 
     mean: np.ndarray
@@ -89,7 +88,6 @@ def evolve(
 
     Raises:
         NothingCompiled: several generations in a row had too few candidates that compile.
-        TrainingError: the mean is not finite.
     """
     state = state or _validated(
         EsState.start(coordinates.varied.size, config), coordinates, validate, validation_compiles

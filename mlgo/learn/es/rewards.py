@@ -13,9 +13,6 @@ def mean_over_common(rewards: np.ndarray) -> np.ndarray:
     A module on which at least half of the candidates fail says more about itself than about them; it counts for none.
     A candidate that fails on another is left without a mean.
 
-    Args:
-        rewards: float64 [num_candidates, num_modules], NaN where a compile failed.
-
     Returns:
         float64 [num_candidates], NaN for failed candidates; all NaN when no module is left.
     """
@@ -26,14 +23,7 @@ def mean_over_common(rewards: np.ndarray) -> np.ndarray:
 
 
 def mean_improvement(rewards: np.ndarray) -> float:
-    """Mean rise of the reward from a first to a second candidate, over the modules that the first compiles.
-
-    Args:
-        rewards: float64 [2, num_modules], NaN where a compile failed.
-
-    Returns:
-        NaN when the second fails on one of them, or the first on all.
-    """
+    """Mean rise of the reward from a first to a second candidate, over the modules that the first compiles."""
     known = np.isfinite(rewards[0])
     return float((rewards[1] - rewards[0])[known].mean()) if known.any() else float("nan")
 

@@ -90,11 +90,7 @@ class CompileRef:
     """A compile in a `CompileFile`.
 
     Attributes:
-        module: key of the module.
-        score: by the objective.
-        answers: hash of all answers.
         begin: where its arrays begin, in bytes.
-        num_inlined: questions that were answered by yes.
         num_functions: functions that it tells of; -1 if it tells nothing of functions.
     """
 

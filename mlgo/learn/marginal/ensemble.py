@@ -65,11 +65,6 @@ def gated_ensemble(members: Sequence[np.ndarray], shape: Architecture, heuristic
 def gated_members(joint: np.ndarray, shape: Architecture, num_members: int) -> np.ndarray:
     """The estimates that `gated_ensemble` has joined, but for rounding.
 
-    Args:
-        joint: float32 [num_params of `gated_shape`].
-        shape: layer widths of an estimate.
-        num_members: how many there are.
-
     Returns:
         float32 [num_members, num_params].
     """
@@ -184,10 +179,6 @@ def mean_shape(member: Architecture, num_members: int) -> Architecture:
 def mean_of(members: Sequence[np.ndarray], shape: Architecture) -> np.ndarray:
     """Join estimates.
 
-    Args:
-        members: weights of each estimate, float32 [num_params].
-        shape: their layer widths, with at least one hidden layer.
-
     Returns:
         float32 [num_params of `mean_shape`].
     """
@@ -205,11 +196,6 @@ def mean_of(members: Sequence[np.ndarray], shape: Architecture) -> np.ndarray:
 
 def mean_members(joint: np.ndarray, shape: Architecture, num_members: int) -> np.ndarray:
     """The estimates that `mean_of` has joined, but for rounding and for their own last biases, which are their mean.
-
-    Args:
-        joint: float32 [num_params of `mean_shape`].
-        shape: layer widths of an estimate.
-        num_members: how many there are.
 
     Returns:
         float32 [num_members, num_params].
@@ -256,10 +242,6 @@ def rejoin(policies: Mapping[str, Policy], caution: float) -> Policy:
 
     Returns:
         The joint policy, with the first one's provenance but for ``caution`` and ``members``.
-
-    Raises:
-        PolicyError: one was trained otherwise, they do not see a question alike, or caution is asked for and the first
-            one holds no clone of the heuristic.
     """
     (name, first), *_ = policies.items()
     shape, num_members, before = _shape_of(name, first)
@@ -298,11 +280,7 @@ def _scales(policy: Policy) -> np.ndarray:
 
 
 def _shape_of(name: str, policy: Policy) -> tuple[Architecture, int, float]:
-    """Layer widths of a member, how many there are, and the caution they are joined with.
-
-    Raises:
-        PolicyError: it is no joint network of members.
-    """
+    """Layer widths of a member, how many there are, and the caution they are joined with."""
     settings = policy.origin.get("marginal")
     if isinstance(settings, dict) and {"hidden", "members", "caution"} <= settings.keys():
         shape = Architecture((len(policy.features), *settings["hidden"], 1))

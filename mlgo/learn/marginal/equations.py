@@ -28,12 +28,7 @@ from mlgo.learn.marginal.compile_file import ArrayFile, CompileFile, CompileRef
 
 @dataclass(frozen=True)
 class Evidence:
-    """Compiles of one module that differ in their answers.
-
-    Attributes:
-        baseline: size under the heuristic, in bytes.
-        compiles: those known so far.
-    """
+    """Compiles of one module that differ in their answers."""
 
     baseline: float
     compiles: tuple[CompileRef, ...]
@@ -87,10 +82,7 @@ class OfModule(NamedTuple):
     """Equations of one module in an `EquationFile`.
 
     Attributes:
-        baseline: size under the heuristic, in bytes.
-        compiles: what they are about.
         begin: where the sums over functions begin, in bytes.
-        num_sums: over callers, and over callees.
     """
 
     baseline: float
@@ -100,11 +92,7 @@ class OfModule(NamedTuple):
 
 
 class EquationFile(ArrayFile):
-    """Equations of modules. Inputs stay where they are, in the file of the compiles.
-
-    Args:
-        compiles: file of the compiles.
-    """
+    """Equations of modules. Inputs stay where they are, in the file of the compiles."""
 
     def __init__(self, compiles: CompileFile) -> None:
         super().__init__(compiles.folder)
@@ -160,12 +148,7 @@ def join(parts: Sequence[Equations]) -> Equations:
 
 
 def _of_functions(credits: Sequence[Credit | None], compile_of: np.ndarray) -> tuple[Terms, Terms]:
-    """Sums over callers and over callees.
-
-    Args:
-        credits: what each compile tells of functions, with callers and callees of its inlined questions.
-        compile_of: int32 [num_inlined].
-    """
+    """Sums over callers and over callees."""
     told = side_by_side(credits)
     sides = np.full((2, len(compile_of)), -1, np.int64)
     for number, (callers, callees) in enumerate(zip(told.callers, told.callees, strict=True)):
@@ -179,14 +162,7 @@ def _of_functions(credits: Sequence[Credit | None], compile_of: np.ndarray) -> t
 
 
 def _terms(function: np.ndarray, compile_of: np.ndarray, values: np.ndarray, holds: np.ndarray) -> Terms:
-    """Sums by compile and function, for the functions about which two compiles say different things.
-
-    Args:
-        function: int64 [num_inlined], -1 where it is not known.
-        compile_of: int32 [num_inlined].
-        values: [num_compiles, num_functions].
-        holds: bool [num_compiles, num_functions], where there is an equation.
-    """
+    """Sums by compile and function, for the functions about which two compiles say different things."""
     counts, known = np.zeros(values.shape, np.int64), function >= 0
     np.add.at(counts, (compile_of[known], function[known]), 1)
     used = holds & (_differs(values, holds) | _differs(counts, holds))

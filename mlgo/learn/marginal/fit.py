@@ -38,10 +38,6 @@ def as_costs(policy: np.ndarray, shape: Architecture) -> np.ndarray:
 def as_policy(costs: np.ndarray, shape: Architecture) -> np.ndarray:
     """The policy whose logit is what both outputs save together: minus growth and saving.
 
-    Args:
-        costs: float32 [num_params of `cost_shape`].
-        shape: layer widths of the policy.
-
     Returns:
         float32 [num_params].
     """
@@ -90,21 +86,6 @@ def fit_costs(
 
     Which modules a member holds out to end its fits is the same in all rounds. So a fit may start from the last one,
     which has never seen them.
-
-    Args:
-        start: float32 [num_params of `cost_shape`].
-        shape: layer widths of the policy.
-        evidence: compiles by module.
-        compiles: file that holds them. Equations are made once, kept in a file, too, and read batch by batch, so memory
-            does not grow with their number.
-        heuristic: its questions and answers, drawn in proportion to their weights.
-        config: step sizes, epochs, anchors, units.
-        seed: root seed of the order of everything.
-        round_: from 0.
-        member: from 0.
-
-    Raises:
-        TrainingError: no module has compiles that differ, or a loss that is not a number.
     """
     usable = {name: one for name, one in evidence.items() if len(one.compiles) >= _MIN_COMPILES}
     if not usable:

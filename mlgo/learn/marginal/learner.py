@@ -42,11 +42,9 @@ class MarginalCosts:
     compiles: tuple[Kind, ...] = ("modules", "choices")
 
     def start(self, config: Mapping[str, Any]) -> str | None:
-        """Goes on from none."""
         return None
 
     def train(self, context: ModuleContext | ChoiceContext) -> Trained:
-        """Fit costs; the best validated round, or margin, is the policy."""
         return _of_choices(context) if isinstance(context, ChoiceContext) else _of_modules(context)
 
 
@@ -134,12 +132,7 @@ def _of_modules(context: ModuleContext) -> Trained:
 
 
 def _earlier(context: ModuleContext, config: MarginalConfig) -> Policy:
-    """The policy to go on from.
-
-    Raises:
-        ArtifactError: missing or damaged.
-        PolicyError: of another task, with features that the trace lacks, or no joint network of such members.
-    """
+    """The policy to go on from."""
     policy = load_start(Path(config.start), context.baseline)
     context.check_trace(policy.normalisation)
     member = Architecture((len(policy.features), *config.hidden, 1))

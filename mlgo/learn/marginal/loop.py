@@ -49,27 +49,7 @@ def learn_costs(
     validation_compiles: int = 0,
     threads: int = 1,
 ) -> MarginalState:
-    """Compile around the members, fit each of them to all compiles so far; repeat.
-
-    Args:
-        start: float32 [num_members, num_params], clones of the heuristic.
-        shape: layer widths.
-        heuristic: its questions and answers, which the fit is held to.
-        known: what is known before the first round, by module: the heuristic's own compile.
-        compiles: file that holds what is known, and what ``explore`` finds.
-        explore: compiles around weights.
-        validate: reward on other projects; decides which round is the best.
-        config: rounds and fits.
-        seed: root seed.
-        state: where to go on; None starts anew.
-        after_round: called with each new state, for checkpoints and logs.
-        validation_compiles: what one validation costs, for the count of evaluations.
-        threads: fits side by side; the result does not depend on it.
-
-    Raises:
-        NothingCompiled: every compile of a round failed, or no module is left to compile.
-        TrainingError: see `fit_costs`.
-    """
+    """Compile around the members, fit each of them to all compiles so far; repeat."""
 
     def members(costs: np.ndarray) -> np.ndarray:
         return np.stack([as_policy(one, shape) for one in costs])
@@ -130,9 +110,6 @@ def fit_members(
         seed: see `fit_costs`.
         round_: from 0.
         threads: fits side by side.
-
-    Raises:
-        TrainingError: see `fit_costs`.
     """
 
     def fit(member: int) -> FitResult:

@@ -29,9 +29,6 @@ def sure_clones(
 
     Returns:
         float32 [num_members, num_params].
-
-    Raises:
-        TrainingError: see `clone`.
     """
     members = []
     for member in range(config.members):
@@ -55,23 +52,7 @@ def heuristic_evidence(
     told: bool,
     keep: StoreCompile,
 ) -> dict[str, Evidence]:
-    """The heuristic's own compile of each module.
-
-    Args:
-        trace: ``artifacts.trace_schema`` rows.
-        modules: to take; all of them ask questions.
-        normalise: from raw features to inputs.
-        objective: which size counts, by the names of ``compile.objective``.
-        told: whether the answers of the trace are the heuristic's own; else they do not belong to its sizes.
-        keep: puts a compile into the file of compiles.
-
-    Returns:
-        Evidence of one compile by module key; of none where answers are not told.
-
-    Raises:
-        PolicyError: the trace lacks a feature.
-        TrainingError: the trace lacks a module.
-    """
+    """The heuristic's own compile of each module."""
     sizes = baselines(modules, objective)
     if not told:
         return {key: Evidence(size, ()) for key, size in sizes.items()}

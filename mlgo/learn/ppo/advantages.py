@@ -43,8 +43,6 @@ class RewardScale:
 
     Attributes:
         prior: how many episodes the moments of all are worth.
-        every: moments over all episodes.
-        modules: moments by module.
     """
 
     prior: float
@@ -79,12 +77,6 @@ def terminal_advantages(values: np.ndarray, reward: float, gamma: float, gae_lam
     ``A_t = d_t + gamma lambda A_(t+1)``, ``d_t = r_t + gamma V_(t+1) - V_t``; nothing follows the last step. With gamma
     and lambda 1 this is ``reward - V_t``.
 
-    Args:
-        values: float [num_steps], what the value network expects at each step.
-        reward: reward of the last step.
-        gamma: discount of a step.
-        gae_lambda: 0 trusts the values, 1 the reward alone.
-
     Returns:
         float64 [num_steps].
     """
@@ -100,11 +92,6 @@ def terminal_advantages(values: np.ndarray, reward: float, gamma: float, gae_lam
 
 def advantages_over_siblings(subjects: Sequence[str], rewards: np.ndarray, limit: float) -> np.ndarray:
     """Reward of each episode, less the mean of the others of its subject, in root mean squares of all that differ.
-
-    Args:
-        subjects: what each episode is an episode of.
-        rewards: float64 [num_episodes].
-        limit: advantages stay within plus and minus this.
 
     Returns:
         float64 [num_episodes]; 0 for an only episode, and where all of a subject came out alike.
@@ -130,15 +117,8 @@ def clipped(advantages: np.ndarray, differs: np.ndarray, limit: float) -> np.nda
 def advantages_of_functions(episodes: Sequence[Sampled], limit: float) -> np.ndarray:
     """Bytes that a decision's two functions are smaller than in the other episodes, in root mean squares.
 
-    Args:
-        episodes: with ``credit``.
-        limit: advantages stay within plus and minus this.
-
     Returns:
         float64 [num_questions] of all episodes, one after another; 0 where the two came out alike in all.
-
-    Raises:
-        ConfigError: a compile does not tell its functions.
     """
     of_subject: dict[str, list[int]] = {}
     for number, one in enumerate(episodes):
@@ -156,12 +136,7 @@ def advantages_of_functions(episodes: Sequence[Sampled], limit: float) -> np.nda
 
 
 def _over_others(values: np.ndarray, holds: np.ndarray) -> np.ndarray:
-    """Each value less the mean of the others of its column; 0 for an only one, and where there is none.
-
-    Args:
-        values: float64 [num_compiles, num_functions].
-        holds: bool [num_compiles, num_functions], where there is a value.
-    """
+    """Each value less the mean of the others of its column; 0 for an only one, and where there is none."""
     count = holds.sum(axis=0)
     total = np.where(holds, values, 0.0).sum(axis=0)
     found: np.ndarray = np.where(holds & (count > 1), (count * values - total) / np.maximum(count - 1, 1), 0.0)

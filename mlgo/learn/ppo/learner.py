@@ -22,11 +22,9 @@ class ProximalPolicyOptimisation:
     compiles: tuple[Kind, ...] = ("modules", "choices")
 
     def start(self, config: Mapping[str, Any]) -> str | None:
-        """Goes on from the policy of ``ppo.start``."""
         return str(config["ppo"]["start"])
 
     def train(self, context: TrainContext[Any]) -> Trained:
-        """Run iterations; the best validated policy is the result."""
         config: PPOConfig = context.config
         start = _without_groups(context.start)
         with context.training(config.iterations, "iteration", STATES, policy=start) as training:

@@ -35,7 +35,6 @@ class PpoState(State):
 
     Attributes:
         arrays: both networks and their optimisers, see `ActorCritic.arrays`.
-        scale: how rewards are normalised.
     """
 
     arrays: tuple[np.ndarray, ...]
@@ -73,9 +72,7 @@ def optimise(
         after_iteration: called with each new state, for checkpoints and logs.
 
     Raises:
-        ConfigError: there is no value network for such answers.
         NothingCompiled: every compile of an iteration failed, or no module is left to compile.
-        TrainingError: a loss or a weight is not a number.
     """
     if config.baseline == "network" and not actions.yes_or_no:
         raise ConfigError("ppo.baseline: there is no value network for answers that are not yes or no; choose siblings")

@@ -22,11 +22,6 @@ def soften(weights: np.ndarray, architecture: Architecture, temperature: float) 
     A clone is so sure of itself that sampling from it explores nothing. No decision changes, as signs stay; exactly so
     for a power of two, which rounds nothing.
 
-    Args:
-        weights: float32 [num_params].
-        architecture: layer widths.
-        temperature: above 0.
-
     Returns:
         float32 [num_params].
     """
@@ -41,16 +36,7 @@ class ActorCritic:
     Attributes:
         policy: Keras model, float32 [num, ..., num_inputs] to [num, ..., 1].
         value: Keras model, float32 [num, num_inputs] to [num, 1]; None where rewards are compared with siblings.
-        policy_optimizer: Adam with clipped gradients.
         value_optimizer: Adam with clipped gradients; None as ``value``.
-        question_shape: of questions, their number included.
-
-    Args:
-        weights: float32 [num_params], policy to start from.
-        architecture: its layer widths.
-        actions: says how questions look.
-        config: kind of baseline, hidden layers of the value network, step sizes, largest gradient.
-        seed: root seed of the value network's weights; its output layer starts at zero, expecting nothing.
     """
 
     def __init__(

@@ -49,13 +49,7 @@ def approximate_kl(log_ratio: Any) -> Any:
 
 
 class ClippedUpdate:
-    """Several epochs over a batch; the networks change in place.
-
-    Args:
-        networks: what is trained.
-        actions: what the policy's outputs say about actions.
-        config: epochs, minibatches, clipping, bonus.
-    """
+    """Several epochs over a batch; the networks change in place."""
 
     def __init__(self, networks: ActorCritic, actions: ActionSpace, config: PPOConfig) -> None:
         self._networks, self._config = networks, config
@@ -75,9 +69,6 @@ class ClippedUpdate:
         Returns:
             Means over the minibatches the policy saw: ``policy_loss``, ``entropy``, ``clip_fraction``; ``kl`` of the
             last of them; ``value_loss``, mean over all, where there is a value network; ``policy_steps`` taken.
-
-        Raises:
-            TrainingError: a loss is not a number, or a weight is not one in the end.
         """
         records: list[dict[str, float]] = []
         value_losses: list[float] = []
