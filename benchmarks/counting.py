@@ -15,13 +15,11 @@ import numpy as np
 
 from benchmarks.arguments import compiling_parser, print_record, run_benchmark
 from mlgo.base.config import CompileConfig
-from mlgo.base.scratch import scratch_directory
-from mlgo.base.work import shared_folder
+from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.cli.arguments import compiler_of, settings_of
 from mlgo.evaluate.programs import BitcodeProgram, build_programs
-from mlgo.host.counting import Valgrind, count_instructions, count_run, find_valgrind
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.program import FIRST_LINK_S, link_program
+from mlgo.host.program import FIRST_LINK_S, Valgrind, count_instructions, count_run, find_valgrind, link_program
 from mlgo.host.session import compile_plain
 from mlgo.host.toolchain import Toolchain, find_linker
 

@@ -153,7 +153,7 @@ def compile_telling(bitcode: Path, toolchain: Toolchain, settings: CompileConfig
         remark = Remark((*flags, *(word for one in told for word in ("-mllvm", one))), b"")
         if echo:
             advisor = EchoAdvisor(toolchain.quirks.default_slot)
-            how: dict[str, Any] = {"with_default": True, "remark": remark, "object_path": kept}
+            how: dict[str, Any] = {"with_heuristic_feature": True, "remark": remark, "object_path": kept}
             result: CompileResult = compile_under_advice(toolchain, task, bitcode, advisor, settings, **how)
         else:
             result = compile_plain(toolchain, bitcode, settings, task=task, remark=remark, object_path=kept)

@@ -26,7 +26,7 @@ from mlgo.base.seeding import generator
 from mlgo.base.threads import one_thread_each
 from mlgo.cli.options import positive, read_config
 from mlgo.evaluate.episodes import Inlined
-from mlgo.host.session import Credit
+from mlgo.host.session import CallAttribution
 from mlgo.learn.bc import CloneData
 from mlgo.learn.bc.dataset import MOST_QUESTIONS
 from mlgo.learn.marginal import CompileFile, Evidence
@@ -39,7 +39,7 @@ from mlgo.policy.network import Architecture
 _INLINED, _TURNED = 0.6, 0.03
 """Share of the questions of a trace that the heuristic answers by yes; of answers that exploring turns around."""
 _FUNCTIONS = 0.27
-"""Functions for each question: `Credit` in explored compiles of the default corpus."""
+"""Functions for each question: `CallAttribution` in explored compiles of the default corpus."""
 _NUM_FEATURES = 38
 _POOL = 1 << 17
 """Rows that made-up inputs are cut from."""
@@ -136,7 +136,7 @@ def _compiles(key: str, num_questions: int, count: int, pool: np.ndarray, rng: n
         sizes = rng.integers(20, 400, num_functions).astype(np.float32)
         sizes[rng.random(num_functions) < 0.2] = -1.0
         score = float(sizes[sizes > 0].sum()) + 100.0
-        credit = Credit(names, sizes, callers, callees)
+        credit = CallAttribution(names, sizes, callers, callees)
         found.append(Inlined.of(key, score, inputs, answers.astype(np.uint8), credit))
     return found
 

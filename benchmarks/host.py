@@ -27,7 +27,7 @@ from mlgo.base.seeding import sample
 from mlgo.cli.options import positive, read_config
 from mlgo.errors import CompileTimeout, ToolchainError
 from mlgo.evaluate.baseline_modules import ScoredModule, load_scored_modules
-from mlgo.host.known import KnownPath
+from mlgo.host.known import AnswerPrefix
 from mlgo.host.log import Header
 from mlgo.host.process import Child
 from mlgo.host.session import compile_plain, compile_under_advice
@@ -102,13 +102,13 @@ def _bench_language(
     policy: Policy | None,
 ) -> dict[str, Any]:
     slot = toolchain.quirks.default_slot
-    known: dict[Path, tuple[KnownPath, bytes, Header]] = {}
+    known: dict[Path, tuple[AnswerPrefix, bytes, Header]] = {}
     num_questions = 0
     for module in modules:
-        echo = compile_under_advice(toolchain, task, module, EchoAdvisor(slot), settings, with_default=True)
+        echo = compile_under_advice(toolchain, task, module, EchoAdvisor(slot), settings, with_heuristic_feature=True)
         again = compile_under_advice(toolchain, task, module, RecordedAdvisor(echo.answers), settings, record=True)
         assert echo.header is not None
-        known[module] = (again.known_path(), again.answers, echo.header)
+        known[module] = (again.answer_prefix(), again.answers, echo.header)
         num_questions += again.num_questions
 
     def run(host: str, module: Path) -> float:
@@ -121,7 +121,9 @@ def _bench_language(
             advisor = RecordedAdvisor(answers)
             return compile_under_advice(toolchain, task, module, advisor, settings, known=path).seconds
         advisors: dict[str, Callable[[str], Any]] = {"echo": EchoAdvisor, "mlp": partial(MlpEcho, policy=policy)}
-        return compile_under_advice(toolchain, task, module, advisors[host](slot), settings, with_default=True).seconds
+        return compile_under_advice(
+            toolchain, task, module, advisors[host](slot), settings, with_heuristic_feature=True
+        ).seconds
 
     totals = np.zeros((repeats, len(HOSTS)))
     rounds = [(r, module) for r in range(repeats) for module in modules]
@@ -180,7 +182,7 @@ def _compile_with_c_host(
         words = None
         if vocabulary := task.ir2vec(settings.ir2vec):
             (words := folder / "ir2vec.json").write_bytes(vocabulary.content)
-        flags = task.flags(base, settings.size_stop_factor, with_default=True, vocabulary=words)
+        flags = task.flags(base, settings.size_stop_factor, with_heuristic_feature=True, vocabulary=words)
         output = ["-x", "ir", str(module), "-c", "-o", str(folder / "module.o")]
         start = time.monotonic()
         with (

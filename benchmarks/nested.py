@@ -33,8 +33,8 @@ from mlgo.errors import WorkerError
 from mlgo.evaluate import CompileJob
 from mlgo.evaluate.worker import CompileWorkerSpec
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.probe import probe_channel
 from mlgo.host.process import die_with_parent
+from mlgo.host.session import probe_channel
 from mlgo.host.tasks.task import Task, get_task
 from mlgo.host.toolchain import Toolchain, find_toolchain
 from mlgo.policy.features import Normalisation

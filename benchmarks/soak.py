@@ -147,20 +147,22 @@ def _sessions(
     """One session of each kind on a module, in the order of `KINDS`."""
     slot = toolchain.quirks.default_slot
     echo = EchoAdvisor(slot)
-    heard = compile_under_advice(toolchain, task, module, echo, settings, with_default=True)
+    heard = compile_under_advice(toolchain, task, module, echo, settings, with_heuristic_feature=True)
     recorded = RecordedAdvisor(heard.answers)
     walked = compile_under_advice(toolchain, task, module, recorded, settings, record=True)
-    known = walked.known_path()
+    known = walked.answer_prefix()
     gives_up = _GivesUp(slot, heard.num_questions // 2)
     hasty = settings.model_copy(update={"compile_timeout_s": _HASTY_S})
     data = module.read_bytes()
     damaged.write_bytes(data[: len(data) // 2])
     by_kind: dict[str, Callable[[], object]] = {
-        "echo": lambda: compile_under_advice(toolchain, task, module, echo, settings, with_default=True),
+        "echo": lambda: compile_under_advice(toolchain, task, module, echo, settings, with_heuristic_feature=True),
         "known": lambda: compile_under_advice(toolchain, task, module, recorded, settings, known=known),
-        "refusal": lambda: compile_under_advice(toolchain, task, module, gives_up, settings, with_default=True),
-        "hasty": lambda: compile_under_advice(toolchain, task, module, echo, hasty, with_default=True),
-        "damaged": lambda: compile_under_advice(toolchain, task, damaged, echo, settings, with_default=True),
+        "refusal": lambda: compile_under_advice(
+            toolchain, task, module, gives_up, settings, with_heuristic_feature=True
+        ),
+        "hasty": lambda: compile_under_advice(toolchain, task, module, echo, hasty, with_heuristic_feature=True),
+        "damaged": lambda: compile_under_advice(toolchain, task, damaged, echo, settings, with_heuristic_feature=True),
         "plain": lambda: compile_plain(toolchain, module, settings),
     }
     return [by_kind[kind] for kind in KINDS]

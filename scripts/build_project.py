@@ -13,9 +13,8 @@ from pathlib import Path
 from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, PROJECT, provenance, write_rows
 from mlgo.base.files import content_hash
 from mlgo.base.names import ProjectName
-from mlgo.base.scratch import scratch_directory
+from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.base.seeding import sample
-from mlgo.base.work import shared_folder
 from mlgo.cli.arguments import add_work_argument, compiler_of, settings_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.corpus.build import (
@@ -31,8 +30,8 @@ from mlgo.corpus.capture.wheels import WheelBuild, wheel_project
 from mlgo.corpus.recipe import load_recipe
 from mlgo.corpus.thin_lto import in_form
 from mlgo.corpus.whole_program import RunCheck, Tools, runnable_program
-from mlgo.host.execution import ProgramRunner
 from mlgo.host.frontend import FrontEnd
+from mlgo.host.program import ProgramRunner
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import find_linker
 

@@ -17,8 +17,7 @@ from mlgo.base.artifacts import FUNCTIONS, RESULTS, SHIPPED_SIZES, TIMINGS, prov
 from mlgo.base.config import EvaluateConfig, judged_split
 from mlgo.base.files import file_sha256
 from mlgo.base.names import PolicyName
-from mlgo.base.scratch import scratch_directory
-from mlgo.base.work import shared_folder
+from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.cli.arguments import (
     add_folder_arguments,
     add_workers_arguments,

@@ -13,7 +13,7 @@ from mlgo.base.packages import Package, fetch_package
 from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.errors import ToolchainError
-from mlgo.host.wheel import unpack_compiler
+from mlgo.host.toolchain import unpack_compiler
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from mlgo.base.artifacts import BODIES, SEEN, provenance, read_provenance, write_table
-from mlgo.base.work import shared_folder
+from mlgo.base.scratch import shared_folder
 from mlgo.cli.arguments import add_work_argument, compiler_of, settings_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.corpus.seen import SEEN_NAME, TRAINED_NAME, VERSION, SeenBodies, each_once, project_bodies, seen_table

@@ -10,9 +10,8 @@ from pathlib import Path
 from mlgo.base.artifacts import HEADROOM, SCORES, provenance, read_table, write_rows
 from mlgo.base.config import HeadroomConfig, ReplayConfig
 from mlgo.base.files import file_sha256
-from mlgo.base.scratch import scratch_directory
+from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.base.seeding import sample
-from mlgo.base.work import shared_folder
 from mlgo.cli.arguments import (
     add_folder_arguments,
     add_workers_arguments,

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from mlgo.base.artifacts import PROGRAMS, provenance, write_rows
 from mlgo.base.files import file_sha256
-from mlgo.base.scratch import scratch_directory
-from mlgo.base.work import shared_folder
+from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.cli.arguments import (
     add_work_argument,
     add_workers_arguments,
@@ -29,8 +28,8 @@ from mlgo.errors import ConfigError, PolicyError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.programs import MakeAdvisor, Running, build_programs, measure_programs
 from mlgo.evaluate.references import NEVER, reference_names
-from mlgo.host.counting import find_valgrind
 from mlgo.host.frontend import FrontEnd
+from mlgo.host.program import find_valgrind
 from mlgo.host.tasks.task import HEURISTIC, Advisor, Setting, get_task
 from mlgo.host.toolchain import Quirks, find_linker
 from mlgo.policy.stored import load_policy

@@ -22,7 +22,7 @@ import yaml
 from mlgo.base.artifacts import RESULTS, SHIPPED_SIZES, read_table
 from mlgo.base.files import write_json
 from mlgo.base.packages import Package, fetch_package
-from mlgo.base.work import shared_folder
+from mlgo.base.scratch import shared_folder
 from mlgo.cli.program import run_program
 from mlgo.corpus.build import unpack
 from mlgo.errors import MlgoError

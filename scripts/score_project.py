@@ -19,8 +19,7 @@ from mlgo.base.artifacts import (
     write_rows,
     write_table,
 )
-from mlgo.base.scratch import scratch_directory
-from mlgo.base.work import shared_folder
+from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.cli.arguments import (
     add_folder_arguments,
     add_workers_arguments,
@@ -34,7 +33,7 @@ from mlgo.cli.program import run_program
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.baseline import Scoring, score_references
-from mlgo.host.probe import probe_channel
+from mlgo.host.session import probe_channel
 from mlgo.host.tasks.task import get_task
 
 

@@ -18,8 +18,8 @@ from tqdm import tqdm
 
 from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, read_table
 from mlgo.base.config import load_config
+from mlgo.base.scratch import shared_folder
 from mlgo.base.sealed import SEALED, SealedProject, load_sealed
-from mlgo.base.work import shared_folder
 from mlgo.cli.program import run_program
 from mlgo.corpus.families import BINDINGS
 from mlgo.corpus.recipe import load_recipe

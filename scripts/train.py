@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 from typing import cast
 
-from mlgo.base.languages import LANGUAGES
-from mlgo.base.learners import LEARNERS
+from mlgo.base.names import LANGUAGES
+from mlgo.base.registry import LEARNERS
 from mlgo.cli.arguments import add_folder_arguments, add_workers_arguments, settings_of, stage_parser, workers_of
 from mlgo.cli.program import run_program
 from mlgo.learn.base import Learner

@@ -262,7 +262,7 @@ FUNCTIONS = pa.schema(
     ]
 )
 """What register allocation cost each function, as the compiler reports it: one row per module, advisor and function
-that was asked about or costs anything. The score is derived, see mlgo/objects/measures/spills.py. Empty for other
+that was asked about or costs anything. The score is derived, see mlgo/objects/measures/built_in.py. Empty for other
 tasks."""
 
 COPIES = pa.schema(

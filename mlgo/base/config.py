@@ -14,10 +14,8 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
 from mlgo.base.files import content_hash, place
-from mlgo.base.languages import Language
-from mlgo.base.learners import LEARNERS
-from mlgo.base.names import ProjectName
-from mlgo.base.problems import PROBLEMS
+from mlgo.base.names import Language, ProjectName
+from mlgo.base.registry import LEARNERS, PROBLEMS
 from mlgo.errors import ConfigError
 from mlgo.objects import measures
 

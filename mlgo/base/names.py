@@ -1,7 +1,7 @@
-"""Names of projects and trained policies, as folders, tables and JSON hold them: made and read here alone."""
+"""Names of projects, policies and languages, as folders, tables and JSON hold them."""
 
 import re
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from mlgo.errors import ArtifactError
 
@@ -85,3 +85,12 @@ class Lineage(NamedTuple):
         if match is None:
             raise ArtifactError(f"{learner!r} names no training of a generalisation run, like main-both")
         return cls(match["compiler"], match["train_set"])
+
+
+Language = Literal["c++", "c"]
+
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+"""All of them, in the order that tables have."""
+
+LANGUAGE_TITLES: dict[str, str] = {"c++": "C++", "c": "C"}
+"""How reports name them."""

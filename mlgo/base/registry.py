@@ -1,9 +1,14 @@
-"""What is found by name: this package's own, and what other packages bring along as entry points."""
+"""Decision problems and learners by name: this package's own, and what other packages bring along as entry points.
+
+Each package of tasks names its problems in ``PROBLEMS``, as ``module:attribute`` by name. Other packages register
+problems in the group ``mlgo.problems`` of their entry points, and learners in ``mlgo.learners``.
+"""
 
 from collections.abc import Mapping
 from functools import cached_property
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from mlgo.errors import ConfigError
 
@@ -75,3 +80,98 @@ class Registry(Generic[Entry]):
 
 def _source(point: EntryPoint) -> str:
     return f"package {point.dist.name}" if point.dist is not None else "mlgo"
+
+
+Kind = Literal["modules", "choices"]
+"""What is learnt on: modules whose compiles ask questions, or units of whose candidates some are chosen."""
+
+
+class Problem(Protocol):
+    """A decision problem as it is registered; the rest depends on its kind.
+
+    Attributes:
+        name: of ``task`` in the configuration, and of policies and artifacts.
+        kind: what is learnt on.
+        title: of its report.
+        environment: ``module:function`` that makes its Gymnasium environment.
+        environment_arguments: of that function.
+    """
+
+    @property
+    def name(self) -> str:
+        """See the class."""
+
+    @property
+    def kind(self) -> Kind:
+        """See the class."""
+
+    @property
+    def title(self) -> str:
+        """See the class."""
+
+    @property
+    def environment(self) -> str:
+        """See the class."""
+
+    @property
+    def environment_arguments(self) -> Mapping[str, str]:
+        """See the class."""
+
+
+def _built_in() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for package in ("mlgo.host.tasks", "mlgo.jit"):
+        found.update(import_module(package).PROBLEMS)
+    return found
+
+
+PROBLEMS: Registry[Problem] = Registry("mlgo.problems", "task", _built_in())
+"""All problems."""
+
+
+class LearnerInfo(Protocol):
+    """A learner as it is registered; `mlgo.learn.base.Learner` is the rest of it.
+
+    Attributes:
+        name: also of its section of the configuration, and of its policies, ``<name>-s<seed>``.
+        section: its part of the configuration; None for a learner without one.
+        sections: all that it reads of the configuration, by the kinds of tasks that it learns.
+        compiles: kinds of tasks on which it compiles; on others one thread is enough, and nothing can fail.
+    """
+
+    name: str
+    section: Any
+    sections: Mapping[Kind, tuple[str, ...]]
+    compiles: tuple[Kind, ...]
+
+    def start(self, config: Mapping[str, Any]) -> str | None:
+        """Learner whose policy it goes on from, by a whole configuration as plain values; None for none."""
+        ...
+
+
+LEARNERS: Registry[LearnerInfo] = Registry(
+    "mlgo.learners",
+    "learner",
+    {
+        "bc": "mlgo.learn.bc.learner:LEARNER",
+        "bcmax": "mlgo.learn.bcmax.learner:LEARNER",
+        "es": "mlgo.learn.es.learner:LEARNER",
+        "marginal": "mlgo.learn.marginal.learner:LEARNER",
+        "ppo": "mlgo.learn.ppo.learner:LEARNER",
+        "sb3": "mlgo.learn.sb3.learner:LEARNER",
+    },
+)
+"""All learners."""
+
+
+def training_chain(learner: str, config: Mapping[str, Any]) -> list[str]:
+    """Learners that a training follows from, the first first, itself last.
+
+    Args:
+        learner: name.
+        config: a whole configuration as plain values, checked.
+    """
+    chain = [learner]
+    while (start := LEARNERS.get(chain[0]).start(config)) is not None:
+        chain.insert(0, start)
+    return chain

@@ -1,7 +1,12 @@
-"""Temporary folders that do not outlive their process, even one killed by SIGKILL.
+"""Temporary folders, and the folder that working copies share.
 
-Each process owns ``$TMPDIR/mlgo-<uid>/<pid>-<random>/`` and holds a lock on a file in it. A clean exit removes the
-folder; folders of dead processes are recognised by their free lock and removed by the next process that starts.
+Temporary folders do not outlive their process, even one killed by SIGKILL. Each process owns
+``$TMPDIR/mlgo-<uid>/<pid>-<random>/`` and holds a lock on a file in it. A clean exit removes the folder; the next
+process that starts recognises folders of dead processes by their free lock and removes them.
+
+Working copies may share response trees, downloads, bitcode, caches and checkpoints. All of it is named by content and
+safe for processes that write at the same time. Logs, times and TensorBoard's files are named by policy; they stay with
+their working copy.
 """
 
 import atexit
@@ -10,9 +15,11 @@ import os
 import shutil
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Self
 
 _LOCK_NAME = "owner.lock"
 _CHILD_EXECS_WITHIN_S = 1.0
@@ -128,3 +135,49 @@ def _parent() -> Path:
     parent = Path(tempfile.gettempdir()) / f"mlgo-{os.getuid()}"
     parent.mkdir(mode=0o700, exist_ok=True)
     return parent
+
+
+SHARED = "MLGO_SHARED"
+"""Environment variable that names the folder."""
+
+_EXPERIMENTS = (".dvc", "tmp", "exps")
+_WORK = Path("data", "work")
+
+
+def shared_folder(work: Path = _WORK) -> Path:
+    """Folder of what working copies share.
+
+    That is the one `SHARED` names; in a copy that DVC has made for an experiment, and deletes after it, ``data/work``
+    of the working copy that it was made from; else ``work``.
+
+    Args:
+        work: the working copy's own folder for what is neither in Git nor in DVC.
+    """
+    named = os.environ.get(SHARED)
+    if named:
+        return Path(named)
+    origin = experiment_origin(Path.cwd())
+    return work if origin is None else origin / _WORK
+
+
+def experiment_origin(folder: Path) -> Path | None:
+    """The working copy that DVC made an experiment's copy from; None for a folder that is no such copy."""
+    parts = folder.resolve().parts
+    for end in range(len(parts) - 1, len(_EXPERIMENTS), -1):  # the innermost
+        if parts[end - len(_EXPERIMENTS) : end] == _EXPERIMENTS:
+            return Path(*parts[: end - len(_EXPERIMENTS)])
+    return None
+
+
+class Closing(ABC):
+    """A context manager: leaving it closes it."""
+
+    @abstractmethod
+    def close(self) -> Any:
+        """Let go of everything. Safe to call again."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()

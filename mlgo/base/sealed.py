@@ -12,8 +12,7 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from mlgo.base.config import Config, Section, parse_section, read_yaml, unique
-from mlgo.base.languages import Language
-from mlgo.base.names import ProjectName
+from mlgo.base.names import Language, ProjectName
 from mlgo.base.packages import canonical_name
 from mlgo.errors import ConfigError
 

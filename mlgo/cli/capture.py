@@ -12,8 +12,7 @@ from tqdm import tqdm
 
 from mlgo.base.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
 from mlgo.base.packages import Package, fetch_package, pin_package
-from mlgo.base.scratch import scratch_directory
-from mlgo.base.work import shared_folder
+from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.cli.options import add_command, add_config_options, positive, read_config, say
 from mlgo.corpus.capture.builds import read_build, without_probes
 from mlgo.corpus.capture.importers import KINDS, import_build

@@ -3,7 +3,7 @@
 import argparse
 
 from mlgo.base.config import CseConfig, ReplayConfig, Settings
-from mlgo.base.work import shared_folder
+from mlgo.base.scratch import shared_folder
 from mlgo.cli.arguments import workers_of
 from mlgo.evaluate.training import known_compiles
 from mlgo.jit.pool import ChoicePool

@@ -12,7 +12,7 @@ from mlgo.deploy.export.form import PARITY_QUESTIONS, asked_features, draw_quest
 from mlgo.deploy.export.forms import check_cpp
 from mlgo.errors import ConfigError
 from mlgo.host.actions import Binary
-from mlgo.host.actions.reading import check_features
+from mlgo.host.actions.space import check_features
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 

@@ -16,8 +16,7 @@ from mlgo.evaluate.logged import logged_episode, write_episode, write_training_l
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.session import CompileResult, compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
-from mlgo.host.tasks.sending import seen_by
-from mlgo.host.tasks.task import Advisor, Setting, Task, get_task
+from mlgo.host.tasks.task import Advisor, Setting, Task, get_task, settings_for_policy
 from mlgo.host.toolchain import Toolchain, find_toolchain
 from mlgo.objects.measures import get_measure
 from mlgo.policy.stored import load_stored, model_file
@@ -66,7 +65,7 @@ def run(args: argparse.Namespace) -> None:
     config = read_config(args)
     task, toolchain = get_task(args.task or config.task), find_toolchain(config.toolchain, config.target)
     advisor = parse_policy(args.policy, task, toolchain, args.module)
-    settings = seen_by(getattr(advisor, "features", ()), task, config.compile)
+    settings = settings_for_policy(getattr(advisor, "features", ()), task, config.compile)
     with scratch_directory() as folder:
         bitcode = find_bitcode(args.module, args.corpus, config, task, toolchain, folder)
         result = compile_under_advice(
@@ -75,7 +74,7 @@ def run(args: argparse.Namespace) -> None:
             bitcode,
             advisor,
             settings,
-            with_default=args.policy == "default",
+            with_heuristic_feature=args.policy == "default",
             record=args.log_observations or args.log_format == "llvm",
             object_path=args.output,
         )
@@ -91,7 +90,7 @@ def run(args: argparse.Namespace) -> None:
                 policy_identity(args.policy),
                 result,
                 in_corpus=not Path(args.module).is_file(),
-                with_default=args.policy == "default",
+                with_heuristic_feature=args.policy == "default",
             )
             write_episode(args.log, episode)
     record = {

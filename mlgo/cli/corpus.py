@@ -23,8 +23,7 @@ from mlgo.base.artifacts import (
     write_rows,
 )
 from mlgo.base.names import PolicyName
-from mlgo.base.scratch import scratch_directory
-from mlgo.base.work import shared_folder
+from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.cli.options import add_command, add_config_options, examples_of, positive, read_config, say
 from mlgo.corpus.assemble import SPLITS
 from mlgo.corpus.capture.builds import read_build

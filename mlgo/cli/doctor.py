@@ -22,8 +22,7 @@ from mlgo.corpus.recipe import find_sources, load_recipe
 from mlgo.corpus.whole_program import full_lto_asks
 from mlgo.errors import CorpusError, LinkError, MlgoError, ToolchainError
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.probe import probe_channel
-from mlgo.host.session import compile_plain, compile_under_advice
+from mlgo.host.session import compile_plain, compile_under_advice, probe_channel
 from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain, find_linker, find_toolchain
@@ -211,7 +210,7 @@ def _self_test(config: Config, toolchain: Toolchain, module: Path) -> str:
         return "" if first.object_sha256 == again.object_sha256 else f"{module.stem}: the same answers, another object"
     plain = compile_plain(toolchain, module, settings)
     advisor = EchoAdvisor(toolchain.quirks.default_slot)
-    echo = compile_under_advice(toolchain, task, module, advisor, settings, with_default=True)
+    echo = compile_under_advice(toolchain, task, module, advisor, settings, with_heuristic_feature=True)
     if echo.object_sha256 != plain.object_sha256:
         echoed, expected = (DEFAULT.told(one.scores) for one in (echo, plain))
         return f"{module.stem}: echo gives {echoed}, the plain compile {expected}"

@@ -25,9 +25,8 @@ from mlgo.base.artifacts import (
 from mlgo.base.config import CompileConfig, Settings, read_settings
 from mlgo.base.files import file_sha256, write_text
 from mlgo.base.names import PolicyName
-from mlgo.base.scratch import scratch_directory
+from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.base.sealed import load_sealed
-from mlgo.base.work import shared_folder
 from mlgo.cli.arguments import workers_of
 from mlgo.cli.options import add_command, add_config_options, positive, say
 from mlgo.compare.inference import Bootstrap
@@ -45,8 +44,7 @@ from mlgo.evaluate.targets import EvaluationTarget, corpus_projects, evaluate_ta
 from mlgo.evaluate.thin import evaluate_thin
 from mlgo.host.actions import Binary
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.tasks.sending import seen_by
-from mlgo.host.tasks.task import get_task
+from mlgo.host.tasks.task import get_task, settings_for_policy
 from mlgo.host.toolchain import find_linker, find_toolchain
 from mlgo.policy.stored import StoredPolicy, load_stored, model_file
 from mlgo.pool.cores import usable_cores
@@ -121,7 +119,7 @@ def run(args: argparse.Namespace) -> None:
     if args.search and args.form == "thin":
         raise ConfigError("--search looks at one compile of a module, --form thin has two; leave one of both out")
     policy = load_stored(args.policy, *([Binary] if args.search else []))
-    compiling = seen_by(policy.features, get_task(policy.task), values.section("compile", CompileConfig))
+    compiling = settings_for_policy(policy.features, get_task(policy.task), values.section("compile", CompileConfig))
     for target in targets:
         target.check(policy.task, compiling.optimization)
     sealed = _log_sealed(args, policy, targets)

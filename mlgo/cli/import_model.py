@@ -10,7 +10,7 @@ from mlgo.base.names import PolicyName
 from mlgo.cli.options import add_command, add_config_options, read_config, say
 from mlgo.deploy.import_model import check_importable, compare_answers, convert_apart, policy_of
 from mlgo.errors import ConfigError
-from mlgo.host.probe import probe_channel
+from mlgo.host.session import probe_channel
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import find_toolchain
 from mlgo.policy.stored import save_imported

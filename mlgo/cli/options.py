@@ -9,8 +9,8 @@ from textwrap import dedent, indent
 from typing import Any
 
 from mlgo.base.config import Config, load_config
+from mlgo.base.scratch import shared_folder
 from mlgo.base.sealed import check_corpus
-from mlgo.base.work import shared_folder
 
 SETTINGS = Path("config")
 DEFAULT_CONFIG = SETTINGS / "config.yaml"

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from mlgo.base.artifacts import provenance, write_table
 from mlgo.base.config import Config
-from mlgo.base.problems import PROBLEMS
+from mlgo.base.registry import PROBLEMS
 from mlgo.base.seeding import sample
 from mlgo.cli import replay_episode
 from mlgo.cli.leftovers import delete_leftovers, find_leftovers

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from mlgo.base.config import read_settings
 from mlgo.base.files import write_text
-from mlgo.base.problems import PROBLEMS
+from mlgo.base.registry import PROBLEMS
 from mlgo.cli.configure import PRESETS
 from mlgo.cli.options import DEFAULT_CONFIG, add_command, say
 from mlgo.errors import ConfigError

@@ -11,8 +11,7 @@ from tqdm import tqdm
 
 from mlgo.cli.options import add_command, positive, say
 from mlgo.deploy.size_diff import FORMS, Limit, SizeChange, SizeDiff, compare_builds
-from mlgo.objects.demangle import demangled
-from mlgo.objects.symbols import REST
+from mlgo.objects.symbols import REST, demangled
 from mlgo.report.pages import Column, Table, text_column
 
 _EXAMPLES = """

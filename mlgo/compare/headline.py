@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.base.config import judged_split
-from mlgo.base.languages import LANGUAGE_TITLES, LANGUAGES
+from mlgo.base.names import LANGUAGE_TITLES, LANGUAGES
 from mlgo.compare.executed import Programs
 from mlgo.compare.inference import Bootstrap, Comparison, Gain
 from mlgo.compare.modules import module_scores, policy_rows
@@ -28,7 +28,7 @@ from mlgo.compare.shipped import (
 )
 from mlgo.errors import ArtifactError
 from mlgo.objects import measures
-from mlgo.objects.placed import SHIPPED
+from mlgo.objects.functions import SHIPPED
 
 Kind = Literal["total", "geomean", "median"]
 """Which gain of a comparison answers."""

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.base.artifacts import Row, RowView
-from mlgo.base.languages import LANGUAGE_TITLES
+from mlgo.base.names import LANGUAGE_TITLES
 from mlgo.compare.scores import ALL, Contender, ScoreMatrix, by_language, score_matrix
 from mlgo.errors import ArtifactError
 from mlgo.host.tasks.task import HEURISTIC, all_tasks

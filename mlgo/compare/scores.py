@@ -8,8 +8,7 @@ import numpy as np
 
 from mlgo.base.artifacts import Row, RowView
 from mlgo.base.config import judged_split
-from mlgo.base.languages import LANGUAGES
-from mlgo.base.names import PolicyName
+from mlgo.base.names import LANGUAGES, PolicyName
 from mlgo.compare.inference import Bootstrap, Comparison, compare_scores, correct
 from mlgo.errors import ArtifactError
 

@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.base.artifacts import Row, RowView
-from mlgo.base.languages import LANGUAGES
+from mlgo.base.names import LANGUAGES
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap
 from mlgo.compare.scores import BEST, ComparisonRow, Contender, ScoreMatrix, compare, score_matrix
 from mlgo.host.tasks.task import HEURISTIC
-from mlgo.objects.placed import SHIPPED
+from mlgo.objects.functions import SHIPPED
 
 FIGURES = (*SHIPPED, "folded")
 """What is compared: sizes of a linked file, and the total once functions with identical code are folded into one."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from mlgo.base.config import read_yaml
-from mlgo.base.languages import Language
+from mlgo.base.names import Language
 from mlgo.errors import ConfigError, CorpusError
 from mlgo.host.command_line import check_options
 

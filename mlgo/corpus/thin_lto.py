@@ -17,8 +17,7 @@ from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.build import columns_of, columns_without
 from mlgo.corpus.whole_program import Sources, Tools, remake_programs, sources_of, whole_programs
 from mlgo.errors import CompileError, ConfigError
-from mlgo.host.linked import LinkedFile, link_inputs, link_options
-from mlgo.host.linker import link_to
+from mlgo.host.linker import LinkedFile, link_inputs, link_options, link_to
 from mlgo.host.module_file import bitcode_of, generation_of, with_options
 from mlgo.host.session import compile_plain
 

@@ -22,12 +22,11 @@ from mlgo.base.config import CompileConfig
 from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.build import columns_of, columns_without
 from mlgo.errors import CompileError, CompilerExit, CompileTimeout, CorpusError, LinkError
-from mlgo.host.execution import ProgramRunner
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.linked import NOTHING_LEFT, LinkedFile, link_inputs, link_options
-from mlgo.host.linker import link_to
+from mlgo.host.linker import NOTHING_LEFT, LinkedFile, link_inputs, link_options, link_to
 from mlgo.host.module_file import RunnableProgram, bitcode_of, generation_of, with_options
 from mlgo.host.process import run_bounded, without_folders
+from mlgo.host.program import ProgramRunner
 from mlgo.host.session import compile_plain
 from mlgo.host.toolchain import Toolchain
 from mlgo.objects.elf import global_symbols, read_sections, section_name, text_size

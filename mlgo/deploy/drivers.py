@@ -32,7 +32,7 @@ from mlgo.deploy.export.form import asked_features, run_tool
 from mlgo.errors import ArtifactError, PolicyError
 from mlgo.host import command_line
 from mlgo.host.log import Header
-from mlgo.host.probe import probe_channel
+from mlgo.host.session import probe_channel
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain, find_linker
 from mlgo.policy.policy import Policy

@@ -23,8 +23,7 @@ from mlgo.corpus.whole_program import MERGING, take_merged
 from mlgo.deploy.drivers import plain_command
 from mlgo.errors import CompilerExit, CompileTimeout, LinkError
 from mlgo.host.command_line import by_option
-from mlgo.host.linked import section_sizes
-from mlgo.host.linker import run_linker
+from mlgo.host.linker import run_linker, section_sizes
 from mlgo.host.module_file import with_options
 from mlgo.host.process import run_bounded, without_folders
 from mlgo.host.session import compile_plain, compile_under_advice

@@ -6,7 +6,7 @@ from typing import Any
 import gymnasium
 from gymnasium.wrappers import FlattenObservation
 
-from mlgo.base.problems import PROBLEMS
+from mlgo.base.registry import PROBLEMS
 
 __all__ = ["compile_environments"]
 

@@ -35,7 +35,7 @@ from mlgo.envs.rewards import EndGain, Reward
 from mlgo.errors import CompileError, ConfigError
 from mlgo.evaluate.worker import is_discrete, tree_key
 from mlgo.host.actions import mask_of
-from mlgo.host.probe import probe_channel
+from mlgo.host.session import probe_channel
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import find_toolchain
 from mlgo.objects.measures import get_measure
@@ -227,7 +227,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         if self._store is not None:
             return RecalledCompile(self._store, self.toolchain, self.task, self.problem, self.settings)
         return LiveCompile(
-            self.toolchain, self.task, self.problem.bitcode, self.settings, with_default=self.tells_heuristic
+            self.toolchain, self.task, self.problem.bitcode, self.settings, with_heuristic_feature=self.tells_heuristic
         )
 
     def _see(self) -> tuple[Observation, Info]:

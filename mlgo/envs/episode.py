@@ -14,7 +14,7 @@ from mlgo.base.config import CompileConfig
 from mlgo.base.types import TensorSpec
 from mlgo.envs.modules import ModuleProblem
 from mlgo.errors import CompileError, ReplayMismatch
-from mlgo.host.known import KnownPath
+from mlgo.host.known import AnswerPrefix
 from mlgo.host.log import Header
 from mlgo.host.session import CompileResult, compile_under_advice
 from mlgo.host.tasks.task import Responder, Task
@@ -76,7 +76,7 @@ class LiveCompile:
     the number of questions is bounded, so a compile ends once it gets its answers.
 
     Args:
-        **options: ``with_default``, ``record`` and ``known`` of `compile_under_advice`; known questions are not asked.
+        **options: ``with_heuristic_feature``, ``record`` and ``known`` of `compile_under_advice`.
     """
 
     compiled = True
@@ -162,7 +162,7 @@ class RecalledCompile:
         self._store, self._toolchain, self._task = store, toolchain, task
         self._problem, self._settings = problem, settings
         self._live: LiveCompile | None = None
-        self._known: KnownPath | None = None
+        self._known: AnswerPrefix | None = None
         self._recalled, self._advice, self._num_repaired = self._recall(), b"", 0
 
     @property
@@ -185,7 +185,7 @@ class RecalledCompile:
                 self._task,
                 self._problem.bitcode,
                 self._settings,
-                with_default=False,  # the trees hold none, and the same compiles as those of training
+                with_heuristic_feature=False,  # the trees hold none, and the same compiles as those of training
                 record=True,
                 known=self._known,
             )

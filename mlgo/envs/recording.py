@@ -142,7 +142,7 @@ def _origin(env: CompileEnv) -> Info:
         compiler=env.toolchain.name,
         compiler_sha256=env.toolchain.sha256,
         target=env.toolchain.target,
-        flags=env.task.flags(Path("CHANNEL"), settings.size_stop_factor, with_default=env.tells_heuristic),
+        flags=env.task.flags(Path("CHANNEL"), settings.size_stop_factor, with_heuristic_feature=env.tells_heuristic),
         header=write_header(env.header).decode(),
         features=[spec.name for spec in env.features],
     )

@@ -19,7 +19,7 @@ from mlgo.host.tasks.task import HEURISTIC, Setting, Task
 from mlgo.host.toolchain import Quirks
 from mlgo.objects.elf import ELF, function_code
 from mlgo.objects.measures import DEFAULT, Compiled, read_scores, scores_of
-from mlgo.objects.measures.speed import INSTRUCTIONS
+from mlgo.objects.measures.built_in import INSTRUCTIONS
 from mlgo.objects.remarks import SpillCosts
 
 
@@ -82,7 +82,9 @@ def score_references(
         setting = Setting(how.seed, module.key, how.random_inline_share, quirks.default_slot)
         answers = references.advisors[advisor](setting)
         traced = advisor == references.traced
-        return replace(plain, advisor=answers, with_default=traced and task.default is not None, record=traced)
+        return replace(
+            plain, advisor=answers, with_heuristic_feature=traced and task.default is not None, record=traced
+        )
 
     pairs = [
         (module, advisor) for module in modules for advisor in references.names if how.wants(task, module, advisor)
@@ -232,7 +234,7 @@ def _explain_differences(
     differing = [key for key, (a, b) in pairs.items() if a and b and a.object_sha256 != b.object_sha256]
     echo = EchoAdvisor(quirks.default_slot)
     jobs = [
-        CompileJob(key, bitcode[key], advisor, with_default=advisor is not None, count_done=True)
+        CompileJob(key, bitcode[key], advisor, with_heuristic_feature=advisor is not None, count_done=True)
         for key in differing
         for advisor in (None, echo)
     ]

@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from mlgo.base.closing import Closing
 from mlgo.base.config import LOCAL_WORKERS, CompileConfig, WorkersConfig
 from mlgo.base.files import write_bytes
-from mlgo.base.work import shared_folder
+from mlgo.base.scratch import Closing, shared_folder
 from mlgo.errors import MlgoError, NothingCompiled, ToolchainError
 from mlgo.evaluate.copies import Copies
 from mlgo.evaluate.jobs import CompileJob, CompileOutcome
 from mlgo.evaluate.worker import CompileWorkerSpec
-from mlgo.host.execution import ProgramRunner
+from mlgo.host.program import ProgramRunner
 from mlgo.host.tasks.ir2vec import OLDEST_LLVM
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain

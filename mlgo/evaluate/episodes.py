@@ -12,7 +12,7 @@ from mlgo.base.files import content_hash
 from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.jobs import CompileJob
 from mlgo.host.actions import Binary
-from mlgo.host.session import CompileResult, Credit
+from mlgo.host.session import CallAttribution, CompileResult
 from mlgo.objects.measures import Measure, relative_reward
 from mlgo.policy.features import Normalisation
 from mlgo.policy.policy import Policy
@@ -42,7 +42,7 @@ class Episode:
     score: float
     object_sha256: str
     function: str = ""
-    credit: Credit | None = None
+    credit: CallAttribution | None = None
 
     def reward(self, baseline: float, offset: float = 0.0) -> float:
         """Relative reward, given the module's score under the heuristic; see `relative_reward`."""
@@ -135,11 +135,11 @@ class Inlined:
     score: float
     answers: bytes
     inputs: np.ndarray
-    credit: Credit | None = None
+    credit: CallAttribution | None = None
 
     @classmethod
     def of(
-        cls, module: str, score: float, inputs: np.ndarray, answers: np.ndarray, credit: Credit | None = None
+        cls, module: str, score: float, inputs: np.ndarray, answers: np.ndarray, credit: CallAttribution | None = None
     ) -> Self:
         """Take from all questions of a compile what was inlined.
 
@@ -153,7 +153,7 @@ class Inlined:
         answers = answers.astype(np.uint8)
         yes, digest = answers == 1, hashlib.blake2b(answers.tobytes(), digest_size=16).digest()
         if credit is not None:
-            credit = Credit(credit.names, credit.sizes, credit.callers[yes], credit.callees[yes])
+            credit = CallAttribution(credit.names, credit.sizes, credit.callers[yes], credit.callees[yes])
         return cls(module, score, digest, inputs[yes].astype(np.float16), credit)
 
 
@@ -177,7 +177,9 @@ class InlinedReader:
         answers = actions.targets(asked.answers)
         inputs = np.zeros((len(answers), len(features)), np.float16)
         yes = answers == 1
-        inputs[yes] = actions.seen(actions.reader(asked.header, features)(asked.observations[yes]), self.normalise)
+        inputs[yes] = actions.learner_inputs(
+            actions.reader(asked.header, features)(asked.observations[yes]), self.normalise
+        )
         return Inlined.of(module, result.score(self.objective), inputs, answers, result.credit)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mlgo.host.known import KnownPath
+from mlgo.host.known import AnswerPrefix
 from mlgo.host.session import CompileResult
 from mlgo.host.tasks.task import Advisor
 
@@ -16,7 +16,7 @@ class CompileJob:
 
     Attributes:
         advisor: answers the questions; None compiles without a channel.
-        with_default: ask for the heuristic's decision as a feature.
+        with_heuristic_feature: ask for the heuristic's decision as a feature.
         count_done: count the changes made in ``num_remarks``, instead of watching for an early stop.
         sha256: hash of the bitcode; with it, the compile may be found in, and is added to, the module's tree.
         known: first questions of each context, answered without waiting for them.
@@ -33,11 +33,11 @@ class CompileJob:
     module: str
     bitcode: Path
     advisor: Advisor | None
-    with_default: bool = False
+    with_heuristic_feature: bool = False
     record: bool = False
     count_done: bool = False
     sha256: str = ""
-    known: KnownPath | None = None
+    known: AnswerPrefix | None = None
     object_path: Path | None = None
     optimization: str = ""
     costs_only: bool = False

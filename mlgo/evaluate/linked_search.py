@@ -24,7 +24,7 @@ from mlgo.evaluate.headroom import FIXED
 from mlgo.evaluate.jobs import CompileJob, CompileOutcome
 from mlgo.evaluate.search import MODULE_WIDE, Search, doubt_of, search
 from mlgo.evaluate.shipped import measure_programs
-from mlgo.host.linked import LinkedFile, linked_total
+from mlgo.host.linker import LinkedFile, linked_total
 from mlgo.host.log import Header
 from mlgo.host.session import CompileResult
 from mlgo.host.tasks.advisors import EchoAdvisor
@@ -100,9 +100,11 @@ class _ModuleSearch:
             where the policy's objects do not link.
     """
 
-    def __init__(self, run: EvaluationRun, module: Module, objects: Mapping[str, Path], with_default: bool) -> None:
+    def __init__(
+        self, run: EvaluationRun, module: Module, objects: Mapping[str, Path], with_heuristic_feature: bool
+    ) -> None:
         self.module, self.best, self.wanted = module, objects[module.key], list[OverridingAdvisor]()
-        self._run, self._objects, self._with_default = run, objects, with_default
+        self._run, self._objects, self._with_default = run, objects, with_heuristic_feature
         self._programs = [one for one in run.programs if module.key in {part.key for part in one.modules}]
         self._folder = run.folder / SEARCH / self.best.stem
         self._folder.mkdir(parents=True)
@@ -125,7 +127,13 @@ class _ModuleSearch:
         key, bitcode = self.module.key, self._run.bitcode[self.module.key]
         return [
             CompileJob(
-                key, bitcode, advisor, with_default=self._with_default, record=True, object_path=path, with_credit=True
+                key,
+                bitcode,
+                advisor,
+                with_heuristic_feature=self._with_default,
+                record=True,
+                object_path=path,
+                with_credit=True,
             )
             for advisor, path in zip(self.wanted, self._paths, strict=True)
         ]

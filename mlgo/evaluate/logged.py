@@ -33,7 +33,7 @@ class LoggedEpisode:
         module: as the user named it; project and source path for a module of the corpus.
         bitcode: the bitcode itself; None for a module of the corpus.
         policy_sha256: hash of the policy's weights; empty when it has none.
-        with_default: whether the heuristic's decision was asked for as a feature.
+        with_heuristic_feature: whether the heuristic's decision was asked for as a feature.
         result: what the compile gave, without its wall time; observations are empty when they were not logged.
     """
 
@@ -47,7 +47,7 @@ class LoggedEpisode:
     compiler_sha256: str
     target: str
     settings: CompileConfig
-    with_default: bool
+    with_heuristic_feature: bool
     result: CompileResult
 
     @property
@@ -81,7 +81,7 @@ def write_episode(path: Path, episode: LoggedEpisode) -> None:
         "module": episode.module,
         "bitcode_sha256": episode.bitcode_sha256,
         "bitcode": episode.bitcode,
-        "with_default": episode.with_default,
+        "with_default": episode.with_heuristic_feature,
         "header": write_header(episode.header),
         "answers": result.answers,
         "observations": result.observations or None,
@@ -223,7 +223,7 @@ def replay_episode(
             bitcode,
             follower,
             episode.settings,
-            with_default=episode.with_default,
+            with_heuristic_feature=episode.with_heuristic_feature,
             object_path=object_path,
         )
     except ReplayMismatch as mismatch:
@@ -321,7 +321,7 @@ def logged_episode(
     result: CompileResult,
     *,
     in_corpus: bool,
-    with_default: bool,
+    with_heuristic_feature: bool,
 ) -> LoggedEpisode:
     """Put together what belongs to a compile.
 
@@ -334,7 +334,7 @@ def logged_episode(
         policy: what answered, in words, and the hash of its weights; see `LoggedEpisode`.
         result: what the compile gave, with observations if they shall be logged.
         in_corpus: whether the corpus holds the bitcode, so that its hash is enough.
-        with_default: whether the heuristic's decision was asked for as a feature.
+        with_heuristic_feature: whether the heuristic's decision was asked for as a feature.
     """
     if result.header is None:
         raise ArtifactError(_NOTHING_ASKED)
@@ -348,6 +348,6 @@ def logged_episode(
         toolchain.sha256,
         toolchain.target,
         settings,
-        with_default,
+        with_heuristic_feature,
         replace(result, seconds=0.0),
     )

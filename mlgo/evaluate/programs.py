@@ -14,9 +14,8 @@ from mlgo.corpus.recipe import load_recipe
 from mlgo.errors import CompileError
 from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.jobs import CompileJob, CompileOutcome
-from mlgo.host.counting import CountedRun, Valgrind, count_run
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.program import FIRST_LINK_S, link_program
+from mlgo.host.program import FIRST_LINK_S, CountedRun, Valgrind, count_run, link_program
 from mlgo.host.tasks.task import Advisor
 from mlgo.objects.measures import MEASURES
 

@@ -22,7 +22,7 @@ from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.jobs import CompileJob, CompileOutcome
 from mlgo.host.actions import Observation
 from mlgo.host.log import Header
-from mlgo.host.session import Credit
+from mlgo.host.session import CallAttribution
 from mlgo.policy.advisors import OverridingAdvisor, observation_keys
 from mlgo.policy.stored import StoredPolicy
 from mlgo.pool.trees import ReplayStore
@@ -42,7 +42,7 @@ class AffectedFunctions:
         answers: int64 [num_questions].
     """
 
-    def __init__(self, credit: Credit, answers: np.ndarray) -> None:
+    def __init__(self, credit: CallAttribution, answers: np.ndarray) -> None:
         names = credit.names.tolist()
         self._callers = [names[number] for number in credit.callers.tolist()]
         self._callees = [names[number] for number in credit.callees.tolist()]
@@ -199,7 +199,7 @@ class _Compile:
     size: float
 
     @property
-    def credit(self) -> Credit | None:
+    def credit(self) -> CallAttribution | None:
         return self.outcome.result.credit if self.outcome.result else None
 
 

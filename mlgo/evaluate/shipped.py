@@ -10,8 +10,8 @@ from mlgo.base.artifacts import Row
 from mlgo.corpus.seen import KINDS, Kinds, kind_of
 from mlgo.corpus.store import Module, Program
 from mlgo.errors import CompileError
-from mlgo.host.linked import LinkedFile, link_and_place, shipped_sizes
-from mlgo.objects.placed import SHIPPED, Placed
+from mlgo.host.linker import LinkedFile, link_and_place, shipped_sizes
+from mlgo.objects.functions import SHIPPED, FunctionExtent
 
 Size = TypeVar("Size")
 
@@ -97,7 +97,7 @@ def _sizes_row(linking: Linking, contender: str, program: Program, objects: Mapp
     return _row(contender, program, fold, sizes, failure, message)
 
 
-def bytes_by_kind(functions: Sequence[Placed], program: Program, kinds: Kinds) -> list[Row]:
+def bytes_by_kind(functions: Sequence[FunctionExtent], program: Program, kinds: Kinds) -> list[Row]:
     """Add up code and unwind entries of a linked file by kinds of its functions.
 
     Returns:

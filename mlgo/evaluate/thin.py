@@ -18,7 +18,7 @@ from mlgo.evaluate.shipped import (
     not_measured,
     object_paths,
 )
-from mlgo.host.linked import LinkedFile
+from mlgo.host.linker import LinkedFile
 from mlgo.host.tasks.task import HEURISTIC
 from mlgo.policy.stored import StoredPolicy, advisor_in
 

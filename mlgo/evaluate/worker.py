@@ -11,9 +11,9 @@ from mlgo.base.types import TensorSpec
 from mlgo.errors import CompileError, ReplayMismatch
 from mlgo.evaluate.copies import Copies
 from mlgo.evaluate.jobs import CompileJob, CompileOutcome
-from mlgo.host.execution import ProgramRunner
 from mlgo.host.log import Header
 from mlgo.host.process import kill_children
+from mlgo.host.program import ProgramRunner
 from mlgo.host.session import CompileResult, compile_plain, compile_under_advice
 from mlgo.host.tasks.task import Guard, PureAdvisor, Task, get_task
 from mlgo.host.toolchain import Toolchain
@@ -25,7 +25,7 @@ def tree_key(toolchain: Toolchain, task: Task, settings: CompileConfig, copies: 
     shares = [copies.sha256] if copies else []  # sizes by shares hold for these shares only
     vocabulary = task.ir2vec(settings.ir2vec)
     words = Path(vocabulary.name) if vocabulary else None
-    asking = task.flags(Path("BASE"), 1.0, with_default=settings.tell_heuristic, vocabulary=words)
+    asking = task.flags(Path("BASE"), 1.0, with_heuristic_feature=settings.tell_heuristic, vocabulary=words)
     options = [toolchain.name, *toolchain.back_end[1:], *asking, *shares]
     return TreeKey(
         toolchain.sha256,
@@ -132,7 +132,7 @@ class CompileWorker:
         """
         if self._trees is None or not job.sha256 or not isinstance(job.advisor, PureAdvisor):
             return _Remainder(job)
-        if job.with_default or job.count_done or job.object_path is not None:
+        if job.with_heuristic_feature or job.count_done or job.object_path is not None:
             return _Remainder(job)
         loaded = self._trees.load(job.sha256)
         if loaded is None:
@@ -155,7 +155,7 @@ class CompileWorker:
     def _store(self, job: CompileJob, result: CompileResult) -> bool:
         """Add a recorded compile to its module's trees. After one with continuous answers nothing is stored."""
         header = result.header
-        if self._trees is None or not job.sha256 or not job.record or job.with_default or job.count_done:
+        if self._trees is None or not job.sha256 or not job.record or job.with_heuristic_feature or job.count_done:
             return False
         if header is None or header.advice is None:
             return False
@@ -192,7 +192,7 @@ class CompileWorker:
                     job.bitcode,
                     job.advisor,
                     settings,
-                    with_default=job.with_default,
+                    with_heuristic_feature=job.with_heuristic_feature,
                     record=job.record,
                     remark=remark,
                     known=job.known,

@@ -8,7 +8,7 @@ which it would spin for ever) and ``.out`` non-blocking (so opening needs no com
 import os
 from pathlib import Path
 
-from mlgo.base.closing import Closing
+from mlgo.base.scratch import Closing
 from mlgo.errors import ChannelError
 
 _READ_BYTES = 1 << 16

@@ -29,7 +29,7 @@ class KnownContext:
 
 
 @dataclass(frozen=True)
-class KnownPath:
+class AnswerPrefix:
     """Questions that are known because earlier compiles gave the same answers.
 
     Attributes:
@@ -55,7 +55,7 @@ class KnownQuestions:
         path: what is known.
     """
 
-    def __init__(self, path: KnownPath) -> None:
+    def __init__(self, path: AnswerPrefix) -> None:
         self.unsent, self.num_awaited = b"", 0
         self._contexts = path.contexts
         self._place = -1

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlgo.base.closing import Closing
+from mlgo.base.scratch import Closing
 from mlgo.errors import ToolchainError
 
 _PR_SET_PDEATHSIG = 1

@@ -1,4 +1,4 @@
-"""Objects linked to a program that runs, whichever clang made them.
+"""Modules that are whole programs: linked, run, and their instructions counted exactly by valgrind.
 
 The program is static and its C library is musl, which ``zig cc`` builds from the sources in the ziglang wheel for any
 x86-64, and does so once per cache folder. So the same objects give the same file on every machine. A program that is
@@ -6,22 +6,53 @@ linked with the machine's own C library would run another ``printf`` on each, an
 processor when the program starts: what a run executes could then not be compared between machines. Objects for
 ``x86_64-linux-gnu`` follow the same binary interface and link as they are, as long as their sources declare what they
 use of the C library instead of including the headers of another one.
+
+The tool of valgrind is *lackey*. It counts each instruction, each load and each store. *Cachegrind* and *callgrind*
+would not do: an instruction that changes a word in memory is only a read to them, and such instructions are what a
+spilled variable often becomes. valgrind's optimizer must be off (``--vex-iropt-level=0``), because it drops loads into
+registers that are overwritten unread, before the tool sees them.
+
+A load or store counts once, whatever its width. ``push`` and ``call`` store; ``pop`` and ``ret`` load; each repetition
+of a string instruction is an instruction.
+
+Where instructions alone are wanted, cachegrind counts them without its caches: the same number, some five times as fast
+(``python -m benchmarks.counting``). Callgrind and exp-bbv count repetitions of string instructions otherwise.
+
+All of a run is counted, start-up and C library too. That code is the same in every build of a program and
+gets the same work, so it cancels out of the difference between two builds, but for what
+the alignment of copied data decides. To leave it out would need symbols, and would draw the line amid calls.
+Start-up and end take 675 instructions in all.
+
+Counts repeat exactly. A program has the same name, an empty environment and a folder of its own in every run, and
+valgrind puts its code, heap and stack where they always are, so it cannot tell two runs apart, not even by addresses.
+The one thing that differs is the 16 random bytes that the kernel hands to each program; the C library makes guards of
+them, by which nothing is decided as long as they are intact.
+
+valgrind computes 80-bit numbers of the x87 unit in 64 bits. The last digit of a fraction that the C library prints can
+therefore differ from what the program prints by itself. Programs whose output is compared print whole numbers.
 """
 
+import os
+import re
 import shutil
+import signal
+import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from mlgo.base.files import write_atomically
 from mlgo.base.scratch import scratch_directory
-from mlgo.errors import LinkError, ObjectError
+from mlgo.errors import LinkError, ObjectError, ProgramError, ProgramOutput, ProgramSize, ProgramTimeout, ToolchainError
 from mlgo.host.linker import run_linker
-from mlgo.host.toolchain import zig_environment
-from mlgo.objects.elf import global_symbols
+from mlgo.host.module_file import RunnableProgram, generation_of
+from mlgo.host.process import run_bounded, without_folders
+from mlgo.host.toolchain import find_linker, zig_environment
+from mlgo.objects.elf import global_symbols, read_sections, text_size
 
 # -O2 is for the C library and the compiler's own routines, which are otherwise built to be debugged; it does not touch
 # the objects. -s because symbols of the library would be most of the file.
-_OPTIONS = ("-static", "-O2", "-s")
+_LINK_OPTIONS = ("-static", "-O2", "-s")
 _OF_CXX = (b"_Z", b"__cxa_", b"__gxx_")
 
 FIRST_LINK_S = 600.0
@@ -53,7 +84,7 @@ def link_program(
         files = [str(path.absolute()) for path in objects]
         defined, needed = (frozenset[bytes]().union(*names) for names in zip(*_symbols(objects), strict=True))
         driver = "c++" if any(name.startswith(_OF_CXX) for name in needed - defined) else "cc"
-        command = [str(linker), driver, "-target", triple, *_OPTIONS, *files, "-o", str(program)]
+        command = [str(linker), driver, "-target", triple, *_LINK_OPTIONS, *files, "-o", str(program)]
         run_linker(command, timeout_s, cwd=directory, env=zig_environment(cache_dir))
         write_atomically(output, lambda temporary: shutil.copy(program, temporary))
 
@@ -63,3 +94,213 @@ def _symbols(objects: Sequence[Path]) -> list[tuple[frozenset[bytes], frozenset[
         return [global_symbols(path.read_bytes()) for path in objects]
     except ObjectError as error:
         raise LinkError(f"an object cannot be linked: {error}") from error
+
+
+_VERSION_TIMEOUT_S = 30.0
+_MAX_MEMORY_BYTES = 8 * 10**9
+_MAX_OUTPUT_BYTES = 10**7
+_COUNTS, _OUTPUT, _PROGRAM = "counts", "stdout", "program"
+_OPTIONS = (
+    "--command-line-only=yes",  # neither ~/.valgrindrc nor VALGRIND_OPTS
+    "--main-stacksize=8388608",  # else the size of the stack would be the shell's limit
+    "--vgdb=no",
+    f"--log-file={_COUNTS}",
+)
+_LACKEY = ("--tool=lackey", "--basic-counts=yes", "--detailed-counts=yes", "--vex-iropt-level=0")
+_CACHEGRIND = ("--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
+_I_REFS = re.compile(r"^==\d+==\s+I\s+refs:\s+([\d,]+)$", re.MULTILINE)
+_INSTRUCTIONS = re.compile(r"^==\d+==\s+guest instrs:\s+([\d,]+)$", re.MULTILINE)
+_TYPE = re.compile(r"^==\d+==\s+[A-Z]+\d+\s+([\d,]+)\s+([\d,]+)\s+[\d,]+$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Valgrind:
+    """A valgrind of this machine.
+
+    Attributes:
+        binary: the executable.
+        version: as it names itself, such as ``valgrind-3.19.0``.
+    """
+
+    binary: Path
+    version: str
+
+
+@dataclass(frozen=True)
+class CountedRun:
+    """What one run of a program did, from its start to its end.
+
+    Attributes:
+        instructions: executed instructions.
+        reads: loads from memory, of any width.
+        writes: stores to memory, of any width.
+        stdout: what it wrote there.
+        exit_status: 0 to 255.
+    """
+
+    instructions: int
+    reads: int
+    writes: int
+    stdout: bytes
+    exit_status: int
+
+
+def find_valgrind() -> Valgrind:
+    """Find valgrind on the path.
+
+    Raises:
+        ToolchainError: it is not there or does not start.
+    """
+    found = shutil.which("valgrind")
+    if found is None:
+        raise ToolchainError("valgrind, which counts what programs execute, is missing; install the package valgrind")
+    try:
+        run = subprocess.run(
+            [found, "--version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_VERSION_TIMEOUT_S,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ToolchainError(f"{found} does not start ({error}); install the package valgrind anew") from error
+    version = run.stdout.strip()
+    if run.returncode != 0 or not version.startswith("valgrind-"):
+        raise ToolchainError(f"{found} --version does not name a valgrind; install the package valgrind anew")
+    return Valgrind(Path(found).absolute(), version)
+
+
+def count_run(valgrind: Valgrind, program: Path, timeout_s: float) -> CountedRun:
+    """Run a program, without arguments and input, and count what it executes.
+
+    Args:
+        valgrind: what `find_valgrind` gives.
+        program: a static executable.
+        timeout_s: deadline of the run, in seconds; counting takes 10 to 50 times as long as running.
+
+    Raises:
+        ProgramTimeout: it did not end in time.
+        ProgramError: a signal ended it (also when it writes more than 10 MB), or valgrind cannot run it.
+    """
+    run = _run(valgrind, _LACKEY, program, timeout_s)
+    instructions, types = _INSTRUCTIONS.search(run.log), _TYPE.findall(run.log)
+    if instructions is None or not types:
+        raise run.refusal()
+    return CountedRun(
+        instructions=_number(instructions[1]),
+        reads=sum(_number(loads) for loads, _ in types),
+        writes=sum(_number(stores) for _, stores in types),
+        stdout=run.stdout,
+        exit_status=run.exit_status,
+    )
+
+
+def count_instructions(valgrind: Valgrind, program: Path, timeout_s: float, expected: bytes) -> int:
+    """Run a program that must print something, and count the instructions alone; else as `count_run`.
+
+    Raises:
+        ProgramTimeout: it did not end in time.
+        ProgramOutput: it printed something else, or ended with another status than 0.
+        ProgramError: a signal ended it (also when it writes more than 10 MB), or valgrind cannot run it.
+    """
+    run = _run(valgrind, _CACHEGRIND, program, timeout_s)
+    instructions = _I_REFS.search(run.log)
+    if instructions is None:
+        raise run.refusal()
+    if run.exit_status != 0:
+        raise ProgramOutput(f"{program.name} ended with status {run.exit_status}")
+    if run.stdout != expected:
+        raise ProgramOutput(f"{program.name} printed {run.stdout[:60]!r}, where {expected[:60]!r} is right")
+    return _number(instructions[1])
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run that ended by itself: name of the program, what valgrind logged and said, what it printed."""
+
+    name: str
+    log: str
+    stderr: str
+    stdout: bytes
+    exit_status: int
+
+    def refusal(self) -> ProgramError:
+        """Why there are no counts."""
+        reason = (self.stderr.strip() or self.log.strip()).splitlines()[-1:] or ["it said nothing"]
+        return ProgramError(without_folders(f"valgrind cannot run {self.name}: {reason[0][:300]}"))
+
+
+def _run(valgrind: Valgrind, tool: Sequence[str], program: Path, timeout_s: float) -> _Run:
+    with scratch_directory() as directory:
+        shutil.copy(program, directory / _PROGRAM)
+        run = run_bounded(
+            [str(valgrind.binary), *_OPTIONS, *tool, f"./{_PROGRAM}"],
+            timeout_s,
+            cwd=directory,
+            env={name: os.environ[name] for name in ("VALGRIND_LIB",) if name in os.environ},
+            max_memory_bytes=_MAX_MEMORY_BYTES,
+            stdout=directory / _OUTPUT,
+            max_file_bytes=_MAX_OUTPUT_BYTES,
+        )
+        if run.returncode is None:
+            raise ProgramTimeout(f"{program.name} did not end within {timeout_s:g} s")
+        if run.returncode < 0:
+            name = signal.Signals(-run.returncode).name
+            raise ProgramError(f"{program.name} was ended by signal {-run.returncode} ({name})")
+        log = directory / _COUNTS
+        text = log.read_text(errors="replace") if log.exists() else ""
+        return _Run(program.name, text, run.stderr, (directory / _OUTPUT).read_bytes(), run.returncode)
+
+
+def _number(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+@dataclass(frozen=True)
+class ProgramRunner:
+    """Links and runs programs on this machine.
+
+    Attributes:
+        target: triple of the objects.
+        cache_dir: folder for the linker's caches.
+        timeout_s: deadline of a run under valgrind, in seconds.
+    """
+
+    target: str
+    cache_dir: Path
+    timeout_s: float
+
+    def find_tools(self) -> tuple[Path, Valgrind]:
+        """The linker and valgrind.
+
+        Raises:
+            ToolchainError: one of them is missing.
+        """
+        return find_linker(), find_valgrind()
+
+    def instructions_of(self, module: Path, compiled: Path) -> int | None:
+        """What the program executes that a module is; None for a module that is none.
+
+        Args:
+            module: its file, which says what the program prints and how large it may be.
+            compiled: the object that it became.
+
+        Raises:
+            ProgramError: it is too large, does not end, crashes, or prints something else, see the subclasses.
+            LinkError: it does not link.
+            ToolchainError: the linker or valgrind is missing.
+        """
+        program = generation_of(module).program
+        return None if program is None else self.count(program, compiled)
+
+    def count(self, program: RunnableProgram, compiled: Path) -> int:
+        """What a program executes; arguments and errors are those of `instructions_of`."""
+        text = text_size(read_sections(compiled.read_bytes()))
+        if text > program.most_text_bytes:
+            raise ProgramSize(f"text of {text:,} bytes, where {program.most_text_bytes:,} are the bound")
+        linker, valgrind = self.find_tools()
+        with scratch_directory() as folder:
+            link_program(linker, [compiled], folder / "program", self.cache_dir, FIRST_LINK_S, self.target)
+            return count_instructions(valgrind, folder / "program", self.timeout_s, program.stdout)

@@ -17,6 +17,7 @@ from mlgo.base.files import hash64, write_bytes
 from mlgo.base.scratch import scratch_directory
 from mlgo.errors import (
     ChannelTimeout,
+    CompileError,
     CompilerExit,
     CompilerMemory,
     CompileTimeout,
@@ -24,14 +25,15 @@ from mlgo.errors import (
     PolicyError,
     ProtocolError,
     RemarkError,
+    ToolchainError,
     TooManyQuestions,
 )
 from mlgo.host.channel import Channel
-from mlgo.host.execution import ProgramRunner
-from mlgo.host.known import KnownContext, KnownPath, KnownQuestions
+from mlgo.host.known import AnswerPrefix, KnownContext, KnownQuestions
 from mlgo.host.log import Context, Header, LogParser, Observation
 from mlgo.host.module_file import generation_flags
 from mlgo.host.process import Child, without_folders
+from mlgo.host.program import ProgramRunner
 from mlgo.host.tasks.ir2vec import IR2VecVocabulary
 from mlgo.host.tasks.task import Advisor, Guard, Remark, Responder, Task
 from mlgo.host.toolchain import Toolchain
@@ -42,7 +44,7 @@ from mlgo.objects.remarks import CALL_OPTIONS, REMARK_OPTIONS, SpillCosts, read_
 
 
 @dataclass(frozen=True)
-class Credit:
+class CallAttribution:
     """Which functions a compile's decisions were about, and what became of each function of the module.
 
     Functions are numbered by their names, in alphabetical order.
@@ -108,7 +110,7 @@ class CompileResult:
     num_repaired_answers: int = 0
     num_repaired_observations: int = 0
     spills: tuple[SpillCosts, ...] | None = None
-    credit: Credit | None = None
+    credit: CallAttribution | None = None
 
     def score(self, measure: str) -> float:
         """What it came to by one measure.
@@ -138,7 +140,7 @@ class CompileResult:
             merged.append((name, before + count))
         return merged
 
-    def known_path(self) -> KnownPath:
+    def answer_prefix(self) -> AnswerPrefix:
         """What a compile with the same answers will ask; the result must be recorded, from the first question on."""
         asked, contexts, first = self.questions(), [], 0
         for name, count in self.visits():
@@ -146,7 +148,7 @@ class CompileResult:
             checks = tuple(map(zlib.crc32, asked.observations[here]))
             contexts.append(KnownContext(name, checks, asked.answers[here].tobytes(), is_whole=True))
             first += count
-        return KnownPath(tuple(contexts))
+        return AnswerPrefix(tuple(contexts))
 
 
 def compile_plain(
@@ -199,10 +201,10 @@ def compile_under_advice(
     advisor: Advisor,
     settings: CompileConfig,
     *,
-    with_default: bool = False,
+    with_heuristic_feature: bool = False,
     record: bool = False,
     remark: Remark | None = None,
-    known: KnownPath | None = None,
+    known: AnswerPrefix | None = None,
     object_path: Path | None = None,
     num_copies: Mapping[bytes, int] | None = None,
     entered: Callable[[str], None] = lambda context: None,
@@ -217,7 +219,7 @@ def compile_under_advice(
         module: bitcode or textual IR.
         advisor: answers the questions.
         settings: level, size stop and deadlines.
-        with_default: ask for the heuristic's decision as an additional feature, whatever the settings say.
+        with_heuristic_feature: ask for the heuristic's decision as an additional feature, whatever the settings say.
         record: keep the raw observations in the result.
         remark: reports to count, instead of watching for an early stop.
         known: first questions, answered without waiting for them.
@@ -236,18 +238,20 @@ def compile_under_advice(
     """
     vocabulary = task.ir2vec(settings.ir2vec)
     task.check_told(settings.tell_heuristic)
-    with_default = with_default or settings.tell_heuristic
+    with_heuristic_feature = with_heuristic_feature or settings.tell_heuristic
     with scratch_directory() as directory, Channel(directory) as channel:
         output = directory / "module.o"
         costs, calls = _costs_file(task, directory), directory / "calls.yaml" if with_credit else None
         watched = remark or (task.growth_stop.remark if task.growth_stop else _NO_REMARK)
         words = _vocabulary_file(vocabulary, directory)
-        asking = task.flags(channel.base, settings.size_stop_factor, with_default=with_default, vocabulary=words)
+        asking = task.flags(
+            channel.base, settings.size_stop_factor, with_heuristic_feature=with_heuristic_feature, vocabulary=words
+        )
         told = [*_remark_flags(REMARK_OPTIONS, costs), *_remark_flags(CALL_OPTIONS, calls)]
         flags = [*asking, *told, *watched.flags]
         start = time.monotonic()
         with _start(toolchain, module, settings, output, flags, watched.marker) as child:
-            path = known or KnownPath()
+            path = known or AnswerPrefix()
             talk = _Conversation(channel, child, task, vocabulary, advisor, settings, start, record, path, entered)
             returncode = talk.run()
             seconds = time.monotonic() - start
@@ -301,7 +305,7 @@ class _Conversation:
         settings: CompileConfig,
         start: float,
         record: bool,
-        known: KnownPath,
+        known: AnswerPrefix,
         entered: Callable[[str], None],
     ) -> None:
         self.header: Header | None = None
@@ -467,13 +471,15 @@ def _remark_flags(options: Sequence[str], path: Path | None) -> tuple[str, ...]:
     return () if path is None else (*options, f"-foptimization-record-file={path}")
 
 
-def _read_credit(calls: Path, data: bytes, num_questions: int, num_copies: Mapping[bytes, int] | None) -> Credit:
+def _read_credit(
+    calls: Path, data: bytes, num_questions: int, num_copies: Mapping[bytes, int] | None
+) -> CallAttribution:
     named = read_calls(calls.read_bytes() if calls.exists() else b"", num_questions)
     sizes = bytes_by_function(data, num_copies)
     functions = sorted({*sizes, *(name for call in named for name in call)})
     numbers = {name: number for number, name in enumerate(functions)}
     callers, callees = np.array([[numbers[name] for name in call] for call in named], np.int32).reshape(-1, 2).T
-    return Credit(
+    return CallAttribution(
         np.array([hash64(name) for name in functions], np.uint64),
         np.array([sizes.get(name, -1.0) for name in functions], np.float32),
         callers,
@@ -513,3 +519,36 @@ def _measured(
     if calls is None or not data.startswith(ELF):  # names of functions are read of ELF alone
         return result
     return replace(result, credit=_read_credit(calls, data, result.num_questions, num_copies))
+
+
+class _Zero:
+    """Answers every question with zero bytes."""
+
+    def respond_to(self, header: Header) -> Responder:
+        assert header.advice is not None
+        answer = bytes(header.advice.num_bytes)
+        return lambda payload: answer
+
+
+def probe_channel(toolchain: Toolchain, task: Task, settings: CompileConfig) -> Header:
+    """Compile the task's probe under advice and return what the compiler says it will send.
+
+    Raises:
+        ToolchainError: the compiler does not take the options, does not open the channel, or asks nothing.
+    """
+    with scratch_directory() as folder:
+        module = folder / "probe.ll"
+        module.write_text(task.probe)
+        try:
+            with_heuristic_feature = task.default is not None
+            result = compile_under_advice(
+                toolchain, task, module, _Zero(), settings, with_heuristic_feature=with_heuristic_feature
+            )
+        except CompileError as error:
+            raise ToolchainError(
+                f"{toolchain.name} does not offer the interactive channel of task {task.name} ({error}); "
+                "set toolchain: auto, or name a released clang"
+            ) from error
+    if not result.num_questions or result.header is None:
+        raise ToolchainError(f"{toolchain.name} opens the channel of task {task.name} but asks nothing")
+    return result.header

@@ -4,12 +4,13 @@ import os
 import re
 import shutil
 import subprocess
+import zipfile
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
-from mlgo.base.files import file_sha256
+from mlgo.base.files import file_sha256, write_folder
 from mlgo.errors import ToolchainError
 
 OLDEST_LLVM = 17
@@ -181,3 +182,26 @@ def _read_version(command: list[str]) -> tuple[int, int, int]:
         raise ToolchainError(f"{command[0]} does not say which clang it is; is it one?")
     major, minor, patch = (int(part) for part in match.groups())
     return major, minor, patch
+
+
+def unpack_compiler(wheel: Path, binary: Path) -> None:
+    """Unpack a wheel so that its multi-tool is ``binary``, with its library beside it; all of it or nothing.
+
+    Args:
+        wheel: file of the package index, already verified.
+        binary: ends in ``ziglang/zig``, as in the wheel; the folder above these two is replaced.
+
+    Raises:
+        ToolchainError: not a wheel of ziglang.
+        ArtifactError: it cannot be stored.
+    """
+
+    def extract(folder: Path) -> None:
+        try:
+            with zipfile.ZipFile(wheel) as zipped:
+                zipped.extractall(folder)
+            (folder / "ziglang" / "zig").chmod(0o755)  # a zip archive's modes are not restored
+        except (zipfile.BadZipFile, FileNotFoundError) as error:
+            raise ToolchainError(f"{wheel.name} is not a wheel of ziglang ({error}); check what pins it") from error
+
+    write_folder(binary.parents[1], extract)

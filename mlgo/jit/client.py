@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlgo.base.closing import Closing
+from mlgo.base.scratch import Closing
 from mlgo.errors import MetricsError, SuperPmiError
 from mlgo.jit.metrics import MARKER, MethodMetrics, parse_metrics
 from mlgo.jit.process import COLLECTION_SUFFIXES, METRICS, LineProcess, SuperPmi, hook_request, request

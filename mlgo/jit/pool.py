@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mlgo.base.closing import Closing
 from mlgo.base.config import LOCAL_WORKERS, WorkersConfig
+from mlgo.base.scratch import Closing
 from mlgo.jit.cache import CachedCompiler, CompileCache, Findings, Outcomes
 from mlgo.jit.compiler import ChoiceCompiler, CompilerSpec, Failed, Outcome, Request, Unit, compile_units
 from mlgo.pool import Hint, Pool, WorkerLost, open_pool

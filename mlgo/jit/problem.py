@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from mlgo.base.config import CseConfig
-from mlgo.base.problems import PROBLEMS, Kind
+from mlgo.base.registry import PROBLEMS, Kind
 from mlgo.errors import ConfigError
 from mlgo.jit.columns import JIT_COLUMNS, Column
 from mlgo.jit.compiler import CompilerSpec

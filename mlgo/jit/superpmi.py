@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 from tqdm import tqdm
 
-from mlgo.base.closing import Closing
 from mlgo.base.config import SuperPmiConfig
 from mlgo.base.files import file_sha256
+from mlgo.base.scratch import Closing
 from mlgo.base.seeding import sample
 from mlgo.errors import ConfigError, MetricsError, SuperPmiError
 from mlgo.jit.client import SuperPmiClient, check_jit, find_collection, find_core_root

@@ -6,8 +6,8 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from mlgo.base.learners import LearnerInfo
-from mlgo.host.session import Credit
+from mlgo.base.registry import LearnerInfo
+from mlgo.host.session import CallAttribution
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Sampled:
     inputs: np.ndarray
     answers: np.ndarray
     reward: float
-    credit: Credit | None = None
+    credit: CallAttribution | None = None
 
 
 @dataclass(frozen=True)

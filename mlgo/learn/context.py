@@ -14,8 +14,8 @@ import numpy as np
 
 from mlgo.base.config import Section, Settings, WorkersConfig, parse_section
 from mlgo.base.files import file_sha256
-from mlgo.base.problems import Kind
-from mlgo.base.work import shared_folder
+from mlgo.base.registry import Kind
+from mlgo.base.scratch import shared_folder
 from mlgo.errors import TrialPruned
 from mlgo.evaluate.compiles import Quarantine
 from mlgo.host.actions import ActionSpace

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 from mlgo.base.files import read_json, write_json
-from mlgo.base.problems import Kind
-from mlgo.base.work import experiment_origin, shared_folder
+from mlgo.base.registry import Kind
+from mlgo.base.scratch import experiment_origin, shared_folder
 from mlgo.errors import ArtifactError
 
 PREFIXES: Mapping[Kind, str] = {"modules": "", "choices": "cse-"}

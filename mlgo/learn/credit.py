@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlgo.host.session import Credit
+from mlgo.host.session import CallAttribution
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Functions:
     callees: tuple[np.ndarray | None, ...]
 
 
-def side_by_side(told: Sequence[Credit | None]) -> Functions:
+def side_by_side(told: Sequence[CallAttribution | None]) -> Functions:
     """Join what the compiles of one module tell; None is a compile that tells nothing."""
     names = np.unique(np.concatenate([np.zeros(0, np.uint64), *(one.names for one in told if one is not None)]))
     places = [None if one is None else np.searchsorted(names, one.names) for one in told]

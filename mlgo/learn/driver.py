@@ -1,6 +1,6 @@
 """One driver for all learners: from an order to the policy in its folder."""
 
-from mlgo.base.problems import PROBLEMS
+from mlgo.base.registry import PROBLEMS
 from mlgo.errors import ConfigError
 from mlgo.learn.choices import ChoiceContext
 from mlgo.learn.context import TrainContext, TrainOrder

@@ -1,24 +1,26 @@
 """What the bytes of an ELF file belong to: its code, constants and unwind tables by symbol.
 
-The kinds are those of `placed.SHIPPED`, so that all symbols together come to what a linked file is said to ship. Each
+The kinds are those of `functions.SHIPPED`, so all symbols together add up to the linked size. Each
 byte counts once: of several symbols that cover it, the one that begins first has it, and of those that begin together
 the longest. An unwind entry belongs to the function that it is about (mlgo/objects/unwind.py for objects,
-mlgo/objects/placed.py for linked files). What no symbol covers is `REST`: literals, padding, stubs, what unwind
+mlgo/objects/functions.py for linked files). What no symbol covers is `REST`: literals, padding, stubs, what unwind
 entries have in common.
 """
 
+import ctypes
+import functools
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from mlgo.objects.elf import SHF_EXECINSTR, read_sections, read_symbols, symbol_names
-from mlgo.objects.placed import section_kinds, unwind_by_address
+from mlgo.objects.functions import section_kinds, unwind_by_address
 from mlgo.objects.unwind import unwind_entries
 
 KINDS = ("text", "read_only", "unwind")
-"""Executable sections; constants; unwind tables; as in `placed.SHIPPED`."""
+"""Executable sections; constants; unwind tables; as in `functions.SHIPPED`."""
 
 REST = {kind: f"[{kind}]" for kind in KINDS}
 """What stands for a symbol where there is none, by kind."""
@@ -134,3 +136,36 @@ def _unwind(data: bytes, sections: np.ndarray) -> Counter[tuple[int, int]]:
             if 0 <= address - start < length:
                 found[number, address - start] += size
     return found
+
+
+_LIBRARIES = ("libstdc++.so.6", "libc++abi.so.1")
+
+
+def demangled(name: str) -> str:
+    """A symbol of C++ as a declaration; any other as it is.
+
+    Raises:
+        OSError: the machine has no C++ run-time library.
+    """
+    if not name.startswith("_Z"):
+        return name
+    pointer = _demangler()(name.encode(errors="replace"), None, None, ctypes.byref(ctypes.c_int()))
+    if not pointer:
+        return name
+    try:
+        return ctypes.string_at(pointer).decode(errors="replace")
+    finally:
+        ctypes.CDLL(None).free(ctypes.c_void_p(pointer))
+
+
+@functools.cache
+def _demangler() -> Callable[..., int | None]:
+    for library in _LIBRARIES:
+        try:
+            function = ctypes.CDLL(library).__cxa_demangle
+        except (OSError, AttributeError):
+            continue
+        function.restype = ctypes.c_void_p
+        function.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+        return function
+    raise OSError(f"none of {', '.join(_LIBRARIES)} can be loaded")

@@ -8,8 +8,7 @@ import numpy as np
 
 from mlgo.errors import PolicyError
 from mlgo.host.actions import ActionSpace, Observation
-from mlgo.host.actions.reading import answer_dtype
-from mlgo.host.actions.space import ROUNDING, Scaling
+from mlgo.host.actions.space import ROUNDING, Scaling, answer_dtype
 from mlgo.host.log import Header
 from mlgo.host.tasks.task import Decide, Responder, get_task
 from mlgo.policy.network import Architecture, Layers
@@ -114,7 +113,7 @@ class Policy:
             ...]; see `ActionSpace.seen`.
         """
         read = self.actions.reader(header, self.normalisation.features)
-        return lambda payloads: self.actions.seen(read(payloads), self.normalisation)
+        return lambda payloads: self.actions.learner_inputs(read(payloads), self.normalisation)
 
     def logits(self, observation: Observation) -> np.ndarray:
         """Logits of observations, float32 [num_steps] or [num_steps, num_actions]; illegal actions minus infinity."""

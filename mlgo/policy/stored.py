@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from mlgo.base.files import file_sha256, read_array, read_json, write_bytes, write_json
-from mlgo.base.languages import LANGUAGES
+from mlgo.base.names import LANGUAGES
 from mlgo.errors import ArtifactError, ConfigError, PolicyError
 from mlgo.host.actions import ActionSpace, Binary
 from mlgo.host.tasks.task import all_tasks, get_task

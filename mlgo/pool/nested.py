@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from mlgo.base.closing import Closing
 from mlgo.base.files import write_text
+from mlgo.base.scratch import Closing
 from mlgo.errors import WorkerCrashed, WorkerError, WorkerOverdue, WorkerReleased
 from mlgo.pool.backend import Answered, Backend, Event, Gone, MakeHandler, Message, Status
 from mlgo.pool.cluster import LOCAL_INSTEAD, Inbox, connect, disconnect, is_listening, on_this_machine

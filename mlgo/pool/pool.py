@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from mlgo.base.closing import Closing
 from mlgo.base.config import WorkersConfig
+from mlgo.base.scratch import Closing
 from mlgo.pool.backend import Answered, Backend, Gone, MakeHandler, Raised
 from mlgo.pool.local import LocalBackend, SerialBackend
 from mlgo.pool.schedule import AT_ONCE_S, Hint, Schedule, ScheduledJob, WorkerName, message_size, next_wanted

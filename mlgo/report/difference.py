@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from mlgo.base.artifacts import RESULTS, SHIPPED_SIZES, read_table
 from mlgo.base.config import judged_split
-from mlgo.base.languages import LANGUAGE_TITLES
+from mlgo.base.names import LANGUAGE_TITLES
 from mlgo.compare.headline import SHIP_COLUMNS, main_learner
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap, Gain, by_project, differences, gains
 from mlgo.compare.modules import module_scores, policy_rows

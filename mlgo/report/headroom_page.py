@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.base.artifacts import HEADROOM, RESULTS, SHIPPED_SIZES, read_table
-from mlgo.base.languages import LANGUAGE_TITLES
+from mlgo.base.names import LANGUAGE_TITLES
 from mlgo.compare.inference import DEFAULT, POINTS_ONLY
 from mlgo.compare.modules import policy_rows
 from mlgo.compare.scores import ALL, BEST, ComparisonRow, Contender, ItemSubset, compare, score_matrix

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mlgo.base.artifacts import Row, RowView
-from mlgo.base.languages import LANGUAGES
+from mlgo.base.names import LANGUAGES
 from mlgo.compare.headline import Headline, HeadlineRow
 from mlgo.compare.inference import Comparison, Gain, tally_keys
 from mlgo.compare.modules import ratios

@@ -5,8 +5,7 @@ import argparse
 from mlgo.base.artifacts import RowView, read_provenance
 from mlgo.base.config import judged_split
 from mlgo.base.files import read_json
-from mlgo.base.languages import LANGUAGE_TITLES
-from mlgo.base.names import PolicyName
+from mlgo.base.names import LANGUAGE_TITLES, PolicyName
 from mlgo.compare.inference import Tally
 from mlgo.objects import measures
 from mlgo.report import headline_page

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from mlgo.base.artifacts import Row
-from mlgo.base.languages import LANGUAGE_TITLES
+from mlgo.base.names import LANGUAGE_TITLES
 from mlgo.compare.inference import Bootstrap, Comparison
 from mlgo.compare.scores import BEST, ComparisonRow, Contender, by_contender
 from mlgo.compare.shipped import (

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlgo.base.names import PolicyName
-from mlgo.base.problems import Kind
+from mlgo.base.registry import Kind
 from mlgo.errors import ArtifactError
 from mlgo.learn.cost import PREFIXES, TrainingCost, cost_path, read_cost, read_experiments
 

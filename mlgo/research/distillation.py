@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from mlgo.errors import TrainingError
 from mlgo.host.actions import Observation
-from mlgo.host.actions.reading import check_features
+from mlgo.host.actions.space import check_features
 from mlgo.policy.features import Unscaled
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import StoredPolicy

@@ -131,7 +131,7 @@ def explain_regressions(
     """
     keys = [one.module.key for one in regressions]
     jobs = [
-        CompileJob(key, bitcode[key], policy, with_default=not quirks.default_hides_a_feature, record=True)
+        CompileJob(key, bitcode[key], policy, with_heuristic_feature=not quirks.default_hides_a_feature, record=True)
         for key in keys
     ]
     compiled = [_as_evaluated(*pair, objective) for pair in zip(regressions, host.compile_all(jobs), strict=True)]
@@ -187,7 +187,7 @@ def _default_answers(
     shown: list[CompileResult] = list(compiled)
     if quirks.default_hides_a_feature:
         jobs = [
-            CompileJob(key, bitcode[key], RecordedAdvisor(result.answers), with_default=True, record=True)
+            CompileJob(key, bitcode[key], RecordedAdvisor(result.answers), with_heuristic_feature=True, record=True)
             for key, result in zip(keys, compiled, strict=True)
         ]
         outcomes = host.compile_all(jobs)

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from mlgo.base.artifacts import GENERALISATION, read_provenance, read_table
 from mlgo.base.config import EvaluateConfig, judged_split
 from mlgo.base.files import read_json
-from mlgo.base.languages import LANGUAGE_TITLES, LANGUAGES
-from mlgo.base.names import Lineage, PolicyName
+from mlgo.base.names import LANGUAGE_TITLES, LANGUAGES, Lineage, PolicyName
 from mlgo.compare.inference import Bootstrap, compare_scores
 from mlgo.compare.scores import ALL, ComparisonRow, Contender, corrected, score_matrix
 from mlgo.compare.trainings import check_seeds, count_evaluations

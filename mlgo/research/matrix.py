@@ -13,9 +13,8 @@ from typing import Any
 
 from mlgo.base.config import Config, SweepConfig, merge, parse_config, read_yaml
 from mlgo.base.files import content_hash
-from mlgo.base.learners import LEARNERS, training_chain
 from mlgo.base.names import PolicyName
-from mlgo.base.problems import PROBLEMS, Kind
+from mlgo.base.registry import LEARNERS, PROBLEMS, Kind, training_chain
 from mlgo.base.sealed import check_corpus
 from mlgo.errors import ConfigError
 from mlgo.host.tasks.task import get_task

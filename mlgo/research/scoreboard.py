@@ -10,7 +10,7 @@ from mlgo.base.artifacts import MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_ta
 from mlgo.base.config import Settings
 from mlgo.base.files import read_array
 from mlgo.base.names import PolicyName
-from mlgo.base.problems import PROBLEMS, Kind
+from mlgo.base.registry import PROBLEMS, Kind
 from mlgo.compare.inference import Bootstrap, Comparison
 from mlgo.compare.modules import measured_modules
 from mlgo.compare.scores import ALL, ComparisonRow, by_language, claims, compare, policies_on, whole

@@ -9,9 +9,8 @@ from pathlib import Path
 from mlgo.base.artifacts import RESULTS, read_table
 from mlgo.base.config import load_config, read_settings
 from mlgo.base.files import read_json
-from mlgo.base.languages import LANGUAGE_TITLES
-from mlgo.base.learners import LEARNERS
-from mlgo.base.problems import PROBLEMS, Kind
+from mlgo.base.names import LANGUAGE_TITLES
+from mlgo.base.registry import LEARNERS, PROBLEMS, Kind
 from mlgo.compare.inference import Bootstrap
 from mlgo.compare.trainings import read_curves
 from mlgo.errors import ConfigError

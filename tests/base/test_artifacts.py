@@ -332,7 +332,7 @@ def test_the_hash_of_the_source_changes_with_any_module(tmp_path):
 
     before = hashed()
     assert hashed() == before
-    with (package / "wire" / "log.py").open("a") as file:
+    with (package / "host" / "log.py").open("a") as file:
         file.write("\n")
     assert hashed() != before
 

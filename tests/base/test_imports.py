@@ -66,7 +66,7 @@ def test_a_training_depends_on_its_learner_alone(monkeypatch):
         assert any(file.startswith(f"mlgo/learn/{one}") for file in files[one])
         assert not any(file.startswith(f"mlgo/learn/{other}") for file in files[one])
     assert "mlgo/host/session.py" in files["es"]
-    assert "mlgo/objects/measures/sizes.py" in files["es"]
+    assert "mlgo/objects/measures/built_in.py" in files["es"]
 
 
 def test_no_stage_that_trains_nothing_depends_on_learners(monkeypatch):

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mlgo.base.work import SHARED, experiment_origin, shared_folder
+from mlgo.base.scratch import SHARED, experiment_origin, shared_folder
 from mlgo.learn.cost import cost_path, read_experiments, recorded_cost
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, PROJECT, VERIFIED, read_table
 from mlgo.corpus.store import project_modules, unpack_project
-from mlgo.host.linked import LinkedFile, measure_file
+from mlgo.host.linker import LinkedFile, measure_file
 from mlgo.host.module_file import options_of
 from mlgo.host.toolchain import find_linker
 

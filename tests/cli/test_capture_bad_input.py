@@ -9,7 +9,7 @@ import pytest
 
 from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, PROJECT, read_table
 from mlgo.errors import LinkError
-from mlgo.host.linked import LinkedFile, shipped_sizes
+from mlgo.host.linker import LinkedFile, shipped_sizes
 from mlgo.host.session import compile_plain
 from mlgo.host.toolchain import find_linker
 

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from mlgo.host.linked import section_sizes
+from mlgo.host.linker import section_sizes
 from mlgo.host.toolchain import find_linker
 
 SAME = "int same(int x) { return x; } "

@@ -19,7 +19,7 @@ from mlgo.corpus.capture.databases import shell_calls
 from mlgo.corpus.capture.invocations import read_invocations, tool_and_options
 from mlgo.corpus.capture.wheels import WheelBuild, wheel_project, without_random_names
 from mlgo.errors import CorpusError
-from mlgo.host.linked import LinkedFile
+from mlgo.host.linker import LinkedFile
 
 EXTENSION = """\
 #include <Python.h>

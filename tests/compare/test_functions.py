@@ -10,7 +10,7 @@ from mlgo.compare.functions import BEST, function_rows, measured_functions
 from mlgo.compare.inference import Bootstrap
 from mlgo.compare.modules import module_scores
 from mlgo.compare.scores import Contender
-from mlgo.objects.measures.spills import SPILL_COST
+from mlgo.objects.measures.built_in import SPILL_COST
 from mlgo.objects.remarks import SpillCosts
 from mlgo.report.render import _function_scatter
 

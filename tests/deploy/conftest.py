@@ -13,7 +13,7 @@ import pytest
 from mlgo.base.config import DEFAULT_COMPILE
 from mlgo.deploy import drivers
 from mlgo.deploy.drivers import CACHE, DriverChoice, default_policy, make_driver
-from mlgo.host.probe import probe_channel
+from mlgo.host.session import probe_channel
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain
 from tests.conftest import REPOSITORY

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.deploy.size_diff import ComparisonError, Limit, compare_builds
-from mlgo.host.linked import section_sizes
+from mlgo.host.linker import section_sizes
 from mlgo.host.toolchain import find_linker
 
 BEFORE = """

@@ -12,7 +12,7 @@ from mlgo.evaluate import CompileHost, CompileJob
 from mlgo.evaluate.baseline_modules import ScoredModule
 from mlgo.evaluate.exploration import candidate_rewards
 from mlgo.evaluate.worker import tree_key
-from mlgo.host.known import KnownPath
+from mlgo.host.known import AnswerPrefix
 from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor, RecordedAdvisor
 from mlgo.host.tasks.evict import DENSITY, FIRST_LEGAL, LIGHTEST
@@ -138,7 +138,7 @@ def test_a_known_question_right_after_unknown_ones(toolchain, fast, modules):  #
     """Its answer goes out at once, though it comes in one piece with the end of the function before."""
     module, advisor = modules[SOURCES[0]], LIGHTEST
     first = compile_under_advice(toolchain, TASK, module, advisor, fast, record=True)
-    whole = first.known_path().contexts
+    whole = first.answer_prefix().contexts
     answers = len(first.answers) // first.num_questions
     for every in (2, 3):
         partly = [
@@ -147,7 +147,7 @@ def test_a_known_question_right_after_unknown_ones(toolchain, fast, modules):  #
             else replace(one, checks=one.checks[:1], answers=one.answers[:answers], is_whole=False)
             for place, one in enumerate(whole)
         ]
-        again = compile_under_advice(toolchain, TASK, module, advisor, fast, known=KnownPath(tuple(partly)))
+        again = compile_under_advice(toolchain, TASK, module, advisor, fast, known=AnswerPrefix(tuple(partly)))
         assert (again.object_sha256, again.answers) == (first.object_sha256, first.answers)
         assert again.spills == first.spills
 

@@ -17,7 +17,7 @@ from mlgo.evaluate.evaluation import EvaluationRun, evaluate_policy
 from mlgo.evaluate.shipped import Linking
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.task import get_task
-from mlgo.objects.measures.spills import SPILL_COST
+from mlgo.objects.measures.built_in import SPILL_COST
 from mlgo.policy.advisors import ExploringAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture

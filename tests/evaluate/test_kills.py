@@ -35,7 +35,7 @@ from mlgo.host.tasks.advisors import EchoAdvisor
 from mlgo.evaluate import CompileHost, CompileJob
 
 def main():
-    job = CompileJob("m", Path(sys.argv[1]), EchoAdvisor("inlining_default"), with_default=True)
+    job = CompileJob("m", Path(sys.argv[1]), EchoAdvisor("inlining_default"), with_heuristic_feature=True)
     settings = load_config(Path(sys.argv[2])).compile
     with CompileHost(find_toolchain("auto", "x86_64-linux-gnu"), "inline-size", settings, 2) as host:
         host.compile_all([job] * 100_000)
@@ -73,11 +73,21 @@ def test_a_worker_killed_in_the_middle_of_a_compile_loses_that_job_alone(
     victim.write_bytes(module.read_bytes())
     note = tmp_path / "note"
     plain = CompileJob("plain", module, None)
-    echo = CompileJob("echo", module, ECHO, with_default=True)
-    jobs = [plain, echo, CompileJob("victim", victim, Dawdling(note), with_default=True), echo, plain, echo, plain]
+    echo = CompileJob("echo", module, ECHO, with_heuristic_feature=True)
+    jobs = [
+        plain,
+        echo,
+        CompileJob("victim", victim, Dawdling(note), with_heuristic_feature=True),
+        echo,
+        plain,
+        echo,
+        plain,
+    ]
     expected = {
         "plain": compile_plain(toolchain, module, settings).object_sha256,
-        "echo": compile_under_advice(toolchain, task, module, ECHO, settings, with_default=True).object_sha256,
+        "echo": compile_under_advice(
+            toolchain, task, module, ECHO, settings, with_heuristic_feature=True
+        ).object_sha256,
     }
     others = scratch_folders(Path(tempfile.gettempdir()))
     killed = []

@@ -14,7 +14,7 @@ from mlgo.evaluate.shipped import Linking, bytes_by_kind, measure_programs, obje
 from mlgo.host.session import compile_plain
 from mlgo.host.toolchain import find_linker
 from mlgo.objects.elf import read_sections, text_size
-from mlgo.objects.placed import Placed
+from mlgo.objects.functions import FunctionExtent
 from tests.host.test_linker import FIRST, linked_text
 
 MODULES = [Module("graph", f"{name}.cpp", "c++", "test", "") for name in ("paths", "order", "spanning")]
@@ -94,14 +94,14 @@ def test_bytes_by_kind_by_hand():
         "p/b": {"helper": "exact", "_ZN3BoxC2Ev": "unseen"},
     }
     functions = [
-        Placed("a", ("run",), 100, 24),
-        Placed("a", ("run.cold.1",), 10, 4),
-        Placed("a", ("helper",), 7, 1),
-        Placed("b", ("helper",), 30, 2),  # another function of the same name
-        Placed("b", ("helper.llvm.123",), 5, 0),
-        Placed("b", ("_ZN3BoxC1Ev", "_ZN3BoxC2Ev"), 16, 8),
-        Placed("a", ("_ZNSt3__14swapIiEEvRT_S2_",), 11, 3),
-        Placed("a", ("OUTLINED_FUNCTION_0",), 64, 9),  # the compiler's own: of no kind
+        FunctionExtent("a", ("run",), 100, 24),
+        FunctionExtent("a", ("run.cold.1",), 10, 4),
+        FunctionExtent("a", ("helper",), 7, 1),
+        FunctionExtent("b", ("helper",), 30, 2),  # another function of the same name
+        FunctionExtent("b", ("helper.llvm.123",), 5, 0),
+        FunctionExtent("b", ("_ZN3BoxC1Ev", "_ZN3BoxC2Ev"), 16, 8),
+        FunctionExtent("a", ("_ZNSt3__14swapIiEEvRT_S2_",), 11, 3),
+        FunctionExtent("a", ("OUTLINED_FUNCTION_0",), 64, 9),  # the compiler's own: of no kind
     ]
     assert bytes_by_kind(functions, program, kinds) == [
         {"kind": "unseen", "text": 126, "unwind": 36},

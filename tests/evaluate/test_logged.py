@@ -25,7 +25,7 @@ def source(sample):
 def episode(toolchain, task, settings, source):
     """The heuristic's own compile, with all questions."""
     echo = EchoAdvisor(toolchain.quirks.default_slot)
-    result = compile_under_advice(toolchain, task, source, echo, settings, with_default=True, record=True)
+    result = compile_under_advice(toolchain, task, source, echo, settings, with_heuristic_feature=True, record=True)
     return logged_episode(
         toolchain,
         task.name,
@@ -35,7 +35,7 @@ def episode(toolchain, task, settings, source):
         ("default", ""),
         result,
         in_corpus=False,
-        with_default=True,
+        with_heuristic_feature=True,
     )
 
 
@@ -109,7 +109,15 @@ def test_a_policy_is_held_against_the_record(toolchain, episode, source):
 def test_luck_is_replayed(toolchain, task, settings, source):
     result = compile_under_advice(toolchain, task, source, random_inliner(Setting(3, "m", 0.5, "")), settings)
     logged = logged_episode(
-        toolchain, task.name, settings, "m", source, ("random:3", ""), result, in_corpus=False, with_default=False
+        toolchain,
+        task.name,
+        settings,
+        "m",
+        source,
+        ("random:3", ""),
+        result,
+        in_corpus=False,
+        with_heuristic_feature=False,
     )
     assert replay_episode(toolchain, logged, source).equal
     assert replay_episode(toolchain, logged, source, random_inliner(Setting(3, "m", 0.5, ""))).equal

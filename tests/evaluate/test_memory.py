@@ -13,7 +13,7 @@ from mlgo.errors import ReplayMismatch
 from mlgo.evaluate import CompileHost, CompileJob
 from mlgo.evaluate.copies import Copies
 from mlgo.evaluate.worker import CompileWorkerSpec, tree_key
-from mlgo.host.known import KnownContext, KnownPath
+from mlgo.host.known import AnswerPrefix, KnownContext
 from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.host.tasks.inline import random_inliner
@@ -64,9 +64,9 @@ def policies(header, count: int) -> list[Policy]:
     ]
 
 
-def known_path(result, num_known: int) -> KnownPath:
-    (whole,) = result.known_path().contexts
-    return KnownPath((KnownContext("", whole.checks[:num_known], whole.answers[: 8 * num_known]),))
+def known_path(result, num_known: int) -> AnswerPrefix:
+    (whole,) = result.answer_prefix().contexts
+    return AnswerPrefix((KnownContext("", whole.checks[:num_known], whole.answers[: 8 * num_known]),))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
@@ -83,14 +83,14 @@ def test_answers_given_in_advance_change_nothing(toolchain, module, never, share
 def test_another_question_than_the_known_one_is_a_hard_error(toolchain, module, never):
     (context,) = known_path(never, 20).contexts
     checks = [check ^ (number == 13) for number, check in enumerate(context.checks)]
-    path = KnownPath((dataclasses.replace(context, checks=tuple(checks)),))
+    path = AnswerPrefix((dataclasses.replace(context, checks=tuple(checks)),))
     with pytest.raises(ReplayMismatch, match="question 13"):
         compile_under_advice(toolchain, TASK, module, ConstantAdvisor(0), SETTINGS, known=path)
 
 
 def test_a_compile_that_ends_before_its_known_questions_is_a_hard_error(toolchain, module, never):
     (path,) = known_path(never, never.num_questions).contexts
-    longer = KnownPath((KnownContext("", (*path.checks, 1), path.answers + bytes(8)),))
+    longer = AnswerPrefix((KnownContext("", (*path.checks, 1), path.answers + bytes(8)),))
     with pytest.raises(ReplayMismatch, match="known questions"):
         compile_under_advice(toolchain, TASK, module, ConstantAdvisor(0), SETTINGS, known=longer)
 
@@ -118,7 +118,7 @@ def test_same_results_with_fewer_compiles(toolchain, module, never, tmp_path):
 
 def test_advisors_that_look_at_more_than_the_observation_are_compiled(toolchain, module, tmp_path):
     store = ReplayStore(tmp_path, TreeKey("c", "t", TASK.name, "-Oz", 4.0))
-    echo = CompileJob("m", module, EchoAdvisor("inlining_default"), with_default=True, sha256="5" * 64)
+    echo = CompileJob("m", module, EchoAdvisor("inlining_default"), with_heuristic_feature=True, sha256="5" * 64)
     random = CompileJob("m", module, random_inliner(Setting(1, "m", 0.5, "")), sha256="5" * 64)
     with CompileHost(toolchain, TASK.name, SETTINGS, 1, store) as host:
         for _ in range(2):

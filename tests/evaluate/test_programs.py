@@ -7,8 +7,8 @@ import pytest
 from mlgo.errors import CorpusError, ToolchainError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.programs import NO_VALGRIND, Running, build_programs, measure_programs
-from mlgo.host.counting import find_valgrind
 from mlgo.host.frontend import FrontEnd
+from mlgo.host.program import find_valgrind
 from mlgo.host.session import compile_plain
 from mlgo.host.tasks.evict import FIRST_LEGAL, LIGHTEST
 from mlgo.host.tasks.task import get_task

@@ -142,7 +142,7 @@ def test_the_trace_is_what_the_heuristic_was_asked(baseline, modules, bitcode, t
     echo = EchoAdvisor(task.default.feature)
     for module in modules:
         alone = compile_under_advice(
-            toolchain, task, bitcode[module.key], echo, settings, with_default=True, record=True
+            toolchain, task, bitcode[module.key], echo, settings, with_heuristic_feature=True, record=True
         )
         rows = trace.filter(pa.compute.equal(trace["module"], module.name))
         assert rows["step"].to_pylist() == list(range(alone.num_questions))
@@ -166,7 +166,7 @@ class HidingHost:
 
     def _spoilt(self, job, outcome):
         result = outcome.result
-        if not job.with_default or not result or not result.observations:
+        if not job.with_heuristic_feature or not result or not result.observations:
             return outcome
         observations = result.header.scalars(result.observations).copy()
         observations[:, result.header.index(self.HIDDEN)] = observations[:, -1]

@@ -9,7 +9,7 @@ from mlgo.base.types import TensorSpec
 from mlgo.evaluate import CompileOutcome
 from mlgo.evaluate.search import AffectedFunctions, saved, search, sizes_of
 from mlgo.host.log import Header
-from mlgo.host.session import CompileResult, Credit
+from mlgo.host.session import CallAttribution, CompileResult
 from mlgo.host.tasks.advisors import ConstantAdvisor
 from mlgo.policy.advisors import OverridingAdvisor
 from tests.fakes.scores import scores
@@ -67,7 +67,7 @@ def of_functions(savings, apart):
         answers = np.array(answers_of(advisor, num))
         sizes = np.full(len(names), 10.0, np.float32)
         sizes[:num] -= answers * savings
-        credit = Credit(names, sizes, callers, np.resize(callees, num))
+        credit = CallAttribution(names, sizes, callers, np.resize(callees, num))
         return CompileOutcome(CompileResult(scores(0, int(sizes.sum())), "", 0.0, credit=credit))
 
     one = search([NEVER], ask, lambda *_: -np.arange(num), "text_bytes", 12, 2, generator(0, "test"))
@@ -144,7 +144,7 @@ MAIN, F, G, H = 1, 2, 3, 4
 def credit(calls, sizes=(0.0, 0.0, 0.0, 0.0)):
     """Of calls as pairs of caller and callee, by name; functions are numbered by their names."""
     callers, callees = (np.array(side, np.int32) - 1 for side in zip(*calls, strict=True))
-    return Credit(np.array([MAIN, F, G, H], np.uint64), np.array(sizes, np.float32), callers, callees)
+    return CallAttribution(np.array([MAIN, F, G, H], np.uint64), np.array(sizes, np.float32), callers, callees)
 
 
 def test_caller_callee_and_what_the_callee_calls():

@@ -7,7 +7,7 @@ import tempfile
 import pytest
 
 from mlgo.errors import ProgramError, ProgramTimeout, ToolchainError
-from mlgo.host.counting import count_run, find_valgrind
+from mlgo.host.program import count_run, find_valgrind
 from mlgo.host.toolchain import find_linker
 
 EXIT = "mov $60, %eax\n xor %edi, %edi\n syscall\n"  # 3 instructions

@@ -5,10 +5,8 @@ import pytest
 from mlgo.errors import ObjectError, ProgramError, ProgramOutput, ProgramSize, ProgramTimeout, ToolchainError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.jobs import CompileJob
-from mlgo.host.counting import count_instructions, count_run, find_valgrind
-from mlgo.host.execution import ProgramRunner
 from mlgo.host.module_file import RunnableProgram, generation_of, with_options
-from mlgo.host.program import link_program
+from mlgo.host.program import ProgramRunner, count_instructions, count_run, find_valgrind, link_program
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor
 from mlgo.host.tasks.task import get_task

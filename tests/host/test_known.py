@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.errors import ReplayMismatch
-from mlgo.host.known import KnownContext, KnownPath, KnownQuestions
+from mlgo.host.known import AnswerPrefix, KnownContext, KnownQuestions
 
 
 def question(context: int, number: int) -> bytes:
@@ -19,7 +19,7 @@ def context(place: int, num_known: int, is_whole: bool) -> KnownContext:
     return KnownContext(f"f{place}", checks, bytes([place]) * num_known, is_whole)
 
 
-MODULE = KnownPath((context(0, 1, True), context(1, 2, False), context(2, 0, True), context(3, 1, True)))
+MODULE = AnswerPrefix((context(0, 1, True), context(1, 2, False), context(2, 0, True), context(3, 1, True)))
 
 
 def test_answers_wait_for_the_end_of_a_context_of_which_only_a_beginning_is_known():
@@ -94,7 +94,7 @@ def test_what_differs_is_a_hard_error(talk, message):
 def test_answers_reach_the_compiler_in_order_whatever_is_known(functions):
     """A compiler that takes its answers from a pipe; those that are not known are given when they are asked for."""
     contexts = [context(place, num_known, not num_more) for place, (num_known, num_more) in enumerate(functions)]
-    known, pipe, recorded = KnownQuestions(KnownPath(tuple(contexts))), [], []
+    known, pipe, recorded = KnownQuestions(AnswerPrefix(tuple(contexts))), [], []
 
     def send() -> None:
         pipe.extend(known.unsent)

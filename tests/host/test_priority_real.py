@@ -9,8 +9,7 @@ import pytest
 
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.log import Header
-from mlgo.host.probe import probe_channel
-from mlgo.host.session import CompileResult, compile_plain, compile_under_advice
+from mlgo.host.session import CompileResult, compile_plain, compile_under_advice, probe_channel
 from mlgo.host.tasks.advisors import ConstantAdvisor, RecordedAdvisor
 from mlgo.host.tasks.priority import LONGEST, REFERENCES
 from mlgo.host.tasks.task import Responder, Setting, get_task
@@ -109,7 +108,7 @@ def test_functions_are_contexts_and_answers_can_be_given_again(queued, leaves_no
     with leaves_nothing():
         first = queued(LONGEST, record=True)
         again = queued(RecordedAdvisor(first.answers))
-        known = queued(LONGEST, known=first.known_path())
+        known = queued(LONGEST, known=first.answer_prefix())
     assert len({name for name, _ in first.contexts}) > 1
     assert first.contexts == again.contexts == known.contexts
     assert first.object_sha256 == again.object_sha256 == known.object_sha256

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mlgo.errors import ToolchainError
-from mlgo.host.probe import probe_channel
+from mlgo.host.session import probe_channel
 from mlgo.host.toolchain import find_toolchain
 from tests.host.test_session_fake import END, FIRST, HEADER, START
 

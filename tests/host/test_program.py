@@ -6,8 +6,7 @@ import subprocess
 import pytest
 
 from mlgo.errors import CompileTimeout, LinkError, ToolchainError
-from mlgo.host.counting import count_run, find_valgrind
-from mlgo.host.program import link_program
+from mlgo.host.program import count_run, find_valgrind, link_program
 from mlgo.host.session import compile_plain
 from mlgo.host.toolchain import find_linker
 

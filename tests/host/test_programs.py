@@ -14,9 +14,8 @@ from scipy.sparse.csgraph import connected_components, dijkstra, minimum_spannin
 from mlgo.corpus.build import BuildLimits, build_project
 from mlgo.corpus.recipe import load_recipe
 from mlgo.errors import ToolchainError
-from mlgo.host.counting import count_run, find_valgrind
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.program import link_program
+from mlgo.host.program import count_run, find_valgrind, link_program
 from mlgo.host.session import compile_plain
 from mlgo.host.toolchain import find_linker
 from tests.conftest import REPOSITORY

@@ -11,8 +11,7 @@ import pytest
 from mlgo.errors import CompilerExit, RemarkError, TooManyQuestions
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.log import Header
-from mlgo.host.probe import probe_channel
-from mlgo.host.session import CompileResult, compile_plain, compile_under_advice
+from mlgo.host.session import CompileResult, compile_plain, compile_under_advice, probe_channel
 from mlgo.host.tasks.advisors import ConstantAdvisor, RecordedAdvisor
 from mlgo.host.tasks.task import Responder, get_task
 from tests.conftest import FLAGS, SAMPLE
@@ -98,7 +97,7 @@ def test_functions_are_contexts_and_answers_can_be_given_again(optimized, toolch
     with leaves_nothing():
         first = evicted(toolchain, fast, module, LightestAdvisor(), record=True)
         again = evicted(toolchain, fast, module, RecordedAdvisor(first.answers))
-        known = evicted(toolchain, fast, module, LightestAdvisor(), known=first.known_path())
+        known = evicted(toolchain, fast, module, LightestAdvisor(), known=first.answer_prefix())
     assert first.num_questions > 0
     assert [name for name, _ in first.contexts] == [name for name, _ in again.contexts]
     assert len({name for name, _ in first.contexts}) > 1

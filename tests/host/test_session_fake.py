@@ -20,7 +20,7 @@ from mlgo.errors import (
     ProtocolError,
     ToolchainError,
 )
-from mlgo.host.known import KnownContext, KnownPath
+from mlgo.host.known import AnswerPrefix, KnownContext
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.host.toolchain import Toolchain
@@ -360,7 +360,7 @@ def test_a_known_question_that_comes_in_one_piece_with_its_context(run, tmp_path
     """It follows an unknown one, so its answer could not be sent before; no other message makes the host send it."""
     question = np.array([5, 6], "<i8").tobytes()
     seven = (7).to_bytes(8, "little")
-    path = KnownPath((KnownContext("f", (), b""), KnownContext("g", (zlib.crc32(question),), seven, is_whole=True)))
+    path = AnswerPrefix((KnownContext("f", (), b""), KnownContext("g", (zlib.crc32(question),), seven, is_whole=True)))
     both = '{"context":"g"}\n' + observation(0, 5, 6)
     talk = [
         ["send", '{"context":"f"}\n'],

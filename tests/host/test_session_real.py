@@ -104,7 +104,7 @@ def test_echo_of_the_default_reproduces_the_plain_object(source, sample, toolcha
     module = sample(source)
     plain = compile_plain(toolchain, module, settings, object_path=tmp_path / "plain.o")
     echo = compile_under_advice(
-        toolchain, task, module, ECHO, settings, with_default=True, object_path=tmp_path / "echo.o"
+        toolchain, task, module, ECHO, settings, with_heuristic_feature=True, object_path=tmp_path / "echo.o"
     )
     assert (tmp_path / "plain.o").read_bytes() == (tmp_path / "echo.o").read_bytes()
     assert echo.object_sha256 == plain.object_sha256
@@ -134,14 +134,14 @@ def test_features_and_advice_are_what_llvm_documents(sample, toolchain, task, se
 
 
 def test_the_default_comes_last_when_asked_for(sample, toolchain, task, settings):
-    result = compile_under_advice(toolchain, task, sample("lz/match.c"), ECHO, settings, with_default=True)
+    result = compile_under_advice(toolchain, task, sample("lz/match.c"), ECHO, settings, with_heuristic_feature=True)
     assert [spec.name for spec in result.header.features] == [*FEATURES, "inlining_default"]
     assert result.header.payload_bytes == 312
 
 
 def test_two_calls_give_two_questions_with_readable_features(bitcode, toolchain, task, settings):
     result = compile_under_advice(
-        toolchain, task, bitcode(TWO_CALLS), ConstantAdvisor(0), settings, record=True, with_default=True
+        toolchain, task, bitcode(TWO_CALLS), ConstantAdvisor(0), settings, record=True, with_heuristic_feature=True
     )
     assert result.contexts == (("", 2),)
     observations = result.header.scalars(result.observations)
@@ -262,7 +262,7 @@ def test_remarks_count_what_was_inlined(bitcode, sample, toolchain, task, settin
     assert always.object_sha256 == quiet.object_sha256  # asking for remarks changes nothing
     module = sample("lz/match.c")
     plain = compile_plain(toolchain, module, settings, remark=done)
-    echo = compile_under_advice(toolchain, task, module, ECHO, settings, with_default=True, remark=done)
+    echo = compile_under_advice(toolchain, task, module, ECHO, settings, with_heuristic_feature=True, remark=done)
     assert plain.num_remarks == echo.num_remarks == int(np.frombuffer(echo.answers, np.int64).sum()) > 0
     assert plain.object_sha256 == compile_plain(toolchain, module, settings).object_sha256
 
@@ -374,7 +374,7 @@ def test_a_compile_that_needs_more_memory_than_it_may_have(toolchain, settings, 
         with pytest.raises(CompilerMemory, match=r"more than compile\.max_memory_gb \(0\.19\)"):
             compile_plain(toolchain, sample("json/parser.cpp"), tight)
         with pytest.raises(CompilerMemory):
-            compile_under_advice(toolchain, task, sample("json/parser.cpp"), ECHO, tight, with_default=True)
+            compile_under_advice(toolchain, task, sample("json/parser.cpp"), ECHO, tight, with_heuristic_feature=True)
 
 
 LARGE = TWO_CALLS + "const char large[3000000] = {1};"

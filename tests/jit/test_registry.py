@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mlgo.base.config import json_schema
-from mlgo.base.problems import PROBLEMS
+from mlgo.base.registry import PROBLEMS
 from mlgo.host.tasks.task import get_task
 from tests.cli.conftest import MLGO
 from tests.conftest import REPOSITORY, SAMPLE
@@ -18,7 +18,7 @@ TINY = '''"""Inlining for executable bytes."""
 
 from dataclasses import replace
 
-from mlgo.objects.measures.sizes import EXEC
+from mlgo.objects.measures.built_in import EXEC
 from mlgo.host.tasks.task import get_task
 
 TINY = replace(get_task("inline-size"), name="tiny-inline", title="Tiny", measure=EXEC)
@@ -53,7 +53,7 @@ def test_own_problems_are_those_of_the_folders():
 
 def test_another_package_adds_a_problem(tmp_path):
     install(tmp_path, "tiny-inline = tiny:TINY")
-    names = run(tmp_path, sys.executable, "-c", "from mlgo.base.problems import PROBLEMS; print(*PROBLEMS.names())")
+    names = run(tmp_path, sys.executable, "-c", "from mlgo.base.registry import PROBLEMS; print(*PROBLEMS.names())")
     assert names.stdout.split() == sorted([*PROBLEMS.built_in, "tiny-inline"])
     module = str(SAMPLE / "json/parser.cpp")
     compiled = run(tmp_path, MLGO, "compile", module, "--task", "tiny-inline", "--policy", "never", "--json")

@@ -11,7 +11,7 @@ from mlgo.corpus.store import Module
 from mlgo.errors import ArtifactError, NothingCompiled, TrainingError
 from mlgo.evaluate.baseline_modules import ScoredModule
 from mlgo.evaluate.episodes import Inlined
-from mlgo.host.session import Credit
+from mlgo.host.session import CallAttribution
 from mlgo.learn.bc import CloneData
 from mlgo.learn.checkpoint import load_state, save_state
 from mlgo.learn.marginal import (
@@ -101,7 +101,9 @@ def telling(answers, score, sizes):
     """Two calls, of f and of g, in main; g is called in f, too. Functions are main (1), f (2) and g (3)."""
     names = np.array([1, 2, 3], np.uint64)
     calls = np.array([1, 0, 0], np.int32), np.array([2, 1, 2], np.int32)
-    return compiled("a", [[1.0], [2.0], [3.0]], answers, score, Credit(names, np.array(sizes, np.float32), *calls))
+    return compiled(
+        "a", [[1.0], [2.0], [3.0]], answers, score, CallAttribution(names, np.array(sizes, np.float32), *calls)
+    )
 
 
 def test_equations_of_functions_by_hand(file):

@@ -10,7 +10,7 @@ from mlgo.base.seeding import generator
 from mlgo.errors import ArtifactError, ConfigError, TrainingError
 from mlgo.host.actions import Binary, Subset
 from mlgo.host.actions.binary import sigmoid
-from mlgo.host.session import Credit
+from mlgo.host.session import CallAttribution
 from mlgo.host.tasks.priority import PRIORITIES
 from mlgo.learn.checkpoint import load_state, save_state
 from mlgo.learn.ppo import PpoState, Sampled, SampledCompile, optimise
@@ -348,7 +348,7 @@ def test_advantages_over_siblings_by_hand():
 def inlining(subject, answers, sizes):
     """Two calls: of f in main, and of g in f. Functions are main (1), f (2) and g (3)."""
     calls = np.array([0, 1], np.int32), np.array([1, 2], np.int32)
-    credit = Credit(np.array([1, 2, 3], np.uint64), np.array(sizes, np.float32), *calls)
+    credit = CallAttribution(np.array([1, 2, 3], np.uint64), np.array(sizes, np.float32), *calls)
     return Sampled(subject, np.zeros((2, 1), np.float16), np.array(answers, np.uint8), 0.0, credit)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from mlgo.base.artifacts import MODULES, SCORES, VOCABULARY, provenance, trace_schema, write_rows, write_table
 from mlgo.base.config import LOCAL_WORKERS, Settings, load_config
-from mlgo.base.learners import LEARNERS
+from mlgo.base.registry import LEARNERS
 from mlgo.base.types import TensorSpec
 from mlgo.evaluate import CompileOutcome
 from mlgo.host.log import Header

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from mlgo.objects.demangle import demangled
+from mlgo.objects.symbols import demangled
 
 NAMES = [
     "_Z1fv",

@@ -9,7 +9,7 @@ from mlgo.errors import ObjectError
 from mlgo.host.session import compile_plain
 from mlgo.objects.elf import SYMBOL64, function_bytes
 from mlgo.objects.measures import Compiled
-from mlgo.objects.measures.sizes import EXEC, TEXT
+from mlgo.objects.measures.built_in import EXEC, TEXT
 from tests.fakes.elf import ALLOC, NOBITS, NULL, PROGBITS, WRITE, elf_object
 from tests.fakes.elf import EXEC as CODE
 

@@ -4,11 +4,10 @@ import subprocess
 
 import pytest
 
-from mlgo.host.linked import LinkedFile, link_and_place, measure_file, shipped_sizes
-from mlgo.host.linker import link
+from mlgo.host.linker import LinkedFile, link, link_and_place, measure_file, shipped_sizes
 from mlgo.host.session import compile_plain
 from mlgo.host.toolchain import find_linker
-from mlgo.objects.placed import placed_functions
+from mlgo.objects.functions import function_extents
 from tests.conftest import FLAGS
 
 MAIN = "int twice(int); int main(int count) { return twice(count) + 1; }"
@@ -107,7 +106,7 @@ def test_without_an_index_code_is_still_told(objects, tmp_path):
     paths = objects(main=MAIN, twice=TWICE)
     words = ["-e", "main", "--no-eh-frame-hdr", *map(str, paths.values())]
     data = link(find_linker(), words, 30.0, link_map=tmp_path / "map")
-    functions = placed_functions(data, (tmp_path / "map").read_text())
+    functions = function_extents(data, (tmp_path / "map").read_text())
     assert [(one.text, one.unwind) for one in functions] == [(10, 0), (4, 0), (3, 0)]
     assert measure_file(data)["unwind"] > 0
 
@@ -115,4 +114,4 @@ def test_without_an_index_code_is_still_told(objects, tmp_path):
 @pytest.mark.parametrize("text", ["", "no map\n", "zzz\n 1 2 3\n", "  1000  1000  zz  1 .text\n"])
 def test_what_is_no_map_tells_nothing(objects, text, tmp_path):
     words = ["-e", "main", *map(str, objects(main=MAIN, twice=TWICE).values())]
-    assert placed_functions(link(find_linker(), words, 30.0), text) == []
+    assert function_extents(link(find_linker(), words, 30.0), text) == []

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.errors import ObjectError
-from mlgo.host.linked import section_sizes
+from mlgo.host.linker import section_sizes
 from mlgo.host.toolchain import find_linker
 from mlgo.objects.symbols import KINDS, bytes_by_symbol, folded
 

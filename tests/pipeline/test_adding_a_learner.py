@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.base.learners import LEARNERS, training_chain
+from mlgo.base.registry import LEARNERS, training_chain
 from mlgo.policy.stored import load_policy
 from tests.cli.conftest import MLGO
 from tests.conftest import REPOSITORY

@@ -9,8 +9,8 @@ from mlgo.base.artifacts import FUNCTIONS, PROGRAMS, RESULTS, SCORES, read_table
 from mlgo.deploy.export.forms import FORMS
 from mlgo.errors import ToolchainError
 from mlgo.evaluate.baseline_modules import function_costs
-from mlgo.host.counting import find_valgrind
-from mlgo.objects.measures.spills import SPILL_COST
+from mlgo.host.program import find_valgrind
+from mlgo.objects.measures.built_in import SPILL_COST
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 from tests.pipeline.conftest import Checkout

@@ -97,7 +97,7 @@ def test_a_shared_folder_that_a_node_may_not_write_is_said(cluster, tmp_path, to
     store = ReplayStore(tmp_path / "trees", tree_key(toolchain, get_task("inline-size"), settings))
     store.check_writable()
     bitcode, temporary = sample("codec/base64.c"), tmp_path / "node"
-    job = CompileJob("codec/base64.c", bitcode, ECHO, with_default=True, sha256=file_sha256(bitcode))
+    job = CompileJob("codec/base64.c", bitcode, ECHO, with_heuristic_feature=True, sha256=file_sha256(bitcode))
     temporary.mkdir()
     with cluster.node_that_may_not_write(tmp_path / "trees", temporary=temporary):
         with CompileHost(toolchain, "inline-size", settings, 1, store, workers=workers_on(cluster)) as host:

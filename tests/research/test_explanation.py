@@ -45,7 +45,7 @@ def test_each_flip_is_the_compile_with_that_answer(toolchain, task, settings, bi
     def compiled(advisor, **options):
         return compile_under_advice(toolchain, task, path, advisor, settings, **options)
 
-    heuristic = compiled(EchoAdvisor(toolchain.quirks.default_slot), with_default=True)
+    heuristic = compiled(EchoAdvisor(toolchain.quirks.default_slot), with_heuristic_feature=True)
     policy = compiled(always)
     regression = Regression(MODULE, heuristic.scores["text_bytes"], policy.scores["text_bytes"])
     assert policy.scores["text_bytes"] > heuristic.scores["text_bytes"]

@@ -31,7 +31,7 @@ from mlgo.base.artifacts import (
     write_rows,
 )
 from mlgo.base.files import content_hash, source_hash
-from mlgo.base.languages import LANGUAGES
+from mlgo.base.names import LANGUAGES
 from mlgo.corpus.build import columns_from, columns_of, columns_without, ir_of
 from mlgo.corpus.capture.bitcode import BitcodeUnit, made_by, same_machine, triple_of
 from mlgo.corpus.capture.builds import Build, BuildUnit, BuiltProgram, as_text

@@ -17,12 +17,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from jinja2 import Environment
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from mlgo import __version__
 from mlgo.base.artifacts import trace_features
 from mlgo.base.files import content_hash, write_folder, write_text
-from mlgo.base.templates import text_templates
 from mlgo.deploy.export.form import ASK, Ask, Harness, asked_features, build_harness
 from mlgo.errors import PolicyError
 from mlgo.host.actions import Binary, Categorical, Scalar
@@ -31,6 +30,15 @@ from mlgo.host.toolchain import find_linker
 from mlgo.policy.features import CLIP, Normalisation
 from mlgo.policy.policy import Policy
 from mlgo.policy.tree import Tree
+
+
+def text_templates(folder: Path) -> Environment:
+    """Templates in a folder. Lines of statements leave nothing; a name that is not given is an error."""
+    return Environment(
+        loader=FileSystemLoader(folder), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )  # fmt: skip
+
 
 _HERE = Path(__file__).parent
 _TYPES = {"int64": "int64_t", "int32": "int32_t", "float": "float", "double": "double"}

@@ -11,8 +11,8 @@ from jinja2 import UndefinedError
 from mlgo import __version__
 from mlgo.base.artifacts import MODULES, read_table
 from mlgo.base.files import content_hash, file_sha256, json_text
-from mlgo.base.templates import text_templates
 from mlgo.compare.inference import Bootstrap, Gain
+from mlgo.deploy.export.cpp import text_templates
 from mlgo.deploy.publish.gains import gains_of
 from mlgo.deploy.publish.release import CARD, PAGE, Json, Release, hashes
 from mlgo.errors import ArtifactError

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mlgo.base.artifacts import RESULTS, SHIPPED_SIZES, read_provenance, read_table
-from mlgo.base.languages import LANGUAGE_TITLES
-from mlgo.base.names import PolicyName
+from mlgo.base.names import LANGUAGE_TITLES, PolicyName
 from mlgo.compare.executed import Programs, read_programs
 from mlgo.compare.headline import SHIP_COLUMNS, HeadlineRow, headline
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap, Comparison, Gain, tally_keys

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mlgo.errors import PolicyError, ProtocolError
-from mlgo.host.actions.reading import check_features
-from mlgo.host.actions.space import ActionSpace, Observation, Scaling
+from mlgo.host.actions.space import ActionSpace, Observation, Scaling, check_features
 from mlgo.host.log import Header
 
 _UNIFORM_BYTES = 8

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mlgo.errors import PolicyError
-from mlgo.host.actions.reading import record_of
-from mlgo.host.actions.space import ILLEGAL, ROUNDING, ActionSpace, Observation, Scaling
+from mlgo.host.actions.space import ILLEGAL, ROUNDING, ActionSpace, Observation, Scaling, record_of
 from mlgo.host.log import Header
 
 _BITS = 52
@@ -152,7 +151,7 @@ class Categorical(Masked):
         """
         legal = observation.legal
         front = np.argsort(~legal, axis=1, kind="stable")[:, : max(1, int(legal.sum(axis=1).max(initial=0)))]
-        seen = self.seen(observation, scaling).astype(np.float16)
+        seen = self.learner_inputs(observation, scaling).astype(np.float16)
         return np.take_along_axis(seen, front[:, :, None], axis=1), (front == actions[:, None]).argmax(axis=1)
 
 
@@ -177,3 +176,42 @@ def _uniforms(key: bytes, count: int) -> np.ndarray:
     """Numbers in (0, 1) that belong to some bytes, float64 [count]."""
     words = np.frombuffer(shake_128(key).digest(8 * count), "<u8")
     return ((words >> np.uint64(64 - _BITS)) + 0.5) * 2.0**-_BITS
+
+
+@dataclass(frozen=True)
+class Subset(Masked):
+    """At each step one of the candidates that are left, or the stop, which is the last action."""
+
+    def num_inputs(self, num_features: int) -> int:
+        """The features of a candidate and of the whole, and 1 for the stop."""
+        return num_features + 1
+
+    def rows(self, candidates: np.ndarray, whole: np.ndarray) -> np.ndarray:
+        """Inputs of the network; the stop has no features of its own.
+
+        Args:
+            candidates: float32 [num_candidates, num_features].
+            whole: float32 [num_figures], the same for all actions.
+
+        Returns:
+            float32 [num_candidates + 1, num_features + num_figures + 1].
+        """
+        num_candidates, num_features = candidates.shape
+        rows = np.zeros((num_candidates + 1, self.num_inputs(num_features + len(whole))), np.float32)
+        rows[:-1, :num_features] = candidates
+        rows[:, num_features:-1] = whole
+        rows[-1, -1] = 1.0
+        return rows
+
+    def legal(self, left: np.ndarray, *, stop: bool = True) -> np.ndarray:
+        """Which actions are: bool [num_candidates + 1].
+
+        Args:
+            left: bool [num_candidates], what may still be chosen.
+            stop: whether stopping is allowed while something is left.
+        """
+        return np.append(left, stop or not left.any())
+
+    def sample(self, logits: np.ndarray, rng: np.random.Generator) -> int:
+        """An action drawn with the probabilities ``softmax(logits)``, [num_actions], by adding Gumbel noise."""
+        return int((logits.astype(np.float64) + rng.gumbel(size=len(logits))).argmax())

@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mlgo.errors import PolicyError
-from mlgo.host.actions.reading import record_of
-from mlgo.host.actions.space import ROUNDING, ActionSpace, Observation, Scaling
+from mlgo.host.actions.space import ROUNDING, ActionSpace, Observation, Scaling, record_of
 from mlgo.host.log import Header
 
 _ONE = np.float32(1.0)

@@ -10,8 +10,60 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from mlgo.host.actions.reading import record_of
+from mlgo.errors import PolicyError
 from mlgo.host.log import Header
+
+
+def answer_dtype(header: Header) -> np.dtype:
+    """Dtype of a scalar answer.
+
+    Raises:
+        PolicyError: the compiler expects no answer or more than one number.
+    """
+    if header.advice is None or header.advice.num_elements != 1:
+        raise PolicyError("the compiler does not expect a single number as its answer")
+    return header.advice.dtype
+
+
+def check_features(wanted: Sequence[str], offered: Sequence[str], what: str) -> None:
+    """Compare a policy's features with what a compiler or a trace offers.
+
+    Raises:
+        PolicyError: naming the features that are missing.
+    """
+    missing = [name for name in wanted if name not in offered]
+    if missing:
+        raise PolicyError(
+            f"{what} lacks {len(missing)} of the policy's features ({', '.join(missing[:5])}); "
+            "it was trained for another task or LLVM version, or with another compile.ir2vec "
+            "or compile.tell_heuristic"
+        )
+
+
+def record_of(header: Header, features: Sequence[str]) -> np.dtype:
+    """Layout of an observation: features by name, where they lie among the compiler's.
+
+    Args:
+        header: what the compiler sends.
+        features: names.
+
+    Returns:
+        A structured dtype of ``header.payload_bytes``; a feature of several numbers is a field of shape [num_elements].
+
+    Raises:
+        PolicyError: the compiler does not offer a feature.
+    """
+    check_features(features, [spec.name for spec in header.features], "the compiler")
+    specs = [header.features[header.index(name)] for name in features]
+    return np.dtype(
+        {
+            "names": list(features),
+            "formats": [spec.dtype if spec.num_elements == 1 else (spec.dtype, spec.num_elements) for spec in specs],
+            "offsets": [header.offset(name) for name in features],
+            "itemsize": header.payload_bytes,
+        }
+    )
+
 
 ROUNDING = 1e-4
 """Logits closer than this share of the sum of all terms may come out either way: float32 sums of some hundred terms are
@@ -112,7 +164,7 @@ class ActionSpace(ABC):
         """Inputs of the network, float32 [..., num_inputs] or [..., num_actions, num_inputs]."""
         return scaling(observation.values, xp)
 
-    def seen(self, observation: Observation, scaling: Scaling) -> np.ndarray:
+    def learner_inputs(self, observation: Observation, scaling: Scaling) -> np.ndarray:
         """What learners keep of observations: inputs, and as the last one whether an action is legal.
 
         Returns:
@@ -187,7 +239,7 @@ class ActionSpace(ABC):
         self, observation: Observation, scaling: Scaling, actions: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Recorded observations and actions [num] as cloning takes them; see `seen` and `targets`."""
-        return self.seen(observation, scaling), self.targets(actions).astype(np.float32)
+        return self.learner_inputs(observation, scaling), self.targets(actions).astype(np.float32)
 
     def logits(self, network: Callable[[Any], Any], seen: Any) -> Any:
         """Logits, float32 [num] or [num, num_actions], of a network with one output; see `seen`."""

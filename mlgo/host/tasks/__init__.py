@@ -5,8 +5,8 @@ Each is a file: what is asked, what an answer may be, which rules it is held aga
 
 PROBLEMS = {
     "inline-size": "mlgo.host.tasks.inline:INLINE_SIZE",
-    "inline-speed": "mlgo.host.tasks.speed:INLINE_SPEED",
+    "inline-speed": "mlgo.host.tasks.inline:INLINE_SPEED",
     "regalloc-evict": "mlgo.host.tasks.evict:REGALLOC_EVICT",
     "regalloc-priority": "mlgo.host.tasks.priority:REGALLOC_PRIORITY",
 }
-"""See mlgo/base/problems.py."""
+"""See mlgo/base/registry.py."""

@@ -12,7 +12,7 @@ Data sheet (LLVM 17 to 22; llvm/lib/CodeGen/MLRegAllocEvictAdvisor.cpp and .h, R
 - Float rows but ``progress`` are divided by their maximum over the columns. An interval that cannot be spilled has
   infinite weight, so ``use_def_density`` is NaN there, by which 1 is meant, as newer sources of LLVM write it.
 - Context: one for each function, its symbol, also for those that ask nothing.
-- Score: cost of spills, reloads and copies, lower is better; see mlgo/objects/measures/spills.py.
+- Score: cost of spills, reloads and copies, lower is better; see mlgo/objects/measures/built_in.py.
 - The built-in decision is not told. LLVM 17 to 19 let two registers evict each other for ever.
 """
 
@@ -25,7 +25,7 @@ from mlgo.host.actions import Categorical
 from mlgo.host.log import Header
 from mlgo.host.tasks.advisors import RandomAdvisor, RuleAdvisor
 from mlgo.host.tasks.task import References, Task
-from mlgo.objects.measures.spills import SPILL_COST
+from mlgo.objects.measures.built_in import SPILL_COST
 
 MASK = "mask"
 """Feature that tells which columns are legal."""

@@ -1,4 +1,4 @@
-"""Inlining for size.
+"""Inlining for size and for speed.
 
 Data sheet (LLVM 17 to 22; llvm/lib/Analysis/MLInlineAdvisor.cpp, InlineModelFeatureMaps.h):
 
@@ -7,11 +7,20 @@ Data sheet (LLVM 17 to 22; llvm/lib/Analysis/MLInlineAdvisor.cpp, InlineModelFea
 - Observation: 35 (LLVM 17, 18) or 38 (19 and newer) scalars, int64.
 - Answer: ``inlining_decision``, int64 [1]; non-zero inlines. Every value is legal.
 - Context: one for the whole module, the empty string.
-- Score: size of the object in bytes, lower is better; see mlgo/objects/measures/sizes.py.
+- Score: size of the object in bytes, lower is better; see mlgo/objects/measures/built_in.py.
 - Early end: when the module's IR exceeds ``-ml-advisor-size-increase-threshold`` times its first size, nothing
   more is asked and nothing more is inlined. Seen only in the remark ``ForceStop`` of the pass ``inline-ml``.
+
+Inlining for speed differs in three points:
+
+- Level: -O2 or -O3. Functions have no attributes ``optsize`` and ``minsize``, so LLVM's own inliner has a threshold of
+  225 units of cost, not of 5 (``llvm/lib/Analysis/InlineCost.cpp``), and its answers differ.
+- Module: a whole program with ``main``, all of its sources merged, see mlgo/corpus/whole_program.py.
+- Score: instructions that the program executes, lower is better. A program that prints something else, does not end,
+  or has more text than its bound is a failed compile.
 """
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,7 +29,7 @@ import numpy as np
 from mlgo.host.actions import Binary
 from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor
 from mlgo.host.tasks.task import DefaultDecision, GrowthStop, References, Remark, Setting, Task
-from mlgo.objects.measures.sizes import TEXT
+from mlgo.objects.measures.built_in import INSTRUCTIONS, TEXT
 
 # One call that may be inlined.
 _PROBE = """\
@@ -77,4 +86,13 @@ INLINE_SIZE = Task(
     ),
     embeds=True,
     done_remark=Remark(("-Rpass=inline",), b"[-Rpass=inline"),  # of the passes inline and inline-ml
+)
+
+
+INLINE_SPEED = replace(
+    INLINE_SIZE,
+    name="inline-speed",
+    title="Inlining policies for speed against the built-in heuristic",
+    measure=INSTRUCTIONS,
+    probe=INLINE_SIZE.probe.replace(" minsize optsize", ""),
 )

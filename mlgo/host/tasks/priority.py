@@ -10,7 +10,7 @@ Data sheet (LLVM 17 to 22; llvm/lib/CodeGen/MLRegAllocPriorityAdvisor.cpp, RegAl
   LLVM turns it into an unsigned integer of 32 bits, whose value is undefined for what does not fit.
 - A range that cannot be spilled has infinite weight.
 - Context: one for each function, its symbol, also for those that ask nothing.
-- Score: cost of spills, reloads and copies, lower is better; see mlgo/objects/measures/spills.py.
+- Score: cost of spills, reloads and copies, lower is better; see mlgo/objects/measures/built_in.py.
 - The built-in decision is not told. It also knows register classes, hints, and where a range begins.
 """
 
@@ -23,7 +23,7 @@ from mlgo.host.actions import Scalar
 from mlgo.host.log import Header
 from mlgo.host.tasks.advisors import ConstantAdvisor, RandomAdvisor, RuleAdvisor
 from mlgo.host.tasks.task import References, Task
-from mlgo.objects.measures.spills import SPILL_COST
+from mlgo.objects.measures.built_in import SPILL_COST
 
 SIZE, STAGE, WEIGHT = "li_size", "stage", "weight"
 """Features."""

@@ -1,17 +1,18 @@
 """What a decision problem consists of, and what answers it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from mlgo.base.problems import PROBLEMS, Kind
+from mlgo.base.config import CompileConfig
+from mlgo.base.registry import PROBLEMS, Kind
 from mlgo.errors import ConfigError
 from mlgo.host.actions import ActionSpace
 from mlgo.host.log import Header
-from mlgo.host.tasks.ir2vec import IR2VecVocabulary, find_vocabulary
+from mlgo.host.tasks.ir2vec import IR2VecVocabulary, find_vocabulary, made_vocabulary
 from mlgo.objects.measures import Measure, names
 
 HEURISTIC = "heuristic"
@@ -270,22 +271,27 @@ class Task:
         return ("-Xclang", "-disable-llvm-passes") if self.in_code_generation else ()
 
     def flags(
-        self, channel_base: Path, size_stop_factor: float, *, with_default: bool, vocabulary: Path | None = None
+        self,
+        channel_base: Path,
+        size_stop_factor: float,
+        *,
+        with_heuristic_feature: bool,
+        vocabulary: Path | None = None,
     ) -> list[str]:
         """Compiler options for one compile of a module under advice, without remarks.
 
         Args:
             channel_base: path of the FIFOs without their endings.
             size_stop_factor: growth at which the compiler stops asking.
-            with_default: whether it tells the heuristic's decision.
+            with_heuristic_feature: whether it tells the heuristic's decision.
             vocabulary: file that embeddings are made with; None for none.
 
         Raises:
             ConfigError: the heuristic's decision is asked for, and the compiler does not tell it for this task.
         """
-        if with_default and self.default is None:
+        if with_heuristic_feature and self.default is None:
             raise ConfigError(f"the compiler does not tell its own decisions for task {self.name}")
-        told = (*self.default.flags,) if with_default and self.default else ()
+        told = (*self.default.flags,) if with_heuristic_feature and self.default else ()
         told += IR2VecVocabulary.flags(vocabulary) if vocabulary else ()
         return [
             *self.module_flags,
@@ -315,3 +321,18 @@ def get_task(name: str) -> Task:
 def all_tasks() -> list[Task]:
     """All tasks whose compiles ask questions."""
     return [get_task(name) for name in PROBLEMS.names() if PROBLEMS.get(name).kind == "modules"]
+
+
+def settings_for_policy(features: Sequence[str], task: Task, settings: CompileConfig) -> CompileConfig:
+    """Settings of a compile under a policy, with what its features need beyond those of LLVM's models.
+
+    A policy with a vocabulary from a file needs that file in ``compile.ir2vec``; its features are missing otherwise.
+
+    Args:
+        features: that the policy looks at.
+        task: its task.
+        settings: that are wanted otherwise.
+    """
+    told = settings.tell_heuristic or any(name in task.default_features for name in features)
+    vocabulary = settings.ir2vec or made_vocabulary(features)
+    return settings.model_copy(update={"ir2vec": vocabulary, "tell_heuristic": told})

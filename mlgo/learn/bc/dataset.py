@@ -13,8 +13,7 @@ from mlgo.base.artifacts import trace_schema
 from mlgo.base.seeding import sample
 from mlgo.errors import ConfigError, TrainingError
 from mlgo.host.actions import ActionSpace, Observation
-from mlgo.host.actions.reading import check_features
-from mlgo.host.actions.space import Scaling
+from mlgo.host.actions.space import Scaling, check_features
 from mlgo.host.tasks.task import get_task
 from mlgo.learn.bc.loop import CloneData
 from mlgo.policy.features import Normalisation
@@ -100,7 +99,7 @@ def whole_modules(
     for start, end in itertools.pairwise([*starts, len(keys)]):
         if keys[start] in modules:
             part = trace.slice(start, end - start)
-            seen = actions.seen(recorded(part, actions, normalise.features), normalise)
+            seen = actions.learner_inputs(recorded(part, actions, normalise.features), normalise)
             missing.discard(keys[start])
             yield keys[start], seen.astype(np.float16), actions.targets(part["answer"].to_numpy())
     if missing:

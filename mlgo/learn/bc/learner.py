@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.base.config import PolicyConfig
-from mlgo.base.problems import Kind
+from mlgo.base.registry import Kind
 from mlgo.learn.base import Trained
 from mlgo.learn.bc.loop import BCConfig, clone
 from mlgo.learn.choices import ChoiceContext

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.base.files import file_sha256
-from mlgo.base.problems import Kind
+from mlgo.base.registry import Kind
 from mlgo.base.seeding import generator, sample
 from mlgo.errors import ConfigError
 from mlgo.evaluate.baseline_modules import baselines

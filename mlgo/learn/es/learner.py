@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.base.problems import Kind
+from mlgo.base.registry import Kind
 from mlgo.learn.base import Trained
 from mlgo.learn.context import TrainContext, Training
 from mlgo.learn.es.config import ESConfig

@@ -15,11 +15,11 @@ from typing import Any, Self
 import numpy as np
 
 from mlgo.evaluate.episodes import Inlined
-from mlgo.host.session import Credit
+from mlgo.host.session import CallAttribution
 from mlgo.objects.measures import relative_reward
 
 _CREDIT = (np.uint64, np.float32, np.int32, np.int32)
-"""Types of the fields of `Credit`."""
+"""Types of the fields of `CallAttribution`."""
 
 
 class ArrayFile:
@@ -135,9 +135,9 @@ class CompileFile(ArrayFile):
         num_functions = -1 if credit is None else len(credit.names)
         return CompileRef(one.module, one.score, one.answers, begin, len(one.inputs), num_functions)
 
-    def credit(self, one: CompileRef) -> Credit | None:
+    def credit(self, one: CompileRef) -> CallAttribution | None:
         """What a compile tells of functions, see `Inlined.credit`."""
-        return Credit(*self.read(one.begin, *_credit_shapes(one))) if one.told else None
+        return CallAttribution(*self.read(one.begin, *_credit_shapes(one))) if one.told else None
 
     def inputs(self, compiles: Sequence[CompileRef]) -> np.ndarray:
         """Inputs of the inlined questions of compiles, one after another, float16 [num_inlined, num_features]."""
@@ -149,7 +149,7 @@ class CompileFile(ArrayFile):
 
 
 def _credit_shapes(one: CompileRef) -> list[tuple[Any, tuple[int, ...]]]:
-    """Arrays of a `Credit` in the order of its fields."""
+    """Arrays of a `CallAttribution` in the order of its fields."""
     if not one.told:
         return []
     functions, inlined = (one.num_functions,), (one.num_inlined,)

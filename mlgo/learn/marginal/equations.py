@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mlgo.host.session import Credit
+from mlgo.host.session import CallAttribution
 from mlgo.learn.credit import side_by_side
 from mlgo.learn.marginal.compile_file import ArrayFile, CompileFile, CompileRef
 
@@ -147,7 +147,7 @@ def join(parts: Sequence[Equations]) -> Equations:
     )
 
 
-def _of_functions(credits: Sequence[Credit | None], compile_of: np.ndarray) -> tuple[Terms, Terms]:
+def _of_functions(credits: Sequence[CallAttribution | None], compile_of: np.ndarray) -> tuple[Terms, Terms]:
     """Sums over callers and over callees."""
     told = side_by_side(credits)
     sides = np.full((2, len(compile_of)), -1, np.int64)

@@ -8,7 +8,7 @@ import numpy as np
 
 from mlgo.base.config import PolicyConfig
 from mlgo.base.files import file_sha256
-from mlgo.base.problems import Kind
+from mlgo.base.registry import Kind
 from mlgo.errors import PolicyError
 from mlgo.evaluate.episodes import InlinedReader
 from mlgo.evaluate.exploration import exploring_jobs

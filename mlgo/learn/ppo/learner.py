@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.base.problems import Kind
+from mlgo.base.registry import Kind
 from mlgo.learn.base import SampledCompile, Trained
 from mlgo.learn.context import TrainContext
 from mlgo.learn.ppo.config import PPOConfig

@@ -7,7 +7,7 @@ from typing import Any
 from tqdm import tqdm
 
 from mlgo.base.config import PolicyConfig
-from mlgo.base.problems import Kind
+from mlgo.base.registry import Kind
 from mlgo.errors import ConfigError
 from mlgo.jit.env import ChoiceEnv, EndGain
 from mlgo.jit.pool import PooledCompiler

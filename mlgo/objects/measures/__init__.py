@@ -11,7 +11,7 @@ from importlib import import_module
 
 from mlgo.errors import ConfigError
 from mlgo.objects.measures.base import FAILED_REWARD, Compiled, Measure, Scores, Words, known_score, relative_reward
-from mlgo.objects.measures.sizes import TEXT
+from mlgo.objects.measures.built_in import TEXT
 
 
 def _defined() -> dict[str, Measure]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mlgo.errors import ReplayMismatch
-from mlgo.host.known import KnownContext, KnownPath
+from mlgo.host.known import AnswerPrefix, KnownContext
 from mlgo.host.log import Header
 from mlgo.host.session import CompileResult
 from mlgo.host.tasks.task import Decide
@@ -108,11 +108,11 @@ class ModuleTrees:
                 go_on(place, descent, answers)
         return [walk for walk in walks if walk is not None]
 
-    def path_of(self, header: Header, walks: Sequence[Walk]) -> KnownPath:
+    def path_of(self, header: Header, walks: Sequence[Walk]) -> AnswerPrefix:
         """What a compile will ask that goes the same ways, one in each tree."""
         assert header.advice is not None
         advice = header.advice.dtype
-        return KnownPath(
+        return AnswerPrefix(
             tuple(
                 KnownContext(
                     context,
@@ -217,7 +217,7 @@ def leaf_of(result: CompileResult) -> ModuleLeaf:
     return ModuleLeaf({name: result.scores[name] for name in SIZES}, result.object_sha256, result.truncated)
 
 
-def visits_of(result: CompileResult, known: KnownPath | None) -> list[Visit] | None:
+def visits_of(result: CompileResult, known: AnswerPrefix | None) -> list[Visit] | None:
     """Take a recorded compile apart.
 
     Returns:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mlgo.base.files import content_hash, place, read_json, write_json
 from mlgo.errors import ArtifactError, ReplayMismatch
-from mlgo.host.known import KnownPath
+from mlgo.host.known import AnswerPrefix
 from mlgo.host.log import Header
 from mlgo.host.session import CompileResult
 from mlgo.objects.measures import SIZES_VERSION
@@ -181,7 +181,7 @@ class ReplayStore:
             return None
         return entry.header, entry.trees
 
-    def insert(self, module_sha256: str, result: CompileResult, known: KnownPath | None = None) -> None:
+    def insert(self, module_sha256: str, result: CompileResult, known: AnswerPrefix | None = None) -> None:
         """Add a finished compile, recorded with its observations; one that cannot be taken apart is left out.
 
         Raises:

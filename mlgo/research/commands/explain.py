@@ -16,8 +16,7 @@ from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.training import needed_copies
 from mlgo.host.actions import Binary
-from mlgo.host.tasks.sending import seen_by
-from mlgo.host.tasks.task import get_task
+from mlgo.host.tasks.task import get_task, settings_for_policy
 from mlgo.host.toolchain import find_toolchain
 from mlgo.policy.stored import load_policy
 from mlgo.report.importance import feature_importances
@@ -83,7 +82,7 @@ def _importance(args: argparse.Namespace) -> None:
 def _regressions(args: argparse.Namespace) -> None:
     config, policy = read_config(args), load_policy(args.policy, Binary)
     task, toolchain = get_task(policy.task), find_toolchain(config.toolchain, config.target)
-    compiling = seen_by(policy.features, task, config.compile)
+    compiling = settings_for_policy(policy.features, task, config.compile)
     corpus, objective = args.data / "corpus", compiling.objective
     results = read_table(args.data / "evaluation" / "results.parquet", RESULTS)
     copies = needed_copies(compiling, args.data / "baseline")

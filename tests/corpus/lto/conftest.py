@@ -4,7 +4,7 @@ import pytest
 
 from mlgo.corpus.build import columns_of
 from mlgo.corpus.whole_program import Tools
-from mlgo.host.linked import LinkedFile
+from mlgo.host.linker import LinkedFile
 from mlgo.host.toolchain import find_linker
 
 SOURCES = {

@@ -7,7 +7,7 @@ import pytest
 
 from mlgo.corpus.thin_lto import fat_module, imported_modules
 from mlgo.errors import ConfigError
-from mlgo.host.linked import shipped_sizes
+from mlgo.host.linker import shipped_sizes
 from mlgo.host.module_file import generation_of
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.advisors import EchoAdvisor
@@ -56,7 +56,9 @@ def test_its_compile_is_that_of_a_back_end(rows, module, toolchain, settings, tm
 
 def test_it_asks_and_an_echo_gives_the_plain_object(module, toolchain, task, settings):
     plain = compile_plain(toolchain, module, settings, task=task)
-    echo = compile_under_advice(toolchain, task, module, EchoAdvisor("inlining_default"), settings, with_default=True)
+    echo = compile_under_advice(
+        toolchain, task, module, EchoAdvisor("inlining_default"), settings, with_heuristic_feature=True
+    )
     assert echo.num_questions == 2  # the calls of used, which was imported
     assert echo.object_sha256 == plain.object_sha256
 
@@ -67,7 +69,7 @@ def test_a_pre_link_compile_makes_the_code_of_an_ordinary_one(sample, toolchain,
     fat.write_bytes(fat_module(module))
     echo = EchoAdvisor("inlining_default")
     results = [
-        compile_under_advice(toolchain, task, path, echo, settings, with_default=True, record=True)
+        compile_under_advice(toolchain, task, path, echo, settings, with_heuristic_feature=True, record=True)
         for path in (module, fat)
     ]
     assert results[0].scores == results[1].scores

@@ -11,10 +11,9 @@ from mlgo.corpus.build import columns_of, program_of_all
 from mlgo.corpus.thin_lto import in_form
 from mlgo.corpus.whole_program import RunCheck, full_lto_asks, partition_modules, runnable_program, whole_programs
 from mlgo.errors import CorpusError, ToolchainError
-from mlgo.host.counting import find_valgrind
-from mlgo.host.execution import ProgramRunner
-from mlgo.host.linked import shipped_sizes
+from mlgo.host.linker import shipped_sizes
 from mlgo.host.module_file import bitcode_of, generation_of, options_of, with_options
+from mlgo.host.program import ProgramRunner, find_valgrind
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.advisors import EchoAdvisor
 from mlgo.objects.elf import function_sizes, global_symbols
@@ -101,7 +100,9 @@ def test_a_merged_module_asks_and_an_echo_gives_the_plain_object(rows, tools, to
     module = tmp_path / "prog.bc"
     module.write_bytes(next(row["bitcode"] for row in merged if row["module"] == "bin/prog"))
     plain = compile_plain(toolchain, module, settings, task=task)
-    echo = compile_under_advice(toolchain, task, module, EchoAdvisor("inlining_default"), settings, with_default=True)
+    echo = compile_under_advice(
+        toolchain, task, module, EchoAdvisor("inlining_default"), settings, with_heuristic_feature=True
+    )
     assert echo.num_questions == 2  # the calls of used, now in the same module
     assert echo.object_sha256 == plain.object_sha256
 

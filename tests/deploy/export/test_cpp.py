@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mlgo.base.work import SHARED
+from mlgo.base.scratch import SHARED
 from mlgo.deploy.export.cpp import Cpp, cpp_sources, export_selected, selected_sources, selector, tree_function
 from mlgo.deploy.export.form import recorded_questions
 from mlgo.deploy.export.forms import check_form, compare_decisions

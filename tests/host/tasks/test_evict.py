@@ -34,7 +34,7 @@ def column(number):
 
 def test_flags():
     task = get_task("regalloc-evict")
-    assert task.flags(Path("/x/channel"), 4.0, with_default=False) == [
+    assert task.flags(Path("/x/channel"), 4.0, with_heuristic_feature=False) == [
         "-Xclang",
         "-disable-llvm-passes",
         "-mllvm",
@@ -43,7 +43,7 @@ def test_flags():
         "-regalloc-evict-interactive-channel-base=/x/channel",
     ]
     with pytest.raises(ConfigError, match="does not tell its own decisions for task regalloc-evict"):
-        task.flags(Path("/x/channel"), 4.0, with_default=True)
+        task.flags(Path("/x/channel"), 4.0, with_heuristic_feature=True)
 
 
 def test_legal_answers_pass():

@@ -13,8 +13,7 @@ from mlgo.evaluate import CompileHost
 from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.advisors import EchoAdvisor
 from mlgo.host.tasks.ir2vec import find_vocabulary, keep_vocabulary, vocabulary_of
-from mlgo.host.tasks.sending import seen_by
-from mlgo.host.tasks.task import get_task
+from mlgo.host.tasks.task import get_task, settings_for_policy
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
@@ -58,7 +57,7 @@ def compiled(toolchain, settings, task, tmp_path_factory, sample):
 
     def go(vocabulary, advisor=ECHO, module=path):
         chosen = settings.model_copy(update={"ir2vec": str(vocabulary)})
-        return compile_under_advice(toolchain, task, module, advisor, chosen, with_default=True, record=True)
+        return compile_under_advice(toolchain, task, module, advisor, chosen, with_heuristic_feature=True, record=True)
 
     return go
 
@@ -167,10 +166,14 @@ def test_settings_follow_the_policy(settings, task):
     assert vocabulary_of(["callee_random-16[3]"]) == "random-16"
     assert vocabulary_of(["callee_0123456789ab[0]"]) == "0123456789ab"
     assert vocabulary_of(["callee_users", "is_multiple_blocks"]) == ""
-    assert seen_by(["callee_users", "callee_counts[Load]"], task, settings).ir2vec == "counts"
-    assert seen_by(["callee_0123456789ab[0]"], task, settings) == seen_by(["callee_users"], task, settings) == settings
+    assert settings_for_policy(["callee_users", "callee_counts[Load]"], task, settings).ir2vec == "counts"
+    assert (
+        settings_for_policy(["callee_0123456789ab[0]"], task, settings)
+        == settings_for_policy(["callee_users"], task, settings)
+        == settings
+    )
     chosen = settings.model_copy(update={"ir2vec": "own.json"})
-    assert seen_by(["callee_counts[Load]"], task, chosen) == chosen
+    assert settings_for_policy(["callee_counts[Load]"], task, chosen) == chosen
 
 
 BAD_FILES = {

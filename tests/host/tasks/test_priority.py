@@ -28,7 +28,7 @@ def priority(value):
 
 def test_flags():
     task = get_task("regalloc-priority")
-    assert task.flags(Path("/x/channel"), 4.0, with_default=False) == [
+    assert task.flags(Path("/x/channel"), 4.0, with_heuristic_feature=False) == [
         "-Xclang",
         "-disable-llvm-passes",
         "-mllvm",
@@ -37,7 +37,7 @@ def test_flags():
         "-regalloc-priority-interactive-channel-base=/x/channel",
     ]
     with pytest.raises(ConfigError, match="does not tell its own decisions for task regalloc-priority"):
-        task.flags(Path("/x/channel"), 4.0, with_default=True)
+        task.flags(Path("/x/channel"), 4.0, with_heuristic_feature=True)
 
 
 def test_answers_in_range_pass():

@@ -8,8 +8,7 @@ from mlgo.errors import ConfigError, PolicyError
 from mlgo.evaluate import CompileHost, CompileJob
 from mlgo.evaluate.worker import tree_key
 from mlgo.host.session import compile_plain, compile_under_advice
-from mlgo.host.tasks.sending import seen_by
-from mlgo.host.tasks.task import get_task
+from mlgo.host.tasks.task import get_task, settings_for_policy
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
@@ -43,9 +42,9 @@ def test_it_is_missing_where_nobody_asked_for_it(toolchain, task, settings, agre
 
 
 def test_settings_follow_the_policy(settings, telling, task, agreeing):
-    assert seen_by(agreeing.features, task, settings) == telling
-    assert seen_by(("callee_users",), task, settings) == settings
-    assert seen_by(("callee_users",), task, telling) == telling
+    assert settings_for_policy(agreeing.features, task, settings) == telling
+    assert settings_for_policy(("callee_users",), task, settings) == settings
+    assert settings_for_policy(("callee_users",), task, telling) == telling
 
 
 def test_trees_hold_it(toolchain, telling, agreeing, sample, tmp_path):

@@ -19,7 +19,7 @@ def test_unknown_tasks_are_named():
 
 def test_flags_of_inlining():
     # Section 2.1 of the fact sheet; every LLVM option goes through -mllvm.
-    flags = get_task("inline-size").flags(Path("/x/channel"), 10.0, with_default=False)
+    flags = get_task("inline-size").flags(Path("/x/channel"), 10.0, with_heuristic_feature=False)
     assert flags == [
         "-mllvm",
         "-enable-ml-inliner=release",
@@ -28,7 +28,7 @@ def test_flags_of_inlining():
         "-mllvm",
         "-ml-advisor-size-increase-threshold=10",
     ]
-    more = get_task("inline-size").flags(Path("/x/channel"), 1.5, with_default=True)
+    more = get_task("inline-size").flags(Path("/x/channel"), 1.5, with_heuristic_feature=True)
     assert "-inliner-interactive-include-default" in more
     assert "-ml-advisor-size-increase-threshold=1.5" in more
 

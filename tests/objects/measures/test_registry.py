@@ -8,9 +8,7 @@ from mlgo.base.config import DEFAULT_COMPILE, CompileConfig, json_schema, parse_
 from mlgo.errors import ConfigError
 from mlgo.objects import measures
 from mlgo.objects.measures import Compiled, get_measure
-from mlgo.objects.measures.sizes import EXEC, SHARED_TEXT, TEXT
-from mlgo.objects.measures.speed import INSTRUCTIONS
-from mlgo.objects.measures.spills import SPILL_COST
+from mlgo.objects.measures.built_in import EXEC, INSTRUCTIONS, SHARED_TEXT, SPILL_COST, TEXT
 from mlgo.objects.remarks import SpillCosts
 from tests.fakes.elf import ALLOC, PROGBITS, WRITE, elf_object
 from tests.fakes.elf import EXEC as CODE

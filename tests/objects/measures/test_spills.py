@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.errors import RemarkError
-from mlgo.objects.measures.spills import SPILL_COST
+from mlgo.objects.measures.built_in import SPILL_COST
 from mlgo.objects.remarks import SpillCosts, read_spill_costs
 
 # As clang 22 writes it, with a loop's remark between those of its function and the next.

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlgo.errors import ReplayMismatch
-from mlgo.objects.measures.spills import SPILL_COST
+from mlgo.objects.measures.built_in import SPILL_COST
 from mlgo.objects.remarks import SpillCosts
 from mlgo.pool.trees import FunctionLeaf, ModuleTrees, ReplayStore, TreeKey, stores, visits_of
 from mlgo.pool.trees.export import compiles_table
@@ -58,7 +58,7 @@ def test_costs_of_a_mixture_of_known_functions_are_those_of_a_compile(policies, 
         assert costs(trees.walk(decide_by(policy))) == functions_result(policy, seed).spills
     walks = trees.walk(decide_by(other))
     assert costs(walks) in (None, functions_result(other, seed).spills)
-    asked = functions_result(other, seed).known_path()
+    asked = functions_result(other, seed).answer_prefix()
     for known, whole in zip(trees.path_of(HEADER, walks).contexts, asked.contexts, strict=True):
         assert whole.checks[: len(known.checks)] == known.checks
         assert whole.answers.startswith(known.answers)

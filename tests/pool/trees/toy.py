@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 
 from mlgo.base.types import TensorSpec
-from mlgo.host.known import KnownContext, KnownPath
+from mlgo.host.known import AnswerPrefix, KnownContext
 from mlgo.host.log import Header
 from mlgo.host.session import CompileResult
 from mlgo.objects.remarks import SpillCosts
@@ -77,7 +77,7 @@ def result(policy: int, seed: int, num_known: int = 0) -> CompileResult:
 NUM_FUNCTIONS = 4
 
 
-def functions_result(policy: int, seed: int, path: KnownPath | None = None) -> CompileResult:
+def functions_result(policy: int, seed: int, path: AnswerPrefix | None = None) -> CompileResult:
     """A compile in code generation: each function asks and costs by itself; known questions are not recorded."""
     runs = [run(policy, 100 * seed + number) for number in range(NUM_FUNCTIONS)]
     checked = [len(one.checks) for one in path.contexts] if path is not None else [0] * NUM_FUNCTIONS
@@ -97,6 +97,6 @@ def functions_result(policy: int, seed: int, path: KnownPath | None = None) -> C
     )
 
 
-def known(num_known: int) -> KnownPath:
+def known(num_known: int) -> AnswerPrefix:
     """So many known questions of a module that is one context."""
-    return KnownPath((KnownContext("", (0,) * num_known, bytes(8 * num_known)),))
+    return AnswerPrefix((KnownContext("", (0,) * num_known, bytes(8 * num_known)),))
