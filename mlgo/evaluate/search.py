@@ -71,7 +71,7 @@ class AffectedFunctions:
         return found
 
 
-def sizes_of(credit: Credit) -> dict[int, float]:
+def sizes_of(credit: CallAttribution) -> dict[int, float]:
     """Bytes of each function that the object has."""
     pairs = zip(credit.names.tolist(), credit.sizes.tolist(), strict=True)
     return {name: size for name, size in pairs if size >= 0}
