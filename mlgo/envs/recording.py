@@ -83,6 +83,7 @@ class RecordEpisodes(gymnasium.Wrapper[Observation, Any, Observation, Any], Reco
         super().close()
 
     def action_masks(self) -> np.ndarray:
+        """See `CompileEnv.action_masks`."""
         return self._inner.action_masks()
 
     def _ask(self, observation: Observation, info: Info) -> None:

@@ -126,6 +126,7 @@ class ResponseTree:
 
     @property
     def observations(self) -> np.ndarray:
+        """uint8 [num_nodes, payload_bytes]."""
         return self._observations[: self.num_nodes]
 
     @property
