@@ -98,24 +98,19 @@ class Problem(Protocol):
     """
 
     @property
-    def name(self) -> str:
-        """See the class."""
+    def name(self) -> str: ...
 
     @property
-    def kind(self) -> Kind:
-        """See the class."""
+    def kind(self) -> Kind: ...
 
     @property
-    def title(self) -> str:
-        """See the class."""
+    def title(self) -> str: ...
 
     @property
-    def environment(self) -> str:
-        """See the class."""
+    def environment(self) -> str: ...
 
     @property
-    def environment_arguments(self) -> Mapping[str, str]:
-        """See the class."""
+    def environment_arguments(self) -> Mapping[str, str]: ...
 
 
 def _built_in() -> dict[str, str]:
