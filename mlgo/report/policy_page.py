@@ -22,11 +22,11 @@ from mlgo.report.pages import HTML, TONES, render, text_column
 from mlgo.report.render import (
     comparison_table,
     distribution,
+    failures_without_folders,
     project_bars,
     project_table,
     sentence,
     standout_tables,
-    told_failures,
 )
 from mlgo.report.seen_code import Seen, compare_seen
 from mlgo.report.ships import Ships, compare_shipped
@@ -133,7 +133,7 @@ def render_policy_page(
         parts=comparison_table([scope], rows, measures),
         by_project=project_table([], by_project, measures),
         standouts=standout_tables(modules, main, task.actions.yes_or_no, split),
-        failures=told_failures(modules),
+        failures=failures_without_folders(modules),
         bootstrap=bootstrap,
         coverage=f"{100.0 * bootstrap.confidence:g}\N{NO-BREAK SPACE}%",
         measurement=measurement,

@@ -132,7 +132,7 @@ def render_page(report: Report) -> str:
         ships=report.ships,
         headline=report.truth and headline_table(report.truth, level, HTML),
         standouts=standout_tables(modules, main, inlining, modules.judged),
-        failures=told_failures(modules),
+        failures=failures_without_folders(modules),
         figures=to_html(
             {
                 "distribution": distribution(modules, main, modules.judged),
@@ -232,7 +232,7 @@ def standout_tables(modules: ScoreMatrix, measure: Measure, inlining: bool, spli
     }
 
 
-def told_failures(modules: ScoreMatrix) -> list[Row]:
+def failures_without_folders(modules: ScoreMatrix) -> list[Row]:
     """Compiles that failed, with messages that tell nothing of this machine."""
     return [{**row, "message": without_folders(row["message"])} for row in failures(modules)]
 

@@ -1,6 +1,6 @@
 """Studies: sweeps whose trials Optuna chooses, each batch of them by what all batches before have come to.
 
-Nothing but the folders of trainings and evaluations remembers a trial. Every batch is chosen by a study that is told
+Nothing but the folders of trainings and evaluations remembers a trial. Every batch is chosen by a study that gets
 all earlier trials anew, with a generator of its own. So the trials follow from the configuration alone: not from which
 training of a batch finished first, how many ran side by side, or how often the sweep was stopped.
 """
@@ -65,10 +65,10 @@ def trials_of(values: Values, folder: Path, asked: Sequence[Values]) -> list[Tri
         folder: with ``policies``, ``results`` and ``homes``.
     """
     sweep = expand(values, asked)
-    return told_by(folder, asked, sweep, read_points(folder, sweep, _NO_INTERVALS))
+    return trials_from_points(folder, asked, sweep, read_points(folder, sweep, _NO_INTERVALS))
 
 
-def told_by(folder: Path, asked: Sequence[Values], sweep: Sweep, points: Sequence[Point]) -> list[Trial]:
+def trials_from_points(folder: Path, asked: Sequence[Values], sweep: Sweep, points: Sequence[Point]) -> list[Trial]:
     """What trials have come to, where their points are known.
 
     Args:
@@ -88,24 +88,24 @@ def told_by(folder: Path, asked: Sequence[Values], sweep: Sweep, points: Sequenc
 
 
 def choose(
-    ranges: Mapping[str, RangeConfig], told: Sequence[Trial], count: int, random_trials: int, seed: int
+    ranges: Mapping[str, RangeConfig], trials: Sequence[Trial], count: int, random_trials: int, seed: int
 ) -> list[dict[str, Any]]:
-    """Choose the next trials by TPE, all before any of them is told."""
+    """Choose the next trials by TPE, all before any of them has run."""
     optuna = import_optuna()
-    drawn = int(generator(seed, "sweep", "tpe", len(told)).integers(2**32))
+    drawn = int(generator(seed, "sweep", "tpe", len(trials)).integers(2**32))
     # Trials under way count as bad ones ("constant liar"), which keeps those of a batch apart.
     sampler = optuna.samplers.TPESampler(n_startup_trials=random_trials, constant_liar=True, seed=drawn)
-    study = _told(optuna, ranges, told, sampler)
+    study = _study_of(optuna, ranges, trials, sampler)
     asked = [study.ask(_distributions(optuna, ranges)).params for _ in range(count)]
     return [{key: _value(ranges[key], value) for key, value in one.items()} for one in asked]
 
 
-def limits(told: Sequence[Trial], pruning: PruningConfig | None, seeds: Sequence[int]) -> dict[int, dict[int, float]]:
+def limits(trials: Sequence[Trial], pruning: PruningConfig | None, seeds: Sequence[int]) -> dict[int, dict[int, float]]:
     """Rewards that a training's best so far must reach at each step, by seed and step, or it ends early.
 
     These are Optuna's `PercentilePruner`, as numbers that a training can be given: it needs to know no study.
     """
-    finished = [one for one in told if one.state == "complete"]
+    finished = [one for one in trials if one.state == "complete"]
     if pruning is None or len(finished) < pruning.startup_trials:
         return {}
     found: dict[int, dict[int, float]] = {}
@@ -122,7 +122,7 @@ def limits(told: Sequence[Trial], pruning: PruningConfig | None, seeds: Sequence
     return found
 
 
-def importances(ranges: Mapping[str, RangeConfig], told: Sequence[Trial], seed: int) -> dict[str, float]:
+def importances(ranges: Mapping[str, RangeConfig], trials: Sequence[Trial], seed: int) -> dict[str, float]:
     """Share of each setting in the variance of the gain over the complete trials, the greatest first; by fANOVA.
 
     Hutter, Hoos and Leyton-Brown, "An Efficient Approach for Assessing Hyperparameter Importance", ICML 2014.
@@ -130,13 +130,13 @@ def importances(ranges: Mapping[str, RangeConfig], told: Sequence[Trial], seed: 
     Returns:
         Empty where nothing can be said: fewer than two settings, or fewer than two gains that differ.
     """
-    gains = {one.gain for one in told if one.state == "complete"}
+    gains = {one.gain for one in trials if one.state == "complete"}
     if len(ranges) < 2 or len(gains) < 2:
         return {}
     optuna = import_optuna()
     drawn = int(generator(seed, "sweep", "importance").integers(2**32))
     evaluator = optuna.importance.FanovaImportanceEvaluator(seed=drawn)
-    shares = optuna.importance.get_param_importances(_told(optuna, ranges, told), evaluator=evaluator)
+    shares = optuna.importance.get_param_importances(_study_of(optuna, ranges, trials), evaluator=evaluator)
     return {key: float(share) for key, share in shares.items()}
 
 
@@ -155,10 +155,10 @@ def import_optuna() -> Any:
     return optuna
 
 
-def _told(optuna: Any, ranges: Mapping[str, RangeConfig], told: Sequence[Trial], sampler: Any = None) -> Any:
+def _study_of(optuna: Any, ranges: Mapping[str, RangeConfig], trials: Sequence[Trial], sampler: Any = None) -> Any:
     """A study in memory that knows trials."""
     study = optuna.create_study(direction="maximize", sampler=sampler)
-    for one in told:
+    for one in trials:
         complete = one.state == "complete"
         # A training that could not go on says that its settings are bad. Optuna takes a pruned trial without rewards as
         # worse than all others, and would forget a failed one.

@@ -23,7 +23,7 @@ from mlgo.report.pages import Column, RenderedPage, Style, Table, count_column, 
 from mlgo.research.costs import Cost, cost_of_seeds, experiment_costs
 from mlgo.research.matrix import Sweep
 from mlgo.research.points import SPLITS, Point
-from mlgo.research.study import importances, told_by
+from mlgo.research.study import importances, trials_from_points
 
 _OF_TEST = {
     "projects_smaller": "projects.smaller",
@@ -136,7 +136,7 @@ def study_record(
     Args:
         folder: with ``policies``.
     """
-    config, told = settings.section("sweep", SweepConfig), told_by(folder, asked, sweep, points)
+    config, told = settings.section("sweep", SweepConfig), trials_from_points(folder, asked, sweep, points)
     by_name = {one.training.name: one for one in points}
     return {
         "sampler": config.sampler,

@@ -9,7 +9,7 @@ import pytest
 
 from mlgo.compare.scores import ItemSubset, ScoreMatrix, compare
 from mlgo.report.metrics import headline_metrics, metrics, projects_csv, ratios_csv
-from tests.compare.test_evaluation import BOOTSTRAP, project_rows, split_rows, table
+from tests.compare.test_modules import BOOTSTRAP, project_rows, split_rows, table
 
 
 @pytest.fixture
