@@ -256,11 +256,13 @@ class Compiles(Generic[Instance]):
         raise NotImplementedError
 
     def rewards(self, candidates: np.ndarray, instances: Sequence[Instance], counted: bool = True) -> np.ndarray:
+        """See `Training.evaluate`."""
         raise NotImplementedError
 
     def sampled(
         self, weights: np.ndarray, instances: Sequence[Instance], episodes: int, number: int, credited: bool
     ) -> list[SampledCompile | None]:
+        """See `Training.sample`."""
         raise NotImplementedError
 
 

@@ -69,7 +69,7 @@ class Architecture:
         return slices
 
     def unflatten(self, vector: np.ndarray) -> Layers:
-        """View a flat vector as matrix and bias of each layer, see `Layers`."""
+        """View a flat vector [num_params] as matrix and bias of each layer, see `Layers`."""
         if vector.shape != (self.num_params,):
             groups = f" in {self.groups} groups" if self.groups > 1 else ""
             raise PolicyError(f"{vector.size} weights where layers {self.widths}{groups} need {self.num_params}")

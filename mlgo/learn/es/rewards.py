@@ -23,7 +23,11 @@ def mean_over_common(rewards: np.ndarray) -> np.ndarray:
 
 
 def mean_improvement(rewards: np.ndarray) -> float:
-    """Mean rise of the reward from a first to a second candidate, over the modules that the first compiles."""
+    """Mean rise of the reward from a first to a second candidate, over the modules that the first compiles.
+
+    Args:
+        rewards: float64 [2, num_modules], NaN where a compile failed.
+    """
     known = np.isfinite(rewards[0])
     return float((rewards[1] - rewards[0])[known].mean()) if known.any() else float("nan")
 
